@@ -1,0 +1,52 @@
+"""moses-rnn-analyse: what a scored table says."""
+
+from __future__ import annotations
+
+import click
+
+from moses_rnn import __version__
+from moses_rnn.cli.command import CONTEXT, reports_errors
+from moses_rnn.errors import InputError
+
+EPILOG = """\b
+Example:
+  moses-rnn-analyse targets phrase-table.rnn.gz --count 3
+  moses-rnn-analyse targets phrase-table.rnn.gz --source "the old man" --top 5
+"""
+
+
+@click.group(context_settings=CONTEXT, epilog=EPILOG)
+@click.version_option(__version__)
+def main() -> None:
+    """Look at a phrase table that moses-rnn-score has scored."""
+
+
+@main.command(context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("phrase_table")
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    help="A source phrase, as it stands in the table; may be repeated [default: frequent ones]",
+)
+@click.option("--count", type=click.IntRange(1), default=3, show_default=True, help="How many frequent source phrases")
+@click.option("--min-words", type=click.IntRange(1), default=3, show_default=True, help="Their least length")
+@click.option("--top", type=click.IntRange(1), default=3, show_default=True, help="Targets of each")
+@click.option("--column", type=int, default=-1, show_default=True, help="The score to compare, from 0; -1 is the last")
+@reports_errors
+def targets(phrase_table: str, sources: tuple[str, ...], count: int, min_words: int, top: int, column: int) -> None:
+    """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
+    from moses_rnn.analysis.tables import frequent_sources, side_by_side, targets_of
+    from moses_rnn.formats.phrase_table import parse_table
+    from moses_rnn.formats.streams import existing_input, read_lines
+
+    table = existing_input(phrase_table)
+    lines = parse_table(read_lines(table), table)
+    if sources:
+        found = list(targets_of(lines, [source.encode() for source in sources]))
+    else:
+        found = frequent_sources(lines, count, min_words=min_words, min_targets=top)
+    if not found:
+        raise InputError(f"{table}: expected such source phrases, found none")
+    for source in found:
+        click.echo("\n".join([*side_by_side(source, column, top), ""]))

@@ -1,0 +1,146 @@
+"""How long work shows itself: a bar on a terminal, plain lines otherwise; always on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from moses_rnn.cli.command import say
+
+if TYPE_CHECKING:
+    from moses_rnn.models.encdec import EncDec
+    from moses_rnn.training.corpus import Corpus
+    from moses_rnn.training.run import TrainingRequest
+    from moses_rnn.training.trainer import Progress, Trainer
+
+SECONDS_BETWEEN_LINES = 30.0
+
+
+class Display:
+    """A bar or lines. Quiet shows neither."""
+
+    def __init__(self, total: float | None, unit: str, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._unit = unit
+        self._total = total
+        self._started = self._said = time.monotonic()
+        on_terminal = sys.stderr.isatty() and not quiet
+        self._bar = tqdm(total=total, unit=f" {unit}", unit_scale=True, file=sys.stderr) if on_terminal else None
+
+    def show(self, done: float, note: str = "") -> None:
+        """Show how much is done, of `total` if that is known."""
+        if self._bar is not None:
+            if note:
+                self._bar.set_postfix_str(note, refresh=False)
+            self._bar.update(done - self._bar.n)
+        elif not self._quiet and time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
+            self._said = time.monotonic()
+            say(self._line(done, note))
+
+    def _line(self, done: float, note: str) -> str:
+        rate = done / max(time.monotonic() - self._started, 1e-9)
+        left = f", {_duration((self._total - done) / rate)} left" if self._total and rate else ""
+        return f"{done:,.0f} {self._unit}, {rate:,.0f}/s{left}" + (f", {note}" if note else "")
+
+    def say(self, text: str) -> None:
+        """Print a line that stays, above the bar."""
+        if self._bar is not None:
+            tqdm.write(text, file=sys.stderr)
+        elif not self._quiet:
+            say(text)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
+
+
+class TrainingDisplay:
+    """Tells a training run's news."""
+
+    def __init__(self, request: TrainingRequest, *, advise_on: str | None = None, quiet: bool = False) -> None:
+        self._config = request.training
+        self._device = request.device
+        self._advise_on = advise_on  # a preset of which the user should know how long it takes here
+        self._quiet = quiet
+        self._display: Display | None = None
+        self._unigram = 0.0
+        self._loss = 0.0
+
+    def corpus_read(self, corpus: Corpus, unigram_nats: float) -> None:
+        """Print what the table holds."""
+        self._unigram = unigram_nats
+        n = corpus.statistics
+        collapsed = n.collapsed_pairs / n.distinct_pairs
+        for line in (
+            f"table: {n.pairs:,} lines, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} collapse to the ids of "
+            "another pair and are learned once",
+            f"left out: {n.too_long:,} pairs longer than --max-length, {n.empty:,} with an empty side",
+            f"source shortlist: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
+            f"{n.source_coverage:.2%} of running words",
+            f"target shortlist: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
+            f"{n.target_coverage:.2%} of running words",
+            f"training pairs: {n.training_pairs:,}; held out by source phrase: {n.held_out_pairs:,}",
+            f"unigram baseline: {unigram_nats:.4f} held-out nats per target token",
+        ):
+            self._say(line)
+        if self._advise_on and not self._quiet:
+            self._advise(self._advise_on, corpus)
+
+    def _advise(self, preset: str, corpus: Corpus) -> None:
+        from moses_rnn.training.run import pairs_per_second_of_preset
+
+        rate = pairs_per_second_of_preset(preset, corpus, self._device)
+        self._say(
+            f"no GPU: taking --preset small. --preset {preset} would learn about {rate:,.0f} pairs/s here: "
+            f"{_duration(len(corpus.training) / rate)} for each pass over this table, of which it needs several"
+        )
+
+    def starting(self, model: EncDec, trainer: Trainer) -> None:
+        """Print how large the network is and where the run stands; open the bar."""
+        parameters = sum(tensor.numel() for tensor in model.parameters())
+        switches = f"{model.config.variant} variant, H {model.config.hidden_size}, {parameters:,} parameters"
+        self._say(f"network: {switches}; {trainer.config}")
+        if trainer.resumed:
+            self._say(f"going on after {trainer.progress.pairs:,} pairs, best so far {trainer.progress.best:.4f}")
+        self._display = Display(self._total_pairs(trainer), "pairs", quiet=self._quiet)
+
+    def _total_pairs(self, trainer: Trainer) -> float | None:
+        return self._config.max_epochs * len(trainer.corpus.training) or None
+
+    def stepped(self, progress: Progress, loss: float) -> None:
+        """Move the bar."""
+        self._loss += 0.02 * (loss - self._loss) if self._loss else loss
+        assert self._display is not None
+        note = f"epoch {progress.epoch + 1}, {self._loss:.3f} nats/token"
+        if self._config.max_minutes:
+            note += f", {_duration(max(60 * self._config.max_minutes - progress.seconds, 0))} of the time budget left"
+        self._display.show(progress.pairs, note)
+
+    def evaluated(self, progress: Progress, is_best: bool) -> None:
+        """Print the held-out figures."""
+        figures = progress.history[-1]
+        assert self._display is not None
+        self._display.say(
+            f"{figures['pairs']:,} pairs ({figures['epochs']:.2f} epochs, {_duration(figures['seconds'])}): held out "
+            f"{figures['nats_per_token']:.4f} nats/token (unigram {self._unigram:.4f}), "
+            f"{figures['nats_per_pair']:.3f} nats/pair, {figures['clipped_share']:.0%} of steps clipped"
+            + (", best" if is_best else "")
+        )
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            say(text)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self._display is not None:
+            self._display.close()

@@ -1,0 +1,147 @@
+"""moses-rnn-score: a phrase table in, the same table with the network's score out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moses_rnn import __version__
+from moses_rnn.cli.command import (
+    CONTEXT,
+    choose_device,
+    default_model,
+    default_output,
+    reports_errors,
+    say,
+)
+from moses_rnn.errors import InputError
+
+if TYPE_CHECKING:
+    from moses_rnn.scoring.run import ScoringRequest, ScoringResult
+
+EPILOG = """\b
+Example: score a table with the model beside it, and make the ini that mert-moses.pl tunes:
+  moses-rnn-score phrase-table.gz --moses-ini moses.ini
+  mert-moses.pl dev.src dev.ref $MOSES_ROOT/bin/moses moses.rnn.ini --mertdir $MOSES_ROOT/bin
+
+The column holds p(target | source) of the network, because Moses takes the logarithm itself: inside the decoder the
+feature's value is the natural log p, with the end symbols of both sides included. Everything else in the table stays
+byte for byte as it was. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 table, model or ini rejected.
+"""
+
+
+@click.command(context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("phrase_table")
+@click.option("--model", type=click.Path(path_type=Path), help="Model folder [default: the one beside the table]")
+@click.option("-o", "--output", help="New table; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]")
+@click.option(
+    "--moses-ini", help="Also write a moses.ini with the new table, num-features and weights, made from this one"
+)
+@click.option("--output-ini", help="Where to [default: moses.rnn.ini beside the new table]")
+@click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
+@click.option(
+    "--weight",
+    type=float,
+    help="Starting weight of each new column [default: mean absolute weight of the table's others]",
+)
+@click.option(
+    "--inverse-model",
+    type=click.Path(path_type=Path),
+    help="Add p(source | target) by a model of moses-rnn-train --inverse",
+)
+@click.option("--word-penalty", is_flag=True, help="Add exp(-n) for n target words outside the shortlist")
+@click.option(
+    "--log", "logarithms", is_flag=True, help="Write natural logs, for other programs than Moses; excludes --moses-ini"
+)
+@click.option(
+    "--floor",
+    type=click.FloatRange(max=0),
+    default=-87.0,
+    show_default=True,
+    help="Lowest log p that is written; float32 and so Moses lose precision below",
+)
+@click.option(
+    "--device", default="auto", show_default=True, help="cpu, cuda, or several: cuda:0,cuda:1 (one worker each)"
+)
+@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@click.option("--compression-level", type=click.IntRange(0, 9), default=1, show_default=True)
+@click.option("--force", is_flag=True, help="Replace existing outputs")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
+@click.version_option(__version__)
+@reports_errors
+def main(phrase_table: str, quiet: bool, threads: int | None, **options: Any) -> None:
+    """Add log p(target | source) of an RNN Encoder-Decoder to a Moses PHRASE_TABLE (- is stdin)."""
+    from moses_rnn.cli.progress import Display
+    from moses_rnn.scoring.run import score
+
+    request = _request(phrase_table, options)
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
+    display = Display(None, "lines", quiet=quiet)
+    try:
+        result = score(request, display.show)
+    finally:
+        display.close()
+    if not quiet:
+        for line in _summary(request, result):
+            say(line)
+    if not request.columns.logarithms:
+        _print_ini_lines(result, on_stderr=request.output == "-")
+
+
+def _request(table: str, options: dict[str, Any]) -> ScoringRequest:
+    from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
+    from moses_rnn.scoring.phrase_tables import ColumnOptions
+    from moses_rnn.scoring.run import IniRequest, ScoringRequest
+
+    table = existing_input(table)
+    output = options["output"] or (STANDARD_STREAM if table == STANDARD_STREAM else default_output(table))
+    ini = options["moses_ini"]
+    if ini and (options["logarithms"] or output == STANDARD_STREAM):
+        what = "--log" if options["logarithms"] else "a table on stdout"
+        raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
+    ini_output = options["output_ini"] or str(Path(output).with_name(Path(ini or "").stem + ".rnn.ini"))
+    return ScoringRequest(
+        table=table,
+        output=output,
+        model=options["model"] or _model_beside(table),
+        inverse_model=options["inverse_model"],
+        word_penalty=options["word_penalty"],
+        columns=ColumnOptions(options["floor"], options["logarithms"]),
+        ini=IniRequest(existing_input(ini), ini_output, options["feature"], options["weight"]) if ini else None,
+        devices=tuple(choose_device(device) for device in options["device"].split(",")),
+        level=options["compression_level"],
+        force=options["force"],
+    )
+
+
+def _model_beside(table: str) -> Path:
+    folder = default_model(table)
+    if table == "-" or not folder.is_dir():
+        raise InputError(
+            f"{folder}: expected a model beside the table, found none\n"
+            f"  Make one with: moses-rnn-train {table}\n  or name one with --model."
+        )
+    return folder
+
+
+def _summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
+    report = result.report
+    yield f"{report.lines:,} lines in and out: {request.output}"
+    for i, name in enumerate(result.column_names):
+        floored = f", {report.floored[i]:,} raised to the floor" if report.floored[i] else ""
+        yield f"{name}: log values from {report.lowest[i]:.4g} to {report.highest[i]:.4g}{floored}"
+    for i in report.constant_columns():
+        yield (
+            f"warning: {result.column_names[i]} is the same on every line: MERT cannot find a weight for it "
+            "(leave the column out, or keep it from tuning with tuneable-components=)"
+        )
+
+
+def _print_ini_lines(result: ScoringResult, *, on_stderr: bool) -> None:
+    click.echo(f"[feature]\n{result.feature_line}\n\n[weight]\n{result.weight_line}", err=on_stderr)

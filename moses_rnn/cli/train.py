@@ -1,0 +1,198 @@
+"""moses-rnn-train: a phrase table in, a model folder out."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moses_rnn import __version__
+from moses_rnn.cli.command import (
+    CONTEXT,
+    STOPPED,
+    StopRequest,
+    choose_device,
+    choose_precision,
+    default_model,
+    reports_errors,
+    say,
+)
+from moses_rnn.errors import InputError, OutputError, Stopped
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from moses_rnn.training.config import Preset, TrainingConfig
+    from moses_rnn.training.run import TrainingRequest
+
+EPILOG = f"""\b
+Example: half an hour on a laptop, then score the same table:
+  moses-rnn-train phrase-table.gz --preset small --max-minutes 30
+  moses-rnn-score phrase-table.gz
+
+The model learns log p(target | source); both sides' end symbols are part of it. Run the same command again after any
+interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done, 1 failure, 2 wrong command line,
+3 table or model rejected, {STOPPED} stopped and resumable.
+"""
+
+
+@click.command(context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("phrase_table")
+@click.option(
+    "--model", type=click.Path(path_type=Path), help="Model folder [default: PHRASE_TABLE's name + .rnn-model]"
+)
+@click.option(
+    "--preset", type=click.Choice(["paper", "small"]), help="Sizes and optimiser [default: paper on a GPU, else small]"
+)
+@click.option(
+    "--variant",
+    type=click.Choice(["paper", "groundhog"]),
+    default="paper",
+    show_default=True,
+    help="The paper's equations or those of the authors' released code",
+)
+@click.option(
+    "--summary", type=click.Choice(["tanh", "last"]), help="Switch of the variant: c = tanh(V h_N + b) or h_N"
+)
+@click.option(
+    "--first-step", type=click.Choice(["zero-embedding", "initial-state"]), help="Switch: what predicts the first word"
+)
+@click.option(
+    "--decoder-reset", type=click.Choice(["after", "before"]), help="Switch: reset gate after or before the product"
+)
+@click.option("--inverse", is_flag=True, help="Learn p(source | target) instead, for moses-rnn-score --inverse-model")
+@click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H")
+@click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E")
+@click.option("--maxout-size", type=click.IntRange(1), help="Maxout units M")
+@click.option("--output-rank", type=click.IntRange(1), help="Rank R of the output matrix")
+@click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>")
+@click.option("--source-corpus", help="Count source words here, not over the table's distinct phrases")
+@click.option("--target-corpus", help="Count target words here, not over the table's distinct phrases")
+@click.option("--optimiser", type=click.Choice(["adadelta", "adam"]))
+@click.option("--learning-rate", type=click.FloatRange(0, min_open=True))
+@click.option("--batch-size", type=click.IntRange(1), help="Phrase pairs a minibatch")
+@click.option(
+    "--reduction", type=click.Choice(["pair-mean", "token-mean", "sum"]), help="What the gradient is averaged over"
+)
+@click.option("--clip-norm", type=click.FloatRange(0), help="Bound on the gradient's L2 norm; 0 for none")
+@click.option(
+    "--precision",
+    type=click.Choice(["auto", "fp32", "bf16"]),
+    default="auto",
+    show_default=True,
+    help="Matrix products; auto: bf16 on a GPU that has it",
+)
+@click.option("--max-minutes", type=click.FloatRange(0), help="Time budget; 0 for none")
+@click.option("--max-epochs", type=click.FloatRange(0), help="Passes over the distinct pairs; 0 for no limit")
+@click.option(
+    "--max-length", type=click.IntRange(0), default=0, help="Leave out pairs with a longer side [default: none]"
+)
+@click.option(
+    "--held-out",
+    type=click.IntRange(1),
+    default=5000,
+    show_default=True,
+    help="About this many pairs, chosen by source phrase, are never trained on",
+)
+@click.option("--evaluate-every", type=click.IntRange(1), help="Pairs between two evaluations on the held-out ones")
+@click.option("--patience", type=click.IntRange(1), help="Evaluations without gain before stopping")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
+@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@click.option("--restart", is_flag=True, help="Throw away what the model folder holds and begin anew")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
+@click.version_option(__version__)
+@reports_errors
+def main(
+    phrase_table: str, model: Path | None, restart: bool, quiet: bool, threads: int | None, **options: Any
+) -> None:
+    """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain, .gz, .bz2, .xz or .zst)."""
+    import torch
+
+    from moses_rnn.cli.progress import TrainingDisplay
+    from moses_rnn.formats.phrase_table import parse_table, phrase_pairs
+    from moses_rnn.formats.streams import STANDARD_STREAM, existing_input, read_lines
+    from moses_rnn.training.config import PRESETS
+    from moses_rnn.training.run import train
+
+    if phrase_table == STANDARD_STREAM:
+        raise InputError("a table to train on must be a file: a stopped run reads it again")
+    table = existing_input(phrase_table)
+    folder = model or default_model(table, inverse=options["inverse"])
+    if threads:
+        torch.set_num_threads(threads)
+    device = choose_device(options["device"])
+    preset = options["preset"] or ("paper" if device.startswith("cuda") else "small")
+    request = _request(Path(table).name, device, PRESETS[preset], options)
+    _prepare(folder, restart)
+    advise = "paper" if options["preset"] is None and preset == "small" else None
+    display = TrainingDisplay(request, advise_on=advise, quiet=quiet)
+    pairs = phrase_pairs(parse_table(read_lines(table), table), inverse=options["inverse"])
+    counts = [_word_counts(options["source_corpus"]), _word_counts(options["target_corpus"])]
+    read, written = reversed(counts) if options["inverse"] else counts
+    progress = train(pairs, folder, request, display, StopRequest(), (read, written))
+    display.close()
+    if not progress.finished:
+        raise Stopped(f"stopped after {progress.pairs:,} pairs; the same command goes on")
+    if not quiet:
+        say(
+            f"finished: {progress.finished}; best held-out {progress.best:.4f} nats per target token; model in {folder}"
+        )
+
+
+def _request(table: str, device: str, preset: Preset, options: dict[str, Any]) -> TrainingRequest:
+    """The preset with what the command line says otherwise."""
+    from moses_rnn.training.corpus import CorpusConfig
+    from moses_rnn.training.run import TrainingRequest
+
+    given = {key: value for key, value in options.items() if value is not None}
+    words = given.get("shortlist", preset.shortlist)
+    return TrainingRequest(
+        network=_network(preset, given),
+        corpus=CorpusConfig(words, words, given["held_out"], given["max_length"], given["seed"]),
+        training=_training(preset.training, device, given),
+        direction="target-to-source" if given["inverse"] else "source-to-target",
+        device=device,
+        table=table,
+    )
+
+
+def _network(preset: Preset, given: dict[str, Any]) -> dict[str, Any]:
+    from moses_rnn.models.encdec import SWITCHES
+    from moses_rnn.training.run import variant_of
+
+    switches = {key: given.get(key, value) for key, value in SWITCHES[given["variant"]].items()}
+    sizes = ("hidden_size", "embedding_size", "maxout_size", "output_rank")
+    return {**{key: given.get(key, getattr(preset, key)) for key in sizes}, "variant": variant_of(switches), **switches}
+
+
+def _training(preset: TrainingConfig, device: str, given: dict[str, Any]) -> TrainingConfig:
+    from moses_rnn.training.config import for_optimiser
+
+    config = for_optimiser(preset, given.get("optimiser", preset.optimiser))
+    if given["variant"] == "groundhog":
+        config = replace(config, reduction="sum")  # what the released code does
+    chosen = {key: value for key, value in given.items() if key in config.__dataclass_fields__}
+    return replace(config, **{**chosen, "precision": choose_precision(given["precision"], device)})
+
+
+def _prepare(folder: Path, restart: bool) -> None:
+    """Notice before the table is read that the model cannot be written."""
+    if restart and folder.exists():
+        if not ((folder / "config.json").exists() or (folder / "training").is_dir()):
+            raise OutputError(f"{folder}: is no model folder; --restart does not remove it")
+        shutil.rmtree(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from error
+
+
+def _word_counts(corpus: str | None) -> Counter[bytes] | None:
+    from moses_rnn.formats.streams import existing_input, read_lines
+    from moses_rnn.training.corpus import count_words
+
+    return None if corpus is None else count_words(read_lines(existing_input(corpus)))

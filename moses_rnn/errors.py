@@ -1,0 +1,47 @@
+"""The one family of exceptions. Layers raise them; the command line alone prints them and exits with their code."""
+
+from __future__ import annotations
+
+SHOWN_BYTES = 200
+
+
+class MosesRnnError(Exception):
+    """A failure of this package that a user can understand: I/O, device, or one of the kinds below."""
+
+    exit_code = 1
+
+
+class InputError(MosesRnnError):
+    """An input file, a model or a combination of them was rejected."""
+
+    exit_code = 3
+
+
+class FormatError(InputError):
+    """A place in a file is not as its format wants it: ``name:line: expected …, found …``."""
+
+    def __init__(self, name: str, line: int | None, expected: str, found: str, advice: str = "") -> None:
+        place = name if line is None else f"{name}:{line}"
+        super().__init__(f"{place}: expected {expected}, found {found}" + (f"\n  {advice}" if advice else ""))
+        self.name = name
+        self.line = line
+
+
+class CheckpointError(InputError):
+    """A model folder is incomplete, damaged, or not of this format."""
+
+
+class OutputError(MosesRnnError):
+    """An output cannot be written where it was asked for."""
+
+
+class Stopped(MosesRnnError):
+    """Work was interrupted on request and can be resumed."""
+
+    exit_code = 75
+
+
+def shown(data: bytes) -> str:
+    """Bytes as they appear in a message: escaped, quoted, at most 200 bytes of them."""
+    text = repr(data[:SHOWN_BYTES].rstrip(b"\n"))[1:]
+    return text if len(data) <= SHOWN_BYTES else text + f" … ({len(data)} bytes)"

@@ -1,0 +1,1 @@
+"""What Moses reads and writes: bytes and text, no tensors."""

@@ -1,0 +1,254 @@
+"""moses.ini: read what names a phrase table, and change only that.
+
+Grammar as moses/Parameter.cpp reads it: ``#`` comments anywhere, ``[section]`` headers, ``Type key=value …`` feature
+lines split at blanks, ``Name= w1 w2 …`` weight lines with a blank behind ``=``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_rnn.errors import FormatError, InputError
+
+# Types whose path is a text table; the others need a binariser, so a new text table cannot take their place.
+TEXT_TYPES = frozenset({"PhraseDictionaryMemory", "RuleTable", "PhraseDictionarySCFG"})
+DICTIONARY_TYPES = TEXT_TYPES | {
+    "PhraseDictionaryBinary",
+    "PhraseDictionaryOnDisk",
+    "PhraseDictionaryCompact",
+    "ProbingPT",
+    "PhraseDictionaryALSuffixArray",
+    "PhraseDictionaryScope3",
+    "PhraseDictionaryMultiModel",
+    "PhraseDictionaryMultiModelCounts",
+    "PhraseDictionaryGroup",
+    "Mmsapt",
+    "PhraseDictionaryBitextSampling",
+}
+DEFAULT_WEIGHT = 0.2  # what train-model.perl gives each phrase-table score
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A phrase-dictionary line of ``[feature]``; `line` counts from 0."""
+
+    type: str
+    name: str
+    options: dict[str, str]
+    line: int
+
+
+@dataclass(frozen=True)
+class Extension:
+    """What is added to a phrase dictionary: the table that has the new columns, and their starting weights.
+
+    `table` is the new path; `old_columns` is how many scores the old table has; `weights` are the starting weights of
+    the added columns, or None for the mean absolute weight of the old ones.
+    """
+
+    table: str
+    old_columns: int
+    added_columns: int
+    weights: tuple[float, ...] | None = None
+
+
+class MosesIni:
+    """The lines of a moses.ini.
+
+    Args:
+        data: the file's bytes.
+        name: of the file, for messages.
+
+    Raises:
+        FormatError: at the first line that Moses itself would not read as meant.
+    """
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self.name = name
+        self._lines = data.decode("utf-8", "surrogateescape").split("\n")
+        self._sections = _sections(self._lines)
+        self.phrase_dictionaries = self._find_phrase_dictionaries()
+
+    def _find_phrase_dictionaries(self) -> list[Feature]:
+        found: list[Feature] = []
+        for index, line in self._section("feature"):
+            kind, *settings = line.split()
+            if kind not in DICTIONARY_TYPES:
+                continue
+            options: dict[str, str] = {}
+            for setting in settings:
+                key, equals, value = setting.partition("=")
+                if not equals or key in options:
+                    problem = "given twice" if equals else "without '='"
+                    raise self._error(index, "key=value settings, each once", f"{setting!r} {problem}")
+                options[key] = value
+            unnamed = f"{kind}{sum(feature.type == kind for feature in found)}"
+            found.append(Feature(kind, options.get("name", unnamed), options, index))
+        return found
+
+    def _section(self, name: str) -> list[tuple[int, str]]:
+        """Non-empty lines of every section of that name, without comments, with their indices."""
+        return [(i, _code(self._lines[i])) for i, section in enumerate(self._sections) if section == name]
+
+    def _error(self, index: int | None, expected: str, found: str, advice: str = "") -> FormatError:
+        return FormatError(self.name, None if index is None else index + 1, expected, found, advice)
+
+    def choose(self, *, name: str | None = None, table: str | None = None) -> Feature:
+        """The phrase dictionary that is meant: by its name, else by its table's path, else the only one.
+
+        Raises:
+            InputError: there is none, or more than one could be meant.
+        """
+        candidates = self.phrase_dictionaries
+        if name is not None:
+            candidates = [feature for feature in candidates if feature.name == name]
+        elif len(candidates) > 1 and table is not None:
+            candidates = [feature for feature in candidates if self.is_path_of(feature, table)]
+        if len(candidates) == 1:
+            return candidates[0]
+        known = ", ".join(feature.name for feature in self.phrase_dictionaries) or "none"
+        wanted = f"named {name!r}" if name is not None else f"for {table}"
+        raise InputError(
+            f"{self.name}: expected one phrase dictionary {wanted}, found {len(candidates)} (in the file: {known})\n"
+            "  Name the one to extend with --feature."
+        )
+
+    def is_path_of(self, feature: Feature, table: str) -> bool:
+        """Whether the feature's ``path=`` (or that with .gz) is that file, seen from here or from the ini's folder."""
+        return any(place.samefile(table) for place in self._places(feature) if place.exists() and Path(table).exists())
+
+    def _places(self, feature: Feature) -> list[Path]:
+        written = feature.options.get("path", "")
+        names = (written, written + ".gz")
+        return [folder / name for folder in (Path(), Path(self.name).parent) for name in names]
+
+    def path_like(self, feature: Feature, table: Path) -> str:
+        """How a new table is to be written into the ini: relative if the old one is and lies in the same folder."""
+        written = Path(feature.options.get("path", ""))
+        folders = [place.parent for place in self._places(feature) if place.exists()]
+        if written.is_absolute() or not any(folder.samefile(table.absolute().parent) for folder in folders):
+            return str(table.absolute())
+        return str(written.with_name(table.name))
+
+    def extended(self, feature: Feature, extension: Extension) -> bytes:
+        """The ini with more columns in one phrase dictionary: num-features, path and weights; no other byte differs.
+
+        Raises:
+            FormatError: the dictionary is not a text table, or its numbers contradict each other or the table.
+        """
+        self._check_extendable(feature, extension)
+        lines = list(self._lines)
+        total = extension.old_columns + extension.added_columns
+        lines[feature.line] = _edit_options(
+            lines[feature.line],
+            {
+                "num-features": lambda _: str(total),
+                "path": lambda _: extension.table,
+                "tuneable-components": lambda old: old + ",1" * extension.added_columns,
+            },
+        )
+        weight_line, old_weights = self._weights(feature, extension.old_columns)
+        lines[weight_line] = _append(lines[weight_line], starting_weights(extension, old_weights))
+        return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+    def _check_extendable(self, feature: Feature, extension: Extension) -> None:
+        at = feature.line
+        if feature.type not in TEXT_TYPES:
+            raise self._error(
+                at,
+                f"a text table ({', '.join(sorted(TEXT_TYPES))})",
+                feature.type,
+                "Score the text table it was made from, binarise the result with the new number of scores, and give "
+                "the ini of the text table here.",
+            )
+        declared = feature.options.get("num-features", "")
+        if declared != str(extension.old_columns):
+            raise self._error(
+                at,
+                f"num-features={extension.old_columns} as the table's scores",
+                f"num-features={declared}" if declared else "no num-features",
+                "Is this the ini of another table?",
+            )
+        if re.search(r"[\s#]", extension.table):
+            raise self._error(at, "a path that Moses can read (no blanks, no '#')", repr(extension.table))
+
+    def _weights(self, feature: Feature, columns: int) -> tuple[int, list[float]]:
+        """The index of a feature's weight line and its numbers."""
+        found = [(i, line.split()) for i, line in self._section("weight") if line.split()[0] == f"{feature.name}="]
+        if len(found) != 1:
+            raise self._error(
+                None,
+                f"one line '{feature.name}= w w …' in [weight]",
+                f"{len(found)}",
+                "Moses wants a blank behind the '=' and takes the last of several.",
+            )
+        index, (_, *values) = found[0]
+        try:
+            weights = [float(value) for value in values]
+        except ValueError:
+            raise self._error(index, "numbers as weights", repr(" ".join(values))) from None
+        if len(weights) != columns:
+            raise self._error(index, f"{columns} weights, one for each score", f"{len(weights)}")
+        return index, weights
+
+    def lines_of(self, feature_name: str) -> tuple[str, str]:
+        """The ``[feature]`` line and the ``[weight]`` line of a phrase dictionary, without comments."""
+        feature = self.choose(name=feature_name)
+        weight_line, _ = self._weights(feature, int(feature.options["num-features"]))
+        return _code(self._lines[feature.line]), _code(self._lines[weight_line])
+
+
+def default_lines(table: str, columns: int) -> tuple[str, str]:
+    """``[feature]`` and ``[weight]`` lines as train-model.perl writes them, for a table of that many columns."""
+    feature = f"PhraseDictionaryMemory name=TranslationModel0 num-features={columns} path={table}"
+    return f"{feature} input-factor=0 output-factor=0", f"TranslationModel0= {_join([DEFAULT_WEIGHT] * columns)}"
+
+
+def starting_weights(extension: Extension, old_weights: list[float]) -> list[float]:
+    """Weights of the added columns before tuning: as given, else as large as the table's others on average."""
+    if extension.weights is not None:
+        return list(extension.weights)
+    mean = sum(abs(weight) for weight in old_weights) / max(len(old_weights), 1)
+    return [mean or DEFAULT_WEIGHT] * extension.added_columns
+
+
+def _sections(lines: list[str]) -> list[str | None]:
+    """For each line the section it is content of; None for headers, comments and empty lines."""
+    current: str | None = None
+    belongs: list[str | None] = []
+    for line in lines:
+        code = _code(line)
+        header = re.fullmatch(r"\[(.+)\]", code)
+        if header:
+            current = header.group(1)
+        belongs.append(current if code and not header else None)
+    return belongs
+
+
+def _code(line: str) -> str:
+    """A line without its comment and surrounding white space."""
+    return line.partition("#")[0].strip(" \t\r\n")
+
+
+def _edit_options(line: str, edits: dict[str, Callable[[str], str]]) -> str:
+    """A feature line with the values of some of its settings replaced, where it has them."""
+    code, hash_sign, comment = line.partition("#")
+    return re.sub(r"(?<=[ \t])([^\s=]+)=(\S*)", lambda found: _edited(found, edits), code) + hash_sign + comment
+
+
+def _edited(setting: re.Match[str], edits: dict[str, Callable[[str], str]]) -> str:
+    key, value = setting.groups()
+    return f"{key}={edits[key](value)}" if key in edits else setting.group()
+
+
+def _append(line: str, weights: list[float]) -> str:
+    code, hash_sign, comment = line.partition("#")
+    kept = code.rstrip(" \t\r")
+    return f"{kept} {_join(weights)}{code[len(kept) :]}{hash_sign}{comment}"
+
+
+def _join(weights: list[float]) -> str:
+    return " ".join(f"{weight:.6g}" for weight in weights)

@@ -1,0 +1,139 @@
+"""Moses's text phrase table: ``source ||| target ||| scores [||| alignment [||| counts [||| …]]]``.
+
+Only the end of the third field is ever touched. Moses splits at the bare three characters ``|||`` and takes words
+between spaces and tabs (LoaderStandard.cpp); so do we. Scores are probabilities: the decoder takes their logarithm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, NoReturn
+
+from moses_rnn.errors import FormatError, shown
+
+SEPARATOR = b"|||"
+# What Moses's double-conversion reads as a number; no nan, inf, hexadecimal, underscores or other digits.
+NUMBER = rb"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
+# A single `|` inside a word would be a factor, so no phrase holds one here. Possessive, so that no line takes
+# quadratic time; the blanks behind a phrase are stripped afterwards for the same reason.
+LINE = re.compile(
+    rb"[ \t]*+([^|]*+)\|\|\|[ \t]*+([^|]*+)\|\|\|[ \t]*+(" + NUMBER + rb"(?:[ \t]++" + NUMBER + rb")*+)"
+    rb"(?=[ \t\r]*+(?:\n|\|\|\||\Z))"
+)
+ONE_NUMBER = re.compile(NUMBER)
+BLANKS = b" \t"
+
+
+class TableLine(NamedTuple):
+    """One line of a phrase table and where its third field ends."""
+
+    source: bytes
+    target: bytes
+    scores: bytes
+    end_of_scores: int
+    line: bytes
+
+    def with_scores(self, added: Iterable[bytes]) -> bytes:
+        """The line with further scores behind its own, every other byte as it came."""
+        end = self.end_of_scores
+        return self.line[:end] + b"".join(b" " + score for score in added) + self.line[end:]
+
+
+def words(phrase: bytes) -> list[bytes]:
+    """Words of a phrase: between spaces and tabs only, as Moses splits them (U+00A0 and the like stay inside)."""
+    if b"\t" in phrase:
+        phrase = phrase.replace(b"\t", b" ")
+    split = phrase.split(b" ")
+    return [word for word in split if word] if b"" in split else split
+
+
+def score_words(scores: bytes) -> list[bytes]:
+    """The numbers of a third field, unparsed."""
+    return words(scores)
+
+
+def parse_line(line: bytes, name: str, number: int) -> TableLine:
+    """Parse one line.
+
+    Args:
+        line: as read, with its line end.
+        name: of the table, for messages.
+        number: of the line, from 1, for messages.
+
+    Raises:
+        FormatError: the line is none that this package can score.
+    """
+    match = LINE.match(line)
+    if match is None:
+        _explain(line, name, number)
+    source, target, scores = match.groups()
+    source, target = source.rstrip(BLANKS), target.rstrip(BLANKS)
+    if source.endswith(b"]") or target.endswith(b"]"):
+        _refuse_brackets(source, target, name, number)
+    return TableLine(source, target, scores, match.end(3), line)
+
+
+def parse_table(lines: Iterable[bytes], name: str) -> Iterator[TableLine]:
+    """Parse a table; every line must have as many scores as the first.
+
+    Raises:
+        FormatError: at the first line that is not one of such a table.
+    """
+    num_scores = 0
+    for number, line in enumerate(lines, start=1):
+        parsed = parse_line(line, name, number)
+        found = len(score_words(parsed.scores))
+        if found != num_scores:
+            if number > 1:
+                raise FormatError(
+                    name,
+                    number,
+                    f"{num_scores} scores as on line 1",
+                    f"{found}: {shown(parsed.scores)}",
+                    "Moses stops at such a line; was the table put together from two?",
+                )
+            num_scores = found
+        yield parsed
+
+
+def phrase_pairs(lines: Iterable[TableLine], *, inverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    """What is read and what is predicted from it: source and target phrases, or the other way round."""
+    for line in lines:
+        yield (line.target, line.source) if inverse else (line.source, line.target)
+
+
+def _refuse_brackets(source: bytes, target: bytes, name: str, number: int) -> None:
+    for phrase in (source, target):
+        if words(phrase)[-1].startswith(b"["):
+            raise FormatError(
+                name,
+                number,
+                "a phrase-based table",
+                f"a bracketed last word: {shown(phrase)}",
+                "Hierarchical tables are not scored; in a phrase-based one, brackets are escaped as &#91; and &#93;.",
+            )
+
+
+def _explain(line: bytes, name: str, number: int) -> NoReturn:
+    """Say what is wrong with a line that is not one of a phrase table."""
+    fields = line.split(SEPARATOR)
+    if not line.strip():
+        raise FormatError(name, number, "a phrase pair", "a blank line", "Moses stops at blank lines.")
+    if len(fields) < 3:
+        raise FormatError(name, number, "at least 3 fields separated by '|||'", f"{len(fields)}: {shown(line)}")
+    for side, phrase in zip(("source", "target"), fields, strict=False):
+        if b"|" in phrase:
+            raise FormatError(
+                name,
+                number,
+                f"{side} words without factors",
+                shown(phrase),
+                "Factored tables are not scored; in an unfactored one, '|' is escaped as &#124;.",
+            )
+    numbers = words(fields[2].strip(b" \t\r\n"))
+    if not numbers:
+        raise FormatError(name, number, "scores in field 3", "none")
+    bad = [(i, text) for i, text in enumerate(numbers, start=1) if not ONE_NUMBER.fullmatch(text)]
+    position, text = bad[0] if bad else (len(numbers), fields[2])
+    raise FormatError(name, number, f"a number as score {position} of {len(numbers)}", shown(text))

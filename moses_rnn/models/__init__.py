@@ -1,0 +1,1 @@
+"""Words and tensors: the networks, their vocabularies and their checkpoints. Nothing here knows Moses."""

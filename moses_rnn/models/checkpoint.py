@@ -1,0 +1,220 @@
+"""A trained network as a folder: config.json, model.safetensors, source.vocab, target.vocab.
+
+No pickle is read or written. Everything is checked before it is believed: hashes, sizes, finiteness.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from moses_rnn.errors import CheckpointError
+from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.vocabulary import Vocabulary
+
+FORMAT = 1
+CONFIG, MODEL, SOURCE_VOCABULARY, TARGET_VOCABULARY = "config.json", "model.safetensors", "source.vocab", "target.vocab"
+PENDING_CONFIG = ".config.json.new"
+MAX_SIZE = 1 << 24  # no size of a network is larger; refused before anything is allocated
+SIZE_KEYS = ("hidden_size", "embedding_size", "maxout_size", "output_rank")
+SWITCH_VALUES = {
+    "summary": ("tanh", "last"),
+    "first_step": ("zero-embedding", "initial-state"),
+    "decoder_reset": ("after", "before"),
+}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network with its vocabularies.
+
+    `direction` says which column of a table the network reads: "source-to-target" gives p(target | source),
+    "target-to-source" p(source | target). `provenance` is what training wished to remember.
+    """
+
+    model: EncDec
+    source_vocabulary: Vocabulary
+    target_vocabulary: Vocabulary
+    direction: str = "source-to-target"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    hashes: Mapping[str, str] = field(default_factory=dict)  # of the files it was loaded from
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint folder, replacing the one there.
+
+    config.json names the hashes of the other files. It is prepared under another name first, so that a death between
+    the two renames is mended by `finish_saving`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = {
+        SOURCE_VOCABULARY: checkpoint.source_vocabulary.to_bytes(),
+        TARGET_VOCABULARY: checkpoint.target_vocabulary.to_bytes(),
+        MODEL: save_tensors(_float32(checkpoint.model.state_dict())),
+    }
+    config = {
+        "format": FORMAT,
+        **dataclasses.asdict(checkpoint.model.config),
+        "direction": checkpoint.direction,
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()},
+        "provenance": dict(checkpoint.provenance),
+    }
+    (folder / PENDING_CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    for name, data in contents.items():
+        replace_file(folder / name, data)
+    (folder / PENDING_CONFIG).replace(folder / CONFIG)
+
+
+def finish_saving(folder: Path) -> None:
+    """Complete a save that was killed after its last file but before its config; a no-op otherwise."""
+    pending = folder / PENDING_CONFIG
+    if not pending.exists():
+        return
+    try:
+        expected = json.loads(pending.read_text(encoding="utf-8"))["files"]
+        whole = all(_sha256(folder / name) == digest for name, digest in expected.items())
+    except (OSError, ValueError, KeyError):
+        whole = False
+    if whole:
+        pending.replace(folder / CONFIG)
+    else:
+        pending.unlink()
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file beside its place and rename it there: the old content or the new, never a part."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(data)
+    part.replace(path)
+
+
+def load_checkpoint(folder: Path, device: torch.device | str = "cpu") -> Checkpoint:
+    """Read and check a checkpoint folder.
+
+    Raises:
+        CheckpointError: anything is missing, damaged, not finite, of another format, or does not fit together.
+    """
+    config = _read_config(folder)
+    files = {name: _read(folder / name) for name in (MODEL, SOURCE_VOCABULARY, TARGET_VOCABULARY)}
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    _check_hashes(folder, config, hashes)
+    vocabularies = [_vocabulary(folder / name, files[name]) for name in (SOURCE_VOCABULARY, TARGET_VOCABULARY)]
+    sizes = EncDecConfig(
+        source_vocabulary_size=len(vocabularies[0]),
+        target_vocabulary_size=len(vocabularies[1]),
+        **{key: config[key] for key in (*SIZE_KEYS, "variant", *SWITCH_VALUES)},
+    )
+    tensors = _tensors(folder / MODEL, files[MODEL])
+    _check_tensors(folder / MODEL, tensors, sizes)
+    model = _without_weights(sizes)
+    model.load_state_dict(tensors, assign=True)
+    return Checkpoint(
+        model=model.to(device).eval().requires_grad_(False),
+        source_vocabulary=vocabularies[0],
+        target_vocabulary=vocabularies[1],
+        direction=config.get("direction", "source-to-target"),
+        provenance=config.get("provenance", {}),
+        hashes=hashes,
+    )
+
+
+def _float32(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().to("cpu", torch.float32).contiguous() for name, tensor in tensors.items()}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path}: expected a file of a model folder, found: {error.strerror}") from error
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: expected a model folder, found {'a file' if folder.exists() else 'nothing'}")
+    path = folder / CONFIG
+    try:
+        config = json.loads(_read(path))
+    except ValueError as error:
+        raise CheckpointError(f"{path}: expected JSON, found: {error}") from error
+    if not isinstance(config, dict):
+        raise CheckpointError(f"{path}: expected a JSON object, found {type(config).__name__}")
+    _check_config(path, config)
+    return config
+
+
+def _check_config(path: Path, config: dict[str, Any]) -> None:
+    def expect(key: str, valid: bool, expected: str) -> None:
+        if not valid:
+            raise CheckpointError(f"{path}: expected {key} to be {expected}, found {config.get(key)!r}")
+
+    expect("format", config.get("format") == FORMAT, f"{FORMAT}, the format this version reads")
+    for key in SIZE_KEYS:
+        size = config.get(key)
+        expect(key, type(size) is int and 0 < size <= MAX_SIZE, f"a whole number from 1 to {MAX_SIZE}")
+    for key, values in SWITCH_VALUES.items():
+        expect(key, config.get(key) in values, " or ".join(map(repr, values)))
+    variant = config.get("variant")
+    named = variant in SWITCHES and all(config[key] == value for key, value in SWITCHES[variant].items())
+    expect("variant", named or variant == "custom", "the name of its three switches (paper, groundhog, else custom)")
+    direction = config.get("direction", "source-to-target")
+    expect("direction", direction in ("source-to-target", "target-to-source"), "a known direction")
+    expect("files", isinstance(config.get("files", {}), dict), "hashes by file name")
+
+
+def _check_hashes(folder: Path, config: dict[str, Any], hashes: dict[str, str]) -> None:
+    for name, expected in config.get("files", {}).items():
+        if hashes.get(name) != expected:
+            raise CheckpointError(
+                f"{folder / name}: expected SHA-256 {expected} as in {CONFIG}, found {hashes.get(name)}\n"
+                "  The file was changed or damaged; if training was killed here, run it again: it resumes."
+            )
+
+
+def _vocabulary(path: Path, data: bytes) -> Vocabulary:
+    try:
+        return Vocabulary.from_bytes(data)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+
+
+def _tensors(path: Path, data: bytes) -> dict[str, Tensor]:
+    try:
+        return load_tensors(data)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path}: expected safetensors, found: {error}") from error
+
+
+def _without_weights(config: EncDecConfig) -> EncDec:
+    """A network of shapes only: nothing is allocated, nothing drawn."""
+    with torch.device("meta"):
+        return EncDec(config, seed=None)
+
+
+def _check_tensors(path: Path, tensors: dict[str, Tensor], config: EncDecConfig) -> None:
+    expected = {name: tuple(tensor.shape) for name, tensor in _without_weights(config).state_dict().items()}
+    if tensors.keys() != expected.keys():
+        wrong = sorted(tensors.keys() ^ expected.keys())
+        raise CheckpointError(f"{path}: expected the tensors of a {config.variant} network, differing in {wrong}")
+    for name, tensor in tensors.items():
+        if tuple(tensor.shape) != expected[name] or tensor.dtype != torch.float32:
+            raise CheckpointError(
+                f"{path}: expected {name} to be float32 {expected[name]}, found {tensor.dtype} {tuple(tensor.shape)}"
+            )
+        if not torch.isfinite(tensor).all():
+            raise CheckpointError(f"{path}: expected finite weights, found NaN or infinity in {name}")

@@ -1,0 +1,82 @@
+"""Shortlists: the words a network knows, each with an id; every other word is ``<unk>``."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+
+from moses_rnn.errors import CheckpointError
+
+UNKNOWN_ID = 0
+END_ID = 1
+UNKNOWN = b"<unk>"
+END = b"</s>"
+
+
+class Vocabulary:
+    """Words by id: 0 is ``<unk>``, 1 is ``</s>``, then the shortlist by frequency.
+
+    Words are bytes, as in the table. A word of the text that is spelled ``</s>`` is unknown, never the end of a phrase.
+
+    Args:
+        words: all words by id, the two special ones included.
+
+    Raises:
+        CheckpointError: the special words are not in their places, or a word occurs twice.
+    """
+
+    def __init__(self, words: Sequence[bytes]) -> None:
+        self.words = list(words)
+        if self.words[:2] != [UNKNOWN, END]:
+            raise CheckpointError(f"expected a vocabulary to begin with <unk> and </s>, found {self.words[:2]!r}")
+        self._ids = {word: i for i, word in enumerate(self.words)}
+        if len(self._ids) != len(self.words):
+            twice = next(word for i, word in enumerate(self.words) if self._ids[word] != i)
+            raise CheckpointError(f"expected each word of a vocabulary once, found {twice!r} again")
+        del self._ids[END]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def ids(self, words: Iterable[bytes]) -> list[int]:
+        """Ids of words, without an end symbol."""
+        get = self._ids.get
+        return [get(word, UNKNOWN_ID) for word in words]
+
+    def to_bytes(self) -> bytes:
+        """The vocabulary as a file: one word a line, line number = id."""
+        return b"".join(word + b"\n" for word in self.words)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Vocabulary:
+        """Read what `to_bytes` wrote."""
+        return cls(data.removesuffix(b"\n").split(b"\n"))
+
+    def sha256(self) -> str:
+        """Hash of the vocabulary file."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+def shortlist(counts: Mapping[bytes, int], size: int) -> Vocabulary:
+    """The `size` most frequent words; of equally frequent ones the first in byte order.
+
+    Words that are not UTF-8 stay out (a vocabulary file is text), and so do the special words' spellings.
+    """
+    eligible = [word for word in counts if word not in (UNKNOWN, END) and _is_text(word)]
+    by_frequency = sorted(eligible, key=lambda word: (-counts[word], word))
+    return Vocabulary([UNKNOWN, END, *by_frequency[:size]])
+
+
+def _is_text(word: bytes) -> bool:
+    try:
+        word.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def coverage(counts: Mapping[bytes, int], vocabulary: Vocabulary) -> float:
+    """Share of the counted running words that the vocabulary knows, 0 to 1."""
+    known = set(vocabulary.words[2:])
+    total = sum(counts.values())
+    return sum(n for word, n in counts.items() if word in known) / total if total else 1.0

@@ -1,0 +1,1 @@
+"""The main job: phrase pairs in, further scores out."""

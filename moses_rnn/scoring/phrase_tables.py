@@ -1,0 +1,108 @@
+"""Scores into a phrase table: lines in, the same lines with further columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from moses_rnn.errors import MosesRnnError, shown
+from moses_rnn.formats.phrase_table import TableLine
+from moses_rnn.scoring.producers import ScoreProducer, Scores
+from moses_rnn.scoring.workers import Chunk, scored_chunks
+
+CHUNK_LINES = 8192
+# Moses holds probabilities as float32: exp(-87) is near the smallest one of full precision (exp(-87.34)), and below
+# exp(-100) the decoder would see its own floor of -100.
+DEFAULT_FLOOR = -87.0
+ROUNDING = 1e-3  # a log-probability this far above 0 is float32's rounding; more is a fault
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """How scores are written: as probabilities not below exp(`floor`), or as natural logarithms as they are."""
+
+    floor: float = DEFAULT_FLOOR
+    logarithms: bool = False
+
+
+@dataclass
+class ScoringReport:
+    """What went through, for the signature and the user; lists have one value for each added column."""
+
+    lines: int = 0
+    floored: list[int] = field(default_factory=list)
+    lowest: list[float] = field(default_factory=list)
+    highest: list[float] = field(default_factory=list)
+
+    def count(self, scores: Scores, floor: float) -> None:
+        """Take in the scores of further lines; lines × columns."""
+        if not self.lines:
+            columns = scores.shape[1]
+            self.floored, self.lowest, self.highest = [0] * columns, [np.inf] * columns, [-np.inf] * columns
+        self.lines += len(scores)
+        self.floored = [n + int(m) for n, m in zip(self.floored, (scores < floor).sum(axis=0), strict=True)]
+        self.lowest = [min(a, float(b)) for a, b in zip(self.lowest, scores.min(axis=0), strict=True)]
+        self.highest = [max(a, float(b)) for a, b in zip(self.highest, scores.max(axis=0), strict=True)]
+
+    def constant_columns(self) -> list[int]:
+        """Added columns (from 0) with one value all over the table: MERT cannot find a weight for them."""
+        return [i for i, (low, high) in enumerate(zip(self.lowest, self.highest, strict=True)) if low == high]
+
+
+def chunks_between_sources(lines: Iterable[TableLine], size: int = CHUNK_LINES) -> Iterator[Chunk]:
+    """Chunks of at least `size` lines, cut where the source changes, or at twice the size where it does not."""
+    chunk: Chunk = []
+    for line in lines:
+        if len(chunk) >= size and (line.source != chunk[-1].source or len(chunk) >= 2 * size):
+            yield chunk
+            chunk = []
+        chunk.append(line)
+    if chunk:
+        yield chunk
+
+
+def scored_table(
+    lines: Iterable[TableLine],
+    workers: Sequence[Sequence[ScoreProducer]],
+    options: ColumnOptions,
+    report: ScoringReport,
+    name: str,
+) -> Iterator[bytes]:
+    """The table with further columns, as blocks of whole lines.
+
+    Args:
+        lines: the table's.
+        workers: see `scored_chunks`.
+        options: how scores are written.
+        report: counts what goes through.
+        name: of the table, for messages.
+
+    Raises:
+        MosesRnnError: a network gave a score that is no log-probability; nothing of its chunk is given out.
+    """
+    for chunk, computed in scored_chunks(chunks_between_sources(lines), workers):
+        _check(chunk, computed, report.lines, name)
+        scores = np.minimum(computed, 0.0)
+        report.count(scores, -np.inf if options.logarithms else options.floor)
+        columns = formatted(scores, options)
+        yield b"".join(line.with_scores(added) for line, added in zip(chunk, columns, strict=True))
+
+
+def formatted(scores: Scores, options: ColumnOptions) -> Iterator[list[bytes]]:
+    """Scores as they stand in the table: 9 significant digits, more than the decoder's float32 holds."""
+    values = scores + 0.0 if options.logarithms else np.exp(np.maximum(scores, options.floor))
+    for row in values.tolist():
+        yield [b"%.9g" % value for value in row]
+
+
+def _check(chunk: Chunk, scores: Scores, lines_before: int, name: str) -> None:
+    bad = np.argwhere(~(np.isfinite(scores) & (scores < ROUNDING)))
+    if len(bad):
+        row, column = (int(i) for i in bad[0])
+        pair = shown(chunk[row].source + b" ||| " + chunk[row].target)
+        raise MosesRnnError(
+            f"{name}:{lines_before + row + 1}: expected a log-probability as added score {column + 1}, found "
+            f"{scores[row, column]} for {pair}\n  The model is damaged or its training diverged."
+        )

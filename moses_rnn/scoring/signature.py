@@ -1,0 +1,56 @@
+"""The signature beside a scored table: what made its numbers and what each new column means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from moses_rnn import __version__
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
+from moses_rnn.scoring.producers import ScoreProducer
+
+
+def signature(
+    files: Mapping[str, str],
+    old_columns: int,
+    producers: Sequence[ScoreProducer],
+    models: Sequence[Checkpoint],
+    options: ColumnOptions,
+    report: ScoringReport,
+) -> bytes:
+    """The signature as a JSON file.
+
+    Args:
+        files: names of input and output.
+        old_columns: scores that the table had.
+        producers: of the new columns, in their order.
+        models: whose hashes are recorded.
+        options: how the scores were written.
+        report: what went through.
+    """
+    record: dict[str, Any] = {
+        "program": f"moses_rnn {__version__}",
+        "torch": torch.__version__,
+        **files,
+        "lines": report.lines,
+        "columns": old_columns + len(producers),
+        "added_columns": [
+            {
+                "index": old_columns + i,  # from 0, as Moses counts
+                "name": producer.name,
+                "meaning": producer.meaning,
+                "written_as": "natural logarithm" if options.logarithms else "exp of it; Moses takes the logarithm",
+                "floor": None if options.logarithms else options.floor,
+                "floored": report.floored[i],
+                "lowest": report.lowest[i],
+                "highest": report.highest[i],
+            }
+            for i, producer in enumerate(producers)
+        ],
+        "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in models],
+    }
+    return (json.dumps(record, indent=2) + "\n").encode()

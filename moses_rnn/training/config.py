@@ -1,0 +1,88 @@
+"""Everything that can be chosen about training, and the two presets."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+
+MINUTES_OF_THREE_DAYS = 3 * 24 * 60.0
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Optimiser, loss, batches and stopping.
+
+    `reduction` scales the gradient: "pair-mean" is the paper's equation 4 (log-likelihood averaged over the phrase
+    pairs of a batch), "token-mean" averages over target words, "sum" is what the released code does. `clip_norm` bounds
+    the gradient's global L2 norm (0: no bound; the released code: 1). `sort_batches` batches are drawn together and cut
+    by length, so that phrases of one batch are about equally long.
+    """
+
+    optimiser: str = "adadelta"  # or "adam"
+    learning_rate: float = 1.0
+    rho: float = 0.95  # Adadelta
+    epsilon: float = 1e-6  # Adadelta; inside both roots
+    decay_on_plateau: float = 1.0  # factor on the learning rate after an evaluation without gain
+    batch_size: int = 64  # phrase pairs
+    sort_batches: int = 10
+    reduction: str = "pair-mean"
+    clip_norm: float = 1.0
+    precision: str = "fp32"  # or "bf16": matrix products in bfloat16, sums and weights in float32
+    seed: int = 1
+    max_epochs: float = 0.0  # 0: no limit
+    max_minutes: float = MINUTES_OF_THREE_DAYS  # 0: no limit
+    evaluate_every: int = 500_000  # pairs
+    patience: int = 20  # evaluations without gain before stopping
+    save_minutes: float = 10.0
+
+    def course(self) -> dict[str, object]:
+        """The choices that decide the weights after a given number of steps: a resumed run must share them."""
+        return {key: value for key, value in asdict(self).items() if key not in LIMITS}
+
+
+LIMITS = {"max_epochs", "max_minutes", "patience", "save_minutes"}  # may be changed when a run goes on
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Sizes of network and shortlists, with the training that suits them."""
+
+    hidden_size: int
+    embedding_size: int
+    maxout_size: int
+    output_rank: int
+    shortlist: int
+    training: TrainingConfig
+
+
+def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
+    """The same training with another optimiser, and the learning rate that is customary for it."""
+    if optimiser == config.optimiser:
+        return config
+    adam = optimiser == "adam"
+    return replace(
+        config, optimiser=optimiser, learning_rate=1e-3 if adam else 1.0, decay_on_plateau=0.5 if adam else 1.0
+    )
+
+
+PRESETS = {
+    # section 4.1 of the paper: 1000 hidden units, rank-100 matrices, 15 000 words, Adadelta, 64 pairs, three days
+    "paper": Preset(1000, 100, 500, 100, 15_000, TrainingConfig()),
+    # for two CPU cores and half an hour
+    "small": Preset(
+        256,
+        64,
+        128,
+        64,
+        5_000,
+        TrainingConfig(
+            optimiser="adam",
+            learning_rate=1e-3,
+            decay_on_plateau=0.5,
+            batch_size=128,
+            max_minutes=30.0,
+            evaluate_every=100_000,
+            patience=6,
+            save_minutes=2.0,
+        ),
+    ),
+}

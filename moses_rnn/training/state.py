@@ -1,0 +1,95 @@
+"""What a training run needs to go on after any death: weights, optimiser, position. One safetensors file, no pickle."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from moses_rnn.errors import CheckpointError
+from moses_rnn.models.checkpoint import replace_file
+from moses_rnn.models.encdec import EncDec
+
+if TYPE_CHECKING:
+    from moses_rnn.training.trainer import Progress
+
+RANDOM = "random.torch"
+
+
+def save_state(
+    path: Path, identity: dict[str, Any], model: EncDec, optimiser: torch.optim.Optimizer, progress: Progress
+) -> None:
+    """Write the state; a death while writing leaves the previous one.
+
+    Args:
+        path: the file.
+        identity: what a run must share to go on from here.
+        model: its weights are saved.
+        optimiser: its accumulators are saved.
+        progress: where the run stands.
+    """
+    names = [name for name, _ in model.named_parameters()]
+    tensors = {f"weights.{name}": tensor.detach() for name, tensor in model.state_dict().items()}
+    for index, values in optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser.{names[index]}.{key}": value for key, value in values.items()}
+    tensors[RANDOM] = torch.get_rng_state()
+    metadata = {"progress": json.dumps(dataclasses.asdict(progress)), "identity": json.dumps(identity)}
+    on_cpu = {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, save_tensors(on_cpu, metadata))
+
+
+def load_state(
+    path: Path, identity: dict[str, Any], model: EncDec, optimiser: torch.optim.Optimizer, progress: Progress
+) -> bool:
+    """Restore a saved state in place; False when there is none.
+
+    Raises:
+        CheckpointError: the state is damaged, or of another corpus, network or optimiser.
+    """
+    if not path.exists():
+        return False
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, no mapping
+    except SafetensorError as error:
+        raise CheckpointError(f"{path}: expected a saved training state, found: {error}") from error
+    _check_identity(path, json.loads(metadata["identity"]), identity)
+    model.load_state_dict(_with_prefix(tensors, "weights."))
+    _restore_optimiser(optimiser, [name for name, _ in model.named_parameters()], tensors)
+    torch.set_rng_state(tensors[RANDOM])
+    for key, value in json.loads(metadata["progress"]).items():
+        setattr(progress, key, value)
+    for group in optimiser.param_groups:
+        group["lr"] = progress.learning_rate
+    return True
+
+
+def _check_identity(path: Path, saved: dict[str, Any], wanted: dict[str, Any]) -> None:
+    differing = [
+        f"{key} {saved.get(key)!r}, now {wanted.get(key)!r}" for key in wanted if saved.get(key) != wanted[key]
+    ]
+    if differing:
+        raise CheckpointError(
+            f"{path}: expected the table and options that this training began with, found others: "
+            f"{'; '.join(differing)}\n  Give the same ones to go on, or --restart (or another --model) to begin anew."
+        )
+
+
+def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _restore_optimiser(optimiser: torch.optim.Optimizer, names: list[str], tensors: dict[str, Tensor]) -> None:
+    state = optimiser.state_dict()
+    state["state"] = {
+        index: values for index, name in enumerate(names) if (values := _with_prefix(tensors, f"optimiser.{name}."))
+    }
+    optimiser.load_state_dict(state)

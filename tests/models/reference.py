@@ -1,0 +1,86 @@
+"""The network once more, number by number: the equations of Cho et al. (2014), appendix A, as loops over scalars.
+
+Shares no code with the package: no tensors, no batches, no sharing. Tensors come as nested lists by the names of the
+checkpoint format.
+"""
+
+from math import exp, log, tanh
+
+
+def sigma(x):
+    return 1 / (1 + exp(-x)) if x >= 0 else exp(x) / (1 + exp(x))
+
+
+def product(matrix, vector):
+    return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
+
+
+def add(*vectors):
+    return [sum(values) for values in zip(*vectors, strict=True)]
+
+
+def summary(weights, source_ids, switches):
+    """The summary c of a source phrase (its ids end with the end symbol)."""
+    w = {name.removeprefix("encoder."): value for name, value in weights.items() if name.startswith("encoder.")}
+    size = len(w["b"])
+    h = [0.0] * size
+    for word in source_ids:
+        e = w["embedding"][word]
+        z = [sigma(x) for x in add(product(w["W_z"], e), product(w["U_z"], h), w["b_z"])]
+        r = [sigma(x) for x in add(product(w["W_r"], e), product(w["U_r"], h), w["b_r"])]
+        gated = [r[j] * h[j] for j in range(size)]
+        new = [tanh(x) for x in add(product(w["W"], e), product(w["U"], gated), w["b"])]
+        h = [z[j] * h[j] + (1 - z[j]) * new[j] for j in range(size)]
+    if switches["summary"] == "last":
+        return h
+    return [tanh(x) for x in add(product(w["V"], h), w["b_V"])]
+
+
+def distributions(weights, source_ids, target_ids, switches):
+    """For each target word (the end symbol is the last) the whole distribution, as probabilities."""
+    w = {name.removeprefix("decoder."): value for name, value in weights.items() if name.startswith("decoder.")}
+    c = summary(weights, source_ids, switches)
+    size = len(w["b"])
+    h = [tanh(x) for x in add(product(w["V"], c), w["b_V"])]
+    e = [0.0] * len(w["embedding"][0])
+    everything = []
+    for t in range(len(target_ids)):
+        if t > 0:
+            e = w["embedding"][target_ids[t - 1]]
+        if t > 0 or switches["first_step"] == "zero-embedding":
+            h = decoder_step(w, h, e, c, size, switches)
+        everything.append(softmax(word_scores(w, h, e, c)))
+    return everything
+
+
+def decoder_step(w, h, e, c, size, switches):
+    z = [sigma(x) for x in add(product(w["W_z"], e), product(w["U_z"], h), product(w["C_z"], c), w["b_z"])]
+    r = [sigma(x) for x in add(product(w["W_r"], e), product(w["U_r"], h), product(w["C_r"], c), w["b_r"])]
+    Cc = product(w["C"], c)
+    We = product(w["W"], e)
+    if switches["decoder_reset"] == "after":
+        Uh = product(w["U"], h)
+        new = [tanh(We[j] + r[j] * (Uh[j] + Cc[j]) + w["b"][j]) for j in range(size)]
+    else:
+        U_rh = product(w["U"], [r[j] * h[j] for j in range(size)])
+        new = [tanh(We[j] + U_rh[j] + Cc[j] + w["b"][j]) for j in range(size)]
+    return [z[j] * h[j] + (1 - z[j]) * new[j] for j in range(size)]
+
+
+def word_scores(w, h, e, c):
+    s = add(product(w["O_h"], h), product(w["O_y"], e), product(w["O_c"], c), w["b_O"])
+    maxout = [max(s[2 * i], s[2 * i + 1]) for i in range(len(s) // 2)]
+    return add(product(w["G_l"], product(w["G_r"], maxout)), w["b_G"])
+
+
+def softmax(scores):
+    highest = max(scores)
+    exponentials = [exp(score - highest) for score in scores]
+    total = sum(exponentials)
+    return [value / total for value in exponentials]
+
+
+def log_prob(weights, source_ids, target_ids, switches):
+    """log p(f|e) of a pair; both phrases end with the end symbol."""
+    words = distributions(weights, source_ids, target_ids, switches)
+    return sum(log(p[word]) for p, word in zip(words, target_ids, strict=True))
