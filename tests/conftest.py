@@ -1,0 +1,66 @@
+"""Things that several rooms' tests need: a small real table, a small model of it, the commands as processes."""
+
+import gzip
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+SHARED_DATA = ROOT.parent / "shared" / "data" / "multi30k"
+TINY = ["--hidden-size", "8", "--embedding-size", "6", "--maxout-size", "5", "--output-rank", "4", "--shortlist", "60"]
+
+
+def run(command, *arguments, check=True, **options):
+    """Run one of the commands as a process of its own."""
+    program = Path(sys.executable).with_name(f"moses-rnn-{command}")
+    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory):
+    """The first 3 000 lines of the example table."""
+    path = tmp_path_factory.mktemp("table") / "phrase-table.gz"
+    with gzip.open(EXAMPLES / "phrase-table.gz") as lines:
+        path.write_bytes(gzip.compress(b"".join(itertools.islice(lines, 3000))))
+    return path
+
+
+@pytest.fixture(scope="session")
+def model(table):
+    """A tiny model of it, beside it."""
+    run("train", table, *TINY, "--max-epochs", "1", "--quiet")
+    return table.with_name("phrase-table.rnn-model")
+
+
+@pytest.fixture(scope="session")
+def inverse_model(table):
+    """The same for p(source | target)."""
+    run("train", table, *TINY, "--max-epochs", "1", "--quiet", "--inverse")
+    return table.with_name("phrase-table.rnn-inverse-model")
+
+
+@pytest.fixture(scope="session")
+def multi30k():
+    """The folder of a real Moses system; skips without it."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"the Multi30k system is not at {SHARED_DATA}")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def moses_root():
+    """Where Moses was built; skips without MOSES_ROOT."""
+    root = os.environ.get("MOSES_ROOT")
+    if not root:
+        pytest.skip("MOSES_ROOT is not set: no Moses to run")
+    if not (Path(root) / "bin" / "moses").exists():
+        pytest.fail(f"MOSES_ROOT={root} has no bin/moses")
+    return Path(root)

@@ -1,0 +1,113 @@
+import math
+
+import numpy as np
+import pytest
+
+from moses_rnn.errors import MosesRnnError
+from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.scoring.phrase_tables import (
+    ColumnOptions,
+    ScoringReport,
+    chunks_between_sources,
+    formatted,
+    scored_table,
+)
+
+LINES = [b"s%d ||| t%d ||| 0.5 1 ||| 0-0 ||| 1 1 1 ||| |||\n" % (i // 3, i) for i in range(50)]
+
+
+class Length:
+    """Scores a pair by the lengths of its sides."""
+
+    name, num_scores, meaning = "Length", 1, "minus the lengths"
+
+    def log_probs(self, pairs):
+        return -np.array([[len(source) + len(target)] for source, target in pairs], dtype=np.float64)
+
+
+class Fixed(Length):
+    def __init__(self, *values):
+        self.values = values
+
+    def log_probs(self, pairs):
+        return np.array([[self.values[int(target[1:])]] for _, target in pairs])
+
+
+def scored(lines, *producers, workers=1, options=None):
+    report = ScoringReport()
+    blocks = scored_table(parse_table(lines, "t"), [producers] * workers, options or ColumnOptions(), report, "t")
+    return b"".join(blocks).splitlines(keepends=True), report
+
+
+def test_adds_columns_in_the_producers_order():
+    (line,), _ = scored([b"a ||| t0 ||| 1 ||| 0-0\n"], Length(), Fixed(-0.5))
+    assert line == b"a ||| t0 ||| 1 %.9g %.9g ||| 0-0\n" % (math.exp(-3), math.exp(-0.5))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("size", [1, 4, 8192])
+def test_lines_stay_in_order_whatever_the_chunks_and_workers(monkeypatch, workers, size):
+    monkeypatch.setattr(
+        "moses_rnn.scoring.phrase_tables.chunks_between_sources", lambda lines: chunks_between_sources(lines, size)
+    )
+    lines, report = scored(LINES, Length(), workers=workers)
+    assert lines == scored(LINES, Length())[0]
+    assert [line.split(b" ")[6] for line in lines] == [
+        b"%.9g" % math.exp(-len(b"s%dt%d" % (i // 3, i))) for i in range(50)
+    ]
+    assert [b" ".join(line.split(b" ")[:6] + line.split(b" ")[7:]) for line in lines] == LINES
+    assert report.lines == 50
+
+
+def test_chunks_are_cut_between_sources():
+    table = list(parse_table(LINES, "t"))
+    sizes = [len(chunk) for chunk in chunks_between_sources(table, 4)]
+    assert sizes == [6] * 8 + [2]  # two sources of three lines each
+    one_source = list(parse_table([b"a ||| b ||| 1\n"] * 20, "t"))
+    assert [len(chunk) for chunk in chunks_between_sources(one_source, 4)] == [8, 8, 4]
+
+
+@pytest.mark.parametrize(
+    ("log_prob", "options", "written"),
+    [
+        (0.0, ColumnOptions(), b"1"),
+        (1e-7, ColumnOptions(), b"1"),  # rounding above 0
+        (-1.5, ColumnOptions(), b"%.9g" % math.exp(-1.5)),
+        (-87.0, ColumnOptions(), b"1.64581143e-38"),  # exp(-87), above float32's least normal number 1.17549435e-38
+        (-500.0, ColumnOptions(), b"1.64581143e-38"),
+        (-500.0, ColumnOptions(floor=-100), b"%.9g" % math.exp(-100)),
+        (-500.25, ColumnOptions(logarithms=True), b"-500.25"),
+        (0.0, ColumnOptions(logarithms=True), b"0"),
+    ],
+)
+def test_numbers_as_written(log_prob, options, written):
+    (line,), _ = scored([b"a ||| t0 ||| 1\n"], Fixed(log_prob), options=options)
+    assert line == b"a ||| t0 ||| 1 " + written + b"\n"
+
+
+def test_nine_digits_keep_the_logarithm():
+    scores = np.linspace(-87, 0, 1001)[:, None]
+    written = [math.log(float(value)) for (value,) in formatted(scores, ColumnOptions())]
+    np.testing.assert_allclose(written, scores[:, 0], atol=5e-9)
+
+
+def test_the_report_counts_floors_and_notices_constant_columns():
+    lines = [b"a ||| t%d ||| 1\n" % i for i in range(3)]
+    _, report = scored(lines, Fixed(-1, -90, -100), Fixed(-2, -2, -2))
+    assert (report.lines, report.floored, report.lowest, report.highest) == (3, [2, 0], [-100, -2], [-1, -2])
+    assert report.constant_columns() == [1]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.1])
+def test_a_number_that_is_no_log_probability_stops_the_run(bad):
+    lines = [b"a ||| t%d ||| 1\n" % i for i in range(3)]
+    with pytest.raises(
+        MosesRnnError,
+        match=rf"t:2: expected a log-probability as added score 1, found {bad} for 'a \|\|\| t1'\n.*damaged",
+    ):
+        scored(lines, Fixed(-1, bad, -1))
+
+
+def test_a_failing_worker_fails_the_run():
+    with pytest.raises(IndexError):
+        scored(LINES, Fixed(-1.0), workers=3)

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.vocabulary import END_ID, Vocabulary
+from moses_rnn.scoring import producers
+from moses_rnn.scoring.producers import EncDecProducer, WordPenaltyProducer
+from tests.models import reference
+from tests.models.test_encdec import network, weights_of
+
+SOURCE = Vocabulary([b"<unk>", b"</s>", *(b"s%d" % i for i in range(2, 9))])
+TARGET = Vocabulary([b"<unk>", b"</s>", *(b"t%d" % i for i in range(2, 8))])
+
+
+def producer(variant="paper", direction="source-to-target"):
+    import torch
+
+    model = network(SWITCHES[variant], dtype=torch.float32)
+    return EncDecProducer(Checkpoint(model, SOURCE, TARGET, direction)), weights_of(model)
+
+
+def random_pairs(count, seed=5):
+    """Pairs of words s0…s9 and t0…t9, of which some are outside the shortlists; sources repeat."""
+    random = np.random.default_rng(seed)
+
+    def phrase(letter):
+        return b" ".join(b"%s%d" % (letter, i) for i in random.integers(0, 10, size=random.integers(0, 7)))
+
+    sources = [phrase(b"s") for _ in range(count // 3)]
+    return [(sources[random.integers(len(sources))], phrase(b"t")) for _ in range(count)]
+
+
+@pytest.mark.parametrize("variant", SWITCHES)
+def test_200_pairs_equal_the_scalar_equations(variant):
+    scorer, weights = producer(variant)
+    pairs = random_pairs(200)
+    for (source, target), (value,) in zip(pairs, scorer.log_probs(pairs), strict=True):
+        ids = [*SOURCE.ids(source.split()), END_ID], [*TARGET.ids(target.split()), END_ID]
+        assert value == pytest.approx(reference.log_prob(weights, *ids, SWITCHES[variant]), abs=1e-4)
+
+
+def test_a_score_depends_on_its_pair_alone(monkeypatch):
+    scorer, _ = producer()
+    pairs = random_pairs(300)
+    together = scorer.log_probs(pairs)
+    alone = np.concatenate([scorer.log_probs([pair]) for pair in pairs])
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
+    order = np.random.default_rng(0).permutation(300)
+    np.testing.assert_allclose(scorer.log_probs([pairs[i] for i in order]), together[order], rtol=1e-5)
+    monkeypatch.setattr(producers, "ROWS", 7)
+    monkeypatch.setattr(producers, "NODES", 3)
+    np.testing.assert_allclose(scorer.log_probs(pairs), together, rtol=1e-5)
+
+
+def test_equal_chunks_give_equal_bits():
+    scorer, _ = producer()
+    pairs = random_pairs(300)
+    assert scorer.log_probs(pairs).tobytes() == scorer.log_probs(pairs).tobytes()
+
+
+def test_words_outside_the_shortlist_are_one_word():
+    scorer, _ = producer()
+    pairs = [(b"s2 s9", b"t9 t2"), (b"s2 other", b"</s> t2"), (b"s2 \xff", b"<unk>\tt2 ")]
+    assert len(set(scorer.log_probs(pairs).ravel().tolist())) == 1
+
+
+def test_the_inverse_direction_reads_the_target():
+    direct, _ = producer()
+    inverse, _ = producer(direction="target-to-source")
+    pairs = random_pairs(20)
+    turned = [(target, source) for source, target in pairs]
+    assert inverse.log_probs(turned).tolist() == direct.log_probs(pairs).tolist()
+    assert (direct.name, inverse.name) == ("RNN", "RNNInverse")
+    assert "p(target | source)" in direct.meaning
+    assert "p(source | target)" in inverse.meaning
+
+
+def test_all_targets_of_a_source_sum_to_one():
+    """Σ p over every target of up to two words, plus the mass of longer ones, is 1 (here by the chain rule)."""
+    scorer, weights = producer()
+    source = b"s3 s4"
+    ids = [*SOURCE.ids(source.split()), END_ID]
+    spellings = {i: word for i, word in enumerate(TARGET.words) if i != END_ID}
+    short = [[], *[[i] for i in spellings]]
+    mass = np.exp(scorer.log_probs([(source, b" ".join(spellings[i] for i in t)) for t in short])).sum()
+    first = reference.distributions(weights, ids, [END_ID], SWITCHES["paper"])[0]
+    longer = 0.0
+    for i in spellings:
+        second = reference.distributions(weights, ids, [i, END_ID], SWITCHES["paper"])[1]
+        longer += first[i] * (1 - second[END_ID])
+    assert mass + longer == pytest.approx(1, abs=1e-5)
+
+
+def test_the_word_penalty_counts_unknown_target_words():
+    pairs = [(b"s2", b"t2 t3"), (b"x y", b"t2 x \xc2\xa0"), (b"s2", b""), (b"s2", b"</s>")]
+    assert WordPenaltyProducer(TARGET).log_probs(pairs).ravel().tolist() == [0, -2, 0, -1]

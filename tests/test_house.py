@@ -1,0 +1,70 @@
+"""The house: which room may know which (docs/architecture.md), read from the import statements."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "moses_rnn"
+ROOMS = {
+    "errors": set(),
+    "formats": {"errors"},
+    "models": {"errors"},
+    "training": {"errors", "formats", "models"},
+    "scoring": {"errors", "formats", "models"},
+    "analysis": {"errors", "formats", "models"},
+    "cli": {"errors", "formats", "models", "training", "scoring", "analysis"},
+}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+COMMANDS = ("train", "score", "analyse")
+
+
+def room_of(path):
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported(path):
+    """Full names of everything a module imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module
+
+
+@pytest.mark.parametrize(
+    "path", [m for m in MODULES if room_of(m) != "__init__"], ids=lambda p: str(p.relative_to(PACKAGE))
+)
+def test_no_room_visits_its_neighbours(path):
+    room = room_of(path)
+    rooms = {name.split(".")[1] for name in imported(path) if name.startswith("moses_rnn.")}
+    assert rooms - {room} <= ROOMS[room]
+
+
+@pytest.mark.parametrize("path", [m for m in MODULES if room_of(m) == "formats"], ids=lambda p: p.name)
+def test_formats_know_no_tensors(path):
+    assert not {name.split(".")[0] for name in imported(path)} & {"torch", "numpy", "safetensors"}
+
+
+@pytest.mark.parametrize("path", [m for m in MODULES if room_of(m) != "cli"], ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_only_the_command_line_knows_click(path):
+    assert not {name.split(".")[0] for name in imported(path)} & {"click", "tqdm"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("flag", ["--help", "-h", "--version"])
+def test_help_and_version_need_no_torch(command, flag):
+    program = (
+        f"import sys; sys.argv = ['moses-rnn-{command}', '{flag}']\n"
+        f"from moses_rnn.cli.{command} import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert end.code == 0, end.code\n"
+        "assert not {'torch', 'numpy'} & sys.modules.keys()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+    assert flag == "--version" or "Example" in done.stdout

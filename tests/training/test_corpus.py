@@ -1,0 +1,123 @@
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from moses_rnn.errors import InputError
+from moses_rnn.training.corpus import CorpusConfig, Phrases, build_corpus, count_words
+
+PAIRS = [
+    (b"le chat", b"the cat"),
+    (b"le chat", b"cat"),
+    (b"le chien", b"the dog"),
+    (b"le chien noir", b"the black dog"),
+    (b"un chat rare1", b"a cat"),
+    (b"un chat rare2", b"a cat"),  # the same ids as the pair before, when rare words are unknown
+    (b"le chat", b"the cat"),  # again
+]
+
+
+def spelled(corpus, rows):
+    """Pairs of the corpus as words."""
+    sides = []
+    for phrases, vocabulary in ((corpus.source, corpus.source_vocabulary), (corpus.target, corpus.target_vocabulary)):
+        words = []
+        for row in rows:
+            ids, _ = phrases.take(np.array([row]))
+            words.append(b" ".join(vocabulary.words[i] for i in ids))
+        sides.append(words)
+    return list(zip(*sides, strict=True))
+
+
+def test_each_distinct_pair_of_ids_is_there_once(tmp_path):
+    corpus = build_corpus(PAIRS, tmp_path, CorpusConfig(source_words=4, target_words=9))
+    everything = spelled(corpus, np.concatenate([corpus.training, corpus.held_out]))
+    expected = {*PAIRS[:2], *PAIRS[2:4], (b"un chat <unk>", b"a cat")}
+    # frequencies over distinct sources: le 3, chat 3, chien 2, un 2, then noir, rare1, rare2 with 1
+    expected = {(s.replace(b"noir", b"<unk>"), t) for s, t in expected}
+    assert Counter(everything) == Counter(expected)
+    statistics = corpus.statistics
+    assert (statistics.pairs, statistics.distinct_pairs, statistics.collapsed_pairs) == (7, 6, 1)
+
+
+def test_shortlists_count_distinct_phrases_only(tmp_path):
+    pairs = [(b"a", b"x%d" % i) for i in range(5)] + [(b"b c", b"y"), (b"b d", b"y")]
+    corpus = build_corpus(pairs, tmp_path, CorpusConfig(source_words=2))
+    assert corpus.source_vocabulary.words[2:] == [b"b", b"a"]  # `a` is five lines but one phrase
+    assert corpus.statistics.source_coverage == 3 / 5  # b a b of a b c b d
+
+
+def test_shortlists_can_follow_a_corpus(tmp_path):
+    counts = count_words([b"noir noir  chat\r\n", b"noir"])
+    corpus = build_corpus(PAIRS, tmp_path, CorpusConfig(source_words=1), (counts, None))
+    assert corpus.source_vocabulary.words[2:] == [b"noir"]
+    assert corpus.statistics.source_coverage == 3 / 4
+
+
+def many_pairs(n=3000):
+    random = np.random.default_rng(0)
+    word = lambda: b"w%d" % random.integers(40)  # noqa: E731
+    return [(b" ".join(word() for _ in range(random.integers(1, 4))), b" ".join(word() for _ in range(random.integers(1, 4)))) for _ in range(n)]  # fmt: skip
+
+
+def test_no_source_phrase_is_on_both_sides_of_the_split(tmp_path):
+    corpus = build_corpus(many_pairs(), tmp_path, CorpusConfig(held_out_pairs=200))
+    training, held_out = ({s for s, _ in spelled(corpus, rows)} for rows in (corpus.training, corpus.held_out))
+    assert not training & held_out
+    assert 100 < corpus.statistics.held_out_pairs < 300
+    assert corpus.statistics.training_pairs + corpus.statistics.held_out_pairs == len({*many_pairs()})
+
+
+def test_the_seed_decides_the_split(tmp_path):
+    def split(seed):
+        corpus = build_corpus(many_pairs(500), tmp_path / f"{seed}", CorpusConfig(seed=seed))
+        return corpus.held_out.tolist(), corpus.digest
+
+    assert split(1) == split(1)
+    assert split(1)[0] != split(2)[0]
+
+
+def test_what_is_left_out_is_counted(tmp_path):
+    pairs = [*PAIRS, (b"", b"x"), (b"x", b" "), (b"a b c d", b"x"), (b"x", b"a b c d")]
+    corpus = build_corpus(pairs, tmp_path, CorpusConfig(max_length=3))
+    assert (corpus.statistics.pairs, corpus.statistics.empty, corpus.statistics.too_long) == (11, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([], "expected phrase pairs to train on, found none in 0 lines"),
+        ([(b"", b"a")], "expected phrase pairs to train on, found none in 1 lines"),
+        (
+            [(b"a", b"b"), (b"a", b"c")],
+            "expected at least two source phrases to train on one and hold out the other, found one",
+        ),
+    ],
+)
+def test_too_little_is_refused(tmp_path, pairs, message):
+    with pytest.raises(InputError, match=message):
+        build_corpus(pairs, tmp_path, CorpusConfig())
+
+
+def test_the_unigram_baseline_is_its_derivation(tmp_path):
+    corpus = build_corpus(PAIRS, tmp_path, CorpusConfig())
+    counts = Counter(w for _, target in spelled(corpus, corpus.training) for w in [*target.split(), b"</s>"])
+    total, size = sum(counts.values()), len(corpus.target_vocabulary)
+    held_out = [w for _, target in spelled(corpus, corpus.held_out) for w in [*target.split(), b"</s>"]]
+    expected = -sum(math.log((counts[w] + 1) / (total + size)) for w in held_out) / len(held_out)
+    assert corpus.unigram_nats_per_token() == pytest.approx(expected)
+
+
+def test_hashes_tell_phrases_apart():
+    phrases = [[1, 2], [2, 1], [1], [], [1, 2], [12], [0], [0, 0]]
+    lengths = [len(p) for p in phrases]
+    flat = np.array([i for p in phrases for i in p], dtype=np.int32)
+    hashes = Phrases(flat, np.concatenate([[0], np.cumsum(lengths)])).hashes()
+    assert hashes[0] == hashes[4]
+    assert len(set(hashes.tolist())) == 7
+
+
+def test_chosen_phrases_come_in_the_order_asked_for():
+    flat, lengths = Phrases(np.arange(6, dtype=np.int32), np.array([0, 2, 2, 5, 6])).take(np.array([3, 1, 0]))
+    assert (flat.tolist(), lengths.tolist()) == ([5, 0, 1], [1, 0, 2])

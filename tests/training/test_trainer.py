@@ -1,0 +1,194 @@
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError
+from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.training.config import PRESETS, TrainingConfig, for_optimiser
+from moses_rnn.training.corpus import CorpusConfig, build_corpus
+from moses_rnn.training.trainer import Trainer, epoch_batches, make_optimiser
+
+FAST = TrainingConfig(optimiser="adam", learning_rate=0.01, batch_size=16, evaluate_every=400, max_minutes=0)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A language to be learned: word w3 is translated by v3, and v0 closes every phrase."""
+    random = np.random.default_rng(0)
+    words = [random.integers(8, size=random.integers(1, 5)) for _ in range(3000)]
+    pairs = [(b" ".join(b"w%d" % i for i in ids), b" ".join([*(b"v%d" % i for i in ids), b"v0"])) for ids in words]
+    return build_corpus(pairs, tmp_path_factory.mktemp("corpus"), CorpusConfig(held_out_pairs=100))
+
+
+def network(corpus):
+    return EncDec(EncDecConfig(len(corpus.source_vocabulary), len(corpus.target_vocabulary), 24, 12, 12, 8), seed=1)
+
+
+class Listener:
+    def __init__(self):
+        self.losses, self.evaluations = [], []
+
+    def stepped(self, progress, loss):
+        self.losses.append(loss)
+
+    def evaluated(self, progress, is_best):
+        self.evaluations.append((progress.history[-1]["nats_per_token"], is_best))
+
+
+def never():
+    return False
+
+
+def train(corpus, folder, stop=never, **changes):
+    listener = Listener()
+    trainer = Trainer(network(corpus), corpus, dataclasses.replace(FAST, **changes), folder / "state")
+    trainer.run(listener, stop)
+    return trainer, listener
+
+
+def test_learns_a_language(corpus, tmp_path):
+    trainer, listener = train(corpus, tmp_path, max_epochs=8)
+    costs = [cost for cost, _ in listener.evaluations]
+    assert costs[-1] < 0.7 * corpus.unigram_nats_per_token()
+    assert trainer.progress.best == min(costs)
+    assert trainer.progress.finished == "8 epochs are done"
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+def test_every_optimiser_and_precision_learns(corpus, tmp_path, precision, optimiser):
+    config = for_optimiser(FAST, optimiser)
+    _, listener = train(corpus, tmp_path, **{**dataclasses.asdict(config), "precision": precision, "max_epochs": 3})
+    assert np.mean(listener.losses[-20:]) < listener.losses[0] - 0.3
+
+
+def test_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path):
+    whole, _ = train(corpus, tmp_path / "whole", max_epochs=2)
+    for steps in (1, 7, 80):  # in the first epoch, within a group of batches, and in the second epoch
+        countdown = itertools.count(1)
+        folder = tmp_path / str(steps)
+        stopped, _ = train(corpus, folder, lambda c=countdown, n=steps: next(c) >= n, max_epochs=2)
+        assert not stopped.progress.finished
+        resumed, _ = train(corpus, folder, max_epochs=2)
+        assert resumed.resumed
+        assert resumed.progress.steps == whole.progress.steps
+        for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+            assert torch.equal(old, new)
+
+
+def test_a_finished_run_goes_on_when_its_limit_is_raised(corpus, tmp_path):
+    train(corpus, tmp_path, max_epochs=1)
+    same, listener = train(corpus, tmp_path, max_epochs=1)
+    assert (same.progress.finished, listener.losses) == ("1 epochs are done", [])
+    more, listener = train(corpus, tmp_path, max_epochs=2)
+    assert len(listener.losses) == more.progress.steps / 2
+
+
+def test_a_run_with_other_choices_is_not_continued(corpus, tmp_path):
+    train(corpus, tmp_path, max_epochs=1)
+    with pytest.raises(CheckpointError, match="found others: batch_size 16, now 8; seed 1, now 3\n.*--restart"):
+        train(corpus, tmp_path, max_epochs=2, batch_size=8, seed=3)
+
+
+def test_a_damaged_state_is_refused(corpus, tmp_path):
+    (tmp_path / "state").write_bytes(b"no state")
+    with pytest.raises(CheckpointError, match="state: expected a saved training state, found"):
+        train(corpus, tmp_path)
+
+
+def test_training_stops_when_patience_ends(corpus, tmp_path):
+    trainer, listener = train(corpus, tmp_path, learning_rate=1e-12, patience=2, decay_on_plateau=0.5)
+    assert trainer.progress.finished == "2 evaluations brought no gain"
+    assert [best for _, best in listener.evaluations][-2:] == [False, False]
+    assert trainer.progress.learning_rate <= 1e-12 / 4
+
+
+def test_the_time_budget_ends_with_an_evaluation(corpus, tmp_path):
+    trainer, listener = train(corpus, tmp_path, max_minutes=1e-9)
+    assert trainer.progress.finished.startswith("the time budget of 1e-09 minutes is used")
+    assert (len(listener.losses), len(listener.evaluations)) == (1, 1)
+
+
+@pytest.mark.parametrize("sort_batches", [1, 10])
+def test_an_epoch_has_every_pair_once_and_can_be_entered_anywhere(corpus, sort_batches):
+    config = dataclasses.replace(FAST, sort_batches=sort_batches)
+    batches = list(epoch_batches(corpus, config, 0))
+    assert sorted(np.concatenate(batches)) == sorted(corpus.training)
+    assert {len(batch) for batch in batches[:-10]} == {16}
+    for first in (1, 9, 10, 11, len(batches) - 1, len(batches)):
+        rest = list(epoch_batches(corpus, config, 0, first))
+        assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in batches[first:]]
+    assert [b.tolist() for b in epoch_batches(corpus, config, 1)] != [b.tolist() for b in batches]
+
+
+def test_sorting_makes_batches_of_like_lengths(corpus):
+    def spread(sort_batches):
+        config = dataclasses.replace(FAST, sort_batches=sort_batches)
+        lengths = np.diff(corpus.target.ends)
+        return np.mean([np.ptp(lengths[batch]) for batch in epoch_batches(corpus, config, 0)])
+
+    assert spread(10) < spread(1) / 2
+
+
+def gradient_norm(corpus, reduction, clip_norm, tmp_path):
+    """The norm of the gradient that the optimiser sees in the first step."""
+    config = dataclasses.replace(FAST, reduction=reduction, clip_norm=clip_norm)
+    trainer = Trainer(network(corpus), corpus, config, tmp_path / "state")
+    rows = next(epoch_batches(corpus, config, 0))
+    trainer.learn(rows)
+    norm = math.sqrt(sum(tensor.grad.double().square().sum().item() for tensor in trainer.model.parameters()))
+    return norm, trainer.progress.clipped_steps, rows
+
+
+def test_reductions_scale_the_gradient(corpus, tmp_path):
+    whole, clipped, rows = gradient_norm(corpus, "sum", 0, tmp_path)
+    tokens = (np.diff(corpus.target.ends)[rows] + 1).sum()
+    assert clipped == 0
+    assert gradient_norm(corpus, "pair-mean", 0, tmp_path)[0] == pytest.approx(whole / len(rows), rel=1e-4)
+    assert gradient_norm(corpus, "token-mean", 0, tmp_path)[0] == pytest.approx(whole / tokens, rel=1e-4)
+
+
+def test_the_gradient_is_clipped_and_counted(corpus, tmp_path):
+    norm, clipped, _ = gradient_norm(corpus, "sum", 0.5, tmp_path)
+    assert (norm, clipped) == (pytest.approx(0.5, rel=1e-3), 1)
+
+
+def test_a_gradient_that_is_not_finite_moves_nothing(corpus, tmp_path):
+    trainer = Trainer(network(corpus), corpus, FAST, tmp_path / "state")
+    with torch.no_grad():
+        trainer.model.decoder.b_G[2] = math.inf
+    before = [tensor.clone() for tensor in trainer.model.parameters()]
+    trainer.learn(next(epoch_batches(corpus, FAST, 0)))
+    assert trainer.progress.skipped_steps == 1
+    assert all(torch.equal(old, new) for old, new in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_adadelta_is_zeilers():
+    """Algorithm 1 of Zeiler (2012) in numpy, with both accumulators' ε inside the roots."""
+    config = PRESETS["paper"].training
+    model = EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1)
+    optimiser = make_optimiser(model, config)
+    x = model.encoder.U.detach().double().numpy().copy()
+    squared_gradient, squared_step = np.zeros_like(x), np.zeros_like(x)
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        g = random.normal(size=x.shape)
+        squared_gradient = 0.95 * squared_gradient + 0.05 * g**2
+        step = -np.sqrt(squared_step + 1e-6) / np.sqrt(squared_gradient + 1e-6) * g
+        squared_step = 0.95 * squared_step + 0.05 * step**2
+        x += step
+        model.encoder.U.grad = torch.tensor(g, dtype=torch.float32)
+        optimiser.step()
+    np.testing.assert_allclose(model.encoder.U.detach().numpy(), x, rtol=1e-4)
+
+
+def test_the_papers_preset_is_the_papers():
+    paper = PRESETS["paper"]
+    assert (paper.hidden_size, paper.embedding_size, paper.maxout_size, paper.output_rank) == (1000, 100, 500, 100)
+    assert paper.shortlist == 15_000
+    training = paper.training
+    assert (training.optimiser, training.rho, training.epsilon, training.batch_size) == ("adadelta", 0.95, 1e-6, 64)
