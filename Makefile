@@ -1,10 +1,12 @@
 # moses_rnn: `make help` lists the targets.
 PYTHON ?= python3
 VENV ?= .venv
-# Extra words for pip, e.g. PIP_FLAGS="--index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple"
+# Extra words for pip. On Linux pip takes torch with CUDA (gigabytes); for the CPU build:
+# PIP_FLAGS="--index-url https://download.pytorch.org/whl/cpu --extra-index-url https://pypi.org/simple"
 PIP_FLAGS ?=
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+DEMO ?= demo
 
 .DEFAULT_GOAL := help
 
@@ -13,12 +15,24 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "moses_rnn needs Python 3.11 or later; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 .PHONY: setup
-setup: $(INSTALLED) ## create .venv with what was tested (constraints.txt)
+setup: $(INSTALLED) ## create .venv with the versions that were tested (constraints.txt)
+
+.PHONY: demo
+demo: $(INSTALLED) ## train on the example table, score it, show phrases before and after (minutes)
+	mkdir -p $(DEMO)
+	$(BIN)/moses-rnn-train examples/phrase-table.gz --model $(DEMO)/model --preset small --hidden-size 128 --max-epochs 12
+	$(BIN)/moses-rnn-score examples/phrase-table.gz --model $(DEMO)/model --output $(DEMO)/phrase-table.rnn.gz \
+		--moses-ini examples/moses.ini --force
+	@echo
+	@$(BIN)/moses-rnn-analyse targets $(DEMO)/phrase-table.rnn.gz --source 'the small cat' --source 'some happy women' \
+		--source 'in front of the school'
+	@echo "The new table, its signature and the new moses.ini are in $(DEMO)/."
 
 .PHONY: lint
 lint: $(INSTALLED) ## ruff and mypy
@@ -29,3 +43,25 @@ lint: $(INSTALLED) ## ruff and mypy
 .PHONY: test
 test: lint ## set-up, lint, types and every test that needs no Moses, GPU or hours
 	$(BIN)/pytest -m 'not moses and not gpu and not slow'
+
+.PHONY: test-moses
+test-moses: $(INSTALLED) ## tests with the real decoder and MERT; needs MOSES_ROOT
+	@test -n "$$MOSES_ROOT" || { echo 'test-moses: set MOSES_ROOT to the folder of a built Moses (it has bin/moses)' >&2; exit 2; }
+	$(BIN)/pytest -m moses -s
+
+.PHONY: test-gpu
+test-gpu: $(INSTALLED) ## tests on a CUDA device
+	@$(BIN)/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "test-gpu: torch finds no CUDA device here")'
+	$(BIN)/pytest -m gpu
+
+.PHONY: test-slow
+test-slow: $(INSTALLED) ## tests on the real Multi30k table (minutes)
+	$(BIN)/pytest -m slow -s
+
+.PHONY: bench
+bench: $(INSTALLED) ## stages of scoring, as ratios taken in one run; TABLE=… for your own table
+	$(BIN)/python benchmarks/score.py $(or $(TABLE),examples/phrase-table.gz)
+
+.PHONY: clean
+clean: ## remove what the demo made
+	rm -rf $(DEMO)

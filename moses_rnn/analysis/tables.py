@@ -67,7 +67,7 @@ def _source_count(line: TableLine) -> float:
 def side_by_side(found: Targets, column: int, count: int) -> list[str]:
     """A source and its best targets before and after, as lines of text."""
     before, after = found.best(DIRECT_COLUMN, count), found.best(column, count)
-    width = max(len(_text(target)) for target, _ in before) + 2
+    width = max(8, *(len(_text(target)) + 2 for target, _ in before))
     title = f"{_text(found.source)}   (seen {found.frequency:g} times, {len(found.targets)} targets)"
     lines = [title, f"    {'p(target|source)':<{width + 10}}RNN"]
     for (left, p), (right, q) in zip(before, after, strict=True):

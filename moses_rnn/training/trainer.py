@@ -88,6 +88,8 @@ class Trainer:
         progress = self.progress
         self._started = time.monotonic() - progress.seconds
         progress.finished = self._reason_to_finish()  # a limit may have been raised since the state was saved
+        if not self.resumed:
+            self.save()  # so that a checkpoint never stands without the state it came from
         while not progress.finished:
             for batch in epoch_batches(self.corpus, self.config, progress.epoch, progress.batch):
                 observer.stepped(progress, self.learn(batch))

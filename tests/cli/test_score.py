@@ -1,0 +1,237 @@
+import gzip
+import hashlib
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from moses_rnn.formats.phrase_table import parse_table, score_words
+from tests.conftest import run
+
+INI = """[feature]
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={table} input-factor=0 output-factor=0
+Distortion
+[weight]
+TranslationModel0= 0.2 0.2 0.2 0.2
+Distortion0= 0.3
+"""
+
+
+def lines_of(path):
+    with gzip.open(path) as lines:
+        return list(lines)
+
+
+def without_last_scores(lines, count=1):
+    """Lines without the last numbers of their third field."""
+    for parsed in parse_table(lines, "scored"):
+        added = sum(len(score) + 1 for score in score_words(parsed.scores)[-count:])
+        end = parsed.end_of_scores
+        yield parsed.line[: end - added] + parsed.line[end:]
+
+
+def added_values(lines, count=1):
+    return [[float(s) for s in score_words(parsed.scores)[-count:]] for parsed in parse_table(lines, "scored")]
+
+
+@pytest.fixture
+def here(tmp_path, table, model):
+    """A folder with the table and its model beside it."""
+    shutil.copy(table, tmp_path)
+    shutil.copytree(model, tmp_path / model.name)
+    return tmp_path
+
+
+def test_the_bare_command_just_works(here):
+    done = run("score", "phrase-table.gz", cwd=here)
+    table = here / "phrase-table.rnn.gz"
+    assert done.stdout == (
+        "[feature]\nPhraseDictionaryMemory name=TranslationModel0 num-features=5 "
+        f"path={table} input-factor=0 output-factor=0\n\n[weight]\nTranslationModel0= 0.2 0.2 0.2 0.2 0.2\n"
+    )
+    assert "3,000 lines in and out: phrase-table.rnn.gz" in done.stderr
+    lines = lines_of(table)
+    assert list(without_last_scores(lines)) == lines_of(here / "phrase-table.gz")
+    assert all(0 < value <= 1 for (value,) in added_values(lines))
+
+
+def test_the_signature_says_what_made_the_numbers(here):
+    run("score", "phrase-table.gz", "--word-penalty", cwd=here)
+    signature = json.loads((here / "phrase-table.rnn.gz.json").read_text())
+    assert (signature["lines"], signature["columns"]) == (3000, 6)
+    assert [(c["index"], c["name"]) for c in signature["added_columns"]] == [(4, "RNN"), (5, "WordPenalty")]
+    assert "p(target | source)" in signature["added_columns"][0]["meaning"]
+    model = here / "phrase-table.rnn-model" / "model.safetensors"
+    assert signature["models"][0]["sha256"]["model.safetensors"] == hashlib.sha256(model.read_bytes()).hexdigest()
+
+
+def test_writes_the_ini_for_mert(here):
+    (here / "moses.ini").write_text(INI.format(table=here / "phrase-table.gz"))
+    done = run("score", "phrase-table.gz", "--moses-ini", "moses.ini", "--weight", "0.1", cwd=here)
+    new = (here / "moses.rnn.ini").read_text()
+    expected = INI.format(table=here / "phrase-table.rnn.gz").replace("num-features=4", "num-features=5")
+    assert new == expected.replace("0.2 0.2 0.2 0.2", "0.2 0.2 0.2 0.2 0.1")
+    assert "TranslationModel0= 0.2 0.2 0.2 0.2 0.1" in done.stdout
+
+
+def test_three_columns_in_one_pass(here, inverse_model):
+    run("score", "phrase-table.gz", "--inverse-model", inverse_model, "--word-penalty", "-o", "t.gz", cwd=here)
+    lines = lines_of(here / "t.gz")
+    assert list(without_last_scores(lines, 3)) == lines_of(here / "phrase-table.gz")
+    direct, inverse, penalty = zip(*added_values(lines, 3), strict=True)
+    run("score", "phrase-table.gz", "-o", "direct.gz", cwd=here)
+    assert [[value] for value in direct] == added_values(lines_of(here / "direct.gz"))
+    assert direct != inverse
+    assert max(penalty) == 1
+
+
+def test_models_of_the_wrong_direction_are_refused(here, inverse_model):
+    for arguments in (["--model", inverse_model], ["--inverse-model", "phrase-table.rnn-model"]):
+        done = run("score", "phrase-table.gz", *arguments, cwd=here, check=False)
+        assert done.returncode == 3
+        assert "expected a model of direction" in done.stderr
+
+
+def test_through_pipes(here):
+    command = Path(sys.executable).with_name("moses-rnn-score")
+    data = gzip.decompress((here / "phrase-table.gz").read_bytes())
+    done = subprocess.run(
+        [command, "-", "--model", "phrase-table.rnn-model"], input=data, capture_output=True, cwd=here, check=True
+    )
+    assert list(without_last_scores(done.stdout.splitlines(keepends=True))) == data.splitlines(keepends=True)
+    assert b"TranslationModel0= " in done.stderr
+    assert sorted(path.name for path in here.iterdir()) == ["phrase-table.gz", "phrase-table.rnn-model"]
+
+
+def test_natural_logarithms_for_others(here):
+    done = run("score", "phrase-table.gz", "--log", "-o", "log.gz", cwd=here)
+    assert done.stdout == ""
+    assert all(value < 0 for (value,) in added_values(lines_of(here / "log.gz")))
+
+
+def test_equal_runs_give_equal_bytes_whatever_the_workers(here):
+    for name, device in (("a.gz", "cpu"), ("b.gz", "cpu"), ("c.gz", "cpu,cpu")):
+        run("score", "phrase-table.gz", "-o", name, "--threads", "1", "--device", device, cwd=here)
+    assert (here / "a.gz").read_bytes() == (here / "b.gz").read_bytes() == (here / "c.gz").read_bytes()
+
+
+def test_odd_lines_stay_as_they_are(here):
+    odd = [
+        "a\u2028b \u0085 ||| un\u00a0deux ||| 0.5 1e-05 ||| 0-0\n".encode(),
+        b"\xff\xfe ||| \x00 ||| 0.5 1\r\n",
+        b" ||| la ||| 1 1 |||\n",
+        b"a ||| ||| 1 1 ||| ||| 1 1 1 ||| |||\n",
+        b"a|||b|||1\t1 \n",
+        b"a ||| " + b"b " * 300 + b"||| 1 1",
+    ]
+    (here / "odd").write_bytes(b"".join(odd))
+    run("score", "odd", "--model", "phrase-table.rnn-model", cwd=here)
+    assert list(without_last_scores(lines_of(here / "odd.rnn.gz"))) == odd
+
+
+REFUSED = {
+    "bad line": (
+        b"a ||| b ||| 1\na ||| b\n",
+        "bad:2: expected at least 3 fields separated by '|||', found 2: 'a ||| b'",
+    ),
+    "bad score": (b"a ||| b ||| 1\na ||| b ||| x\n", "bad:2: expected a number as score 1 of 1, found 'x'"),
+    "columns": (b"a ||| b ||| 1\na ||| b ||| 1 2\n", "bad:2: expected 1 scores as on line 1, found 2: '1 2'"),
+    "empty": (b"", "bad: expected at least one line, found an empty file"),
+    "cut short": (
+        gzip.compress(b"a ||| b ||| 1\n" * 9999)[:-20],
+        "bad: expected a whole compressed file, found an early end",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_a_rejected_table_leaves_nothing(here, case):
+    content, message = case
+    (here / "bad").write_bytes(content)
+    before = sorted(path.name for path in here.iterdir())
+    done = run("score", "bad", "--model", "phrase-table.rnn-model", "-o", "t.gz", cwd=here, check=False)
+    assert done.returncode == 3
+    assert f"moses-rnn-score: {message}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nothing"], 3, "nothing: expected a file, found nothing of that name (nor nothing.gz)"),
+        (["phrase-table.gz", "--model", "no"], 3, "no: expected a model folder, found nothing"),
+        (
+            ["phrase-table.gz", "-o", "phrase-table.gz"],
+            1,
+            "phrase-table.gz: is the input phrase-table.gz itself; name another output",
+        ),
+        (["phrase-table.gz", "-o", "no/t.gz"], 1, "no/t.gz: cannot be written: No such file or directory"),
+        (["phrase-table.gz", "--log", "--moses-ini", "moses.ini"], 2, "--moses-ini cannot go with --log"),
+        (["phrase-table.gz", "-o", "-", "--moses-ini", "moses.ini"], 2, "--moses-ini cannot go with a table on stdout"),
+        (
+            ["phrase-table.gz", "--moses-ini", "moses.ini"],
+            3,
+            "moses.ini:2: expected num-features=4 as the table's scores, found num-features=3",
+        ),
+        (["phrase-table.gz", "--device", "cuda:99"], 3, "--device cuda:99: "),
+        (["phrase-table.gz", "--floor", "1"], 2, "Invalid value for '--floor'"),
+        ([], 2, "Missing argument 'PHRASE_TABLE'"),
+    ],
+)
+def test_refusals(here, arguments, code, message):
+    (here / "moses.ini").write_text(INI.format(table=here / "phrase-table.gz").replace("=4", "=3"))
+    before = sorted(path.name for path in here.iterdir())
+    done = run("score", *arguments, cwd=here, check=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+def test_without_a_model_the_command_to_run_is_named(here):
+    shutil.rmtree(here / "phrase-table.rnn-model")
+    done = run("score", "phrase-table.gz", cwd=here, check=False)
+    assert done.returncode == 3
+    assert (
+        "expected a model beside the table, found none\n  Make one with: moses-rnn-train phrase-table.gz" in done.stderr
+    )
+
+
+def test_existing_output_needs_force(here):
+    (here / "phrase-table.rnn.gz").write_bytes(b"precious")
+    done = run("score", "phrase-table.gz", cwd=here, check=False)
+    assert (done.returncode, (here / "phrase-table.rnn.gz").read_bytes()) == (1, b"precious")
+    assert "exists already; use --force to replace it" in done.stderr
+    run("score", "phrase-table.gz", "--force", cwd=here)
+    assert len(lines_of(here / "phrase-table.rnn.gz")) == 3000
+
+
+def test_a_constant_column_is_reported(here):
+    (here / "known").write_bytes(b"the ||| le ||| 1\na ||| un ||| 1\n")
+    done = run("score", "known", "--model", "phrase-table.rnn-model", "--word-penalty", cwd=here)
+    assert "warning: WordPenalty is the same on every line: MERT cannot find a weight for it" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_killed_half_way_it_leaves_no_file_of_the_final_name(here, number):
+    data = gzip.decompress((here / "phrase-table.gz").read_bytes())
+    (here / "long").write_bytes(data * 60)
+    (here / "moses.ini").write_text(INI.format(table=here / "long"))
+    command = Path(sys.executable).with_name("moses-rnn-score")
+    arguments = [command, "long", "--model", "phrase-table.rnn-model", "--moses-ini", "moses.ini"]
+    process = subprocess.Popen(arguments, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    part = here / ".long.rnn.gz.part"
+    while not (part.exists() and part.stat().st_size):  # the first chunk is written, most are not
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(60) != 0
+    assert not {"long.rnn.gz", "long.rnn.gz.json", "moses.rnn.ini"} & {path.name for path in here.iterdir()}
+    run(*["score", "long", "--model", "phrase-table.rnn-model"], cwd=here)  # what is left does not hinder the next run
+    assert len(lines_of(here / "long.rnn.gz")) == 180_000

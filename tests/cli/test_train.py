@@ -1,0 +1,168 @@
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from moses_rnn.models.checkpoint import load_checkpoint
+from tests.conftest import TINY, run
+
+
+@pytest.fixture
+def here(tmp_path, table):
+    shutil.copy(table, tmp_path)
+    return tmp_path
+
+
+def test_says_what_it_found_and_what_it_does(here):
+    done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "1", "--preset", "small", cwd=here)
+    assert done.stdout == ""
+    for text in (
+        "table: 3,000 lines, 3,000 distinct pairs; ",
+        "% collapse to the ids of another pair and are learned once",
+        "left out: 0 pairs longer than --max-length, 0 with an empty side",
+        "source shortlist: 60 of ",
+        "% of running words",
+        "held out by source phrase: ",
+        "unigram baseline: ",
+        "network: paper variant, H 8, ",
+        "optimiser='adam'",
+        "% of steps clipped, best",
+        "finished: 1 epochs are done; best held-out ",
+    ):
+        assert text in done.stderr
+    assert "no GPU" not in done.stderr
+
+
+def test_without_a_preset_and_a_gpu_it_says_how_long_the_papers_takes(here):
+    done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "1", "--device", "cpu", cwd=here)
+    assert "no GPU: taking --preset small. --preset paper would learn about " in done.stderr
+
+
+def test_the_checkpoint_remembers_the_run(here):
+    run("train", "phrase-table.gz", *TINY, "--max-epochs", "1", "--reduction", "token-mean", "--seed", "7", cwd=here)
+    provenance = load_checkpoint(here / "phrase-table.rnn-model").provenance
+    assert provenance["table"] == "phrase-table.gz"
+    assert provenance["training_options"]["reduction"] == "token-mean"
+    assert provenance["training_options"]["seed"] == 7
+    assert provenance["corpus"]["pairs"] == 3000
+    assert provenance["history"][-1]["nats_per_token"] > 0
+    log = (here / "phrase-table.rnn-model" / "training" / "log.jsonl").read_text().splitlines()
+    assert json.loads(log[0])["best"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--variant", "groundhog"], ("groundhog", "last", "initial-state", "before")),
+        (["--variant", "paper"], ("paper", "tanh", "zero-embedding", "after")),
+        (["--decoder-reset", "before"], ("custom", "tanh", "zero-embedding", "before")),
+        (["--variant", "groundhog", "--summary", "tanh", "--first-step", "zero-embedding", "--decoder-reset", "after"], ("paper", "tanh", "zero-embedding", "after")),
+    ],
+)  # fmt: skip
+def test_variants_are_named(here, options, expected):
+    run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", *options, cwd=here)
+    config = load_checkpoint(here / "phrase-table.rnn-model").model.config
+    assert (config.variant, config.summary, config.first_step, config.decoder_reset) == expected
+
+
+def test_a_run_killed_at_any_time_ends_with_the_same_weights(here):
+    options = [
+        *TINY,
+        "--max-epochs",
+        "6",
+        "--evaluate-every",
+        "1500",
+        "--threads",
+        "1",
+        "--device",
+        "cpu",
+        "--preset",
+        "small",
+    ]
+    run("train", "phrase-table.gz", *options, "--model", "whole", cwd=here)
+    command = [Path(sys.executable).with_name("moses-rnn-train"), "phrase-table.gz", *options, "--model", "killed"]
+    for evaluations in (1, 3, 6):
+        process = subprocess.Popen(command, cwd=here, stderr=subprocess.DEVNULL)
+        log = here / "killed" / "training" / "log.jsonl"
+        while process.poll() is None and not (log.exists() and log.read_bytes().count(b"\n") >= evaluations):
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+    done = run("train", "phrase-table.gz", *options, "--model", "killed", cwd=here)
+    assert "going on after " in done.stderr
+    for name in ("model.safetensors", "source.vocab", "target.vocab"):
+        assert (here / "whole" / name).read_bytes() == (here / "killed" / name).read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_the_state_and_exits_resumable(here, number):
+    command = [Path(sys.executable).with_name("moses-rnn-train"), "phrase-table.gz", *TINY, "--evaluate-every", "500"]
+    process = subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True)
+    while not (here / "phrase-table.rnn-model" / "config.json").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == 75
+    assert "stopping; the state is being saved" in messages
+    assert "pairs; the same command goes on" in messages
+    assert (here / "phrase-table.rnn-model" / "training" / "state.safetensors").exists()
+
+
+def test_what_was_left_out_of_training_is_said(here):
+    (here / "junk").write_bytes(
+        b"".join(b"s%d ||| t%d ||| 1\n" % (i, i) for i in range(99)) + b"a b c ||| d ||| 1\n ||| d ||| 1\n"
+    )
+    done = run("train", "junk", *TINY, "--max-epochs", "1", "--max-length", "2", cwd=here)
+    assert "left out: 1 pairs longer than --max-length, 1 with an empty side" in done.stderr
+
+
+def test_shortlists_of_a_corpus(here):
+    (here / "corpus.en").write_text("unheard of of of the\n")
+    run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", "--source-corpus", "corpus.en", cwd=here)
+    assert (here / "phrase-table.rnn-model" / "source.vocab").read_text() == "<unk>\n</s>\nof\nthe\nunheard\n"
+
+
+def test_restart_begins_anew_and_removes_nothing_else(here):
+    run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", cwd=here)
+    done = run("train", "phrase-table.gz", *TINY, "--hidden-size", "9", "--max-epochs", "0.1", cwd=here, check=False)
+    assert done.returncode == 3
+    assert "hidden_size 8, now 9" in done.stderr
+    run("train", "phrase-table.gz", *TINY, "--hidden-size", "9", "--max-epochs", "0.1", "--restart", cwd=here)
+    (here / "mine").mkdir()
+    (here / "mine" / "file").write_text("precious")
+    done = run("train", "phrase-table.gz", *TINY, "--model", "mine", "--restart", cwd=here, check=False)
+    assert (done.returncode, (here / "mine" / "file").exists()) == (1, True)
+    assert "mine: is no model folder; --restart does not remove it" in done.stderr
+
+
+def test_a_model_without_its_run_is_not_overwritten(here, model):
+    shutil.copytree(model, here / "phrase-table.rnn-model", ignore=shutil.ignore_patterns("training"))
+    done = run("train", "phrase-table.gz", *TINY, cwd=here, check=False)
+    assert done.returncode == 3
+    assert (
+        "expected no model, or one with its training state, found a model alone\n  --restart replaces it" in done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nothing.gz"], 3, "nothing.gz: expected a file, found nothing of that name"),
+        (["-"], 3, "a table to train on must be a file: a stopped run reads it again"),
+        (["phrase-table.gz", "--preset", "huge"], 2, "Invalid value for '--preset'"),
+        (["phrase-table.gz", "--device", "cuda:99"], 3, "--device cuda:99: "),
+        (["phrase-table.gz", "--model", "phrase-table.gz"], 1, "phrase-table.gz: cannot be made: File exists"),
+        (["phrase-table.gz", "--source-corpus", "no"], 3, "no: expected a file, found nothing of that name"),
+    ],
+)
+def test_refusals(here, arguments, code, message):
+    done = run("train", *arguments, cwd=here, check=False)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,41 @@
+"""The same numbers on a CUDA device."""
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.scoring.producers import EncDecProducer
+from tests.conftest import TINY, run
+from tests.models.test_encdec import network
+from tests.scoring.test_producers import SOURCE, TARGET, random_pairs
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def cuda():
+    if not torch.cuda.is_available():
+        pytest.skip("torch finds no CUDA device")
+
+
+@pytest.mark.parametrize("variant", SWITCHES)
+def test_scores_are_those_of_the_cpu(variant):
+    pairs = random_pairs(500)
+    scores = [
+        EncDecProducer(Checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET), device).log_probs(
+            pairs
+        )
+        for device in ("cpu", "cuda")
+    ]
+    np.testing.assert_allclose(*scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_trains_and_scores(table, tmp_path, precision):
+    model = tmp_path / "model"
+    run("train", table, *TINY, "--model", model, "--device", "cuda", "--precision", precision, "--max-epochs", "1")
+    assert load_checkpoint(model).provenance["device"] == "cuda"
+    done = run("score", table, "--model", model, "--device", "cuda", "-o", tmp_path / "t.gz")
+    assert "3,000 lines in and out" in done.stderr

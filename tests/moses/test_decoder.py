@@ -1,0 +1,137 @@
+"""What the real decoder makes of our tables and inis: MOSES_ROOT names a built Moses."""
+
+import gzip
+import random
+import re
+import subprocess
+
+import pytest
+
+from moses_rnn.formats.phrase_table import parse_table, score_words
+from tests.conftest import EXAMPLES, ROOT, run
+
+CONFIGS = ROOT / "moses_configs"
+pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
+SIZES = ["--hidden-size", "32", "--embedding-size", "16", "--maxout-size", "16", "--output-rank", "16"]
+TABLE_SCORES = re.compile(r"TranslationModel0= ((?:-?[0-9.e+-]+ ?)+)")
+
+
+def decode(moses_root, folder, ini, sentences, *flags):
+    """Run the decoder in the folder of its ini; returns its lines."""
+    done = subprocess.run(
+        [moses_root / "bin" / "moses", "-f", ini, "-threads", "2", *flags],
+        input="".join(sentence + "\n" for sentence in sentences), capture_output=True, text=True, cwd=folder, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.split("\n")[:-1]
+
+
+def one_phrase_features(moses_root, folder, ini, sentences):
+    """The phrase-table features of all hypotheses that are one phrase pair, by the pair."""
+    decode(moses_root, folder, ini, sentences, "-n-best-list", "nbest", "500", "-include-segmentation-in-n-best")
+    found = {}
+    for line in (folder / "nbest").read_text(encoding="utf-8").split("\n")[:-1]:
+        number, hypothesis, features, _, segmentation = line.split(" ||| ")[:5]
+        if len(segmentation.split()) == 1:
+            values = [float(value) for value in TABLE_SCORES.search(features).group(1).split()]
+            found[sentences[int(number)], hypothesis.strip()] = values
+    return found
+
+
+def prepare(source, folder, *options):
+    """Train on a system's table for a short while, score the table, extend the ini; also write the plain logs."""
+    for path in source.iterdir():
+        if path.is_file():
+            (folder / path.name).symlink_to(path)
+    run("train", "phrase-table.gz", *SIZES, *options, "--quiet", cwd=folder)
+    run("score", "phrase-table.gz", "--moses-ini", "moses.ini", "--word-penalty", "--quiet", cwd=folder)
+    run("score", "phrase-table.gz", "--word-penalty", "--log", "-o", "logs.gz", "--quiet", cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory, moses_root):
+    """The example system, scored."""
+    return prepare(EXAMPLES, tmp_path_factory.mktemp("system"), "--shortlist", "150", "--max-epochs", "2")
+
+
+@pytest.fixture(scope="module")
+def real_system(tmp_path_factory, moses_root, multi30k):
+    """The Multi30k system, scored."""
+    return prepare(multi30k, tmp_path_factory.mktemp("multi30k"), "--shortlist", "1000", "--max-minutes", "1")
+
+
+def check_features(moses_root, folder, sources=300):
+    """Compare what the decoder sees with the log-probabilities that the producers gave, for random sources."""
+    with gzip.open(folder / "logs.gz") as lines:
+        table = list(parse_table(lines, "logs.gz"))
+    chosen = {line.source for line in random.Random(1).sample(table, sources)}
+    expected = {
+        (line.source.decode(), line.target.decode()): [float(score) for score in score_words(line.scores)[-2:]]
+        for line in table
+        if line.source in chosen
+    }
+    seen = one_phrase_features(moses_root, folder, "moses.rnn.ini", sorted(source.decode() for source in chosen))
+    assert len(seen) > sources / 2
+    differences = [
+        abs(a - b) for pair, values in seen.items() for a, b in zip(values[-2:], expected[pair], strict=True)
+    ]
+    print(f"{len(seen)} pairs, largest difference {max(differences):.2g}")
+    assert max(differences) <= 1e-4
+
+
+def check_zero_weight(moses_root, folder, sentences):
+    """With weight 0 the new columns change no translation."""
+    text = (folder / "moses.rnn.ini").read_text()
+    zero = re.sub(r"(?m)^(TranslationModel0= \S+ \S+ \S+ \S+) \S+ \S+$", r"\1 0 0", text)
+    assert zero != text
+    (folder / "zero.ini").write_text(zero)
+    baseline = decode(moses_root, folder, "moses.ini", sentences)
+    assert len(baseline) == len(sentences)
+    assert decode(moses_root, folder, "zero.ini", sentences) == baseline
+    assert decode(moses_root, folder, "moses.rnn.ini", sentences) != baseline
+
+
+def test_the_decoder_sees_the_log_probability(moses_root, system):
+    check_features(moses_root, system)
+
+
+def test_weight_zero_is_the_baseline(moses_root, system):
+    check_zero_weight(moses_root, system, (EXAMPLES / "corpus" / "dev.en").read_text().split("\n")[:-1])
+
+
+def test_the_decoder_sees_the_log_probability_in_a_real_table(moses_root, real_system):
+    check_features(moses_root, real_system)
+
+
+def test_weight_zero_is_the_real_baseline(moses_root, real_system):
+    with gzip.open(real_system / "val.en.gz", "rt", encoding="utf-8", newline="\n") as lines:
+        check_zero_weight(moses_root, real_system, [line.rstrip("\n") for line in lines])
+
+
+def test_mert_tunes_the_new_weights_with_no_other_change(moses_root, system, tmp_path):
+    ini = (system / "moses.rnn.ini").read_text()
+    ini = re.sub(r"path=(?!/)", f"path={system}/", ini)  # mert-moses.pl works in its own folder
+    (tmp_path / "moses.ini").write_text(ini)
+    mert = [
+        moses_root / "scripts" / "training" / "mert-moses.pl",
+        EXAMPLES / "corpus" / "dev.en", EXAMPLES / "corpus" / "dev.fr", moses_root / "bin" / "moses", tmp_path / "moses.ini",
+        "--mertdir", moses_root / "bin", "--rootdir", moses_root / "scripts", "--working-dir", tmp_path / "mert",
+        "--maximum-iterations", "2", "--decoder-flags", "-threads 2", "--predictable-seeds",
+    ]  # fmt: skip
+    done = subprocess.run(mert, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    tuned = (tmp_path / "mert" / "moses.ini").read_text()
+    (line,) = re.findall(r"(?m)^TranslationModel0= .*$", tuned)
+    assert len(line.split()) == 7
+    assert line not in ini
+    assert "num-features=6" in tuned
+
+
+@pytest.mark.parametrize("template", ["baseline.ini", "rnn.ini", "rnn-wp.ini"])
+def test_the_templates_are_inis(moses_root, tmp_path, template):
+    text = (CONFIGS / template).read_text()
+    (tmp_path / template).write_text(text.replace("/path/to/lm.binary", str(EXAMPLES / "lm.arpa.gz")))  # it is opened
+    weights = decode(moses_root, tmp_path, template, [], "-show-weights")
+    (line,) = [line for line in weights if line.startswith("TranslationModel0=")]
+    assert len(line.split()) - 1 == {"baseline.ini": 4, "rnn.ini": 5, "rnn-wp.ini": 6}[template]

@@ -1,0 +1,68 @@
+"""The main job on a real table of 839 112 lines (`make test-slow`; the everyday tests take its first lines)."""
+
+import gzip
+import itertools
+import math
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moses_rnn.formats.moses_ini import Extension, MosesIni
+from moses_rnn.formats.phrase_table import parse_table, score_words
+from tests.cli.test_score import without_last_scores
+from tests.conftest import run
+
+SMALL = [
+    "--hidden-size",
+    "16",
+    "--embedding-size",
+    "16",
+    "--maxout-size",
+    "8",
+    "--output-rank",
+    "8",
+    "--shortlist",
+    "2000",
+]
+
+
+def test_the_first_lines(multi30k, tmp_path):
+    with gzip.open(multi30k / "phrase-table.gz") as lines:
+        (tmp_path / "t").write_bytes(b"".join(itertools.islice(lines, 5000)))
+    run("train", "t", *SMALL, "--max-epochs", "0.2", "--quiet", cwd=tmp_path)
+    run("score", "t", "-o", "scored", "--moses-ini", multi30k / "moses.ini", "--output-ini", "new.ini", cwd=tmp_path)
+    scored = (tmp_path / "scored").read_bytes().split(b"\n")[:-1]
+    assert list(without_last_scores(scored)) == (tmp_path / "t").read_bytes().split(b"\n")[:-1]
+
+
+@pytest.mark.parametrize("name", ["moses.ini", "moses.tuned.ini"])
+def test_real_inis_change_in_two_lines(multi30k, name):
+    data = (multi30k / name).read_bytes()
+    ini = MosesIni(data, name)
+    new = ini.extended(ini.choose(), Extension("new.gz", 4, 1))
+    changed = [line for line, old in zip(new.split(b"\n"), data.split(b"\n"), strict=True) if line != old]
+    assert [line.split(b" ")[0] for line in changed] == [b"PhraseDictionaryMemory", b"TranslationModel0="]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_whole_table(multi30k, tmp_path):
+    table = multi30k / "phrase-table.gz"
+    run("train", table, *SMALL, "--model", "m", "--max-epochs", "0.2", "--quiet", cwd=tmp_path)
+    command = Path(sys.executable).with_name("moses-rnn-score")
+    subprocess.run([command, table, "--model", "m", "-o", "t.gz", "--quiet"], cwd=tmp_path, check=True)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"peak memory of any process of this test: {peak:,.0f} MiB")
+    with gzip.open(table) as old, gzip.open(tmp_path / "t.gz") as new:
+        lines = 0
+        for before, parsed in zip(old, parse_table(new, "t.gz"), strict=True):
+            (after,) = without_last_scores([parsed.line])
+            value = float(score_words(parsed.scores)[-1])
+            assert after == before
+            assert math.isfinite(value)
+            assert 0 < value <= 1
+            lines += 1
+    assert lines == 839_112
