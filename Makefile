@@ -30,8 +30,8 @@ demo: $(INSTALLED) ## train on the example table, score it, show phrases before 
 	$(BIN)/moses-rnn-score examples/phrase-table.gz --model $(DEMO)/model --output $(DEMO)/phrase-table.rnn.gz \
 		--moses-ini examples/moses.ini --force
 	@echo
-	@$(BIN)/moses-rnn-analyse targets $(DEMO)/phrase-table.rnn.gz --source 'the small cat' --source 'some happy women' \
-		--source 'in front of the school'
+	@$(BIN)/moses-rnn-analyse targets $(DEMO)/phrase-table.rnn.gz --source 'far from the' --source 'in front of this' \
+		--source 'not buy the'
 	@echo "The new table, its signature and the new moses.ini are in $(DEMO)/."
 
 .PHONY: lint

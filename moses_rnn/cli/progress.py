@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from moses_rnn.cli.command import say
+from moses_rnn.formats.streams import Meter, read_lines
 
 if TYPE_CHECKING:
     from moses_rnn.models.encdec import EncDec
@@ -17,33 +19,39 @@ if TYPE_CHECKING:
     from moses_rnn.training.trainer import Progress, Trainer
 
 SECONDS_BETWEEN_LINES = 30.0
+LINES_BETWEEN_LOOKS = 10_000
 
 
 class Display:
-    """A bar or lines. Quiet shows neither."""
+    """How far work is, how fast, and how long it will still take. Quiet shows nothing."""
 
-    def __init__(self, total: float | None, unit: str, *, quiet: bool = False) -> None:
+    def __init__(self, unit: str, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self._unit = unit
-        self._total = total
         self._started = self._said = time.monotonic()
         on_terminal = sys.stderr.isatty() and not quiet
-        self._bar = tqdm(total=total, unit=f" {unit}", unit_scale=True, file=sys.stderr) if on_terminal else None
+        self._bar = tqdm(unit=f" {unit}", unit_scale=True, file=sys.stderr) if on_terminal else None
 
-    def show(self, done: float, note: str = "") -> None:
-        """Show how much is done, of `total` if that is known."""
+    def show(self, done: float, share: float | None = None, note: str = "") -> None:
+        """Show how much is done.
+
+        Args:
+            done: in units.
+            share: of all the work, 0 to 1, if that is known.
+            note: what else is to be said.
+        """
         if self._bar is not None:
-            if note:
-                self._bar.set_postfix_str(note, refresh=False)
+            self._bar.total = done / share if share else None
+            self._bar.set_postfix_str(note, refresh=False)
             self._bar.update(done - self._bar.n)
         elif not self._quiet and time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
             self._said = time.monotonic()
-            say(self._line(done, note))
+            say(self._line(done, share, note))
 
-    def _line(self, done: float, note: str) -> str:
-        rate = done / max(time.monotonic() - self._started, 1e-9)
-        left = f", {_duration((self._total - done) / rate)} left" if self._total and rate else ""
-        return f"{done:,.0f} {self._unit}, {rate:,.0f}/s{left}" + (f", {note}" if note else "")
+    def _line(self, done: float, share: float | None, note: str) -> str:
+        seconds = time.monotonic() - self._started
+        left = f" ({share:.0%}, {duration(seconds * (1 - share) / share)} left)" if share else ""
+        return f"{done:,.0f} {self._unit}{left}, {done / seconds:,.0f}/s" + (f", {note}" if note else "")
 
     def say(self, text: str) -> None:
         """Print a line that stays, above the bar."""
@@ -58,7 +66,8 @@ class Display:
             self._bar.close()
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds."""
     minutes, seconds = divmod(int(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
 
@@ -71,9 +80,21 @@ class TrainingDisplay:
         self._device = request.device
         self._advise_on = advise_on  # a preset of which the user should know how long it takes here
         self._quiet = quiet
-        self._display: Display | None = None
+        self._display = Display("lines read", quiet=quiet)
+        self._meter = Meter()
         self._unigram = 0.0
         self._loss = 0.0
+        self._pairs_before = 0
+        self._pairs_wanted = 0.0
+        self._share_before = 0.0
+
+    def reading(self, table: str) -> Iterator[bytes]:
+        """The lines of the table, shown as they are read."""
+        for count, line in enumerate(read_lines(table, meter=self._meter), start=1):
+            yield line
+            if count % LINES_BETWEEN_LOOKS == 0:
+                self._display.show(count, self._meter.share)
+        self._display.close()
 
     def corpus_read(self, corpus: Corpus, unigram_nats: float) -> None:
         """Print what the table holds."""
@@ -101,7 +122,7 @@ class TrainingDisplay:
         rate = pairs_per_second_of_preset(preset, corpus, self._device)
         self._say(
             f"no GPU: taking --preset small. --preset {preset} would learn about {rate:,.0f} pairs/s here: "
-            f"{_duration(len(corpus.training) / rate)} for each pass over this table, of which it needs several"
+            f"{duration(len(corpus.training) / rate)} for each pass over this table, of which it needs several"
         )
 
     def starting(self, model: EncDec, trainer: Trainer) -> None:
@@ -111,26 +132,30 @@ class TrainingDisplay:
         self._say(f"network: {switches}; {trainer.config}")
         if trainer.resumed:
             self._say(f"going on after {trainer.progress.pairs:,} pairs, best so far {trainer.progress.best:.4f}")
-        self._display = Display(self._total_pairs(trainer), "pairs", quiet=self._quiet)
-
-    def _total_pairs(self, trainer: Trainer) -> float | None:
-        return self._config.max_epochs * len(trainer.corpus.training) or None
+        self._display = Display("pairs", quiet=self._quiet)
+        self._pairs_before = trainer.progress.pairs
+        self._pairs_wanted = self._config.max_epochs * len(trainer.corpus.training)
+        self._share_before = self._share(trainer.progress)
 
     def stepped(self, progress: Progress, loss: float) -> None:
         """Move the bar."""
         self._loss += 0.02 * (loss - self._loss) if self._loss else loss
-        assert self._display is not None
         note = f"epoch {progress.epoch + 1}, {self._loss:.3f} nats/token"
-        if self._config.max_minutes:
-            note += f", {_duration(max(60 * self._config.max_minutes - progress.seconds, 0))} of the time budget left"
-        self._display.show(progress.pairs, note)
+        share = (self._share(progress) - self._share_before) / (1 - self._share_before or 1)  # of what was left
+        self._display.show(progress.pairs - self._pairs_before, share or None, note)
+
+    def _share(self, progress: Progress) -> float:
+        """How much of the run is over at least, by its budgets of time and of epochs; 0 without any."""
+        seconds = 60 * self._config.max_minutes
+        by_time = progress.seconds / seconds if seconds else 0.0
+        by_pairs = progress.pairs / self._pairs_wanted if self._pairs_wanted else 0.0
+        return max(by_time, by_pairs)
 
     def evaluated(self, progress: Progress, is_best: bool) -> None:
         """Print the held-out figures."""
         figures = progress.history[-1]
-        assert self._display is not None
         self._display.say(
-            f"{figures['pairs']:,} pairs ({figures['epochs']:.2f} epochs, {_duration(figures['seconds'])}): held out "
+            f"{figures['pairs']:,} pairs ({figures['epochs']:.2f} epochs, {duration(figures['seconds'])}): held out "
             f"{figures['nats_per_token']:.4f} nats/token (unigram {self._unigram:.4f}), "
             f"{figures['nats_per_pair']:.3f} nats/pair, {figures['clipped_share']:.0%} of steps clipped"
             + (", best" if is_best else "")
@@ -142,5 +167,4 @@ class TrainingDisplay:
 
     def close(self) -> None:
         """Leave the bar as it is."""
-        if self._display is not None:
-            self._display.close()
+        self._display.close()

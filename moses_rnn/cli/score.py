@@ -82,7 +82,7 @@ def main(phrase_table: str, quiet: bool, threads: int | None, **options: Any) ->
         import torch
 
         torch.set_num_threads(threads)
-    display = Display(None, "lines", quiet=quiet)
+    display = Display("lines", quiet=quiet)
     try:
         result = score(request, display.show)
     finally:

@@ -114,7 +114,7 @@ def main(
 
     from moses_rnn.cli.progress import TrainingDisplay
     from moses_rnn.formats.phrase_table import parse_table, phrase_pairs
-    from moses_rnn.formats.streams import STANDARD_STREAM, existing_input, read_lines
+    from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
     from moses_rnn.training.config import PRESETS
     from moses_rnn.training.run import train
 
@@ -130,7 +130,7 @@ def main(
     _prepare(folder, restart)
     advise = "paper" if options["preset"] is None and preset == "small" else None
     display = TrainingDisplay(request, advise_on=advise, quiet=quiet)
-    pairs = phrase_pairs(parse_table(read_lines(table), table), inverse=options["inverse"])
+    pairs = phrase_pairs(parse_table(display.reading(table), table), inverse=options["inverse"])
     counts = [_word_counts(options["source_corpus"]), _word_counts(options["target_corpus"])]
     read, written = reversed(counts) if options["inverse"] else counts
     progress = train(pairs, folder, request, display, StopRequest(), (read, written))

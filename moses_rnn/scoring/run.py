@@ -11,7 +11,7 @@ from pathlib import Path
 from moses_rnn.errors import CheckpointError, FormatError
 from moses_rnn.formats.moses_ini import Extension, MosesIni, default_lines
 from moses_rnn.formats.phrase_table import TableLine, parse_table, score_words
-from moses_rnn.formats.streams import DEFAULT_LEVEL, STANDARD_STREAM, OutputFile, read_lines
+from moses_rnn.formats.streams import DEFAULT_LEVEL, STANDARD_STREAM, Meter, OutputFile, read_lines
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport, scored_table
 from moses_rnn.scoring.producers import EncDecProducer, ScoreProducer, WordPenaltyProducer
@@ -54,12 +54,12 @@ class ScoringResult:
     column_names: tuple[str, ...]
 
 
-def score(request: ScoringRequest, advanced: Callable[[int], None]) -> ScoringResult:
+def score(request: ScoringRequest, advanced: Callable[[int, float | None], None]) -> ScoringResult:
     """Score a phrase table.
 
     Args:
         request: all choices.
-        advanced: told after every chunk how many lines are done.
+        advanced: told after every chunk how many lines are done and what share of the table was read (None: unknown).
 
     Raises:
         InputError: the table, the model or the ini was rejected; nothing was written.
@@ -75,13 +75,16 @@ def score(request: ScoringRequest, advanced: Callable[[int], None]) -> ScoringRe
         to_stdout = request.output == STANDARD_STREAM
         beside = None if to_stdout else output(request.output + ".json")
         new_ini = output(request.ini.output) if request.ini else None
-        lines, old_columns = _with_columns(parse_table(read_lines(request.table), request.table), request.table)
+        meter = Meter()
+        lines, old_columns = _with_columns(
+            parse_table(read_lines(request.table, meter=meter), request.table), request.table
+        )
         models, workers = _producers(request)
         ini = _Ini(request, old_columns, len(workers[0]))  # refused now rather than after hours
         report = ScoringReport()
         for block in scored_table(lines, workers, request.columns, report, request.table):
             table.write(block)
-            advanced(report.lines)
+            advanced(report.lines, meter.share)
         if beside:
             files = {"input": Path(request.table).name, "output": Path(request.output).name}
             beside.write(signature(files, old_columns, workers[0], models, request.columns, report))
