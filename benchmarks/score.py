@@ -19,6 +19,7 @@ from pathlib import Path
 
 import torch
 
+from moses_rnn.formats.journal import BlockOutput
 from moses_rnn.formats.phrase_table import TableLine, parse_table, words
 from moses_rnn.formats.streams import OutputFile, read_lines
 from moses_rnn.models.batches import Batch
@@ -86,19 +87,20 @@ def main() -> None:
     producer = EncDecProducer(checkpoint)
 
     def whole(path: str) -> None:
-        with OutputFile(path, force=True) as output:
+        with BlockOutput(path) as output:
+            output.begin({})
             parsed = parse_table(lines(), arguments.table)
             for block in scored_table(parsed, [[producer]], ColumnOptions(), ScoringReport(), arguments.table):
-                output.write(block)
+                output.append(block, {})
             output.commit()
 
     def write(path: str) -> None:
-        with OutputFile(path, force=True) as output:
-            output.write(b"".join(data))
+        with OutputFile(path) as output:
+            output.commit(b"".join(data))
 
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/table.gz"
-        write(path + ".gz")
+        write(path + ".given.gz")
         stages = {
             "naive: 64 pairs at once, nothing shared": timed(lambda: naive(checkpoint, table)),
             "moses-rnn-score: read, score, write": timed(lambda: whole(path)),
@@ -106,7 +108,7 @@ def main() -> None:
             "  reading alone": timed(lines),
             "  parsing alone": timed(lambda: list(parse_table(data, "bench"))),
             "  compressing and writing alone": timed(lambda: write(path + ".copy.gz")),
-            "floor: zcat | wc -l": timed(lambda: subprocess.run(f"zcat {path} | wc -l", shell=True, check=True, stdout=subprocess.DEVNULL)),  # noqa: S602, E501
+            "floor: zcat | wc -l": timed(lambda: subprocess.run(f"zcat {path}.given.gz | wc -l", shell=True, check=True, stdout=subprocess.DEVNULL)),  # noqa: S602, E501
         }  # fmt: skip
     naive_seconds = next(iter(stages.values()))
     network = checkpoint.model.config

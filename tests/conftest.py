@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+# Tiny networks gain nothing from threads, and threads that spin on shared cores cost everyone; commands inherit this.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 SHARED_DATA = ROOT.parent / "shared" / "data" / "multi30k"

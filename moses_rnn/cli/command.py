@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import click
 
@@ -19,6 +20,17 @@ from moses_rnn.formats.streams import SUFFIXES
 P = ParamSpec("P")
 STOPPED = Stopped.exit_code
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class FiniteFloat(click.FloatRange):
+    """A number within a range that is neither nan nor infinite."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert, and refuse what is no finite number."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
 def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
@@ -54,18 +66,18 @@ def say(text: str) -> None:
 
 
 class StopRequest:
-    """Becomes true at the first SIGINT or SIGTERM; the second one ends the process at once."""
+    """Becomes true at the first SIGINT, SIGTERM or SIGUSR1; the second one ends the process at once."""
 
     def __init__(self) -> None:
         self._requested = False
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, self._request)
 
     def _request(self, number: int, _frame: FrameType | None) -> None:
         if self._requested:
             os._exit(128 + number)
         self._requested = True
-        say(f"{program()}: stopping; the state is being saved (once more to stop at once)")
+        say(f"{program()}: stopping after saving what is done (once more to stop at once)")
 
     def __call__(self) -> bool:
         """Whether a stop was asked for."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from moses_rnn.cli.command import say
+from moses_rnn.errors import Stopped
 from moses_rnn.formats.streams import Meter, read_lines
 
 if TYPE_CHECKING:
@@ -88,12 +89,14 @@ class TrainingDisplay:
         self._pairs_wanted = 0.0
         self._share_before = 0.0
 
-    def reading(self, table: str) -> Iterator[bytes]:
-        """The lines of the table, shown as they are read."""
+    def reading(self, table: str, should_stop: Callable[[], bool]) -> Iterator[bytes]:
+        """The lines of the table, shown as they are read; raises Stopped when asked to."""
         for count, line in enumerate(read_lines(table, meter=self._meter), start=1):
             yield line
             if count % LINES_BETWEEN_LOOKS == 0:
                 self._display.show(count, self._meter.share)
+                if should_stop():
+                    raise Stopped("stopped while reading the table; the same command goes on")
         self._display.close()
 
     def corpus_read(self, corpus: Corpus, unigram_nats: float) -> None:
@@ -120,6 +123,8 @@ class TrainingDisplay:
         from moses_rnn.training.run import pairs_per_second_of_preset
 
         rate = pairs_per_second_of_preset(preset, corpus, self._device)
+        if rate is None:
+            return
         self._say(
             f"no GPU: taking --preset small. --preset {preset} would learn about {rate:,.0f} pairs/s here: "
             f"{duration(len(corpus.training) / rate)} for each pass over this table, of which it needs several"
@@ -129,7 +134,8 @@ class TrainingDisplay:
         """Print how large the network is and where the run stands; open the bar."""
         parameters = sum(tensor.numel() for tensor in model.parameters())
         switches = f"{model.config.variant} variant, H {model.config.hidden_size}, {parameters:,} parameters"
-        self._say(f"network: {switches}; {trainer.config}")
+        self._say(f"network: {switches}")
+        self._say(f"training: {trainer.config.describe()}")
         if trainer.resumed:
             self._say(f"going on after {trainer.progress.pairs:,} pairs, best so far {trainer.progress.best:.4f}")
         self._display = Display("pairs", quiet=self._quiet)
@@ -158,6 +164,7 @@ class TrainingDisplay:
             f"{figures['pairs']:,} pairs ({figures['epochs']:.2f} epochs, {duration(figures['seconds'])}): held out "
             f"{figures['nats_per_token']:.4f} nats/token (unigram {self._unigram:.4f}), "
             f"{figures['nats_per_pair']:.3f} nats/pair, {figures['clipped_share']:.0%} of steps clipped"
+            + (f", {progress.skipped_steps:,} skipped (gradient not finite)" if progress.skipped_steps else "")
             + (", best" if is_best else "")
         )
 

@@ -11,6 +11,9 @@ import click
 from moses_rnn import __version__
 from moses_rnn.cli.command import (
     CONTEXT,
+    STOPPED,
+    FiniteFloat,
+    StopRequest,
     choose_device,
     default_model,
     default_output,
@@ -22,14 +25,15 @@ from moses_rnn.errors import InputError
 if TYPE_CHECKING:
     from moses_rnn.scoring.run import ScoringRequest, ScoringResult
 
-EPILOG = """\b
+EPILOG = f"""\b
 Example: score a table with the model beside it, and make the ini that mert-moses.pl tunes:
   moses-rnn-score phrase-table.gz --moses-ini moses.ini
   mert-moses.pl dev.src dev.ref $MOSES_ROOT/bin/moses moses.rnn.ini --mertdir $MOSES_ROOT/bin
 
 The column holds p(target | source) of the network, because Moses takes the logarithm itself: inside the decoder the
 feature's value is the natural log p, with the end symbols of both sides included. Everything else in the table stays
-byte for byte as it was. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 table, model or ini rejected.
+byte for byte as it was. After an interruption, kill -9 included, --resume goes on. Exit codes: 0 done, 1 failure,
+2 wrong command line, 3 table, model or ini rejected, {STOPPED} stopped and resumable.
 """
 
 
@@ -44,7 +48,7 @@ byte for byte as it was. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 
 @click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
 @click.option(
     "--weight",
-    type=float,
+    type=FiniteFloat(),
     help="Starting weight of each new column [default: mean absolute weight of the table's others]",
 )
 @click.option(
@@ -58,7 +62,7 @@ byte for byte as it was. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 
 )
 @click.option(
     "--floor",
-    type=click.FloatRange(max=0),
+    type=FiniteFloat(max=0),
     default=-87.0,
     show_default=True,
     help="Lowest log p that is written; float32 and so Moses lose precision below",
@@ -68,6 +72,9 @@ byte for byte as it was. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 
 )
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
 @click.option("--compression-level", type=click.IntRange(0, 9), default=1, show_default=True)
+@click.option(
+    "--resume", is_flag=True, help="Go on with what an interrupted run left; the same bytes as without the interruption"
+)
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @click.version_option(__version__)
@@ -84,7 +91,7 @@ def main(phrase_table: str, quiet: bool, threads: int | None, **options: Any) ->
         torch.set_num_threads(threads)
     display = Display("lines", quiet=quiet)
     try:
-        result = score(request, display.show)
+        result = score(request, display.show, StopRequest())
     finally:
         display.close()
     if not quiet:
@@ -117,6 +124,7 @@ def _request(table: str, options: dict[str, Any]) -> ScoringRequest:
         devices=tuple(choose_device(device) for device in options["device"].split(",")),
         level=options["compression_level"],
         force=options["force"],
+        resume=options["resume"],
     )
 
 

@@ -13,6 +13,7 @@ from moses_rnn import __version__
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
+    FiniteFloat,
     StopRequest,
     choose_device,
     choose_precision,
@@ -72,12 +73,12 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
 @click.option("--source-corpus", help="Count source words here, not over the table's distinct phrases")
 @click.option("--target-corpus", help="Count target words here, not over the table's distinct phrases")
 @click.option("--optimiser", type=click.Choice(["adadelta", "adam"]))
-@click.option("--learning-rate", type=click.FloatRange(0, min_open=True))
+@click.option("--learning-rate", type=FiniteFloat(0, min_open=True))
 @click.option("--batch-size", type=click.IntRange(1), help="Phrase pairs a minibatch")
 @click.option(
     "--reduction", type=click.Choice(["pair-mean", "token-mean", "sum"]), help="What the gradient is averaged over"
 )
-@click.option("--clip-norm", type=click.FloatRange(0), help="Bound on the gradient's L2 norm; 0 for none")
+@click.option("--clip-norm", type=FiniteFloat(0), help="Bound on the gradient's L2 norm; 0 for none")
 @click.option(
     "--precision",
     type=click.Choice(["auto", "fp32", "bf16"]),
@@ -85,8 +86,8 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
     show_default=True,
     help="Matrix products; auto: bf16 on a GPU that has it",
 )
-@click.option("--max-minutes", type=click.FloatRange(0), help="Time budget; 0 for none")
-@click.option("--max-epochs", type=click.FloatRange(0), help="Passes over the distinct pairs; 0 for no limit")
+@click.option("--max-minutes", type=FiniteFloat(0), help="Time budget; 0 for none")
+@click.option("--max-epochs", type=FiniteFloat(0), help="Passes over the distinct pairs; 0 for no limit")
 @click.option(
     "--max-length", type=click.IntRange(0), default=0, help="Leave out pairs with a longer side [default: none]"
 )
@@ -99,7 +100,7 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
 )
 @click.option("--evaluate-every", type=click.IntRange(1), help="Pairs between two evaluations on the held-out ones")
 @click.option("--patience", type=click.IntRange(1), help="Evaluations without gain before stopping")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
 @click.option("--restart", is_flag=True, help="Throw away what the model folder holds and begin anew")
@@ -130,10 +131,11 @@ def main(
     _prepare(folder, restart)
     advise = "paper" if options["preset"] is None and preset == "small" else None
     display = TrainingDisplay(request, advise_on=advise, quiet=quiet)
-    pairs = phrase_pairs(parse_table(display.reading(table), table), inverse=options["inverse"])
+    stop = StopRequest()
+    pairs = phrase_pairs(parse_table(display.reading(table, stop), table), inverse=options["inverse"])
     counts = [_word_counts(options["source_corpus"]), _word_counts(options["target_corpus"])]
     read, written = reversed(counts) if options["inverse"] else counts
-    progress = train(pairs, folder, request, display, StopRequest(), (read, written))
+    progress = train(pairs, folder, request, display, stop, (read, written))
     display.close()
     if not progress.finished:
         raise Stopped(f"stopped after {progress.pairs:,} pairs; the same command goes on")
@@ -181,9 +183,12 @@ def _training(preset: TrainingConfig, device: str, given: dict[str, Any]) -> Tra
 
 def _prepare(folder: Path, restart: bool) -> None:
     """Notice before the table is read that the model cannot be written."""
+    from moses_rnn.training.run import refuse_if_training
+
     if restart and folder.exists():
         if not ((folder / "config.json").exists() or (folder / "training").is_dir()):
             raise OutputError(f"{folder}: is no model folder; --restart does not remove it")
+        refuse_if_training(folder)
         shutil.rmtree(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

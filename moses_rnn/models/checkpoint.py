@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,10 +71,11 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()},
         "provenance": dict(checkpoint.provenance),
     }
-    (folder / PENDING_CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    replace_file(folder / PENDING_CONFIG, (json.dumps(config, indent=2) + "\n").encode())
     for name, data in contents.items():
         replace_file(folder / name, data)
     (folder / PENDING_CONFIG).replace(folder / CONFIG)
+    _sync(folder)
 
 
 def finish_saving(folder: Path) -> None:
@@ -93,10 +95,20 @@ def finish_saving(folder: Path) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file beside its place and rename it there: the old content or the new, never a part."""
+    """Write a file beside its place and rename it there, durably: the old content or the new, never a part."""
     part = path.with_name(f".{path.name}.part")
     part.write_bytes(data)
+    _sync(part)
     part.replace(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def load_checkpoint(folder: Path, device: torch.device | str = "cpu") -> Checkpoint:
@@ -105,10 +117,7 @@ def load_checkpoint(folder: Path, device: torch.device | str = "cpu") -> Checkpo
     Raises:
         CheckpointError: anything is missing, damaged, not finite, of another format, or does not fit together.
     """
-    config = _read_config(folder)
-    files = {name: _read(folder / name) for name in (MODEL, SOURCE_VOCABULARY, TARGET_VOCABULARY)}
-    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
-    _check_hashes(folder, config, hashes)
+    config, files, hashes = _read_folder(folder)
     vocabularies = [_vocabulary(folder / name, files[name]) for name in (SOURCE_VOCABULARY, TARGET_VOCABULARY)]
     sizes = EncDecConfig(
         source_vocabulary_size=len(vocabularies[0]),
@@ -133,6 +142,29 @@ def _float32(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().to("cpu", torch.float32).contiguous() for name, tensor in tensors.items()}
 
 
+def _read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, bytes], dict[str, str]]:
+    """The config, the other files and their hashes, fitting together.
+
+    A training run may be replacing the files, or have died between its last two renames: then the config that fits is
+    the one waiting beside, and a second look finds it or the finished change.
+    """
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: expected a model folder, found {'a file' if folder.exists() else 'nothing'}")
+    problem: CheckpointError | None = None
+    for name in (CONFIG, PENDING_CONFIG, CONFIG):
+        try:
+            config = _read_config(folder / name)
+            files = {file: _read(folder / file) for file in (MODEL, SOURCE_VOCABULARY, TARGET_VOCABULARY)}
+            hashes = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
+            _check_hashes(folder, config, hashes)
+        except CheckpointError as error:
+            problem = problem or error
+        else:
+            return config, files, hashes
+    assert problem is not None
+    raise problem
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
@@ -144,10 +176,7 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
-    if not folder.is_dir():
-        raise CheckpointError(f"{folder}: expected a model folder, found {'a file' if folder.exists() else 'nothing'}")
-    path = folder / CONFIG
+def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(_read(path))
     except ValueError as error:
@@ -170,7 +199,11 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
     for key, values in SWITCH_VALUES.items():
         expect(key, config.get(key) in values, " or ".join(map(repr, values)))
     variant = config.get("variant")
-    named = variant in SWITCHES and all(config[key] == value for key, value in SWITCHES[variant].items())
+    named = (
+        isinstance(variant, str)
+        and variant in SWITCHES
+        and all(config[key] == value for key, value in SWITCHES[variant].items())
+    )
     expect("variant", named or variant == "custom", "the name of its three switches (paper, groundhog, else custom)")
     direction = config.get("direction", "source-to-target")
     expect("direction", direction in ("source-to-target", "target-to-source"), "a known direction")
@@ -182,7 +215,7 @@ def _check_hashes(folder: Path, config: dict[str, Any], hashes: dict[str, str]) 
         if hashes.get(name) != expected:
             raise CheckpointError(
                 f"{folder / name}: expected SHA-256 {expected} as in {CONFIG}, found {hashes.get(name)}\n"
-                "  The file was changed or damaged; if training was killed here, run it again: it resumes."
+                "  The file was changed or damaged; training again from its state mends it."
             )
 
 
@@ -196,7 +229,7 @@ def _vocabulary(path: Path, data: bytes) -> Vocabulary:
 def _tensors(path: Path, data: bytes) -> dict[str, Tensor]:
     try:
         return load_tensors(data)
-    except SafetensorError as error:
+    except (SafetensorError, KeyError) as error:  # KeyError: a number type that torch has none for
         raise CheckpointError(f"{path}: expected safetensors, found: {error}") from error
 
 
@@ -211,10 +244,11 @@ def _check_tensors(path: Path, tensors: dict[str, Tensor], config: EncDecConfig)
     if tensors.keys() != expected.keys():
         wrong = sorted(tensors.keys() ^ expected.keys())
         raise CheckpointError(f"{path}: expected the tensors of a {config.variant} network, differing in {wrong}")
-    for name, tensor in tensors.items():
-        if tuple(tensor.shape) != expected[name] or tensor.dtype != torch.float32:
+    for name, shape in expected.items():
+        tensor = tensors[name]
+        if tuple(tensor.shape) != shape or tensor.dtype != torch.float32:
             raise CheckpointError(
-                f"{path}: expected {name} to be float32 {expected[name]}, found {tensor.dtype} {tuple(tensor.shape)}"
+                f"{path}: expected {name} to be float32 {shape}, found {tensor.dtype} {tuple(tensor.shape)}"
             )
         if not torch.isfinite(tensor).all():
             raise CheckpointError(f"{path}: expected finite weights, found NaN or infinity in {name}")

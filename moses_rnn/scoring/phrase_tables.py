@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -43,8 +44,13 @@ class ScoringReport:
             self.floored, self.lowest, self.highest = [0] * columns, [np.inf] * columns, [-np.inf] * columns
         self.lines += len(scores)
         self.floored = [n + int(m) for n, m in zip(self.floored, (scores < floor).sum(axis=0), strict=True)]
-        self.lowest = [min(a, float(b)) for a, b in zip(self.lowest, scores.min(axis=0), strict=True)]
-        self.highest = [max(a, float(b)) for a, b in zip(self.highest, scores.max(axis=0), strict=True)]
+        written = np.maximum(scores, floor)
+        self.lowest = [min(a, float(b)) for a, b in zip(self.lowest, written.min(axis=0), strict=True)]
+        self.highest = [max(a, float(b)) for a, b in zip(self.highest, written.max(axis=0), strict=True)]
+
+    def as_note(self) -> dict[str, Any]:
+        """The report as JSON, for the journal."""
+        return asdict(self)
 
     def constant_columns(self) -> list[int]:
         """Added columns (from 0) with one value all over the table: MERT cannot find a weight for them."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from moses_rnn.formats.phrase_table import words
 from moses_rnn.models.batches import Batch
@@ -21,6 +22,7 @@ Scores = npt.NDArray[np.float64]  # pairs × num_scores
 Ids = tuple[int, ...]
 
 ROWS = 1024  # phrases stepped together
+PADDED_WORDS = 1 << 16  # rows × longest phrase of a block
 NODES = 512  # words normalised together: their logits stay near the processor
 
 
@@ -57,6 +59,8 @@ class EncDecProducer:
     @torch.inference_mode()
     def log_probs(self, pairs: Sequence[Pair]) -> Scores:
         """Natural logarithms; pairs × 1."""
+        if not pairs:
+            return np.zeros((0, 1))
         if self._inverse:
             pairs = [(target, source) for source, target in pairs]
         sources = _Numbering(self._read)
@@ -74,7 +78,7 @@ class EncDecProducer:
         order = sorted(range(len(phrases)), key=lambda i: -len(phrases[i]))
         blocks = [
             self._model.decoder.context(self._model.encoder(self._batch([phrases[i] for i in block])))
-            for block in _blocks(order, ROWS)
+            for block in _blocks(order, [len(phrases[i]) for i in order])
         ]
         place = torch.empty(len(order), dtype=torch.long)
         place[torch.tensor(order)] = torch.arange(len(order))
@@ -84,12 +88,13 @@ class EncDecProducer:
         """log p of target phrases, each given one of the contexts, in their order."""
         order = sorted(range(len(questions)), key=lambda i: -len(questions[i][1]))
         answers = [0.0] * len(order)
-        for block in _blocks(order, ROWS):
+        for block in _blocks(order, [len(questions[i][1]) for i in order]):
             targets = self._batch([questions[i][1] for i in block])
             source_of = torch.tensor([questions[i][0] for i in block], device=self._device)
             words_of_block = self._word_log_probs(context.take(source_of), targets)
             sums = torch.zeros(len(block), dtype=torch.float64, device=self._device)
-            sums.index_add_(0, targets.rows(), words_of_block.double())
+            for step in torch.split(words_of_block.double(), targets.active):  # in order, so that bits repeat
+                sums[: len(step)] += step
             for i, value in zip(block, sums.tolist(), strict=True):
                 answers[i] = value
         return answers
@@ -102,8 +107,10 @@ class EncDecProducer:
         for first in range(0, len(ids), NODES):
             block = slice(first, first + NODES)
             logits = self._model.decoder.read_out(h[block], e[block], O_cc[block])  # nodes × K
-            chosen = logits.gather(1, ids[block, None]).squeeze(1)
-            parts.append(chosen - logits.logsumexp(dim=1))
+            chosen = logits.gather(1, ids[block, None])
+            others = logits.scatter_(1, ids[block, None], -torch.inf).logsumexp(dim=1)
+            # log p = -log(1 + Σ_others exp(logit - chosen)): near p = 1, chosen - logsumexp would cancel
+            parts.append(-softplus(others - chosen.squeeze(1)))
         return torch.cat(parts)
 
     def _batch(self, phrases: list[Ids]) -> Batch:
@@ -147,6 +154,10 @@ class _Numbering:
         return list(self._by_ids)
 
 
-def _blocks(items: list[int], size: int) -> Iterator[list[int]]:
-    for first in range(0, len(items), size):
+def _blocks(items: list[int], lengths: list[int]) -> Iterator[list[int]]:
+    """Items, longest first, in blocks of a bounded number of rows and of padded words."""
+    first = 0
+    while first < len(items):
+        size = max(min(ROWS, PADDED_WORDS // (lengths[first] + 1)), 1)
         yield items[first : first + size]
+        first += size

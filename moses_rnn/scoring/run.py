@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from moses_rnn.errors import CheckpointError, FormatError
+import torch
+
+from moses_rnn import __version__
+from moses_rnn.errors import CheckpointError, FormatError, InputError, Stopped
+from moses_rnn.formats.journal import BlockOutput, Opening, StandardOutput
 from moses_rnn.formats.moses_ini import Extension, MosesIni, default_lines
 from moses_rnn.formats.phrase_table import TableLine, parse_table, score_words
-from moses_rnn.formats.streams import DEFAULT_LEVEL, STANDARD_STREAM, Meter, OutputFile, read_lines
+from moses_rnn.formats.streams import (
+    DEFAULT_LEVEL,
+    STANDARD_STREAM,
+    Meter,
+    NoOutput,
+    OutputFile,
+    identity_of,
+    read_lines,
+    stamp_of,
+)
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
-from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport, scored_table
+from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ColumnOptions, ScoringReport, scored_table
 from moses_rnn.scoring.producers import EncDecProducer, ScoreProducer, WordPenaltyProducer
 from moses_rnn.scoring.signature import signature
 
@@ -42,6 +56,7 @@ class ScoringRequest:
     devices: tuple[str, ...] = ("cpu",)  # one worker each
     level: int = DEFAULT_LEVEL
     force: bool = False
+    resume: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,46 +69,107 @@ class ScoringResult:
     column_names: tuple[str, ...]
 
 
-def score(request: ScoringRequest, advanced: Callable[[int, float | None], None]) -> ScoringResult:
+def score(
+    request: ScoringRequest, advanced: Callable[[int, float | None], None], should_stop: Callable[[], bool]
+) -> ScoringResult:
     """Score a phrase table.
 
     Args:
         request: all choices.
-        advanced: told after every chunk how many lines are done and what share of the table was read (None: unknown).
+        advanced: told after every block how many lines are done and what share of the table was read (None: unknown).
+        should_stop: asked after every block.
 
     Raises:
-        InputError: the table, the model or the ini was rejected; nothing was written.
-        OutputError: an output cannot be written; nothing stays of it.
+        InputError: the table, the model or the ini was rejected; nothing stays of the output.
+        OutputError: an output cannot be written; what was finished can be resumed.
+        Stopped: as asked; what was finished can be resumed.
     """
-    inputs = (request.table, request.ini.ini) if request.ini else (request.table,)
-    with ExitStack() as outputs:
-
-        def output(path: str, level: int = DEFAULT_LEVEL) -> OutputFile:
-            return outputs.enter_context(OutputFile(path, level=level, force=request.force, inputs=inputs))
-
-        table = output(request.output, request.level)
-        to_stdout = request.output == STANDARD_STREAM
-        beside = None if to_stdout else output(request.output + ".json")
-        new_ini = output(request.ini.output) if request.ini else None
-        meter = Meter()
-        lines, old_columns = _with_columns(
-            parse_table(read_lines(request.table, meter=meter), request.table), request.table
-        )
-        models, workers = _producers(request)
-        ini = _Ini(request, old_columns, len(workers[0]))  # refused now rather than after hours
-        report = ScoringReport()
-        for block in scored_table(lines, workers, request.columns, report, request.table):
-            table.write(block)
-            advanced(report.lines, meter.share)
-        if beside:
-            files = {"input": Path(request.table).name, "output": Path(request.output).name}
-            beside.write(signature(files, old_columns, workers[0], models, request.columns, report))
-            beside.commit()
-        if new_ini:
-            new_ini.write(ini.content)
-            new_ini.commit()
+    with _table_output(request) as table, _signature_output(request) as beside, _ini_output(request) as new_ini:
+        try:
+            job = _Job(request)
+            report = ScoringReport(**table.begin(job.manifest()) or {})
+            for block in job.blocks(report):
+                table.append(block, report.as_note())
+                advanced(report.lines, job.meter.share)
+                if should_stop():
+                    raise Stopped(f"stopped after {report.lines:,} lines; the same command with --resume goes on")
+            job.check_unchanged()
+        except InputError:
+            table.discard()
+            raise
+        beside.commit(job.signature(report, table.digest()))
+        new_ini.commit(job.ini.content)
         table.commit()
-    return ScoringResult(report, *ini.lines, tuple(producer.name for producer in workers[0]))
+    return ScoringResult(report, *job.ini.lines, tuple(producer.name for producer in job.workers[0]))
+
+
+class _Job:
+    """A run's inputs, opened and checked: table, models, ini."""
+
+    def __init__(self, request: ScoringRequest) -> None:
+        self._request = request
+        self._identity = identity_of(request.table)
+        self._stamp = stamp_of(request.table)
+        self.meter = Meter()
+        lines = parse_table(read_lines(request.table, meter=self.meter), request.table)
+        self._lines, self._old_columns = _with_columns(lines, request.table)
+        self._models, self.workers = _producers(request)
+        self.ini = _Ini(request, self._old_columns, len(self.workers[0]))  # refused now rather than after hours
+
+    def manifest(self) -> dict[str, Any]:
+        """Everything that decides the bytes of the scored table."""
+        request = self._request
+        return {
+            "program": f"moses_rnn {__version__}",
+            "torch": torch.__version__,
+            "input": self._identity,
+            "models": [dict(model.hashes) for model in self._models],
+            "columns": [producer.name for producer in self.workers[0]],
+            "floor": request.columns.floor,
+            "logarithms": request.columns.logarithms,
+            "chunk_lines": CHUNK_LINES,
+            "level": request.level,
+            "device": sorted({torch.device(device).type for device in request.devices}),
+            "threads": torch.get_num_threads(),
+        }
+
+    def blocks(self, report: ScoringReport) -> Iterator[bytes]:
+        """The scored table from the line on that the report has come to."""
+        deque(itertools.islice(self._lines, report.lines), maxlen=0)
+        return scored_table(self._lines, self.workers, self._request.columns, report, self._request.table)
+
+    def check_unchanged(self) -> None:
+        """Raise InputError if the table was written to meanwhile."""
+        if stamp_of(self._request.table) != self._stamp:
+            raise InputError(f"{self._request.table}: was changed while it was read; nothing was written")
+
+    def signature(self, report: ScoringReport, digest: dict[str, Any]) -> bytes:
+        """The signature file's content."""
+        files = {"input": Path(self._request.table).name, "output": Path(self._request.output).name, "file": digest}
+        return signature(files, self._old_columns, self.workers[0], self._models, self._request.columns, report)
+
+
+def _table_output(request: ScoringRequest) -> BlockOutput | StandardOutput:
+    if request.output == STANDARD_STREAM:
+        return StandardOutput()
+    opening = Opening(force=request.force, resume=request.resume)
+    return BlockOutput(request.output, level=request.level, opening=opening, inputs=_inputs(request))
+
+
+def _inputs(request: ScoringRequest) -> tuple[str, ...]:
+    return (request.table, request.ini.ini) if request.ini else (request.table,)
+
+
+def _signature_output(request: ScoringRequest) -> OutputFile | NoOutput:
+    return NoOutput() if request.output == STANDARD_STREAM else _small_output(request, request.output + ".json")
+
+
+def _ini_output(request: ScoringRequest) -> OutputFile | NoOutput:
+    return _small_output(request, request.ini.output) if request.ini else NoOutput()
+
+
+def _small_output(request: ScoringRequest, path: str) -> OutputFile:
+    return OutputFile(path, force=request.force or request.resume, inputs=_inputs(request))
 
 
 def _with_columns(lines: Iterator[TableLine], name: str) -> tuple[Iterator[TableLine], int]:

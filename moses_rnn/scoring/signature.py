@@ -15,7 +15,7 @@ from moses_rnn.scoring.producers import ScoreProducer
 
 
 def signature(
-    files: Mapping[str, str],
+    files: Mapping[str, Any],
     old_columns: int,
     producers: Sequence[ScoreProducer],
     models: Sequence[Checkpoint],
@@ -25,7 +25,7 @@ def signature(
     """The signature as a JSON file.
 
     Args:
-        files: names of input and output.
+        files: names of input and output, size and hash of the output.
         old_columns: scores that the table had.
         producers: of the new columns, in their order.
         models: whose hashes are recorded.

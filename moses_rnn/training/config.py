@@ -26,13 +26,24 @@ class TrainingConfig:
     sort_batches: int = 10
     reduction: str = "pair-mean"
     clip_norm: float = 1.0
-    precision: str = "fp32"  # or "bf16": matrix products in bfloat16, sums and weights in float32
+    precision: str = "fp32"  # or "bf16": products and gates as torch's autocast has them; losses and weights float32
     seed: int = 1
     max_epochs: float = 0.0  # 0: no limit
     max_minutes: float = MINUTES_OF_THREE_DAYS  # 0: no limit
     evaluate_every: int = 500_000  # pairs
     patience: int = 20  # evaluations without gain before stopping
     save_minutes: float = 10.0
+
+    def describe(self) -> str:
+        """The choices in words, for a log."""
+        limits = [f"{self.max_epochs:g} epochs"] * bool(self.max_epochs)
+        limits += [f"{self.max_minutes:g} minutes"] * bool(self.max_minutes)
+        limits += [f"{self.patience} evaluations without gain"]
+        return (
+            f"{self.optimiser}, learning rate {self.learning_rate:g}, {self.batch_size} pairs a minibatch, "
+            f"{self.reduction} gradient clipped at {self.clip_norm:g}, {self.precision}, seed {self.seed}; "
+            f"evaluated every {self.evaluate_every:,} pairs; ends after {' or '.join(limits)}"
+        )
 
     def course(self) -> dict[str, object]:
         """The choices that decide the weights after a given number of steps: a resumed run must share them."""

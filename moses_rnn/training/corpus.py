@@ -1,8 +1,8 @@
 """The distinct phrase pairs of a table as arrays of ids on disk, split into training and held-out pairs.
 
 Words never live as Python objects all at once: they stream into memory-mapped files, and everything that needs the
-whole table (counting, finding equal pairs, splitting) is done on 64-bit hashes in numpy, 8 bytes a pair. Two different
-pairs share a hash with a probability below n²/2⁶⁵ (3·10⁻⁴ for 10⁸ pairs); such a pair would be left out of training.
+whole table (counting, finding equal pairs, splitting) is done on 64-bit hashes in numpy, some tens of bytes a pair. Two
+different pairs share a hash with a probability below n²/2⁶⁵ (3·10⁻⁴ for 10⁸ pairs); such a pair would be left out.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def build_corpus(
     reader = _Reader(folder, config.max_length)
     reader.read(pairs)
     source, target = reader.phrases()
-    distinct = len(np.unique(_pair_hashes(source.hashes(), target.hashes())))
+    distinct = _count_distinct(_pair_hashes(source.hashes(), target.hashes()))
     vocabularies, covered = [], []
     for side, known, given in zip((source, target), reader.word_ids, word_counts, strict=True):
         counts = given if given is not None else _distinct_phrase_counts(side, known)
@@ -179,8 +179,10 @@ def build_corpus(
         source_coverage=covered[0],
         target_coverage=covered[1],
     )
-    digest = hashlib.sha256(pair_hashes.tobytes() + training.tobytes()).hexdigest()
-    return Corpus(source, target, training, held_out, vocabularies[0], vocabularies[1], statistics, digest)
+    digest = hashlib.sha256(pair_hashes.tobytes())
+    for part in (training.tobytes(), *(vocabulary.to_bytes() for vocabulary in vocabularies)):
+        digest.update(part)
+    return Corpus(source, target, training, held_out, vocabularies[0], vocabularies[1], statistics, digest.hexdigest())
 
 
 def count_words(lines: Iterable[bytes]) -> Counter[bytes]:
@@ -249,15 +251,25 @@ def _distinct_phrase_counts(phrases: Phrases, known: dict[bytes, int]) -> dict[b
 
 
 def _split(pairs: Positions, source_hashes: Hashes, config: CorpusConfig) -> tuple[Positions, Positions]:
-    """Hold out whole sources: no source phrase (as ids) is on both sides of the split."""
-    share = min(config.held_out_pairs / len(pairs), MAX_HELD_OUT_SHARE)
-    seeded = _mix(source_hashes + np.uint64(config.seed))
-    held_out = seeded < np.uint64(int(share * 2.0**64))
-    if not held_out.any():  # few sources, none below the threshold: the lowest one is held out
-        held_out = seeded == seeded.min()
-    if held_out.all():
+    """Hold out whole sources: no source phrase (as ids) is on both sides of the split.
+
+    A source with more than a twentieth of the wanted pairs (unknown words only, say) is always trained on.
+    """
+    distinct, source_of, sizes = np.unique(source_hashes, return_inverse=True, return_counts=True)
+    if len(distinct) == 1:
         raise InputError("expected at least two source phrases to train on one and hold out the other, found one")
+    wanted = min(config.held_out_pairs, MAX_HELD_OUT_SHARE * len(pairs))
+    seeded = _mix(distinct + np.uint64(config.seed))
+    chosen = (seeded < np.uint64(int(wanted / len(pairs) * 2.0**64))) & (sizes <= max(wanted / 20, 1))
+    if not chosen.any():  # few sources: the smallest one
+        chosen[np.lexsort((seeded, sizes))[0]] = True
+    held_out = chosen[source_of]
     return pairs[~held_out], pairs[held_out]
+
+
+def _count_distinct(hashes: Hashes) -> int:
+    ordered = np.sort(hashes)  # np.unique without further wishes takes ninety times as long
+    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
 
 
 def _pair_hashes(source: Hashes, target: Hashes) -> Hashes:

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import torch
 
 from moses_rnn import __version__
-from moses_rnn.errors import CheckpointError
+from moses_rnn.errors import CheckpointError, OutputError
+from moses_rnn.formats.streams import open_locked
 from moses_rnn.models.checkpoint import Checkpoint, finish_saving, save_checkpoint
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
 from moses_rnn.training.config import PRESETS, TrainingConfig
@@ -22,6 +23,7 @@ from moses_rnn.training.trainer import Observer, Progress, Trainer, epoch_batche
 STATE_FOLDER = "training"  # inside the model folder; only needed to go on training
 STATE_FILE = "state.safetensors"
 LOG_FILE = "log.jsonl"
+LOCK_FILE = "lock"
 
 
 @dataclass(frozen=True)
@@ -74,15 +76,43 @@ def train(
 
     Raises:
         CheckpointError: the folder holds a run with other choices, or a model without its run.
+        OutputError: another run is training there.
+        MosesRnnError: the training diverged.
     """
     state_folder = folder / STATE_FOLDER
+    state_folder.mkdir(parents=True, exist_ok=True)
+    lock = open_locked(state_folder / LOCK_FILE)
+    if lock is None:
+        raise OutputError(f"{folder}: is being trained by another run")
+    with lock:
+        return _train(pairs, folder, request, observer, should_stop, word_counts)
+
+
+def refuse_if_training(folder: Path) -> None:
+    """Raise OutputError if another run is training in that folder."""
+    if (folder / STATE_FOLDER).is_dir():
+        lock = open_locked(folder / STATE_FOLDER / LOCK_FILE)
+        if lock is None:
+            raise OutputError(f"{folder}: is being trained by another run")
+        lock.close()
+
+
+def _train(
+    pairs: Iterable[tuple[bytes, bytes]],
+    folder: Path,
+    request: TrainingRequest,
+    observer: RunObserver,
+    should_stop: Callable[[], bool],
+    word_counts: tuple[Mapping[bytes, int] | None, Mapping[bytes, int] | None],
+) -> Progress:
+    state_folder = folder / STATE_FOLDER
+    finish_saving(folder)
     if (folder / "config.json").exists() and not (state_folder / STATE_FILE).exists():
         raise CheckpointError(
             f"{folder}: expected no model, or one with its training state, found a model alone\n"
             "  --restart replaces it; --model names another folder."
         )
     corpus = build_corpus(pairs, state_folder, request.corpus, word_counts)
-    finish_saving(folder)
     unigram = corpus.unigram_nats_per_token()
     observer.corpus_read(corpus, unigram)
     model = EncDec(network_config(request, corpus), seed=request.training.seed).to(request.device)
@@ -149,13 +179,14 @@ class _Record:
         )
 
 
-def pairs_per_second_of_preset(name: str, corpus: Corpus, device: str, steps: int = 3) -> float:
-    """How fast a preset would train here, measured on a few of its own steps."""
+def pairs_per_second_of_preset(name: str, corpus: Corpus, device: str, steps: int = 3) -> float | None:
+    """How fast a preset would train here, measured on a few of its own steps; None if the corpus is too small."""
     preset = PRESETS[name]
     sizes = (preset.hidden_size, preset.embedding_size, preset.maxout_size, preset.output_rank)
-    vocabularies = (preset.shortlist + 2, preset.shortlist + 2)
+    known = (corpus.source_vocabulary, corpus.target_vocabulary)
+    vocabularies = [max(preset.shortlist + 2, len(vocabulary)) for vocabulary in known]
     with torch.device(device):
-        model = EncDec(EncDecConfig(*vocabularies, *sizes), seed=None)
+        model = EncDec(EncDecConfig(vocabularies[0], vocabularies[1], *sizes), seed=None)
     for tensor in model.parameters():
         torch.nn.init.normal_(tensor, std=0.01)
     trainer = Trainer(model, corpus, preset.training, Path("/nonexistent"))
@@ -166,4 +197,4 @@ def pairs_per_second_of_preset(name: str, corpus: Corpus, device: str, steps: in
             started, pairs = time.monotonic(), 0
         trainer.learn(rows)
         pairs += len(rows)
-    return pairs / max(time.monotonic() - started, 1e-9)
+    return pairs / (time.monotonic() - started) if pairs and started else None

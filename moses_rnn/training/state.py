@@ -59,13 +59,14 @@ def load_state(
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata()
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, no mapping
-    except SafetensorError as error:
+        saved_identity, saved_progress = (json.loads(metadata[key]) for key in ("identity", "progress"))
+    except (SafetensorError, TypeError, KeyError, ValueError) as error:
         raise CheckpointError(f"{path}: expected a saved training state, found: {error}") from error
-    _check_identity(path, json.loads(metadata["identity"]), identity)
+    _check_identity(path, saved_identity, identity)
     model.load_state_dict(_with_prefix(tensors, "weights."))
     _restore_optimiser(optimiser, [name for name, _ in model.named_parameters()], tensors)
     torch.set_rng_state(tensors[RANDOM])
-    for key, value in json.loads(metadata["progress"]).items():
+    for key, value in saved_progress.items():
         setattr(progress, key, value)
     for group in optimiser.param_groups:
         group["lr"] = progress.learning_rate

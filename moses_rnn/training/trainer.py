@@ -18,13 +18,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from moses_rnn.errors import MosesRnnError
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.encdec import EncDec
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
 from moses_rnn.training.state import load_state, save_state
 
-EVALUATION_PAIRS = 512  # pairs at once when nothing is learned from them
+ORDER, GROUPS = 0, 1  # random streams of an epoch: of its pairs, of the batches in each group
+EVALUATION_WORDS = 4096  # target words at once when nothing is learned from them
 
 
 @dataclass
@@ -151,6 +153,11 @@ class Trainer:
     def _evaluate(self, observer: Observer) -> None:
         progress, config = self.progress, self.config
         per_token, per_pair = self.held_out_nats()
+        if not math.isfinite(per_token):
+            raise MosesRnnError(
+                f"training diverged: after {progress.pairs:,} pairs the held-out ones cost {per_token} nats per token\n"
+                "  Begin anew with --restart and a lower --learning-rate or --clip-norm."
+            )
         is_best = per_token < progress.best
         progress.pairs_at_evaluation = progress.pairs
         progress.history.append(
@@ -182,11 +189,9 @@ class Trainer:
         """Mean cost of the held-out pairs: nats per target token (end symbols included), nats per pair."""
         rows = by_length(self.corpus, self.corpus.held_out)
         nats, tokens = 0.0, 0
-        for first in range(0, len(rows), EVALUATION_PAIRS):
+        for block in evaluation_blocks(self.corpus, rows):
             with self._arithmetic():
-                log_probs = pair_log_probs(
-                    self.model, self.corpus, rows[first : first + EVALUATION_PAIRS], self._device
-                )
+                log_probs = pair_log_probs(self.model, self.corpus, block, self._device)
             nats -= log_probs.double().sum().item()
             tokens += len(log_probs)
         return nats / tokens, nats / len(rows)
@@ -208,7 +213,7 @@ def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int
     Every training pair comes once. Groups of ``sort_batches`` minibatches are drawn uniformly, sorted by length and
     cut; the minibatches of a group then come in random order, so that no length is always learned last.
     """
-    order = np.random.default_rng((config.seed, epoch)).permutation(corpus.training)
+    order = np.random.default_rng((config.seed, epoch, ORDER)).permutation(corpus.training)
     in_group = max(config.sort_batches, 1)
     for number in range(first // in_group, math.ceil(len(order) / (config.batch_size * in_group))):
         start = number * config.batch_size * in_group
@@ -216,9 +221,19 @@ def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int
         if in_group > 1:
             group = by_length(corpus, group)
         cut = [group[i : i + config.batch_size] for i in range(0, len(group), config.batch_size)]
-        shuffled = np.random.default_rng((config.seed, epoch, number)).permutation(len(cut))
+        shuffled = np.random.default_rng((config.seed, epoch, GROUPS, number)).permutation(len(cut))
         for i in shuffled[first - number * in_group if number == first // in_group else 0 :]:
             yield cut[i]
+
+
+def evaluation_blocks(corpus: Corpus, rows: Positions) -> Iterator[Positions]:
+    """Pairs, sorted longest first, in blocks that hold a bounded number of target words."""
+    first = 0
+    while first < len(rows):
+        longest = int(corpus.target.ends[rows[first] + 1] - corpus.target.ends[rows[first]]) + 1
+        size = max(EVALUATION_WORDS // longest, 1)
+        yield rows[first : first + size]
+        first += size
 
 
 def by_length(corpus: Corpus, rows: Positions) -> Positions:

@@ -181,6 +181,8 @@ def test_a_rejected_table_leaves_nothing(here, case):
         ),
         (["phrase-table.gz", "--device", "cuda:99"], 3, "--device cuda:99: "),
         (["phrase-table.gz", "--floor", "1"], 2, "Invalid value for '--floor'"),
+        (["phrase-table.gz", "--floor", "nan"], 2, "'nan' is not a finite number"),
+        (["phrase-table.gz", "--floor", "-inf"], 2, "'-inf' is not a finite number"),
         ([], 2, "Missing argument 'PHRASE_TABLE'"),
     ],
 )
@@ -218,20 +220,108 @@ def test_a_constant_column_is_reported(here):
     assert "warning: WordPenalty is the same on every line: MERT cannot find a weight for it" in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_killed_half_way_it_leaves_no_file_of_the_final_name(here, number):
+OUTPUTS = {"long.rnn.gz", "long.rnn.gz.json", "moses.rnn.ini"}
+
+
+@pytest.fixture
+def long_table(here):
+    """A folder with a table that takes a while, and the result of an undisturbed run in `whole`."""
     data = gzip.decompress((here / "phrase-table.gz").read_bytes())
-    (here / "long").write_bytes(data * 60)
+    (here / "long").write_bytes(data * 40)
     (here / "moses.ini").write_text(INI.format(table=here / "long"))
+    run("score", *LONG, "-o", "whole.gz", "--output-ini", "whole.ini", cwd=here)
+    return here
+
+
+LONG = ["long", "--model", "phrase-table.rnn-model", "--moses-ini", "moses.ini"]
+
+
+def start_and_wait_for_blocks(folder, blocks, *options):
     command = Path(sys.executable).with_name("moses-rnn-score")
-    arguments = [command, "long", "--model", "phrase-table.rnn-model", "--moses-ini", "moses.ini"]
-    process = subprocess.Popen(arguments, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    part = here / ".long.rnn.gz.part"
-    while not (part.exists() and part.stat().st_size):  # the first chunk is written, most are not
-        assert process.poll() is None
-        time.sleep(0.01)
+    process = subprocess.Popen(
+        [command, *LONG, *options], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    journal = folder / ".long.rnn.gz.journal"
+    while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b'"block"') >= blocks):
+        time.sleep(0.002)
+    return process
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 75), (signal.SIGINT, 75), (signal.SIGUSR1, 75)]
+)
+def test_stopped_half_way_it_leaves_no_final_file_and_goes_on_to_the_same_bytes(long_table, number, code):
+    here = long_table
+    process = start_and_wait_for_blocks(here, 2)
     process.send_signal(number)
-    assert process.wait(60) != 0
-    assert not {"long.rnn.gz", "long.rnn.gz.json", "moses.rnn.ini"} & {path.name for path in here.iterdir()}
-    run(*["score", "long", "--model", "phrase-table.rnn-model"], cwd=here)  # what is left does not hinder the next run
-    assert len(lines_of(here / "long.rnn.gz")) == 180_000
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert not OUTPUTS & names(here)
+    if code == 75:
+        assert b"lines; the same command with --resume goes on" in messages
+    again = run("score", *LONG, cwd=here, check=False)
+    assert again.returncode == 1
+    assert "long.rnn.gz: an interrupted run left " in again.stderr
+    assert " blocks of it; --resume goes on, --force begins anew" in again.stderr
+    run("score", *LONG, "--resume", cwd=here)
+    assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()
+    assert (here / "moses.rnn.ini").read_text().replace("long.rnn.gz", "whole.gz") == (here / "whole.ini").read_text()
+    signatures = [json.loads((here / f"{name}.json").read_text()) for name in ("long.rnn.gz", "whole.gz")]
+    assert {**signatures[0], "output": ""} == {**signatures[1], "output": ""}
+    assert not [name for name in names(here) if name.startswith(".")]
+
+
+def test_resume_refuses_what_would_not_give_the_same_bytes(long_table, table, tmp_path_factory):
+    here = long_table
+    process = start_and_wait_for_blocks(here, 2)
+    process.kill()
+    process.communicate()
+    run("train", table, "--hidden-size", "9", "--max-epochs", "0.1", "--model", here / "other", "--quiet", cwd=here)
+    changes = {
+        "floor -87.0, now -50.0": ["--floor", "-50"],
+        "columns ['RNN'], now ['RNN', 'WordPenalty']": ["--word-penalty"],
+        "level 1, now 9": ["--compression-level", "9"],
+        "models [{": ["--model", "other"],
+    }
+    for difference, options in changes.items():
+        done = run("score", *LONG, *options, "--resume", cwd=here, check=False)
+        assert done.returncode == 1
+        assert f"expected what the interrupted run was given, found other: {difference}" in done.stderr
+    with (here / "long").open("ab") as file:
+        file.write(b"one ||| more ||| 1 1 1 1\n")
+    done = run("score", *LONG, "--resume", cwd=here, check=False)
+    assert "found other: input {'bytes': " in done.stderr
+    run("score", *LONG, "--force", cwd=here)
+    assert len(lines_of(here / "long.rnn.gz")) == 120_001
+
+
+def test_two_runs_cannot_write_one_table(long_table):
+    first = start_and_wait_for_blocks(long_table, 1)
+    first.send_signal(signal.SIGSTOP)  # so that it is surely still at it
+    second = run("score", *LONG, "--resume", cwd=long_table, check=False)
+    assert second.returncode == 1
+    assert f"long.rnn.gz: is being written by another run (process {first.pid} on " in second.stderr
+    first.send_signal(signal.SIGCONT)
+    first.communicate(timeout=120)
+    assert first.returncode == 0
+    assert (long_table / "long.rnn.gz").read_bytes() == (long_table / "whole.gz").read_bytes()
+
+
+def test_a_table_that_changes_while_it_is_read_is_refused(long_table):
+    process = start_and_wait_for_blocks(long_table, 1)
+    with (long_table / "long").open("ab") as file:
+        file.write(b"one ||| more ||| 1 1 1 1\n")
+    _, messages = process.communicate(timeout=120)
+    assert process.returncode == 3
+    assert b"long: was changed while it was read; nothing was written" in messages
+    assert not OUTPUTS & names(long_table)
+
+
+def test_resume_without_a_leftover_begins(here):
+    run("score", "phrase-table.gz", "--resume", cwd=here)
+    done = run("score", "phrase-table.gz", "--resume", cwd=here, check=False)
+    assert (done.returncode, "exists already" in done.stderr) == (1, True)

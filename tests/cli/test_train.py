@@ -30,7 +30,8 @@ def test_says_what_it_found_and_what_it_does(here):
         "held out by source phrase: ",
         "unigram baseline: ",
         "network: paper variant, H 8, ",
-        "optimiser='adam'",
+        "training: adam, learning rate 0.001, 128 pairs a minibatch, pair-mean gradient clipped at 1, fp32, seed 1; ",
+        "ends after 1 epochs or 30 minutes or 6 evaluations without gain",
         "% of steps clipped, best",
         "finished: 1 epochs are done; best held-out ",
     ):
@@ -109,7 +110,7 @@ def test_a_signal_saves_the_state_and_exits_resumable(here, number):
     process.send_signal(number)
     _, messages = process.communicate(timeout=60)
     assert process.returncode == 75
-    assert "stopping; the state is being saved" in messages
+    assert "stopping after saving what is done" in messages
     assert "pairs; the same command goes on" in messages
     assert (here / "phrase-table.rnn-model" / "training" / "state.safetensors").exists()
 
@@ -150,12 +151,50 @@ def test_a_model_without_its_run_is_not_overwritten(here, model):
     )
 
 
+def test_two_runs_cannot_train_one_model(here):
+    command = [
+        Path(sys.executable).with_name("moses-rnn-train"),
+        "phrase-table.gz",
+        *TINY,
+        "--evaluate-every",
+        "500",
+        "-q",
+    ]
+    first = subprocess.Popen(command, cwd=here, stderr=subprocess.DEVNULL)
+    while not (here / "phrase-table.rnn-model" / "config.json").exists():
+        assert first.poll() is None
+        time.sleep(0.01)
+    for options in ([], ["--restart"]):
+        second = run("train", "phrase-table.gz", *TINY, *options, cwd=here, check=False)
+        assert second.returncode == 1
+        assert "phrase-table.rnn-model: is being trained by another run" in second.stderr
+    first.terminate()
+    assert first.wait(60) == 75
+
+
+def test_a_diverged_training_is_a_failure(here):
+    done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "2", "--learning-rate", "1e38", cwd=here, check=False)
+    assert done.returncode == 1
+    assert "training diverged: after " in done.stderr
+    assert "--restart and a lower --learning-rate" in done.stderr
+    assert "finished" not in done.stderr
+
+
+def test_a_shortlist_larger_than_the_papers_can_be_estimated(here):
+    words = b"".join(b"s%d ||| t%d ||| 1\n" % (i, i) for i in range(17_000))
+    (here / "wide").write_bytes(words)
+    done = run("train", "wide", *TINY[:-2], "--shortlist", "16000", "--max-epochs", "0.01", "--device", "cpu", cwd=here)
+    assert "would learn about" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (["nothing.gz"], 3, "nothing.gz: expected a file, found nothing of that name"),
         (["-"], 3, "a table to train on must be a file: a stopped run reads it again"),
         (["phrase-table.gz", "--preset", "huge"], 2, "Invalid value for '--preset'"),
+        (["phrase-table.gz", "--learning-rate", "nan"], 2, "'nan' is not a finite number"),
+        (["phrase-table.gz", "--seed", "99999999999999999999"], 2, "Invalid value for '--seed'"),
         (["phrase-table.gz", "--device", "cuda:99"], 3, "--device cuda:99: "),
         (["phrase-table.gz", "--model", "phrase-table.gz"], 1, "phrase-table.gz: cannot be made: File exists"),
         (["phrase-table.gz", "--source-corpus", "no"], 3, "no: expected a file, found nothing of that name"),

@@ -102,10 +102,8 @@ def test_finds_the_file_that_is_meant(tmp_path):
 def test_writes_by_suffix_and_only_on_commit(tmp_path, suffix):
     path = tmp_path / f"t{suffix}"
     with OutputFile(str(path)) as output:
-        for line in LINES:
-            output.write(line)
         assert not path.exists()
-        output.commit()
+        output.commit(TEXT)
     with xopen(path, "rb") as file:
         assert file.read() == TEXT
     assert os.listdir(tmp_path) == [path.name]
@@ -113,8 +111,8 @@ def test_writes_by_suffix_and_only_on_commit(tmp_path, suffix):
 
 def test_without_commit_nothing_stays(tmp_path):
     (tmp_path / "t.gz").write_bytes(b"old")
-    with OutputFile(str(tmp_path / "t.gz"), force=True) as output:
-        output.write(TEXT)
+    with OutputFile(str(tmp_path / "t.gz"), force=True):
+        assert len(os.listdir(tmp_path)) == 2
     assert os.listdir(tmp_path) == ["t.gz"]
     assert (tmp_path / "t.gz").read_bytes() == b"old"
 

@@ -94,7 +94,7 @@ def test_nine_digits_keep_the_logarithm():
 def test_the_report_counts_floors_and_notices_constant_columns():
     lines = [b"a ||| t%d ||| 1\n" % i for i in range(3)]
     _, report = scored(lines, Fixed(-1, -90, -100), Fixed(-2, -2, -2))
-    assert (report.lines, report.floored, report.lowest, report.highest) == (3, [2, 0], [-100, -2], [-1, -2])
+    assert (report.lines, report.floored, report.lowest, report.highest) == (3, [2, 0], [-87, -2], [-1, -2])
     assert report.constant_columns() == [1]
 
 

@@ -53,6 +53,24 @@ def test_a_score_depends_on_its_pair_alone(monkeypatch):
     np.testing.assert_allclose(scorer.log_probs(pairs), together, rtol=1e-5)
 
 
+def test_likely_pairs_keep_their_relative_precision():
+    """Near p = 1, log p is the small difference of two large numbers if it is computed carelessly."""
+    import torch
+
+    scorer, weights = producer()
+    with torch.no_grad():
+        scorer._model.decoder.b_G[END_ID] = 14.0  # the empty target becomes all but certain
+    weights["decoder.b_G"][END_ID] = 14.0
+    value = scorer.log_probs([(b"s2 s3", b"")])[0, 0]
+    expected = reference.log_prob(weights, [*SOURCE.ids([b"s2", b"s3"]), END_ID], [END_ID], SWITCHES["paper"])
+    assert -1e-2 < expected < 0
+    assert value == pytest.approx(expected, rel=1e-5)
+
+
+def test_no_pairs_have_no_scores():
+    assert producer()[0].log_probs([]).shape == (0, 1)
+
+
 def test_equal_chunks_give_equal_bits():
     scorer, _ = producer()
     pairs = random_pairs(300)

@@ -78,6 +78,21 @@ def test_the_seed_decides_the_split(tmp_path):
     assert split(1)[0] != split(2)[0]
 
 
+def test_one_large_source_is_always_trained_on(tmp_path):
+    pairs = [(b"big", b"t%d" % i) for i in range(900)] + many_pairs(1500)
+    for seed in range(20):
+        corpus = build_corpus(pairs, tmp_path, CorpusConfig(held_out_pairs=100, seed=seed))
+        assert b"big" not in {s for s, _ in spelled(corpus, corpus.held_out)}
+        assert 0 < corpus.statistics.held_out_pairs < 200
+
+
+def test_other_words_are_another_corpus(tmp_path):
+    digests = [
+        build_corpus([(s, t + suffix) for s, t in PAIRS], tmp_path, CorpusConfig()).digest for suffix in (b"", b"x")
+    ]
+    assert digests[0] != digests[1]
+
+
 def test_what_is_left_out_is_counted(tmp_path):
     pairs = [*PAIRS, (b"", b"x"), (b"x", b" "), (b"a b c d", b"x"), (b"x", b"a b c d")]
     corpus = build_corpus(pairs, tmp_path, CorpusConfig(max_length=3))

@@ -95,9 +95,12 @@ def test_a_run_with_other_choices_is_not_continued(corpus, tmp_path):
 
 
 def test_a_damaged_state_is_refused(corpus, tmp_path):
-    (tmp_path / "state").write_bytes(b"no state")
-    with pytest.raises(CheckpointError, match="state: expected a saved training state, found"):
-        train(corpus, tmp_path)
+    from safetensors.torch import save
+
+    for content in (b"no state", save({"a": torch.zeros(1)})):
+        (tmp_path / "state").write_bytes(content)
+        with pytest.raises(CheckpointError, match="state: expected a saved training state, found"):
+            train(corpus, tmp_path)
 
 
 def test_training_stops_when_patience_ends(corpus, tmp_path):
