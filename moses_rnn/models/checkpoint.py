@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,8 @@ FORMAT = 1
 CONFIG, MODEL, SOURCE_VOCABULARY, TARGET_VOCABULARY = "config.json", "model.safetensors", "source.vocab", "target.vocab"
 PENDING_CONFIG = ".config.json.new"
 MAX_SIZE = 1 << 24  # no size of a network is larger; refused before anything is allocated
+MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary
+MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
 SIZE_KEYS = ("hidden_size", "embedding_size", "maxout_size", "output_rank")
 SWITCH_VALUES = {
     "summary": ("tanh", "last"),
@@ -119,11 +122,7 @@ def load_checkpoint(folder: Path, device: torch.device | str = "cpu") -> Checkpo
     """
     config, files, hashes = _read_folder(folder)
     vocabularies = [_vocabulary(folder / name, files[name]) for name in (SOURCE_VOCABULARY, TARGET_VOCABULARY)]
-    sizes = EncDecConfig(
-        source_vocabulary_size=len(vocabularies[0]),
-        target_vocabulary_size=len(vocabularies[1]),
-        **{key: config[key] for key in (*SIZE_KEYS, "variant", *SWITCH_VALUES)},
-    )
+    sizes = _network_config(config, [len(vocabulary) for vocabulary in vocabularies])
     tensors = _tensors(folder / MODEL, files[MODEL])
     _check_tensors(folder / MODEL, tensors, sizes)
     model = _without_weights(sizes)
@@ -154,7 +153,9 @@ def _read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, bytes], dict[s
     for name in (CONFIG, PENDING_CONFIG, CONFIG):
         try:
             config = _read_config(folder / name)
-            files = {file: _read(folder / file) for file in (MODEL, SOURCE_VOCABULARY, TARGET_VOCABULARY)}
+            files = {file: _read(folder / file, MAX_TEXT) for file in (SOURCE_VOCABULARY, TARGET_VOCABULARY)}
+            words = [data.count(b"\n") + 1 for data in files.values()]
+            files[MODEL] = _read(folder / MODEL, _largest_model(config, words))
             hashes = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
             _check_hashes(folder, config, hashes)
         except CheckpointError as error:
@@ -165,8 +166,24 @@ def _read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, bytes], dict[s
     raise problem
 
 
-def _read(path: Path) -> bytes:
+def _network_config(config: Mapping[str, Any], words: list[int]) -> EncDecConfig:
+    choices = {key: config[key] for key in (*SIZE_KEYS, "variant", *SWITCH_VALUES)}
+    return EncDecConfig(source_vocabulary_size=words[0], target_vocabulary_size=words[1], **choices)
+
+
+def _largest_model(config: Mapping[str, Any], words: list[int]) -> int:
+    """Bytes of float32 weights of that many, and some for their names; nothing is allocated to find out."""
+    weights = _without_weights(_network_config(config, words)).state_dict().values()
+    return 4 * sum(int(tensor.numel()) for tensor in weights) + MAX_HEADER
+
+
+def _read(path: Path, most: int) -> bytes:
+    """A regular file's content, of a bounded size."""
     try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+            found = f"{status.st_size:,} bytes" if stat.S_ISREG(status.st_mode) else "something else"
+            raise CheckpointError(f"{path}: expected a file of at most {most:,} bytes, found {found}")
         return path.read_bytes()
     except OSError as error:
         raise CheckpointError(f"{path}: expected a file of a model folder, found: {error.strerror}") from error
@@ -178,8 +195,8 @@ def _sha256(path: Path) -> str:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(_read(path))
-    except ValueError as error:
+        config = json.loads(_read(path, MAX_TEXT))
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: expected JSON, found: {error}") from error
     if not isinstance(config, dict):
         raise CheckpointError(f"{path}: expected a JSON object, found {type(config).__name__}")
@@ -243,7 +260,9 @@ def _check_tensors(path: Path, tensors: dict[str, Tensor], config: EncDecConfig)
     expected = {name: tuple(tensor.shape) for name, tensor in _without_weights(config).state_dict().items()}
     if tensors.keys() != expected.keys():
         wrong = sorted(tensors.keys() ^ expected.keys())
-        raise CheckpointError(f"{path}: expected the tensors of a {config.variant} network, differing in {wrong}")
+        raise CheckpointError(
+            f"{path}: expected the tensors of a {config.variant} network, differing in {str(wrong)[:200]}"
+        )
     for name, shape in expected.items():
         tensor = tensors[name]
         if tuple(tensor.shape) != shape or tensor.dtype != torch.float32:

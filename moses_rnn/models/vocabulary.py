@@ -28,11 +28,13 @@ class Vocabulary:
     def __init__(self, words: Sequence[bytes]) -> None:
         self.words = list(words)
         if self.words[:2] != [UNKNOWN, END]:
-            raise CheckpointError(f"expected a vocabulary to begin with <unk> and </s>, found {self.words[:2]!r}")
+            raise CheckpointError(
+                f"expected a vocabulary to begin with <unk> and </s>, found {str(self.words[:2])[:200]}"
+            )
         self._ids = {word: i for i, word in enumerate(self.words)}
         if len(self._ids) != len(self.words):
             twice = next(word for i, word in enumerate(self.words) if self._ids[word] != i)
-            raise CheckpointError(f"expected each word of a vocabulary once, found {twice!r} again")
+            raise CheckpointError(f"expected each word of a vocabulary once, found {str(twice)[:200]} again")
         del self._ids[END]
 
     def __len__(self) -> int:

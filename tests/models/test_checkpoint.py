@@ -159,6 +159,23 @@ def test_tensors_that_do_not_fit_are_refused(folder, change, message):
         load_checkpoint(folder)
 
 
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "source.vocab"])
+def test_what_is_no_file_of_a_sensible_size_is_not_read(folder, name):
+    (folder / name).unlink()
+    with (folder / name).open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(
+        CheckpointError, match=rf"{name}: expected a file of at most [\d,]+ bytes, found 1,099,511,627,776 bytes"
+    ):
+        load_checkpoint(folder)
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    with pytest.raises(
+        CheckpointError, match=rf"{name}: expected a file of at most [\d,]+ bytes, found something else"
+    ):
+        load_checkpoint(folder)
+
+
 def test_a_pickle_is_not_opened(folder):
     torch.save({"encoder.W": torch.zeros(1)}, folder / "model.safetensors")
     edit_config(folder, files={})
