@@ -8,6 +8,8 @@ from moses_rnn import __version__
 from moses_rnn.cli.command import CONTEXT, reports_errors
 from moses_rnn.errors import InputError
 
+TABLE_SCORES = 4  # what phrase-extract writes
+
 EPILOG = """\b
 Example:
   moses-rnn-analyse targets phrase-table.rnn.gz --count 3
@@ -47,6 +49,15 @@ def targets(phrase_table: str, sources: tuple[str, ...], count: int, min_words: 
     else:
         found = frequent_sources(lines, count, min_words=min_words, min_targets=top)
     if not found:
-        raise InputError(f"{table}: expected such source phrases, found none")
+        wanted = ", ".join(repr(source) for source in sources) or f"of {min_words} words and {top} targets"
+        raise InputError(f"{table}: expected source phrases {wanted}, found none")
+    scores = len(found[0].targets[0][1])
+    if not -scores <= column < scores:
+        raise InputError(f"{table}: expected --column from 0 to {scores - 1}, the scores of this table, found {column}")
+    if column == -1 and scores <= TABLE_SCORES:
+        raise InputError(
+            f"{table}: expected a scored table, found {scores} scores\n"
+            f"  Score it with moses-rnn-score {table}, or name the column to compare with --column."
+        )
     for source in found:
         click.echo("\n".join([*side_by_side(source, column, top), ""]))

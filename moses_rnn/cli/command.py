@@ -14,7 +14,7 @@ from typing import Any, ParamSpec
 
 import click
 
-from moses_rnn.errors import InputError, MosesRnnError, Stopped
+from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.formats.streams import SUFFIXES
 
 P = ParamSpec("P")
@@ -106,18 +106,18 @@ def choose_device(wanted: str) -> str:
     """A torch device: "auto" is CUDA if there is one.
 
     Raises:
-        InputError: a device was asked for that is not there.
+        MosesRnnError: a device was asked for that is not there.
     """
     import torch
 
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if wanted.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(f"--device {wanted}: expected a CUDA device, found none (--device cpu works everywhere)")
+        raise MosesRnnError(f"--device {wanted}: expected a CUDA device, found none (--device cpu works everywhere)")
     try:
         torch.empty(0, device=wanted)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"--device {wanted}: cannot be used: {str(error).splitlines()[0]}") from error
+        raise MosesRnnError(f"--device {wanted}: expected cpu, cuda or cuda:N that torch can use here") from error
     return wanted
 
 

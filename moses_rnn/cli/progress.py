@@ -83,7 +83,7 @@ class TrainingDisplay:
         self._quiet = quiet
         self._display = Display("lines read", quiet=quiet)
         self._meter = Meter()
-        self._unigram = 0.0
+        self.unigram_nats = 0.0
         self._loss = 0.0
         self._pairs_before = 0
         self._pairs_wanted = 0.0
@@ -101,12 +101,12 @@ class TrainingDisplay:
 
     def corpus_read(self, corpus: Corpus, unigram_nats: float) -> None:
         """Print what the table holds."""
-        self._unigram = unigram_nats
+        self.unigram_nats = unigram_nats
         n = corpus.statistics
         collapsed = n.collapsed_pairs / n.distinct_pairs
         for line in (
-            f"table: {n.pairs:,} lines, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} collapse to the ids of "
-            "another pair and are learned once",
+            f"table: {n.pairs:,} lines, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} equal another "
+            "pair once rare words are <unk>, and are learned once",
             f"left out: {n.too_long:,} pairs longer than --max-length, {n.empty:,} with an empty side",
             f"source shortlist: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
             f"{n.source_coverage:.2%} of running words",
@@ -137,7 +137,8 @@ class TrainingDisplay:
         self._say(f"network: {switches}")
         self._say(f"training: {trainer.config.describe()}")
         if trainer.resumed:
-            self._say(f"going on after {trainer.progress.pairs:,} pairs, best so far {trainer.progress.best:.4f}")
+            best = f"best so far {trainer.progress.best:.4f}" if trainer.progress.history else "no evaluation yet"
+            self._say(f"going on after {trainer.progress.pairs:,} pairs, {best}")
         self._display = Display("pairs", quiet=self._quiet)
         self._pairs_before = trainer.progress.pairs
         self._pairs_wanted = self._config.max_epochs * len(trainer.corpus.training)
@@ -148,6 +149,8 @@ class TrainingDisplay:
         self._loss += 0.02 * (loss - self._loss) if self._loss else loss
         note = f"epoch {progress.epoch + 1}, {self._loss:.3f} nats/token"
         share = (self._share(progress) - self._share_before) / (1 - self._share_before or 1)  # of what was left
+        if self._pairs_before:
+            note = f"{progress.pairs:,} in all, {note}"
         self._display.show(progress.pairs - self._pairs_before, share or None, note)
 
     def _share(self, progress: Progress) -> float:
@@ -162,7 +165,7 @@ class TrainingDisplay:
         figures = progress.history[-1]
         self._display.say(
             f"{figures['pairs']:,} pairs ({figures['epochs']:.2f} epochs, {duration(figures['seconds'])}): held out "
-            f"{figures['nats_per_token']:.4f} nats/token (unigram {self._unigram:.4f}), "
+            f"{figures['nats_per_token']:.4f} nats/token (unigram {self.unigram_nats:.4f}), "
             f"{figures['nats_per_pair']:.3f} nats/pair, {figures['clipped_share']:.0%} of steps clipped"
             + (f", {progress.skipped_steps:,} skipped (gradient not finite)" if progress.skipped_steps else "")
             + (", best" if is_best else "")

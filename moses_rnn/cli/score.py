@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 EPILOG = f"""\b
 Example: score a table with the model beside it, and make the ini that mert-moses.pl tunes:
   moses-rnn-score phrase-table.gz --moses-ini moses.ini
-  mert-moses.pl dev.src dev.ref $MOSES_ROOT/bin/moses moses.rnn.ini --mertdir $MOSES_ROOT/bin
+  mert-moses.pl $PWD/dev.src $PWD/dev.ref $MOSES_ROOT/bin/moses $PWD/moses.rnn.ini --mertdir $MOSES_ROOT/bin \\
+      --rootdir $MOSES_ROOT/scripts --working-dir $PWD/mert-rnn
 
 The column holds p(target | source) of the network, because Moses takes the logarithm itself: inside the decoder the
 feature's value is the natural log p, with the end symbols of both sides included. Everything else in the table stays
@@ -94,9 +95,8 @@ def main(phrase_table: str, quiet: bool, threads: int | None, **options: Any) ->
         result = score(request, display.show, StopRequest())
     finally:
         display.close()
-    if not quiet:
-        for line in _summary(request, result):
-            say(line)
+    for line in [*([] if quiet else _summary(request, result)), *_warnings(result)]:
+        say(line)
     if not request.columns.logarithms:
         _print_ini_lines(result, on_stderr=request.output == "-")
 
@@ -129,8 +129,10 @@ def _request(table: str, options: dict[str, Any]) -> ScoringRequest:
 
 
 def _model_beside(table: str) -> Path:
+    if table == "-":
+        raise InputError("standard input has no model beside it; name one with --model")
     folder = default_model(table)
-    if table == "-" or not folder.is_dir():
+    if not folder.is_dir():
         raise InputError(
             f"{folder}: expected a model beside the table, found none\n"
             f"  Make one with: moses-rnn-train {table}\n  or name one with --model."
@@ -141,13 +143,26 @@ def _model_beside(table: str) -> Path:
 def _summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
     report = result.report
     yield f"{report.lines:,} lines in and out: {request.output}"
+    if request.output != "-":
+        yield f"signature: {request.output}.json"
+    if request.ini:
+        yield f"ini: {request.ini.output}"
     for i, name in enumerate(result.column_names):
         floored = f", {report.floored[i]:,} raised to the floor" if report.floored[i] else ""
         yield f"{name}: log values from {report.lowest[i]:.4g} to {report.highest[i]:.4g}{floored}"
-    for i in report.constant_columns():
+
+
+def _warnings(result: ScoringResult) -> Iterator[str]:
+    for i in result.report.constant_columns():
         yield (
             f"warning: {result.column_names[i]} is the same on every line: MERT cannot find a weight for it "
             "(leave the column out, or keep it from tuning with tuneable-components=)"
+        )
+
+    if result.relative_paths:
+        yield (
+            f"warning: the new ini has relative paths ({', '.join(result.relative_paths)}), as the old one: "
+            "run Moses in that folder, and make them absolute for mert-moses.pl"
         )
 
 

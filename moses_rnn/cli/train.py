@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from moses_rnn.training.config import Preset, TrainingConfig
     from moses_rnn.training.run import TrainingRequest
 
+FAR_BELOW = 0.8  # a model that costs more than this share of a unigram model's cost has hardly begun
+
 EPILOG = f"""\b
 Example: half an hour on a laptop, then score the same table:
   moses-rnn-train phrase-table.gz --preset small --max-minutes 30
@@ -139,6 +141,11 @@ def main(
     display.close()
     if not progress.finished:
         raise Stopped(f"stopped after {progress.pairs:,} pairs; the same command goes on")
+    if progress.best > FAR_BELOW * display.unigram_nats:
+        say(
+            f"warning: {progress.best:.2f} nats per target token is not far below a unigram model's "
+            f"{display.unigram_nats:.2f}: train longer before scoring"
+        )
     if not quiet:
         say(
             f"finished: {progress.finished}; best held-out {progress.best:.4f} nats per target token; model in {folder}"

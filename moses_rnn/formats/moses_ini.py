@@ -194,6 +194,11 @@ class MosesIni:
             raise self._error(index, f"{columns} weights, one for each score", f"{len(weights)}")
         return index, weights
 
+    def relative_paths(self) -> tuple[str, ...]:
+        """All ``path=`` values of features that depend on where Moses is run."""
+        paths = [word[5:] for _, line in self._section("feature") for word in line.split() if word.startswith("path=")]
+        return tuple(path for path in paths if not path.startswith("/"))
+
     def lines_of(self, feature_name: str) -> tuple[str, str]:
         """The ``[feature]`` line and the ``[weight]`` line of a phrase dictionary, without comments."""
         feature = self.choose(name=feature_name)

@@ -186,7 +186,12 @@ def _read(path: Path, most: int) -> bytes:
             raise CheckpointError(f"{path}: expected a file of at most {most:,} bytes, found {found}")
         return path.read_bytes()
     except OSError as error:
-        raise CheckpointError(f"{path}: expected a file of a model folder, found: {error.strerror}") from error
+        advice = (
+            "\n  Was training stopped before its first evaluation? The same command goes on."
+            if path.name == CONFIG
+            else ""
+        )
+        raise CheckpointError(f"{path}: expected a file of a model folder, found: {error.strerror}{advice}") from error
 
 
 def _sha256(path: Path) -> str:

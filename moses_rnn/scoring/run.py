@@ -67,6 +67,7 @@ class ScoringResult:
     feature_line: str
     weight_line: str
     column_names: tuple[str, ...]
+    relative_paths: tuple[str, ...] = ()  # in the new ini
 
 
 def score(
@@ -90,7 +91,7 @@ def score(
             report = ScoringReport(**table.begin(job.manifest()) or {})
             for block in job.blocks(report):
                 table.append(block, report.as_note())
-                advanced(report.lines, job.meter.share)
+                advanced(report.lines, job.share(report))
                 if should_stop():
                     raise Stopped(f"stopped after {report.lines:,} lines; the same command with --resume goes on")
             job.check_unchanged()
@@ -100,7 +101,8 @@ def score(
         beside.commit(job.signature(report, table.digest()))
         new_ini.commit(job.ini.content)
         table.commit()
-    return ScoringResult(report, *job.ini.lines, tuple(producer.name for producer in job.workers[0]))
+    names = tuple(producer.name for producer in job.workers[0])
+    return ScoringResult(report, *job.ini.lines, names, job.ini.relative_paths)
 
 
 class _Job:
@@ -110,11 +112,21 @@ class _Job:
         self._request = request
         self._identity = identity_of(request.table)
         self._stamp = stamp_of(request.table)
-        self.meter = Meter()
-        lines = parse_table(read_lines(request.table, meter=self.meter), request.table)
+        self._meter = Meter()
+        self._lines_read = 0
+        lines = parse_table(self._counted(read_lines(request.table, meter=self._meter)), request.table)
         self._lines, self._old_columns = _with_columns(lines, request.table)
         self._models, self.workers = _producers(request)
         self.ini = _Ini(request, self._old_columns, len(self.workers[0]))  # refused now rather than after hours
+
+    def _counted(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        for line in lines:
+            self._lines_read += 1
+            yield line
+
+    def share(self, report: ScoringReport) -> float | None:
+        """How much of the table is done: what was read of it, less the lines that are waiting."""
+        return self._meter.share and self._meter.share * report.lines / self._lines_read
 
     def manifest(self) -> dict[str, Any]:
         """Everything that decides the bytes of the scored table."""
@@ -214,10 +226,13 @@ class _Ini:
         if request.ini is None:
             path = request.output if request.output == STANDARD_STREAM else str(Path(request.output).absolute())
             self.content = b""
+            self.relative_paths: tuple[str, ...] = ()
             self.lines = default_lines(path, old_columns + added)
             return
         ini = MosesIni(Path(request.ini.ini).read_bytes(), request.ini.ini)
         feature = ini.choose(name=request.ini.feature, table=request.table)
         path = ini.path_like(feature, Path(request.output))
         self.content = ini.extended(feature, Extension(path, old_columns, added, weights))
-        self.lines = MosesIni(self.content, request.ini.output).lines_of(feature.name)
+        new = MosesIni(self.content, request.ini.output)
+        self.lines = new.lines_of(feature.name)
+        self.relative_paths = new.relative_paths()

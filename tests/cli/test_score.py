@@ -179,7 +179,7 @@ def test_a_rejected_table_leaves_nothing(here, case):
             3,
             "moses.ini:2: expected num-features=4 as the table's scores, found num-features=3",
         ),
-        (["phrase-table.gz", "--device", "cuda:99"], 3, "--device cuda:99: "),
+        (["phrase-table.gz", "--device", "cuda:99"], 1, "--device cuda:99: "),
         (["phrase-table.gz", "--floor", "1"], 2, "Invalid value for '--floor'"),
         (["phrase-table.gz", "--floor", "nan"], 2, "'nan' is not a finite number"),
         (["phrase-table.gz", "--floor", "-inf"], 2, "'-inf' is not a finite number"),
