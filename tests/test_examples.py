@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from moses_rnn.formats.moses_ini import MosesIni
-from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.formats.phrase_table import parse_line, parse_table
 from tests.conftest import EXAMPLES, ROOT
 
 
@@ -27,6 +27,18 @@ def test_the_table_and_its_ini_fit():
     feature = MosesIni((EXAMPLES / "moses.ini").read_bytes(), "moses.ini").choose()
     assert feature.options["num-features"] == "4"
     assert (EXAMPLES / feature.options["path"]).exists()
+
+
+def test_the_readmes_line_is_one_of_the_table():
+    """First as it is, then with one more number."""
+    before, after = [
+        line for line in (ROOT / "README.md").read_text().split("\n") if line.startswith("in front of this |||")
+    ]
+    with gzip.open(EXAMPLES / "phrase-table.gz", "rt", encoding="utf-8") as table:
+        assert before + "\n" in set(table)
+    parsed = parse_line(after.encode(), "README.md", 1)
+    scores = parsed.scores.rpartition(b" ")[0]
+    assert after.replace(parsed.scores.decode(), scores.decode()) == before
 
 
 @pytest.mark.parametrize(("template", "columns"), [("baseline", 4), ("rnn", 5), ("rnn-wp", 6)])
