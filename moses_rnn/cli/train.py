@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,13 +189,10 @@ def _training(preset: TrainingConfig, device: str, given: dict[str, Any]) -> Tra
 
 def _prepare(folder: Path, restart: bool) -> None:
     """Notice before the table is read that the model cannot be written."""
-    from moses_rnn.training.run import refuse_if_training
+    from moses_rnn.training.run import remove_run
 
     if restart and folder.exists():
-        if not ((folder / "config.json").exists() or (folder / "training").is_dir()):
-            raise OutputError(f"{folder}: is no model folder; --restart does not remove it")
-        refuse_if_training(folder)
-        shutil.rmtree(folder)
+        remove_run(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -72,7 +72,10 @@ class BlockOutput:
         self._blocks = self._offset = 0
         self._done = False  # committed or discarded
         self._hash = hashlib.sha256()
-        refuse_inputs(path, inputs)
+        for place in (self._target, self._part, self._journal_path):
+            refuse_inputs(str(place), inputs)
+        if self._journal_path.is_symlink():
+            raise OutputError(f"{self._journal_path}: is a symbolic link and is not written through")
         if self._target.exists() and not self._opening.force and not self._opening.resume:
             raise self._existing()
         self._stream, self._journal = self._open()
@@ -270,7 +273,9 @@ class StandardOutput:
 
     def append(self, data: bytes, _note: Note) -> None:
         """Write a block."""
-        sys.stdout.buffer.write(data)
+        left = memoryview(data)
+        while left:  # an unbuffered stream may take less than it is given
+            left = left[sys.stdout.buffer.write(left) :]
 
     def digest(self) -> Note:
         """Nothing is known of what the reader made of it."""

@@ -105,7 +105,8 @@ def phrase_pairs(lines: Iterable[TableLine], *, inverse: bool = False) -> Iterat
 
 def _refuse_brackets(source: bytes, target: bytes, name: str, number: int) -> None:
     for phrase in (source, target):
-        if words(phrase)[-1].startswith(b"["):
+        last = b"".join(words(phrase)[-1:])
+        if last.startswith(b"[") and last.endswith(b"]"):
             raise FormatError(
                 name,
                 number,

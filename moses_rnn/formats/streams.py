@@ -13,6 +13,7 @@ import hashlib
 import io
 import os
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,13 +65,19 @@ class Meter:
 def identity_of(path: str) -> dict[str, object]:
     """What tells one input from another without reading it whole: its size and hashes of its first and last MB."""
     if not Path(path).is_file():
-        return {"pipe": path}
+        return {"pipe": path, "seen": time.time_ns()}  # never the same again
     with Path(path).open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(READ_BYTES)
         file.seek(max(size - READ_BYTES, 0))
         tail = file.read(READ_BYTES)
-    return {"bytes": size, "first_mb": hashlib.sha256(head).hexdigest(), "last_mb": hashlib.sha256(tail).hexdigest()}
+    stamp = Path(path).stat().st_mtime_ns
+    return {
+        "bytes": size,
+        "modified": stamp,
+        "first_mb": hashlib.sha256(head).hexdigest(),
+        "last_mb": hashlib.sha256(tail).hexdigest(),
+    }
 
 
 def stamp_of(path: str) -> tuple[int, ...]:
@@ -198,6 +205,8 @@ def compressed(data: bytes, kind: str | None, level: int = DEFAULT_LEVEL) -> byt
 
 def refuse_inputs(path: str, inputs: tuple[str, ...]) -> None:
     """Raise OutputError if an output is one of the inputs, by whatever spelling."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise OutputError(f"{path}: is no regular file and is not replaced")
     for given in inputs:
         if Path(path).exists() and Path(given).exists() and Path(path).samefile(given):
             raise OutputError(f"{path}: is the input {given} itself; name another output")
@@ -209,7 +218,7 @@ def open_locked(path: Path) -> BinaryIO | None:
     The lock ends with the process. A file that was renamed away between opening and locking is not taken for ours.
     """
     while True:
-        stream = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")  # noqa: SIM115, PTH123
+        stream = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b")  # noqa: SIM115, PTH123
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_at(stream, path):

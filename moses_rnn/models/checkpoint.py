@@ -28,6 +28,7 @@ from moses_rnn.models.vocabulary import Vocabulary
 FORMAT = 1
 CONFIG, MODEL, SOURCE_VOCABULARY, TARGET_VOCABULARY = "config.json", "model.safetensors", "source.vocab", "target.vocab"
 PENDING_CONFIG = ".config.json.new"
+MODEL_FILES = (CONFIG, MODEL, SOURCE_VOCABULARY, TARGET_VOCABULARY)
 MAX_SIZE = 1 << 24  # no size of a network is larger; refused before anything is allocated
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary
 MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes

@@ -86,9 +86,9 @@ def score(
         Stopped: as asked; what was finished can be resumed.
     """
     with _table_output(request) as table, _signature_output(request) as beside, _ini_output(request) as new_ini:
+        job = _Job(request)
+        report = ScoringReport(**table.begin(job.manifest()) or {})
         try:
-            job = _Job(request)
-            report = ScoringReport(**table.begin(job.manifest()) or {})
             for block in job.blocks(report):
                 table.append(block, report.as_note())
                 advanced(report.lines, job.share(report))

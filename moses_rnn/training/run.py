@@ -14,7 +14,7 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.errors import CheckpointError, OutputError
 from moses_rnn.formats.streams import open_locked
-from moses_rnn.models.checkpoint import Checkpoint, finish_saving, save_checkpoint
+from moses_rnn.models.checkpoint import MODEL_FILES, Checkpoint, finish_saving, save_checkpoint
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
@@ -24,6 +24,11 @@ STATE_FOLDER = "training"  # inside the model folder; only needed to go on train
 STATE_FILE = "state.safetensors"
 LOG_FILE = "log.jsonl"
 LOCK_FILE = "lock"
+STATE_FILES = (
+    STATE_FILE,
+    LOG_FILE,
+    *(f"{side}.{part}" for side in ("source", "target") for part in ("tokens", "lengths")),
+)
 
 
 @dataclass(frozen=True)
@@ -88,13 +93,22 @@ def train(
         return _train(pairs, folder, request, observer, should_stop, word_counts)
 
 
-def refuse_if_training(folder: Path) -> None:
-    """Raise OutputError if another run is training in that folder."""
-    if (folder / STATE_FOLDER).is_dir():
-        lock = open_locked(folder / STATE_FOLDER / LOCK_FILE)
+def remove_run(folder: Path) -> None:
+    """Remove a model and its training state: the files that this package writes, and no others.
+
+    Raises:
+        OutputError: it is no model folder, or another run is training there.
+    """
+    state_folder = folder / STATE_FOLDER
+    if not (state_folder / LOCK_FILE).exists() and not all((folder / name).exists() for name in MODEL_FILES):
+        raise OutputError(f"{folder}: is no model folder; --restart does not remove it")
+    if state_folder.is_dir():
+        lock = open_locked(state_folder / LOCK_FILE)
         if lock is None:
             raise OutputError(f"{folder}: is being trained by another run")
         lock.close()
+    for path in [state_folder / name for name in STATE_FILES] + [folder / name for name in MODEL_FILES]:
+        path.unlink(missing_ok=True)
 
 
 def _train(

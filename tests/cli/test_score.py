@@ -321,6 +321,32 @@ def test_a_table_that_changes_while_it_is_read_is_refused(long_table):
     assert not OUTPUTS & names(long_table)
 
 
+def test_a_wrong_option_does_not_cost_what_was_done(long_table):
+    process = start_and_wait_for_blocks(long_table, 2)
+    process.kill()
+    process.communicate()
+    for options in (["--model", "typo"], ["--moses-ini", "phrase-table.gz"]):
+        assert run("score", *LONG, *options, "--resume", cwd=long_table, check=False).returncode != 0
+    run("score", *LONG, "--resume", cwd=long_table)
+    assert (long_table / "long.rnn.gz").read_bytes() == (long_table / "whole.gz").read_bytes()
+
+
+def test_hidden_files_of_others_are_not_written_through(here):
+    (here / "victim").write_bytes(b"precious")
+    for name in (".t.gz.part", ".t.gz.journal"):
+        (here / name).symlink_to("victim")
+        assert run("score", "phrase-table.gz", "-o", "t.gz", cwd=here, check=False).returncode == 1
+        (here / name).unlink()
+    shutil.copy(here / "phrase-table.gz", here / ".t.gz.part")
+    done = run("score", ".t.gz.part", "-o", "t.gz", "--model", "phrase-table.rnn-model", cwd=here, check=False)
+    assert (done.returncode, ".t.gz.part: is the input " in done.stderr) == (1, True)
+    assert (here / ".t.gz.part").read_bytes() == (here / "phrase-table.gz").read_bytes()
+    assert (here / "victim").read_bytes() == b"precious"
+    (here / "folder.gz").mkdir()
+    done = run("score", "phrase-table.gz", "-o", "folder.gz", "--force", cwd=here, check=False)
+    assert "folder.gz: is no regular file and is not replaced" in done.stderr
+
+
 def test_resume_without_a_leftover_begins(here):
     run("score", "phrase-table.gz", "--resume", cwd=here)
     done = run("score", "phrase-table.gz", "--resume", cwd=here, check=False)

@@ -141,6 +141,9 @@ def test_restart_begins_anew_and_removes_nothing_else(here):
     done = run("train", "phrase-table.gz", *TINY, "--model", "mine", "--restart", cwd=here, check=False)
     assert (done.returncode, (here / "mine" / "file").exists()) == (1, True)
     assert "mine: is no model folder; --restart does not remove it" in done.stderr
+    (here / "mine" / "training").mkdir()  # as an EMS working directory has
+    done = run("train", "phrase-table.gz", *TINY, "--model", "mine", "--restart", cwd=here, check=False)
+    assert (done.returncode, (here / "mine" / "file").exists()) == (1, True)
 
 
 def test_a_model_without_its_run_is_not_overwritten(here, model):

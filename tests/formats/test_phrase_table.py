@@ -30,6 +30,8 @@ ACCEPTED = {
         b"a\xc2\xa0b\xe2\x80\xa8 \xff\x00\r\x0b ||| \xc2\x85 ||| 1 |||\n", b"a\xc2\xa0b\xe2\x80\xa8 \xff\x00\r\x0b", b"\xc2\x85",
         b"a\xc2\xa0b\xe2\x80\xa8 \xff\x00\r\x0b ||| \xc2\x85 ||| 1 X |||\n",
     ),
+    "a bracket and an empty side": (b"a] ||| ||| 0.5\n", b"a]", b"", b"a] ||| ||| 0.5 X\n"),
+    "brackets of different words": (b"a [x ||| b x] ||| 1\n", b"a [x", b"b x]", b"a [x ||| b x] ||| 1 X\n"),
     "brackets inside a word": (b"a[1]b ||| ]c ||| 1\n", b"a[1]b", b"]c", b"a[1]b ||| ]c ||| 1 X\n"),
 }  # fmt: skip
 REFUSED = {
