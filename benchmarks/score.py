@@ -20,8 +20,9 @@ from pathlib import Path
 import torch
 
 from moses_rnn.formats.journal import BlockOutput
+from moses_rnn.formats.outputs import OutputFile
 from moses_rnn.formats.phrase_table import TableLine, parse_table, words
-from moses_rnn.formats.streams import OutputFile, read_lines
+from moses_rnn.formats.streams import read_lines
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.models.encdec import EncDec, EncDecConfig

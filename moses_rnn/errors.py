@@ -9,6 +9,7 @@ class MosesRnnError(Exception):
     """A failure of this package that a user can understand: I/O, device, or one of the kinds below."""
 
     exit_code = 1
+    hint = ""  # what else the user should know, when a layer above has something to add
 
 
 class InputError(MosesRnnError):

@@ -42,7 +42,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
             sys.stdout.flush()
         except MosesRnnError as error:
-            say(f"{program()}: {error}")
+            say(f"{program()}: {error}" + (f"\n  {error.hint}" if error.hint else ""))
             sys.exit(error.exit_code)
         except BrokenPipeError:  # the reader of stdout went away; Python would complain once more at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -21,9 +21,10 @@ from moses_rnn.cli.command import (
     say,
 )
 from moses_rnn.errors import InputError
+from moses_rnn.formats.streams import compression_of
 
 if TYPE_CHECKING:
-    from moses_rnn.scoring.run import ScoringRequest, ScoringResult
+    from moses_rnn.scoring.request import ScoringRequest, ScoringResult
 
 EPILOG = f"""\b
 Example: score a table with the model beside it, and make the ini that mert-moses.pl tunes:
@@ -76,6 +77,17 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
 @click.option(
     "--resume", is_flag=True, help="Go on with what an interrupted run left; the same bytes as without the interruption"
 )
+@click.option(
+    "--on-bad-line",
+    type=click.Choice(["error", "skip"]),
+    default="error",
+    show_default=True,
+    help="A line that is no phrase pair ends the run, or goes to OUTPUT.rejects",
+)
+@click.option("--strict", is_flag=True, help="Refuse what is only odd: scores not above 0, invalid UTF-8, CRLF, …")
+@click.option(
+    "--max-line-bytes", type=click.IntRange(1), default=1 << 20, show_default=True, help="Refuse longer lines"
+)
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @click.version_option(__version__)
@@ -95,23 +107,36 @@ def main(phrase_table: str, quiet: bool, threads: int | None, **options: Any) ->
         result = score(request, display.show, StopRequest())
     finally:
         display.close()
-    for line in [*([] if quiet else _summary(request, result)), *_warnings(result)]:
+    for line in [*([] if quiet else _summary(request, result)), *(f"warning: {text}" for text in result.warnings)]:
         say(line)
     if not request.columns.logarithms:
         _print_ini_lines(result, on_stderr=request.output == "-")
 
 
+def _check_options(output: str, options: dict[str, Any]) -> None:
+    """Refuse options that contradict each other or would do nothing."""
+    if not options["moses_ini"]:
+        idle = [name for name in ("output_ini", "feature", "weight") if options[name] is not None]
+        if idle:
+            raise click.UsageError(f"--{idle[0].replace('_', '-')} needs --moses-ini, the ini to extend")
+    elif options["logarithms"] or output == "-":
+        what = "--log" if options["logarithms"] else "a table on stdout"
+        raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
+    elif compression_of(output) not in (None, "gz"):
+        raise click.UsageError(f"--moses-ini needs a plain or .gz table, found {output}: Moses's scripts read no other")
+    if options["on_bad_line"] == "skip" and output == "-":
+        raise click.UsageError("--on-bad-line skip needs an --output, beside which the bad lines go")
+
+
 def _request(table: str, options: dict[str, Any]) -> ScoringRequest:
     from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
     from moses_rnn.scoring.phrase_tables import ColumnOptions
-    from moses_rnn.scoring.run import IniRequest, ScoringRequest
+    from moses_rnn.scoring.request import IniRequest, ScoringRequest
 
     table = existing_input(table)
     output = options["output"] or (STANDARD_STREAM if table == STANDARD_STREAM else default_output(table))
     ini = options["moses_ini"]
-    if ini and (options["logarithms"] or output == STANDARD_STREAM):
-        what = "--log" if options["logarithms"] else "a table on stdout"
-        raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
+    _check_options(output, options)
     ini_output = options["output_ini"] or str(Path(output).with_name(Path(ini or "").stem + ".rnn.ini"))
     return ScoringRequest(
         table=table,
@@ -125,6 +150,9 @@ def _request(table: str, options: dict[str, Any]) -> ScoringRequest:
         level=options["compression_level"],
         force=options["force"],
         resume=options["resume"],
+        strict=options["strict"],
+        rejects=output + ".rejects" if options["on_bad_line"] == "skip" else None,
+        max_line_bytes=options["max_line_bytes"],
     )
 
 
@@ -142,7 +170,8 @@ def _model_beside(table: str) -> Path:
 
 def _summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
     report = result.report
-    yield f"{report.lines:,} lines in and out: {request.output}"
+    left_out = f", {result.rejected:,} left out" if result.rejected else " in and out"
+    yield f"{report.lines:,} lines{left_out}: {request.output}"
     if request.output != "-":
         yield f"signature: {request.output}.json"
     if request.ini:
@@ -150,20 +179,6 @@ def _summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
     for i, name in enumerate(result.column_names):
         floored = f", {report.floored[i]:,} raised to the floor" if report.floored[i] else ""
         yield f"{name}: log values from {report.lowest[i]:.4g} to {report.highest[i]:.4g}{floored}"
-
-
-def _warnings(result: ScoringResult) -> Iterator[str]:
-    for i in result.report.constant_columns():
-        yield (
-            f"warning: {result.column_names[i]} is the same on every line: MERT cannot find a weight for it "
-            "(leave the column out, or keep it from tuning with tuneable-components=)"
-        )
-
-    if result.relative_paths:
-        yield (
-            f"warning: the new ini has relative paths ({', '.join(result.relative_paths)}), as the old one: "
-            "run Moses in that folder, and make them absolute for mert-moses.pl"
-        )
 
 
 def _print_ini_lines(result: ScoringResult, *, on_stderr: bool) -> None:

@@ -3,7 +3,8 @@
 Beside the final name NAME stand, while it is being made, ``.NAME.part`` (the blocks, each one complete compressed
 member) and ``.NAME.journal`` (a line for what is being made, then one for each block: where it ends, its checksum, and
 a note of the writer's). A block counts once its journal line is on disk; whatever follows the last such block is cut
-off when the work is resumed.
+off when the work is resumed. The journal is locked from the first moment to the last, and goes only when everything
+that belongs to the output is in its place.
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from moses_rnn.errors import OutputError
-from moses_rnn.formats.streams import (
+from moses_rnn.formats.outputs import (
     DEFAULT_LEVEL,
-    STANDARD_STREAM,
     compressed,
-    compression_of,
     open_locked,
+    open_no_link,
     refuse_inputs,
     sync_directory,
 )
+from moses_rnn.formats.streams import STANDARD_STREAM, compression_of
 
 Note = dict[str, Any]
+Records = list[tuple[Note, int]]  # and where each ends in the journal
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class BlockOutput:
     """A file made of durable blocks.
 
     Use it as a context: without a `commit`, what was written stays resumable if a block was finished, unless `discard`
-    was called.
+    was called. `blocks` are durable; `published` says that the file has its final name.
 
     Args:
         path: final name.
@@ -69,27 +71,29 @@ class BlockOutput:
         self._target = Path(path)
         self._part = self._target.with_name(f".{self._target.name}.part")
         self._journal_path = self._target.with_name(f".{self._target.name}.journal")
-        self._blocks = self._offset = 0
-        self._done = False  # committed or discarded
+        self.blocks = self._offset = 0
+        self.published = False  # has its final name
+        self._discarded = False
         self._hash = hashlib.sha256()
         for place in (self._target, self._part, self._journal_path):
             refuse_inputs(str(place), inputs)
-        if self._journal_path.is_symlink():
-            raise OutputError(f"{self._journal_path}: is a symbolic link and is not written through")
         if self._target.exists() and not self._opening.force and not self._opening.resume:
             raise self._existing()
-        self._stream, self._journal = self._open()
+        self._journal, self._stream = self._open()
+        self._ours = not self._part_bytes() and not self._records()  # nothing of an earlier run is at stake
 
     def _open(self) -> tuple[BinaryIO, BinaryIO]:
         try:
-            stream = open_locked(self._part)
-            if stream is None:
+            journal = open_locked(self._journal_path)
+            if journal is None:
                 raise OutputError(f"{self.path}: is being written by another run{self._holder()}")
-            with contextlib.ExitStack() as opened:
-                opened.enter_context(stream)
-                journal = self._journal_path.open("r+b" if self._journal_path.exists() else "x+b")
-                opened.pop_all()
-                return stream, journal
+            try:
+                return journal, open_no_link(self._part)
+            except OSError:
+                if not os.fstat(journal.fileno()).st_size:
+                    self._journal_path.unlink()
+                journal.close()
+                raise
         except OSError as error:
             raise self._failure(error) from error
 
@@ -98,18 +102,19 @@ class BlockOutput:
         claims = [record for record, _ in self._records() if "host" in record]
         return f" (process {claims[-1]['pid']} on {claims[-1]['host']})" if claims else ""
 
-    def _failure(self, error: OSError) -> OutputError:
-        advice = ""
+    def _failure(self, error: OSError, needed: int = 0) -> OutputError:
+        message = f"{self.path}: cannot be written: {error.strerror}"
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            free = shutil.disk_usage(self._target.parent).free
-            advice = f" ({free:,} bytes free); {self._offset:,} bytes are safe: make room and go on with --resume"
-        return OutputError(f"{self.path}: cannot be written: {error.strerror}{advice}")
+            with contextlib.suppress(OSError):
+                message += f" ({needed:,} bytes wanted, {shutil.disk_usage(self._target.parent).free:,} free)"
+        return OutputError(message)
 
-    def begin(self, manifest: Note) -> Note | None:
+    def begin(self, manifest: Note, *, most: int | None = None) -> Note | None:
         """Say what is being made, and find out whether part of it is made already.
 
         Args:
             manifest: everything that decides the bytes; JSON.
+            most: blocks to keep at most, for an output that goes along with another one.
 
         Returns:
             The note of the last durable block, or None at the beginning.
@@ -118,33 +123,41 @@ class BlockOutput:
             OutputError: a leftover is there and neither to be resumed nor replaced, or it is of something else.
         """
         records = self._records()
-        blocks = self._blocks_left()
-        if not blocks and self._target.exists() and not self._opening.force:
-            raise self._existing()
-        if blocks and not (self._opening.force or self._opening.resume):
-            raise OutputError(
-                f"{self.path}: an interrupted run left {blocks:,} blocks of it; --resume goes on, --force begins anew"
-            )
+        blocks = sum("end" in record for record, _ in records)
         note: Note | None = None
         if blocks and self._opening.resume:
             self._check_manifest(records[0][0], manifest)
-            note = self._recover(records)
+            note = self._recover(records, blocks if most is None else most)
         else:
+            self._check_beginning(records, blocks)
             self._start(manifest)
         self._record({"pid": os.getpid(), "host": socket.gethostname()})
         return note
 
-    def _blocks_left(self) -> int:
-        """How many blocks an interrupted run left; none if it died right after giving the file its name."""
-        empty = self._target.exists() and not self._part.stat().st_size
-        return 0 if empty else sum("end" in record for record, _ in self._records())
+    def _check_beginning(self, records: Records, blocks: int) -> None:
+        if self._opening.force:
+            return
+        if self._target.exists():
+            raise self._existing()
+        if blocks:
+            raise OutputError(
+                f"{self.path}: an interrupted run left {blocks:,} blocks of it; --resume goes on, --force begins anew"
+            )
+        if not records and self._part_bytes():
+            raise OutputError(
+                f"{self._part}: expected a sound journal beside it, found none for its {self._part_bytes():,} bytes\n"
+                "  They cannot be gone on with; --force begins anew."
+            )
+
+    def _part_bytes(self) -> int:
+        return os.fstat(self._stream.fileno()).st_size
 
     def _existing(self) -> OutputError:
         return OutputError(f"{self.path}: exists already; use --force to replace it")
 
-    def _records(self) -> list[tuple[Note, int]]:
+    def _records(self) -> Records:
         """The journal's sound lines and where each ends: a torn or changed one and all after it do not count."""
-        records: list[tuple[Note, int]] = []
+        records: Records = []
         end = 0
         if not self._journal_path.exists():
             return records
@@ -153,7 +166,10 @@ class BlockOutput:
             checksum, _, text = line.partition(b" ")
             if checksum != b"%08x" % zlib.crc32(text):
                 break
-            records.append((json.loads(text), end))
+            record = json.loads(text)
+            if not isinstance(record, dict):
+                break
+            records.append((record, end))
         return records
 
     def _check_manifest(self, saved: Note, manifest: Note) -> None:
@@ -169,6 +185,7 @@ class BlockOutput:
             )
 
     def _start(self, manifest: Note) -> None:
+        self._ours = True
         self._truncate(self._stream, 0)
         self._truncate(self._journal, 0)
         self._record(manifest)
@@ -180,22 +197,33 @@ class BlockOutput:
         except OSError as error:
             raise self._failure(error) from error
 
-    def _recover(self, records: list[tuple[Note, int]]) -> Note | None:
-        """Keep the blocks whose bytes are as the journal says; cut off the rest of both files."""
-        note: Note | None = None
-        journal_end = records[0][1]
-        self._stream.seek(0)
-        for record, end in records[1:]:
-            if "end" in record:
-                data = self._stream.read(record["end"] - self._offset)
-                if zlib.crc32(data) != record["crc32"]:
-                    break
+    def _recover(self, records: Records, most: int) -> Note | None:
+        """Keep the blocks whose bytes are as the journal says; cut off the rest of both files.
+
+        After a death between the final name and the end, all blocks are already where they belong.
+        """
+        if not self._part_bytes() and self._target.exists():
+            kept = self._sound_blocks(self._target, records, most)
+            self.published = kept == len(records)
+        if not self.published:
+            kept = self._sound_blocks(self._part, records, most)
+            self._truncate(self._stream, self._offset)
+        self._truncate(self._journal, records[kept - 1][1])
+        return next((record["note"] for record, _ in reversed(records[:kept]) if "end" in record), None)
+
+    def _sound_blocks(self, path: Path, records: Records, most: int) -> int:
+        """How many of the journal's records hold for a file; notes the end and the hash of its blocks."""
+        self._hash, self._offset, self.blocks = hashlib.sha256(), 0, 0
+        with path.open("rb") as stream:
+            for kept, (record, _) in enumerate(records):
+                if "end" not in record:
+                    continue
+                data = stream.read(record["end"] - self._offset)
+                if self.blocks == most or zlib.crc32(data) != record["crc32"]:
+                    return kept
                 self._hash.update(data)
-                self._offset, self._blocks, note = record["end"], self._blocks + 1, record["note"]
-            journal_end = end
-        self._truncate(self._stream, self._offset)
-        self._truncate(self._journal, journal_end)
-        return note
+                self._offset, self.blocks = record["end"], self.blocks + 1
+        return len(records)
 
     def append(self, data: bytes, note: Note) -> None:
         """Write a block and make it durable.
@@ -208,12 +236,12 @@ class BlockOutput:
         try:
             self._stream.write(member)
         except OSError as error:
-            raise self._failure(error) from error
-        self._sync(self._stream)
+            raise self._failure(error, len(member)) from error
+        self._sync(self._stream, len(member))
         self._hash.update(member)
         self._offset += len(member)
-        self._blocks += 1
-        self._record({"block": self._blocks, "end": self._offset, "crc32": zlib.crc32(member), "note": note})
+        self.blocks += 1
+        self._record({"block": self.blocks, "end": self._offset, "crc32": zlib.crc32(member), "note": note})
 
     def _record(self, record: Note) -> None:
         text = json.dumps(record).encode()
@@ -223,49 +251,57 @@ class BlockOutput:
             raise self._failure(error) from error
         self._sync(self._journal)
 
-    def _sync(self, stream: BinaryIO) -> None:
+    def _sync(self, stream: BinaryIO, needed: int = 0) -> None:
         try:
             stream.flush()
             os.fsync(stream.fileno())
         except OSError as error:
-            raise self._failure(error) from error
+            raise self._failure(error, needed) from error
 
     def digest(self) -> Note:
         """Size and SHA-256 of the file as it will be, compressed."""
         return {"bytes": self._offset, "sha256": self._hash.hexdigest()}
 
     def commit(self) -> None:
-        """Give the file its name; it is durable already."""
+        """Give the file its name; it is durable already. The journal stays until the context ends without an error."""
         try:
-            self._part.replace(self._target)
-            self._done = True
+            if not self.published:
+                self._part.replace(self._target)
+                self.published = True
+            else:
+                self._part.unlink(missing_ok=True)  # empty, made by opening
             sync_directory(self._target.parent)
-            self._journal_path.unlink()
         except OSError as error:
             raise self._failure(error) from error
 
     def discard(self) -> None:
         """Leave nothing to be resumed."""
-        self._done = True
+        self._discarded = True
         for path in (self._journal_path, self._part):
             path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Keep what can be resumed, and nothing else."""
-        if not self._done and not self._blocks_left():
-            self.discard()
-        for stream in (self._stream, self._journal):
-            with contextlib.suppress(OSError):
-                stream.close()
+        try:
+            if self.published and kind is None:
+                self._journal_path.unlink()
+            elif not self.published and not self._discarded and self._ours and not self.blocks:
+                self.discard()
+        finally:
+            for stream in (self._stream, self._journal):
+                with contextlib.suppress(OSError):
+                    stream.close()
 
 
 class StandardOutput:
     """The same towards standard output, where nothing can be resumed."""
 
     path = STANDARD_STREAM
+    blocks = 0
+    published = False
 
     def begin(self, _manifest: Note) -> Note | None:
         """Begin; there is never anything to go on with."""

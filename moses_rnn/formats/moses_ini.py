@@ -1,7 +1,7 @@
 """moses.ini: read what names a phrase table, and change only that.
 
 Grammar as moses/Parameter.cpp reads it: ``#`` comments anywhere, ``[section]`` headers, ``Type key=value …`` feature
-lines split at blanks, ``Name= w1 w2 …`` weight lines with a blank behind ``=``.
+lines split at blanks and tabs and nothing else, ``Name= w1 w2 …`` weight lines with a blank behind ``=``.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ DICTIONARY_TYPES = TEXT_TYPES | {
     "Mmsapt",
     "PhraseDictionaryBitextSampling",
 }
+NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 DEFAULT_WEIGHT = 0.2  # what train-model.perl gives each phrase-table score
 
 
@@ -75,7 +76,7 @@ class MosesIni:
     def _find_phrase_dictionaries(self) -> list[Feature]:
         found: list[Feature] = []
         for index, line in self._section("feature"):
-            kind, *settings = line.split()
+            kind, *settings = _tokens(line)
             if kind not in DICTIONARY_TYPES:
                 continue
             options: dict[str, str] = {}
@@ -85,7 +86,7 @@ class MosesIni:
                     problem = "given twice" if equals else "without '='"
                     raise self._error(index, "key=value settings, each once", f"{setting!r} {problem}")
                 options[key] = value
-            unnamed = f"{kind}{sum(feature.type == kind for feature in found)}"
+            unnamed = f"{kind}{sum(feature.type == kind and 'name' not in feature.options for feature in found)}"
             found.append(Feature(kind, options.get("name", unnamed), options, index))
         return found
 
@@ -172,12 +173,41 @@ class MosesIni:
                 f"num-features={declared}" if declared else "no num-features",
                 "Is this the ini of another table?",
             )
-        if re.search(r"[\s#]", extension.table):
+        if "path" not in feature.options:
+            raise self._error(at, "a path= setting", "none")
+        if not is_readable_path(extension.table):
             raise self._error(at, "a path that Moses can read (no blanks, no '#')", repr(extension.table))
+        self._check_alone(feature)
+
+    def _check_alone(self, feature: Feature) -> None:
+        """Refuse a dictionary whose numbers stand in more places than its own lines."""
+        for group in self.phrase_dictionaries:
+            if feature.name in group.options.get("members", "").split(","):
+                advice = "The group's own num-features and weights would have to grow too: edit them by hand."
+                raise self._error(group.line, f"no group with {feature.name} as a member", group.name, advice)
+        for index, line in self._section("weight-overwrite"):
+            if f"{feature.name}=" in _tokens(line):
+                advice = "These weights win over [weight] and would be too few: remove them, or move them there."
+                raise self._error(index, f"no {feature.name}= in [weight-overwrite]", repr(line), advice)
+
+    def warnings(self, feature: Feature, table: str) -> tuple[str, ...]:
+        """What a user should know before the dictionary is extended for the scores of a table."""
+        found = []
+        if not self.is_path_of(feature, table):
+            found.append(
+                f"{self.name}:{feature.line + 1}: {feature.name} has path={feature.options.get('path', '')}, which is "
+                f"not the scored table {table}: is this the right ini?"
+            )
+        if feature.options.get("tuneable") in ("false", "0"):
+            found.append(
+                f"{self.name}:{feature.line + 1}: {feature.name} has tuneable=false: MERT will leave the new weight "
+                "as it is"
+            )
+        return tuple(found)
 
     def _weights(self, feature: Feature, columns: int) -> tuple[int, list[float]]:
         """The index of a feature's weight line and its numbers."""
-        found = [(i, line.split()) for i, line in self._section("weight") if line.split()[0] == f"{feature.name}="]
+        found = [(i, _tokens(line)) for i, line in self._section("weight") if _tokens(line)[0] == f"{feature.name}="]
         if len(found) != 1:
             raise self._error(
                 None,
@@ -186,17 +216,15 @@ class MosesIni:
                 "Moses wants a blank behind the '=' and takes the last of several.",
             )
         index, (_, *values) = found[0]
-        try:
-            weights = [float(value) for value in values]
-        except ValueError:
-            raise self._error(index, "numbers as weights", repr(" ".join(values))) from None
-        if len(weights) != columns:
-            raise self._error(index, f"{columns} weights, one for each score", f"{len(weights)}")
-        return index, weights
+        if not all(NUMBER.fullmatch(value) for value in values):
+            raise self._error(index, "numbers as weights", repr(" ".join(values)))
+        if len(values) != columns:
+            raise self._error(index, f"{columns} weights, one for each score", f"{len(values)}")
+        return index, [float(value) for value in values]
 
     def relative_paths(self) -> tuple[str, ...]:
         """All ``path=`` values of features that depend on where Moses is run."""
-        paths = [word[5:] for _, line in self._section("feature") for word in line.split() if word.startswith("path=")]
+        paths = [word[5:] for _, line in self._section("feature") for word in _tokens(line) if word.startswith("path=")]
         return tuple(path for path in paths if not path.startswith("/"))
 
     def lines_of(self, feature_name: str) -> tuple[str, str]:
@@ -226,10 +254,10 @@ def _sections(lines: list[str]) -> list[str | None]:
     belongs: list[str | None] = []
     for line in lines:
         code = _code(line)
-        header = re.fullmatch(r"\[(.+)\]", code)
-        if header:
-            current = header.group(1)
-        belongs.append(current if code and not header else None)
+        is_header = code.startswith("[")
+        if is_header and "]" in code:  # what follows the bracket is nothing to Moses
+            current = code[1 : code.index("]")]
+        belongs.append(current if code and not is_header else None)
     return belongs
 
 
@@ -238,10 +266,22 @@ def _code(line: str) -> str:
     return line.partition("#")[0].strip(" \t\r\n")
 
 
+def _tokens(line: str) -> list[str]:
+    """What Moses takes for words of a line: U+00A0, U+3000 or a form feed do not part them."""
+    return [word for word in re.split("[ \t]", line) if word]
+
+
+def is_readable_path(path: str) -> bool:
+    """Whether Moses can read a path in an ini, where blanks part words and '#' begins a comment."""
+    return re.search(r"[ \t\r\n#]", path) is None
+
+
 def _edit_options(line: str, edits: dict[str, Callable[[str], str]]) -> str:
     """A feature line with the values of some of its settings replaced, where it has them."""
     code, hash_sign, comment = line.partition("#")
-    return re.sub(r"(?<=[ \t])([^\s=]+)=(\S*)", lambda found: _edited(found, edits), code) + hash_sign + comment
+    return (
+        re.sub(r"(?<=[ \t])([^ \t\r=]+)=([^ \t\r]*)", lambda found: _edited(found, edits), code) + hash_sign + comment
+    )
 
 
 def _edited(setting: re.Match[str], edits: dict[str, Callable[[str], str]]) -> str:

@@ -7,7 +7,7 @@ between spaces and tabs (LoaderStandard.cpp); so do we. Scores are probabilities
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, NoReturn
 
 from moses_rnn.errors import FormatError, shown
@@ -19,10 +19,13 @@ NUMBER = rb"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
 # quadratic time; the blanks behind a phrase are stripped afterwards for the same reason.
 LINE = re.compile(
     rb"[ \t]*+([^|]*+)\|\|\|[ \t]*+([^|]*+)\|\|\|[ \t]*+(" + NUMBER + rb"(?:[ \t]++" + NUMBER + rb")*+)"
-    rb"(?=[ \t\r]*+(?:\n|\|\|\||\Z))"
+    rb"(?=[ \t]*+(?:\|\|\||\r?\n|\r?\Z))"  # a \r counts as part of the line's end and nowhere else
 )
 ONE_NUMBER = re.compile(NUMBER)
 BLANKS = b" \t"
+# Numbers that float32, in which Moses holds them, may not be able to hold: too many digits or a large exponent.
+MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{39}")
+FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # and from there on infinite
 
 
 class TableLine(NamedTuple):
@@ -33,6 +36,7 @@ class TableLine(NamedTuple):
     scores: bytes
     end_of_scores: int
     line: bytes
+    number: int  # of the line in its file, from 1
 
     def with_scores(self, added: Iterable[bytes]) -> bytes:
         """The line with further scores behind its own, every other byte as it came."""
@@ -69,32 +73,42 @@ def parse_line(line: bytes, name: str, number: int) -> TableLine:
         _explain(line, name, number)
     source, target, scores = match.groups()
     source, target = source.rstrip(BLANKS), target.rstrip(BLANKS)
-    if source.endswith(b"]") or target.endswith(b"]"):
+    if b"]" in source or b"]" in target:
         _refuse_brackets(source, target, name, number)
-    return TableLine(source, target, scores, match.end(3), line)
+    if MAYBE_INFINITE.search(scores):
+        _refuse_infinite(scores, name, number)
+    return TableLine(source, target, scores, match.end(3), line, number)
 
 
-def parse_table(lines: Iterable[bytes], name: str) -> Iterator[TableLine]:
+def parse_table(
+    lines: Iterable[bytes], name: str, rejected: Callable[[bytes, FormatError], None] | None = None
+) -> Iterator[TableLine]:
     """Parse a table; every line must have as many scores as the first.
 
+    Args:
+        lines: as read.
+        name: of the table, for messages.
+        rejected: told of every line that is none, which is then left out; it may raise.
+
     Raises:
-        FormatError: at the first line that is not one of such a table.
+        FormatError: at the first line that is not one of such a table, if nobody is told of it.
     """
-    num_scores = 0
+    first: TableLine | None = None
+    columns = 0
     for number, line in enumerate(lines, start=1):
-        parsed = parse_line(line, name, number)
-        found = len(score_words(parsed.scores))
-        if found != num_scores:
-            if number > 1:
-                raise FormatError(
-                    name,
-                    number,
-                    f"{num_scores} scores as on line 1",
-                    f"{found}: {shown(parsed.scores)}",
-                    "Moses stops at such a line; was the table put together from two?",
-                )
-            num_scores = found
-        yield parsed
+        try:
+            parsed = parse_line(line, name, number)
+            found = len(words(parsed.scores))
+            if first is None:
+                first, columns = parsed, found
+            elif found != columns:
+                _refuse_columns(parsed, found, first, columns, name)
+        except FormatError as error:
+            if rejected is None:
+                raise
+            rejected(line, error)
+        else:
+            yield parsed
 
 
 def phrase_pairs(lines: Iterable[TableLine], *, inverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
@@ -103,17 +117,32 @@ def phrase_pairs(lines: Iterable[TableLine], *, inverse: bool = False) -> Iterat
         yield (line.target, line.source) if inverse else (line.source, line.target)
 
 
+def _refuse_columns(line: TableLine, found: int, first: TableLine, columns: int, name: str) -> NoReturn:
+    raise FormatError(
+        name,
+        line.number,
+        f"{columns} scores as on line {first.number}",
+        f"{found}: {shown(line.scores)}",
+        "Moses stops at such a line; was the table put together from two?",
+    )
+
+
 def _refuse_brackets(source: bytes, target: bytes, name: str, number: int) -> None:
     for phrase in (source, target):
-        last = b"".join(words(phrase)[-1:])
-        if last.startswith(b"[") and last.endswith(b"]"):
+        if any(len(word) > 1 and word.startswith(b"[") and word.endswith(b"]") for word in words(phrase)):
             raise FormatError(
                 name,
                 number,
-                "a phrase-based table",
-                f"a bracketed last word: {shown(phrase)}",
+                "words without brackets, as a phrase-based table has them",
+                shown(phrase),
                 "Hierarchical tables are not scored; in a phrase-based one, brackets are escaped as &#91; and &#93;.",
             )
+
+
+def _refuse_infinite(scores: bytes, name: str, number: int) -> None:
+    for i, score in enumerate(words(scores), start=1):
+        if abs(float(score)) >= FLOAT32_LIMIT:
+            raise FormatError(name, number, f"a finite number as score {i}", shown(score))
 
 
 def _explain(line: bytes, name: str, number: int) -> NoReturn:
@@ -132,9 +161,18 @@ def _explain(line: bytes, name: str, number: int) -> NoReturn:
                 shown(phrase),
                 "Factored tables are not scored; in an unfactored one, '|' is escaped as &#124;.",
             )
-    numbers = words(fields[2].strip(b" \t\r\n"))
-    if not numbers:
+    numbers = words(fields[2].rstrip(b"\n"))
+    if not b"".join(numbers).strip(b"\r"):
         raise FormatError(name, number, "scores in field 3", "none")
     bad = [(i, text) for i, text in enumerate(numbers, start=1) if not ONE_NUMBER.fullmatch(text)]
     position, text = bad[0] if bad else (len(numbers), fields[2])
-    raise FormatError(name, number, f"a number as score {position} of {len(numbers)}", shown(text))
+    raise FormatError(name, number, f"a number as score {position} of {len(numbers)}", shown(text), _likely(text))
+
+
+def _likely(score: bytes) -> str:
+    """What probably happened to a score that is none."""
+    if b"," in score:
+        return "Written under a locale with decimal commas? LC_ALL=C makes points of them."
+    if score.lstrip(b"+-").lower() in (b"nan", b"inf", b"infinity"):
+        return "Moses stops at it or prefers it to everything; the tool that made the table failed at this line."
+    return ""

@@ -1,4 +1,4 @@
-"""Compressed and plain byte streams: lines that end at ``\\n`` only, and outputs that exist whole or not at all.
+"""Byte streams that come in: any compression, read to their very end or refused, cut into lines at ``\\n`` only.
 
 Why not text mode or ``splitlines``: both also cut at U+2028, U+0085 and a lone carriage return, which Moses keeps
 inside a token, so line counts would drift.
@@ -6,22 +6,24 @@ inside a token, so line counts would drift.
 
 from __future__ import annotations
 
+import bz2
 import contextlib
-import fcntl
-import gzip
 import hashlib
 import io
+import lzma
 import os
+import select
+import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Self, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from xopen import xopen
 
-from moses_rnn.errors import FormatError, InputError, OutputError, shown
+from moses_rnn.errors import FormatError, InputError, MosesRnnError, shown
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
@@ -31,7 +33,8 @@ MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f
 SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 READ_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 20
-DEFAULT_LEVEL = 1  # Python's default of 9 is 17 times slower for 15 % less space
+XZ_MEMORY = 1 << 30  # no file may make us take more; xz -9 needs 65 MB
+SECONDS_BETWEEN_LOOKS = 0.2  # at a pipe that has nothing to give
 
 
 def existing_input(path: str) -> str:
@@ -43,11 +46,21 @@ def existing_input(path: str) -> str:
     if path == STANDARD_STREAM:
         return path
     for candidate in (path, path + ".gz"):
-        if Path(candidate).is_dir():
+        kind = _kind_of(candidate)
+        if kind is not None and stat.S_ISDIR(kind):
             raise InputError(f"{candidate}: expected a file, found a directory")
-        if Path(candidate).exists():
+        if kind is not None:
             return candidate
     raise InputError(f"{path}: expected a file, found nothing of that name (nor {path}.gz)")
+
+
+def _kind_of(path: str) -> int | None:
+    try:
+        return Path(path).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def compression_of(path: str) -> str | None:
@@ -55,11 +68,21 @@ def compression_of(path: str) -> str | None:
     return SUFFIXES.get(Path(path).suffix)
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass
 class Meter:
-    """How much of a file was read so far: 0 to 1, or None where that cannot be known (a pipe)."""
+    """Follows the reading of a file.
+
+    `share` is how much of it was read so far, 0 to 1, or None where that cannot be known (a pipe); `bytes_read` counts
+    them as they are stored. `waiting` is called several times a second while a pipe has nothing to give; it may raise.
+    """
 
     share: float | None = None
+    bytes_read: int = 0
+    waiting: Callable[[], None] = _nothing
 
 
 def identity_of(path: str) -> dict[str, object]:
@@ -97,42 +120,127 @@ def open_input(path: str, meter: Meter | None = None) -> Iterator[BinaryIO]:
         FormatError: it is empty (an interrupted compressor leaves such files behind).
     """
     with contextlib.ExitStack() as stack:
-        raw = _open_raw(path, stack, meter)
-        head = raw.peek(6)[:6]
+        raw = stack.enter_context(_open_raw(path, meter or Meter()))
+        head = raw.look(max(map(len, MAGIC)))
         if not head:
             raise FormatError(path, None, "at least one line", "an empty file")
         kind = next((name for magic, name in MAGIC.items() if head.startswith(magic)), None)
+        buffered = io.BufferedReader(raw, READ_BYTES // 8)
         if kind is None:
-            yield raw
+            yield buffered
+        elif kind in DECODERS:
+            yield cast(BinaryIO, io.BufferedReader(_StrictStreams(buffered, DECODERS[kind]), READ_BYTES // 8))
         else:
-            # No threads: those of xz and zst take damaged ends for good ones, that of gz reads 8 MB ahead of the meter.
-            yield stack.enter_context(xopen(raw, "rb", format=kind, threads=0))
+            # No threads: those of zst take damaged ends for good ones, that of gz reads 8 MB ahead of the meter.
+            yield stack.enter_context(xopen(buffered, "rb", format=kind, threads=0))
+
+
+def _open_raw(path: str, meter: Meter) -> _MeteredFile:
+    try:
+        if path != STANDARD_STREAM:
+            return _MeteredFile(path, meter)
+        if sys.stdin is None:
+            raise InputError("standard input: is closed")
+        return _MeteredFile(sys.stdin.fileno(), meter)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 class _MeteredFile(io.FileIO):
-    """A file that notes on a meter how much of it was read."""
+    """A file that notes on a meter how much of it was read, and lets itself be disturbed while it waits."""
 
-    def __init__(self, path: str, meter: Meter) -> None:
-        super().__init__(path)
+    def __init__(self, file: str | int, meter: Meter) -> None:
+        # Opening a FIFO without O_NONBLOCK waits for its writer, where nothing could disturb it.
+        super().__init__(file, closefd=isinstance(file, str), opener=_open_without_waiting)
+        status = os.fstat(self.fileno())
+        self._size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+        self._may_wait = not stat.S_ISREG(status.st_mode)
         self._meter = meter
-        self._size = os.fstat(self.fileno()).st_size  # 0 for a FIFO
-        self._read = 0
+        self._head = b""
 
-    def readinto(self, buffer: Buffer, /) -> int | None:
-        count = super().readinto(buffer)
-        self._read += count or 0
+    def look(self, count: int) -> bytes:
+        """The first bytes, which stay to be read; fewer only if there are no more."""
+        while len(self._head) < count and (more := self._next(count - len(self._head))):
+            self._head += more
+        return self._head
+
+    def _next(self, count: int) -> bytes:
+        buffer = bytearray(count)
+        return bytes(buffer[: self._read_into(buffer)])
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        if not self._head:
+            return self._read_into(buffer)
+        view = memoryview(buffer).cast("B")
+        given = self._head[: len(view)]
+        view[: len(given)] = given
+        self._head = self._head[len(given) :]
+        return len(given)
+
+    def _read_into(self, buffer: Buffer) -> int:
+        count = None
+        while count is None:  # a non-blocking descriptor may have nothing after all
+            while self._may_wait and not select.select([self], [], [], SECONDS_BETWEEN_LOOKS)[0]:
+                self._meter.waiting()
+            count = super().readinto(buffer)
+        self._meter.bytes_read += count
         if self._size:
-            self._meter.share = self._read / self._size
+            self._meter.share = self._meter.bytes_read / self._size
         return count
 
 
-def _open_raw(path: str, stack: contextlib.ExitStack, meter: Meter | None) -> io.BufferedReader:
-    if path == STANDARD_STREAM:
-        return cast(io.BufferedReader, sys.stdin.buffer)
-    try:
-        return stack.enter_context(io.BufferedReader(_MeteredFile(path, meter or Meter()), READ_BYTES // 8))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+class _StrictStreams(io.RawIOBase):
+    """Compressed streams one after another; nothing but zero bytes may follow one that is not another.
+
+    Python's own readers of bz2 and xz take a later stream with a damaged head for harmless litter and end there.
+    """
+
+    def __init__(self, raw: BinaryIO, new_decoder: Callable[[], Decoder]) -> None:
+        self._raw = raw
+        self._new_decoder = new_decoder
+        self._decoder = new_decoder()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        view = memoryview(buffer).cast("B")
+        while not self._decoder.eof or self._next_stream():
+            data = self._more() if self._decoder.needs_input else b""
+            out = self._decoder.decompress(data, len(view))
+            if out:
+                view[: len(out)] = out
+                return len(out)
+        return 0
+
+    def _more(self) -> bytes:
+        data = self._raw.read(READ_BYTES // 8)
+        if not data:
+            raise EOFError("a stream has no end")
+        return data
+
+    def _next_stream(self) -> bool:
+        """Begin a further stream, if one follows."""
+        left = self._decoder.unused_data.lstrip(b"\0")
+        while not left:
+            data = self._raw.read(READ_BYTES // 8)
+            if not data:
+                return False
+            left = data.lstrip(b"\0")
+        self._decoder = self._new_decoder()
+        self._decoder.decompress(left, 0)  # taken in; what comes out is asked for later
+        return True
+
+
+Decoder = bz2.BZ2Decompressor | lzma.LZMADecompressor
+DECODERS: dict[str, Callable[[], Decoder]] = {
+    "bz2": bz2.BZ2Decompressor,
+    "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY),
+}
 
 
 def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
@@ -142,10 +250,11 @@ def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter 
         InputError: the file cannot be opened.
         FormatError: it is empty, ends early, is damaged, or has a line of more than ``max_line_bytes``.
     """
+    meter = meter or Meter()
     with open_input(path, meter) as stream:
         lines_read = 0
         rest = b""
-        while block := _read_block(stream, path, lines_read):
+        while block := _read_block(stream, path, lines_read, meter):
             end = block.rfind(b"\n") + 1
             whole, tail = rest + block[:end], block[end:]
             if not end:
@@ -161,7 +270,7 @@ def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter 
             yield rest
 
 
-def _read_block(stream: BinaryIO, path: str, lines_read: int) -> bytes:
+def _read_block(stream: BinaryIO, path: str, lines_read: int, meter: Meter) -> bytes:
     try:
         return stream.read(READ_BYTES)
     except EOFError as error:
@@ -169,9 +278,11 @@ def _read_block(stream: BinaryIO, path: str, lines_read: int) -> bytes:
             path,
             None,
             "a whole compressed file",
-            f"an early end after line {lines_read}",
+            f"an early end at compressed byte {meter.bytes_read:,}, after line {lines_read:,}",
             "The file was cut short, by a full disk or a broken transfer: make it anew.",
         ) from error
+    except MosesRnnError:  # raised by whoever was told of a wait
+        raise
     except Exception as error:  # each decompressor raises a class of its own
         if isinstance(error, OSError) and error.errno is not None:
             raise InputError(f"{path}: cannot be read on after line {lines_read}: {error.strerror}") from error
@@ -183,129 +294,9 @@ def _read_block(stream: BinaryIO, path: str, lines_read: int) -> bytes:
 def _check_length(line: bytes, max_line_bytes: int, path: str, lines_before: int) -> None:
     if len(line) > max_line_bytes:
         raise FormatError(
-            path, lines_before + 1, f"a line of at most {max_line_bytes} bytes", shown(line), "Is this a phrase table?"
+            path,
+            lines_before + 1,
+            f"a line of at most {max_line_bytes:,} bytes",
+            shown(line),
+            "Is this a phrase table? --max-line-bytes allows longer lines.",
         )
-
-
-def compressed(data: bytes, kind: str | None, level: int = DEFAULT_LEVEL) -> bytes:
-    """Bytes as one complete member of a compressed file; members one after another are again a valid file.
-
-    Equal data give equal bytes. That is why gz is zlib's here and not ISA-L's, which is four times as fast: its output
-    was seen to differ between two equal runs, about once in twenty.
-    """
-    if kind is None:
-        return data
-    if kind == "gz":
-        return gzip.compress(data, level, mtime=0)
-    buffer = io.BytesIO()
-    with xopen(buffer, "wb", format=kind, compresslevel=max(level, 1), threads=0) as member:
-        member.write(data)
-    return buffer.getvalue()
-
-
-def refuse_inputs(path: str, inputs: tuple[str, ...]) -> None:
-    """Raise OutputError if an output is one of the inputs, by whatever spelling."""
-    if Path(path).exists() and not Path(path).is_file():
-        raise OutputError(f"{path}: is no regular file and is not replaced")
-    for given in inputs:
-        if Path(path).exists() and Path(given).exists() and Path(path).samefile(given):
-            raise OutputError(f"{path}: is the input {given} itself; name another output")
-
-
-def open_locked(path: Path) -> BinaryIO | None:
-    """Open a file to read and write, made if need be, if no other process holds it; None if one does.
-
-    The lock ends with the process. A file that was renamed away between opening and locking is not taken for ours.
-    """
-    while True:
-        stream = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b")  # noqa: SIM115, PTH123
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(stream, path):
-                return stream
-        except BlockingIOError:
-            stream.close()
-            return None
-        stream.close()
-
-
-def _is_at(stream: BinaryIO, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(stream.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-class OutputFile:
-    """A small file that appears under its name only when `commit` is called; until then it is ``.NAME.part`` beside it.
-
-    Args:
-        path: final name.
-        force: an existing file may be replaced.
-        inputs: files that must not be the output, by whatever spelling.
-
-    Raises:
-        OutputError: the place cannot be written, the file exists, or it is one of the inputs.
-    """
-
-    def __init__(self, path: str, *, force: bool = False, inputs: tuple[str, ...] = ()) -> None:
-        self.path = path
-        self._target = Path(path)
-        self._part = self._target.with_name(f".{self._target.name}.part")
-        refuse_inputs(path, inputs)
-        if self._target.exists() and not force:
-            raise OutputError(f"{path}: exists already; use --force to replace it")
-        try:
-            stream = open_locked(self._part)
-        except OSError as error:
-            raise self._failure(error) from error
-        if stream is None:
-            raise OutputError(f"{path}: is being written by another run")
-        self._stream = stream
-        self._stream.truncate(0)
-
-    def _failure(self, error: OSError) -> OutputError:
-        return OutputError(f"{self.path}: cannot be written: {error.strerror}")
-
-    def commit(self, data: bytes) -> None:
-        """Write the content, compressed if the suffix asks for it, make it durable and give it its name."""
-        try:
-            self._stream.write(compressed(data, compression_of(self.path)))
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
-            self._part.replace(self._target)
-            sync_directory(self._target.parent)
-        except OSError as error:
-            raise self._failure(error) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Without a commit, nothing stays."""
-        if _is_at(self._stream, self._part):
-            self._part.unlink()
-        with contextlib.suppress(OSError):
-            self._stream.close()
-
-
-class NoOutput:
-    """In place of an `OutputFile` that nobody asked for."""
-
-    def commit(self, data: bytes) -> None:
-        """Do nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
-
-
-def sync_directory(folder: Path) -> None:
-    """Make renames in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from moses_rnn.errors import MosesRnnError, shown
-from moses_rnn.formats.phrase_table import TableLine
+from moses_rnn.errors import FormatError, MosesRnnError, shown
+from moses_rnn.formats.phrase_table import TableLine, words
 from moses_rnn.scoring.producers import ScoreProducer, Scores
 from moses_rnn.scoring.workers import Chunk, scored_chunks
 
 CHUNK_LINES = 8192
+CHUNK_BYTES = 1 << 24  # of lines; ordinary ones come to a tenth of it
+MOST_WORDS = 1 << 16  # of a phrase: what is stepped through at once
 # Moses holds probabilities as float32: exp(-87) is near the smallest one of full precision (exp(-87.34)), and below
 # exp(-100) the decoder would see its own floor of -100.
 DEFAULT_FLOOR = -87.0
@@ -30,23 +32,35 @@ class ColumnOptions:
 
 @dataclass
 class ScoringReport:
-    """What went through, for the signature and the user; lists have one value for each added column."""
+    """What went through, for the signature and the user; lists have one value for each added column.
+
+    `lines` were written; `read` is the number of the last of them in the input; `halvings` is how often work was split
+    because the device's memory ran out.
+    """
 
     lines: int = 0
+    read: int = 0
+    halvings: int = 0
     floored: list[int] = field(default_factory=list)
     lowest: list[float] = field(default_factory=list)
     highest: list[float] = field(default_factory=list)
 
-    def count(self, scores: Scores, floor: float) -> None:
-        """Take in the scores of further lines; lines × columns."""
+    def count(self, scores: Scores, floor: float, last: int) -> None:
+        """Take in the scores of further lines, the last of which has that number; lines × columns."""
         if not self.lines:
             columns = scores.shape[1]
             self.floored, self.lowest, self.highest = [0] * columns, [np.inf] * columns, [-np.inf] * columns
         self.lines += len(scores)
+        self.read = last
         self.floored = [n + int(m) for n, m in zip(self.floored, (scores < floor).sum(axis=0), strict=True)]
         written = np.maximum(scores, floor)
         self.lowest = [min(a, float(b)) for a, b in zip(self.lowest, written.min(axis=0), strict=True)]
         self.highest = [max(a, float(b)) for a, b in zip(self.highest, written.max(axis=0), strict=True)]
+
+    def take_over(self, note: dict[str, Any] | None) -> None:
+        """Go on from a report that was left in a journal."""
+        for key, value in (note or {}).items():
+            setattr(self, key, value)
 
     def as_note(self) -> dict[str, Any]:
         """The report as JSON, for the journal."""
@@ -57,16 +71,34 @@ class ScoringReport:
         return [i for i, (low, high) in enumerate(zip(self.lowest, self.highest, strict=True)) if low == high]
 
 
-def chunks_between_sources(lines: Iterable[TableLine], size: int = CHUNK_LINES) -> Iterator[Chunk]:
-    """Chunks of at least `size` lines, cut where the source changes, or at twice the size where it does not."""
+def chunks_between_sources(
+    lines: Iterable[TableLine], size: int = CHUNK_LINES, most_bytes: int = CHUNK_BYTES
+) -> Iterator[Chunk]:
+    """Chunks of at least `size` lines, cut where the source changes, or at twice the size where it does not.
+
+    A chunk of more bytes is cut wherever it is.
+    """
     chunk: Chunk = []
+    bytes_held = 0
     for line in lines:
-        if len(chunk) >= size and (line.source != chunk[-1].source or len(chunk) >= 2 * size):
+        full = len(chunk) >= size and (line.source != chunk[-1].source or len(chunk) >= 2 * size)
+        if full or bytes_held > most_bytes:
             yield chunk
-            chunk = []
+            chunk, bytes_held = [], 0
         chunk.append(line)
+        bytes_held += len(line.line)
     if chunk:
         yield chunk
+
+
+def of_bounded_length(lines: Iterable[TableLine], name: str) -> Iterator[TableLine]:
+    """The same lines; a phrase of too many words to be held at once is a FormatError."""
+    for line in lines:
+        if len(line.line) > MOST_WORDS:
+            longest = max(len(words(line.source)), len(words(line.target)))
+            if longest >= MOST_WORDS:
+                raise FormatError(name, line.number, f"phrases of less than {MOST_WORDS:,} words", f"{longest:,}")
+        yield line
 
 
 def scored_table(
@@ -88,10 +120,12 @@ def scored_table(
     Raises:
         MosesRnnError: a network gave a score that is no log-probability; nothing of its chunk is given out.
     """
-    for chunk, computed in scored_chunks(chunks_between_sources(lines), workers):
-        _check(chunk, computed, report.lines, name)
+    halvings = report.halvings
+    for chunk, computed in scored_chunks(chunks_between_sources(of_bounded_length(lines, name)), workers, name):
+        _check(chunk, computed, name)
         scores = np.minimum(computed, 0.0)
-        report.count(scores, -np.inf if options.logarithms else options.floor)
+        report.count(scores, -np.inf if options.logarithms else options.floor, chunk[-1].number)
+        report.halvings = halvings + sum(producer.halvings for producers in workers for producer in producers)
         columns = formatted(scores, options)
         yield b"".join(line.with_scores(added) for line, added in zip(chunk, columns, strict=True))
 
@@ -103,12 +137,12 @@ def formatted(scores: Scores, options: ColumnOptions) -> Iterator[list[bytes]]:
         yield [b"%.9g" % value for value in row]
 
 
-def _check(chunk: Chunk, scores: Scores, lines_before: int, name: str) -> None:
+def _check(chunk: Chunk, scores: Scores, name: str) -> None:
     bad = np.argwhere(~(np.isfinite(scores) & (scores < ROUNDING)))
     if len(bad):
         row, column = (int(i) for i in bad[0])
         pair = shown(chunk[row].source + b" ||| " + chunk[row].target)
         raise MosesRnnError(
-            f"{name}:{lines_before + row + 1}: expected a log-probability as added score {column + 1}, found "
+            f"{name}:{chunk[row].number}: expected a log-probability as added score {column + 1}, found "
             f"{scores[row, column]} for {pair}\n  The model is damaged or its training diverged."
         )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import OutOfMemoryError, Tensor
 from torch.nn.functional import softplus
 
+from moses_rnn.errors import MosesRnnError
 from moses_rnn.formats.phrase_table import words
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.checkpoint import Checkpoint
@@ -32,6 +33,7 @@ class ScoreProducer(Protocol):
     name: str
     num_scores: int
     meaning: str  # what the score is, for the signature
+    halvings: int  # how often work was split because the device's memory ran out
 
     def log_probs(self, pairs: Sequence[Pair]) -> Scores:
         """Natural logarithms; pairs × num_scores. A pair's scores depend on that pair alone."""
@@ -55,6 +57,7 @@ class EncDecProducer:
         self._read = checkpoint.source_vocabulary
         self._written = checkpoint.target_vocabulary
         self._device = device
+        self.halvings = 0
 
     @torch.inference_mode()
     def log_probs(self, pairs: Sequence[Pair]) -> Scores:
@@ -76,10 +79,13 @@ class EncDecProducer:
     def _encode(self, phrases: list[Ids]) -> Context:
         """Contexts of source phrases, in their order."""
         order = sorted(range(len(phrases)), key=lambda i: -len(phrases[i]))
-        blocks = [
-            self._model.decoder.context(self._model.encoder(self._batch([phrases[i] for i in block])))
-            for block in _blocks(order, [len(phrases[i]) for i in order])
-        ]
+        blocks: list[Context] = []
+
+        def encode(block: list[int]) -> None:
+            blocks.append(self._model.decoder.context(self._model.encoder(self._batch([phrases[i] for i in block]))))
+
+        for block in _blocks(order, [len(phrases[i]) for i in order]):
+            self._within_memory(encode, block)
         place = torch.empty(len(order), dtype=torch.long)
         place[torch.tensor(order)] = torch.arange(len(order))
         return Context(*map(torch.cat, zip(*blocks, strict=True))).take(place.to(self._device))
@@ -88,7 +94,8 @@ class EncDecProducer:
         """log p of target phrases, each given one of the contexts, in their order."""
         order = sorted(range(len(questions)), key=lambda i: -len(questions[i][1]))
         answers = [0.0] * len(order)
-        for block in _blocks(order, [len(questions[i][1]) for i in order]):
+
+        def decode(block: list[int]) -> None:
             targets = self._batch([questions[i][1] for i in block])
             source_of = torch.tensor([questions[i][0] for i in block], device=self._device)
             words_of_block = self._word_log_probs(context.take(source_of), targets)
@@ -97,7 +104,26 @@ class EncDecProducer:
                 sums[: len(step)] += step
             for i, value in zip(block, sums.tolist(), strict=True):
                 answers[i] = value
+
+        for block in _blocks(order, [len(questions[i][1]) for i in order]):
+            self._within_memory(decode, block)
         return answers
+
+    def _within_memory(self, work: Callable[[list[int]], None], block: list[int]) -> None:
+        """Work on a block, or on its halves one after the other if the device's memory is too small for it."""
+        try:
+            return work(block)
+        except (OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            if len(block) == 1:
+                too_small = f"the memory of {self._device} is too small for a single phrase"
+                raise MosesRnnError(f"{too_small}: {error}") from error
+        self.halvings += 1
+        if self._device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        self._within_memory(work, block[: len(block) // 2])
+        return self._within_memory(work, block[len(block) // 2 :])
 
     def _word_log_probs(self, context: Context, targets: Batch) -> Tensor:
         """log p(y_t | y_<t, e) for each of ``targets.packed()``; nodes."""
@@ -123,6 +149,7 @@ class WordPenaltyProducer:
     name = "WordPenalty"
     num_scores = 1
     meaning = "-n for n target words outside the shortlist"
+    halvings = 0
 
     def __init__(self, target_vocabulary: Vocabulary) -> None:
         self._vocabulary = target_vocabulary
@@ -152,6 +179,11 @@ class _Numbering:
     @property
     def phrases(self) -> list[Ids]:
         return list(self._by_ids)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out; on a CPU torch says so in a bare RuntimeError."""
+    return not isinstance(error, RuntimeError) or isinstance(error, OutOfMemoryError) or "allocate memory" in str(error)
 
 
 def _blocks(items: list[int], lengths: list[int]) -> Iterator[list[int]]:

@@ -12,6 +12,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
+from moses_rnn.errors import MosesRnnError, shown
 from moses_rnn.formats.phrase_table import TableLine
 from moses_rnn.scoring.producers import ScoreProducer, Scores
 
@@ -20,13 +21,17 @@ CHUNKS_AHEAD = 2  # read and waiting, for each worker
 
 
 def scored_chunks(
-    chunks: Iterable[Chunk], workers: Sequence[Sequence[ScoreProducer]]
+    chunks: Iterable[Chunk], workers: Sequence[Sequence[ScoreProducer]], name: str
 ) -> Iterator[tuple[Chunk, Scores]]:
     """Chunks with their scores, in order; only a few are held at a time.
 
     Args:
         chunks: lines to be scored together.
         workers: the producers of each worker; all workers have the same ones, each on its own device.
+        name: of the table, for messages.
+
+    Raises:
+        MosesRnnError: a chunk could not be scored; its lines are named, and the one at fault if there is one.
     """
     idle: SimpleQueue[Sequence[ScoreProducer]] = SimpleQueue()
     for producers in workers:
@@ -35,8 +40,7 @@ def scored_chunks(
     def work(chunk: Chunk) -> Scores:
         producers = idle.get()
         try:
-            pairs = [(line.source, line.target) for line in chunk]
-            return np.concatenate([producer.log_probs(pairs) for producer in producers], axis=1)
+            return _scored_or_explained(chunk, producers, name)
         finally:
             idle.put(producers)
 
@@ -52,6 +56,42 @@ def scored_chunks(
         finally:
             for _, future in waiting:
                 future.cancel()
+
+
+def _scored_or_explained(chunk: Chunk, producers: Sequence[ScoreProducer], name: str) -> Scores:
+    try:
+        return _scored(chunk, producers)
+    except MosesRnnError:
+        raise
+    except Exception as error:
+        raise _failure(chunk, producers, name, error) from error
+
+
+def _scored(chunk: Chunk, producers: Sequence[ScoreProducer]) -> Scores:
+    pairs = [(line.source, line.target) for line in chunk]
+    return np.concatenate([producer.log_probs(pairs) for producer in producers], axis=1)
+
+
+def _failure(chunk: Chunk, producers: Sequence[ScoreProducer], name: str, error: Exception) -> MosesRnnError:
+    """What could not be scored: the lines, and by halving them again and again the one at fault."""
+    first, last = chunk[0].number, chunk[-1].number
+    while len(chunk) > 1:
+        half = chunk[: len(chunk) // 2]
+        chunk = chunk[len(chunk) // 2 :] if _can_be_scored(half, producers) else half
+    alone = "only in their company" if _can_be_scored(chunk, producers) else "alone too"
+    pair = shown(chunk[0].source + b" ||| " + chunk[0].target)
+    return MosesRnnError(
+        f"{name}:{first}: expected to score lines {first:,} to {last:,}, found {type(error).__name__}: {error}\n"
+        f"  Line {chunk[0].number:,} fails ({alone}): {pair}"
+    )
+
+
+def _can_be_scored(chunk: Chunk, producers: Sequence[ScoreProducer]) -> bool:
+    try:
+        _scored(chunk, producers)
+    except Exception:
+        return False
+    return True
 
 
 def _answer(waiting: deque[tuple[Chunk, Future[Scores]]]) -> tuple[Chunk, Scores]:

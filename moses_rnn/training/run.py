@@ -13,7 +13,7 @@ import torch
 
 from moses_rnn import __version__
 from moses_rnn.errors import CheckpointError, OutputError
-from moses_rnn.formats.streams import open_locked
+from moses_rnn.formats.outputs import open_locked
 from moses_rnn.models.checkpoint import MODEL_FILES, Checkpoint, finish_saving, save_checkpoint
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
 from moses_rnn.training.config import PRESETS, TrainingConfig

@@ -79,6 +79,13 @@ def test_bytes_that_are_no_utf8_stay():
         (b"0.2 0.2   #", b"0.2 x   #", "moses.ini:14: expected numbers as weights, found '0.1 -0.3 0.2 x'"),
         (b"TranslationModel0= ", b"TranslationModel0=", r"expected one line 'TranslationModel0= w w …' in \[weight\], found 0"),
         (b"LM0= 0.5", b"TranslationModel0= 1 1 1 1", r"expected one line 'TranslationModel0= w w …' in \[weight\], found 2"),
+        (b"0.2 0.2   #", b"0.2 nan   #", "moses.ini:14: expected numbers as weights, found '0.1 -0.3 0.2 nan'"),
+        (b"0.2 0.2   #", b"0.2 1_0   #", "moses.ini:14: expected numbers as weights, found '0.1 -0.3 0.2 1_0'"),
+        (b"0.2 0.2   #", "0.2 \u0663   #".encode(), "moses.ini:14: expected numbers as weights"),
+        (b"0.2 0.2   #", "0.2\u30000.2   #".encode(), "moses.ini:14: expected numbers as weights"),  # Moses reads one word
+        (b"path=/data/phrase-table.gz ", b"", "moses.ini:7: expected a path= setting, found none"),
+        (b"LM0= 0.5", b"[weight-overwrite]\nLM0= 1 TranslationModel0= 1 x x 1",
+         r"moses.ini:16: expected no TranslationModel0= in \[weight-overwrite\], found 'LM0= 1 .*\n  These weights win over"),
         (b"PhraseDictionaryMemory name=T", b"ProbingPT name=T", r"expected a text table \(.*\), found ProbingPT"),
     ],
 )  # fmt: skip
@@ -148,6 +155,52 @@ def test_unnamed_features_have_their_types_name():
         "PhraseDictionaryMemory0",
         "PhraseDictionaryMemory1",
     ]
+
+
+def test_names_of_unnamed_features_count_only_these():
+    """As FeatureFunction::ParseLine counts them."""
+    lines = b"[feature]\nPhraseDictionaryMemory name=A path=a\nPhraseDictionaryMemory path=b\n"
+    assert [feature.name for feature in MosesIni(lines, "i").phrase_dictionaries] == ["A", "PhraseDictionaryMemory0"]
+
+
+def test_a_header_ends_at_its_bracket():
+    """Moses takes `[weight] x` for a header; blanks before it do not matter either."""
+    assert [new for _, new in changed_lines(INI, extend(INI.replace(b"[weight]\n", b" [weight] x\n")))][
+        -1
+    ] == NEW_WEIGHT
+
+
+@pytest.mark.parametrize("blank", ["\u3000", "\u00a0", "\u2028", "\x0b", "\x0c", "\x85", "\x1c"])
+def test_only_blanks_and_tabs_part_words(blank):
+    data = INI.replace(b"/data/phrase", f"/da{blank}ta/phrase".encode())
+    ini = MosesIni(data, "moses.ini")
+    assert ini.choose().options["path"] == f"/da{blank}ta/phrase-table.gz"
+    assert extend(data, table=f"/da{blank}ta/t.gz") == extend(INI).replace(
+        b"/new/t.rnn.gz", f"/da{blank}ta/t.gz".encode()
+    )
+    assert extend(INI + f"{blank}\n".encode()) == extend(INI) + f"{blank}\n".encode()
+
+
+def test_a_member_of_a_group_is_refused():
+    """The group repeats its members' numbers (PhraseDictionaryGroup.cpp)."""
+    group = b"PhraseDictionaryGroup name=G members=TranslationModel0,B num-features=8\nDistortion\n"
+    ini = MosesIni(INI.replace(b"Distortion\n", group), "moses.ini")
+    with pytest.raises(
+        FormatError, match="moses.ini:8: expected no group with TranslationModel0 as a member, found G\n"
+    ):
+        ini.extended(ini.choose(name="TranslationModel0"), Extension("/t.gz", 4, 1))
+
+
+def test_warns_of_another_table_and_of_a_weight_that_will_not_be_tuned(tmp_path):
+    table = tmp_path / "t.gz"
+    table.write_bytes(b"")
+    ini = MosesIni(INI.replace(b"num-features=4", b"num-features=4 tuneable=false"), "moses.ini")
+    assert ini.warnings(ini.choose(), str(table)) == (
+        f"moses.ini:7: TranslationModel0 has path=/data/phrase-table.gz, which is not the scored table {table}: is this the right ini?",
+        "moses.ini:7: TranslationModel0 has tuneable=false: MERT will leave the new weight as it is",
+    )
+    right = MosesIni(INI.replace(b"/data/phrase-table.gz", bytes(table)), "moses.ini")
+    assert right.warnings(right.choose(), str(table)) == ()
 
 
 def test_lines_for_a_table_without_ini():

@@ -32,6 +32,8 @@ ACCEPTED = {
     ),
     "a bracket and an empty side": (b"a] ||| ||| 0.5\n", b"a]", b"", b"a] ||| ||| 0.5 X\n"),
     "brackets of different words": (b"a [x ||| b x] ||| 1\n", b"a [x", b"b x]", b"a [x ||| b x] ||| 1 X\n"),
+    "one bracket is a word": (b"[ ] ||| ] [ ||| 1\n", b"[ ]", b"] [", b"[ ] ||| ] [ ||| 1 X\n"),
+    "the largest float32": (b"a ||| b ||| 3.4028235e+38 1e-400\n", b"a", b"b", b"a ||| b ||| 3.4028235e+38 1e-400 X\n"),
     "brackets inside a word": (b"a[1]b ||| ]c ||| 1\n", b"a[1]b", b"]c", b"a[1]b ||| ]c ||| 1 X\n"),
 }  # fmt: skip
 REFUSED = {
@@ -47,7 +49,14 @@ REFUSED = {
     "other digits": ("a ||| b ||| ١\n".encode(), "expected a number as score 1 of 1, found"),
     "factors": (b"maison|N ||| house ||| 1\n", r"t:7: expected source words without factors, found 'maison\|N '"),
     "target factors": (b"maison ||| house|N ||| 1\n", "expected target words without factors"),
-    "hierarchical": (b"le [X][X] [X] ||| the [X][X] [X] ||| 1\n", r"expected a phrase-based table, found a bracketed last word: 'le \[X\]\[X\] \[X\]'"),
+    "hierarchical": (b"le [X][X] [X] ||| the [X][X] [X] ||| 1\n", r"expected words without brackets, as a phrase-based table has them, found 'le \[X\]\[X\] \[X\]'"),
+    "a bracketed word inside": (b"a ||| b [x] c ||| 1\n", r"expected words without brackets, .* found 'b \[x\] c'"),
+    "CR inside": (b"a ||| b ||| 0.5\r ||| 0-0\n", r"expected a number as score 1 of 1, found '0.5\\r'"),
+    "only CR": (b"a ||| b ||| \r\n", "expected scores in field 3, found none"),
+    "too large for a float32": (b"a ||| b ||| 1 3.5e38\n", "expected a finite number as score 2, found '3.5e38'"),
+    "too large for a double": (b"a ||| b ||| -1e400\n", "expected a finite number as score 1, found '-1e400'"),
+    "large without exponent": (b"a ||| b ||| " + b"9" * 39 + b"\n", "expected a finite number as score 1, found '999"),
+    "decimal comma": (b"a ||| b ||| 0,5\n", "found '0,5'\n  Written under a locale with decimal commas?"),
 }  # fmt: skip
 
 
@@ -73,6 +82,15 @@ def test_every_line_has_as_many_scores_as_the_first():
         list(parse_table(lines, "t"))
 
 
+def test_lines_that_are_none_can_be_told_of_instead():
+    told = []
+    lines = [b"a ||| b\n", b"a ||| b ||| 1 2\n", b"a ||| b ||| 1\n", b"\n", b"c ||| d ||| 3 4"]
+    parsed = list(parse_table(lines, "t", lambda line, error: told.append((line, str(error)))))
+    assert [(line.number, line.line) for line in parsed] == [(2, lines[1]), (5, lines[4])]
+    assert [line for line, _ in told] == [lines[0], lines[2], lines[3]]
+    assert told[1][1].startswith("t:3: expected 2 scores as on line 2, found 1: '1'")
+
+
 def test_pairs_of_either_direction():
     table = list(parse_table([b"a ||| b ||| 1\n"], "t"))
     assert list(phrase_pairs(table)) == [(b"a", b"b")]
@@ -93,18 +111,31 @@ def test_words_are_split_as_moses_splits_them(phrase, expected):
 
 
 def slow_parse(line):
-    """The same by plain searching, as LoaderStandard.cpp goes about it."""
-    fields = line.rstrip(b"\r\n").split(b"|||")
+    """The same by plain searching, as LoaderStandard.cpp goes about it; None for what is refused."""
+    line = line.removesuffix(b"\n").removesuffix(b"\r")
+    fields = line.split(b"|||")
     if len(fields) < 3 or any(b"|" in field for field in fields[:2]):
         return None
-    return [[w for w in field.replace(b"\t", b" ").split(b" ") if w] for field in fields[:3]]
+    split = [[w for w in field.replace(b"\t", b" ").split(b" ") if w] for field in fields[:3]]
+    if not split[2] or any(w != b"[" and w[0] == 91 and w[-1] == 93 for w in split[0] + split[1]):
+        return None
+    return split if all(is_number(score) for score in split[2]) else None
+
+
+def is_number(text):
+    if set(text) - set(b"0123456789+-.eE"):
+        return False
+    try:
+        return abs(float(text)) < 3.4028236e38
+    except ValueError:
+        return False
 
 
 PHRASE = st.lists(st.binary(min_size=1, max_size=4).filter(lambda w: not set(b" \t\n|]") & set(w)), max_size=4).map(
     b" ".join
 )
 SCORES = st.lists(st.floats(0, 3).map(lambda x: b"%.6g" % x), min_size=1, max_size=5).map(b" ".join)
-REST = st.sampled_from([b"", b" ||| 0-0", b" ||| ||| 1 1 1 ||| |||", b"|||", b" \r", b" ||| \xff"])
+REST = st.sampled_from([b"", b" ||| 0-0", b" ||| ||| 1 1 1 ||| |||", b"|||", b" \t", b" ||| \xff"])
 
 
 @given(PHRASE, PHRASE, SCORES, REST, st.sampled_from([b"", b"\n", b"\r\n"]))
@@ -116,6 +147,40 @@ def test_dropping_the_new_column_gives_the_line_back(source, target, scores, res
     again = parse_line(scored, "t", 1)
     assert score_words(again.scores) == [*score_words(parsed.scores), b"0.25"]
     assert scored[: again.end_of_scores - len(b" 0.25")] + scored[again.end_of_scores :] == line
+
+
+PIECES = [
+    "a",
+    "[",
+    "]",
+    " ",
+    "\t",
+    "\r",
+    "\n",
+    "|",
+    " ||| ",
+    "|||",
+    "0",
+    ".5",
+    "1e5",
+    "e-3",
+    "9e99",
+    "-",
+    "+",
+    "\u00a0",
+    "0.5 1",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join), st.sampled_from(["", "a ||| b ||| 1", "a|||b|||"]))
+def test_accepts_what_the_slow_parser_accepts(text, begin):
+    line = (begin + text).encode().replace(b"\n", b"") + b"\n"
+    try:
+        parsed = parse_line(line, "t", 1)
+    except FormatError:
+        assert slow_parse(line) is None
+        return
+    assert [words(parsed.source), words(parsed.target), words(parsed.scores)] == slow_parse(line)
 
 
 @given(st.binary(max_size=60))

@@ -3,9 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.formats.phrase_table import parse_table
 from moses_rnn.scoring.phrase_tables import (
+    MOST_WORDS,
     ColumnOptions,
     ScoringReport,
     chunks_between_sources,
@@ -19,7 +20,7 @@ LINES = [b"s%d ||| t%d ||| 0.5 1 ||| 0-0 ||| 1 1 1 ||| |||\n" % (i // 3, i) for 
 class Length:
     """Scores a pair by the lengths of its sides."""
 
-    name, num_scores, meaning = "Length", 1, "minus the lengths"
+    name, num_scores, meaning, halvings = "Length", 1, "minus the lengths", 0
 
     def log_probs(self, pairs):
         return -np.array([[len(source) + len(target)] for source, target in pairs], dtype=np.float64)
@@ -108,6 +109,39 @@ def test_a_number_that_is_no_log_probability_stops_the_run(bad):
         scored(lines, Fixed(-1, bad, -1))
 
 
-def test_a_failing_worker_fails_the_run():
-    with pytest.raises(IndexError):
-        scored(LINES, Fixed(-1.0), workers=3)
+class Poisoned(Length):
+    """Fails at a phrase, or only where there are several."""
+
+    def __init__(self, poison, harmless_alone=False):
+        self.poison, self.harmless_alone = poison, harmless_alone
+
+    def log_probs(self, pairs):
+        if (b"s0", self.poison) in pairs and not (self.harmless_alone and len(pairs) == 1):
+            raise ZeroDivisionError("poison")
+        return super().log_probs(pairs)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("number", [1, 7, 20])
+def test_a_chunk_that_cannot_be_scored_names_its_lines_and_the_one_at_fault(workers, number):
+    lines = [b"s0 ||| t%d ||| 1\n" % i for i in range(1, 21)]
+    message = (
+        r"t:1: expected to score lines 1 to 20, found ZeroDivisionError: poison\n"
+        rf"  Line {number} fails \(alone too\): 's0 \|\|\| t{number}'"
+    )
+    with pytest.raises(MosesRnnError, match=message):
+        scored(lines, Poisoned(b"t%d" % number), workers=workers)
+    with pytest.raises(MosesRnnError, match=r"Line \d+ fails \(only in their company\)"):
+        scored(lines, Poisoned(b"t%d" % number, harmless_alone=True), workers=workers)
+
+
+def test_chunks_hold_a_bounded_number_of_bytes():
+    lines = parse_table([b"%s ||| b ||| 1\n" % (b"a" * 990)] * 100, "t")
+    assert [len(chunk) for chunk in chunks_between_sources(lines, most_bytes=9_999)] == [10] * 10
+
+
+def test_phrases_too_long_to_be_stepped_through_are_refused():
+    fits = b"b " * (MOST_WORDS - 1)
+    assert len(scored([b"a ||| " + fits + b"||| 1\n"], Length())[0]) == 1
+    with pytest.raises(FormatError, match="t:2: expected phrases of less than 65,536 words, found 65,536"):
+        scored([b"a ||| b ||| 1\n", b"a ||| " + fits + b"b ||| 1\n"], Length())

@@ -1,0 +1,142 @@
+"""The inputs of a scoring run, opened and checked: table, models, ini."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from moses_rnn import __version__
+from moses_rnn.errors import CheckpointError, FormatError, InputError
+from moses_rnn.formats.census import Census
+from moses_rnn.formats.phrase_table import TableLine, parse_table, score_words
+from moses_rnn.formats.streams import Meter, identity_of, read_lines, stamp_of
+from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
+from moses_rnn.scoring.new_ini import NewIni
+from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport, scored_table
+from moses_rnn.scoring.producers import EncDecProducer, ScoreProducer, WordPenaltyProducer
+from moses_rnn.scoring.request import ScoringRequest
+from moses_rnn.scoring.signature import added_names, signature
+
+Rejected = Callable[[bytes, FormatError], None]
+
+
+class Job:
+    """What a run works on.
+
+    Args:
+        request: all choices.
+        rejected: told of lines that are none; None: the first one is an error.
+        waiting: called again and again while a pipe has nothing to give; it may raise.
+
+    Raises:
+        InputError: table, model or ini are rejected.
+    """
+
+    def __init__(self, request: ScoringRequest, rejected: Rejected | None, waiting: Callable[[], None]) -> None:
+        self._request = request
+        self._identity = identity_of(request.table)
+        self._stamp = stamp_of(request.table)
+        self._meter = Meter(waiting=waiting)
+        self._lines_read = 0
+        self._census = Census(request.table, strict=request.strict)
+        lines = read_lines(request.table, max_line_bytes=request.max_line_bytes, meter=self._meter)
+        parsed = parse_table(self._counted(lines), request.table, rejected)
+        self._lines, self._old_columns = _with_columns(self._census.passing(parsed), request.table)
+        self._models, self.workers = _producers(request)
+        self.ini = NewIni(request, self._old_columns, len(self.workers[0]))  # refused now rather than after hours
+
+    def _counted(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        for line in lines:
+            self._lines_read += 1
+            yield line
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the added columns."""
+        return tuple(producer.name for producer in self.workers[0])
+
+    def share(self, report: ScoringReport) -> float | None:
+        """How much of the table is done: what was read of it, less the lines that are waiting."""
+        return self._meter.share and self._meter.share * report.read / self._lines_read
+
+    def manifest(self) -> dict[str, Any]:
+        """Everything that decides the bytes of the scored table."""
+        request = self._request
+        return {
+            "program": f"moses_rnn {__version__}",
+            "torch": torch.__version__,
+            "input": self._identity,
+            "models": [dict(model.hashes) for model in self._models],
+            "columns": list(self.column_names),
+            "floor": request.columns.floor,
+            "logarithms": request.columns.logarithms,
+            "chunk": [CHUNK_LINES, CHUNK_BYTES],
+            "level": request.level,
+            "device": sorted({torch.device(device).type for device in request.devices}),
+            "threads": torch.get_num_threads(),
+        }
+
+    def blocks(self, report: ScoringReport) -> Iterator[bytes]:
+        """The scored table from the line on that the report has come to."""
+        lines = itertools.dropwhile(lambda line: line.number <= report.read, self._lines)
+        return scored_table(lines, self.workers, self._request.columns, report, self._request.table)
+
+    def check_unchanged(self) -> None:
+        """Raise InputError if the table was written to meanwhile."""
+        if stamp_of(self._request.table) != self._stamp:
+            raise InputError(f"{self._request.table}: was changed while it was read; nothing was written")
+
+    def signature(self, report: ScoringReport, digest: dict[str, Any], rejected: int) -> bytes:
+        """The signature file's content."""
+        files = {
+            "input": Path(self._request.table).name,
+            "output": Path(self._request.output).name,
+            "file": digest,
+            "rejected_lines": rejected,
+        }
+        return signature(files, self._old_columns, self.workers[0], self._models, self._request.columns, report)
+
+    def warnings(self) -> Iterator[str]:
+        """What the user should know of the inputs."""
+        yield from self._census.warnings()
+        yield from self.ini.warnings
+        again = set(self.column_names) & set(added_names(self._request.table))
+        if again:
+            yield f"{self._request.table}: has {', '.join(sorted(again))} already; the new table has it twice"
+
+
+def _with_columns(lines: Iterator[TableLine], name: str) -> tuple[Iterator[TableLine], int]:
+    """The lines, and how many scores the first one has."""
+    first = next(lines, None)
+    if first is None:
+        raise FormatError(name, None, "at least one line", "none")
+    return itertools.chain([first], lines), len(score_words(first.scores))
+
+
+def _producers(request: ScoringRequest) -> tuple[list[Checkpoint], list[Sequence[ScoreProducer]]]:
+    """The models, and for each device the producers of the new columns; each device holds the models itself."""
+    models: list[Checkpoint] = []
+    workers: list[Sequence[ScoreProducer]] = []
+    for device in request.devices:
+        models = [_load(request.model, "source-to-target")]
+        if request.inverse_model:
+            models.append(_load(request.inverse_model, "target-to-source"))
+        producers: list[ScoreProducer] = [EncDecProducer(model, device) for model in models]
+        if request.word_penalty:
+            producers.append(WordPenaltyProducer(models[0].target_vocabulary))
+        workers.append(producers)
+    return models, workers
+
+
+def _load(folder: Path, direction: str) -> Checkpoint:
+    checkpoint = load_checkpoint(folder)
+    if checkpoint.direction != direction:
+        raise CheckpointError(
+            f"{folder}: expected a model of direction {direction}, found {checkpoint.direction}\n"
+            "  --model takes what moses-rnn-train makes, --inverse-model what moses-rnn-train --inverse makes."
+        )
+    return checkpoint

@@ -1,0 +1,56 @@
+"""What is asked of a scoring run, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moses_rnn.formats.outputs import DEFAULT_LEVEL
+from moses_rnn.formats.streams import MAX_LINE_BYTES
+from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
+
+
+@dataclass(frozen=True)
+class IniRequest:
+    """The ini to extend and where the new one goes; `feature` names the phrase dictionary if several could be meant."""
+
+    ini: str
+    output: str
+    feature: str | None = None
+    weight: float | None = None  # starting weight of each new column
+
+
+@dataclass(frozen=True)
+class ScoringRequest:
+    """All choices of a run.
+
+    `rejects` is where lines that are none go; without it the first one ends the run. `strict` refuses what is odd too
+    (see `Census`).
+    """
+
+    table: str
+    output: str
+    model: Path
+    inverse_model: Path | None = None
+    word_penalty: bool = False
+    columns: ColumnOptions = field(default_factory=ColumnOptions)
+    ini: IniRequest | None = None
+    devices: tuple[str, ...] = ("cpu",)  # one worker each
+    level: int = DEFAULT_LEVEL
+    force: bool = False
+    resume: bool = False
+    strict: bool = False
+    rejects: str | None = None
+    max_line_bytes: int = MAX_LINE_BYTES
+
+
+@dataclass(frozen=True)
+class ScoringResult:
+    """What a run made: its report, the lines that a moses.ini needs, and what the user should know."""
+
+    report: ScoringReport
+    feature_line: str
+    weight_line: str
+    column_names: tuple[str, ...]
+    rejected: int
+    warnings: tuple[str, ...]
