@@ -42,7 +42,7 @@ lint: $(INSTALLED) ## ruff and mypy
 
 .PHONY: test
 test: lint ## set-up, lint, types and every test that needs no Moses, GPU or hours
-	$(BIN)/pytest -m 'not moses and not gpu and not slow'
+	$(BIN)/pytest -n auto --maxprocesses 4 -m 'not moses and not gpu and not slow'
 
 .PHONY: test-moses
 test-moses: $(INSTALLED) ## tests with the real decoder and MERT; needs MOSES_ROOT

@@ -42,6 +42,12 @@ class Stopped(MosesRnnError):
     exit_code = 75
 
 
+def shown_value(value: object) -> str:
+    """Any value as it appears in a message: as Python writes it, at most 200 characters of it."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_BYTES else f"{text[:SHOWN_BYTES]} … ({len(text)} characters)"
+
+
 def shown(data: bytes) -> str:
     """Bytes as they appear in a message: escaped, quoted, at most 200 bytes of them."""
     text = repr(data[:SHOWN_BYTES].rstrip(b"\n"))[1:]

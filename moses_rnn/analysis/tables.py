@@ -61,7 +61,10 @@ def _targets(source: bytes, lines: list[TableLine]) -> Targets:
 def _source_count(line: TableLine) -> float:
     fields = line.line.split(SEPARATOR)
     counts = words(fields[COUNTS_FIELD].strip()) if len(fields) > COUNTS_FIELD else []
-    return float(counts[1]) if len(counts) > 1 else 0.0
+    try:
+        return float(counts[1])
+    except (IndexError, ValueError):
+        return 0.0
 
 
 def side_by_side(found: Targets, column: int, count: int) -> list[str]:
@@ -76,4 +79,6 @@ def side_by_side(found: Targets, column: int, count: int) -> list[str]:
 
 
 def _text(phrase: bytes) -> str:
-    return phrase.decode("utf-8", "backslashreplace")
+    """As it can be shown: what is no character, or commands a terminal, is escaped."""
+    text = phrase.decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, reports_errors
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, put, reports_errors
 from moses_rnn.errors import InputError
 
 TABLE_SCORES = 4  # what phrase-extract writes
@@ -17,7 +19,7 @@ Example:
 """
 
 
-@click.group(context_settings=CONTEXT, epilog=EPILOG)
+@click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 @click.version_option(__version__)
 def main() -> None:
     """Look at a phrase table that moses-rnn-score has scored."""
@@ -38,20 +40,25 @@ def main() -> None:
 @reports_errors
 def targets(phrase_table: str, sources: tuple[str, ...], count: int, min_words: int, top: int, column: int) -> None:
     """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
-    from moses_rnn.analysis.tables import frequent_sources, side_by_side, targets_of
+    from moses_rnn.analysis.tables import DIRECT_COLUMN, frequent_sources, side_by_side, targets_of
     from moses_rnn.formats.phrase_table import parse_table
     from moses_rnn.formats.streams import existing_input, read_lines
 
     table = existing_input(phrase_table)
     lines = parse_table(read_lines(table), table)
     if sources:
-        found = list(targets_of(lines, [source.encode() for source in sources]))
+        found = list(targets_of(lines, [os.fsencode(source) for source in sources]))
     else:
         found = frequent_sources(lines, count, min_words=min_words, min_targets=top)
     if not found:
         wanted = ", ".join(repr(source) for source in sources) or f"of {min_words} words and {top} targets"
         raise InputError(f"{table}: expected source phrases {wanted}, found none")
     scores = len(found[0].targets[0][1])
+    if scores <= DIRECT_COLUMN:
+        raise InputError(
+            f"{table}: expected p(target|source) as score {DIRECT_COLUMN + 1}, as phrase-extract writes it, "
+            f"found {scores} scores"
+        )
     if not -scores <= column < scores:
         raise InputError(f"{table}: expected --column from 0 to {scores - 1}, the scores of this table, found {column}")
     if column == -1 and scores <= TABLE_SCORES:
@@ -60,4 +67,4 @@ def targets(phrase_table: str, sources: tuple[str, ...], count: int, min_words: 
             f"  Score it with moses-rnn-score {table}, or name the column to compare with --column."
         )
     for source in found:
-        click.echo("\n".join([*side_by_side(source, column, top), ""]))
+        put("\n".join([*side_by_side(source, column, top), ""]))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from moses_rnn.formats.streams import SUFFIXES
 
 P = ParamSpec("P")
 STOPPED = Stopped.exit_code
+CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -33,6 +36,55 @@ class FiniteFloat(click.FloatRange):
         return number
 
 
+class _Careful(click.Command):
+    """A command that notices what becomes of its output, --help and --version included."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run, and exit with a code that tells of a failing standard output too."""
+        _occupy_closed_streams()
+        code: Any = 0
+        try:
+            super().main(*args, **kwargs)
+        except SystemExit as leaving:
+            code = leaving.code
+        except OSError as error:
+            code = _failed(error)
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            code = _failed(error)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try once more at exit
+        sys.exit(code)
+
+
+class Program(_Careful):
+    """A command of its own."""
+
+
+class ProgramGroup(_Careful, click.Group):
+    """A command with subcommands."""
+
+
+def _occupy_closed_streams() -> None:
+    """Keep files that are opened later from taking the place of a standard stream that was closed."""
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_RDONLY)
+    closed_output = sys.stdout is None
+    if closed_output:
+        os.open(os.devnull, os.O_WRONLY)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if closed_output:
+        say(f"{program()}: standard output: is closed (send it to /dev/null if it is not wanted)")
+        os._exit(1)
+
+
+def _failed(error: OSError) -> int:
+    if not isinstance(error, BrokenPipeError):  # whose reader needs no telling
+        say(f"{program()}: {error.filename or 'standard output'}: {error.strerror or error}")
+    return 1
+
+
 def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
     """Turn this package's exceptions into one message on stderr and their exit code."""
 
@@ -40,16 +92,9 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
     def reporting(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
-            sys.stdout.flush()
         except MosesRnnError as error:
             say(f"{program()}: {error}" + (f"\n  {error.hint}" if error.hint else ""))
             sys.exit(error.exit_code)
-        except BrokenPipeError:  # the reader of stdout went away; Python would complain once more at exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
-        except OSError as error:
-            say(f"{program()}: {error.filename or 'input or output'}: {error.strerror or error}")
-            sys.exit(1)
 
     return reporting
 
@@ -60,9 +105,16 @@ def program() -> str:
 
 
 def say(text: str) -> None:
-    """Print a line on stderr, whatever characters it has."""
-    data = (text + "\n").encode(sys.stderr.encoding or "utf-8", "backslashreplace")
-    click.echo(data, nl=False, err=True)
+    """Print lines on stderr, whatever characters they have; what could command a terminal is escaped."""
+    harmless = CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
+    data = (harmless + "\n").encode(sys.stderr.encoding or "utf-8", "backslashreplace")
+    with contextlib.suppress(OSError):  # nowhere is left to complain to
+        click.echo(data, nl=False, err=True)
+
+
+def put(text: str) -> None:
+    """Print lines on stdout as UTF-8 under any locale; bytes of file names that are none stay as they are."""
+    click.echo((text + "\n").encode("utf-8", "surrogateescape"), nl=False)
 
 
 class StopRequest:

@@ -13,10 +13,12 @@ from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
     FiniteFloat,
+    Program,
     StopRequest,
     choose_device,
     default_model,
     default_output,
+    put,
     reports_errors,
     say,
 )
@@ -39,7 +41,7 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
 """
 
 
-@click.command(context_settings=CONTEXT, epilog=EPILOG)
+@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("phrase_table")
 @click.option("--model", type=click.Path(path_type=Path), help="Model folder [default: the one beside the table]")
 @click.option("-o", "--output", help="New table; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]")
@@ -182,4 +184,4 @@ def _summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
 
 
 def _print_ini_lines(result: ScoringResult, *, on_stderr: bool) -> None:
-    click.echo(f"[feature]\n{result.feature_line}\n\n[weight]\n{result.weight_line}", err=on_stderr)
+    (say if on_stderr else put)(f"[feature]\n{result.feature_line}\n\n[weight]\n{result.weight_line}")

@@ -13,6 +13,7 @@ from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
     FiniteFloat,
+    Program,
     StopRequest,
     choose_device,
     choose_precision,
@@ -41,7 +42,7 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
 """
 
 
-@click.command(context_settings=CONTEXT, epilog=EPILOG)
+@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("phrase_table")
 @click.option(
     "--model", type=click.Path(path_type=Path), help="Model folder [default: PHRASE_TABLE's name + .rnn-model]"

@@ -7,12 +7,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.formats.phrase_table import TableLine, words
+from moses_rnn.formats.phrase_table import SEPARATOR, TableLine, words
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 FLOAT32_TINY = 2.0**-150  # what is not larger is 0 as a float32
 # A number that could be 0 or less as a float32: it has a sign, only zeros before an exponent, or a small exponent.
 MAYBE_NOT_POSITIVE = re.compile(rb"(?<![^ \t])(?:-|\+?[0.]++(?![0-9.]))|[eE]-0*[1-9][0-9]|[0.]{40}")
+
+# White space that Moses does not part words at, and other control characters, as UTF-8
+OTHER_BLANKS = re.compile(
+    rb"[\x01-\x08\x0b-\x1f\x7f]|\xc2[\x80-\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8b\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
+)
+POINT = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
+LONG_SCORE = re.compile(rb"[^ \t]{24}")
+MOST_FIELDS = 7
 
 EMPTY_SOURCE = "empty source"
 EMPTY_TARGET = "empty target"
@@ -21,6 +29,12 @@ NOT_UTF8 = "not UTF-8"
 NUL = "NUL byte"
 CRLF = "CRLF line end"
 BOM = "byte order mark"
+BLANK_IN_WORD = "odd white space or control character in a word"
+SCORE_BLANKS = "more than one blank between scores"
+LONG_NUMBER = "score of 24 or more characters"
+BAD_ALIGNMENT = "alignment field that is none"
+ALIGNMENT_RANGE = "alignment point outside the phrases"
+MANY_FIELDS = "more than 7 fields"
 MEANINGS = {
     EMPTY_SOURCE: "Moses skips such lines",
     EMPTY_TARGET: "scored as the end symbol alone; Moses reads it as a deletion, its on-disk tables refuse it",
@@ -29,6 +43,12 @@ MEANINGS = {
     NUL: "kept; tools written in C end a text there",
     CRLF: "kept; Moses's text loader strips the CR, several of its tools do not",
     BOM: "it is part of the first source word; most likely an editor put it there",
+    BLANK_IN_WORD: "Moses parts words at blanks and tabs only, other tools often part them there too",
+    SCORE_BLANKS: "CreateProbingPT and filter-model-given-input.pl split at single blanks",
+    LONG_NUMBER: "sigtest-filter copies scores into 24 bytes",
+    BAD_ALIGNMENT: "Moses stops at it",
+    ALIGNMENT_RANGE: "nothing in Moses checks it",
+    MANY_FIELDS: "unless it stands in a property, '|||' there parts fields that Moses does not know",
 }
 
 
@@ -42,10 +62,11 @@ class Oddity:
 
 @dataclass
 class Census:
-    """Counts oddities; a strict one refuses them."""
+    """Counts oddities; a strict one refuses them, a thorough one also looks where scoring does not."""
 
     name: str  # of the table, for messages
     strict: bool = False
+    thorough: bool = False
     oddities: dict[str, Oddity] = field(default_factory=dict)
 
     def passing(self, lines: Iterable[TableLine]) -> Iterator[TableLine]:
@@ -57,6 +78,9 @@ class Census:
         for line in lines:
             if _may_be_odd(line):
                 for kind in _oddities(line):
+                    self._count(kind, line)
+            if self.thorough:
+                for kind in _finer_oddities(line):
                     self._count(kind, line)
             yield line
 
@@ -107,6 +131,30 @@ def _oddities(line: TableLine) -> Iterator[str]:
         yield NOT_UTF8
     if MAYBE_NOT_POSITIVE.search(line.scores) and any(float(score) <= FLOAT32_TINY for score in words(line.scores)):
         yield NOT_POSITIVE
+
+
+def _finer_oddities(line: TableLine) -> Iterator[str]:
+    if OTHER_BLANKS.search(line.source) or OTHER_BLANKS.search(line.target):
+        yield BLANK_IN_WORD
+    if b"  " in line.scores or b"\t" in line.scores:
+        yield SCORE_BLANKS
+    if LONG_SCORE.search(line.scores):
+        yield LONG_NUMBER
+    fields = line.line[line.end_of_scores :].split(SEPARATOR)
+    if len(fields) > MOST_FIELDS - 2:
+        yield MANY_FIELDS
+    if len(fields) > 1:
+        yield from _of_alignment(words(fields[1].rstrip(b"\r\n")), line)
+
+
+def _of_alignment(points: list[bytes], line: TableLine) -> Iterator[str]:
+    found = [POINT.fullmatch(point) for point in points]
+    if not all(found):
+        yield BAD_ALIGNMENT
+        return
+    lengths = len(words(line.source)), len(words(line.target))
+    if any(int(s) >= lengths[0] or int(t) >= lengths[1] for s, t in (point.groups() for point in found if point)):
+        yield ALIGNMENT_RANGE
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -21,7 +21,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from moses_rnn.errors import CheckpointError
+from moses_rnn.errors import CheckpointError, shown_value
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 
@@ -88,14 +88,11 @@ def finish_saving(folder: Path) -> None:
     if not pending.exists():
         return
     try:
-        expected = json.loads(pending.read_text(encoding="utf-8"))["files"]
-        whole = all(_sha256(folder / name) == digest for name, digest in expected.items())
-    except (OSError, ValueError, KeyError):
-        whole = False
-    if whole:
-        pending.replace(folder / CONFIG)
-    else:
+        _read_folder(folder, (PENDING_CONFIG,))
+    except CheckpointError:
         pending.unlink()
+    else:
+        pending.replace(folder / CONFIG)
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -142,7 +139,9 @@ def _float32(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().to("cpu", torch.float32).contiguous() for name, tensor in tensors.items()}
 
 
-def _read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, bytes], dict[str, str]]:
+def _read_folder(
+    folder: Path, configs: tuple[str, ...] = (CONFIG, PENDING_CONFIG, CONFIG)
+) -> tuple[dict[str, Any], dict[str, bytes], dict[str, str]]:
     """The config, the other files and their hashes, fitting together.
 
     A training run may be replacing the files, or have died between its last two renames: then the config that fits is
@@ -151,14 +150,14 @@ def _read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, bytes], dict[s
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: expected a model folder, found {'a file' if folder.exists() else 'nothing'}")
     problem: CheckpointError | None = None
-    for name in (CONFIG, PENDING_CONFIG, CONFIG):
+    for name in configs:
         try:
             config = _read_config(folder / name)
             files = {file: _read(folder / file, MAX_TEXT) for file in (SOURCE_VOCABULARY, TARGET_VOCABULARY)}
             words = [data.count(b"\n") + 1 for data in files.values()]
             files[MODEL] = _read(folder / MODEL, _largest_model(config, words))
             hashes = {file: hashlib.sha256(data).hexdigest() for file, data in files.items()}
-            _check_hashes(folder, config, hashes)
+            _check_hashes(folder, name, config, hashes)
         except CheckpointError as error:
             problem = problem or error
         else:
@@ -195,10 +194,6 @@ def _read(path: Path, most: int) -> bytes:
         raise CheckpointError(f"{path}: expected a file of a model folder, found: {error.strerror}{advice}") from error
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(_read(path, MAX_TEXT))
@@ -213,7 +208,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 def _check_config(path: Path, config: dict[str, Any]) -> None:
     def expect(key: str, valid: bool, expected: str) -> None:
         if not valid:
-            raise CheckpointError(f"{path}: expected {key} to be {expected}, found {config.get(key)!r}")
+            raise CheckpointError(f"{path}: expected {key} to be {expected}, found {shown_value(config.get(key))}")
 
     expect("format", config.get("format") == FORMAT, f"{FORMAT}, the format this version reads")
     for key in SIZE_KEYS:
@@ -233,11 +228,18 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
     expect("files", isinstance(config.get("files", {}), dict), "hashes by file name")
 
 
-def _check_hashes(folder: Path, config: dict[str, Any], hashes: dict[str, str]) -> None:
-    for name, expected in config.get("files", {}).items():
-        if hashes.get(name) != expected:
+def _check_hashes(folder: Path, config_name: str, config: dict[str, Any], hashes: dict[str, str]) -> None:
+    """Only a config of other makers may lack the hashes; one that waits for its files never does."""
+    expected_hashes = config.get("files", {})
+    if (expected_hashes or config_name == PENDING_CONFIG) and expected_hashes.keys() != hashes.keys():
+        raise CheckpointError(
+            f"{folder / config_name}: expected files to have the hashes of {', '.join(sorted(hashes))}, found those of "
+            f"{shown_value(sorted(expected_hashes))}"
+        )
+    for name, expected in expected_hashes.items():
+        if hashes[name] != expected:
             raise CheckpointError(
-                f"{folder / name}: expected SHA-256 {expected} as in {CONFIG}, found {hashes.get(name)}\n"
+                f"{folder / name}: expected SHA-256 {str(expected)[:64]} as in {CONFIG}, found {hashes[name]}\n"
                 "  The file was changed or damaged; training again from its state mends it."
             )
 

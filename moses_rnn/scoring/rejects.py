@@ -41,7 +41,7 @@ class Rejects:
         if error.line is None or error.line <= self._written:
             return
         if len(self.messages) < 3:
-            self.messages.append(str(error))
+            self.messages.append(str(error).split("\n")[0])
         self._waiting.append((error.line, line if line.endswith(b"\n") else line + b"\n"))
         self._waiting_bytes += len(line)
         if len(self._waiting) > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from moses_rnn import __version__
-from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
-from moses_rnn.scoring.producers import ScoreProducer
+
+if TYPE_CHECKING:  # who only reads signatures needs no torch
+    from moses_rnn.models.checkpoint import Checkpoint
+    from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
+    from moses_rnn.scoring.producers import ScoreProducer
 
 MAX_BYTES = 1 << 20
 
@@ -57,7 +58,7 @@ def signature(
     """
     record: dict[str, Any] = {
         "program": f"moses_rnn {__version__}",
-        "torch": torch.__version__,
+        "torch": version("torch"),
         **files,
         "lines": report.lines,
         "columns": old_columns + len(producers),

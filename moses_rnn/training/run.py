@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -90,7 +91,22 @@ def train(
     if lock is None:
         raise OutputError(f"{folder}: is being trained by another run")
     with lock:
-        return _train(pairs, folder, request, observer, should_stop, word_counts)
+        try:
+            return _train(pairs, folder, request, observer, should_stop, word_counts)
+        except BaseException:
+            if not (state_folder / STATE_FILE).exists() and not (folder / "config.json").exists():
+                _remove_beginnings(folder)
+            raise
+
+
+def _remove_beginnings(folder: Path) -> None:
+    """Leave nothing of a run that had nothing to save."""
+    state_folder = folder / STATE_FOLDER
+    for name in (*STATE_FILES, LOCK_FILE):
+        (state_folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # somebody else has put something there
+        state_folder.rmdir()
+        folder.rmdir()
 
 
 def remove_run(folder: Path) -> None:

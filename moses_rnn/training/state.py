@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from moses_rnn.errors import CheckpointError
+from moses_rnn.errors import CheckpointError, shown_value
 from moses_rnn.models.checkpoint import replace_file
 from moses_rnn.models.encdec import EncDec
 
@@ -39,8 +40,9 @@ def save_state(
     for index, values in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{names[index]}.{key}": value for key, value in values.items()}
     tensors[RANDOM] = torch.get_rng_state()
-    metadata = {"progress": json.dumps(dataclasses.asdict(progress)), "identity": json.dumps(identity)}
     on_cpu = {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
+    metadata = {"progress": json.dumps(dataclasses.asdict(progress)), "identity": json.dumps(identity)}
+    metadata["sha256"] = _digest(metadata, on_cpu)
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, save_tensors(on_cpu, metadata))
 
@@ -59,18 +61,36 @@ def load_state(
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata()
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, no mapping
-        saved_identity, saved_progress = (json.loads(metadata[key]) for key in ("identity", "progress"))
-    except (SafetensorError, TypeError, KeyError, ValueError) as error:
-        raise CheckpointError(f"{path}: expected a saved training state, found: {error}") from error
-    _check_identity(path, saved_identity, identity)
-    model.load_state_dict(_with_prefix(tensors, "weights."))
-    _restore_optimiser(optimiser, [name for name, _ in model.named_parameters()], tensors)
-    torch.set_rng_state(tensors[RANDOM])
-    for key, value in saved_progress.items():
-        setattr(progress, key, value)
+        saved_identity, saved_progress = (dict(json.loads(metadata[key])) for key in ("identity", "progress"))
+        _check_digest(metadata, tensors)
+        _check_identity(path, saved_identity, identity)
+        model.load_state_dict(_with_prefix(tensors, "weights."))
+        _restore_optimiser(optimiser, [name for name, _ in model.named_parameters()], tensors)
+        torch.set_rng_state(tensors[RANDOM])
+        vars(progress).update(vars(type(progress)(**saved_progress)))
+    except (SafetensorError, TypeError, KeyError, ValueError, RuntimeError, RecursionError) as error:
+        advice = "--restart begins anew; the model of the best evaluation so far is whole and can be used for scoring."
+        raise CheckpointError(
+            f"{path}: expected a saved training state, found: {shown_value(str(error))}\n  {advice}"
+        ) from error
     for group in optimiser.param_groups:
         group["lr"] = progress.learning_rate
     return True
+
+
+def _check_digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> None:
+    found = _digest(metadata, tensors)
+    if metadata["sha256"] != found:
+        raise ValueError(f"SHA-256 {found} of its contents, not {metadata['sha256'][:64]}")
+
+
+def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
+    """SHA-256 over everything; safetensors itself has no checksum."""
+    digest = hashlib.sha256(f"{metadata['progress']}\n{metadata['identity']}\n".encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _check_identity(path: Path, saved: dict[str, Any], wanted: dict[str, Any]) -> None:

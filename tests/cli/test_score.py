@@ -180,6 +180,14 @@ def test_a_rejected_table_leaves_nothing(here, case):
             "moses.ini:2: expected num-features=4 as the table's scores, found num-features=3",
         ),
         (["phrase-table.gz", "--device", "cuda:99"], 1, "--device cuda:99: "),
+        (["phrase-table.gz", "--weight", "1"], 2, "--weight needs --moses-ini, the ini to extend"),
+        (["phrase-table.gz", "--output-ini", "x"], 2, "--output-ini needs --moses-ini, the ini to extend"),
+        (
+            ["phrase-table.gz", "--moses-ini", "moses.ini", "-o", "t.zst"],
+            2,
+            "--moses-ini needs a plain or .gz table, found t.zst: Moses's scripts read no other",
+        ),
+        (["phrase-table.gz", "-o", "-", "--on-bad-line", "skip"], 2, "--on-bad-line skip needs an --output"),
         (["phrase-table.gz", "--floor", "1"], 2, "Invalid value for '--floor'"),
         (["phrase-table.gz", "--floor", "nan"], 2, "'nan' is not a finite number"),
         (["phrase-table.gz", "--floor", "-inf"], 2, "'-inf' is not a finite number"),
@@ -223,14 +231,21 @@ def test_a_constant_column_is_reported(here):
 OUTPUTS = {"long.rnn.gz", "long.rnn.gz.json", "moses.rnn.ini"}
 
 
-@pytest.fixture
-def long_table(here):
-    """A folder with a table that takes a while, and the result of an undisturbed run in `whole`."""
-    data = gzip.decompress((here / "phrase-table.gz").read_bytes())
-    (here / "long").write_bytes(data * 40)
-    (here / "moses.ini").write_text(INI.format(table=here / "long"))
+@pytest.fixture(scope="session")
+def long_table_once(tmp_path_factory, table, model):
+    here = tmp_path_factory.mktemp("long")
+    shutil.copytree(model, here / model.name)
+    (here / "long").write_bytes(gzip.decompress(table.read_bytes()) * 40)
+    (here / "moses.ini").write_text(INI.format(table="long"))
     run("score", *LONG, "-o", "whole.gz", "--output-ini", "whole.ini", cwd=here)
     return here
+
+
+@pytest.fixture
+def long_table(long_table_once, tmp_path):
+    """A folder with a table that takes a while, and the result of an undisturbed run in `whole`."""
+    shutil.copytree(long_table_once, tmp_path / "here", copy_function=shutil.copy2)
+    return tmp_path / "here"
 
 
 LONG = ["long", "--model", "phrase-table.rnn-model", "--moses-ini", "moses.ini"]
@@ -351,3 +366,172 @@ def test_resume_without_a_leftover_begins(here):
     run("score", "phrase-table.gz", "--resume", cwd=here)
     done = run("score", "phrase-table.gz", "--resume", cwd=here, check=False)
     assert (done.returncode, "exists already" in done.stderr) == (1, True)
+
+
+BAD_LINES = {
+    0: b"a ||| b\n",
+    1500: b"\n",
+    2999: b"a ||| b ||| 1 2 x 4\n",
+    3000: b"a ||| b ||| 1 2 3\n",
+    9999: b"no end of line",
+}
+
+
+@pytest.fixture
+def with_bad_lines(here):
+    """A folder with `bad`, which has bad lines at the beginning, in the middle and at the end, and `good` without."""
+    good = gzip.decompress((here / "phrase-table.gz").read_bytes()).splitlines(keepends=True)
+    lines = list(good)
+    for place, line in BAD_LINES.items():
+        lines.insert(place, line)
+    (here / "bad").write_bytes(b"".join(lines))
+    (here / "good").write_bytes(b"".join(good))
+    return here
+
+
+SKIP = ["--model", "phrase-table.rnn-model", "--on-bad-line", "skip"]
+
+
+def test_bad_lines_can_be_left_out(with_bad_lines):
+    here = with_bad_lines
+    done = run("score", "bad", *SKIP, cwd=here)
+    assert "3,000 lines, 5 left out: bad.rnn.gz" in done.stderr
+    assert "warning: 5 lines were left out, to bad.rnn.gz.rejects, and others like: bad:1: expected" in done.stderr
+    run("score", "good", *SKIP, cwd=here)
+    assert lines_of(here / "bad.rnn.gz") == lines_of(here / "good.rnn.gz")
+    assert (here / "bad.rnn.gz.rejects").read_bytes() == b"".join(BAD_LINES.values()) + b"\n"
+    assert not (here / "good.rnn.gz.rejects").exists()
+    assert json.loads((here / "bad.rnn.gz.json").read_text())["rejected_lines"] == 5
+    assert not [name for name in names(here) if name.startswith(".")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_rejects_go_along_with_the_table_when_it_is_resumed(long_table, number):
+    here = long_table
+    lines = (here / "long").read_bytes().splitlines(keepends=True)
+    lines = [odd for i, line in enumerate(lines) for odd in ([b"bad %d\n" % i, line] if i % 1000 == 999 else [line])]
+    (here / "long").write_bytes(b"".join(lines) + b"bad end\n")
+    rejects = b"".join(line for line in lines if line.startswith(b"bad")) + b"bad end\n"
+    process = start_and_wait_for_blocks(here, 3, "--on-bad-line", "skip")
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode in (-9, 75)
+    assert not {*OUTPUTS, "long.rnn.gz.rejects"} & names(here)
+    run("score", *LONG, "--on-bad-line", "skip", "--resume", cwd=here)
+    assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")
+    assert (here / "long.rnn.gz.rejects").read_bytes() == rejects
+
+
+def test_what_was_scored_before_a_bad_line_is_not_lost(long_table):
+    here = long_table
+    with (here / "long").open("ab") as file:
+        file.write(b"a ||| b\n")
+    done = run("score", *LONG, cwd=here, check=False)
+    assert done.returncode == 3
+    assert "long:120001: expected at least 3 fields separated by '|||', found 2: 'a ||| b'" in done.stderr
+    assert " lines are scored and kept: with the file as it is, --on-bad-line skip --resume" in done.stderr
+    assert not OUTPUTS & names(here)
+    done = run("score", *LONG, "--resume", "--on-bad-line", "skip", cwd=here)
+    assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")
+    assert (here / "long.rnn.gz.rejects").read_bytes() == b"a ||| b\n"
+
+
+def test_a_file_of_bad_lines_is_no_table(here):
+    (here / "bad").write_bytes(b"a ||| b ||| 1\n" + b"no\n" * 10_001)
+    done = run("score", "bad", *SKIP, cwd=here, check=False)
+    assert done.returncode == 1
+    assert "These were 10,001 bad lines in a row: is this a phrase table?" in done.stderr
+    assert not [name for name in names(here) if name.startswith((".", "bad."))]
+
+
+def test_strict_refuses_what_is_odd_and_otherwise_it_is_a_warning(here):
+    (here / "odd").write_bytes(b"a ||| b ||| 1 0\r\n\xff ||| b ||| 1 -2\r\n")
+    done = run("score", "odd", "--model", "phrase-table.rnn-model", cwd=here)
+    for kind in ("CRLF line end (2 lines)", "score not above 0 (2 lines)", "not UTF-8 (1 line)"):
+        assert f": {kind}: " in done.stderr
+    assert list(without_last_scores(lines_of(here / "odd.rnn.gz"))) == (here / "odd").read_bytes().splitlines(True)
+    done = run("score", "odd", "--model", "phrase-table.rnn-model", "--strict", "-o", "t.gz", cwd=here, check=False)
+    assert (done.returncode, "odd:1: expected no CRLF line end (--strict), found" in done.stderr) == (3, True)
+
+
+def test_long_lines_are_refused_unless_they_are_allowed(here):
+    (here / "long").write_bytes(b"a ||| b ||| 1 ||| " + b"x" * 2000 + b"\n")
+    options = ["long", "--model", "phrase-table.rnn-model", "--max-line-bytes"]
+    done = run("score", *options, "1000", cwd=here, check=False)
+    assert (done.returncode, "long:1: expected a line of at most 1,000 bytes" in done.stderr) == (3, True)
+    run("score", *options, "3000", cwd=here)
+
+
+def test_a_bomb_is_refused_in_little_memory(here):
+    """300 MB of one line in a .gz of 300 kB, under a limit of the address space."""
+    with gzip.open(here / "bomb.gz", "wb", 1) as file:
+        for _ in range(300):
+            file.write(bytes(1 << 20))
+    code = (
+        "import resource, sys; from moses_rnn.scoring.validation import validate\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))\n"
+        "validate(sys.argv[1], print, lambda *_: None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, here / "bomb.gz"], capture_output=True, text=True, check=False)
+    assert "bomb.gz:1: expected a line of at most 1,048,576 bytes" in done.stderr
+    assert "MemoryError" not in done.stderr
+    done = run("score", "bomb.gz", "--model", "phrase-table.rnn-model", cwd=here, check=False)
+    assert (done.returncode, "bomb.gz:1: expected a line of at most" in done.stderr) == (3, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_is_heard_while_a_pipe_is_silent(here, number):
+    command = Path(sys.executable).with_name("moses-rnn-score")
+    process = subprocess.Popen(
+        [command, "-", "--model", "phrase-table.rnn-model", "-o", "t.gz"],
+        cwd=here, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    process.stdin.write(b"a ||| b")
+    process.stdin.flush()
+    while ".t.gz.journal" not in names(here):
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 75
+    messages = process.stderr.read()
+    process.stdin.close()
+    process.stderr.close()
+    assert b"stopped after 0 lines; what goes through a pipe cannot be gone on with" in messages
+    assert names(here) == {"phrase-table.gz", "phrase-table.rnn-model"}
+
+
+def test_the_models_own_files_are_not_overwritten(here):
+    model = here / "phrase-table.rnn-model"
+    before = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
+    for name in ("config.json", "target.vocab"):
+        done = run("score", "phrase-table.gz", "-o", model / name, "--force", cwd=here, check=False)
+        assert (done.returncode, "is the input " in done.stderr) == (1, True)
+    done = run(
+        "score", "phrase-table.gz", "-o", model / "config", "--force", cwd=here, check=False
+    )  # config.json beside
+    assert (done.returncode, "is the input " in done.stderr) == (1, True)
+    assert {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()} == before
+
+
+def test_a_table_scored_twice_is_remarked_on(here):
+    run("score", "phrase-table.gz", "-o", "once.gz", cwd=here)
+    done = run("score", "once.gz", "--model", "phrase-table.rnn-model", cwd=here)
+    assert "warning: once.gz: has RNN already; the new table has it twice" in done.stderr
+
+
+def test_what_is_missing_after_a_death_at_the_very_end_is_made_by_resume(long_table):
+    """The table has its name, and its signature and ini have not: killed between two renames."""
+    here = long_table
+    trace = "import os, pathlib, signal, sys\nfrom moses_rnn.formats import outputs\n"
+    trace += "outputs.OutputFile.commit = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+    trace += "from moses_rnn.cli.score import main\nmain(sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", trace, *LONG], cwd=here, capture_output=True, check=False)
+    assert done.returncode == -9
+    assert OUTPUTS & names(here) == {"long.rnn.gz"}
+    done = run("score", *LONG, cwd=here, check=False)
+    assert (done.returncode, "exists already" in done.stderr) == (1, True)
+    run("score", *LONG, "--resume", cwd=here)
+    assert names(here) >= OUTPUTS
+    assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()
+    signatures = [json.loads((here / f"{name}.json").read_text()) for name in ("long.rnn.gz", "whole.gz")]
+    assert {**signatures[0], "output": ""} == {**signatures[1], "output": ""}
+    assert not [name for name in names(here) if name.startswith(".")]

@@ -213,3 +213,51 @@ def test_a_save_that_died_earlier_leaves_the_old_model(folder):
     finish_saving(folder)
     assert torch.equal(load_checkpoint(folder).model.encoder.W, checkpoint().model.encoder.W)
     assert not (folder / ".config.json.new").exists()
+
+
+@pytest.mark.parametrize(
+    "pending",
+    ["{", "[]", '{"files": {}}', '{"files": {"../x": "1"}}', '{"files": 1}', '"files"', "[" * 100_000, "{}"],
+)
+def test_a_pending_config_that_is_none_never_replaces_the_model(folder, pending):
+    before = (folder / "config.json").read_bytes()
+    (folder / ".config.json.new").write_text(pending)
+    load_checkpoint(folder)
+    finish_saving(folder)
+    assert (folder / "config.json").read_bytes() == before
+    assert not (folder / ".config.json.new").exists()
+
+
+def test_a_pending_config_without_hashes_is_not_believed(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / ".config.json.new").write_text(json.dumps({**config, "files": {}, "direction": "target-to-source"}))
+    finish_saving(folder)
+    assert load_checkpoint(folder).direction == "source-to-target"
+
+
+@pytest.mark.parametrize("files", [{"model.safetensors": "0"}, {"../../etc/passwd": "0"}])
+def test_hashes_are_of_the_three_files(folder, files):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "files": files}))
+    with pytest.raises(
+        CheckpointError, match="config.json: expected files to have the hashes of model.safetensors, source"
+    ):
+        load_checkpoint(folder)
+
+
+def test_files_of_two_models_do_not_mix(folder, tmp_path):
+    """Fault 45: a vocabulary of another model, another order of its lines."""
+    path = folder / "target.vocab"
+    first, second, *words = path.read_bytes().split(b"\n")
+    for lines in ([first, second, *reversed(words)], [first, second, *words[:-2], b"other"]):
+        path.write_bytes(b"\n".join(lines))
+        with pytest.raises(CheckpointError, match="target.vocab: expected SHA-256"):
+            load_checkpoint(folder)
+
+
+def test_messages_do_not_repeat_a_whole_hostile_config(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "hidden_size": "x" * 1_000_000}))
+    with pytest.raises(CheckpointError) as raised:
+        load_checkpoint(folder)
+    assert len(str(raised.value)) < 1000

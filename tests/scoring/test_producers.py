@@ -1,6 +1,9 @@
 import numpy as np
 import pytest
+import torch
 
+from moses_rnn.errors import MosesRnnError
+from moses_rnn.models.batches import Batch
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
@@ -14,8 +17,6 @@ TARGET = Vocabulary([b"<unk>", b"</s>", *(b"t%d" % i for i in range(2, 8))])
 
 
 def producer(variant="paper", direction="source-to-target"):
-    import torch
-
     model = network(SWITCHES[variant], dtype=torch.float32)
     return EncDecProducer(Checkpoint(model, SOURCE, TARGET, direction)), weights_of(model)
 
@@ -55,8 +56,6 @@ def test_a_score_depends_on_its_pair_alone(monkeypatch):
 
 def test_likely_pairs_keep_their_relative_precision():
     """Near p = 1, log p is the small difference of two large numbers if it is computed carelessly."""
-    import torch
-
     scorer, weights = producer()
     with torch.no_grad():
         scorer._model.decoder.b_G[END_ID] = 14.0  # the empty target becomes all but certain
@@ -113,3 +112,51 @@ def test_all_targets_of_a_source_sum_to_one():
 def test_the_word_penalty_counts_unknown_target_words():
     pairs = [(b"s2", b"t2 t3"), (b"x y", b"t2 x \xc2\xa0"), (b"s2", b""), (b"s2", b"</s>")]
     assert WordPenaltyProducer(TARGET).log_probs(pairs).ravel().tolist() == [0, -2, 0, -1]
+
+
+class Forgetful:
+    """Stands for a device whose memory holds only some rows."""
+
+    def __init__(self, monkeypatch, error, rows):
+        self.error, self.rows, self.calls = error, rows, 0
+        original = Batch.from_lists
+
+        def from_lists(phrases, device):
+            self.calls += 1
+            if len(phrases) > self.rows:
+                raise self.error
+            return original(phrases, device)
+
+        monkeypatch.setattr(Batch, "from_lists", from_lists)
+
+
+OUT_OF_MEMORY = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:118] DefaultCPUAllocator: can't allocate memory: you tried to"),
+    MemoryError(),
+]
+
+
+@pytest.mark.parametrize("error", OUT_OF_MEMORY, ids=["cuda", "cpu", "python"])
+@pytest.mark.parametrize("rows", [1, 7, 64])
+def test_work_is_halved_when_memory_runs_out(monkeypatch, error, rows):
+    """Fault 38: scores stay within the tolerance of other batch sizes."""
+    pairs = random_pairs(200)
+    expected = producer()[0].log_probs(pairs)
+    small, _ = producer()
+    Forgetful(monkeypatch, error, rows)
+    np.testing.assert_allclose(small.log_probs(pairs), expected, atol=1e-4)
+    assert small.halvings > 0
+
+
+def test_a_single_phrase_that_does_not_fit_ends_the_run(monkeypatch):
+    small, _ = producer()
+    Forgetful(monkeypatch, OUT_OF_MEMORY[0], 0)
+    with pytest.raises(MosesRnnError, match="the memory of cpu is too small for a single phrase: CUDA out of memory"):
+        small.log_probs(random_pairs(5))
+
+
+def test_other_failures_are_not_taken_for_a_lack_of_memory(monkeypatch):
+    Forgetful(monkeypatch, RuntimeError("mat1 and mat2 shapes cannot be multiplied"), 3)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        producer()[0].log_probs(random_pairs(20))

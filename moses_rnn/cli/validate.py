@@ -1,0 +1,74 @@
+"""moses-rnn-validate: says whether a phrase table is sound."""
+
+from __future__ import annotations
+
+import click
+
+from moses_rnn import __version__
+from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say
+
+EPILOG = """\b
+Example: before hours of scoring, and after a copy to another machine:
+  moses-rnn-validate phrase-table.gz --sorted
+  moses-rnn-validate phrase-table.rnn.gz --quick
+
+The whole check reads every line: fields, number and form of the scores, encoding, order, the end of the compressed
+file. --quick compares size and SHA-256 of the file with the signature beside it (TABLE.json, from moses-rnn-score)
+and looks at no line. Exit codes: 0 sound, 1 failure, 2 wrong command line, 3 not sound.
+"""
+SHOWN_BAD_LINES = 10
+
+
+@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("phrase_table")
+@click.option("--quick", is_flag=True, help="Only compare the file with its signature")
+@click.option("--sorted", "must_be_sorted", is_flag=True, help="Refuse a table that LC_ALL=C sort would change")
+@click.option("--strict", is_flag=True, help="Refuse what is only odd: scores not above 0, invalid UTF-8, CRLF, …")
+@click.option(
+    "--max-line-bytes", type=click.IntRange(1), default=1 << 20, show_default=True, help="Refuse longer lines"
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings and errors stay")
+@click.version_option(__version__)
+@reports_errors
+def main(phrase_table: str, quick: bool, must_be_sorted: bool, strict: bool, max_line_bytes: int, quiet: bool) -> None:
+    """Check a Moses PHRASE_TABLE (- is stdin) without scoring it."""
+    from moses_rnn.cli.progress import Display
+    from moses_rnn.formats.streams import existing_input
+    from moses_rnn.scoring.validation import check_signature, validate
+
+    table = existing_input(phrase_table)
+    if quick:
+        if must_be_sorted or strict:
+            raise click.UsageError("--quick looks at no line: it cannot go with --sorted or --strict")
+        sound = check_signature(table)
+        if not quiet:
+            put(f"{table}: {sound}")
+        return
+    display = Display("lines", quiet=quiet)
+    try:
+        found = validate(
+            table,
+            _Shown(SHOWN_BAD_LINES),
+            display.show,
+            strict=strict,
+            must_be_sorted=must_be_sorted,
+            max_line_bytes=max_line_bytes,
+        )
+    finally:
+        display.close()
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    if not quiet:
+        put("\n".join(found.summary()))
+
+
+class _Shown:
+    """Shows the first few of something."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def __call__(self, text: str) -> None:
+        if self._left > 0:
+            say(text)
+        self._left -= 1

@@ -1,0 +1,114 @@
+"""Closed, full and broken standard streams on every command (fault 27), and other locales (fault 47)."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BIN = Path(sys.executable).parent
+COMMANDS = ["score", "train", "validate", "analyse"]
+
+
+def shell(line, cwd=None, **variables):
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", **variables}
+    return subprocess.run(["bash", "-c", line], capture_output=True, cwd=cwd, env=environment, check=False)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+@pytest.mark.parametrize(
+    ("redirection", "message"),
+    [
+        (">/dev/full", b"standard output: No space left on device"),
+        (">&-", b"standard output: is closed (send it to /dev/null if it is not wanted)"),
+    ],
+)
+def test_output_that_cannot_be_written_is_a_failure(command, flag, redirection, message):
+    done = shell(f"moses-rnn-{command} {flag} {redirection}")
+    assert (done.returncode, done.stderr) == (1, b"moses-rnn-%s: %s\n" % (command.encode(), message))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("python", ["", "1"])
+def test_a_reader_that_goes_away_is_no_cause_for_noise(command, python):
+    """The reader is gone before the first byte."""
+    done = shell(
+        f"(sleep 1; moses-rnn-{command} --help; echo $? >&2) | true", PYTHONUNBUFFERED=python
+    )  # `true` ends at once
+    assert done.stderr == b"1\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("redirection", ["<&-", "2>&-", "2>/dev/full", "<&- 2>&-"])
+def test_other_streams_do_not_matter_to_help(command, redirection):
+    done = shell(f"moses-rnn-{command} --help {redirection}")
+    assert (done.returncode, done.stdout[:7]) == (0, b"Usage: ")
+
+
+@pytest.fixture
+def here(tmp_path, table, model):
+    shutil.copy(table, tmp_path)
+    shutil.copytree(model, tmp_path / model.name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("redirection", [">/dev/full", "| true"])
+def test_a_table_to_a_pipe_that_breaks_is_a_failure(here, redirection):
+    done = shell(f"(moses-rnn-score phrase-table.gz -o - -q; echo $? >&2) {redirection}", here)
+    assert done.stderr.endswith(b"1\n")
+    assert b"Traceback" not in done.stderr
+    assert sorted(os.listdir(here)) == ["phrase-table.gz", "phrase-table.rnn-model"]
+
+
+def test_a_closed_standard_input_is_said(here):
+    done = shell("moses-rnn-score - --model phrase-table.rnn-model <&-", here)
+    assert (done.returncode, done.stderr) == (3, b"moses-rnn-score: standard input: is closed\n")
+
+
+def test_closed_streams_are_not_taken_by_files(here):
+    """Without care the table would be opened as descriptor 2, and a message would be written into it."""
+    done = shell("moses-rnn-score phrase-table.gz -o t.gz <&- 2>&-", here)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert shell("gzip -t t.gz && zcat t.gz | wc -l", here).stdout == b"3000\n"
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"LC_ALL": "C"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"LANG": "de_DE.UTF-8", "LC_ALL": "de_DE.UTF-8"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "latin-1"},
+    ],
+    ids=str,
+)
+def test_the_same_bytes_under_any_locale_and_for_any_file_name(here, variables):
+    (here / "ini").write_text(
+        f"[feature]\nPhraseDictionaryMemory name=T num-features=4 path={here}/phrase-table.gz # né\n[weight]\nT= 1 1 1 1\n",
+        encoding="utf-8",
+    )
+    line = "moses-rnn-score phrase-table.gz -o $'t\\xff\\xc3\\xa9.gz' --moses-ini ini --output-ini $'i\\xff' -q && cat t*.gz i*"
+    undisturbed, done = shell(line, here), shell(line, here, **variables)
+    assert done.returncode == 1
+    assert rb"moses-rnn-score: t\udcff" in done.stderr  # the message names the file
+    assert b".gz: exists already" in done.stderr
+    done = shell(line.replace(" -q", " -q --force"), here, **variables)
+    assert (done.returncode, b"moses-rnn" in done.stderr) == (0, False), done.stderr
+    assert done.stdout == undisturbed.stdout
+    assert b"t\xff\xc3\xa9.gz" in done.stdout
+
+
+def test_what_could_command_a_terminal_is_escaped(here):
+    (here / "t").write_bytes(b"a ||| \x1b[31m ||| \x1b]0;x\x07\n")
+    done = shell("moses-rnn-score t --model phrase-table.rnn-model -o \x1b[1m.gz", here)
+    assert done.returncode == 3
+    assert b"\x1b" not in done.stderr
+    (here / "scored").write_bytes(b"a \x1b[31m ||| \x1b]0;x\x07\xff ||| 1 1 1 1 1 ||| 0-0 ||| 1 x 1\n" * 3)
+    done = shell("moses-rnn-analyse targets scored --source $'a \\x1b[31m'", here)
+    assert done.returncode == 0, done.stderr
+    assert b"\x1b" not in done.stdout
+    assert b"a \\x1b[31m   (seen 0 times, 3 targets)" in done.stdout

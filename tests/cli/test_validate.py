@@ -1,0 +1,147 @@
+import gzip
+import json
+import shutil
+
+import pytest
+
+from tests.conftest import run
+
+GOOD = b"a b ||| c ||| 0.5 1 ||| 0-0 1-0 ||| 2 2 1 ||| |||\n"
+OTHER = b"a c ||| d ||| 1 0.25 ||| 0-0 ||| 2 2 1 ||| |||\n"
+
+
+def validate(tmp_path, data, *options, check=True, name="t"):
+    (tmp_path / name).write_bytes(data)
+    return run("validate", name, *options, cwd=tmp_path, check=check)
+
+
+def test_a_sound_table(table):
+    done = run("validate", table, "--sorted", "--strict")
+    assert done.stdout.startswith(f"{table}: 3,000 lines with 4 scores each\n  sources: 2,")
+    assert "  sorted as by LC_ALL=C sort: yes\n  signature: none beside it\n" in done.stdout
+    assert done.stderr == ""
+
+
+def test_says_what_it_measured(tmp_path):
+    done = validate(tmp_path, OTHER + GOOD + GOOD)
+    assert done.stdout == (
+        "t: 3 lines with 2 scores each\n"
+        "  sources: 2, of up to 2 words (targets 1)\n"
+        "  score 1: 0.5 to 1\n"
+        "  score 2: 0.25 to 1\n"
+        "  sorted as by LC_ALL=C sort: no, first at line 2\n"
+        "  lines that repeat the pair above: 1\n"
+        "  signature: none beside it\n"
+    )
+    assert "(constant: MERT cannot find a weight for it)" in validate(tmp_path, GOOD * 2).stdout
+
+
+def test_every_bad_line_is_counted_and_the_first_ones_are_shown(tmp_path):
+    done = validate(tmp_path, (GOOD + b"\n") * 30 + b"a ||| b ||| 1 2 3\n", check=False)
+    assert done.returncode == 3
+    lines = done.stderr.splitlines()
+    assert lines[0] == "t:2: expected a phrase pair, found a blank line"
+    assert sum(line.startswith("t:") for line in lines) == 10
+    assert lines[-1] == "moses-rnn-validate: t: expected only phrase pairs, found 30 good ones and 31 bad ones"
+
+
+ODD = {
+    "a\u00a0b": (GOOD.replace(b"a b", b"a\xc2\xa0b"), "odd white space or control character in a word"),
+    "double blank": (GOOD.replace(b"0.5 1", b"0.5  1"), "more than one blank between scores"),
+    "long number": (GOOD.replace(b"0.5 1", b"0." + b"5" * 30 + b" 1"), "score of 24 or more characters"),
+    "alignment": (GOOD.replace(b"0-0 1-0", b"0-0 1"), "alignment field that is none"),
+    "alignment range": (GOOD.replace(b"0-0 1-0", b"0-0 2-0"), "alignment point outside the phrases"),
+    "fields": (GOOD.replace(b"|||\n", b"||| ||| x\n"), "more than 7 fields"),
+    "negative": (GOOD.replace(b"0.5", b"-1.6"), "score not above 0"),
+}
+
+
+@pytest.mark.parametrize("case", ODD.values(), ids=ODD)
+def test_what_is_odd_is_a_warning_and_under_strict_an_error(tmp_path, case):
+    line, kind = case
+    done = validate(tmp_path, GOOD + line)
+    assert done.stderr.startswith(f"warning: t:2: {kind} (1 line): ")
+    done = validate(tmp_path, GOOD + line, "--strict", check=False)
+    assert (done.returncode, f"t:2: expected no {kind} (--strict), found " in done.stderr) == (3, True)
+
+
+def test_sorted_names_the_first_violation_and_the_way_to_mend_it(tmp_path):
+    done = validate(tmp_path, GOOD + OTHER + GOOD, "--sorted", check=False)
+    assert done.returncode == 3
+    assert "t:3: expected the order of LC_ALL=C sort, as processPhraseTableMin needs it" in done.stderr
+    assert "zcat -f t | LC_ALL=C sort | gzip -1 > sorted.gz" in done.stderr
+
+
+@pytest.fixture
+def scored(tmp_path, table, model):
+    shutil.copy(table, tmp_path / "t.gz")
+    run("score", "t.gz", "--model", model, cwd=tmp_path)
+    return tmp_path
+
+
+def test_a_scored_table_agrees_with_its_signature(scored):
+    assert "as written by moses_rnn " in run("validate", "t.rnn.gz", "--quick", cwd=scored).stdout
+    assert "signature: " in run("validate", "t.rnn.gz", cwd=scored).stdout
+    assert run("validate", "t.rnn.gz", "--quick", "-q", cwd=scored).stdout == ""
+
+
+def damaged(data, how):
+    if how == "cut between members":  # valid gzip: no reader can see it
+        return data[:0] + gzip.compress(gzip.decompress(data)[:-1])
+    if how == "cut":
+        return data[:-9]
+    return data[:99] + bytes([data[99] ^ 1]) + data[100:]
+
+
+@pytest.mark.parametrize("how", ["cut between members", "cut", "flipped"])
+@pytest.mark.parametrize("quick", [["--quick"], []])
+def test_what_was_changed_since_is_noticed(scored, how, quick):
+    path = scored / "t.rnn.gz"
+    path.write_bytes(damaged(path.read_bytes(), how))
+    done = run("validate", "t.rnn.gz", *quick, cwd=scored, check=False)
+    assert done.returncode == 3
+    assert "Traceback" not in done.stderr
+
+
+def test_lines_that_went_missing_are_noticed(scored):
+    path = scored / "t.rnn.gz"
+    path.write_bytes(gzip.compress(b"".join(gzip.decompress(path.read_bytes()).splitlines(keepends=True)[:-1])))
+    done = run("validate", "t.rnn.gz", cwd=scored, check=False)
+    assert (
+        done.returncode,
+        "expected 3000 lines and 5 scores as in its signature, found 2999 and 5" in done.stderr,
+    ) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("signature", "message"),
+    [
+        (None, "t.json: expected the signature that moses-rnn-score writes, found none"),
+        ("[]", "t.json: expected the signature that moses-rnn-score writes, found none"),
+        ("[" * 100_000, "t.json: expected the signature that moses-rnn-score writes, found none"),
+        ('{"program": "moses_rnn 1", "file": 3}', "t.json: expected size and SHA-256 of the table, found none"),
+        (
+            '{"program": "moses_rnn 1", "file": {"bytes": 1, "sha256": "0"}}',
+            "t: expected 1 bytes, SHA-256 0… as in its",
+        ),
+    ],
+)
+def test_signatures_that_are_none(tmp_path, signature, message):
+    if signature is not None:
+        (tmp_path / "t.json").write_text(signature)
+    done = validate(tmp_path, GOOD, "--quick", check=False)
+    assert (done.returncode, message in done.stderr) == (3, True), done.stderr
+
+
+def test_quick_looks_at_no_line(tmp_path):
+    done = validate(tmp_path, GOOD, "--quick", "--sorted", check=False)
+    assert (done.returncode, "--quick looks at no line" in done.stderr) == (2, True)
+
+
+def test_through_a_pipe(table):
+    done = run("validate", "-", input=gzip.decompress(table.read_bytes()).decode())
+    assert done.stdout.startswith("-: 3,000 lines with 4 scores each")
+
+
+def test_the_signature_is_json_that_others_can_read(scored):
+    assert json.loads((scored / "t.rnn.gz.json").read_text())["rejected_lines"] == 0

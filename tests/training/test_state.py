@@ -1,0 +1,100 @@
+"""What goes on after any death must not go on from anything else than what was saved."""
+
+import random
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from moses_rnn.errors import CheckpointError
+from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.training.state import load_state, save_state
+from moses_rnn.training.trainer import Progress
+
+IDENTITY = {"corpus": "abc"}
+
+
+def parts(seed):
+    model = EncDec(EncDecConfig(4, 3, 4, 3, 2, 5), seed=seed)
+    optimiser = torch.optim.Adam(model.parameters())
+    sum(p.sum() for p in model.parameters()).backward()
+    optimiser.step()
+    return model, optimiser, Progress()
+
+
+def bits(model):
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def same(a, b):
+    return all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    model, optimiser, progress = parts(1)
+    progress.pairs = 77
+    save_state(tmp_path / "state", IDENTITY, model, optimiser, progress)
+    return tmp_path / "state", bits(model)
+
+
+def test_what_is_saved_is_restored(saved):
+    path, weights = saved
+    model, optimiser, progress = parts(2)
+    assert load_state(path, IDENTITY, model, optimiser, progress)
+    assert same(bits(model), weights)
+    assert progress.pairs == 77
+
+
+def test_any_flipped_bit_is_noticed(saved):
+    path, weights = saved
+    data = path.read_bytes()
+    draw = random.Random(3)
+    for _ in range(300):
+        damaged = bytearray(data)
+        place = draw.randrange(len(data) if draw.random() < 0.5 else 2500)  # the header is the more interesting half
+        damaged[place] ^= 1 << draw.randrange(8)
+        path.write_bytes(damaged)
+        model, optimiser, progress = parts(2)
+        try:
+            load_state(path, IDENTITY, model, optimiser, progress)
+        except CheckpointError:
+            continue
+        assert (same(bits(model), weights), progress.pairs) == (True, 77)
+
+
+@pytest.mark.parametrize("size", [0, 1, 8, 100, -1])
+def test_a_state_cut_short_is_refused(saved, size):
+    path, _ = saved
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(
+        CheckpointError, match="state: expected a saved training state, found: .*\n  --restart begins anew"
+    ):
+        load_state(path, IDENTITY, *parts(2))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("progress", "[]"),
+        ("progress", '{"pairs": 1, "evil": 2}'),
+        ("progress", "1"),
+        ("progress", "[" * 100_000),
+        ("identity", "{"),
+        ("sha256", ""),
+        ("sha256", None),
+    ],
+)
+def test_contents_that_are_none_are_refused(saved, key, value):
+    path, _ = saved
+    with safe_open(path, framework="pt") as file:
+        metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, no mapping
+    save_file(tensors, path, {k: v for k, v in {**metadata, key: value}.items() if v is not None})
+    with pytest.raises(CheckpointError, match="expected (a saved training state|the table and options)"):
+        load_state(path, IDENTITY, *parts(2))
+
+
+def test_another_table_is_named(saved):
+    with pytest.raises(CheckpointError, match="corpus 'abc', now 'xyz'"):
+        load_state(saved[0], {"corpus": "xyz"}, *parts(2))
