@@ -58,6 +58,18 @@ test-gpu: $(INSTALLED) ## tests on a CUDA device
 test-slow: $(INSTALLED) ## tests on the real Multi30k table (minutes)
 	$(BIN)/pytest -m slow -s
 
+# Seconds for each target of `make fuzz`
+FUZZ_SECONDS ?= 600
+FUZZ_DIR ?= fuzz-corpus
+
+.PHONY: fuzz
+fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best list, model folder, compressed streams
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
+	for target in table ini nbest config stream; do \
+		$(BIN)/python tests/fuzz/fuzz.py $$target $(FUZZ_DIR)/$$target -max_total_time=$(FUZZ_SECONDS) \
+			-timeout=20 -rss_limit_mb=4096 -artifact_prefix=$(FUZZ_DIR)/$$target- -print_final_stats=1 || exit 1; \
+	done
+
 .PHONY: bench
 bench: $(INSTALLED) ## stages of scoring, as ratios taken in one run; TABLE=… for your own table
 	$(BIN)/python benchmarks/score.py $(or $(TABLE),examples/phrase-table.gz)

@@ -7,13 +7,14 @@ import subprocess
 
 import pytest
 
+from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.formats.phrase_table import parse_table, score_words
+from moses_rnn.formats.streams import read_lines
 from tests.conftest import EXAMPLES, ROOT, run
 
 CONFIGS = ROOT / "moses_configs"
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 SIZES = ["--hidden-size", "32", "--embedding-size", "16", "--maxout-size", "16", "--output-rank", "16"]
-TABLE_SCORES = re.compile(r"TranslationModel0= ((?:-?[0-9.e+-]+ ?)+)")
 
 
 def decode(moses_root, folder, ini, sentences, *flags):
@@ -30,11 +31,9 @@ def one_phrase_features(moses_root, folder, ini, sentences):
     """The phrase-table features of all hypotheses that are one phrase pair, by the pair."""
     decode(moses_root, folder, ini, sentences, "-n-best-list", "nbest", "500", "-include-segmentation-in-n-best")
     found = {}
-    for line in (folder / "nbest").read_text(encoding="utf-8").split("\n")[:-1]:
-        number, hypothesis, features, _, segmentation = line.split(" ||| ")[:5]
-        if len(segmentation.split()) == 1:
-            values = [float(value) for value in TABLE_SCORES.search(features).group(1).split()]
-            found[sentences[int(number)], hypothesis.strip()] = values
+    for line in parse_nbest(read_lines(str(folder / "nbest")), "nbest"):
+        if len(line.further[0].split()) == 1:
+            found[sentences[line.sentence], line.hypothesis.decode()] = line.values("TranslationModel0")
     return found
 
 

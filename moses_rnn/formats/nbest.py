@@ -1,0 +1,99 @@
+"""Moses's n-best lists: ``sentence ||| hypothesis ||| Name= v v Name= v ||| total [||| segmentation [||| …]]``.
+
+Values are natural logarithms. Only the end of the third field is ever touched (moses/Manager.cpp, OutputNBest).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from moses_rnn.errors import FormatError, shown
+from moses_rnn.formats.phrase_table import BLANKS, NUMBER, SEPARATOR, words
+
+LABEL = re.compile(rb"([A-Za-z][A-Za-z0-9]*(?:_[^ \t]+)?)=")  # with an underscore: a sparse feature
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")  # what mert-moses.pl takes for a label
+VALUE = re.compile(NUMBER)
+
+
+class NBestLine(NamedTuple):
+    """One hypothesis and where its feature field ends."""
+
+    sentence: int  # from 0
+    hypothesis: bytes
+    features: bytes
+    total: bytes
+    further: tuple[bytes, ...]  # segmentation, alignment, …
+    end_of_features: int
+    line: bytes
+
+    def with_features(self, added: Iterable[tuple[str, Sequence[bytes]]]) -> bytes:
+        """The line with further features behind its own, every other byte as it came.
+
+        Raises:
+            ValueError: a name is none that Moses's tools read.
+        """
+        text = b""
+        for name, values in added:
+            if not NAME.fullmatch(name):
+                raise ValueError(f"expected a feature name of letters and digits, found {name!r}")
+            text += b" %s= %s" % (name.encode(), b" ".join(values))
+        return self.line[: self.end_of_features] + text + self.line[self.end_of_features :]
+
+    def values(self, name: str) -> list[float]:
+        """The values of one feature; none if it is not there."""
+        found: list[float] = []
+        inside = False
+        for word in words(self.features):
+            if word.endswith(b"="):
+                inside = word[:-1] == name.encode()
+            elif inside:
+                found.append(float(word))
+        return found
+
+
+def parse_nbest(lines: Iterable[bytes], name: str) -> Iterator[NBestLine]:
+    """Parse an n-best list, as read.
+
+    Args:
+        lines: with their line ends.
+        name: of the list, for messages.
+
+    Raises:
+        FormatError: at the first line that is none.
+    """
+    for number, line in enumerate(lines, start=1):
+        yield parse_nbest_line(line, name, number)
+
+
+def parse_nbest_line(line: bytes, name: str, number: int) -> NBestLine:
+    """Parse one line; see `parse_nbest`."""
+    fields = line.rstrip(b"\n").split(SEPARATOR)
+    if len(fields) < 4:
+        raise FormatError(name, number, "at least 4 fields separated by '|||'", f"{len(fields)}: {shown(line)}")
+    sentence, hypothesis, features, total = (field.strip(BLANKS) for field in fields[:4])
+    if not sentence.isdigit():
+        raise FormatError(name, number, "the number of a sentence in field 1", shown(sentence))
+    if not VALUE.fullmatch(total):
+        raise FormatError(name, number, "the total score in field 4", shown(total))
+    _check_features(features, name, number)
+    before = len(fields[0]) + len(fields[1]) + 2 * len(SEPARATOR)
+    end = before + len(fields[2].rstrip(BLANKS))
+    further = tuple(field.strip(BLANKS) for field in fields[4:])
+    return NBestLine(int(sentence), hypothesis, features, total, further, end, line)
+
+
+def _check_features(features: bytes, name: str, number: int) -> None:
+    """Labels and their values, each label with at least one."""
+    label, count = b"", 1
+    for word in words(features):
+        if VALUE.fullmatch(word) and label:
+            count += 1
+        elif LABEL.fullmatch(word) and count:
+            label, count = word, 0
+        else:
+            expected = "a number" if label and not count else "'Name=' or a number"
+            raise FormatError(name, number, f"{expected} in field 3", shown(word), "Was the list made unlabelled?")
+    if not count:
+        raise FormatError(name, number, f"a number after {shown(label)} in field 3", "none")

@@ -1,0 +1,66 @@
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_rnn.errors import FormatError
+from moses_rnn.formats.nbest import parse_nbest, parse_nbest_line
+
+LINE = b"0 ||| le chat  ||| Distortion0= 0 LM0= -43.02 TM0= -1.5 -2e-3 W_a|b= 1 ||| -4.456 ||| 0-0 1-1 \n"
+
+
+def test_the_parts_of_a_line():
+    line = parse_nbest_line(LINE, "n", 1)
+    assert (line.sentence, line.hypothesis, line.total, line.further) == (0, b"le chat", b"-4.456", (b"0-0 1-1",))
+    assert line.values("TM0") == [-1.5, -0.002]
+    assert line.values("TM") == []
+
+
+def test_features_are_added_at_the_end_of_the_field():
+    line = parse_nbest_line(LINE, "n", 1)
+    assert line.with_features([("RNN0", [b"-7.25"]), ("X0", [b"1", b"2"])]) == LINE.replace(
+        b" ||| -4.456", b" RNN0= -7.25 X0= 1 2 ||| -4.456"
+    )
+    assert line.with_features([]) == LINE
+    with pytest.raises(ValueError, match="expected a feature name of letters and digits, found 'R_0'"):
+        line.with_features([("R_0", [b"1"])])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"0 ||| a ||| F= 1\n", r"n:1: expected at least 4 fields separated by '\|\|\|', found 3"),
+        (b"x ||| a ||| F= 1 ||| 1\n", "n:1: expected the number of a sentence in field 1, found 'x'"),
+        ("٣ ||| a ||| F= 1 ||| 1\n".encode(), "expected the number of a sentence in field 1"),
+        (b"0 ||| a ||| F= 1 ||| nan\n", "expected the total score in field 4, found 'nan'"),
+        (b"0 ||| a ||| 1 2 ||| 1\n", "expected 'Name=' or a number in field 3, found '1'\n  Was the list made unlabelled?"),
+        (b"0 ||| a ||| F= G= 1 ||| 1\n", "expected a number in field 3, found 'G='"),
+        (b"0 ||| a ||| F= ||| 1\n", "expected a number after 'F=' in field 3, found none"),
+        (b"0 ||| a ||| F= inf ||| 1\n", "expected a number in field 3, found 'inf'"),
+    ],
+)  # fmt: skip
+def test_refuses(line, message):
+    with pytest.raises(FormatError, match=message):
+        list(parse_nbest([line], "n"))
+
+
+def test_a_real_list(multi30k):
+    with gzip.open(multi30k / "nbest.val.100.gz") as lines:
+        for line in parse_nbest(lines, "nbest"):
+            assert len(line.values("TranslationModel0")) == 4
+            added = line.with_features([("RNN0", [b"-1"])])
+            assert added.replace(b" RNN0= -1", b"") == line.line
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_parsed_or_refused(noise):
+    for data in (noise, LINE[:30] + noise + LINE[30:]):
+        try:
+            line = parse_nbest_line(data, "n", 1)
+        except FormatError:
+            continue
+        assert line.with_features([]) == data
+        again = parse_nbest_line(line.with_features([("Z9", [b"-1.5"])]), "n", 1)
+        assert again.values("Z9")[-1] == -1.5
+        assert again.hypothesis == line.hypothesis

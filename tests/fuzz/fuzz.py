@@ -1,0 +1,151 @@
+"""Coverage-guided fuzzing of what reads untrusted data: ``python tests/fuzz/fuzz.py TARGET CORPUS [libFuzzer options]``.
+
+Each target states an invariant: what is read is given back byte for byte but for what was added, or refused with one of
+this package's errors; nothing else may come out. `make fuzz` runs all of them.
+"""
+
+import bz2
+import contextlib
+import gzip
+import io
+import json
+import lzma
+import sys
+import tempfile
+from pathlib import Path
+
+import atheris
+
+with atheris.instrument_imports(include=["moses_rnn"]):
+    from moses_rnn.errors import CheckpointError, FormatError, InputError
+    from moses_rnn.formats.census import Census
+    from moses_rnn.formats.moses_ini import Extension, MosesIni
+    from moses_rnn.formats.nbest import parse_nbest_line
+    from moses_rnn.formats.phrase_table import parse_table, words
+    from moses_rnn.formats.streams import read_lines
+    from moses_rnn.models.checkpoint import Checkpoint, finish_saving, load_checkpoint, save_checkpoint
+    from moses_rnn.models.encdec import EncDec, EncDecConfig
+    from moses_rnn.models.vocabulary import Vocabulary
+
+PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
+TABLE = b"! &quot; ||| ! ||| 0.71 0.61 1e-05 .75 ||| 0-0 1-0 ||| 7 5 5 ||| f 1 ||| {{Counts 1 ||| 2}}\n"
+INI = b"""# comment
+[feature]
+UnknownWordPenalty
+PhraseDictionaryMemory name=T0 num-features=4 path=/d/t.gz input-factor=0 tuneable-components=1,1,1,1 # mine
+PhraseDictionaryGroup members=A,B num-features=8
+[weight-overwrite]
+LM0= 1
+[weight]
+T0= 0.1 -0.3 2e-1 .2   # four
+"""
+NBEST = b"0 ||| le chat  ||| Distortion0= 0 LM0= -43.02 TM0= -1.5 -2e-3 W_a= 1 ||| -4.456 ||| 0-0 1-1 \n"
+
+
+def table(data: bytes) -> None:
+    """Lines, columns and oddities of a phrase table."""
+    lines = list(io.BytesIO(data))
+    rejected: list[bytes] = []
+    census = Census("t", thorough=True)
+    for line in census.passing(parse_table(lines, "t", lambda bad, _: rejected.append(bad))):
+        assert line.with_scores([]) == line.line == lines[line.number - 1]
+        scored = line.with_scores([b"0.25"])
+        (again,) = parse_table([scored], "t")
+        assert (again.source, again.target) == (line.source, line.target)
+        assert words(again.scores) == [*words(line.scores), b"0.25"]
+        assert scored[: again.end_of_scores - 5] + scored[again.end_of_scores :] == line.line
+    list(census.warnings())
+
+
+def ini(data: bytes) -> None:
+    """The ini editor changes two lines or refuses."""
+    try:
+        file = MosesIni(data, "moses.ini")
+        feature = file.choose(table="/d/t.gz")
+        file.warnings(feature, "/d/t.gz")
+        new = file.extended(feature, Extension("/d/t.rnn.gz", 4, 1))
+    except InputError:
+        return
+    old_lines, new_lines = data.split(b"\n"), new.split(b"\n")
+    assert len(old_lines) == len(new_lines)
+    assert sum(a != b for a, b in zip(old_lines, new_lines, strict=True)) == 2
+    again = MosesIni(new, "new.ini")
+    (edited,) = [found for found in again.phrase_dictionaries if found.line == feature.line]
+    assert (edited.options["num-features"], edited.options["path"]) == ("5", "/d/t.rnn.gz")
+    assert len(again.lines_of(feature.name)[1].split()) >= 6
+
+
+def nbest(data: bytes) -> None:
+    """Features are added to an n-best list and nothing else."""
+    try:
+        line = parse_nbest_line(data, "n", 1)
+    except FormatError:
+        return
+    assert line.with_features([]) == data
+    again = parse_nbest_line(line.with_features([("Z9", [b"-1.5"])]), "n", 1)
+    assert (again.sentence, again.hypothesis, again.total) == (line.sentence, line.hypothesis, line.total)
+    assert again.values("Z9")[-1] == -1.5
+
+
+def _model() -> Path:
+    folder = PLACE / "model"
+    vocabulary = Vocabulary([b"<unk>", b"</s>", b"a"])
+    save_checkpoint(folder, Checkpoint(EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1), vocabulary, vocabulary))
+    return folder
+
+
+CONFIGURED = ("config.json", ".config.json.new", "model.safetensors", "source.vocab")
+
+
+def config(data: bytes) -> None:
+    """Any content of any file of a model folder is loaded or refused; the first byte chooses the file."""
+    folder = PLACE / "model"
+    name = CONFIGURED[data[0] % len(CONFIGURED)] if data else CONFIGURED[0]
+    kept = {path: path.read_bytes() for path in folder.iterdir()}
+    (folder / name).write_bytes(data[1:])
+    if name not in CONFIGURED[:2]:  # without hashes the content itself is looked at
+        unhashed = {**json.loads(kept[folder / "config.json"]), "files": {}}
+        (folder / "config.json").write_text(json.dumps(unhashed))
+    try:
+        finish_saving(folder)
+        with contextlib.suppress(CheckpointError):
+            load_checkpoint(folder)
+    finally:
+        for path in folder.iterdir():
+            path.unlink()
+        for path, content in kept.items():
+            path.write_bytes(content)
+
+
+def stream(data: bytes) -> None:
+    """Any file is read as lines or refused."""
+    path = PLACE / "stream"
+    path.write_bytes(data)
+    with contextlib.suppress(InputError):
+        for line in read_lines(str(path), max_line_bytes=1000):
+            assert line
+            assert b"\n" not in line[:-1]
+
+
+TARGETS = {"table": table, "ini": ini, "nbest": nbest, "config": config, "stream": stream}
+
+
+def seeds(target: str) -> list[bytes]:
+    """Sound inputs to begin with."""
+    if target == "config":
+        folder = _model()
+        return [
+            bytes([i]) + (folder / name.removeprefix(".").removesuffix(".new")).read_bytes()
+            for i, name in enumerate(CONFIGURED)
+        ]
+    compressed = [pack(TABLE) for pack in (bytes, gzip.compress, bz2.compress, lzma.compress)]
+    return {"table": [TABLE * 2], "ini": [INI], "nbest": [NBEST], "stream": compressed}[target]
+
+
+if __name__ == "__main__":
+    target, corpus, *options = sys.argv[1:]
+    Path(corpus).mkdir(parents=True, exist_ok=True)
+    for i, seed in enumerate(seeds(target)):
+        (Path(corpus) / f"seed{i}").write_bytes(seed)
+    atheris.Setup([sys.argv[0], corpus, *options], TARGETS[target])
+    atheris.Fuzz()
