@@ -58,6 +58,10 @@ test-gpu: $(INSTALLED) ## tests on a CUDA device
 test-slow: $(INSTALLED) ## tests on the real Multi30k table (minutes)
 	$(BIN)/pytest -m slow -s
 
+.PHONY: test-faults
+test-faults: $(INSTALLED) ## hundreds of kills, cuts and flipped bits, full disks, 10⁷ lines (an hour; `make test` has a taste)
+	MOSES_RNN_FAULTS=full $(BIN)/pytest tests/faults -s
+
 # Seconds for each target of `make fuzz`
 FUZZ_SECONDS ?= 600
 FUZZ_DIR ?= fuzz-corpus

@@ -86,18 +86,24 @@ class Meter:
 
 
 def identity_of(path: str) -> dict[str, object]:
-    """What tells one input from another without reading it whole: its size and hashes of its first and last MB."""
+    """What tells one input from another without reading it whole: its size and hashes of its first and last MB.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     if not Path(path).is_file():
         return {"pipe": path, "seen": time.time_ns()}  # never the same again
-    with Path(path).open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        head = file.read(READ_BYTES)
-        file.seek(max(size - READ_BYTES, 0))
-        tail = file.read(READ_BYTES)
-    stamp = Path(path).stat().st_mtime_ns
+    try:
+        with Path(path).open("rb") as file:
+            status = os.fstat(file.fileno())
+            head = file.read(READ_BYTES)
+            file.seek(max(status.st_size - READ_BYTES, 0))
+            tail = file.read(READ_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     return {
-        "bytes": size,
-        "modified": stamp,
+        "bytes": status.st_size,
+        "modified": status.st_mtime_ns,
         "first_mb": hashlib.sha256(head).hexdigest(),
         "last_mb": hashlib.sha256(tail).hexdigest(),
     }

@@ -148,7 +148,11 @@ def _read_folder(
     the one waiting beside, and a second look finds it or the finished change.
     """
     if not folder.is_dir():
-        raise CheckpointError(f"{folder}: expected a model folder, found {'a file' if folder.exists() else 'nothing'}")
+        advice = (
+            "\n  Only folders of moses-rnn-train are read; pickle-based files never are." if folder.exists() else ""
+        )
+        found = "a file" if folder.exists() else "nothing"
+        raise CheckpointError(f"{folder}: expected a model folder, found {found}{advice}")
     problem: CheckpointError | None = None
     for name in configs:
         try:
@@ -255,7 +259,9 @@ def _tensors(path: Path, data: bytes) -> dict[str, Tensor]:
     try:
         return load_tensors(data)
     except (SafetensorError, KeyError) as error:  # KeyError: a number type that torch has none for
-        raise CheckpointError(f"{path}: expected safetensors, found: {error}") from error
+        pickled = data.startswith((b"PK\x03\x04", b"\x80", b"\x93NUMPY"))
+        found = "a pickle-based file, which is not read" if pickled else f"{error}"
+        raise CheckpointError(f"{path}: expected safetensors, found: {found}") from error
 
 
 def _without_weights(config: EncDecConfig) -> EncDec:

@@ -1,6 +1,8 @@
 import gzip
 import hashlib
 import json
+import os
+import random
 import shutil
 import signal
 import subprocess
@@ -535,3 +537,91 @@ def test_what_is_missing_after_a_death_at_the_very_end_is_made_by_resume(long_ta
     signatures = [json.loads((here / f"{name}.json").read_text()) for name in ("long.rnn.gz", "whole.gz")]
     assert {**signatures[0], "output": ""} == {**signatures[1], "output": ""}
     assert not [name for name in names(here) if name.startswith(".")]
+
+
+# all of Unicode's White_Space but blank, tab and newline, all C0 and C1 controls but these, and what ends lines elsewhere
+ODD_CHARACTERS = [*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA1), 0x1680, *range(0x2000, 0x200C)]
+ODD_CHARACTERS += [0x2028, 0x2029, 0x202F, 0x205F, 0x2060, 0x3000, 0xFEFF]
+
+
+def test_no_character_parts_lines_or_words_but_those_of_moses(here):
+    """As many lines out as in, counted by wc; every odd character stays inside its word, which is one unknown word."""
+    lines = [f"a{chr(c)}b ||| {chr(c)} c{chr(c)} ||| 1 1 ||| 0-0\n".encode() for c in ODD_CHARACTERS]
+    (here / "odd").write_bytes(b"".join(lines))
+    run("score", "odd", "--model", "phrase-table.rnn-model", "--word-penalty", "-o", "out", cwd=here)
+    counts = subprocess.run(["wc", "-l", "odd", "out"], cwd=here, capture_output=True, text=True, check=True).stdout
+    assert [int(line.split()[0]) for line in counts.splitlines()[:2]] == [len(lines)] * 2
+    scored = (here / "out").read_bytes().split(b"\n")[:-1]
+    assert [line + b"\n" for line in without_last_scores(scored, 2)] == lines
+    assert {penalty for _, penalty in added_values(scored, 2)} == {0.135335283}  # exp(-2): two words each
+
+
+def test_random_bytes_are_kept(here):
+    draw = random.Random(6)
+    lines = gzip.decompress((here / "phrase-table.gz").read_bytes()).splitlines(keepends=True)
+    for i in range(0, len(lines), 3):
+        line = bytearray(lines[i])
+        place = draw.randrange(line.index(b"|||"))
+        line[place:place] = bytes(draw.choice([b for b in range(256) if b not in b"\n|]"]) for _ in range(3))
+        lines[i] = bytes(line)
+    (here / "noisy").write_bytes(b"".join(lines))
+    done = run("score", "noisy", "--model", "phrase-table.rnn-model", cwd=here)
+    assert list(without_last_scores(lines_of(here / "noisy.rnn.gz"))) == lines
+    assert ": not UTF-8 (" in done.stderr
+
+
+def test_any_order_and_duplicates_are_kept_and_scored_alike(here):
+    lines = gzip.decompress((here / "phrase-table.gz").read_bytes()).splitlines(keepends=True)
+    draw = random.Random(7)
+    shuffled = draw.sample(lines, len(lines)) + draw.sample(lines, 500)
+    (here / "shuffled").write_bytes(b"".join(shuffled))
+    run("score", "phrase-table.gz", cwd=here)
+    run("score", "shuffled", "--model", "phrase-table.rnn-model", cwd=here)
+    score_of = {
+        line: value for line, (value,) in zip(lines, added_values(lines_of(here / "phrase-table.rnn.gz")), strict=True)
+    }
+    scored = lines_of(here / "shuffled.rnn.gz")
+    assert list(without_last_scores(scored)) == shuffled
+    for line, (value,) in zip(shuffled, added_values(scored), strict=True):
+        assert value == pytest.approx(score_of[line], rel=1e-5)
+
+
+def test_a_second_signal_ends_at_once(here):
+    """The first one is heard while a pipe is silent only when it is looked at; the second needs nobody."""
+    code = "import moses_rnn.scoring.run as r; r._stop = lambda *_: None; import sys; from moses_rnn.cli.score import main; main(sys.argv[1:])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "-", "--model", "phrase-table.rnn-model", "-o", "t.gz"],
+        cwd=here, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    while ".t.gz.journal" not in names(here):
+        time.sleep(0.01)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    assert process.wait(timeout=30) == 130
+    process.stdin.close()
+
+
+def test_without_a_gpu_the_cpu_is_never_taken_silently(here):
+    done = run(
+        "score",
+        "phrase-table.gz",
+        "--device",
+        "cuda",
+        cwd=here,
+        check=False,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )
+    assert done.returncode == 1
+    assert "--device cuda: expected a CUDA device, found none (--device cpu works everywhere)" in done.stderr
+
+
+def test_a_leftover_of_a_dead_run_is_not_silently_used(long_table):
+    process = start_and_wait_for_blocks(long_table, 2)
+    process.kill()
+    process.communicate()
+    done = run("score", *LONG, cwd=long_table, check=False)
+    assert done.returncode == 1
+    assert " blocks of it; --resume goes on, --force begins anew" in done.stderr
+    run("score", *LONG, "--force", cwd=long_table)
+    assert (long_table / "long.rnn.gz").read_bytes() == (long_table / "whole.gz").read_bytes()

@@ -1,5 +1,7 @@
 import json
+import pickle
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -176,9 +178,50 @@ def test_what_is_no_file_of_a_sensible_size_is_not_read(folder, name):
         load_checkpoint(folder)
 
 
-def test_a_pickle_is_not_opened(folder):
-    torch.save({"encoder.W": torch.zeros(1)}, folder / "model.safetensors")
+class Evil:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def write_evil(kind, path, trace):
+    if kind == "pt":
+        torch.save({"encoder.W": Evil(trace)}, path)
+    elif kind == "npz":
+        with path.open("wb") as file:
+            np.savez(file, W=np.array([Evil(trace)], dtype=object), allow_pickle=True)
+    elif kind == "npy":
+        with path.open("wb") as file:
+            np.save(file, np.array([Evil(trace)], dtype=object), allow_pickle=True)
+    else:
+        path.write_bytes(pickle.dumps(Evil(trace)))
+
+
+@pytest.mark.parametrize("kind", ["pt", "npz", "npy", "pickle"])
+def test_a_pickle_is_not_opened(folder, tmp_path, kind):
+    write_evil(kind, folder / "model.safetensors", tmp_path / "trace")
     edit_config(folder, files={})
+    with pytest.raises(
+        CheckpointError, match="model.safetensors: expected safetensors, found: a pickle-based file, which"
+    ):
+        load_checkpoint(folder)
+    write_evil(kind, tmp_path / "model", tmp_path / "trace")
+    with pytest.raises(CheckpointError, match="found a file\n  Only folders of moses-rnn-train are read; pickle-based"):
+        load_checkpoint(tmp_path / "model")
+    assert not (tmp_path / "trace").exists()
+
+
+@pytest.mark.parametrize(
+    "change", [lambda d: d[:-1], lambda d: d[:100], lambda d: b"", lambda d: d + b"x", lambda d: bytes(len(d))]
+)
+def test_weights_cut_short_or_prolonged_are_refused_even_without_hashes(folder, change):
+    data = (folder / "model.safetensors").read_bytes()
+    edit_config(folder, files={})
+    (folder / "model.safetensors").write_bytes(change(data))
     with pytest.raises(CheckpointError, match="model.safetensors: expected safetensors, found"):
         load_checkpoint(folder)
 

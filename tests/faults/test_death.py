@@ -1,0 +1,119 @@
+"""Fault 29: killed at any time, gone on with, and the same bytes in the end; also when it happens again and again."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import FULL
+
+COUNT = 50 if FULL else 4
+COMMAND = Path(sys.executable).with_name("moses-rnn-score")
+OPTIONS = ["long", "--model", "model", "-o", "out.gz", "--threads", "1", "-q"]
+
+
+@pytest.mark.timeout(6000)
+def test_killed_at_random_times_it_ends_with_the_same_bytes(folder):
+    here = folder.path
+    (here / "long").write_bytes((here / "t").read_bytes() * (6 if FULL else 3))
+    started = time.monotonic()
+    subprocess.run([COMMAND, *OPTIONS, "-o", "undisturbed.gz"], cwd=here, check=True, capture_output=True)
+    seconds = time.monotonic() - started
+    expected = (here / "undisturbed.gz").read_bytes()
+    draw = random.Random(4)
+    kills = ends = 0
+    while kills < COUNT:
+        process = subprocess.Popen([COMMAND, *OPTIONS, "--resume"], cwd=here, stderr=subprocess.PIPE)
+        try:
+            _, messages = process.communicate(timeout=draw.uniform(0.3, 0.9) * seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            _, messages = process.communicate()
+        if process.returncode == 0:
+            ends += 1
+            assert (here / "out.gz").read_bytes() == expected
+            for name in ("out.gz", "out.gz.json"):
+                (here / name).unlink()
+        else:
+            assert (process.returncode, messages) == (-9, b"")
+            kills += 1
+            assert not (here / "out.gz").exists() or (here / "out.gz").read_bytes() == expected
+    subprocess.run([COMMAND, *OPTIONS, "--resume"], cwd=here, check=True, capture_output=True)
+    assert (here / "out.gz").read_bytes() == expected
+    assert not [name for name in folder.names() if name.startswith(".")]
+    print(f"{kills} kills within a run of {seconds:.1f} s, {ends + 1} tables finished, all the same bytes")
+
+
+KILLER = """
+import os, signal, sys
+from pathlib import Path
+import moses_rnn.scoring.run
+calls = iter(range(1, 1000))
+def dying(original):
+    def wrapped(*args, **kwargs):
+        number = next(calls)
+        if number == int(sys.argv[1]) and sys.argv[2] == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = original(*args, **kwargs)
+        if number == int(sys.argv[1]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    return wrapped
+Path.replace, Path.unlink, os.fsync = dying(Path.replace), dying(Path.unlink), dying(os.fsync)
+from moses_rnn.cli.score import main
+main(sys.argv[3:])
+"""
+INI = "[feature]\nPhraseDictionaryMemory name=T num-features=4 path=t.gz\n[weight]\nT= 1 1 1 1\n"
+
+
+@pytest.mark.timeout(6000)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_around_every_rename_and_fsync_it_ends_with_the_same_files(folder, when):
+    here = folder.path
+    lines = (here / "t").read_bytes().splitlines(keepends=True)[:9000]
+    (here / "t").write_bytes(b"".join([*lines[:500], b"bad\n", *lines[500:]]))
+    (here / "ini").write_text(INI)
+    options = [
+        "t",
+        "--model",
+        "model",
+        "-o",
+        "out.gz",
+        "--threads",
+        "1",
+        "--moses-ini",
+        "ini",
+        "--on-bad-line",
+        "skip",
+        "-q",
+    ]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    assert folder.score(*options)[0] == 0
+    made = ("out.gz", "out.gz.json", "ini.rnn.ini", "out.gz.rejects")
+    expected = {name: (here / name).read_bytes() for name in made}
+    numbers = range(1, 60) if FULL else (3, 9, 14, 17)
+    for number in numbers:
+        for name in made:
+            (here / name).unlink()
+        done = subprocess.run(
+            [sys.executable, "-c", KILLER, str(number), when, *options], cwd=here, capture_output=True, env=environment, check=False
+        )  # fmt: skip
+        if done.returncode == 0:
+            print(f"killed {when} {number - 1} calls")
+            assert number > 12
+            break
+        assert done.returncode == -9, done.stderr
+        for name in made:  # old or new, never a part
+            assert not (here / name).exists() or (here / name).read_bytes() == expected[name]
+        code, messages = folder.score(*options, "--resume")
+        if code == 1 and "exists already" in messages:  # everything had its name, and the journal was gone
+            assert all((here / name).exists() for name in made)
+        else:
+            assert code == 0, (number, messages)
+        assert {name: (here / name).read_bytes() for name in made} == expected
+        assert not [name for name in folder.names() if name.startswith(".") and name.endswith((".part", ".journal"))]

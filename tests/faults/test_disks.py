@@ -1,0 +1,93 @@
+"""Faults 25, 26 and 22: full, read-only and forbidden places."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import FULL
+
+COMMAND = Path(sys.executable).with_name("moses-rnn-score")
+# Root may do everything; without these two capabilities it is refused what others are.
+ORDINARY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+@contextlib.contextmanager
+def mounted(place, options):
+    place.mkdir(exist_ok=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no tmpfs can be mounted here (not root?): {done.stderr.decode().strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)
+
+
+@pytest.mark.timeout(6000)
+def test_a_full_disk_costs_nothing_that_was_done(folder):
+    """On a tmpfs of every size from nothing to enough; the old output stays until the new one is complete."""
+    size = len(folder.whole)
+    sizes = range(0, size + 300_000, 4096 * 12 if FULL else 4096 * 48)
+    place = folder.path / "small"
+    refused = 0
+    for number in sizes:
+        with mounted(place, f"size={max(number, 4096)}"):
+            output = place / "out.gz"
+            with contextlib.suppress(OSError):
+                output.write_bytes(b"old")
+            options = ["t.gz", "--model", "model", "-o", output, "--threads", "1", "-q", "--force"]
+            code, messages = folder.score(*options)
+            if code == 0:
+                assert output.read_bytes() == folder.whole
+                continue
+            refused += 1
+            assert (code, "No space left on device" in messages, "Traceback" in messages) == (1, True, False), messages
+            assert not output.exists() or output.read_bytes() in (b"old", b"")
+            subprocess.run(["mount", "-o", "remount,size=20m", place], check=True)
+            code, messages = folder.score(*options, "--resume")
+            assert code == 0, messages
+            assert output.read_bytes() == folder.whole
+    assert refused > 2
+    print(f"{refused} of {len(sizes)} sizes were too small; all went on to the same bytes")
+
+
+def test_a_file_size_limit_is_a_full_disk(folder):
+    """`ulimit -f`: the message names path, want and room, and the run goes on with --resume."""
+    line = f"ulimit -f {len(folder.whole) // 2048}; {COMMAND} t.gz --model model -o out.gz --threads 1 -q"
+    done = subprocess.run(["bash", "-c", line], cwd=folder.path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "out.gz: cannot be written: File too large (" in done.stderr
+    assert " lines are scored and kept: mend the cause and go on with --resume." in done.stderr
+    assert "out.gz" not in folder.names()
+    assert folder.score("t.gz", "--model", "model", "-o", "out.gz", "--threads", "1", "-q", "--resume")[0] == 0
+    assert (folder.path / "out.gz").read_bytes() == folder.whole
+
+
+def test_a_read_only_folder_is_noticed_before_the_model_is_loaded(folder):
+    (folder.path / "closed").mkdir(mode=0o555)
+    if ORDINARY and shutil.which("setpriv") is None:
+        pytest.skip("root without setpriv may write everywhere")
+    command = [*ORDINARY, COMMAND, "t.gz", "--model", "no-model", "-o", "closed/out.gz"]
+    done = subprocess.run(command, cwd=folder.path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "closed/out.gz: cannot be written: Permission denied" in done.stderr
+
+
+def test_a_file_that_may_not_be_read_is_refused(folder):
+    (folder.path / "t.gz").chmod(0)
+    if ORDINARY and shutil.which("setpriv") is None:
+        pytest.skip("root without setpriv may read everything")
+    command = [*ORDINARY, COMMAND, "t.gz", "--model", "model"]
+    done = subprocess.run(command, cwd=folder.path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "t.gz: cannot be read: Permission denied" in done.stderr) == (3, True), done.stderr
+
+
+def test_a_read_only_file_system(folder):
+    with mounted(folder.path / "closed", "ro,size=1m"):
+        code, messages = folder.score("t.gz", "--model", "no-model", "-o", "closed/out.gz")
+        assert (code, "closed/out.gz: cannot be written: Read-only file system" in messages) == (1, True)

@@ -1,0 +1,51 @@
+"""Fault 35: memory does not grow with the table."""
+
+import gzip
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import FULL
+
+COMMAND = Path(sys.executable).with_name("moses-rnn-score")
+SMALL, LARGE = (10**5, 10**7) if FULL else (5 * 10**4, 2 * 10**5)
+ROOM = 1.05 if FULL else 1.15  # a short run has not yet met its largest block
+
+
+def write_table(path, lines):
+    """Sources of one to three words, all different: nothing that is remembered of them could stay small."""
+    draw = random.Random(5)
+    with gzip.open(path, "wb", 1) as file:
+        for first in range(0, lines, 1000):
+            block = []
+            for number in range(first, min(first + 1000, lines)):
+                words = b" ".join(b"w%d" % draw.randrange(10**6) for _ in range(draw.randint(1, 3)))
+                block.append(
+                    b"s%d %s ||| %s ||| 0.5 0.25 1 0.125 ||| 0-0 ||| 1 1 1 ||| |||\n" % (number // 2, words, words)
+                )
+            file.write(b"".join(block))
+
+
+def peak_bytes(folder, table):
+    process = subprocess.Popen([COMMAND, table, "--model", "model", "--threads", "1", "-q", "--force"], cwd=folder)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_maxrss * 1024
+
+
+@pytest.mark.timeout(6000)
+def test_memory_does_not_grow_with_the_table(folder):
+    peaks = []
+    for lines in (SMALL, LARGE):
+        write_table(folder.path / "synthetic.gz", lines)
+        peaks.append(peak_bytes(folder.path, "synthetic.gz"))
+        (folder.path / "synthetic.gz").unlink()
+    print(
+        f"peak memory at {SMALL:,} lines {peaks[0]:,}, at {LARGE:,} lines {peaks[1]:,}: ratio {peaks[1] / peaks[0]:.3f}"
+    )
+    assert peaks[1] < ROOM * peaks[0]

@@ -1,0 +1,51 @@
+"""Fault 40: workers and the point of resuming change no byte, also at the paper's size, where batches matter."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from moses_rnn.models.encdec import EncDec, EncDecConfig
+from tests.faults.conftest import FULL
+
+COMMAND = Path(sys.executable).with_name("moses-rnn-score")
+HIDDEN = 1000 if FULL else 64
+
+
+@pytest.mark.timeout(6000)
+def test_workers_and_resume_point_change_no_byte(folder):
+    small = load_checkpoint(folder.path / "model")
+    words = len(small.source_vocabulary), len(small.target_vocabulary)
+    network = EncDec(EncDecConfig(*words, HIDDEN, 100, 50, 50), seed=1)
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    save_checkpoint(folder.path / "large", Checkpoint(network, small.source_vocabulary, small.target_vocabulary))
+    lines = (folder.path / "t").read_bytes().splitlines(keepends=True)[:20_000]
+    (folder.path / "t").write_bytes(b"".join(lines))
+    options = ["t", "--model", "large", "--threads", "1", "-q"]
+    made = {}
+    for name, devices in (("one", "cpu"), ("two", "cpu,cpu"), ("three", "cpu,cpu,cpu")):
+        subprocess.run(
+            [COMMAND, *options, "-o", f"{name}.gz", "--device", devices],
+            cwd=folder.path,
+            check=True,
+            capture_output=True,
+        )
+        made[name] = (folder.path / f"{name}.gz").read_bytes()
+    for blocks in (1, 2):
+        name = f"resumed{blocks}"
+        process = subprocess.Popen([COMMAND, *options, "-o", f"{name}.gz"], cwd=folder.path)
+        journal = folder.path / f".{name}.gz.journal"
+        while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b'"block"') >= blocks):
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+        command = [COMMAND, *options, "-o", f"{name}.gz", "--resume", "--device", "cpu,cpu"]
+        done = subprocess.run(command, cwd=folder.path, check=False, capture_output=True)
+        assert done.returncode == 0 or b"exists already" in done.stderr
+        made[name] = (folder.path / f"{name}.gz").read_bytes()
+    assert len(set(made.values())) == 1
