@@ -68,3 +68,18 @@ def test_help_and_version_need_no_torch(command, flag):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
     assert flag == "--version" or "Example" in done.stdout
+
+
+NETWORK = {"socket", "ssl", "http", "urllib", "requests", "ftplib", "smtplib", "asyncio", "xmlrpc"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_nothing_of_the_package_knows_a_network(path):
+    assert not {name.split(".")[0] for name in imported(path)} & NETWORK
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_nothing_of_the_package_runs_code_from_files(path):
+    assert not {name.split(".")[0] for name in imported(path)} & {"pickle", "marshal", "shelve", "dill", "joblib"}
+    called = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
+    assert not called & {"eval", "exec", "compile", "torch.load", "numpy.load", "np.load", "__import__"}

@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import shutil
-import socket
 import sys
 import zlib
 from dataclasses import dataclass
@@ -131,7 +130,7 @@ class BlockOutput:
         else:
             self._check_beginning(records, blocks)
             self._start(manifest)
-        self._record({"pid": os.getpid(), "host": socket.gethostname()})
+        self._record({"pid": os.getpid(), "host": os.uname().nodename})
         return note
 
     def _check_beginning(self, records: Records, blocks: int) -> None:

@@ -1,7 +1,6 @@
 import gzip
 import os
 import random
-import socket
 
 import pytest
 
@@ -183,7 +182,7 @@ def test_a_second_run_waits_for_nothing_until_the_very_end(tmp_path, whole):
         output.begin(MANIFEST)
         output.append(BLOCKS[0], {})
         output.commit()
-        message = rf"being written by another run \(process {os.getpid()} on {socket.gethostname()}\)"
+        message = rf"being written by another run \(process {os.getpid()} on {os.uname().nodename}\)"
         with pytest.raises(OutputError, match=message):
             make(path, opening=Opening(force=True))
     make(path, opening=Opening(force=True))
