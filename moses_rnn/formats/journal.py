@@ -133,6 +133,10 @@ class BlockOutput:
         self._record({"pid": os.getpid(), "host": os.uname().nodename})
         return note
 
+    def is_finished(self) -> bool:
+        """Whether the file stands there and nothing is left of its making."""
+        return self._target.exists() and self._ours
+
     def _check_beginning(self, records: Records, blocks: int) -> None:
         if self._opening.force:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from pathlib import Path
 from typing import Self
 
 from moses_rnn.errors import FormatError, MosesRnnError
@@ -24,11 +25,17 @@ class Rejects:
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._waiting_bytes = 0
         self._written = 0  # number of the last line whose block is written
+        self._finished = False  # by a run that died right before its end
         self.messages: list[str] = []  # the first few
         self.lines = 0
 
     def begin(self, manifest: dict[str, object], blocks: int | None) -> None:
-        """Go on beside a table that has so many blocks, or begin; None: beside one that is complete."""
+        """Go on beside a table that has so many blocks, or begin; None: beside one that has its final name."""
+        if blocks is None and self._output.is_finished():
+            with Path(self._output.path).open("rb") as lines:
+                self.lines = sum(1 for _ in lines)
+            self._finished = True
+            return
         note = self._output.begin(manifest, most=blocks) or {"written": 0, "lines": 0}
         self._written, self.lines = note["written"], note["lines"]
 
@@ -38,7 +45,7 @@ class Rejects:
         Raises:
             MosesRnnError: there are too many of them for a phrase table.
         """
-        if error.line is None or error.line <= self._written:
+        if self._finished or error.line is None or error.line <= self._written:
             return
         if len(self.messages) < 3:
             self.messages.append(str(error).split("\n")[0])
@@ -64,7 +71,7 @@ class Rejects:
 
     def commit(self) -> None:
         """Give the file its name, if there is something in it."""
-        if self.lines:
+        if self.lines and not self._finished:
             self._output.commit()
         else:
             self._output.discard()

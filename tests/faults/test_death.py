@@ -34,7 +34,7 @@ def test_killed_at_random_times_it_ends_with_the_same_bytes(folder):
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             _, messages = process.communicate()
-        if process.returncode == 0:
+        if process.returncode == 0 or b"exists already" in messages:  # the one that was killed had done everything
             ends += 1
             assert (here / "out.gz").read_bytes() == expected
             for name in ("out.gz", "out.gz.json"):
