@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
 SHOWN_BYTES = 200
 
 
@@ -42,10 +46,25 @@ class Stopped(MosesRnnError):
     exit_code = 75
 
 
+@contextlib.contextmanager
+def writing(path: Path | str) -> Iterator[None]:
+    """Name the file when writing it fails: the system's own error does not, if the file is open already."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
 def shown_value(value: object) -> str:
     """Any value as it appears in a message: as Python writes it, at most 200 characters of it."""
     text = repr(value)
     return text if len(text) <= SHOWN_BYTES else f"{text[:SHOWN_BYTES]} … ({len(text)} characters)"
+
+
+def printable(value: object) -> str:
+    """A value of somebody else's file as text without anything that commands a terminal, at most 80 characters."""
+    text = str(value)[:80]
+    return text if text.isprintable() else repr(text)
 
 
 def shown(data: bytes) -> str:

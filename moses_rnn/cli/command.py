@@ -95,6 +95,9 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
         except MosesRnnError as error:
             say(f"{program()}: {error}" + (f"\n  {error.hint}" if error.hint else ""))
             sys.exit(error.exit_code)
+        except MemoryError:
+            say(f"{program()}: memory ran out")
+            sys.exit(1)
 
     return reporting
 
@@ -164,12 +167,15 @@ def choose_device(wanted: str) -> str:
 
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
+    expected = "expected cpu, cuda or cuda:N that torch can use here"
+    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", wanted):
+        raise MosesRnnError(f"--device {wanted}: {expected}")
     if wanted.startswith("cuda") and not torch.cuda.is_available():
         raise MosesRnnError(f"--device {wanted}: expected a CUDA device, found none (--device cpu works everywhere)")
     try:
         torch.empty(0, device=wanted)
     except (RuntimeError, AssertionError) as error:
-        raise MosesRnnError(f"--device {wanted}: expected cpu, cuda or cuda:N that torch can use here") from error
+        raise MosesRnnError(f"--device {wanted}: {expected}") from error
     return wanted
 
 

@@ -126,6 +126,8 @@ def _check_options(output: str, options: dict[str, Any]) -> None:
         raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
     elif compression_of(output) not in (None, "gz"):
         raise click.UsageError(f"--moses-ini needs a plain or .gz table, found {output}: Moses's scripts read no other")
+    if "-" in (options["moses_ini"], options["output_ini"]):
+        raise click.UsageError("an ini is read from and written to a file, not a standard stream")
     if options["on_bad_line"] == "skip" and output == "-":
         raise click.UsageError("--on-bad-line skip needs an --output, beside which the bad lines go")
 
@@ -133,13 +135,13 @@ def _check_options(output: str, options: dict[str, Any]) -> None:
 def _request(table: str, options: dict[str, Any]) -> ScoringRequest:
     from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
     from moses_rnn.scoring.phrase_tables import ColumnOptions
-    from moses_rnn.scoring.request import IniRequest, ScoringRequest
+    from moses_rnn.scoring.request import IniRequest, ScoringRequest, rejects_of
 
     table = existing_input(table)
     output = options["output"] or (STANDARD_STREAM if table == STANDARD_STREAM else default_output(table))
     ini = options["moses_ini"]
     _check_options(output, options)
-    ini_output = options["output_ini"] or str(Path(output).with_name(Path(ini or "").stem + ".rnn.ini"))
+    ini_output = options["output_ini"] or str(Path(output).parent / (Path(ini or "").stem + ".rnn.ini"))
     return ScoringRequest(
         table=table,
         output=output,
@@ -153,7 +155,7 @@ def _request(table: str, options: dict[str, Any]) -> ScoringRequest:
         force=options["force"],
         resume=options["resume"],
         strict=options["strict"],
-        rejects=output + ".rejects" if options["on_bad_line"] == "skip" else None,
+        rejects=rejects_of(output) if options["on_bad_line"] == "skip" else None,
         max_line_bytes=options["max_line_bytes"],
     )
 

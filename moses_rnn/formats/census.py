@@ -12,7 +12,7 @@ from moses_rnn.formats.phrase_table import SEPARATOR, TableLine, words
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 FLOAT32_TINY = 2.0**-150  # what is not larger is 0 as a float32
 # A number that could be 0 or less as a float32: it has a sign, only zeros before an exponent, or a small exponent.
-MAYBE_NOT_POSITIVE = re.compile(rb"(?<![^ \t])(?:-|\+?[0.]++(?![0-9.]))|[eE]-0*[1-9][0-9]|[0.]{40}")
+MAYBE_NOT_POSITIVE = re.compile(rb"(?<![^ \t])(?:-|\+?[0.]++(?![0-9.]))|[eE]-0*[1-9][0-9]|[0.]{30}")
 
 # White space that Moses does not part words at, and other control characters, as UTF-8
 OTHER_BLANKS = re.compile(

@@ -28,6 +28,7 @@ from moses_rnn.formats.outputs import (
     open_locked,
     open_no_link,
     refuse_inputs,
+    refuse_no_name,
     sync_directory,
 )
 from moses_rnn.formats.streams import STANDARD_STREAM, compression_of
@@ -63,6 +64,7 @@ class BlockOutput:
     def __init__(
         self, path: str, *, level: int = DEFAULT_LEVEL, opening: Opening | None = None, inputs: tuple[str, ...] = ()
     ) -> None:
+        refuse_no_name(path)
         self.path = path
         self._level = level
         self._opening = opening or Opening()
@@ -143,8 +145,10 @@ class BlockOutput:
         if self._target.exists():
             raise self._existing()
         if blocks:
+            goes_on = records[0][0].get("resumable", True)
+            what_next = "--resume goes on" if goes_on else "what came through a pipe cannot be gone on with"
             raise OutputError(
-                f"{self.path}: an interrupted run left {blocks:,} blocks of it; --resume goes on, --force begins anew"
+                f"{self.path}: an interrupted run left {blocks:,} blocks of it; {what_next}, --force begins anew"
             )
         if not records and self._part_bytes():
             raise OutputError(
@@ -155,7 +159,15 @@ class BlockOutput:
     def _part_bytes(self) -> int:
         return os.fstat(self._stream.fileno()).st_size
 
+    @property
+    def has_leftover(self) -> bool:
+        """Whether blocks of an earlier run are there."""
+        return any("end" in record for record, _ in self._records())
+
     def _existing(self) -> OutputError:
+        if self._journal_path.is_file() and self.has_leftover:
+            finish = "--resume finishes what an interrupted run left, --force begins anew"
+            return OutputError(f"{self.path}: exists already; {finish}")
         return OutputError(f"{self.path}: exists already; use --force to replace it")
 
     def _records(self) -> Records:
@@ -205,7 +217,8 @@ class BlockOutput:
 
         After a death between the final name and the end, all blocks are already where they belong.
         """
-        if not self._part_bytes() and self._target.exists():
+        ends = [record["end"] for record, _ in records if "end" in record]
+        if not self._part_bytes() and ends[-1] and self._target.exists():
             kept = self._sound_blocks(self._target, records, most)
             self.published = kept == len(records)
         if not self.published:
@@ -299,12 +312,25 @@ class BlockOutput:
                     stream.close()
 
 
+def discard_leftover(path: str) -> None:
+    """Remove what an interrupted run left of an output that is no longer wanted, unless a run holds it."""
+    target = Path(path)
+    journal, part = (target.with_name(f".{target.name}.{suffix}") for suffix in ("journal", "part"))
+    if journal.is_file() and not journal.is_symlink():
+        lock = open_locked(journal)
+        if lock is not None:
+            with lock:
+                part.unlink(missing_ok=True)
+                journal.unlink(missing_ok=True)
+
+
 class StandardOutput:
     """The same towards standard output, where nothing can be resumed."""
 
     path = STANDARD_STREAM
     blocks = 0
     published = False
+    has_leftover = False
 
     def begin(self, _manifest: Note) -> Note | None:
         """Begin; there is never anything to go on with."""

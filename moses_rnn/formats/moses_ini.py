@@ -279,9 +279,9 @@ def is_readable_path(path: str) -> bool:
 def _edit_options(line: str, edits: dict[str, Callable[[str], str]]) -> str:
     """A feature line with the values of some of its settings replaced, where it has them."""
     code, hash_sign, comment = line.partition("#")
-    return (
-        re.sub(r"(?<=[ \t])([^ \t\r=]+)=([^ \t\r]*)", lambda found: _edited(found, edits), code) + hash_sign + comment
-    )
+    kept = code.rstrip(" \t\r")  # a CR inside a value is part of it
+    edited = re.sub(r"(?<=[ \t])([^ \t=]+)=([^ \t]*)", lambda found: _edited(found, edits), kept)
+    return edited + code[len(kept) :] + hash_sign + comment
 
 
 def _edited(setting: re.Match[str], edits: dict[str, Callable[[str], str]]) -> str:

@@ -9,6 +9,7 @@ import gzip
 import lzma
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -40,6 +41,26 @@ def compressed(data: bytes, kind: str | None, level: int = DEFAULT_LEVEL) -> byt
         }
         return zstd.compress(data, options=checked)
     return bz2.compress(data, max(level, 1)) if kind == "bz2" else lzma.compress(data, preset=level)
+
+
+def refuse_no_name(path: str) -> None:
+    """Raise OutputError if a path names no file."""
+    if path.endswith("/") or Path(path).name in ("", ".", ".."):
+        raise OutputError(f"{path}: expected the name of a file")
+
+
+def refuse_equal(paths: Iterable[str]) -> None:
+    """Raise OutputError if two outputs, or what is kept beside them while they are made, are one file."""
+    taken: dict[Path, str] = {}
+    for path in paths:
+        refuse_no_name(path)
+        target = Path(path)
+        hidden = [target.with_name(f".{target.name}.{suffix}") for suffix in ("part", "journal")]
+        for place in (target, *hidden):
+            resolved = place.parent.resolve() / place.name
+            if resolved in taken:
+                raise OutputError(f"{path}: is where {taken[resolved]} goes; name another output")
+            taken[resolved] = path
 
 
 def refuse_inputs(path: str, inputs: tuple[str, ...]) -> None:
@@ -93,6 +114,7 @@ class OutputFile:
     """
 
     def __init__(self, path: str, *, force: bool = False, inputs: tuple[str, ...] = ()) -> None:
+        refuse_no_name(path)
         self.path = path
         self._target = Path(path)
         self._part = self._target.with_name(f".{self._target.name}.part")

@@ -34,7 +34,7 @@ SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 READ_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 20
 XZ_MEMORY = 1 << 30  # no file may make us take more; xz -9 needs 65 MB
-SECONDS_BETWEEN_LOOKS = 0.2  # at a pipe that has nothing to give
+MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe that has nothing to give
 
 
 def existing_input(path: str) -> str:
@@ -127,7 +127,10 @@ def open_input(path: str, meter: Meter | None = None) -> Iterator[BinaryIO]:
     """
     with contextlib.ExitStack() as stack:
         raw = stack.enter_context(_open_raw(path, meter or Meter()))
-        head = raw.look(max(map(len, MAGIC)))
+        try:
+            head = raw.look(max(map(len, MAGIC)))
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
         if not head:
             raise FormatError(path, None, "at least one line", "an empty file")
         kind = next((name for magic, name in MAGIC.items() if head.startswith(magic)), None)
@@ -161,6 +164,8 @@ class _MeteredFile(io.FileIO):
         status = os.fstat(self.fileno())
         self._size = status.st_size if stat.S_ISREG(status.st_mode) else 0
         self._may_wait = not stat.S_ISREG(status.st_mode)
+        self._poll = select.poll()
+        self._poll.register(self.fileno(), select.POLLIN)
         self._meter = meter
         self._head = b""
 
@@ -186,7 +191,7 @@ class _MeteredFile(io.FileIO):
     def _read_into(self, buffer: Buffer) -> int:
         count = None
         while count is None:  # a non-blocking descriptor may have nothing after all
-            while self._may_wait and not select.select([self], [], [], SECONDS_BETWEEN_LOOKS)[0]:
+            while self._may_wait and not self._poll.poll(MILLISECONDS_BETWEEN_LOOKS):
                 self._meter.waiting()
             count = super().readinto(buffer)
         self._meter.bytes_read += count
@@ -255,6 +260,7 @@ def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter 
     Raises:
         InputError: the file cannot be opened.
         FormatError: it is empty, ends early, is damaged, or has a line of more than ``max_line_bytes``.
+        MosesRnnError: reading it failed for reasons of the system's.
     """
     meter = meter or Meter()
     with open_input(path, meter) as stream:
@@ -273,6 +279,7 @@ def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter 
                 _check_length(line, max_line_bytes, path, lines_read - 1)
                 yield line
         if rest:
+            _check_length(rest, max_line_bytes, path, lines_read)
             yield rest
 
 
@@ -289,9 +296,12 @@ def _read_block(stream: BinaryIO, path: str, lines_read: int, meter: Meter) -> b
         ) from error
     except MosesRnnError:  # raised by whoever was told of a wait
         raise
+    except MemoryError as error:
+        raise MosesRnnError(f"{path}: memory ran out after line {lines_read:,}") from error
     except Exception as error:  # each decompressor raises a class of its own
         if isinstance(error, OSError) and error.errno is not None:
-            raise InputError(f"{path}: cannot be read on after line {lines_read}: {error.strerror}") from error
+            # The file may be sound and the disk or the network not: no reason to reject it.
+            raise MosesRnnError(f"{path}: cannot be read on after line {lines_read:,}: {error.strerror}") from error
         raise FormatError(
             path, None, "a sound compressed file", f"damage after line {lines_read}: {error}", "Make or copy it anew."
         ) from error

@@ -21,7 +21,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from moses_rnn.errors import CheckpointError, shown_value
+from moses_rnn.errors import CheckpointError, shown_value, writing
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 
@@ -98,10 +98,14 @@ def finish_saving(folder: Path) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file beside its place and rename it there, durably: the old content or the new, never a part."""
     part = path.with_name(f".{path.name}.part")
-    part.write_bytes(data)
-    _sync(part)
-    part.replace(path)
-    _sync(path.parent)
+    with writing(path):
+        part.unlink(missing_ok=True)  # of a run that died, or a link to something else
+        with part.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        _sync(path.parent)
 
 
 def _sync(path: Path) -> None:

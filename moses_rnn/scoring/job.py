@@ -70,6 +70,7 @@ class Job:
             "program": f"moses_rnn {__version__}",
             "torch": torch.__version__,
             "input": self._identity,
+            "resumable": "pipe" not in self._identity,
             "models": [dict(model.hashes) for model in self._models],
             "columns": list(self.column_names),
             "floor": request.columns.floor,

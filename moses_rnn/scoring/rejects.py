@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Self
 
 from moses_rnn.errors import FormatError, MosesRnnError
-from moses_rnn.formats.journal import BlockOutput
+from moses_rnn.formats.journal import BlockOutput, discard_leftover
 
-MOST_WAITING = 10_000  # lines in a row; a table has not that many bad ones
-MOST_WAITING_BYTES = 1 << 26
+MOST_IN_A_ROW = 10_000  # lines; a table has not that many bad ones
+MOST_WAITING_BYTES = 1 << 26  # read and not yet written
 
 
 class Rejects:
@@ -25,6 +25,7 @@ class Rejects:
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._waiting_bytes = 0
         self._written = 0  # number of the last line whose block is written
+        self._last = self._in_a_row = 0
         self._finished = False  # by a run that died right before its end
         self.messages: list[str] = []  # the first few
         self.lines = 0
@@ -38,6 +39,8 @@ class Rejects:
             return
         note = self._output.begin(manifest, most=blocks) or {"written": 0, "lines": 0}
         self._written, self.lines = note["written"], note["lines"]
+        while self._waiting and self._waiting[0][0] <= self._written:  # taken while the first line was looked for
+            self._waiting_bytes -= len(self._waiting.popleft()[1])
 
     def take(self, line: bytes, error: FormatError) -> None:
         """Take a line.
@@ -49,12 +52,15 @@ class Rejects:
             return
         if len(self.messages) < 3:
             self.messages.append(str(error).split("\n")[0])
-        self._waiting.append((error.line, line if line.endswith(b"\n") else line + b"\n"))
-        self._waiting_bytes += len(line)
-        if len(self._waiting) > MOST_WAITING or self._waiting_bytes > MOST_WAITING_BYTES:
-            raise MosesRnnError(
-                f"{error}\n  These were {len(self._waiting):,} bad lines in a row: is this a phrase table?"
-            )
+        self._in_a_row = self._in_a_row + 1 if error.line == self._last + 1 else 1
+        self._last = error.line
+        kept = line if line.endswith(b"\n") else line + b"\n"
+        self._waiting.append((error.line, kept))
+        self._waiting_bytes += len(kept)
+        if self._in_a_row > MOST_IN_A_ROW:
+            raise MosesRnnError(f"{error}\n  These were {self._in_a_row:,} bad lines in a row: is this a phrase table?")
+        if self._waiting_bytes > MOST_WAITING_BYTES:
+            raise MosesRnnError(f"{error}\n  Bad lines of {self._waiting_bytes:,} bytes wait: is this a phrase table?")
 
     def write(self, until: int | None = None) -> None:
         """Write a block of what was taken up to a line, perhaps nothing; None: everything."""
@@ -73,8 +79,10 @@ class Rejects:
         """Give the file its name, if there is something in it."""
         if self.lines and not self._finished:
             self._output.commit()
-        else:
-            self._output.discard()
+            return
+        self._output.discard()
+        if not self.lines:  # those of an older table may be replaced, and nothing takes their place
+            Path(self._output.path).unlink(missing_ok=True)
 
     def discard(self) -> None:
         """Leave nothing to be resumed."""
@@ -90,11 +98,18 @@ class Rejects:
 
 
 class NoRejects:
-    """Where a rejected line ends the run."""
+    """Where a rejected line ends the run.
+
+    Args:
+        path: where an earlier run may have left some; None for a table on standard output.
+    """
 
     take = None
     lines = 0
     messages: tuple[str, ...] = ()
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
 
     def begin(self, _manifest: dict[str, object], _blocks: int | None) -> None:
         """Do nothing."""
@@ -103,7 +118,9 @@ class NoRejects:
         """Do nothing."""
 
     def commit(self) -> None:
-        """Do nothing."""
+        """Remove what an interrupted run left of rejects that nobody asks for any more."""
+        if self._path is not None:
+            discard_leftover(self._path)
 
     def discard(self) -> None:
         """Do nothing."""

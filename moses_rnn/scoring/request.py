@@ -44,6 +44,11 @@ class ScoringRequest:
     max_line_bytes: int = MAX_LINE_BYTES
 
 
+def rejects_of(output: str) -> str:
+    """Where the lines go that are left out of a table."""
+    return output + ".rejects"
+
+
 @dataclass(frozen=True)
 class ScoringResult:
     """What a run made: its report, the lines that a moses.ini needs, and what the user should know."""

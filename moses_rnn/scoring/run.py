@@ -8,13 +8,13 @@ from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError, MosesRnnError, Stopped
 from moses_rnn.formats.journal import BlockOutput, Opening, StandardOutput
-from moses_rnn.formats.outputs import NoOutput, OutputFile
+from moses_rnn.formats.outputs import NoOutput, OutputFile, refuse_equal
 from moses_rnn.formats.streams import STANDARD_STREAM
 from moses_rnn.models.checkpoint import MODEL_FILES
 from moses_rnn.scoring.job import Job
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.rejects import NoRejects, Rejects
-from moses_rnn.scoring.request import ScoringRequest, ScoringResult
+from moses_rnn.scoring.request import ScoringRequest, ScoringResult, rejects_of
 
 Advanced = Callable[[int, float | None], None]
 
@@ -32,11 +32,12 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
         OutputError: an output cannot be written; what was finished can be resumed.
         Stopped: as asked; what was finished can be resumed, unless it came or went through a pipe.
     """
+    refuse_equal(_outputs(request))
     with (
         _table_output(request) as table,
         _rejects_output(request) as rejects,
-        _signature_output(request) as beside,
-        _ini_output(request) as new_ini,
+        _signature_output(request, goes_on=table.has_leftover) as beside,
+        _ini_output(request, goes_on=table.has_leftover) as new_ini,
     ):
         report = ScoringReport()
         with _kept_if_resumable(request, table, rejects, report):
@@ -87,6 +88,8 @@ def _kept_if_resumable(
     except MosesRnnError as error:
         if table.blocks:
             error.hint = _keep_or_discard(request, error, table, rejects, report)
+        elif not table.has_leftover:
+            rejects.discard()  # perhaps a block was written for them and none for the table
         raise
 
 
@@ -104,7 +107,10 @@ def _keep_or_discard(
         return ""
     kept = f"{report.lines:,} lines are scored and kept"
     if of_a_line:
-        return f"{kept}: with the file as it is, --on-bad-line skip --resume leaves such lines out and goes on."
+        return (
+            f"{kept}: while the file stays as it is, --resume goes on with other options for its lines "
+            "(--on-bad-line skip, no --strict, a larger --max-line-bytes)."
+        )
     return "" if isinstance(error, Stopped) else f"{kept}: mend the cause and go on with --resume."
 
 
@@ -115,7 +121,9 @@ def _table_output(request: ScoringRequest) -> BlockOutput | StandardOutput:
 
 
 def _rejects_output(request: ScoringRequest) -> Rejects | NoRejects:
-    return Rejects(_block_output(request, request.rejects)) if request.rejects else NoRejects()
+    if request.rejects:
+        return Rejects(_block_output(request, request.rejects))
+    return NoRejects(None if request.output == STANDARD_STREAM else rejects_of(request.output))
 
 
 def _block_output(request: ScoringRequest, path: str) -> BlockOutput:
@@ -123,16 +131,25 @@ def _block_output(request: ScoringRequest, path: str) -> BlockOutput:
     return BlockOutput(path, level=request.level, opening=opening, inputs=_inputs(request))
 
 
-def _signature_output(request: ScoringRequest) -> OutputFile | NoOutput:
-    return NoOutput() if request.output == STANDARD_STREAM else _small_output(request, request.output + ".json")
+def _signature_output(request: ScoringRequest, *, goes_on: bool) -> OutputFile | NoOutput:
+    if request.output == STANDARD_STREAM:
+        return NoOutput()
+    return _small_output(request, request.output + ".json", goes_on=goes_on)
 
 
-def _ini_output(request: ScoringRequest) -> OutputFile | NoOutput:
-    return _small_output(request, request.ini.output) if request.ini else NoOutput()
+def _ini_output(request: ScoringRequest, *, goes_on: bool) -> OutputFile | NoOutput:
+    return _small_output(request, request.ini.output, goes_on=goes_on) if request.ini else NoOutput()
 
 
-def _small_output(request: ScoringRequest, path: str) -> OutputFile:
-    return OutputFile(path, force=request.force or request.resume, inputs=_inputs(request))
+def _small_output(request: ScoringRequest, path: str, *, goes_on: bool) -> OutputFile:
+    """What may be there is of the run that is gone on with, or that run was allowed to replace it."""
+    return OutputFile(path, force=request.force or (request.resume and goes_on), inputs=_inputs(request))
+
+
+def _outputs(request: ScoringRequest) -> Iterator[str]:
+    if request.output != STANDARD_STREAM:
+        yield from (request.output, request.output + ".json")
+    yield from filter(None, (request.rejects, request.ini.output if request.ini else None))
 
 
 def _inputs(request: ScoringRequest) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_table import TableLine, parse_table, words
 from moses_rnn.formats.streams import MAX_LINE_BYTES, Meter, read_lines
@@ -101,6 +101,8 @@ def check_signature(table: str) -> str:
     Raises:
         InputError: it is not, or has no signature.
     """
+    if not Path(table).is_file():
+        raise InputError(f"{table}: expected a regular file, whose content can be compared")
     signature = read_signature(table)
     if signature is None:
         raise InputError(f"{table}.json: expected the signature that moses-rnn-score writes, found none")
@@ -113,11 +115,11 @@ def check_signature(table: str) -> str:
             f"{table}: expected {_described(expected)} as in its signature, found {_described(found)}\n"
             "  The table was changed, cut short or damaged after it was scored: score it anew."
         )
-    return f"{_described(found)}, as written by {signature['program']}"
+    return f"{_described(found)}, as written by {printable(signature['program'])}"
 
 
 def _described(digest: dict[str, Any]) -> str:
-    return f"{digest.get('bytes')} bytes, SHA-256 {str(digest.get('sha256'))[:16]}…"
+    return f"{printable(digest.get('bytes'))} bytes, SHA-256 {printable(digest.get('sha256'))[:16]}…"
 
 
 def _digest(path: str) -> dict[str, Any]:
@@ -134,7 +136,7 @@ def _measured(lines: Iterable[TableLine], found: Validation) -> Iterator[TableLi
     before: TableLine | None = None
     key_before = b""
     for line in lines:
-        key = line.line[: line.end_of_scores - len(line.scores)]  # all that stands before the scores
+        key = line.line.removesuffix(b"\n")
         found.lines += 1
         _widen(found, [float(score) for score in words(line.scores)])
         if before is None or line.source != before.source:
@@ -177,12 +179,12 @@ def _check(found: Validation, must_be_sorted: bool) -> None:
 def _compared(found: Validation) -> str:
     """What the signature beside the table says, if there is one; it must agree."""
     signature = read_signature(found.name)
-    if signature is None:
+    if signature is None or not Path(found.name).is_file():
         return "none beside it"
     expected = signature.get("lines"), signature.get("columns")
     if expected != (found.lines, len(found.ranges)):
         raise InputError(
-            f"{found.name}: expected {expected[0]} lines and {expected[1]} scores as in its signature, found "
-            f"{found.lines} and {len(found.ranges)}"
+            f"{found.name}: expected {printable(expected[0])} lines and {printable(expected[1])} scores as in its "
+            f"signature, found {found.lines} and {len(found.ranges)}"
         )
     return check_signature(found.name)

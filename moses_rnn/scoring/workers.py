@@ -5,6 +5,7 @@ Threads suffice because torch works outside Python's lock; processes would each 
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +19,8 @@ from moses_rnn.scoring.producers import ScoreProducer, Scores
 
 Chunk = list[TableLine]
 CHUNKS_AHEAD = 2  # read and waiting, for each worker
+THREAD_NAME = "scoring"
+SECONDS_BETWEEN_LOOKS = 5.0  # at whether the workers live
 
 
 def scored_chunks(
@@ -45,7 +48,7 @@ def scored_chunks(
             idle.put(producers)
 
     waiting: deque[tuple[Chunk, Future[Scores]]] = deque()
-    with ThreadPoolExecutor(len(workers), thread_name_prefix="scoring") as pool:
+    with ThreadPoolExecutor(len(workers), thread_name_prefix=THREAD_NAME) as pool:
         try:
             for chunk in chunks:
                 waiting.append((chunk, pool.submit(work, chunk)))
@@ -96,4 +99,13 @@ def _can_be_scored(chunk: Chunk, producers: Sequence[ScoreProducer]) -> bool:
 
 def _answer(waiting: deque[tuple[Chunk, Future[Scores]]]) -> tuple[Chunk, Scores]:
     chunk, future = waiting.popleft()
-    return chunk, future.result()
+    while True:
+        try:
+            return chunk, future.result(timeout=SECONDS_BETWEEN_LOOKS)
+        except TimeoutError:
+            if not future.done() and not _workers_live():
+                raise MosesRnnError("a worker ended without an answer: did memory run out?") from None
+
+
+def _workers_live() -> bool:
+    return any(thread.name.startswith(THREAD_NAME) for thread in threading.enumerate())

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, writing
 from moses_rnn.formats.phrase_table import words
 from moses_rnn.models.batches import Ids, Lengths
 from moses_rnn.models.vocabulary import END_ID, Vocabulary, coverage, shortlist
@@ -204,8 +204,9 @@ class _Reader:
 
     def read(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         for tokens_path, lengths_path in self._paths:
-            tokens_path.write_bytes(b"")
-            lengths_path.write_bytes(b"")
+            for path in (tokens_path, lengths_path):
+                path.unlink(missing_ok=True)  # perhaps a link to something else
+                path.touch(exist_ok=False)
         buffers = [(array("i"), array("i")) for _ in self._paths]
         for source, target in pairs:
             self.pairs += 1
@@ -228,8 +229,9 @@ class _Reader:
     def _flush(self, buffers: list[tuple[array[int], array[int]]]) -> None:
         for paths, buffer in zip(self._paths, buffers, strict=True):
             for path, values in zip(paths, buffer, strict=True):
-                with path.open("ab") as file:
+                with writing(path), path.open("ab") as file:
                     values.tofile(file)
+                    file.flush()
                 del values[:]
 
     def phrases(self) -> list[Phrases]:

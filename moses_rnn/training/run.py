@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 import torch
 
 from moses_rnn import __version__
-from moses_rnn.errors import CheckpointError, OutputError
+from moses_rnn.errors import CheckpointError, OutputError, writing
 from moses_rnn.formats.outputs import open_locked
 from moses_rnn.models.checkpoint import MODEL_FILES, Checkpoint, finish_saving, save_checkpoint
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
@@ -52,6 +53,10 @@ class RunObserver(Observer, Protocol):
 
     def starting(self, model: EncDec, trainer: Trainer) -> None:
         """Hear that the first step is next."""
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def variant_of(switches: Mapping[str, str]) -> str:
@@ -190,7 +195,8 @@ class _Record:
     def evaluated(self, progress: Progress, is_best: bool) -> None:
         if is_best:
             self._save(progress)
-        with (self._folder / STATE_FOLDER / LOG_FILE).open("a", encoding="utf-8") as log:
+        path = self._folder / STATE_FOLDER / LOG_FILE
+        with writing(path), open(path, "a", encoding="utf-8", opener=_no_link) as log:
             log.write(json.dumps({**progress.history[-1], "best": is_best}) + "\n")
         self._trainer.save()
         self._observer.evaluated(progress, is_best)

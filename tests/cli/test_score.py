@@ -431,7 +431,7 @@ def test_what_was_scored_before_a_bad_line_is_not_lost(long_table):
     done = run("score", *LONG, cwd=here, check=False)
     assert done.returncode == 3
     assert "long:120001: expected at least 3 fields separated by '|||', found 2: 'a ||| b'" in done.stderr
-    assert " lines are scored and kept: with the file as it is, --on-bad-line skip --resume" in done.stderr
+    assert " lines are scored and kept: while the file stays as it is, --resume goes on with other" in done.stderr
     assert not OUTPUTS & names(here)
     done = run("score", *LONG, "--resume", "--on-bad-line", "skip", cwd=here)
     assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")
@@ -625,3 +625,98 @@ def test_a_leftover_of_a_dead_run_is_not_silently_used(long_table):
     assert " blocks of it; --resume goes on, --force begins anew" in done.stderr
     run("score", *LONG, "--force", cwd=long_table)
     assert (long_table / "long.rnn.gz").read_bytes() == (long_table / "whole.gz").read_bytes()
+
+
+def test_two_outputs_are_never_one_file(here):
+    (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
+    (here / "sub").mkdir()
+    before = names(here)
+    for output_ini in ("x", "sub/../x", "x.json", "x.rejects", ".x.part", ".x.journal", ".x.rejects.part", ".", "sub/"):
+        options = ["-o", "x", "--moses-ini", "moses.ini", "--output-ini", output_ini, "--on-bad-line", "skip"]
+        done = run("score", "phrase-table.gz", *options, cwd=here, check=False)
+        assert done.returncode == 1
+        assert "; name another output" in done.stderr or "expected the name of a file" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert names(here) == before
+    for output in (".", "/", "sub/"):
+        done = run("score", "phrase-table.gz", "-o", output, cwd=here, check=False)
+        assert (done.returncode, f"{output}: expected the name of a file" in done.stderr) == (1, True)
+
+
+def test_resume_with_nothing_to_resume_replaces_nothing(here):
+    (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
+    for name in ("moses.rnn.ini", "x.gz.json"):
+        (here / name).write_text("tuned for days")
+        options = ["-o", "x.gz", "--moses-ini", "moses.ini", "--resume"]
+        done = run("score", "phrase-table.gz", *options, cwd=here, check=False)
+        assert (done.returncode, f"{name}: exists already" in done.stderr) == (1, True)
+        assert (here / name).read_text() == "tuned for days"
+        (here / name).unlink()
+
+
+def test_rejects_of_an_older_table_do_not_stay_beside_the_new_one(with_bad_lines):
+    here = with_bad_lines
+    run("score", "bad", *SKIP, "-o", "x.gz", cwd=here)
+    assert (here / "x.gz.rejects").exists()
+    run("score", "good", *SKIP, "-o", "x.gz", "--force", cwd=here)
+    assert not (here / "x.gz.rejects").exists()
+
+
+@pytest.mark.parametrize("place", ["begin", "end"])
+def test_rejects_at_either_end_survive_a_resume_over_old_ones(long_table, place):
+    here = long_table
+    data = (here / "long").read_bytes()
+    (here / "long").write_bytes(b"bad\n" * 3 + data if place == "begin" else data + b"bad\n" * 3)
+    (here / "long.rnn.gz").write_bytes(b"old")
+    (here / "long.rnn.gz.rejects").write_bytes(b"old")
+    process = start_and_wait_for_blocks(here, 3, "--on-bad-line", "skip", "--force")
+    process.kill()
+    process.communicate()
+    assert (here / "long.rnn.gz.rejects").read_bytes() == b"old"
+    run("score", *LONG, "--on-bad-line", "skip", "--resume", cwd=here)
+    assert (here / "long.rnn.gz.rejects").read_bytes() == b"bad\n" * 3
+    assert json.loads((here / "long.rnn.gz.json").read_text())["rejected_lines"] == 3
+    assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")
+
+
+def test_leftover_rejects_go_when_nobody_asks_for_them_any_more(long_table):
+    here = long_table
+    process = start_and_wait_for_blocks(here, 2, "--on-bad-line", "skip")
+    process.kill()
+    process.communicate()
+    assert ".long.rnn.gz.rejects.journal" in names(here)
+    run("score", *LONG, "--force", cwd=here)
+    assert not [name for name in names(here) if name.startswith(".")]
+
+
+def test_many_bad_lines_among_good_ones_are_left_out(here):
+    good = b"a ||| b ||| 1\n"
+    (here / "half").write_bytes((good + b"bad\n") * 15_000)
+    run("score", "half", *SKIP, cwd=here)
+    assert len(lines_of(here / "half.rnn.gz")) == 15_000
+
+
+@pytest.mark.parametrize("error", ["OSError(5, 'Input/output error')", "MemoryError()"])
+def test_a_failing_disk_or_memory_is_no_reason_to_discard_what_was_done(long_table, error):
+    here = long_table
+    code = (
+        "import sys; from moses_rnn.formats import streams\n"
+        "read, calls = streams._MeteredFile._read_into, iter(range(10**6))\n"
+        "def failing(self, buffer):\n"
+        f"    if next(calls) > 6: raise {error}\n"
+        "    return read(self, buffer)\n"
+        "streams._MeteredFile._read_into = failing\n"
+        "from moses_rnn.cli.score import main; main(sys.argv[1:])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *LONG], cwd=here, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    assert " lines are scored and kept: mend the cause and go on with --resume." in done.stderr
+    run("score", *LONG, "--resume", cwd=here)
+    assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()
+
+
+@pytest.mark.parametrize("device", ["hpu", "meta", "privateuseone", "cuda:x", "gpu"])
+def test_devices_that_are_none(here, device):
+    for command in ("score", "train"):
+        done = run(command, "phrase-table.gz", "--device", device, cwd=here, check=False)
+        assert (done.returncode, f"--device {device}: expected cpu, cuda or cuda:N" in done.stderr) == (1, True)

@@ -209,3 +209,36 @@ def test_refusals(here, arguments, code, message):
     assert done.returncode == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_links_in_the_model_folder_are_not_written_through(here):
+    run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.2", "--quiet", cwd=here)
+    model = here / "phrase-table.rnn-model"
+    (here / "victim").write_bytes(b"precious")
+    for name in (
+        "training/source.tokens",
+        "training/target.lengths",
+        ".model.safetensors.part",
+        "training/.state.safetensors.part",
+    ):
+        (model / name).unlink(missing_ok=True)
+        (model / name).symlink_to(here / "victim")
+    run("train", "phrase-table.gz", *TINY, "--max-epochs", "1", "--quiet", cwd=here)
+    assert (here / "victim").read_bytes() == b"precious"
+    assert not (model / "model.safetensors").is_symlink()
+    (model / "training" / "log.jsonl").unlink()
+    (model / "training" / "log.jsonl").symlink_to(here / "victim")
+    done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "2", "--quiet", cwd=here, check=False)
+    assert (done.returncode, "log.jsonl: cannot be written: Too many levels of symbolic links" in done.stderr) == (
+        1,
+        True,
+    )
+    assert (here / "victim").read_bytes() == b"precious"
+
+
+def test_a_full_disk_names_the_file(here):
+    line = f"ulimit -f 8; {Path(sys.executable).with_name('moses-rnn-train')} phrase-table.gz {' '.join(TINY)} --model m -q"
+    done = subprocess.run(["bash", "-c", line], cwd=here, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "m/training/source.tokens: cannot be written: File too large" in done.stderr
+    assert not (here / "m").exists()

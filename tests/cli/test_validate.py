@@ -1,6 +1,9 @@
 import gzip
+import hashlib
 import json
+import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -131,6 +134,43 @@ def test_signatures_that_are_none(tmp_path, signature, message):
         (tmp_path / "t.json").write_text(signature)
     done = validate(tmp_path, GOOD, "--quick", check=False)
     assert (done.returncode, message in done.stderr) == (3, True), done.stderr
+
+
+def test_sorted_means_what_sort_means(tmp_path):
+    """LC_ALL=C sort compares whole lines."""
+    for lines in ([GOOD, GOOD.replace(b"0.5", b"0.1")], [GOOD, GOOD.replace(b"0.5", b" 0.5")]):
+        assert validate(tmp_path, b"".join(lines), "--sorted", check=False).returncode == 3
+        validate(tmp_path, b"".join(reversed(lines)), "--sorted")
+
+
+def test_a_last_line_without_end_is_bounded_too(tmp_path):
+    done = validate(tmp_path, GOOD + b"a ||| b ||| 1 1 ||| " + b"x" * 400, "--max-line-bytes", "100", check=False)
+    assert (done.returncode, "t:2: expected a line of at most 100 bytes" in done.stderr) == (3, True)
+
+
+def test_pipes_are_never_read_twice(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "pipe.json").write_text(
+        json.dumps({"program": "moses_rnn 1", "lines": 1, "columns": 2, "file": {"bytes": 1}})
+    )
+    done = run("validate", "pipe", "--quick", cwd=tmp_path, check=False)
+    assert (done.returncode, "pipe: expected a regular file, whose content can be compared" in done.stderr) == (3, True)
+    with subprocess.Popen(["sh", "-c", "printf 'a ||| b ||| 1 1\\n' > pipe"], cwd=tmp_path):
+        assert "signature: none beside it" in run("validate", "pipe", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize("program", ["moses_rnn \ud800", "moses_rnn \x1b[31m"])
+def test_signatures_cannot_command_a_terminal(tmp_path, program):
+    digest = {"bytes": len(GOOD), "sha256": hashlib.sha256(GOOD).hexdigest()}
+    (tmp_path / "t.json").write_text(json.dumps({"program": program, "lines": 1, "columns": 2, "file": digest}))
+    for options in ([], ["--quick"]):
+        done = validate(tmp_path, GOOD, *options)
+        assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_what_cannot_be_read_is_rejected():
+    done = run("validate", "/proc/self/mem", check=False)
+    assert (done.returncode, "/proc/self/mem: cannot be read: Input/output error" in done.stderr) == (3, True)
 
 
 def test_quick_looks_at_no_line(tmp_path):
