@@ -1,59 +1,68 @@
-"""Stages of scoring a table, as ratios taken in one run.
+"""Scoring, lever by lever, as ratios taken in one run.
 
-    python benchmarks/score.py PHRASE_TABLE [--model DIR] [--lines N]
+    python benchmarks/score.py PHRASE_TABLE [--model DIR | --preset paper] [--lines N] [--no-compile] [--json FILE]
 
-Compares the scorer with a naive reference (batches of 64 pairs sorted over ten, no sharing, whole softmax) and with the
-floors of reading and writing. Machines differ and are shared: quote the ratios.
+The first line is a naive reference: the authors' arrangement in plain torch (64 pairs at once, sorted over ten batches,
+nothing shared, the whole softmax, float32). Each further line switches one lever on. Every line is timed several times,
+in turn with the others, and the best time counts: machines are shared. Quote the ratios.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import resource
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 
+from moses_rnn.formats.census import Census
 from moses_rnn.formats.journal import BlockOutput
-from moses_rnn.formats.outputs import OutputFile
-from moses_rnn.formats.phrase_table import TableLine, parse_table, words
+from moses_rnn.formats.phrase_table import TableLine, parse_table, phrase_pairs, words
 from moses_rnn.formats.streams import read_lines
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.models.inference import Elementwise, EncDecScorer
+from moses_rnn.models.tries import Trie, build_trie
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport, scored_table
-from moses_rnn.scoring.producers import EncDecProducer
+from moses_rnn.scoring.producers import PAIRS, EncDecProducer, Pair, PhraseIds, Scores, compiled_elementwise
 from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 
+GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product whose rate is the machine's
 
-def untrained(table: list[TableLine], preset: str) -> Checkpoint:
+
+def untrained(table: Iterable[TableLine], preset: str) -> Checkpoint:
     """A network of a preset's sizes with random weights and the table's own shortlists."""
     sizes = PRESETS[preset]
     with tempfile.TemporaryDirectory() as folder:
         shortlists = CorpusConfig(sizes.shortlist, sizes.shortlist)
-        corpus = build_corpus([(line.source, line.target) for line in table], Path(folder), shortlists)
+        corpus = build_corpus(phrase_pairs(table), Path(folder), shortlists)
     source, target = corpus.source_vocabulary, corpus.target_vocabulary
     shape = (sizes.hidden_size, sizes.embedding_size, sizes.maxout_size, sizes.output_rank)
     return Checkpoint(EncDec(EncDecConfig(len(source), len(target), *shape), seed=1).eval(), source, target)
 
 
 @torch.inference_mode()
-def naive(checkpoint: Checkpoint, table: list[TableLine]) -> None:
+def naive(checkpoint: Checkpoint, pairs: Sequence[Pair]) -> None:
     """Score as the authors did: 64 pairs at once, sorted over ten such batches, nothing shared, whole softmax."""
 
     def ids(vocabulary: Vocabulary, phrase: bytes) -> list[int]:
         return vocabulary.ids(words(phrase))
 
-    pairs = [(ids(checkpoint.source_vocabulary, x.source), ids(checkpoint.target_vocabulary, x.target)) for x in table]
-    for first in range(0, len(pairs), 640):
-        group = sorted(pairs[first : first + 640], key=lambda pair: -max(map(len, pair)))
+    of_ids = [(ids(checkpoint.source_vocabulary, s), ids(checkpoint.target_vocabulary, t)) for s, t in pairs]
+    for first in range(0, len(of_ids), 640):
+        group = sorted(of_ids[first : first + 640], key=lambda pair: -max(map(len, pair)))
         for start in range(0, len(group), 64):
             batch = sorted(group[start : start + 64], key=lambda pair: -len(pair[1]))
             order = sorted(range(len(batch)), key=lambda i: -len(batch[i][0]))
@@ -63,62 +72,220 @@ def naive(checkpoint: Checkpoint, table: list[TableLine]) -> None:
             checkpoint.model.word_log_probs(sources, Batch.from_lists([target for _, target in batch]), source_of)
 
 
+class Levers:
+    """The scorer with sharing switched off in parts."""
+
+    def __init__(self, checkpoint: Checkpoint, scorer: EncDecScorer, *, sources: str, targets: bool) -> None:
+        self._scorer = scorer
+        self._read = PhraseIds(checkpoint.source_vocabulary)
+        self._written = PhraseIds(checkpoint.target_vocabulary)
+        self._sources, self._targets = sources, targets
+
+    def tries(self, pairs: Sequence[Pair]) -> tuple[Trie, Trie]:
+        """Of sources: each on its own ("no"), distinct ones, or their prefixes shared; of targets likewise."""
+        of_pair = np.arange(len(pairs))
+        spelled = list(dict.fromkeys(source for source, _ in pairs))
+        number = {source: i for i, source in enumerate(spelled)}
+        if self._sources == "no":
+            read = build_trie(*self._read([source for source, _ in pairs]), of_pair)
+            source_of = read.leaf_of
+        else:
+            own_root = np.arange(len(spelled)) if self._sources == "distinct" else None
+            read = build_trie(*self._read(spelled), own_root)
+            source_of = read.leaf_of[[number[source] for source, _ in pairs]]
+        ids = self._written([target for _, target in pairs])
+        if self._targets:
+            return read, build_trie(*ids, source_of)
+        self.source_of = source_of
+        return read, build_trie(*ids, of_pair)
+
+    def score(self, pairs: Sequence[Pair]) -> Scores:
+        """Score all pairs."""
+        parts = []
+        for first in range(0, len(pairs), PAIRS):
+            read, written = self.tries(pairs[first : first + PAIRS])
+            terms = self._scorer.encode(read)
+            if not self._targets:  # each pair's terms for itself
+                terms = type(terms)(*(tensor[torch.from_numpy(self.source_of)] for tensor in terms))
+            parts.append(self._scorer.decode(terms, written)[written.leaf_of])
+        return np.concatenate(parts)[:, None]
+
+
+def flops(config: EncDecConfig, read: Trie, written: Trie) -> float:
+    """Floating-point operations of all products over two tries; a multiply-add is two."""
+    H, E, M, R = config.hidden_size, config.embedding_size, config.maxout_size, config.output_rank
+    K = config.target_vocabulary_size
+    sources = sum(len(level.leaves) for level in read.levels)
+    states = sources + sum(len(level.alive) for level in written.levels)
+    encoder = read.nodes * 3 * H * (H + E) + sources * H * (5 * H + 2 * M)
+    decoder = states * (3 * H * (H + E) + 2 * M * (H + E) + M * R + R * K)
+    return 2.0 * (encoder + decoder)
+
+
+def gemm_rate(dtype: torch.dtype) -> float:
+    """GFLOP/s of torch's own product."""
+    rows, inner, columns = GEMM
+    a, b = torch.randn(rows, inner, dtype=dtype), torch.randn(columns, inner, dtype=dtype)
+    seconds = min(timed(lambda: torch.nn.functional.linear(a, b)) for _ in range(12))
+    return 2e-9 * rows * inner * columns / seconds
+
+
 def timed(work: Callable[[], object]) -> float:
     """Seconds of wall-clock time."""
-    started = time.monotonic()
+    started = time.perf_counter()
     work()
-    return time.monotonic() - started
+    return time.perf_counter() - started
 
 
-def main() -> None:
-    """Print the table of stages."""
+@dataclass
+class Stage:
+    """Something that is timed; `items` lines go through it."""
+
+    name: str
+    work: Callable[[], object]
+    items: int
+    seconds: float = float("inf")
+
+    def rate(self) -> float:
+        """Lines a second."""
+        return self.items / self.seconds
+
+
+class Constant:
+    """A producer that costs nothing: what is left is reading, parsing, formatting, compressing and writing."""
+
+    name, num_scores, meaning, halvings = "Constant", 1, "nothing", 0
+
+    def log_probs(self, pairs: Sequence[Pair]) -> Scores:
+        """Minus one for every pair."""
+        return np.full((len(pairs), 1), -1.0)
+
+
+def whole(lines: Callable[[], Iterator[bytes]], name: str, path: str, producer: object) -> None:
+    """Read, score and write as moses-rnn-score does."""
+    with BlockOutput(path) as output:
+        output.begin({})
+        parsed = Census(name).passing(parse_table(lines(), name))
+        for block in scored_table(parsed, [[producer]], ColumnOptions(), ScoringReport(), name):  # type: ignore[list-item]
+            output.append(block, {})
+        output.commit()
+    Path(path).unlink()
+
+
+def arguments() -> argparse.Namespace:
+    """What the user wants."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("table")
     parser.add_argument("--model", type=Path, help="a trained model [default: random weights of --preset]")
-    parser.add_argument("--preset", choices=PRESETS, default="small")
-    parser.add_argument("--lines", type=int, default=20_000)
-    arguments = parser.parse_args()
+    parser.add_argument("--preset", choices=PRESETS, default="paper")
+    parser.add_argument("--lines", type=int, default=16_384)
+    parser.add_argument("--skip", type=int, default=0, help="lines of the table to skip first")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
 
-    def lines() -> list[bytes]:
-        return list(itertools.islice(read_lines(arguments.table), arguments.lines))
 
-    data = lines()
-    table = list(parse_table(data, arguments.table))
-    checkpoint = load_checkpoint(arguments.model) if arguments.model else untrained(table, arguments.preset)
-    producer = EncDecProducer(checkpoint)
+def main() -> None:
+    """Print the table of levers."""
+    given = arguments()
 
-    def whole(path: str) -> None:
-        with BlockOutput(path) as output:
-            output.begin({})
-            parsed = parse_table(lines(), arguments.table)
-            for block in scored_table(parsed, [[producer]], ColumnOptions(), ScoringReport(), arguments.table):
-                output.append(block, {})
-            output.commit()
+    def lines() -> Iterator[bytes]:
+        return itertools.islice(read_lines(given.table), given.skip, given.skip + given.lines)
 
-    def write(path: str) -> None:
-        with OutputFile(path) as output:
-            output.commit(b"".join(data))
-
+    pairs = list(phrase_pairs(parse_table(lines(), given.table)))
+    whole_table = parse_table(read_lines(given.table), given.table)
+    checkpoint = load_checkpoint(given.model) if given.model else untrained(whole_table, given.preset)
     with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/table.gz"
-        write(path + ".given.gz")
-        stages = {
-            "naive: 64 pairs at once, nothing shared": timed(lambda: naive(checkpoint, table)),
-            "moses-rnn-score: read, score, write": timed(lambda: whole(path)),
-            "  scoring alone": timed(lambda: producer.log_probs([(line.source, line.target) for line in table])),
-            "  reading alone": timed(lines),
-            "  parsing alone": timed(lambda: list(parse_table(data, "bench"))),
-            "  compressing and writing alone": timed(lambda: write(path + ".copy.gz")),
-            "floor: zcat | wc -l": timed(lambda: subprocess.run(f"zcat {path}.given.gz | wc -l", shell=True, check=True, stdout=subprocess.DEVNULL)),  # noqa: S602, E501
-        }  # fmt: skip
-    naive_seconds = next(iter(stages.values()))
+        stages, work = ladder(checkpoint, pairs, given)
+        stages += whole_program(checkpoint, lines, given, folder)
+        for _ in range(given.rounds):
+            for stage in stages:
+                stage.seconds = min(stage.seconds, timed(stage.work))
+    report(stages, checkpoint, work, given)
+
+
+def ladder(checkpoint: Checkpoint, pairs: list[Pair], given: argparse.Namespace) -> tuple[list[Stage], float]:
+    """The levers, each added to those above it; and the operations of the last of them."""
+    few = pairs[:: max(len(pairs) // 2560, 1)][:2560]  # the reference is slow
+    plain = EncDecScorer(checkpoint.model)
+    rough = EncDecScorer(checkpoint.model, dtype=torch.bfloat16)
+    steps = [
+        ("fp32, by trie level, nothing shared", plain, "no", False),
+        ("+ each distinct source once", plain, "distinct", False),
+        ("+ source prefixes shared", plain, "prefixes", False),
+        ("+ target prefixes shared", plain, "prefixes", True),
+        ("+ bf16 products", rough, "prefixes", True),
+    ]
+    if not given.no_compile:
+        fused = compiled_elementwise()
+        steps.insert(4, ("(the same, compiled)", EncDecScorer(checkpoint.model, elementwise=fused), "prefixes", True))
+        compiled = EncDecScorer(checkpoint.model, dtype=torch.bfloat16, elementwise=fused)
+        steps.append(("+ element-wise work compiled", compiled, "prefixes", True))
+    stages = [Stage("naive: 64 pairs at once, nothing shared, fp32", lambda: naive(checkpoint, few), len(few))]
+    for name, scorer, sources, targets in steps:
+        lever = Levers(checkpoint, scorer, sources=sources, targets=targets)
+        lever.score(pairs[:300])  # warms up
+        stages.append(Stage(name, lambda lever=lever: lever.score(pairs), len(pairs)))  # type: ignore[misc]
+    parts = [lever.tries(pairs[first : first + PAIRS]) for first in range(0, len(pairs), PAIRS)]
+    return stages, sum(flops(checkpoint.model.config, *tries) for tries in parts)
+
+
+def whole_program(
+    checkpoint: Checkpoint, lines: Callable[[], Iterator[bytes]], given: argparse.Namespace, folder: str
+) -> list[Stage]:
+    """Read, score and write; and the floors of that."""
+    path = f"{folder}/out.gz"
+    (Path(folder) / "given").write_bytes(b"".join(lines()))
+    subprocess.run(["gzip", "-1k", f"{folder}/given"], check=True)  # noqa: S603
+
+    def through(producer: object) -> Callable[[], None]:
+        return lambda: whole(lambda: read_lines(f"{folder}/given.gz"), "bench", path, producer)
+
+    def shell(command: str) -> Callable[[], object]:
+        return lambda: subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)  # noqa: S602
+
+    elementwise: Elementwise | None = None if given.no_compile else compiled_elementwise()
+    fp32 = EncDecProducer(checkpoint, elementwise=elementwise)
+    bf16 = EncDecProducer(checkpoint, precision="bf16", elementwise=elementwise)
+    return [
+        Stage("whole program, fp32: read, score, write", through(fp32), given.lines),
+        Stage("whole program, bf16: read, score, write", through(bf16), given.lines),
+        Stage("all but scoring: read, parse, format, compress, write", through(Constant()), given.lines),
+        Stage("floor: zcat | wc -l", shell(f"zcat {folder}/given.gz | wc -l"), given.lines),
+        Stage("floor: gzip -1", shell(f"gzip -1 < {folder}/given"), given.lines),
+    ]
+
+
+def report(stages: list[Stage], checkpoint: Checkpoint, work: float, given: argparse.Namespace) -> None:
+    """Print, and write the same as JSON."""
     network = checkpoint.model.config
-    print(f"{len(data):,} lines, H {network.hidden_size}, {network.target_vocabulary_size:,} target words, ", end="")
-    print(f"{torch.get_num_threads()} threads, torch {torch.__version__}")
-    print(f"{'stage':<42}{'lines/s':>12}{'× naive':>10}")
-    for name, seconds in stages.items():
-        print(f"{name:<42}{len(data) / seconds:>12,.0f}{naive_seconds / seconds:>10.2f}")
-    print(f"peak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
+    print(
+        f"{given.lines:,} lines, H {network.hidden_size}, {network.target_vocabulary_size:,} target words, "
+        f"{torch.get_num_threads()} threads, torch {torch.__version__}; best of {given.rounds} rounds"
+    )
+    print(f"{'':<56}{'lines/s':>10}{'× naive':>10}{'× above':>10}")
+    above = stages[0]
+    for stage in stages:
+        factors = f"{stage.rate() / stages[0].rate():>10.2f}{stage.rate() / above.rate():>10.2f}"
+        print(f"{stage.name:<56}{stage.rate():>10,.0f}{factors}")
+        if not stage.name.startswith("("):
+            above = stage
+    best = [stage for stage in stages if "bf16" in stage.name or "compiled" in stage.name][:-1]
+    fastest = max(best, key=Stage.rate)
+    rates = {"fp32": gemm_rate(torch.float32), "bf16": gemm_rate(torch.bfloat16)}
+    reached = 1e-9 * work / fastest.seconds
+    print(
+        f"{work / given.lines / 1e6:.1f} MFLOP a pair with all sharing; fastest scoring: {reached:,.0f} GFLOP/s, "
+        f"{reached / rates['bf16']:.0%} of torch's bf16 product of {' × '.join(map(str, GEMM))} "
+        f"({rates['bf16']:,.0f} GFLOP/s; fp32 {rates['fp32']:,.0f})"
+    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"peak memory of this process: {peak:,.0f} MiB")
+    if given.json:
+        record = {stage.name: {"lines_per_second": stage.rate(), "seconds": stage.seconds} for stage in stages}
+        figures = {"command": sys.argv, "stages": record, "gflops": reached, "gemm_gflops": rates, "peak_mib": peak}
+        given.json.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -40,6 +40,10 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
+    def id_of(self) -> Mapping[bytes, int]:
+        """Ids by word; what is not in it is unknown."""
+        return self._ids
+
     def ids(self, words: Iterable[bytes]) -> list[int]:
         """Ids of words, without an end symbol."""
         get = self._ids.get

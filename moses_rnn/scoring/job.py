@@ -17,7 +17,7 @@ from moses_rnn.formats.streams import Meter, identity_of, read_lines, stamp_of
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.scoring.new_ini import NewIni
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport, scored_table
-from moses_rnn.scoring.producers import EncDecProducer, ScoreProducer, WordPenaltyProducer
+from moses_rnn.scoring.producers import EncDecProducer, ScoreProducer, WordPenaltyProducer, compiled_elementwise
 from moses_rnn.scoring.request import ScoringRequest
 from moses_rnn.scoring.signature import added_names, signature
 
@@ -79,6 +79,8 @@ class Job:
             "level": request.level,
             "device": sorted({torch.device(device).type for device in request.devices}),
             "threads": torch.get_num_threads(),
+            "precision": request.precision,
+            "compiled": request.compiled,
         }
 
     def blocks(self, report: ScoringReport) -> Iterator[bytes]:
@@ -98,6 +100,7 @@ class Job:
             "output": Path(self._request.output).name,
             "file": digest,
             "rejected_lines": rejected,
+            "precision": self._request.precision,
         }
         return signature(files, self._old_columns, self.workers[0], self._models, self._request.columns, report)
 
@@ -126,7 +129,10 @@ def _producers(request: ScoringRequest) -> tuple[list[Checkpoint], list[Sequence
         models = [_load(request.model, "source-to-target")]
         if request.inverse_model:
             models.append(_load(request.inverse_model, "target-to-source"))
-        producers: list[ScoreProducer] = [EncDecProducer(model, device) for model in models]
+        elementwise = compiled_elementwise() if request.compiled else None
+        producers: list[ScoreProducer] = [
+            EncDecProducer(model, device, request.precision, elementwise) for model in models
+        ]
         if request.word_penalty:
             producers.append(WordPenaltyProducer(models[0].target_vocabulary))
         workers.append(producers)

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import OutOfMemoryError, Tensor
-from torch.nn.functional import softplus
+from torch import OutOfMemoryError
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.formats.phrase_table import words
-from moses_rnn.models.batches import Batch
+from moses_rnn.models.batches import Lengths
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.encdec import Context
+from moses_rnn.models.inference import Elementwise, EncDecScorer
+from moses_rnn.models.tries import build_trie
 from moses_rnn.models.vocabulary import UNKNOWN_ID, Vocabulary
 
 Pair = tuple[bytes, bytes]  # source phrase, target phrase
 Scores = npt.NDArray[np.float64]  # pairs × num_scores
-Ids = tuple[int, ...]
+Flat = npt.NDArray[np.int64]  # ids of several phrases laid end to end
+MARK, MARK_ID = b"\n", -1  # between phrases; no phrase of a line holds one
+Values = npt.NDArray[np.float64]  # pairs
 
-ROWS = 1024  # phrases stepped together
-PADDED_WORDS = 1 << 16  # rows × longest phrase of a block
-NODES = 512  # words normalised together: their logits stay near the processor
+PAIRS = 8192  # scored together
+TRIE_CELLS = 1 << 24  # pairs × longest phrase from which a trie is built
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
 
 
 class ScoreProducer(Protocol):
@@ -43,104 +46,99 @@ class EncDecProducer:
     """The log-probability of an RNN Encoder-Decoder: log p(target | source), or of the inverse direction.
 
     Conditioned on the whole other phrase; end symbols of both sides are included; words outside the shortlists count as
-    ``<unk>``. In a chunk each distinct source is encoded once and each distinct pair of ids decoded once.
+    ``<unk>``. Of pairs scored together each distinct source prefix is stepped once, and each distinct target prefix of
+    a source is stepped and normalised once.
     """
 
     num_scores = 1
 
-    def __init__(self, checkpoint: Checkpoint, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        device: str = "cpu",
+        precision: str = "fp32",
+        elementwise: Elementwise | None = None,
+    ) -> None:
         self._inverse = checkpoint.direction == "target-to-source"
         self.name = "RNNInverse" if self._inverse else "RNN"
         side, given = ("source", "target") if self._inverse else ("target", "source")
         self.meaning = f"log p({side} | {given}) of the RNN Encoder-Decoder, natural, both </s> included"
-        self._model = checkpoint.model.to(device)
-        self._read = checkpoint.source_vocabulary
-        self._written = checkpoint.target_vocabulary
+        self._scorer = EncDecScorer(checkpoint.model, device, PRECISIONS[precision], elementwise)
+        self._read = PhraseIds(checkpoint.source_vocabulary)
+        self._written = PhraseIds(checkpoint.target_vocabulary)
         self._device = device
         self.halvings = 0
 
-    @torch.inference_mode()
     def log_probs(self, pairs: Sequence[Pair]) -> Scores:
         """Natural logarithms; pairs × 1."""
-        if not pairs:
-            return np.zeros((0, 1))
-        if self._inverse:
-            pairs = [(target, source) for source, target in pairs]
-        sources = _Numbering(self._read)
-        source_of = [sources.number(source) for source, _ in pairs]
-        targets = _Numbering(self._written)
-        target_of = [targets.number(target) for _, target in pairs]
-        questions = dict.fromkeys(zip(source_of, target_of, strict=True))  # distinct, in order
-        context = self._encode(sources.phrases)
-        answers = self._decode(context, [(s, targets.phrases[t]) for s, t in questions])
-        answer_of = dict(zip(questions, answers, strict=True))
-        return np.array([[answer_of[key]] for key in zip(source_of, target_of, strict=True)], dtype=np.float64)
+        parts = [self._within_memory(pairs[first : first + PAIRS]) for first in range(0, len(pairs), PAIRS)]
+        return np.concatenate(parts)[:, None] if parts else np.zeros((0, 1))
 
-    def _encode(self, phrases: list[Ids]) -> Context:
-        """Contexts of source phrases, in their order."""
-        order = sorted(range(len(phrases)), key=lambda i: -len(phrases[i]))
-        blocks: list[Context] = []
-
-        def encode(block: list[int]) -> None:
-            blocks.append(self._model.decoder.context(self._model.encoder(self._batch([phrases[i] for i in block]))))
-
-        for block in _blocks(order, [len(phrases[i]) for i in order]):
-            self._within_memory(encode, block)
-        place = torch.empty(len(order), dtype=torch.long)
-        place[torch.tensor(order)] = torch.arange(len(order))
-        return Context(*map(torch.cat, zip(*blocks, strict=True))).take(place.to(self._device))
-
-    def _decode(self, context: Context, questions: list[tuple[int, Ids]]) -> list[float]:
-        """log p of target phrases, each given one of the contexts, in their order."""
-        order = sorted(range(len(questions)), key=lambda i: -len(questions[i][1]))
-        answers = [0.0] * len(order)
-
-        def decode(block: list[int]) -> None:
-            targets = self._batch([questions[i][1] for i in block])
-            source_of = torch.tensor([questions[i][0] for i in block], device=self._device)
-            words_of_block = self._word_log_probs(context.take(source_of), targets)
-            sums = torch.zeros(len(block), dtype=torch.float64, device=self._device)
-            for step in torch.split(words_of_block.double(), targets.active):  # in order, so that bits repeat
-                sums[: len(step)] += step
-            for i, value in zip(block, sums.tolist(), strict=True):
-                answers[i] = value
-
-        for block in _blocks(order, [len(questions[i][1]) for i in order]):
-            self._within_memory(decode, block)
-        return answers
-
-    def _within_memory(self, work: Callable[[list[int]], None], block: list[int]) -> None:
-        """Work on a block, or on its halves one after the other if the device's memory is too small for it."""
+    def _within_memory(self, pairs: Sequence[Pair]) -> Values:
+        """Scores of pairs, or of their halves one after the other if the device's memory is too small for all."""
         try:
-            return work(block)
+            return self._scored(pairs)
         except (OutOfMemoryError, MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
-            if len(block) == 1:
+            if len(pairs) == 1:
                 too_small = f"the memory of {self._device} is too small for a single phrase"
                 raise MosesRnnError(f"{too_small}: {error}") from error
         self.halvings += 1
         if self._device.startswith("cuda"):
             torch.cuda.empty_cache()
-        self._within_memory(work, block[: len(block) // 2])
-        return self._within_memory(work, block[len(block) // 2 :])
+        half = len(pairs) // 2
+        return np.concatenate([self._within_memory(pairs[:half]), self._within_memory(pairs[half:])])
 
-    def _word_log_probs(self, context: Context, targets: Batch) -> Tensor:
-        """log p(y_t | y_<t, e) for each of ``targets.packed()``; nodes."""
-        h, e, O_cc = self._model.decoder.nodes(context, targets)
-        ids = targets.packed()
-        parts = []
-        for first in range(0, len(ids), NODES):
-            block = slice(first, first + NODES)
-            logits = self._model.decoder.read_out(h[block], e[block], O_cc[block])  # nodes × K
-            chosen = logits.gather(1, ids[block, None])
-            others = logits.scatter_(1, ids[block, None], -torch.inf).logsumexp(dim=1)
-            # log p = -log(1 + Σ_others exp(logit - chosen)): near p = 1, chosen - logsumexp would cancel
-            parts.append(-softplus(others - chosen.squeeze(1)))
-        return torch.cat(parts)
+    def _scored(self, pairs: Sequence[Pair]) -> Values:
+        read, written = zip(*(pair[::-1] if self._inverse else pair for pair in pairs), strict=True)
+        sources, targets = self._read(read), self._written(written)
+        longest = max(int(sources[1].max()), int(targets[1].max()))
+        if len(pairs) > 1 and len(pairs) * longest > TRIE_CELLS:  # a few long ones among many: both halves apart
+            return self._short_and_long_apart(pairs, sources[1] + targets[1])
+        read_trie = build_trie(*sources)
+        written_trie = build_trie(*targets, read_trie.leaf_of)
+        return self._scorer.decode(self._scorer.encode(read_trie), written_trie)[written_trie.leaf_of]
 
-    def _batch(self, phrases: list[Ids]) -> Batch:
-        return Batch.from_lists(phrases, self._device)
+    def _short_and_long_apart(self, pairs: Sequence[Pair], lengths: Lengths) -> Values:
+        order = np.argsort(lengths, kind="stable")
+        values = np.empty(len(pairs))
+        for part in np.array_split(order, 2):
+            values[part] = self._scored([pairs[i] for i in part])
+        return values
+
+
+def compiled_elementwise() -> Elementwise:
+    """The work between products, fused; tried out before it is relied on.
+
+    Raises:
+        MosesRnnError: torch cannot compile here.
+    """
+    compiled = Elementwise.compiled()
+    rows = torch.zeros(3, 4)
+    try:
+        compiled.reset_state(torch.zeros(3, 8), torch.zeros(8), rows)
+    except Exception as error:  # whatever is missing of the tool chain has its own class
+        reason = str(error).strip().partition("\n")[0]
+        raise MosesRnnError(f"--compile: torch cannot compile here (is there a C++ compiler?): {reason}") from error
+    return compiled
+
+
+class PhraseIds:
+    """Maps many phrases to ids at once."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._id_of = {**vocabulary.id_of(), MARK: MARK_ID}
+
+    def __call__(self, phrases: Sequence[bytes]) -> tuple[Flat, Lengths]:
+        """Ids of all phrases laid end to end, and the length of each."""
+        between = words((b" " + MARK + b" ").join(phrases))
+        ids = np.fromiter(map(self._id_of.get, between, itertools.repeat(UNKNOWN_ID)), np.int64, len(between))
+        marks = np.flatnonzero(ids == MARK_ID)
+        if len(marks) != len(phrases) - 1:
+            raise ValueError("expected phrases without line ends")
+        ends = np.append(marks - np.arange(len(marks)), len(ids) - len(marks))
+        return ids[ids != MARK_ID], np.diff(ends, prepend=0)
 
 
 class WordPenaltyProducer:
@@ -152,44 +150,19 @@ class WordPenaltyProducer:
     halvings = 0
 
     def __init__(self, target_vocabulary: Vocabulary) -> None:
-        self._vocabulary = target_vocabulary
+        self._ids = PhraseIds(target_vocabulary)
 
     def log_probs(self, pairs: Sequence[Pair]) -> Scores:
         """Natural logarithms; pairs × 1."""
-        unknown = [self._vocabulary.ids(words(target)).count(UNKNOWN_ID) for _, target in pairs]
-        return -np.array(unknown, dtype=np.float64)[:, None]
-
-
-class _Numbering:
-    """Numbers the distinct phrases of a chunk, as ids, in the order in which they come."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-        self._by_spelling: dict[bytes, int] = {}
-        self._by_ids: dict[Ids, int] = {}
-
-    def number(self, phrase: bytes) -> int:
-        known = self._by_spelling.get(phrase)
-        if known is None:
-            ids = tuple(self._vocabulary.ids(words(phrase)))
-            known = self._by_ids.setdefault(ids, len(self._by_ids))
-            self._by_spelling[phrase] = known
-        return known
-
-    @property
-    def phrases(self) -> list[Ids]:
-        return list(self._by_ids)
+        if not pairs:
+            return np.zeros((0, 1))
+        ids, lengths = self._ids([target for _, target in pairs])
+        unknown = np.append(0, np.cumsum(ids == UNKNOWN_ID))
+        ends = np.cumsum(lengths)
+        penalties: Scores = -(unknown[ends] - unknown[ends - lengths]).astype(np.float64)[:, None]
+        return penalties
 
 
 def _is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out; on a CPU torch says so in a bare RuntimeError."""
     return not isinstance(error, RuntimeError) or isinstance(error, OutOfMemoryError) or "allocate memory" in str(error)
-
-
-def _blocks(items: list[int], lengths: list[int]) -> Iterator[list[int]]:
-    """Items, longest first, in blocks of a bounded number of rows and of padded words."""
-    first = 0
-    while first < len(items):
-        size = max(min(ROWS, PADDED_WORDS // (lengths[first] + 1)), 1)
-        yield items[first : first + size]
-        first += size

@@ -36,6 +36,8 @@ class ScoringRequest:
     columns: ColumnOptions = field(default_factory=ColumnOptions)
     ini: IniRequest | None = None
     devices: tuple[str, ...] = ("cpu",)  # one worker each
+    precision: str = "fp32"  # of matrix products: see PRECISIONS
+    compiled: bool = False  # whether torch.compile fuses what stands between them
     level: int = DEFAULT_LEVEL
     force: bool = False
     resume: bool = False

@@ -1,6 +1,7 @@
 import gzip
 import hashlib
 import json
+import math
 import os
 import random
 import shutil
@@ -300,6 +301,7 @@ def test_resume_refuses_what_would_not_give_the_same_bytes(long_table, table, tm
     run("train", table, "--hidden-size", "9", "--max-epochs", "0.1", "--model", here / "other", "--quiet", cwd=here)
     changes = {
         "floor -87.0, now -50.0": ["--floor", "-50"],
+        "precision 'fp32', now 'bf16'": ["--precision", "bf16"],
         "columns ['RNN'], now ['RNN', 'WordPenalty']": ["--word-penalty"],
         "level 1, now 9": ["--compression-level", "9"],
         "models [{": ["--model", "other"],
@@ -720,3 +722,22 @@ def test_devices_that_are_none(here, device):
     for command in ("score", "train"):
         done = run(command, "phrase-table.gz", "--device", device, cwd=here, check=False)
         assert (done.returncode, f"--device {device}: expected cpu, cuda or cuda:N" in done.stderr) == (1, True)
+
+
+def test_precision_and_compilation_are_said_and_stay_near(here):
+    run("score", "phrase-table.gz", "-o", "fp32.gz", cwd=here)
+    (exact,) = zip(*added_values(lines_of(here / "fp32.gz")), strict=True)
+    for name, options, tolerance in (("bf16", ["--precision", "bf16"], 0.1), ("fused", ["--compile"], 1e-4)):
+        run("score", "phrase-table.gz", "-o", f"{name}.gz", *options, cwd=here)
+        (values,) = zip(*added_values(lines_of(here / f"{name}.gz")), strict=True)
+        assert [math.log(p) for p in values] == pytest.approx([math.log(p) for p in exact], abs=tolerance)
+    assert json.loads((here / "bf16.gz.json").read_text())["precision"] == "bf16"
+    assert (here / "bf16.gz").read_bytes() != (here / "fp32.gz").read_bytes()
+
+
+def test_without_a_compiler_compilation_is_refused(here):
+    environment = {**os.environ, "CXX": "/nonexistent/c++", "TORCHINDUCTOR_CACHE_DIR": str(here / "cache")}
+    done = run("score", "phrase-table.gz", "--compile", cwd=here, check=False, env=environment)
+    assert done.returncode == 1
+    assert "--compile: torch cannot compile here (is there a C++ compiler?)" in done.stderr
+    assert not (here / "phrase-table.rnn.gz").exists()

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.models.batches import Batch
+from moses_rnn.models import inference
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
@@ -49,8 +49,10 @@ def test_a_score_depends_on_its_pair_alone(monkeypatch):
     np.testing.assert_allclose(together, alone, rtol=1e-5)
     order = np.random.default_rng(0).permutation(300)
     np.testing.assert_allclose(scorer.log_probs([pairs[i] for i in order]), together[order], rtol=1e-5)
-    monkeypatch.setattr(producers, "ROWS", 7)
-    monkeypatch.setattr(producers, "NODES", 3)
+    monkeypatch.setattr(producers, "PAIRS", 7)
+    monkeypatch.setattr(inference, "NORMALISED_ROWS", 3)
+    np.testing.assert_allclose(scorer.log_probs(pairs), together, rtol=1e-5)
+    monkeypatch.setattr(producers, "TRIE_CELLS", 10)
     np.testing.assert_allclose(scorer.log_probs(pairs), together, rtol=1e-5)
 
 
@@ -58,7 +60,7 @@ def test_likely_pairs_keep_their_relative_precision():
     """Near p = 1, log p is the small difference of two large numbers if it is computed carelessly."""
     scorer, weights = producer()
     with torch.no_grad():
-        scorer._model.decoder.b_G[END_ID] = 14.0  # the empty target becomes all but certain
+        scorer._scorer._b_G[END_ID] = 14.0  # the empty target becomes all but certain
     weights["decoder.b_G"][END_ID] = 14.0
     value = scorer.log_probs([(b"s2 s3", b"")])[0, 0]
     expected = reference.log_prob(weights, [*SOURCE.ids([b"s2", b"s3"]), END_ID], [END_ID], SWITCHES["paper"])
@@ -119,15 +121,15 @@ class Forgetful:
 
     def __init__(self, monkeypatch, error, rows):
         self.error, self.rows, self.calls = error, rows, 0
-        original = Batch.from_lists
+        original = producers.build_trie
 
-        def from_lists(phrases, device):
+        def build_trie(flat, lengths, *roots):
             self.calls += 1
-            if len(phrases) > self.rows:
+            if len(lengths) > self.rows:
                 raise self.error
-            return original(phrases, device)
+            return original(flat, lengths, *roots)
 
-        monkeypatch.setattr(Batch, "from_lists", from_lists)
+        monkeypatch.setattr(producers, "build_trie", build_trie)
 
 
 OUT_OF_MEMORY = [

@@ -1,0 +1,269 @@
+"""A trained RNN Encoder-Decoder arranged for scoring: the same equations as `encdec`, over tries of phrases.
+
+Each distinct source prefix is stepped once, each source's terms in c are computed once, each distinct target prefix of
+a source is stepped and normalised once. Products that share an operand are one product; products may be bfloat16,
+states, gates and normalisation are float32. The element-wise work between products stands in functions of its own,
+which `torch.compile` can fuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.tries import Trie
+
+NORMALISED_ROWS = 128  # normalised together: their logits stay near the processor
+
+
+class SourceTerms(NamedTuple):
+    """All that the decoder needs of a source; a row each. H hidden units, M maxout units."""
+
+    h_0: Tensor  # tanh(V' c + b_V'); H
+    gates: Tensor  # C_z c + b'_z and C_r c + b'_r; 2H
+    Cc: Tensor  # H
+    O_cc: Tensor  # O_c c + b_O; 2M
+
+
+def reset_state(gates: Tensor, b: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """The encoder's z and r ⊙ h of each node, from its products W_z e + U_z h and W_r e + U_r h."""
+    z, r = gates.to(h.dtype).add_(b).sigmoid_().chunk(2, 1)
+    return z, r * h
+
+
+def encoder_state(candidate: Tensor, b: Tensor, z: Tensor, h: Tensor) -> Tensor:
+    """z h + (1 - z) tanh(W e + U (r ⊙ h) + b)."""
+    return torch.lerp(candidate.to(h.dtype).add_(b).tanh_(), h, z)
+
+
+def decoder_gates(gates: Tensor, of_c: Tensor, sources: Tensor) -> Tensor:
+    """The decoder's z' and r' of each node; `of_c` is added for the node's source."""
+    return gates.to(of_c.dtype).add_(of_c.index_select(0, sources)).sigmoid_()
+
+
+def decoder_state(
+    gates: Tensor, of_c: Tensor, Uh: Tensor, Cc: Tensor, We: Tensor, b: Tensor, sources: Tensor, h: Tensor
+) -> Tensor:
+    """z' h' + (1 - z') tanh(W' e + r' ⊙ (U' h' + C c) + b'), where the reset gate acts after the product."""
+    z, r = decoder_gates(gates, of_c, sources).chunk(2, 1)
+    h_tilde = Uh.to(h.dtype).add_(Cc.index_select(0, sources)).mul_(r).add_(We).add_(b).tanh_()
+    return torch.lerp(h_tilde, h, z)
+
+
+def maxout(s: Tensor, O_cc: Tensor, sources: Tensor) -> Tensor:
+    """The larger of each pair of units; the first ones of all pairs come before the second ones."""
+    return torch.maximum(*s.to(O_cc.dtype).add_(O_cc.index_select(0, sources)).chunk(2, 1))
+
+
+def normaliser(logits: Tensor, b_G: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest logit of each state, and the sum of the others' exp(logit - largest).
+
+    Near p = 1, log p is the small difference of two large numbers; with the largest taken out of the sum,
+    log p = (logit - largest) - log1p(rest) keeps its precision.
+    """
+    x = logits.to(b_G.dtype) + b_G
+    largest = x.amax(1, keepdim=True)
+    is_largest = x == largest
+    rest = torch.where(is_largest, 0.0, torch.exp(x - largest)).sum(1) + is_largest.sum(1) - 1
+    return largest.squeeze(1), rest
+
+
+def normaliser_in_place(logits: Tensor, b_G: Tensor) -> tuple[Tensor, Tensor]:
+    """The same in fewer passes, for when they are not fused."""
+    x = logits.to(b_G.dtype).add_(b_G)
+    largest, at = x.max(1, keepdim=True)
+    rest = x.scatter_(1, at, -torch.inf).sub_(largest).exp_().sum(1)
+    return largest.squeeze(1), rest
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _fused(function: Function) -> Function:
+    return cast(Function, torch.compile(function, dynamic=True))
+
+
+class Elementwise(NamedTuple):
+    """The work between products; eager, or compiled and so fused."""
+
+    reset_state: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+    encoder_state: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+    decoder_state: Callable[..., Tensor]
+    maxout: Callable[[Tensor, Tensor, Tensor], Tensor]
+    normaliser: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+    @classmethod
+    def eager(cls) -> Elementwise:
+        """One operation after the other."""
+        return cls(reset_state, encoder_state, decoder_state, maxout, normaliser_in_place)
+
+    @classmethod
+    def compiled(cls) -> Elementwise:
+        """Fused by torch.compile, which needs a C++ compiler on a CPU and half a minute the first time."""
+        return cls(
+            _fused(reset_state), _fused(encoder_state), _fused(decoder_state), _fused(maxout), _fused(normaliser)
+        )
+
+
+class EncDecScorer:
+    """log p of target phrases given source phrases.
+
+    Args:
+        model: the trained network.
+        device: where to compute.
+        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
+        elementwise: the work between products.
+    """
+
+    def __init__(
+        self,
+        model: EncDec,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        elementwise: Elementwise | None = None,
+    ) -> None:
+        self.device = torch.device(device)
+        self.config = model.config
+        self._do = elementwise or Elementwise.eager()
+        self._product = dtype
+        self._state = torch.float64 if dtype == torch.float64 else torch.float32
+        self._prepare_encoder(model)
+        self._prepare_decoder(model)
+
+    def _prepare_encoder(self, model: EncDec) -> None:
+        encoder = model.encoder
+        self._x_e = self._weight(encoder.embedding)
+        self._x_gates = self._weight(_beside([encoder.W_z, encoder.U_z], [encoder.W_r, encoder.U_r]))
+        self._x_gates_b = self._bias(torch.cat([encoder.b_z, encoder.b_r]))
+        self._x_candidate = self._weight(_beside([encoder.W, encoder.U]))
+        self._x_candidate_b = self._bias(encoder.b)
+        self._summary = (self._weight(encoder.V), self._bias(encoder.b_V)) if encoder.has_summary else None
+
+    def _prepare_decoder(self, model: EncDec) -> None:
+        decoder = model.decoder
+        # maxout takes the larger of the units (0, 1), (2, 3), …: with the even ones first, of two halves
+        units = torch.arange(decoder.b_O.shape[0], device=decoder.b_O.device).view(-1, 2).T.flatten()
+        self._of_c = self._weight(torch.cat([decoder.V, decoder.C_z, decoder.C_r, decoder.C, decoder.O_c[units]]))
+        no_b = torch.zeros_like(decoder.b)
+        self._of_c_b = self._bias(torch.cat([decoder.b_V, decoder.b_z, decoder.b_r, no_b, decoder.b_O[units]]))
+        self._y_e = self._weight(decoder.embedding)
+        self._y_gates = self._weight(_beside([decoder.W_z, decoder.U_z], [decoder.W_r, decoder.U_r]))
+        self._W, self._U, self._b = self._weight(decoder.W), self._weight(decoder.U), self._bias(decoder.b)
+        self._O = self._weight(_beside([decoder.O_y, decoder.O_h])[units])
+        self._G_r, self._G_l, self._b_G = self._weight(decoder.G_r), self._weight(decoder.G_l), self._bias(decoder.b_G)
+
+    def _weight(self, tensor: Tensor) -> Tensor:
+        return tensor.detach().to(self.device, self._product).contiguous()
+
+    def _bias(self, tensor: Tensor) -> Tensor:
+        return tensor.detach().to(self.device, self._state).contiguous()
+
+    def _on_device(self, ids: npt.NDArray[np.int64]) -> Tensor:
+        return torch.from_numpy(ids).to(self.device)
+
+    def _of_e_and(self, e: Tensor, h: Tensor, matrix: Tensor) -> Tensor:
+        """W e + U h as one product, in the type of products."""
+        return linear(torch.cat([e, h.to(self._product)], 1), matrix)
+
+    def _times(self, rows: Tensor, matrix: Tensor) -> Tensor:
+        """A product, given back in the type of states."""
+        return linear(rows.to(self._product), matrix).to(self._state)
+
+    @torch.inference_mode()
+    def encode(self, sources: Trie) -> SourceTerms:
+        """The terms of every distinct source phrase, in the order of the trie's leaves."""
+        h = torch.zeros(sources.roots, self.config.hidden_size, dtype=self._state, device=self.device)
+        last: list[Tensor] = []
+        for level in sources.levels:
+            e = self._x_e.index_select(0, self._on_device(level.words))
+            h = self._encoder_step(e, h.index_select(0, self._on_device(level.parents)))
+            last.append(h.index_select(0, self._on_device(level.leaves)))
+            h = h.index_select(0, self._on_device(level.alive))
+        return self._terms(torch.cat(last))
+
+    def _encoder_step(self, e: Tensor, h: Tensor) -> Tensor:
+        """One step of the encoder for each node; e is that of its word, h the state above it."""
+        z, rh = self._do.reset_state(self._of_e_and(e, h, self._x_gates), self._x_gates_b, h)
+        return self._do.encoder_state(self._of_e_and(e, rh, self._x_candidate), self._x_candidate_b, z, h)
+
+    def _terms(self, last: Tensor) -> SourceTerms:
+        """What depends on c; `last` is h_N of each source."""
+        c = last if self._summary is None else self._times(last, self._summary[0]).add_(self._summary[1]).tanh_()
+        H = self.config.hidden_size
+        of_c = self._times(c, self._of_c).add_(self._of_c_b)
+        h_0, gates, Cc, O_cc = torch.split(of_c, [H, 2 * H, H, of_c.shape[1] - 4 * H], 1)
+        return SourceTerms(h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous())
+
+    @torch.inference_mode()
+    def decode(self, terms: SourceTerms, targets: Trie) -> npt.NDArray[np.float64]:
+        """log p of every distinct target phrase given the source that is its root.
+
+        Args:
+            terms: of the sources; a row for each root.
+            targets: tries below their sources.
+
+        Returns:
+            Natural logarithms, ``</s>`` included, in the order of the trie's leaves.
+        """
+        answers: list[Tensor] = []
+        sources = torch.arange(len(terms.h_0), device=self.device)  # of each node
+        e = torch.zeros(len(sources), self.config.embedding_size, dtype=self._product, device=self.device)
+        h = terms.h_0 if self.config.first_step == "initial-state" else self._decoder_step(e, terms.h_0, sources, terms)
+        totals = torch.zeros(len(h), dtype=torch.float64, device=self.device)
+        for level in targets.levels:
+            parents, words = self._on_device(level.parents), self._on_device(level.words)
+            low = self._read_out(h, e, sources, terms.O_cc)
+            totals = totals.index_select(0, parents) + self._edges(low, parents, words)
+            answers.append(totals.index_select(0, self._on_device(level.leaves)))
+            alive = self._on_device(level.alive)
+            parents, totals = parents[alive], totals[alive]
+            sources = sources[parents]
+            e = self._y_e.index_select(0, words[alive])
+            h = self._decoder_step(e, h.index_select(0, parents), sources, terms)
+        found: npt.NDArray[np.float64] = torch.cat(answers).cpu().numpy()
+        return found
+
+    def _decoder_step(self, e: Tensor, h: Tensor, sources: Tensor, terms: SourceTerms) -> Tensor:
+        """One step of the decoder for each node; e is that of its word, h the state above it."""
+        gates = self._of_e_and(e, h, self._y_gates)
+        We = linear(e, self._W)
+        if self.config.decoder_reset == "after":
+            Uh = linear(h.to(self._product), self._U)
+            return self._do.decoder_state(gates, terms.gates, Uh, terms.Cc, We, self._b, sources, h)
+        z, r = decoder_gates(gates, terms.gates, sources).chunk(2, 1)
+        h_tilde = self._times(r * h, self._U).add_(terms.Cc.index_select(0, sources)).add_(We).add_(self._b).tanh_()
+        return torch.lerp(h_tilde, h, z)
+
+    def _read_out(self, h: Tensor, e: Tensor, sources: Tensor, O_cc: Tensor) -> Tensor:
+        """G_r s' of each state: what it predicts, before the words; states × R."""
+        s = self._do.maxout(self._of_e_and(e, h, self._O), O_cc, sources)
+        return linear(s.to(self._product), self._G_r)
+
+    def _edges(self, low: Tensor, parents: Tensor, words: Tensor) -> Tensor:
+        """log p of each node's word after the prefix above it; nodes.
+
+        Each state above is normalised once, whatever the number of nodes below it.
+        """
+        firsts = range(0, len(low), NORMALISED_ROWS)
+        bounds = torch.searchsorted(parents, torch.tensor([*firsts, len(low)], device=self.device)).tolist()
+        parts = []
+        for i, first in enumerate(firsts):  # parents are in order: each block of states has its nodes together
+            nodes = slice(bounds[i], bounds[i + 1])
+            above, word = parents[nodes] - first, words[nodes]
+            logits = linear(low[first : first + NORMALISED_ROWS], self._G_l)  # states × K
+            chosen = logits[above, word].to(self._state) + self._b_G[word]
+            largest, rest = self._do.normaliser(logits, self._b_G)  # may overwrite them
+            parts.append(chosen - largest[above] - torch.log1p(rest)[above])
+        return torch.cat(parts)
+
+
+def _beside(*rows: list[Tensor]) -> Tensor:
+    """Matrices beside each other, and such rows of matrices above each other."""
+    return torch.cat([torch.cat(row, 1) for row in rows])
