@@ -75,8 +75,8 @@ fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best lis
 	done
 
 .PHONY: bench
-bench: $(INSTALLED) ## stages of scoring, as ratios taken in one run; TABLE=… for your own table
-	$(BIN)/python benchmarks/score.py $(or $(TABLE),examples/phrase-table.gz)
+bench: $(INSTALLED) ## what each lever of scoring gives, as ratios taken in one run; TABLE=… MODEL=… for your own
+	$(BIN)/python benchmarks/score.py $(or $(TABLE),examples/phrase-table.gz) $(if $(MODEL),--model $(MODEL))
 
 .PHONY: clean
 clean: ## remove what the demo made

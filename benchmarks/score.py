@@ -165,8 +165,8 @@ def whole(lines: Callable[[], Iterator[bytes]], name: str, path: str, producer: 
     """Read, score and write as moses-rnn-score does."""
     with BlockOutput(path) as output:
         output.begin({})
-        parsed = Census(name).passing(parse_table(lines(), name))
-        for block in scored_table(parsed, [[producer]], ColumnOptions(), ScoringReport(), name):  # type: ignore[list-item]
+        table = parse_table(lines(), name)
+        for block in scored_table(table, [[producer]], ColumnOptions(), ScoringReport(), Census(name)):  # type: ignore[list-item]
             output.append(block, {})
         output.commit()
     Path(path).unlink()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moses_rnn.errors import FormatError, shown
@@ -76,13 +76,31 @@ class Census:
             FormatError: a line is odd, and this census is strict.
         """
         for line in lines:
-            if _may_be_odd(line):
-                for kind in _oddities(line):
-                    self._count(kind, line)
+            for kind in _oddities(line):
+                self._count(kind, line)
             if self.thorough:
                 for kind in _finer_oddities(line):
                     self._count(kind, line)
             yield line
+
+    def look(self, lines: Sequence[TableLine]) -> None:
+        """Look at many lines at once, which is much faster where nothing is odd; not as a thorough census would.
+
+        Raises:
+            FormatError: a line is odd, and this census is strict.
+        """
+        if _may_be_odd(lines):
+            for line in lines:
+                for kind in _oddities(line):
+                    self._count(kind, line)
+
+    def as_note(self) -> dict[str, list[int]]:
+        """The counts as JSON, for a journal."""
+        return {kind: [oddity.lines, oddity.first] for kind, oddity in self.oddities.items()}
+
+    def take_over(self, note: Mapping[str, Sequence[int]]) -> None:
+        """Go on from counts that were left in a journal."""
+        self.oddities = {kind: Oddity(*counts) for kind, counts in note.items()}
 
     def _count(self, kind: str, line: TableLine) -> None:
         if self.strict:
@@ -103,16 +121,16 @@ class Census:
             yield f"{self.name}:{oddity.first}: {kind} ({lines}): {MEANINGS[kind]}"
 
 
-def _may_be_odd(line: TableLine) -> bool:
-    """A quick look that lets most lines pass."""
-    text = line.line
+def _may_be_odd(lines: Sequence[TableLine]) -> bool:
+    """A quick look at many lines that mostly finds nothing."""
+    text = b"".join([line.line for line in lines])
     return (
-        not line.source
-        or not line.target
-        or not text.isascii()
-        or b"\0" in text
-        or text.endswith(b"\r\n")
-        or MAYBE_NOT_POSITIVE.search(line.scores) is not None
+        b"\0" in text
+        or b"\r\n" in text
+        or not all(line.source and line.target for line in lines)
+        or not _is_utf8(text)
+        or lines[0].number == 1
+        or not all(line.plain for line in lines)
     )
 
 
@@ -129,7 +147,11 @@ def _oddities(line: TableLine) -> Iterator[str]:
         yield CRLF
     if not _is_utf8(line.line):
         yield NOT_UTF8
-    if MAYBE_NOT_POSITIVE.search(line.scores) and any(float(score) <= FLOAT32_TINY for score in words(line.scores)):
+    if (
+        not line.plain
+        and MAYBE_NOT_POSITIVE.search(line.scores)
+        and any(float(score) <= FLOAT32_TINY for score in words(line.scores))
+    ):
         yield NOT_POSITIVE
 
 

@@ -21,6 +21,12 @@ LINE = re.compile(
     rb"[ \t]*+([^|]*+)\|\|\|[ \t]*+([^|]*+)\|\|\|[ \t]*+(" + NUMBER + rb"(?:[ \t]++" + NUMBER + rb")*+)"
     rb"(?=[ \t]*+(?:\|\|\||\r?\n|\r?\Z))"  # a \r counts as part of the line's end and nowhere else
 )
+# What most lines are: no brackets, single blanks between scores, and scores that are plainly finite and above 0.
+PLAIN_NUMBER = rb"(?:[1-9][0-9]{0,14}+(?:\.[0-9]*+)?|0\.0{0,5}[1-9][0-9]*+)(?:e-[0-2]?[0-9])?"
+PLAIN_LINE = re.compile(
+    rb"[ \t]*+([^|\]]*+)\|\|\|[ \t]*+([^|\]]*+)\|\|\|[ \t]*+(" + PLAIN_NUMBER + rb"(?: " + PLAIN_NUMBER + rb")*+)"
+    rb"(?=[ \t]*+(?:\|\|\||\r?\n|\r?\Z))"
+)
 ONE_NUMBER = re.compile(NUMBER)
 BLANKS = b" \t"
 # Numbers that float32, in which Moses holds them, may not be able to hold: too many digits or a large exponent.
@@ -37,11 +43,12 @@ class TableLine(NamedTuple):
     end_of_scores: int
     line: bytes
     number: int  # of the line in its file, from 1
+    plain: bool  # its scores are certainly finite and above 0; those of other lines may be
 
-    def with_scores(self, added: Iterable[bytes]) -> bytes:
-        """The line with further scores behind its own, every other byte as it came."""
-        end = self.end_of_scores
-        return self.line[:end] + b"".join(b" " + score for score in added) + self.line[end:]
+    def with_scores(self, added: bytes) -> bytes:
+        """The line with further scores, parted by blanks, behind its own; every other byte as it came."""
+        line, end = self.line, self.end_of_scores
+        return b"%b %b%b" % (line[:end], added, line[end:])
 
 
 def words(phrase: bytes) -> list[bytes]:
@@ -68,6 +75,9 @@ def parse_line(line: bytes, name: str, number: int) -> TableLine:
     Raises:
         FormatError: the line is none that this package can score.
     """
+    match = PLAIN_LINE.match(line)
+    if match is not None:
+        return _plain(match, number)
     match = LINE.match(line)
     if match is None:
         _explain(line, name, number)
@@ -77,7 +87,12 @@ def parse_line(line: bytes, name: str, number: int) -> TableLine:
         _refuse_brackets(source, target, name, number)
     if MAYBE_INFINITE.search(scores):
         _refuse_infinite(scores, name, number)
-    return TableLine(source, target, scores, match.end(3), line, number)
+    return TableLine(source, target, scores, match.end(3), line, number, plain=False)
+
+
+def _plain(match: re.Match[bytes], number: int) -> TableLine:
+    source, target, scores = match.groups()
+    return TableLine(source.rstrip(BLANKS), target.rstrip(BLANKS), scores, match.end(3), match.string, number, True)
 
 
 def parse_table(
@@ -96,6 +111,10 @@ def parse_table(
     first: TableLine | None = None
     columns = 0
     for number, line in enumerate(lines, start=1):
+        match = PLAIN_LINE.match(line)
+        if match is not None and match[3].count(b" ") == columns - 1:  # as nearly all are
+            yield _plain(match, number)
+            continue
         try:
             parsed = parse_line(line, name, number)
             found = len(words(parsed.scores))

@@ -45,7 +45,7 @@ class Job:
         self._census = Census(request.table, strict=request.strict)
         lines = read_lines(request.table, max_line_bytes=request.max_line_bytes, meter=self._meter)
         parsed = parse_table(self._counted(lines), request.table, rejected)
-        self._lines, self._old_columns = _with_columns(self._census.passing(parsed), request.table)
+        self._lines, self._old_columns = _with_columns(parsed, request.table)
         self._models, self.workers = _producers(request)
         self.ini = NewIni(request, self._old_columns, len(self.workers[0]))  # refused now rather than after hours
 
@@ -85,8 +85,11 @@ class Job:
 
     def blocks(self, report: ScoringReport) -> Iterator[bytes]:
         """The scored table from the line on that the report has come to."""
+        self._census.take_over(report.oddities)
         lines = itertools.dropwhile(lambda line: line.number <= report.read, self._lines)
-        return scored_table(lines, self.workers, self._request.columns, report, self._request.table)
+        for block in scored_table(lines, self.workers, self._request.columns, report, self._census):
+            report.oddities = self._census.as_note()
+            yield block
 
     def check_unchanged(self) -> None:
         """Raise InputError if the table was written to meanwhile."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.errors import FormatError, MosesRnnError, shown
+from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_table import TableLine, words
 from moses_rnn.scoring.producers import ScoreProducer, Scores
 from moses_rnn.scoring.workers import Chunk, scored_chunks
@@ -35,12 +36,13 @@ class ScoringReport:
     """What went through, for the signature and the user; lists have one value for each added column.
 
     `lines` were written; `read` is the number of the last of them in the input; `halvings` is how often work was split
-    because the device's memory ran out.
+    because the device's memory ran out; `oddities` are a census's.
     """
 
     lines: int = 0
     read: int = 0
     halvings: int = 0
+    oddities: dict[str, list[int]] = field(default_factory=dict)
     floored: list[int] = field(default_factory=list)
     lowest: list[float] = field(default_factory=list)
     highest: list[float] = field(default_factory=list)
@@ -91,14 +93,16 @@ def chunks_between_sources(
         yield chunk
 
 
-def of_bounded_length(lines: Iterable[TableLine], name: str) -> Iterator[TableLine]:
-    """The same lines; a phrase of too many words to be held at once is a FormatError."""
-    for line in lines:
-        if len(line.line) > MOST_WORDS:
-            longest = max(len(words(line.source)), len(words(line.target)))
-            if longest >= MOST_WORDS:
-                raise FormatError(name, line.number, f"phrases of less than {MOST_WORDS:,} words", f"{longest:,}")
-        yield line
+def of_bounded_length(chunks: Iterable[Chunk], name: str) -> Iterator[Chunk]:
+    """The same chunks; a phrase of too many words to be held at once is a FormatError."""
+    for chunk in chunks:
+        if max([len(line.line) for line in chunk]) > MOST_WORDS:
+            for line in chunk:
+                longest = max(len(words(line.source)), len(words(line.target)))
+                if longest >= MOST_WORDS:
+                    expected = f"phrases of less than {MOST_WORDS:,} words"
+                    raise FormatError(name, line.number, expected, f"{longest:,}")
+        yield chunk
 
 
 def scored_table(
@@ -106,7 +110,7 @@ def scored_table(
     workers: Sequence[Sequence[ScoreProducer]],
     options: ColumnOptions,
     report: ScoringReport,
-    name: str,
+    census: Census,
 ) -> Iterator[bytes]:
     """The table with further columns, as blocks of whole lines.
 
@@ -115,26 +119,29 @@ def scored_table(
         workers: see `scored_chunks`.
         options: how scores are written.
         report: counts what goes through.
-        name: of the table, for messages.
+        census: counts what is odd about the lines, and knows the table's name.
 
     Raises:
+        FormatError: a line cannot be scored, or is odd under a strict census.
         MosesRnnError: a network gave a score that is no log-probability; nothing of its chunk is given out.
     """
     halvings = report.halvings
-    for chunk, computed in scored_chunks(chunks_between_sources(of_bounded_length(lines, name)), workers, name):
-        _check(chunk, computed, name)
+    chunks = of_bounded_length(chunks_between_sources(lines), census.name)
+    for chunk, computed in scored_chunks(chunks, workers, census.name):
+        census.look(chunk)  # not before: what is counted goes into the journal with the chunk
+        _check(chunk, computed, census.name)
         scores = np.minimum(computed, 0.0)
         report.count(scores, -np.inf if options.logarithms else options.floor, chunk[-1].number)
         report.halvings = halvings + sum(producer.halvings for producers in workers for producer in producers)
-        columns = formatted(scores, options)
-        yield b"".join(line.with_scores(added) for line, added in zip(chunk, columns, strict=True))
+        added = formatted(scores, options)
+        yield b"".join([line.with_scores(scores) for line, scores in zip(chunk, added, strict=True)])
 
 
-def formatted(scores: Scores, options: ColumnOptions) -> Iterator[list[bytes]]:
-    """Scores as they stand in the table: 9 significant digits, more than the decoder's float32 holds."""
+def formatted(scores: Scores, options: ColumnOptions) -> list[bytes]:
+    """Scores as they stand in each line: 9 significant digits, more than the decoder's float32 holds."""
     values = scores + 0.0 if options.logarithms else np.exp(np.maximum(scores, options.floor))
-    for row in values.tolist():
-        yield [b"%.9g" % value for value in row]
+    row = b" ".join([b"%.9g"] * scores.shape[1])
+    return [row % tuple(of_line) for of_line in values.tolist()]
 
 
 def _check(chunk: Chunk, scores: Scores, name: str) -> None:

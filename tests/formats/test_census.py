@@ -33,8 +33,17 @@ CASES = {
 
 
 def census_of(lines, **options):
-    census = Census("t", **options)
+    """What is found line by line, and all at once, and half from a journal's note."""
+    census, at_once, resumed = (Census("t", **options) for _ in range(3))
     assert [line.line for line in census.passing(parse_table(lines, "t"))] == lines
+    parsed = list(parse_table(lines, "t"))
+    at_once.look(parsed)
+    half = Census("t", **options)
+    half.look(parsed[:1])
+    resumed.take_over(half.as_note())
+    for line in parsed[1:]:
+        resumed.look([line])
+    assert list(at_once.warnings()) == list(census.warnings()) == list(resumed.warnings())
     return list(census.warnings())
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
+from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_table import parse_table
 from moses_rnn.scoring.phrase_tables import (
     MOST_WORDS,
@@ -36,7 +37,9 @@ class Fixed(Length):
 
 def scored(lines, *producers, workers=1, options=None):
     report = ScoringReport()
-    blocks = scored_table(parse_table(lines, "t"), [producers] * workers, options or ColumnOptions(), report, "t")
+    blocks = scored_table(
+        parse_table(lines, "t"), [producers] * workers, options or ColumnOptions(), report, Census("t")
+    )
     return b"".join(blocks).splitlines(keepends=True), report
 
 
@@ -88,7 +91,7 @@ def test_numbers_as_written(log_prob, options, written):
 
 def test_nine_digits_keep_the_logarithm():
     scores = np.linspace(-87, 0, 1001)[:, None]
-    written = [math.log(float(value)) for (value,) in formatted(scores, ColumnOptions())]
+    written = [math.log(float(value)) for value in formatted(scores, ColumnOptions())]
     np.testing.assert_allclose(written, scores[:, 0], atol=5e-9)
 
 
@@ -145,3 +148,18 @@ def test_phrases_too_long_to_be_stepped_through_are_refused():
     assert len(scored([b"a ||| " + fits + b"||| 1\n"], Length())[0]) == 1
     with pytest.raises(FormatError, match="t:2: expected phrases of less than 65,536 words, found 65,536"):
         scored([b"a ||| b ||| 1\n", b"a ||| " + fits + b"b ||| 1\n"], Length())
+
+
+def test_columns_are_parted_by_single_blanks():
+    assert formatted(np.log([[0.5, 1.0], [0.25, 0.125]]), ColumnOptions()) == [b"0.5 1", b"0.25 0.125"]
+
+
+def test_oddities_are_counted_and_strictly_refused():
+    lines = [b"a ||| t1 ||| 1\n", b"a ||| t2 ||| 0\r\n", b"a ||| ||| -1\n"]
+    report, census = ScoringReport(), Census("t")
+    list(scored_table(parse_table(lines, "t"), [[Length()]], ColumnOptions(), report, census))
+    assert {kind: oddity.lines for kind, oddity in census.oddities.items()} == {
+        "CRLF line end": 1, "score not above 0": 2, "empty target": 1
+    }  # fmt: skip
+    with pytest.raises(FormatError, match="t:2: expected no CRLF line end"):
+        list(scored_table(parse_table(lines, "t"), [[Length()]], ColumnOptions(), report, Census("t", strict=True)))

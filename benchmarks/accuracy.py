@@ -1,0 +1,57 @@
+"""How far float32 and bfloat16 scores are from float64 ones, on a trained model.
+
+python benchmarks/accuracy.py PHRASE_TABLE --model DIR [--pairs 20000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from pathlib import Path
+
+import numpy as np
+
+from moses_rnn.formats.phrase_table import parse_table, phrase_pairs
+from moses_rnn.formats.streams import read_lines
+from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.scoring.producers import EncDecProducer, Scores, compiled_elementwise
+
+
+def rank_correlation(a: Scores, b: Scores) -> float:
+    """Spearman's."""
+    ranks = [np.argsort(np.argsort(values[:, 0], kind="stable"), kind="stable") for values in (a, b)]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def main() -> None:
+    """Print the table of differences."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("table")
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--pairs", type=int, default=20_000)
+    given = parser.parse_args()
+    everything = list(phrase_pairs(parse_table(read_lines(given.table), given.table)))
+    first = random.Random(1).randrange(max(len(everything) - given.pairs, 1))  # noqa: S311, no secret
+    pairs = everything[first : first + given.pairs]  # neighbours, as scoring meets them
+    checkpoint = load_checkpoint(given.model)
+    exact = EncDecProducer(checkpoint, precision="fp64").log_probs(pairs)
+    print(f"{len(pairs):,} pairs, log p from {exact.min():.1f} to {exact.max():.2g}, mean {exact.mean():.2f}")
+    print(f"{'against float64':<28}{'mean |Δ log p|':>16}{'largest':>12}{'rank correlation':>20}")
+    fused = compiled_elementwise()
+    for name, precision, elementwise in (
+        ("fp32", "fp32", None),
+        ("fp32, compiled", "fp32", fused),
+        ("bf16", "bf16", None),
+        ("bf16, compiled", "bf16", fused),
+    ):
+        scores = EncDecProducer(checkpoint, precision=precision, elementwise=elementwise).log_probs(pairs)
+        off = np.abs(scores - exact)
+        print(f"{name:<28}{off.mean():>16.2g}{off.max():>12.2g}{rank_correlation(scores, exact):>20.6f}")
+    apart = EncDecProducer(checkpoint)
+    unshared = np.concatenate([apart.log_probs([pair]) for pair in pairs[:1000]])
+    shared = apart.log_probs(pairs)[:1000]
+    print(f"fp32, 1 000 pairs scored alone against together: largest |Δ log p| {np.abs(unshared - shared).max():.2g}")
+
+
+if __name__ == "__main__":
+    main()
