@@ -62,8 +62,8 @@ def maxout(s: Tensor, O_cc: Tensor, sources: Tensor) -> Tensor:
     return torch.maximum(*s.to(O_cc.dtype).add_(O_cc.index_select(0, sources)).chunk(2, 1))
 
 
-def normaliser(logits: Tensor, b_G: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest logit of each state, and the sum of the others' exp(logit - largest).
+def normaliser(logits: Tensor, b_G: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The largest logit of each state, its word, and the sum of the others' exp(logit - largest).
 
     Near p = 1, log p is the small difference of two large numbers; with the largest taken out of the sum,
     log p = (logit - largest) - log1p(rest) keeps its precision.
@@ -72,15 +72,15 @@ def normaliser(logits: Tensor, b_G: Tensor) -> tuple[Tensor, Tensor]:
     largest = x.amax(1, keepdim=True)
     is_largest = x == largest
     rest = torch.where(is_largest, 0.0, torch.exp(x - largest)).sum(1) + is_largest.sum(1) - 1
-    return largest.squeeze(1), rest
+    return largest.squeeze(1), x.argmax(1), rest
 
 
-def normaliser_in_place(logits: Tensor, b_G: Tensor) -> tuple[Tensor, Tensor]:
+def normaliser_in_place(logits: Tensor, b_G: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The same in fewer passes, for when they are not fused."""
     x = logits.to(b_G.dtype).add_(b_G)
     largest, at = x.max(1, keepdim=True)
     rest = x.scatter_(1, at, -torch.inf).sub_(largest).exp_().sum(1)
-    return largest.squeeze(1), rest
+    return largest.squeeze(1), at.squeeze(1), rest
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -97,7 +97,7 @@ class Elementwise(NamedTuple):
     encoder_state: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
     decoder_state: Callable[..., Tensor]
     maxout: Callable[[Tensor, Tensor, Tensor], Tensor]
-    normaliser: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+    normaliser: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
     @classmethod
     def eager(cls) -> Elementwise:
@@ -157,7 +157,8 @@ class EncDecScorer:
         self._y_gates = self._weight(_beside([decoder.W_z, decoder.U_z], [decoder.W_r, decoder.U_r]))
         self._W, self._U, self._b = self._weight(decoder.W), self._weight(decoder.U), self._bias(decoder.b)
         self._O = self._weight(_beside([decoder.O_y, decoder.O_h])[units])
-        self._G_r, self._G_l, self._b_G = self._weight(decoder.G_r), self._weight(decoder.G_l), self._bias(decoder.b_G)
+        self._G_r, self._b_G = self._bias(decoder.G_r), self._bias(decoder.b_G)
+        self._G_l, self._exact_G_l = self._weight(decoder.G_l), self._bias(decoder.G_l)
 
     def _weight(self, tensor: Tensor) -> Tensor:
         return tensor.detach().to(self.device, self._product).contiguous()
@@ -243,8 +244,7 @@ class EncDecScorer:
 
     def _read_out(self, h: Tensor, e: Tensor, sources: Tensor, O_cc: Tensor) -> Tensor:
         """G_r s' of each state: what it predicts, before the words; states × R."""
-        s = self._do.maxout(self._of_e_and(e, h, self._O), O_cc, sources)
-        return linear(s.to(self._product), self._G_r)
+        return linear(self._do.maxout(self._of_e_and(e, h, self._O), O_cc, sources), self._G_r)
 
     def _edges(self, low: Tensor, parents: Tensor, words: Tensor) -> Tensor:
         """log p of each node's word after the prefix above it; nodes.
@@ -256,12 +256,28 @@ class EncDecScorer:
         parts = []
         for i, first in enumerate(firsts):  # parents are in order: each block of states has its nodes together
             nodes = slice(bounds[i], bounds[i + 1])
-            above, word = parents[nodes] - first, words[nodes]
-            logits = linear(low[first : first + NORMALISED_ROWS], self._G_l)  # states × K
-            chosen = logits[above, word].to(self._state) + self._b_G[word]
-            largest, rest = self._do.normaliser(logits, self._b_G)  # may overwrite them
-            parts.append(chosen - largest[above] - torch.log1p(rest)[above])
+            states = low[first : first + NORMALISED_ROWS]
+            parts.append(self._normalised(states, parents[nodes] - first, words[nodes]))
         return torch.cat(parts)
+
+    def _normalised(self, states: Tensor, above: Tensor, words: Tensor) -> Tensor:
+        """log p of words, each after one of a few states; nodes.
+
+        Rounded products would show in the logits of the word and of the likeliest one, which are therefore computed
+        anew; over all others their errors cancel.
+        """
+        logits = linear(states.to(self._product), self._G_l)  # states × K
+        chosen = logits[above, words] + self._b_G[words]
+        largest, at, rest = self._do.normaliser(logits, self._b_G)  # may overwrite them
+        if self._product != self._state:
+            exact = self._logit(states, at)
+            rest *= torch.exp(largest - exact)
+            chosen, largest = self._logit(states[above], words), exact
+        return chosen - largest[above] - torch.log1p(rest)[above]
+
+    def _logit(self, states: Tensor, words: Tensor) -> Tensor:
+        """The logit of one word for each state."""
+        return (states * self._exact_G_l.index_select(0, words)).sum(1) + self._b_G[words]
 
 
 def _beside(*rows: list[Tensor]) -> Tensor:

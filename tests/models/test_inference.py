@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.inference import EncDecScorer
+from moses_rnn.models.inference import Elementwise, EncDecScorer
 from moses_rnn.models.tries import build_trie
 from moses_rnn.models.vocabulary import END_ID
 from tests.models import reference
@@ -84,4 +84,12 @@ def test_bfloat16_products_stay_near():
     pairs = random_pairs(300)
     exact = score(EncDecScorer(model, dtype=torch.float64), pairs)
     rough = score(EncDecScorer(model, dtype=torch.bfloat16), pairs)
-    assert np.abs(rough - exact).mean() < 0.05
+    assert np.abs(rough - exact).mean() < 0.02
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch, where it compiles
+def test_compiled_and_eager_work_agree():
+    model = network(SWITCHES["paper"], dtype=torch.float32)
+    pairs = random_pairs(100)
+    fused = EncDecScorer(model, elementwise=Elementwise.compiled())
+    np.testing.assert_allclose(score(fused, pairs), score(EncDecScorer(model), pairs), rtol=1e-5)
