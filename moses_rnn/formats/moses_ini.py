@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError
+from moses_rnn.formats.phrase_table import FLOAT32_LIMIT
 
 # Types whose path is a text table; the others need a binariser, so a new text table cannot take their place.
 TEXT_TYPES = frozenset({"PhraseDictionaryMemory", "RuleTable", "PhraseDictionarySCFG"})
@@ -216,8 +217,8 @@ class MosesIni:
                 "Moses wants a blank behind the '=' and takes the last of several.",
             )
         index, (_, *values) = found[0]
-        if not all(NUMBER.fullmatch(value) for value in values):
-            raise self._error(index, "numbers as weights", repr(" ".join(values)))
+        if not all(NUMBER.fullmatch(value) and abs(float(value)) < FLOAT32_LIMIT for value in values):
+            raise self._error(index, "finite numbers as weights", repr(" ".join(values)))
         if len(values) != columns:
             raise self._error(index, f"{columns} weights, one for each score", f"{len(values)}")
         return index, [float(value) for value in values]
