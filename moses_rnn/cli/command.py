@@ -17,12 +17,25 @@ from typing import Any, ParamSpec
 import click
 
 from moses_rnn.errors import MosesRnnError, Stopped
-from moses_rnn.formats.streams import SUFFIXES
+from moses_rnn.formats.streams import MAX_LINE_BYTES, SUFFIXES
 
 P = ParamSpec("P")
 STOPPED = Stopped.exit_code
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+def table_options(command: Callable[P, None]) -> Callable[P, None]:
+    """The options of every command that judges the lines of a table."""
+    strict = "Refuse what is only odd: scores not above 0, invalid UTF-8, CRLF, …"
+    longest = click.option(
+        "--max-line-bytes",
+        type=click.IntRange(1),
+        default=MAX_LINE_BYTES,
+        show_default=True,
+        help="Refuse longer lines",
+    )
+    return click.option("--strict", is_flag=True, help=strict)(longest(command))
 
 
 class FiniteFloat(click.FloatRange):

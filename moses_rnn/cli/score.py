@@ -22,6 +22,7 @@ from moses_rnn.cli.command import (
     put,
     reports_errors,
     say,
+    table_options,
 )
 from moses_rnn.errors import InputError
 from moses_rnn.formats.streams import compression_of
@@ -95,10 +96,7 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
     show_default=True,
     help="A line that is no phrase pair ends the run, or goes to OUTPUT.rejects",
 )
-@click.option("--strict", is_flag=True, help="Refuse what is only odd: scores not above 0, invalid UTF-8, CRLF, …")
-@click.option(
-    "--max-line-bytes", type=click.IntRange(1), default=1 << 20, show_default=True, help="Refuse longer lines"
-)
+@table_options
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @click.version_option(__version__)

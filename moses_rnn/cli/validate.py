@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say
+from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, table_options
 
 EPILOG = """\b
 Example: before hours of scoring, and after a copy to another machine:
@@ -23,10 +23,7 @@ SHOWN_BAD_LINES = 10
 @click.argument("phrase_table")
 @click.option("--quick", is_flag=True, help="Only compare the file with its signature")
 @click.option("--sorted", "must_be_sorted", is_flag=True, help="Refuse a table that LC_ALL=C sort would change")
-@click.option("--strict", is_flag=True, help="Refuse what is only odd: scores not above 0, invalid UTF-8, CRLF, …")
-@click.option(
-    "--max-line-bytes", type=click.IntRange(1), default=1 << 20, show_default=True, help="Refuse longer lines"
-)
+@table_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings and errors stay")
 @click.version_option(__version__)
 @reports_errors

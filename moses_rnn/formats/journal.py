@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,7 @@ from moses_rnn.formats.outputs import (
     refuse_no_name,
     sync_directory,
 )
-from moses_rnn.formats.streams import STANDARD_STREAM, compression_of
+from moses_rnn.formats.streams import compression_of
 
 Note = dict[str, Any]
 Records = list[tuple[Note, int]]  # and where each ends in the journal
@@ -322,39 +321,3 @@ def discard_leftover(path: str) -> None:
             with lock:
                 part.unlink(missing_ok=True)
                 journal.unlink(missing_ok=True)
-
-
-class StandardOutput:
-    """The same towards standard output, where nothing can be resumed."""
-
-    path = STANDARD_STREAM
-    blocks = 0
-    published = False
-    has_leftover = False
-
-    def begin(self, _manifest: Note) -> Note | None:
-        """Begin; there is never anything to go on with."""
-        return None
-
-    def append(self, data: bytes, _note: Note) -> None:
-        """Write a block."""
-        left = memoryview(data)
-        while left:  # an unbuffered stream may take less than it is given
-            left = left[sys.stdout.buffer.write(left) :]
-
-    def digest(self) -> Note:
-        """Nothing is known of what the reader made of it."""
-        return {}
-
-    def commit(self) -> None:
-        """Make sure that everything was taken."""
-        sys.stdout.buffer.flush()
-
-    def discard(self) -> None:
-        """Do nothing: what was written is gone."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""

@@ -11,10 +11,10 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from moses_rnn.errors import OutputError
-from moses_rnn.formats.streams import compression_of
+from moses_rnn.formats.streams import STANDARD_STREAM, compression_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -160,6 +160,42 @@ class NoOutput:
 
     def commit(self, data: bytes) -> None:
         """Do nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing."""
+
+
+class StandardOutput:
+    """In place of a `BlockOutput`: towards standard output, where nothing can be resumed."""
+
+    path = STANDARD_STREAM
+    blocks = 0
+    published = False
+    has_leftover = False
+
+    def begin(self, _manifest: dict[str, Any]) -> dict[str, Any] | None:
+        """Begin; there is never anything to go on with."""
+        return None
+
+    def append(self, data: bytes, _note: dict[str, Any]) -> None:
+        """Write a block."""
+        left = memoryview(data)
+        while left:  # an unbuffered stream may take less than it is given
+            left = left[sys.stdout.buffer.write(left) :]
+
+    def digest(self) -> dict[str, Any]:
+        """Nothing is known of what the reader made of it."""
+        return {}
+
+    def commit(self) -> None:
+        """Make sure that everything was taken."""
+        sys.stdout.buffer.flush()
+
+    def discard(self) -> None:
+        """Do nothing: what was written is gone."""
 
     def __enter__(self) -> Self:
         return self

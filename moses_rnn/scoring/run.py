@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError, MosesRnnError, Stopped
-from moses_rnn.formats.journal import BlockOutput, Opening, StandardOutput
-from moses_rnn.formats.outputs import NoOutput, OutputFile, refuse_equal
+from moses_rnn.formats.journal import BlockOutput, Opening
+from moses_rnn.formats.outputs import NoOutput, OutputFile, StandardOutput, refuse_equal
 from moses_rnn.formats.streams import STANDARD_STREAM
 from moses_rnn.models.checkpoint import MODEL_FILES
 from moses_rnn.scoring.job import Job

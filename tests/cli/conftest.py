@@ -1,0 +1,37 @@
+"""Folders in which moses-rnn-score is run."""
+
+import gzip
+import shutil
+
+import pytest
+
+from tests.cli.scored import (
+    INI,
+    LONG,
+)
+from tests.conftest import run
+
+
+@pytest.fixture
+def here(tmp_path, table, model):
+    """A folder with the table and its model beside it."""
+    shutil.copy(table, tmp_path)
+    shutil.copytree(model, tmp_path / model.name)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def long_table_once(tmp_path_factory, table, model):
+    here = tmp_path_factory.mktemp("long")
+    shutil.copytree(model, here / model.name)
+    (here / "long").write_bytes(gzip.decompress(table.read_bytes()) * 40)
+    (here / "moses.ini").write_text(INI.format(table="long"))
+    run("score", *LONG, "-o", "whole.gz", "--output-ini", "whole.ini", cwd=here)
+    return here
+
+
+@pytest.fixture
+def long_table(long_table_once, tmp_path):
+    """A folder with a table that takes a while, and the result of an undisturbed run in `whole`."""
+    shutil.copytree(long_table_once, tmp_path / "here", copy_function=shutil.copy2)
+    return tmp_path / "here"

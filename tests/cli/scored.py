@@ -1,0 +1,55 @@
+"""What the tests of moses-rnn-score share: reading its tables, starting it on a table that takes a while."""
+
+import gzip
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from moses_rnn.formats.phrase_table import parse_table, score_words
+
+INI = """[feature]
+PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={table} input-factor=0 output-factor=0
+Distortion
+[weight]
+TranslationModel0= 0.2 0.2 0.2 0.2
+Distortion0= 0.3
+"""
+
+
+def lines_of(path):
+    with gzip.open(path) as lines:
+        return list(lines)
+
+
+def without_last_scores(lines, count=1):
+    """Lines without the last numbers of their third field."""
+    for parsed in parse_table(lines, "scored"):
+        added = sum(len(score) + 1 for score in score_words(parsed.scores)[-count:])
+        end = parsed.end_of_scores
+        yield parsed.line[: end - added] + parsed.line[end:]
+
+
+def added_values(lines, count=1):
+    return [[float(s) for s in score_words(parsed.scores)[-count:]] for parsed in parse_table(lines, "scored")]
+
+
+OUTPUTS = {"long.rnn.gz", "long.rnn.gz.json", "moses.rnn.ini"}
+
+
+LONG = ["long", "--model", "phrase-table.rnn-model", "--moses-ini", "moses.ini"]
+
+
+def start_and_wait_for_blocks(folder, blocks, *options):
+    command = Path(sys.executable).with_name("moses-rnn-score")
+    process = subprocess.Popen(
+        [command, *LONG, *options], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    journal = folder / ".long.rnn.gz.journal"
+    while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b'"block"') >= blocks):
+        time.sleep(0.002)
+    return process
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}

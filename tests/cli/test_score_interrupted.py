@@ -1,0 +1,249 @@
+"""moses-rnn-score stopped, killed, gone on with; and what it never overwrites."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.scored import (
+    INI,
+    LONG,
+    OUTPUTS,
+    lines_of,
+    names,
+    start_and_wait_for_blocks,
+)
+from tests.conftest import run
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGKILL, -9), (signal.SIGTERM, 75), (signal.SIGINT, 75), (signal.SIGUSR1, 75)]
+)
+def test_stopped_half_way_it_leaves_no_final_file_and_goes_on_to_the_same_bytes(long_table, number, code):
+    here = long_table
+    process = start_and_wait_for_blocks(here, 2)
+    process.send_signal(number)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert not OUTPUTS & names(here)
+    if code == 75:
+        assert b"lines; the same command with --resume goes on" in messages
+    again = run("score", *LONG, cwd=here, check=False)
+    assert again.returncode == 1
+    assert "long.rnn.gz: an interrupted run left " in again.stderr
+    assert " blocks of it; --resume goes on, --force begins anew" in again.stderr
+    run("score", *LONG, "--resume", cwd=here)
+    assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()
+    assert (here / "moses.rnn.ini").read_text().replace("long.rnn.gz", "whole.gz") == (here / "whole.ini").read_text()
+    signatures = [json.loads((here / f"{name}.json").read_text()) for name in ("long.rnn.gz", "whole.gz")]
+    assert {**signatures[0], "output": ""} == {**signatures[1], "output": ""}
+    assert not [name for name in names(here) if name.startswith(".")]
+
+
+def test_resume_refuses_what_would_not_give_the_same_bytes(long_table, table, tmp_path_factory):
+    here = long_table
+    process = start_and_wait_for_blocks(here, 2)
+    process.kill()
+    process.communicate()
+    run("train", table, "--hidden-size", "9", "--max-epochs", "0.1", "--model", here / "other", "--quiet", cwd=here)
+    changes = {
+        "floor -87.0, now -50.0": ["--floor", "-50"],
+        "precision 'fp32', now 'bf16'": ["--precision", "bf16"],
+        "columns ['RNN'], now ['RNN', 'WordPenalty']": ["--word-penalty"],
+        "level 1, now 9": ["--compression-level", "9"],
+        "models [{": ["--model", "other"],
+    }
+    for difference, options in changes.items():
+        done = run("score", *LONG, *options, "--resume", cwd=here, check=False)
+        assert done.returncode == 1
+        assert f"expected what the interrupted run was given, found other: {difference}" in done.stderr
+    with (here / "long").open("ab") as file:
+        file.write(b"one ||| more ||| 1 1 1 1\n")
+    done = run("score", *LONG, "--resume", cwd=here, check=False)
+    assert "found other: input {'bytes': " in done.stderr
+    run("score", *LONG, "--force", cwd=here)
+    assert len(lines_of(here / "long.rnn.gz")) == 120_001
+
+
+def test_two_runs_cannot_write_one_table(long_table):
+    first = start_and_wait_for_blocks(long_table, 1)
+    first.send_signal(signal.SIGSTOP)  # so that it is surely still at it
+    second = run("score", *LONG, "--resume", cwd=long_table, check=False)
+    assert second.returncode == 1
+    assert f"long.rnn.gz: is being written by another run (process {first.pid} on " in second.stderr
+    first.send_signal(signal.SIGCONT)
+    first.communicate(timeout=120)
+    assert first.returncode == 0
+    assert (long_table / "long.rnn.gz").read_bytes() == (long_table / "whole.gz").read_bytes()
+
+
+def test_a_table_that_changes_while_it_is_read_is_refused(long_table):
+    process = start_and_wait_for_blocks(long_table, 1)
+    with (long_table / "long").open("ab") as file:
+        file.write(b"one ||| more ||| 1 1 1 1\n")
+    _, messages = process.communicate(timeout=120)
+    assert process.returncode == 3
+    assert b"long: was changed while it was read; nothing was written" in messages
+    assert not OUTPUTS & names(long_table)
+
+
+def test_a_wrong_option_does_not_cost_what_was_done(long_table):
+    process = start_and_wait_for_blocks(long_table, 2)
+    process.kill()
+    process.communicate()
+    for options in (["--model", "typo"], ["--moses-ini", "phrase-table.gz"]):
+        assert run("score", *LONG, *options, "--resume", cwd=long_table, check=False).returncode != 0
+    run("score", *LONG, "--resume", cwd=long_table)
+    assert (long_table / "long.rnn.gz").read_bytes() == (long_table / "whole.gz").read_bytes()
+
+
+def test_hidden_files_of_others_are_not_written_through(here):
+    (here / "victim").write_bytes(b"precious")
+    for name in (".t.gz.part", ".t.gz.journal"):
+        (here / name).symlink_to("victim")
+        assert run("score", "phrase-table.gz", "-o", "t.gz", cwd=here, check=False).returncode == 1
+        (here / name).unlink()
+    shutil.copy(here / "phrase-table.gz", here / ".t.gz.part")
+    done = run("score", ".t.gz.part", "-o", "t.gz", "--model", "phrase-table.rnn-model", cwd=here, check=False)
+    assert (done.returncode, ".t.gz.part: is the input " in done.stderr) == (1, True)
+    assert (here / ".t.gz.part").read_bytes() == (here / "phrase-table.gz").read_bytes()
+    assert (here / "victim").read_bytes() == b"precious"
+    (here / "folder.gz").mkdir()
+    done = run("score", "phrase-table.gz", "-o", "folder.gz", "--force", cwd=here, check=False)
+    assert "folder.gz: is no regular file and is not replaced" in done.stderr
+
+
+def test_resume_without_a_leftover_begins(here):
+    run("score", "phrase-table.gz", "--resume", cwd=here)
+    done = run("score", "phrase-table.gz", "--resume", cwd=here, check=False)
+    assert (done.returncode, "exists already" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_is_heard_while_a_pipe_is_silent(here, number):
+    command = Path(sys.executable).with_name("moses-rnn-score")
+    process = subprocess.Popen(
+        [command, "-", "--model", "phrase-table.rnn-model", "-o", "t.gz"],
+        cwd=here, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    process.stdin.write(b"a ||| b")
+    process.stdin.flush()
+    while ".t.gz.journal" not in names(here):
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(timeout=30) == 75
+    messages = process.stderr.read()
+    process.stdin.close()
+    process.stderr.close()
+    assert b"stopped after 0 lines; what goes through a pipe cannot be gone on with" in messages
+    assert names(here) == {"phrase-table.gz", "phrase-table.rnn-model"}
+
+
+def test_the_models_own_files_are_not_overwritten(here):
+    model = here / "phrase-table.rnn-model"
+    before = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
+    for name in ("config.json", "target.vocab"):
+        done = run("score", "phrase-table.gz", "-o", model / name, "--force", cwd=here, check=False)
+        assert (done.returncode, "is the input " in done.stderr) == (1, True)
+    done = run(
+        "score", "phrase-table.gz", "-o", model / "config", "--force", cwd=here, check=False
+    )  # config.json beside
+    assert (done.returncode, "is the input " in done.stderr) == (1, True)
+    assert {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()} == before
+
+
+def test_what_is_missing_after_a_death_at_the_very_end_is_made_by_resume(long_table):
+    """The table has its name, and its signature and ini have not: killed between two renames."""
+    here = long_table
+    trace = "import os, pathlib, signal, sys\nfrom moses_rnn.formats import outputs\n"
+    trace += "outputs.OutputFile.commit = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+    trace += "from moses_rnn.cli.score import main\nmain(sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", trace, *LONG], cwd=here, capture_output=True, check=False)
+    assert done.returncode == -9
+    assert OUTPUTS & names(here) == {"long.rnn.gz"}
+    done = run("score", *LONG, cwd=here, check=False)
+    assert (done.returncode, "exists already" in done.stderr) == (1, True)
+    run("score", *LONG, "--resume", cwd=here)
+    assert names(here) >= OUTPUTS
+    assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()
+    signatures = [json.loads((here / f"{name}.json").read_text()) for name in ("long.rnn.gz", "whole.gz")]
+    assert {**signatures[0], "output": ""} == {**signatures[1], "output": ""}
+    assert not [name for name in names(here) if name.startswith(".")]
+
+
+def test_a_second_signal_ends_at_once(here):
+    """The first one is heard while a pipe is silent only when it is looked at; the second needs nobody."""
+    code = "import moses_rnn.scoring.run as r; r._stop = lambda *_: None; import sys; from moses_rnn.cli.score import main; main(sys.argv[1:])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "-", "--model", "phrase-table.rnn-model", "-o", "t.gz"],
+        cwd=here, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    while ".t.gz.journal" not in names(here):
+        time.sleep(0.01)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    assert process.wait(timeout=30) == 130
+    process.stdin.close()
+
+
+def test_a_leftover_of_a_dead_run_is_not_silently_used(long_table):
+    process = start_and_wait_for_blocks(long_table, 2)
+    process.kill()
+    process.communicate()
+    done = run("score", *LONG, cwd=long_table, check=False)
+    assert done.returncode == 1
+    assert " blocks of it; --resume goes on, --force begins anew" in done.stderr
+    run("score", *LONG, "--force", cwd=long_table)
+    assert (long_table / "long.rnn.gz").read_bytes() == (long_table / "whole.gz").read_bytes()
+
+
+def test_two_outputs_are_never_one_file(here):
+    (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
+    (here / "sub").mkdir()
+    before = names(here)
+    for output_ini in ("x", "sub/../x", "x.json", "x.rejects", ".x.part", ".x.journal", ".x.rejects.part", ".", "sub/"):
+        options = ["-o", "x", "--moses-ini", "moses.ini", "--output-ini", output_ini, "--on-bad-line", "skip"]
+        done = run("score", "phrase-table.gz", *options, cwd=here, check=False)
+        assert done.returncode == 1
+        assert "; name another output" in done.stderr or "expected the name of a file" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert names(here) == before
+    for output in (".", "/", "sub/"):
+        done = run("score", "phrase-table.gz", "-o", output, cwd=here, check=False)
+        assert (done.returncode, f"{output}: expected the name of a file" in done.stderr) == (1, True)
+
+
+def test_resume_with_nothing_to_resume_replaces_nothing(here):
+    (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
+    for name in ("moses.rnn.ini", "x.gz.json"):
+        (here / name).write_text("tuned for days")
+        options = ["-o", "x.gz", "--moses-ini", "moses.ini", "--resume"]
+        done = run("score", "phrase-table.gz", *options, cwd=here, check=False)
+        assert (done.returncode, f"{name}: exists already" in done.stderr) == (1, True)
+        assert (here / name).read_text() == "tuned for days"
+        (here / name).unlink()
+
+
+@pytest.mark.parametrize("error", ["OSError(5, 'Input/output error')", "MemoryError()"])
+def test_a_failing_disk_or_memory_is_no_reason_to_discard_what_was_done(long_table, error):
+    here = long_table
+    code = (
+        "import sys; from moses_rnn.formats import streams\n"
+        "read, calls = streams._MeteredFile._read_into, iter(range(10**6))\n"
+        "def failing(self, buffer):\n"
+        f"    if next(calls) > 6: raise {error}\n"
+        "    return read(self, buffer)\n"
+        "streams._MeteredFile._read_into = failing\n"
+        "from moses_rnn.cli.score import main; main(sys.argv[1:])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *LONG], cwd=here, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    assert " lines are scored and kept: mend the cause and go on with --resume." in done.stderr
+    run("score", *LONG, "--resume", cwd=here)
+    assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()

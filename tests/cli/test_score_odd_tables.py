@@ -1,0 +1,264 @@
+"""moses-rnn-score on tables with bad and odd lines."""
+
+import gzip
+import json
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.scored import (
+    LONG,
+    OUTPUTS,
+    added_values,
+    lines_of,
+    names,
+    start_and_wait_for_blocks,
+    without_last_scores,
+)
+from tests.conftest import run
+
+
+def test_odd_lines_stay_as_they_are(here):
+    odd = [
+        "a\u2028b \u0085 ||| un\u00a0deux ||| 0.5 1e-05 ||| 0-0\n".encode(),
+        b"\xff\xfe ||| \x00 ||| 0.5 1\r\n",
+        b" ||| la ||| 1 1 |||\n",
+        b"a ||| ||| 1 1 ||| ||| 1 1 1 ||| |||\n",
+        b"a|||b|||1\t1 \n",
+        b"a ||| " + b"b " * 300 + b"||| 1 1",
+    ]
+    (here / "odd").write_bytes(b"".join(odd))
+    run("score", "odd", "--model", "phrase-table.rnn-model", cwd=here)
+    assert list(without_last_scores(lines_of(here / "odd.rnn.gz"))) == odd
+
+
+REFUSED = {
+    "bad line": (
+        b"a ||| b ||| 1\na ||| b\n",
+        "bad:2: expected at least 3 fields separated by '|||', found 2: 'a ||| b'",
+    ),
+    "bad score": (b"a ||| b ||| 1\na ||| b ||| x\n", "bad:2: expected a number as score 1 of 1, found 'x'"),
+    "columns": (b"a ||| b ||| 1\na ||| b ||| 1 2\n", "bad:2: expected 1 scores as on line 1, found 2: '1 2'"),
+    "empty": (b"", "bad: expected at least one line, found an empty file"),
+    "cut short": (
+        gzip.compress(b"a ||| b ||| 1\n" * 9999)[:-20],
+        "bad: expected a whole compressed file, found an early end",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_a_rejected_table_leaves_nothing(here, case):
+    content, message = case
+    (here / "bad").write_bytes(content)
+    before = sorted(path.name for path in here.iterdir())
+    done = run("score", "bad", "--model", "phrase-table.rnn-model", "-o", "t.gz", cwd=here, check=False)
+    assert done.returncode == 3
+    assert f"moses-rnn-score: {message}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in here.iterdir()) == before
+
+
+BAD_LINES = {
+    0: b"a ||| b\n",
+    1500: b"\n",
+    2999: b"a ||| b ||| 1 2 x 4\n",
+    3000: b"a ||| b ||| 1 2 3\n",
+    9999: b"no end of line",
+}
+
+
+@pytest.fixture
+def with_bad_lines(here):
+    """A folder with `bad`, which has bad lines at the beginning, in the middle and at the end, and `good` without."""
+    good = gzip.decompress((here / "phrase-table.gz").read_bytes()).splitlines(keepends=True)
+    lines = list(good)
+    for place, line in BAD_LINES.items():
+        lines.insert(place, line)
+    (here / "bad").write_bytes(b"".join(lines))
+    (here / "good").write_bytes(b"".join(good))
+    return here
+
+
+SKIP = ["--model", "phrase-table.rnn-model", "--on-bad-line", "skip"]
+
+
+def test_bad_lines_can_be_left_out(with_bad_lines):
+    here = with_bad_lines
+    done = run("score", "bad", *SKIP, cwd=here)
+    assert "3,000 lines, 5 left out: bad.rnn.gz" in done.stderr
+    assert "warning: 5 lines were left out, to bad.rnn.gz.rejects, and others like: bad:1: expected" in done.stderr
+    run("score", "good", *SKIP, cwd=here)
+    assert lines_of(here / "bad.rnn.gz") == lines_of(here / "good.rnn.gz")
+    assert (here / "bad.rnn.gz.rejects").read_bytes() == b"".join(BAD_LINES.values()) + b"\n"
+    assert not (here / "good.rnn.gz.rejects").exists()
+    assert json.loads((here / "bad.rnn.gz.json").read_text())["rejected_lines"] == 5
+    assert not [name for name in names(here) if name.startswith(".")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_rejects_go_along_with_the_table_when_it_is_resumed(long_table, number):
+    here = long_table
+    lines = (here / "long").read_bytes().splitlines(keepends=True)
+    lines = [odd for i, line in enumerate(lines) for odd in ([b"bad %d\n" % i, line] if i % 1000 == 999 else [line])]
+    (here / "long").write_bytes(b"".join(lines) + b"bad end\n")
+    rejects = b"".join(line for line in lines if line.startswith(b"bad")) + b"bad end\n"
+    process = start_and_wait_for_blocks(here, 3, "--on-bad-line", "skip")
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode in (-9, 75)
+    assert not {*OUTPUTS, "long.rnn.gz.rejects"} & names(here)
+    run("score", *LONG, "--on-bad-line", "skip", "--resume", cwd=here)
+    assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")
+    assert (here / "long.rnn.gz.rejects").read_bytes() == rejects
+
+
+def test_what_was_scored_before_a_bad_line_is_not_lost(long_table):
+    here = long_table
+    with (here / "long").open("ab") as file:
+        file.write(b"a ||| b\n")
+    done = run("score", *LONG, cwd=here, check=False)
+    assert done.returncode == 3
+    assert "long:120001: expected at least 3 fields separated by '|||', found 2: 'a ||| b'" in done.stderr
+    assert " lines are scored and kept: while the file stays as it is, --resume goes on with other" in done.stderr
+    assert not OUTPUTS & names(here)
+    done = run("score", *LONG, "--resume", "--on-bad-line", "skip", cwd=here)
+    assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")
+    assert (here / "long.rnn.gz.rejects").read_bytes() == b"a ||| b\n"
+
+
+def test_a_file_of_bad_lines_is_no_table(here):
+    (here / "bad").write_bytes(b"a ||| b ||| 1\n" + b"no\n" * 10_001)
+    done = run("score", "bad", *SKIP, cwd=here, check=False)
+    assert done.returncode == 1
+    assert "These were 10,001 bad lines in a row: is this a phrase table?" in done.stderr
+    assert not [name for name in names(here) if name.startswith((".", "bad."))]
+
+
+def test_strict_refuses_what_is_odd_and_otherwise_it_is_a_warning(here):
+    (here / "odd").write_bytes(b"a ||| b ||| 1 0\r\n\xff ||| b ||| 1 -2\r\n")
+    done = run("score", "odd", "--model", "phrase-table.rnn-model", cwd=here)
+    for kind in ("CRLF line end (2 lines)", "score not above 0 (2 lines)", "not UTF-8 (1 line)"):
+        assert f": {kind}: " in done.stderr
+    assert list(without_last_scores(lines_of(here / "odd.rnn.gz"))) == (here / "odd").read_bytes().splitlines(True)
+    done = run("score", "odd", "--model", "phrase-table.rnn-model", "--strict", "-o", "t.gz", cwd=here, check=False)
+    assert (done.returncode, "odd:1: expected no CRLF line end (--strict), found" in done.stderr) == (3, True)
+
+
+def test_long_lines_are_refused_unless_they_are_allowed(here):
+    (here / "long").write_bytes(b"a ||| b ||| 1 ||| " + b"x" * 2000 + b"\n")
+    options = ["long", "--model", "phrase-table.rnn-model", "--max-line-bytes"]
+    done = run("score", *options, "1000", cwd=here, check=False)
+    assert (done.returncode, "long:1: expected a line of at most 1,000 bytes" in done.stderr) == (3, True)
+    run("score", *options, "3000", cwd=here)
+
+
+def test_a_bomb_is_refused_in_little_memory(here):
+    """300 MB of one line in a .gz of 300 kB, under a limit of the address space."""
+    with gzip.open(here / "bomb.gz", "wb", 1) as file:
+        for _ in range(300):
+            file.write(bytes(1 << 20))
+    code = (
+        "import resource, sys; from moses_rnn.scoring.validation import validate\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))\n"
+        "validate(sys.argv[1], print, lambda *_: None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, here / "bomb.gz"], capture_output=True, text=True, check=False)
+    assert "bomb.gz:1: expected a line of at most 1,048,576 bytes" in done.stderr
+    assert "MemoryError" not in done.stderr
+    done = run("score", "bomb.gz", "--model", "phrase-table.rnn-model", cwd=here, check=False)
+    assert (done.returncode, "bomb.gz:1: expected a line of at most" in done.stderr) == (3, True)
+
+
+# all of Unicode's White_Space but blank, tab and newline, all C0 and C1 controls but these, and what ends lines elsewhere
+ODD_CHARACTERS = [*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA1), 0x1680, *range(0x2000, 0x200C)]
+
+
+ODD_CHARACTERS += [0x2028, 0x2029, 0x202F, 0x205F, 0x2060, 0x3000, 0xFEFF]
+
+
+def test_no_character_parts_lines_or_words_but_those_of_moses(here):
+    """As many lines out as in, counted by wc; every odd character stays inside its word, which is one unknown word."""
+    lines = [f"a{chr(c)}b ||| {chr(c)} c{chr(c)} ||| 1 1 ||| 0-0\n".encode() for c in ODD_CHARACTERS]
+    (here / "odd").write_bytes(b"".join(lines))
+    run("score", "odd", "--model", "phrase-table.rnn-model", "--word-penalty", "-o", "out", cwd=here)
+    counts = subprocess.run(["wc", "-l", "odd", "out"], cwd=here, capture_output=True, text=True, check=True).stdout
+    assert [int(line.split()[0]) for line in counts.splitlines()[:2]] == [len(lines)] * 2
+    scored = (here / "out").read_bytes().split(b"\n")[:-1]
+    assert [line + b"\n" for line in without_last_scores(scored, 2)] == lines
+    assert {penalty for _, penalty in added_values(scored, 2)} == {0.135335283}  # exp(-2): two words each
+
+
+def test_random_bytes_are_kept(here):
+    draw = random.Random(6)
+    lines = gzip.decompress((here / "phrase-table.gz").read_bytes()).splitlines(keepends=True)
+    for i in range(0, len(lines), 3):
+        line = bytearray(lines[i])
+        place = draw.randrange(line.index(b"|||"))
+        line[place:place] = bytes(draw.choice([b for b in range(256) if b not in b"\n|]"]) for _ in range(3))
+        lines[i] = bytes(line)
+    (here / "noisy").write_bytes(b"".join(lines))
+    done = run("score", "noisy", "--model", "phrase-table.rnn-model", cwd=here)
+    assert list(without_last_scores(lines_of(here / "noisy.rnn.gz"))) == lines
+    assert ": not UTF-8 (" in done.stderr
+
+
+def test_any_order_and_duplicates_are_kept_and_scored_alike(here):
+    lines = gzip.decompress((here / "phrase-table.gz").read_bytes()).splitlines(keepends=True)
+    draw = random.Random(7)
+    shuffled = draw.sample(lines, len(lines)) + draw.sample(lines, 500)
+    (here / "shuffled").write_bytes(b"".join(shuffled))
+    run("score", "phrase-table.gz", cwd=here)
+    run("score", "shuffled", "--model", "phrase-table.rnn-model", cwd=here)
+    score_of = {
+        line: value for line, (value,) in zip(lines, added_values(lines_of(here / "phrase-table.rnn.gz")), strict=True)
+    }
+    scored = lines_of(here / "shuffled.rnn.gz")
+    assert list(without_last_scores(scored)) == shuffled
+    for line, (value,) in zip(shuffled, added_values(scored), strict=True):
+        assert value == pytest.approx(score_of[line], rel=1e-5)
+
+
+def test_rejects_of_an_older_table_do_not_stay_beside_the_new_one(with_bad_lines):
+    here = with_bad_lines
+    run("score", "bad", *SKIP, "-o", "x.gz", cwd=here)
+    assert (here / "x.gz.rejects").exists()
+    run("score", "good", *SKIP, "-o", "x.gz", "--force", cwd=here)
+    assert not (here / "x.gz.rejects").exists()
+
+
+@pytest.mark.parametrize("place", ["begin", "end"])
+def test_rejects_at_either_end_survive_a_resume_over_old_ones(long_table, place):
+    here = long_table
+    data = (here / "long").read_bytes()
+    (here / "long").write_bytes(b"bad\n" * 3 + data if place == "begin" else data + b"bad\n" * 3)
+    (here / "long.rnn.gz").write_bytes(b"old")
+    (here / "long.rnn.gz.rejects").write_bytes(b"old")
+    process = start_and_wait_for_blocks(here, 3, "--on-bad-line", "skip", "--force")
+    process.kill()
+    process.communicate()
+    assert (here / "long.rnn.gz.rejects").read_bytes() == b"old"
+    run("score", *LONG, "--on-bad-line", "skip", "--resume", cwd=here)
+    assert (here / "long.rnn.gz.rejects").read_bytes() == b"bad\n" * 3
+    assert json.loads((here / "long.rnn.gz.json").read_text())["rejected_lines"] == 3
+    assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")
+
+
+def test_leftover_rejects_go_when_nobody_asks_for_them_any_more(long_table):
+    here = long_table
+    process = start_and_wait_for_blocks(here, 2, "--on-bad-line", "skip")
+    process.kill()
+    process.communicate()
+    assert ".long.rnn.gz.rejects.journal" in names(here)
+    run("score", *LONG, "--force", cwd=here)
+    assert not [name for name in names(here) if name.startswith(".")]
+
+
+def test_many_bad_lines_among_good_ones_are_left_out(here):
+    good = b"a ||| b ||| 1\n"
+    (here / "half").write_bytes((good + b"bad\n") * 15_000)
+    run("score", "half", *SKIP, cwd=here)
+    assert len(lines_of(here / "half.rnn.gz")) == 15_000
