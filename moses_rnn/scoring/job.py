@@ -125,14 +125,13 @@ def _with_columns(lines: Iterator[TableLine], name: str) -> tuple[Iterator[Table
 
 
 def _producers(request: ScoringRequest) -> tuple[list[Checkpoint], list[Sequence[ScoreProducer]]]:
-    """The models, and for each device the producers of the new columns; each device holds the models itself."""
-    models: list[Checkpoint] = []
+    """The models, and for each device the producers of the new columns."""
+    models = [_load(request.model, "source-to-target")]
+    if request.inverse_model:
+        models.append(_load(request.inverse_model, "target-to-source"))
+    elementwise = compiled_elementwise() if request.compiled else None
     workers: list[Sequence[ScoreProducer]] = []
     for device in request.devices:
-        models = [_load(request.model, "source-to-target")]
-        if request.inverse_model:
-            models.append(_load(request.inverse_model, "target-to-source"))
-        elementwise = compiled_elementwise() if request.compiled else None
         producers: list[ScoreProducer] = [
             EncDecProducer(model, device, request.precision, elementwise) for model in models
         ]
