@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.formats.phrase_table import parse_table, phrase_pairs
-from moses_rnn.formats.streams import read_lines
+from moses_rnn.formats.streams import read_blocks
+from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.scoring.producers import EncDecProducer, Scores, compiled_elementwise
 
@@ -30,12 +30,14 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--pairs", type=int, default=20_000)
     given = parser.parse_args()
-    everything = list(phrase_pairs(parse_table(read_lines(given.table), given.table)))
+    blocks = parse_blocks(read_blocks(given.table), given.table)
+    everything = TableBlock.joined(list(blocks))
     first = random.Random(1).randrange(max(len(everything) - given.pairs, 1))  # noqa: S311, no secret
-    pairs = everything[first : first + given.pairs]  # neighbours, as scoring meets them
+    block = everything[first : first + given.pairs]  # neighbours, as scoring meets them
+    pairs = block.phrases(of_target=False), block.phrases(of_target=True)
     checkpoint = load_checkpoint(given.model)
-    exact = EncDecProducer(checkpoint, precision="fp64").log_probs(pairs)
-    print(f"{len(pairs):,} pairs, log p from {exact.min():.1f} to {exact.max():.2g}, mean {exact.mean():.2f}")
+    exact = EncDecProducer(checkpoint, precision="fp64").log_probs(*pairs)
+    print(f"{len(block):,} pairs, log p from {exact.min():.1f} to {exact.max():.2g}, mean {exact.mean():.2f}")
     print(f"{'against float64':<28}{'mean |Δ log p|':>16}{'largest':>12}{'rank correlation':>20}")
     fused = compiled_elementwise()
     for name, precision, elementwise in (
@@ -44,12 +46,12 @@ def main() -> None:
         ("bf16", "bf16", None),
         ("bf16, compiled", "bf16", fused),
     ):
-        scores = EncDecProducer(checkpoint, precision=precision, elementwise=elementwise).log_probs(pairs)
+        scores = EncDecProducer(checkpoint, precision=precision, elementwise=elementwise).log_probs(*pairs)
         off = np.abs(scores - exact)
         print(f"{name:<28}{off.mean():>16.2g}{off.max():>12.2g}{rank_correlation(scores, exact):>20.6f}")
     apart = EncDecProducer(checkpoint)
-    unshared = np.concatenate([apart.log_probs([pair]) for pair in pairs[:1000]])
-    shared = apart.log_probs(pairs)[:1000]
+    unshared = np.concatenate([apart.log_probs([source], [target]) for source, target in block[:1000].pairs()])
+    shared = apart.log_probs(*pairs)[:1000]
     print(f"fp32, 1 000 pairs scored alone against together: largest |Δ log p| {np.abs(unshared - shared).max():.2g}")
 
 

@@ -26,8 +26,9 @@ import torch
 
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.journal import BlockOutput
-from moses_rnn.formats.phrase_table import TableLine, parse_table, phrase_pairs, words
-from moses_rnn.formats.streams import read_lines
+from moses_rnn.formats.phrase_table import words
+from moses_rnn.formats.streams import read_blocks, read_lines
+from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.models.encdec import EncDec, EncDecConfig
@@ -35,19 +36,20 @@ from moses_rnn.models.inference import Elementwise, EncDecScorer
 from moses_rnn.models.tries import Trie, build_trie
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport, scored_table
-from moses_rnn.scoring.producers import PAIRS, EncDecProducer, Pair, PhraseIds, Scores, compiled_elementwise
+from moses_rnn.scoring.producers import PAIRS, EncDecProducer, PhraseIds, Scores, compiled_elementwise
 from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 
+Pair = tuple[bytes, bytes]  # source phrase, target phrase
 GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product whose rate is the machine's
 
 
-def untrained(table: Iterable[TableLine], preset: str) -> Checkpoint:
+def untrained(table: Iterable[Pair], preset: str) -> Checkpoint:
     """A network of a preset's sizes with random weights and the table's own shortlists."""
     sizes = PRESETS[preset]
     with tempfile.TemporaryDirectory() as folder:
         shortlists = CorpusConfig(sizes.shortlist, sizes.shortlist)
-        corpus = build_corpus(phrase_pairs(table), Path(folder), shortlists)
+        corpus = build_corpus(table, Path(folder), shortlists)
     source, target = corpus.source_vocabulary, corpus.target_vocabulary
     shape = (sizes.hidden_size, sizes.embedding_size, sizes.maxout_size, sizes.output_rank)
     return Checkpoint(EncDec(EncDecConfig(len(source), len(target), *shape), seed=1).eval(), source, target)
@@ -156,17 +158,22 @@ class Constant:
 
     name, num_scores, meaning, halvings = "Constant", 1, "nothing", 0
 
-    def log_probs(self, pairs: Sequence[Pair]) -> Scores:
+    def log_probs(self, sources: Sequence[bytes], _targets: Sequence[bytes]) -> Scores:
         """Minus one for every pair."""
-        return np.full((len(pairs), 1), -1.0)
+        return np.full((len(sources), 1), -1.0)
 
 
-def whole(lines: Callable[[], Iterator[bytes]], name: str, path: str, producer: object) -> None:
+def pairs_of(blocks: Iterable[bytes], name: str) -> Iterator[Pair]:
+    """The phrase pairs of a table."""
+    return (pair for block in parse_blocks(blocks, name) for pair in block.pairs())
+
+
+def whole(table: str, path: str, producer: object) -> None:
     """Read, score and write as moses-rnn-score does."""
     with BlockOutput(path) as output:
         output.begin({})
-        table = parse_table(lines(), name)
-        for block in scored_table(table, [[producer]], ColumnOptions(), ScoringReport(), Census(name)):  # type: ignore[list-item]
+        lines = parse_blocks(read_blocks(table), table)
+        for block in scored_table(lines, [[producer]], ColumnOptions(), ScoringReport(), Census(table)):  # type: ignore[list-item]
             output.append(block, {})
         output.commit()
     Path(path).unlink()
@@ -193,9 +200,9 @@ def main() -> None:
     def lines() -> Iterator[bytes]:
         return itertools.islice(read_lines(given.table), given.skip, given.skip + given.lines)
 
-    pairs = list(phrase_pairs(parse_table(lines(), given.table)))
-    whole_table = parse_table(read_lines(given.table), given.table)
-    checkpoint = load_checkpoint(given.model) if given.model else untrained(whole_table, given.preset)
+    pairs = list(pairs_of([b"".join(lines())], given.table))
+    everything = pairs_of(read_blocks(given.table), given.table)
+    checkpoint = load_checkpoint(given.model) if given.model else untrained(everything, given.preset)
     with tempfile.TemporaryDirectory() as folder:
         stages, work = ladder(checkpoint, pairs, given)
         stages += whole_program(checkpoint, lines, given, folder)
@@ -240,7 +247,7 @@ def whole_program(
     subprocess.run(["gzip", "-1k", f"{folder}/given"], check=True)  # noqa: S603
 
     def through(producer: object) -> Callable[[], None]:
-        return lambda: whole(lambda: read_lines(f"{folder}/given.gz"), "bench", path, producer)
+        return lambda: whole(f"{folder}/given.gz", path, producer)
 
     def shell(command: str) -> Callable[[], object]:
         return lambda: subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)  # noqa: S602

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from moses_rnn.cli.command import say
 from moses_rnn.errors import Stopped
-from moses_rnn.formats.streams import Meter, read_lines
+from moses_rnn.formats.streams import Meter, read_blocks
 
 if TYPE_CHECKING:
     from moses_rnn.models.encdec import EncDec
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from moses_rnn.training.trainer import Progress, Trainer
 
 SECONDS_BETWEEN_LINES = 30.0
-LINES_BETWEEN_LOOKS = 10_000
 
 
 class Display:
@@ -90,13 +89,12 @@ class TrainingDisplay:
         self._share_before = 0.0
 
     def reading(self, table: str, should_stop: Callable[[], bool]) -> Iterator[bytes]:
-        """The lines of the table, shown as they are read; raises Stopped when asked to."""
-        for count, line in enumerate(read_lines(table, meter=self._meter), start=1):
-            yield line
-            if count % LINES_BETWEEN_LOOKS == 0:
-                self._display.show(count, self._meter.share)
-                if should_stop():
-                    raise Stopped("stopped while reading the table; the same command goes on")
+        """The table in blocks of lines, shown as they are read; raises Stopped when asked to."""
+        for block in read_blocks(table, meter=self._meter):
+            yield block
+            self._display.show(self._meter.lines_read, self._meter.share)
+            if should_stop():
+                raise Stopped("stopped while reading the table; the same command goes on")
         self._display.close()
 
     def corpus_read(self, corpus: Corpus, unigram_nats: float) -> None:

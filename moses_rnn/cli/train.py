@@ -116,8 +116,8 @@ def main(
     import torch
 
     from moses_rnn.cli.progress import TrainingDisplay
-    from moses_rnn.formats.phrase_table import parse_table, phrase_pairs
     from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
+    from moses_rnn.formats.table_blocks import parse_blocks
     from moses_rnn.training.config import PRESETS
     from moses_rnn.training.run import train
 
@@ -134,7 +134,8 @@ def main(
     advise = "paper" if options["preset"] is None and preset == "small" else None
     display = TrainingDisplay(request, advise_on=advise, quiet=quiet)
     stop = StopRequest()
-    pairs = phrase_pairs(parse_table(display.reading(table, stop), table), inverse=options["inverse"])
+    blocks = parse_blocks(display.reading(table, stop), table)
+    pairs = (pair for block in blocks for pair in block.pairs(inverse=options["inverse"]))
     counts = [_word_counts(options["source_corpus"]), _word_counts(options["target_corpus"])]
     read, written = reversed(counts) if options["inverse"] else counts
     progress = train(pairs, folder, request, display, stop, (read, written))

@@ -76,23 +76,21 @@ class Census:
             FormatError: a line is odd, and this census is strict.
         """
         for line in lines:
-            for kind in _oddities(line):
-                self._count(kind, line)
+            self.look([line])
             if self.thorough:
                 for kind in _finer_oddities(line):
                     self._count(kind, line)
             yield line
 
-    def look(self, lines: Sequence[TableLine]) -> None:
-        """Look at many lines at once, which is much faster where nothing is odd; not as a thorough census would.
+    def look(self, lines: Iterable[TableLine]) -> None:
+        """Look at lines, but not as a thorough census would.
 
         Raises:
             FormatError: a line is odd, and this census is strict.
         """
-        if _may_be_odd(lines):
-            for line in lines:
-                for kind in _oddities(line):
-                    self._count(kind, line)
+        for line in lines:
+            for kind in _oddities(line):
+                self._count(kind, line)
 
     def as_note(self) -> dict[str, list[int]]:
         """The counts as JSON, for a journal."""
@@ -121,19 +119,6 @@ class Census:
             yield f"{self.name}:{oddity.first}: {kind} ({lines}): {MEANINGS[kind]}"
 
 
-def _may_be_odd(lines: Sequence[TableLine]) -> bool:
-    """A quick look at many lines that mostly finds nothing."""
-    text = b"".join([line.line for line in lines])
-    return (
-        b"\0" in text
-        or b"\r\n" in text
-        or not all(line.source and line.target for line in lines)
-        or not _is_utf8(text)
-        or lines[0].number == 1
-        or not all(line.plain for line in lines)
-    )
-
-
 def _oddities(line: TableLine) -> Iterator[str]:
     if line.number == 1 and line.line.startswith(BYTE_ORDER_MARK):
         yield BOM
@@ -145,13 +130,9 @@ def _oddities(line: TableLine) -> Iterator[str]:
         yield NUL
     if line.line.endswith(b"\r\n"):
         yield CRLF
-    if not _is_utf8(line.line):
+    if not is_utf8(line.line):
         yield NOT_UTF8
-    if (
-        not line.plain
-        and MAYBE_NOT_POSITIVE.search(line.scores)
-        and any(float(score) <= FLOAT32_TINY for score in words(line.scores))
-    ):
+    if MAYBE_NOT_POSITIVE.search(line.scores) and any(float(score) <= FLOAT32_TINY for score in words(line.scores)):
         yield NOT_POSITIVE
 
 
@@ -162,7 +143,7 @@ def _finer_oddities(line: TableLine) -> Iterator[str]:
         yield SCORE_BLANKS
     if LONG_SCORE.search(line.scores):
         yield LONG_NUMBER
-    fields = line.line[line.end_of_scores :].split(SEPARATOR)
+    fields = line.line[line.places.scores_end :].split(SEPARATOR)
     if len(fields) > MOST_FIELDS - 2:
         yield MANY_FIELDS
     if len(fields) > 1:
@@ -179,7 +160,8 @@ def _of_alignment(points: list[bytes], line: TableLine) -> Iterator[str]:
         yield ALIGNMENT_RANGE
 
 
-def _is_utf8(data: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are text in UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -120,7 +120,9 @@ class MosesIni:
 
     def is_path_of(self, feature: Feature, table: str) -> bool:
         """Whether the feature's ``path=`` (or that with .gz) is that file, seen from here or from the ini's folder."""
-        return any(place.samefile(table) for place in self._places(feature) if place.exists() and Path(table).exists())
+        return any(
+            place.samefile(table) for place in self._places(feature) if _is_there(place) and Path(table).exists()
+        )
 
     def _places(self, feature: Feature) -> list[Path]:
         written = feature.options.get("path", "")
@@ -130,7 +132,7 @@ class MosesIni:
     def path_like(self, feature: Feature, table: Path) -> str:
         """How a new table is to be written into the ini: relative if the old one is and lies in the same folder."""
         written = Path(feature.options.get("path", ""))
-        folders = [place.parent for place in self._places(feature) if place.exists()]
+        folders = [place.parent for place in self._places(feature) if _is_there(place)]
         if written.is_absolute() or not any(folder.samefile(table.absolute().parent) for folder in folders):
             return str(table.absolute())
         return str(written.with_name(table.name))
@@ -265,6 +267,14 @@ def _sections(lines: list[str]) -> list[str | None]:
 def _code(line: str) -> str:
     """A line without its comment and surrounding white space."""
     return line.partition("#")[0].strip(" \t\r\n")
+
+
+def _is_there(place: Path) -> bool:
+    """Whether an ini's path leads somewhere; one that the system cannot even look up does not."""
+    try:
+        return place.exists()
+    except OSError:
+        return False
 
 
 def _tokens(line: str) -> list[str]:

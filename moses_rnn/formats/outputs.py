@@ -5,13 +5,14 @@ from __future__ import annotations
 import bz2
 import contextlib
 import fcntl
-import gzip
 import lzma
 import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, Self
+
+from zlib_ng import gzip_ng
 
 from moses_rnn.errors import OutputError
 from moses_rnn.formats.streams import STANDARD_STREAM, compression_of
@@ -21,19 +22,20 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd  # comes with xopen
 
-DEFAULT_LEVEL = 1  # Python's default of 9 is 17 times slower for 15 % less space
+DEFAULT_LEVEL = 2  # of zlib-ng: a little smaller and a quarter faster than gzip -1
 
 
 def compressed(data: bytes, kind: str | None, level: int = DEFAULT_LEVEL) -> bytes:
     """Bytes as one complete member of a compressed file; members one after another are again a valid file.
 
-    Equal data give equal bytes. That is why gz is zlib's here and not ISA-L's, which is four times as fast: its output
-    was seen to differ between two equal runs, about once in twenty.
+    Equal data give equal bytes. That is why gz is zlib-ng's here and not ISA-L's, which is faster still: its output was
+    seen to differ between two equal runs, about once in twenty.
     """
     if kind is None:
         return data
     if kind == "gz":
-        return gzip.compress(data, level, mtime=0)
+        member: bytes = gzip_ng.compress(data, level, mtime=0)  # type: ignore[no-untyped-call]
+        return member
     if kind == "zst":  # whose checksum Python leaves out unless asked
         checked: dict[int, int] = {
             zstd.CompressionParameter.compression_level: level,

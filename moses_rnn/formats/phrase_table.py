@@ -12,6 +12,8 @@ from typing import NamedTuple, NoReturn
 
 from moses_rnn.errors import FormatError, shown
 
+Rejected = Callable[[bytes, FormatError], None]
+
 SEPARATOR = b"|||"
 # What Moses's double-conversion reads as a number; no nan, inf, hexadecimal, underscores or other digits.
 NUMBER = rb"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
@@ -21,12 +23,6 @@ LINE = re.compile(
     rb"[ \t]*+([^|]*+)\|\|\|[ \t]*+([^|]*+)\|\|\|[ \t]*+(" + NUMBER + rb"(?:[ \t]++" + NUMBER + rb")*+)"
     rb"(?=[ \t]*+(?:\|\|\||\r?\n|\r?\Z))"  # a \r counts as part of the line's end and nowhere else
 )
-# What most lines are: no brackets, single blanks between scores, and scores that are plainly finite and above 0.
-PLAIN_NUMBER = rb"(?:[1-9][0-9]{0,14}+(?:\.[0-9]*+)?|0\.0{0,5}[1-9][0-9]*+)(?:e-[0-2]?[0-9])?"
-PLAIN_LINE = re.compile(
-    rb"[ \t]*+([^|\]]*+)\|\|\|[ \t]*+([^|\]]*+)\|\|\|[ \t]*+(" + PLAIN_NUMBER + rb"(?: " + PLAIN_NUMBER + rb")*+)"
-    rb"(?=[ \t]*+(?:\|\|\||\r?\n|\r?\Z))"
-)
 ONE_NUMBER = re.compile(NUMBER)
 BLANKS = b" \t"
 # Numbers that float32, in which Moses holds them, may not be able to hold: too many digits or a large exponent.
@@ -34,20 +30,29 @@ MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{39}")
 FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # and from there on infinite
 
 
+class Places(NamedTuple):
+    """Where the fields of a line begin and end, without the blanks around them; bytes from the line's beginning."""
+
+    source: int
+    source_end: int
+    target: int
+    target_end: int
+    scores_end: int
+
+
 class TableLine(NamedTuple):
-    """One line of a phrase table and where its third field ends."""
+    """One line of a phrase table and where its fields stand."""
 
     source: bytes
     target: bytes
     scores: bytes
-    end_of_scores: int
+    places: Places
     line: bytes
     number: int  # of the line in its file, from 1
-    plain: bool  # its scores are certainly finite and above 0; those of other lines may be
 
     def with_scores(self, added: bytes) -> bytes:
         """The line with further scores, parted by blanks, behind its own; every other byte as it came."""
-        line, end = self.line, self.end_of_scores
+        line, end = self.line, self.places.scores_end
         return b"%b %b%b" % (line[:end], added, line[end:])
 
 
@@ -75,9 +80,6 @@ def parse_line(line: bytes, name: str, number: int) -> TableLine:
     Raises:
         FormatError: the line is none that this package can score.
     """
-    match = PLAIN_LINE.match(line)
-    if match is not None:
-        return _plain(match, number)
     match = LINE.match(line)
     if match is None:
         _explain(line, name, number)
@@ -87,63 +89,66 @@ def parse_line(line: bytes, name: str, number: int) -> TableLine:
         _refuse_brackets(source, target, name, number)
     if MAYBE_INFINITE.search(scores):
         _refuse_infinite(scores, name, number)
-    return TableLine(source, target, scores, match.end(3), line, number, plain=False)
+    (source_at, target_at), scores_end = match.regs[1:3], match.end(3)
+    places = Places(source_at[0], source_at[0] + len(source), target_at[0], target_at[0] + len(target), scores_end)
+    return TableLine(source, target, scores, places, line, number)
 
 
-def _plain(match: re.Match[bytes], number: int) -> TableLine:
-    source, target, scores = match.groups()
-    return TableLine(source.rstrip(BLANKS), target.rstrip(BLANKS), scores, match.end(3), match.string, number, True)
-
-
-def parse_table(
-    lines: Iterable[bytes], name: str, rejected: Callable[[bytes, FormatError], None] | None = None
-) -> Iterator[TableLine]:
-    """Parse a table; every line must have as many scores as the first.
+class LineParser:
+    """Parses the lines of one table: all must have as many scores as the first.
 
     Args:
-        lines: as read.
         name: of the table, for messages.
-        rejected: told of every line that is none, which is then left out; it may raise.
+        rejected: told of every line that is none, which is then left out; it may raise. None: such a line is an error.
+    """
+
+    def __init__(self, name: str, rejected: Rejected | None = None) -> None:
+        self.name = name
+        self.columns = 0  # scores of each line, once a line was seen
+        self._first: TableLine | None = None
+        self._rejected = rejected
+
+    def parse(self, line: bytes, number: int) -> TableLine | None:
+        """The line, or None if it was rejected.
+
+        Raises:
+            FormatError: it is not one of such a table, and nobody is told of it.
+        """
+        try:
+            parsed = parse_line(line, self.name, number)
+            self._check_columns(parsed)
+        except FormatError as error:
+            if self._rejected is None:
+                raise
+            self._rejected(line, error)
+            return None
+        return parsed
+
+    def _check_columns(self, line: TableLine) -> None:
+        found = len(words(line.scores))
+        if self._first is None:
+            self._first, self.columns = line, found
+        elif found != self.columns:
+            raise FormatError(
+                self.name,
+                line.number,
+                f"{self.columns} scores as on line {self._first.number}",
+                f"{found}: {shown(line.scores)}",
+                "Moses stops at such a line; was the table put together from two?",
+            )
+
+
+def parse_table(lines: Iterable[bytes], name: str, rejected: Rejected | None = None) -> Iterator[TableLine]:
+    """Parse a table line by line; see `LineParser`. For many lines at once there is `table_blocks.parse_blocks`.
 
     Raises:
         FormatError: at the first line that is not one of such a table, if nobody is told of it.
     """
-    first: TableLine | None = None
-    columns = 0
+    parser = LineParser(name, rejected)
     for number, line in enumerate(lines, start=1):
-        match = PLAIN_LINE.match(line)
-        if match is not None and match[3].count(b" ") == columns - 1:  # as nearly all are
-            yield _plain(match, number)
-            continue
-        try:
-            parsed = parse_line(line, name, number)
-            found = len(words(parsed.scores))
-            if first is None:
-                first, columns = parsed, found
-            elif found != columns:
-                _refuse_columns(parsed, found, first, columns, name)
-        except FormatError as error:
-            if rejected is None:
-                raise
-            rejected(line, error)
-        else:
+        parsed = parser.parse(line, number)
+        if parsed is not None:
             yield parsed
-
-
-def phrase_pairs(lines: Iterable[TableLine], *, inverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
-    """What is read and what is predicted from it: source and target phrases, or the other way round."""
-    for line in lines:
-        yield (line.target, line.source) if inverse else (line.source, line.target)
-
-
-def _refuse_columns(line: TableLine, found: int, first: TableLine, columns: int, name: str) -> NoReturn:
-    raise FormatError(
-        name,
-        line.number,
-        f"{columns} scores as on line {first.number}",
-        f"{found}: {shown(line.scores)}",
-        "Moses stops at such a line; was the table put together from two?",
-    )
 
 
 def _refuse_brackets(source: bytes, target: bytes, name: str, number: int) -> None:

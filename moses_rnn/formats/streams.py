@@ -32,6 +32,7 @@ STANDARD_STREAM = "-"
 MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 READ_BYTES = 1 << 20
+BLOCK_BYTES = READ_BYTES - (1 << 16)  # and the rest of a line: hardly ever more than MAX_LINE_BYTES
 MAX_LINE_BYTES = 1 << 20
 XZ_MEMORY = 1 << 30  # no file may make us take more; xz -9 needs 65 MB
 MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe that has nothing to give
@@ -77,11 +78,13 @@ class Meter:
     """Follows the reading of a file.
 
     `share` is how much of it was read so far, 0 to 1, or None where that cannot be known (a pipe); `bytes_read` counts
-    them as they are stored. `waiting` is called several times a second while a pipe has nothing to give; it may raise.
+    them as they are stored, `lines_read` those that were given out. `waiting` is called several times a second while a
+    pipe has nothing to give; it may raise.
     """
 
     share: float | None = None
     bytes_read: int = 0
+    lines_read: int = 0
     waiting: Callable[[], None] = _nothing
 
 
@@ -255,7 +258,13 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
 
 
 def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
-    """The lines of a file, each with its ``\\n`` (the last one as it is); `meter` follows the reading.
+    """The lines of a file, each with its ``\\n`` (the last one as it is); see `read_blocks`."""
+    for block in read_blocks(path, max_line_bytes=max_line_bytes, meter=meter):
+        yield from io.BytesIO(block)
+
+
+def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
+    """The content of a file in blocks of whole lines (the last line of all as it is); `meter` follows the reading.
 
     Raises:
         InputError: the file cannot be opened.
@@ -264,28 +273,40 @@ def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter 
     """
     meter = meter or Meter()
     with open_input(path, meter) as stream:
-        lines_read = 0
         rest = b""
-        while block := _read_block(stream, path, lines_read, meter):
+        while block := _read_block(stream, path, meter):
             end = block.rfind(b"\n") + 1
             whole, tail = rest + block[:end], block[end:]
             if not end:
                 rest = whole + tail
-                _check_length(rest, max_line_bytes, path, lines_read)
+                _check_length(rest, max_line_bytes, path, meter.lines_read)
                 continue
             rest = tail
-            for line in io.BytesIO(whole):
-                lines_read += 1
-                _check_length(line, max_line_bytes, path, lines_read - 1)
-                yield line
+            for part in [whole] if len(whole) <= max_line_bytes else _short_lines(whole, max_line_bytes, path, meter):
+                meter.lines_read += part.count(b"\n")
+                yield part
         if rest:
-            _check_length(rest, max_line_bytes, path, lines_read)
+            _check_length(rest, max_line_bytes, path, meter.lines_read)
+            meter.lines_read += 1
             yield rest
 
 
-def _read_block(stream: BinaryIO, path: str, lines_read: int, meter: Meter) -> bytes:
+def _short_lines(block: bytes, max_line_bytes: int, path: str, meter: Meter) -> Iterator[bytes]:
+    """The block, or what of it comes before a line that is too long, which is an error."""
+    end = 0
+    for line in io.BytesIO(block):
+        if len(line) > max_line_bytes:
+            if end:
+                yield block[:end]
+            _check_length(line, max_line_bytes, path, meter.lines_read)
+        end += len(line)
+    yield block
+
+
+def _read_block(stream: BinaryIO, path: str, meter: Meter) -> bytes:
+    lines_read = meter.lines_read
     try:
-        return stream.read(READ_BYTES)
+        return stream.read(BLOCK_BYTES)
     except EOFError as error:
         raise FormatError(
             path,

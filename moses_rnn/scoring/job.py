@@ -12,8 +12,9 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.census import Census
-from moses_rnn.formats.phrase_table import TableLine, parse_table, score_words
-from moses_rnn.formats.streams import Meter, identity_of, read_lines, stamp_of
+from moses_rnn.formats.phrase_table import score_words
+from moses_rnn.formats.streams import Meter, identity_of, read_blocks, stamp_of
+from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.scoring.new_ini import NewIni
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport, scored_table
@@ -41,18 +42,12 @@ class Job:
         self._identity = identity_of(request.table)
         self._stamp = stamp_of(request.table)
         self._meter = Meter(waiting=waiting)
-        self._lines_read = 0
         self._census = Census(request.table, strict=request.strict)
-        lines = read_lines(request.table, max_line_bytes=request.max_line_bytes, meter=self._meter)
-        parsed = parse_table(self._counted(lines), request.table, rejected)
+        blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes, meter=self._meter)
+        parsed = parse_blocks(blocks, request.table, rejected)
         self._lines, self._old_columns = _with_columns(parsed, request.table)
         self._models, self.workers = _producers(request)
         self.ini = NewIni(request, self._old_columns, len(self.workers[0]))  # refused now rather than after hours
-
-    def _counted(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        for line in lines:
-            self._lines_read += 1
-            yield line
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -61,7 +56,7 @@ class Job:
 
     def share(self, report: ScoringReport) -> float | None:
         """How much of the table is done: what was read of it, less the lines that are waiting."""
-        return self._meter.share and self._meter.share * report.read / self._lines_read
+        return self._meter.share and self._meter.share * report.read / self._meter.lines_read
 
     def manifest(self) -> dict[str, Any]:
         """Everything that decides the bytes of the scored table."""
@@ -86,7 +81,8 @@ class Job:
     def blocks(self, report: ScoringReport) -> Iterator[bytes]:
         """The scored table from the line on that the report has come to."""
         self._census.take_over(report.oddities)
-        lines = itertools.dropwhile(lambda line: line.number <= report.read, self._lines)
+        read = report.read
+        lines = filter(None, (block.after(read) for block in self._lines))
         for block in scored_table(lines, self.workers, self._request.columns, report, self._census):
             report.oddities = self._census.as_note()
             yield block
@@ -116,12 +112,12 @@ class Job:
             yield f"{self._request.table}: has {', '.join(sorted(again))} already; the new table has it twice"
 
 
-def _with_columns(lines: Iterator[TableLine], name: str) -> tuple[Iterator[TableLine], int]:
+def _with_columns(blocks: Iterator[TableBlock], name: str) -> tuple[Iterator[TableBlock], int]:
     """The lines, and how many scores the first one has."""
-    first = next(lines, None)
+    first = next(blocks, None)
     if first is None:
         raise FormatError(name, None, "at least one line", "none")
-    return itertools.chain([first], lines), len(score_words(first.scores))
+    return itertools.chain([first], blocks), len(score_words(first.irregular[0].scores))
 
 
 def _producers(request: ScoringRequest) -> tuple[list[Checkpoint], list[Sequence[ScoreProducer]]]:

@@ -10,7 +10,9 @@ import numpy as np
 
 from moses_rnn.errors import FormatError, MosesRnnError, shown
 from moses_rnn.formats.census import Census
-from moses_rnn.formats.phrase_table import TableLine, words
+from moses_rnn.formats.phrase_table import words
+from moses_rnn.formats.table_blocks import TableBlock
+from moses_rnn.scoring.numbers import nine_digits
 from moses_rnn.scoring.producers import ScoreProducer, Scores
 from moses_rnn.scoring.workers import Chunk, scored_chunks
 
@@ -74,39 +76,55 @@ class ScoringReport:
 
 
 def chunks_between_sources(
-    lines: Iterable[TableLine], size: int = CHUNK_LINES, most_bytes: int = CHUNK_BYTES
+    blocks: Iterable[TableBlock], size: int = CHUNK_LINES, most_bytes: int = CHUNK_BYTES
 ) -> Iterator[Chunk]:
     """Chunks of at least `size` lines, cut where the source changes, or at twice the size where it does not.
 
-    A chunk of more bytes is cut wherever it is.
+    A chunk of more bytes is cut wherever it is. The cuts depend on the lines alone, not on the blocks they come in.
     """
-    chunk: Chunk = []
-    bytes_held = 0
-    for line in lines:
-        full = len(chunk) >= size and (line.source != chunk[-1].source or len(chunk) >= 2 * size)
-        if full or bytes_held > most_bytes:
-            yield chunk
-            chunk, bytes_held = [], 0
-        chunk.append(line)
-        bytes_held += len(line.line)
-    if chunk:
-        yield chunk
+    held: list[TableBlock] = []
+    for block in blocks:
+        held.append(block)
+        if sum(map(len, held)) <= size and sum(len(part.text) for part in held) <= most_bytes:
+            continue  # which nothing shorter could be cut from
+        rest = TableBlock.joined(held)
+        while cut := _cut(rest, size, most_bytes):
+            yield rest[:cut]
+            rest = rest[cut:]
+        held = [rest]
+    rest = TableBlock.joined(held)
+    if rest:
+        yield rest
+
+
+def _cut(lines: TableBlock, size: int, most_bytes: int) -> int:
+    """How many of the lines make a chunk; 0: not known before there are more."""
+    too_many_bytes = 1 + int(np.searchsorted(lines.line_ends, most_bytes, side="right"))
+    last = min(2 * size, too_many_bytes)
+    before = None
+    for i in range(size, min(last, len(lines))):
+        before = lines.source(i - 1) if before is None else before
+        source = lines.source(i)
+        if source != before:
+            return i
+        before = source
+    return last if last < len(lines) else 0
 
 
 def of_bounded_length(chunks: Iterable[Chunk], name: str) -> Iterator[Chunk]:
     """The same chunks; a phrase of too many words to be held at once is a FormatError."""
     for chunk in chunks:
-        if max([len(line.line) for line in chunk]) > MOST_WORDS:
-            for line in chunk:
-                longest = max(len(words(line.source)), len(words(line.target)))
-                if longest >= MOST_WORDS:
-                    expected = f"phrases of less than {MOST_WORDS:,} words"
-                    raise FormatError(name, line.number, expected, f"{longest:,}")
+        for i in np.flatnonzero(np.diff(chunk.line_ends, prepend=0) > MOST_WORDS):
+            ((source, target),) = chunk[i : i + 1].pairs()
+            longest = max(len(words(source)), len(words(target)))
+            if longest >= MOST_WORDS:
+                expected = f"phrases of less than {MOST_WORDS:,} words"
+                raise FormatError(name, int(chunk.numbers[i]), expected, f"{longest:,}")
         yield chunk
 
 
 def scored_table(
-    lines: Iterable[TableLine],
+    lines: Iterable[TableBlock],
     workers: Sequence[Sequence[ScoreProducer]],
     options: ColumnOptions,
     report: ScoringReport,
@@ -128,28 +146,29 @@ def scored_table(
     halvings = report.halvings
     chunks = of_bounded_length(chunks_between_sources(lines), census.name)
     for chunk, computed in scored_chunks(chunks, workers, census.name):
-        census.look(chunk)  # not before: what is counted goes into the journal with the chunk
+        census.look(chunk.irregular)  # not before: what is counted goes into the journal with the chunk
         _check(chunk, computed, census.name)
         scores = np.minimum(computed, 0.0)
-        report.count(scores, -np.inf if options.logarithms else options.floor, chunk[-1].number)
+        report.count(scores, -np.inf if options.logarithms else options.floor, int(chunk.numbers[-1]))
         report.halvings = halvings + sum(producer.halvings for producers in workers for producer in producers)
-        added = formatted(scores, options)
-        yield b"".join([line.with_scores(scores) for line, scores in zip(chunk, added, strict=True)])
+        yield chunk.with_scores(formatted(scores, options))
 
 
 def formatted(scores: Scores, options: ColumnOptions) -> list[bytes]:
-    """Scores as they stand in each line: 9 significant digits, more than the decoder's float32 holds."""
-    values = scores + 0.0 if options.logarithms else np.exp(np.maximum(scores, options.floor))
-    row = b" ".join([b"%.9g"] * scores.shape[1])
-    return [row % tuple(of_line) for of_line in values.tolist()]
+    """Scores as they stand behind those of each line: 9 significant digits, more than the decoder's float32 holds."""
+    if options.logarithms:
+        columns = [[b" %.9g" % value for value in column] for column in (scores.T + 0.0).tolist()]
+    else:
+        columns = [nine_digits(column) for column in np.exp(np.maximum(scores.T, options.floor))]
+    return columns[0] if len(columns) == 1 else list(map(b"".join, zip(*columns, strict=True)))
 
 
 def _check(chunk: Chunk, scores: Scores, name: str) -> None:
-    bad = np.argwhere(~(np.isfinite(scores) & (scores < ROUNDING)))
-    if len(bad):
-        row, column = (int(i) for i in bad[0])
-        pair = shown(chunk[row].source + b" ||| " + chunk[row].target)
+    good = np.isfinite(scores) & (scores < ROUNDING)
+    if not good.all():
+        row, column = (int(i) for i in np.argwhere(~good)[0])
+        pair = shown(b" ||| ".join(*chunk[row : row + 1].pairs()))
         raise MosesRnnError(
-            f"{name}:{chunk[row].number}: expected a log-probability as added score {column + 1}, found "
+            f"{name}:{chunk.numbers[row]}: expected a log-probability as added score {column + 1}, found "
             f"{scores[row, column]} for {pair}\n  The model is damaged or its training diverged."
         )

@@ -19,7 +19,7 @@ from moses_rnn.models.inference import Elementwise, EncDecScorer
 from moses_rnn.models.tries import build_trie
 from moses_rnn.models.vocabulary import UNKNOWN_ID, Vocabulary
 
-Pair = tuple[bytes, bytes]  # source phrase, target phrase
+Phrases = Sequence[bytes]
 Scores = npt.NDArray[np.float64]  # pairs × num_scores
 Flat = npt.NDArray[np.int64]  # ids of several phrases laid end to end
 MARK, MARK_ID = b"\n", -1  # between phrases; no phrase of a line holds one
@@ -38,7 +38,7 @@ class ScoreProducer(Protocol):
     meaning: str  # what the score is, for the signature
     halvings: int  # how often work was split because the device's memory ran out
 
-    def log_probs(self, pairs: Sequence[Pair]) -> Scores:
+    def log_probs(self, sources: Phrases, targets: Phrases) -> Scores:
         """Natural logarithms; pairs × num_scores. A pair's scores depend on that pair alone."""
 
 
@@ -69,42 +69,44 @@ class EncDecProducer:
         self._device = device
         self.halvings = 0
 
-    def log_probs(self, pairs: Sequence[Pair]) -> Scores:
+    def log_probs(self, sources: Phrases, targets: Phrases) -> Scores:
         """Natural logarithms; pairs × 1."""
-        parts = [self._within_memory(pairs[first : first + PAIRS]) for first in range(0, len(pairs), PAIRS)]
+        read, written = (targets, sources) if self._inverse else (sources, targets)
+        firsts = range(0, len(sources), PAIRS)
+        parts = [self._within_memory(read[first : first + PAIRS], written[first : first + PAIRS]) for first in firsts]
         return np.concatenate(parts)[:, None] if parts else np.zeros((0, 1))
 
-    def _within_memory(self, pairs: Sequence[Pair]) -> Values:
+    def _within_memory(self, read: Phrases, written: Phrases) -> Values:
         """Scores of pairs, or of their halves one after the other if the device's memory is too small for all."""
         try:
-            return self._scored(pairs)
+            return self._scored(read, written)
         except (OutOfMemoryError, MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
-            if len(pairs) == 1:
+            if len(read) == 1:
                 too_small = f"the memory of {self._device} is too small for a single phrase"
                 raise MosesRnnError(f"{too_small}: {error}") from error
         self.halvings += 1
         if self._device.startswith("cuda"):
             torch.cuda.empty_cache()
-        half = len(pairs) // 2
-        return np.concatenate([self._within_memory(pairs[:half]), self._within_memory(pairs[half:])])
+        half = len(read) // 2
+        halves = [self._within_memory(read[part], written[part]) for part in (slice(half), slice(half, None))]
+        return np.concatenate(halves)
 
-    def _scored(self, pairs: Sequence[Pair]) -> Values:
-        read, written = zip(*(pair[::-1] if self._inverse else pair for pair in pairs), strict=True)
+    def _scored(self, read: Phrases, written: Phrases) -> Values:
         sources, targets = self._read(read), self._written(written)
         longest = max(int(sources[1].max()), int(targets[1].max()))
-        if len(pairs) > 1 and len(pairs) * longest > TRIE_CELLS:  # a few long ones among many: both halves apart
-            return self._short_and_long_apart(pairs, sources[1] + targets[1])
+        if len(read) > 1 and len(read) * longest > TRIE_CELLS:  # a few long ones among many: both halves apart
+            return self._short_and_long_apart(read, written, sources[1] + targets[1])
         read_trie = build_trie(*sources)
         written_trie = build_trie(*targets, read_trie.leaf_of)
         return self._scorer.decode(self._scorer.encode(read_trie), written_trie)[written_trie.leaf_of]
 
-    def _short_and_long_apart(self, pairs: Sequence[Pair], lengths: Lengths) -> Values:
+    def _short_and_long_apart(self, read: Phrases, written: Phrases, lengths: Lengths) -> Values:
         order = np.argsort(lengths, kind="stable")
-        values = np.empty(len(pairs))
+        values = np.empty(len(read))
         for part in np.array_split(order, 2):
-            values[part] = self._scored([pairs[i] for i in part])
+            values[part] = self._scored([read[i] for i in part], [written[i] for i in part])
         return values
 
 
@@ -152,11 +154,11 @@ class WordPenaltyProducer:
     def __init__(self, target_vocabulary: Vocabulary) -> None:
         self._ids = PhraseIds(target_vocabulary)
 
-    def log_probs(self, pairs: Sequence[Pair]) -> Scores:
+    def log_probs(self, sources: Phrases, targets: Phrases) -> Scores:
         """Natural logarithms; pairs × 1."""
-        if not pairs:
+        if not sources:
             return np.zeros((0, 1))
-        ids, lengths = self._ids([target for _, target in pairs])
+        ids, lengths = self._ids(targets)
         unknown = np.append(0, np.cumsum(ids == UNKNOWN_ID))
         ends = np.cumsum(lengths)
         penalties: Scores = -(unknown[ends] - unknown[ends - lengths]).astype(np.float64)[:, None]

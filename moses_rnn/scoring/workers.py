@@ -14,10 +14,10 @@ from queue import SimpleQueue
 import numpy as np
 
 from moses_rnn.errors import MosesRnnError, shown
-from moses_rnn.formats.phrase_table import TableLine
+from moses_rnn.formats.table_blocks import TableBlock
 from moses_rnn.scoring.producers import ScoreProducer, Scores
 
-Chunk = list[TableLine]
+Chunk = TableBlock  # lines to be scored together
 CHUNKS_AHEAD = 2  # read and waiting, for each worker
 THREAD_NAME = "scoring"
 SECONDS_BETWEEN_LOOKS = 5.0  # at whether the workers live
@@ -71,21 +71,21 @@ def _scored_or_explained(chunk: Chunk, producers: Sequence[ScoreProducer], name:
 
 
 def _scored(chunk: Chunk, producers: Sequence[ScoreProducer]) -> Scores:
-    pairs = [(line.source, line.target) for line in chunk]
-    return np.concatenate([producer.log_probs(pairs) for producer in producers], axis=1)
+    phrases = chunk.phrases(of_target=False), chunk.phrases(of_target=True)
+    return np.concatenate([producer.log_probs(*phrases) for producer in producers], axis=1)
 
 
 def _failure(chunk: Chunk, producers: Sequence[ScoreProducer], name: str, error: Exception) -> MosesRnnError:
     """What could not be scored: the lines, and by halving them again and again the one at fault."""
-    first, last = chunk[0].number, chunk[-1].number
+    first, last = chunk.numbers[0], chunk.numbers[-1]
     while len(chunk) > 1:
         half = chunk[: len(chunk) // 2]
         chunk = chunk[len(chunk) // 2 :] if _can_be_scored(half, producers) else half
     alone = "only in their company" if _can_be_scored(chunk, producers) else "alone too"
-    pair = shown(chunk[0].source + b" ||| " + chunk[0].target)
+    pair = shown(b" ||| ".join(*chunk.pairs()))
     return MosesRnnError(
         f"{name}:{first}: expected to score lines {first:,} to {last:,}, found {type(error).__name__}: {error}\n"
-        f"  Line {chunk[0].number:,} fails ({alone}): {pair}"
+        f"  Line {chunk.numbers[0]:,} fails ({alone}): {pair}"
     )
 
 

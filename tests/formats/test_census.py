@@ -5,6 +5,7 @@ import pytest
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.formats.table_blocks import parse_blocks
 
 CASES = {
     "nothing odd": ([b"a ||| b ||| 1 0.5 1e-5 10 2.718 0.0001 1e-30 |||\n"] * 2, []),
@@ -33,8 +34,8 @@ CASES = {
 
 
 def census_of(lines, **options):
-    """What is found line by line, and all at once, and half from a journal's note."""
-    census, at_once, resumed = (Census("t", **options) for _ in range(3))
+    """What is found line by line, and all at once, and half from a journal's note, and only in irregular lines."""
+    census, at_once, resumed, irregular = (Census("t", **options) for _ in range(4))
     assert [line.line for line in census.passing(parse_table(lines, "t"))] == lines
     parsed = list(parse_table(lines, "t"))
     at_once.look(parsed)
@@ -43,7 +44,10 @@ def census_of(lines, **options):
     resumed.take_over(half.as_note())
     for line in parsed[1:]:
         resumed.look([line])
+    for block in parse_blocks([b"".join(lines)], "t"):
+        irregular.look(block.irregular)
     assert list(at_once.warnings()) == list(census.warnings()) == list(resumed.warnings())
+    assert list(irregular.warnings()) == list(census.warnings())
     return list(census.warnings())
 
 

@@ -227,3 +227,12 @@ def test_any_bytes_anywhere_are_kept_or_refused(noise, place):
     except InputError:
         return
     assert len(changed_lines(data, new)) == 2
+
+
+def test_a_path_that_the_system_cannot_look_up_is_another_one(tmp_path):
+    table = tmp_path / "t.gz"
+    table.touch()
+    ini = MosesIni(INI.replace(b"/data/phrase-table.gz", b"/" + b"x" * 300), str(tmp_path / "moses.ini"))
+    feature = ini.choose()
+    assert "is this the right ini?" in ini.warnings(feature, str(table))[0]
+    assert ini.path_like(feature, table) == str(table)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.phrase_table import parse_line, parse_table, phrase_pairs, score_words, words
+from moses_rnn.formats.phrase_table import parse_line, parse_table, score_words, words
 
 # line → source, target, line with the score X added
 ACCEPTED = {
@@ -66,6 +66,7 @@ def test_accepts(case):
     parsed = parse_line(line, "t", 7)
     assert (parsed.source, parsed.target) == (source, target)
     assert parsed.with_scores(b"X") == with_score
+    assert (line[slice(*parsed.places[:2])], line[slice(*parsed.places[2:4])]) == (source, target)
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
@@ -88,12 +89,6 @@ def test_lines_that_are_none_can_be_told_of_instead():
     assert [(line.number, line.line) for line in parsed] == [(2, lines[1]), (5, lines[4])]
     assert [line for line, _ in told] == [lines[0], lines[2], lines[3]]
     assert told[1][1].startswith("t:3: expected 2 scores as on line 2, found 1: '1'")
-
-
-def test_pairs_of_either_direction():
-    table = list(parse_table([b"a ||| b ||| 1\n"], "t"))
-    assert list(phrase_pairs(table)) == [(b"a", b"b")]
-    assert list(phrase_pairs(table, inverse=True)) == [(b"b", b"a")]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +140,7 @@ def test_dropping_the_new_column_gives_the_line_back(source, target, scores, res
     scored = parsed.with_scores(b"0.25")
     again = parse_line(scored, "t", 1)
     assert score_words(again.scores) == [*score_words(parsed.scores), b"0.25"]
-    assert scored[: again.end_of_scores - len(b" 0.25")] + scored[again.end_of_scores :] == line
+    assert scored[: again.places.scores_end - len(b" 0.25")] + scored[again.places.scores_end :] == line
 
 
 PIECES = [

@@ -11,7 +11,7 @@ import pytest
 
 from moses_rnn.errors import FormatError, InputError, Stopped
 from moses_rnn.formats.outputs import compressed
-from moses_rnn.formats.streams import Meter, existing_input, read_lines
+from moses_rnn.formats.streams import Meter, existing_input, read_blocks, read_lines
 
 TEXT = b"un\ndeux \xe2\x80\xa8 deux\ntrois\x0b\x0c\x1c\x85\r\xc2\xa0\nquatre\r\n"
 LINES = [b"un\n", b"deux \xe2\x80\xa8 deux\n", b"trois\x0b\x0c\x1c\x85\r\xc2\xa0\n", b"quatre\r\n"]
@@ -162,3 +162,24 @@ def test_the_meter_follows_the_reading(tmp_path):
     (tmp_path / "t.gz").write_bytes(gzip.compress(TEXT))
     assert list(read_lines(str(tmp_path / "t.gz"), meter=meter)) == LINES
     assert (meter.share, meter.bytes_read) == (1, (tmp_path / "t.gz").stat().st_size)
+
+
+def test_blocks_are_whole_lines_and_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr("moses_rnn.formats.streams.BLOCK_BYTES", 7)
+    text = b"a\nbcd\n\nefghijklmnop\nq"
+    (tmp_path / "t").write_bytes(text)
+    meter = Meter()
+    blocks = []
+    for block in read_blocks(str(tmp_path / "t"), meter=meter):
+        blocks.append(block)
+        assert meter.lines_read == len(b"".join(blocks).splitlines())
+    assert blocks == [b"a\nbcd\n\n", b"efghijklmnop\n", b"q"]
+    assert list(read_lines(str(tmp_path / "t"))) == text.splitlines(keepends=True)
+
+
+def test_lines_before_one_that_is_too_long_are_given_out(tmp_path):
+    (tmp_path / "t").write_bytes(b"a\nb\ncde\nf\n")
+    blocks = read_blocks(str(tmp_path / "t"), max_line_bytes=3)
+    assert next(blocks) == b"a\nb\n"
+    with pytest.raises(FormatError, match="t:3: expected a line of at most 3 bytes"):
+        next(blocks)

@@ -23,12 +23,14 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.formats.nbest import parse_nbest_line
     from moses_rnn.formats.phrase_table import parse_table, words
     from moses_rnn.formats.streams import read_lines
+    from moses_rnn.formats.table_blocks import parse_blocks
     from moses_rnn.models.checkpoint import Checkpoint, finish_saving, load_checkpoint, save_checkpoint
     from moses_rnn.models.encdec import EncDec, EncDecConfig
     from moses_rnn.models.vocabulary import Vocabulary
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
 TABLE = b"! &quot; ||| ! ||| 0.71 0.61 1e-05 .75 ||| 0-0 1-0 ||| 7 5 5 ||| f 1 ||| {{Counts 1 ||| 2}}\n"
+ODD = b" a\t ||| b]  ||| 1  0.5 1 1 \r\n\xff ||| c ||| 1 1 1 1\n\n"
 INI = b"""# comment
 [feature]
 UnknownWordPenalty
@@ -53,8 +55,30 @@ def table(data: bytes) -> None:
         (again,) = parse_table([scored], "t")
         assert (again.source, again.target) == (line.source, line.target)
         assert words(again.scores) == [*words(line.scores), b"0.25"]
-        assert scored[: again.end_of_scores - 5] + scored[again.end_of_scores :] == line.line
+        assert scored[: again.places.scores_end - 5] + scored[again.places.scores_end :] == line.line
     list(census.warnings())
+    _same_at_once(lines, rejected)
+
+
+def _same_at_once(lines: list[bytes], rejected: list[bytes]) -> None:
+    """Blocks of lines are read as the lines are one by one, and what is odd is among the irregular ones."""
+    parsed = list(parse_table(lines, "t", lambda *_: None))
+    one_by_one, at_once = Census("t"), Census("t")
+    one_by_one.look(parsed)
+    again: list[bytes] = []
+    blocks = parse_blocks(
+        [b"".join(lines[:3]), b"".join(lines[3:])][: 1 + (len(lines) > 3)], "t", lambda bad, _: again.append(bad)
+    )
+    for block in blocks:
+        at_once.look(block.irregular)
+        mine, parsed = parsed[: len(block)], parsed[len(block) :]
+        assert block.text == b"".join(line.line for line in mine)
+        assert block.numbers.tolist() == [line.number for line in mine]
+        assert list(block.pairs()) == [(line.source, line.target) for line in mine]
+        assert block.with_scores([b" 0.25"] * len(mine)) == b"".join(line.with_scores(b"0.25") for line in mine)
+    assert not parsed
+    assert again == rejected
+    assert at_once.as_note() == one_by_one.as_note()
 
 
 def ini(data: bytes) -> None:
@@ -139,7 +163,7 @@ def seeds(target: str) -> list[bytes]:
             for i, name in enumerate(CONFIGURED)
         ]
     compressed = [pack(TABLE) for pack in (bytes, gzip.compress, bz2.compress, lzma.compress)]
-    return {"table": [TABLE * 2], "ini": [INI], "nbest": [NBEST], "stream": compressed}[target]
+    return {"table": [TABLE * 2, TABLE * 5 + ODD + TABLE], "ini": [INI], "nbest": [NBEST], "stream": compressed}[target]
 
 
 if __name__ == "__main__":

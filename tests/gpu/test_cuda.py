@@ -9,7 +9,7 @@ from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.scoring.producers import EncDecProducer
 from tests.conftest import TINY, run
 from tests.models.test_encdec import network
-from tests.scoring.test_producers import SOURCE, TARGET, random_pairs
+from tests.scoring.test_producers import SOURCE, TARGET, of_pairs, random_pairs
 
 pytestmark = pytest.mark.gpu
 
@@ -24,8 +24,8 @@ def cuda():
 def test_scores_are_those_of_the_cpu(variant):
     pairs = random_pairs(500)
     scores = [
-        EncDecProducer(Checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET), device).log_probs(
-            pairs
+        of_pairs(
+            EncDecProducer(Checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET), device), pairs
         )
         for device in ("cpu", "cuda")
     ]

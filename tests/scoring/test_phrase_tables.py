@@ -5,7 +5,7 @@ import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.formats.census import Census
-from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.scoring.phrase_tables import (
     MOST_WORDS,
     ColumnOptions,
@@ -23,22 +23,24 @@ class Length:
 
     name, num_scores, meaning, halvings = "Length", 1, "minus the lengths", 0
 
-    def log_probs(self, pairs):
-        return -np.array([[len(source) + len(target)] for source, target in pairs], dtype=np.float64)
+    def log_probs(self, sources, targets):
+        return -np.array(
+            [[len(source) + len(target)] for source, target in zip(sources, targets, strict=True)], dtype=np.float64
+        )
 
 
 class Fixed(Length):
     def __init__(self, *values):
         self.values = values
 
-    def log_probs(self, pairs):
-        return np.array([[self.values[int(target[1:])]] for _, target in pairs])
+    def log_probs(self, sources, targets):
+        return np.array([[self.values[int(target[1:])]] for target in targets])
 
 
 def scored(lines, *producers, workers=1, options=None):
     report = ScoringReport()
     blocks = scored_table(
-        parse_table(lines, "t"), [producers] * workers, options or ColumnOptions(), report, Census("t")
+        parse_blocks([b"".join(lines)], "t"), [producers] * workers, options or ColumnOptions(), report, Census("t")
     )
     return b"".join(blocks).splitlines(keepends=True), report
 
@@ -64,10 +66,12 @@ def test_lines_stay_in_order_whatever_the_chunks_and_workers(monkeypatch, worker
 
 
 def test_chunks_are_cut_between_sources():
-    table = list(parse_table(LINES, "t"))
-    sizes = [len(chunk) for chunk in chunks_between_sources(table, 4)]
-    assert sizes == [6] * 8 + [2]  # two sources of three lines each
-    one_source = list(parse_table([b"a ||| b ||| 1\n"] * 20, "t"))
+    for size in (1, 3, 4, 7, 50):  # lines that come at once
+        table = parse_blocks([b"".join(LINES[i : i + size]) for i in range(0, 50, size)], "t")
+        chunks = list(chunks_between_sources(table, 4))
+        assert [len(chunk) for chunk in chunks] == [6] * 8 + [2]  # two sources of three lines each
+        assert b"".join(chunk.text for chunk in chunks) == b"".join(LINES)
+    one_source = list(parse_blocks([b"a ||| b ||| 1\n"] * 20, "t"))
     assert [len(chunk) for chunk in chunks_between_sources(one_source, 4)] == [8, 8, 4]
 
 
@@ -118,10 +122,12 @@ class Poisoned(Length):
     def __init__(self, poison, harmless_alone=False):
         self.poison, self.harmless_alone = poison, harmless_alone
 
-    def log_probs(self, pairs):
-        if (b"s0", self.poison) in pairs and not (self.harmless_alone and len(pairs) == 1):
+    def log_probs(self, sources, targets):
+        if (b"s0", self.poison) in zip(sources, targets, strict=True) and not (
+            self.harmless_alone and len(sources) == 1
+        ):
             raise ZeroDivisionError("poison")
-        return super().log_probs(pairs)
+        return super().log_probs(sources, targets)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -139,7 +145,7 @@ def test_a_chunk_that_cannot_be_scored_names_its_lines_and_the_one_at_fault(work
 
 
 def test_chunks_hold_a_bounded_number_of_bytes():
-    lines = parse_table([b"%s ||| b ||| 1\n" % (b"a" * 990)] * 100, "t")
+    lines = parse_blocks([b"%s ||| b ||| 1\n" % (b"a" * 990)] * 100, "t")
     assert [len(chunk) for chunk in chunks_between_sources(lines, most_bytes=9_999)] == [10] * 10
 
 
@@ -151,15 +157,19 @@ def test_phrases_too_long_to_be_stepped_through_are_refused():
 
 
 def test_columns_are_parted_by_single_blanks():
-    assert formatted(np.log([[0.5, 1.0], [0.25, 0.125]]), ColumnOptions()) == [b"0.5 1", b"0.25 0.125"]
+    assert formatted(np.log([[0.5, 1.0], [0.25, 0.125]]), ColumnOptions()) == [b" 0.5 1", b" 0.25 0.125"]
 
 
 def test_oddities_are_counted_and_strictly_refused():
     lines = [b"a ||| t1 ||| 1\n", b"a ||| t2 ||| 0\r\n", b"a ||| ||| -1\n"]
     report, census = ScoringReport(), Census("t")
-    list(scored_table(parse_table(lines, "t"), [[Length()]], ColumnOptions(), report, census))
+    list(scored_table(parse_blocks([b"".join(lines)], "t"), [[Length()]], ColumnOptions(), report, census))
     assert {kind: oddity.lines for kind, oddity in census.oddities.items()} == {
         "CRLF line end": 1, "score not above 0": 2, "empty target": 1
     }  # fmt: skip
     with pytest.raises(FormatError, match="t:2: expected no CRLF line end"):
-        list(scored_table(parse_table(lines, "t"), [[Length()]], ColumnOptions(), report, Census("t", strict=True)))
+        list(
+            scored_table(
+                parse_blocks([b"".join(lines)], "t"), [[Length()]], ColumnOptions(), report, Census("t", strict=True)
+            )
+        )

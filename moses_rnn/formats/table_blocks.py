@@ -1,0 +1,242 @@
+"""Many lines of a phrase table at once: what `phrase_table` does line by line, for blocks of bytes.
+
+Nearly all lines of a table are regular: single blanks, numbers that are plainly finite and above 0, nothing odd. Those
+are found and vouched for by a few passes of numpy and one regular expression over the whole block; every other line is
+parsed for itself. No Python runs for each regular line.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.formats.census import is_utf8
+from moses_rnn.formats.phrase_table import LineParser, Places, Rejected, TableLine
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Octets = npt.NDArray[np.uint8]
+
+END = len(Places._fields)  # the column of a line's end, behind those of its places
+NEWLINE, PIPE, BLANK, TAB = b"\n| \t"
+FIRST_NOT_ASCII = 0x80
+PIPES = 6  # of two separators; a third one may follow
+UNWANTED = b"\0\r]"  # on a regular line
+# Of a number that is plainly finite and above 0; Moses reads more than that
+NUMBER = rb"(?:0\.0{0,5}+[1-9]|[1-9][0-9]{0,14}+(?![0-9])\.?+)[0-9]*+(?:e-[0-3]?+[0-9])?+"
+FEW_COLUMNS = 16
+
+
+@dataclass(frozen=True)
+class TableBlock:
+    """Sound lines laid end to end, and where their fields stand.
+
+    `places` has a row for each line: its `Places`, then its end, as bytes from the beginning of `text`. `numbers` are
+    those of the lines in the file, from 1. `irregular` are the lines that may be odd, parsed.
+    """
+
+    text: bytes
+    places: Ints
+    numbers: Ints
+    irregular: tuple[TableLine, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, lines: slice) -> TableBlock:
+        """Some of the lines, one after the other."""
+        first, last, _ = lines.indices(len(self))
+        if last <= first:
+            return TableBlock(b"", self.places[:0], self.numbers[:0])
+        begin, end = self._begin_of(first), int(self.places[last - 1, END])
+        numbers = self.numbers[first:last]
+        low, high = numbers[0], numbers[-1]
+        irregular = tuple(line for line in self.irregular if low <= line.number <= high)
+        return TableBlock(self.text[begin:end], self.places[first:last] - begin, numbers, irregular)
+
+    def _begin_of(self, line: int) -> int:
+        return int(self.places[line - 1, END]) if line else 0
+
+    @classmethod
+    def joined(cls, blocks: Sequence[TableBlock]) -> TableBlock:
+        """One block after the other."""
+        if len(blocks) == 1:
+            return blocks[0]
+        begins = np.cumsum([0, *(len(block.text) for block in blocks[:-1])])
+        return cls(
+            b"".join([block.text for block in blocks]),
+            np.concatenate([block.places + begin for block, begin in zip(blocks, begins, strict=True)]),
+            np.concatenate([block.numbers for block in blocks]),
+            tuple(line for block in blocks for line in block.irregular),
+        )
+
+    @property
+    def line_ends(self) -> Ints:
+        """Where each line ends; bytes from the beginning of `text`."""
+        return self.places[:, END]
+
+    def after(self, number: int) -> TableBlock:
+        """The lines of higher numbers."""
+        return self[int(np.searchsorted(self.numbers, number, side="right")) :]
+
+    def source(self, line: int) -> bytes:
+        """A source phrase."""
+        begin, end = self.places[line, :2]
+        return self.text[begin:end]
+
+    def phrases(self, *, of_target: bool) -> list[bytes]:
+        """All source phrases, or all target phrases."""
+        begins, ends = self.places[:, 2:4].T.tolist() if of_target else self.places[:, :2].T.tolist()
+        text = self.text
+        return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+
+    def pairs(self, *, inverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """What is read and what is predicted from it: source and target phrases, or the other way round."""
+        return zip(self.phrases(of_target=inverse), self.phrases(of_target=not inverse), strict=True)
+
+    def with_scores(self, added: Sequence[bytes]) -> bytes:
+        """The lines with further scores, a blank before each, behind each one's own; every other byte as it came."""
+        cuts = self.places[:, Places._fields.index("scores_end")].tolist()
+        text = self.text
+        pieces = [b""] * (2 * len(cuts) + 1)
+        pieces[::2] = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        pieces[1::2] = added
+        return b"".join(pieces)
+
+
+def parse_blocks(blocks: Iterable[bytes], name: str, rejected: Rejected | None = None) -> Iterator[TableBlock]:
+    """Parse a table of which each block holds whole lines; see `LineParser`.
+
+    Raises:
+        FormatError: at the first line that is not one of such a table, if nobody is told of it; the lines before it
+            are given out first.
+    """
+    parser = LineParser(name, rejected)
+    lines_before = 0
+    for text in blocks:
+        block = _Block(text, lines_before + 1)
+        try:
+            block.parse(parser)
+        finally:
+            if sound := block.sound():
+                yield sound
+        lines_before += len(block.ends)
+
+
+class _Block:
+    """A block that is being parsed."""
+
+    def __init__(self, text: bytes, first_number: int) -> None:
+        self._text = text
+        self._octets = np.frombuffer(text, np.uint8)
+        self.ends = np.flatnonzero(self._octets == NEWLINE) + 1
+        if not len(self.ends) or self.ends[-1] != len(text):
+            self.ends = np.append(self.ends, len(text))
+        self._begins = np.append(0, self.ends[:-1])
+        self._first_number = first_number
+        self._places = np.zeros((len(self.ends), END + 1), np.int64)
+        self._places[:, END] = self.ends
+        self._sound = np.zeros(len(self.ends), np.bool_)
+        self._irregular: list[TableLine] = []
+
+    def parse(self, parser: LineParser) -> None:
+        """Parse all lines, those that are not regular one by one."""
+        known = 0  # lines until the number of scores is known
+        while not parser.columns and known < len(self.ends):
+            self._parse_line(known, parser)
+            known += 1
+        regular = self._regular(parser.columns, known)
+        waiting = 0
+        for i in (np.flatnonzero(~regular[known:]) + known).tolist():
+            self._sound[waiting:i] |= regular[waiting:i]
+            waiting = i
+            self._parse_line(i, parser)
+        self._sound |= regular
+
+    def _parse_line(self, i: int, parser: LineParser) -> None:
+        begin = self._begins[i]
+        line = parser.parse(self._text[begin : self.ends[i]], self._first_number + i)
+        if line is not None:
+            self._places[i, :END] = line.places
+            self._places[i, :END] += begin
+            self._sound[i] = True
+            self._irregular.append(line)
+
+    def sound(self) -> TableBlock | None:
+        """The lines that were found sound so far; None if there are none."""
+        numbers = self._first_number + np.arange(len(self.ends))
+        block = TableBlock(self._text, self._places, numbers, tuple(self._irregular))
+        if self._sound.all():
+            return block
+        edges = np.flatnonzero(np.diff(self._sound, prepend=False, append=False)).tolist()
+        runs = [block[first:last] for first, last in zip(edges[::2], edges[1::2], strict=True)]
+        return TableBlock.joined(runs) if runs else None
+
+    def _regular(self, columns: int, known: int) -> Mask:
+        """Which of the lines behind the first few are regular; fills in their places."""
+        pipes = np.flatnonzero(self._octets == PIPE)
+        first = np.searchsorted(pipes, self._begins)
+        count = np.diff(first, append=len(pipes))
+        # Where a line has fewer pipes, those of later lines stand in; they are not looked at in the end.
+        padded = np.append(pipes, np.full(PIPES + 1, len(self._text)))
+        at = [padded[first + i] for i in range(PIPES + 1)]
+        third = np.where(count > PIPES, at[PIPES], self.ends)  # what follows the scores: a separator or the end
+        source, source_end = self._begins, at[0] - 1
+        target, target_end = at[2] + 2, at[3] - 1
+        regular: Mask = (count >= PIPES) & (at[2] - at[0] == 2) & (at[5] - at[3] == 2)
+        regular &= self._is_phrase(source, source_end) & self._is_phrase(target, target_end)
+        regular &= self._octet(at[2] + 1) == BLANK
+        regular[:known] = False
+        for unwanted in UNWANTED:
+            if unwanted in self._text:
+                regular[self._lines_at(self._octets == unwanted)] = False
+        if not is_utf8(self._text):
+            regular[self._lines_at(self._octets >= FIRST_NOT_ASCII)] = False
+        self._check_scores(regular, columns)
+        found = np.stack([source, source_end, target, target_end, third - 1], 1)
+        np.copyto(self._places[:, :END], found, where=regular[:, None])
+        return regular
+
+    def _octet(self, at: Ints) -> Octets:
+        return self._octets[np.clip(at, 0, len(self._octets) - 1)]
+
+    def _is_phrase(self, begin: Ints, end: Ints) -> Mask:
+        """Whether between two places there is something, with no blank around it, and one blank behind it."""
+        first, last = self._octet(begin), self._octet(end - 1)
+        without_blanks = (first != BLANK) & (first != TAB) & (last != BLANK) & (last != TAB)
+        phrases: Mask = (begin < end) & without_blanks & (self._octet(end) == BLANK)
+        return phrases
+
+    def _lines_at(self, mask: Mask) -> Ints:
+        return np.searchsorted(self.ends, np.flatnonzero(mask), side="right")
+
+    def _check_scores(self, regular: Mask, columns: int) -> None:
+        """Strike out the lines whose third field is not as many plain numbers.
+
+        The expression does not see that a phrase ends with its line; the lines it is given have both separators.
+        """
+        lines = _plain_scores(columns)
+        edges = np.flatnonzero(np.diff(regular, prepend=False, append=False)).tolist()
+        for first, last in zip(edges[::2], edges[1::2], strict=True):
+            line, end = first, int(self.ends[last - 1])
+            while line < last:
+                match = lines.match(self._text, int(self._begins[line]), end)
+                if match is None or match.end() == end:
+                    break
+                line = int(np.searchsorted(self._begins, match.end()))
+                regular[line] = False
+                line += 1
+
+
+@functools.cache
+def _plain_scores(columns: int) -> re.Pattern[bytes]:
+    """Any number of lines with so many plain scores."""
+    further = rb" " + NUMBER
+    # Written out where there are few, which is a quarter faster
+    scores = NUMBER + (further * (columns - 1) if columns <= FEW_COLUMNS else rb"(?:%b){%d}" % (further, columns - 1))
+    return re.compile(rb"(?:[^|]*+\|\|\|[^|]*+\|\|\| " + scores + rb"(?: \|\|\|[^\n]*+)?+\n)*+")

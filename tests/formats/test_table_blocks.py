@@ -1,0 +1,131 @@
+import gzip
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_rnn.errors import FormatError
+from moses_rnn.formats.census import Census
+from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
+from tests.formats.test_phrase_table import ACCEPTED, REFUSED
+
+REGULAR = b"a b ||| c d ||| 0.5 1 ||| 0-0 1-1 ||| 1 1 1 ||| |||\n"
+
+
+def parsed(blocks, rejected=None):
+    return TableBlock.joined(list(parse_blocks(blocks, "t", rejected)))
+
+
+def assert_same_line_by_line(lines, sizes=(1, 2, 1000)):
+    told, told_again = [], []
+    table = list(parse_table(lines, "t", lambda line, error: told.append((line, str(error)))))
+    census = Census("t")
+    census.look(table)
+    for size in sizes:
+        told_again.clear()
+        blocks = [b"".join(lines[i : i + size]) for i in range(0, len(lines), size)]
+        found = list(parse_blocks(blocks, "t", lambda line, error: told_again.append((line, str(error)))))
+        assert told_again == told
+        if not table:
+            assert found == []
+            continue
+        block = TableBlock.joined(found)
+        assert block.text == b"".join(line.line for line in table)
+        assert block.numbers.tolist() == [line.number for line in table]
+        assert list(block.pairs()) == [(line.source, line.target) for line in table]
+        added = [b" %d" % i for i in range(len(table))]
+        assert block.with_scores(added) == b"".join(
+            line.with_scores(score[1:]) for line, score in zip(table, added, strict=True)
+        )
+        again = Census("t")
+        again.look(block.irregular)
+        assert again.as_note() == census.as_note()
+        for first, last in [(0, 1), (1, len(table)), (len(table) // 2, len(table)), (1, 1)]:
+            part = block[first:last]
+            assert (part.text, list(part.pairs()), part.irregular) == (
+                b"".join(line.line for line in table[first:last]),
+                [(line.source, line.target) for line in table[first:last]],
+                tuple(line for line in block.irregular if line.number in part.numbers),
+            )
+
+
+@pytest.mark.parametrize("line", [case[0] for case in (*ACCEPTED.values(), *REFUSED.values())])
+@pytest.mark.parametrize("columns", [1, 2, 4, 20])
+def test_lines_of_every_kind_among_regular_ones(line, columns):
+    regular = b"a b ||| c d ||| 0.5" + b" 1" * (columns - 1) + b" ||| 0-0\n"
+    line = line if line.endswith(b"\n") else line + b"\n"
+    for lines in ([regular, line, regular], [line] * 2 + [regular], [regular] * 2 + [line[:-1] or line]):
+        assert_same_line_by_line(lines)
+
+
+PIECES = [
+    " ||| ",
+    "|||",
+    "|",
+    " ",
+    "\t",
+    "\n",
+    "\r\n",
+    "a",
+    "b c",
+    "é",
+    "]",
+    "[x]",
+    "0.5",
+    "1 0.25",
+    "1e-5",
+    "0",
+    "-1",
+    "\0",
+    "||| 0-0\n",
+]
+
+
+@given(st.lists(st.sampled_from([*PIECES, "a ||| b ||| 0.5 1", "c ||| d ||| 1 1 ||| 0-0\n"]), max_size=25))
+def test_any_text_is_read_as_line_by_line(pieces):
+    text = REGULAR + "".join(pieces).encode()
+    assert_same_line_by_line([line + b"\n" for line in text.split(b"\n")[:-1]] + [b"a ||| b ||| 1 1"])
+
+
+@given(st.lists(st.tuples(st.integers(0, 200), st.binary(max_size=3)), max_size=4))
+def test_changed_bytes_are_noticed_as_line_by_line(changes):
+    text = bytearray(REGULAR * 5)
+    for at, new in changes:
+        text[at : at + len(new)] = new
+    assert_same_line_by_line(bytes(text).splitlines(keepends=True) if b"\r" not in text else [REGULAR])
+
+
+def test_a_bad_line_is_an_error_after_the_lines_before_it():
+    lines = [REGULAR] * 3 + [b"a ||| b ||| 1\n"] + [REGULAR]
+    blocks = parse_blocks([b"".join(lines)], "t")
+    assert next(blocks).text == REGULAR * 3
+    with pytest.raises(FormatError, match="t:4: expected 2 scores as on line 1, found 1"):
+        next(blocks)
+
+
+def test_regular_lines_are_no_python_objects():
+    (block,) = parse_blocks([REGULAR * 100], "t")
+    assert [line.number for line in block.irregular] == [1]  # which tells how many scores there are
+
+
+def test_pairs_of_either_direction():
+    block = parsed([b"a ||| b ||| 1\n"])
+    assert list(block.pairs()) == [(b"a", b"b")]
+    assert list(block.pairs(inverse=True)) == [(b"b", b"a")]
+
+
+def test_lines_after_a_number():
+    told = []
+    block = parsed([REGULAR * 3, b"\n" + REGULAR * 2], lambda *error: told.append(error))
+    assert [len(block.after(number)) for number in range(7)] == [5, 4, 3, 2, 2, 1, 0]
+    assert len(told) == 1
+
+
+def test_the_real_table_is_regular(multi30k):
+    with gzip.open(multi30k / "phrase-table.gz") as file:
+        lines = list(itertools.islice(file, 5000))
+    assert_same_line_by_line(lines, sizes=(1000, 5000))
+    (block,) = parse_blocks([b"".join(lines)], "t")
+    assert len(block.irregular) < 50
