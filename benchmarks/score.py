@@ -173,7 +173,8 @@ def whole(table: str, path: str, producer: object) -> None:
     with BlockOutput(path) as output:
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
-        for block in scored_table(lines, [[producer]], ColumnOptions(), ScoringReport(), Census(table)):  # type: ignore[list-item]
+        workers = [[producer]] * torch.get_num_threads()
+        for block in scored_table(lines, workers, ColumnOptions(), ScoringReport(), Census(table), output.pack):  # type: ignore[arg-type]
             output.append(block, {})
         output.commit()
     Path(path).unlink()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,9 @@ from moses_rnn.formats.streams import compression_of
 
 if TYPE_CHECKING:
     from moses_rnn.scoring.request import ScoringRequest, ScoringResult
+
+MOST_CPU_WORKERS = 8  # each holds the states of its own lines
+WORKERS_OF_A_GPU = 2  # one maps words to ids while the other computes
 
 EPILOG = f"""\b
 Example: score a table with the model beside it, and make the ini that mert-moses.pl tunes:
@@ -73,9 +76,7 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
     show_default=True,
     help="Lowest log p that is written; float32 and so Moses lose precision below",
 )
-@click.option(
-    "--device", default="auto", show_default=True, help="cpu, cuda, or several: cuda:0,cuda:1 (one worker each)"
-)
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, or several: cuda:0,cuda:1")
 @click.option(
     "--precision",
     type=click.Choice(["auto", "fp32", "bf16"]),
@@ -85,7 +86,7 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
 )
 @click.option("--compile", "compiled", is_flag=True, help="Let torch fuse the rest; pays on large tables and networks")
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
-@click.option("--compression-level", type=click.IntRange(0, 9), default=1, show_default=True)
+@click.option("--compression-level", type=click.IntRange(0, 9), default=2, show_default=True)
 @click.option(
     "--resume", is_flag=True, help="Go on with what an interrupted run left; the same bytes as without the interruption"
 )
@@ -106,11 +107,7 @@ def main(phrase_table: str, quiet: bool, threads: int | None, **options: Any) ->
     from moses_rnn.cli.progress import Display
     from moses_rnn.scoring.run import score
 
-    request = _request(phrase_table, options)
-    if threads:
-        import torch
-
-        torch.set_num_threads(threads)
+    request = _request(phrase_table, threads, options)
     display = Display("lines", quiet=quiet)
     try:
         result = score(request, display.show, StopRequest())
@@ -139,7 +136,25 @@ def _check_options(output: str, options: dict[str, Any]) -> None:
         raise click.UsageError("--on-bad-line skip needs an --output, beside which the bad lines go")
 
 
-def _request(table: str, options: dict[str, Any]) -> ScoringRequest:
+def _spread(devices: Sequence[str], threads: int | None) -> int:
+    """Spread the CPU's threads over workers; how many workers each device gets.
+
+    Two workers of one thread score up to a sixth faster than one of two, which wait for each other in every product.
+    """
+    import torch
+
+    threads = threads or torch.get_num_threads()
+    if any(device.startswith("cuda") for device in devices):
+        return WORKERS_OF_A_GPU
+    if len(devices) > 1:
+        torch.set_num_threads(max(threads // len(devices), 1))
+        return 1
+    of_each = -(-threads // MOST_CPU_WORKERS)
+    torch.set_num_threads(of_each)
+    return threads // of_each
+
+
+def _request(table: str, threads: int | None, options: dict[str, Any]) -> ScoringRequest:
     from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
     from moses_rnn.scoring.phrase_tables import ColumnOptions
     from moses_rnn.scoring.request import IniRequest, ScoringRequest, rejects_of
@@ -159,6 +174,7 @@ def _request(table: str, options: dict[str, Any]) -> ScoringRequest:
         columns=ColumnOptions(options["floor"], options["logarithms"]),
         ini=IniRequest(existing_input(ini), ini_output, options["feature"], options["weight"]) if ini else None,
         devices=devices,
+        workers=_spread(devices, threads),
         precision=choose_precision(options["precision"], devices[0]),
         compiled=options["compiled"],
         level=options["compression_level"],

@@ -240,14 +240,17 @@ class BlockOutput:
                 self._offset, self.blocks = record["end"], self.blocks + 1
         return len(records)
 
-    def append(self, data: bytes, note: Note) -> None:
+    def pack(self, data: bytes) -> bytes:
+        """A block as it will stand in the file; any thread may call this."""
+        return compressed(data, self._kind, self._level)
+
+    def append(self, member: bytes, note: Note) -> None:
         """Write a block and make it durable.
 
         Args:
-            data: uncompressed.
+            member: what `pack` made of it.
             note: what `begin` shall return if this is the last block that survives; JSON.
         """
-        member = compressed(data, self._kind, self._level)
         try:
             self._stream.write(member)
         except OSError as error:

@@ -182,6 +182,10 @@ class StandardOutput:
         """Begin; there is never anything to go on with."""
         return None
 
+    def pack(self, data: bytes) -> bytes:
+        """A block as it is."""
+        return data
+
     def append(self, data: bytes, _note: dict[str, Any]) -> None:
         """Write a block."""
         left = memoryview(data)

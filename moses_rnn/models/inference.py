@@ -20,7 +20,7 @@ from torch.nn.functional import linear
 from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.tries import Trie
 
-NORMALISED_ROWS = 128  # normalised together: their logits stay near the processor
+LOGITS_AT_ONCE = 3 << 19  # of several states: they stay near the processor
 
 
 class SourceTerms(NamedTuple):
@@ -251,12 +251,13 @@ class EncDecScorer:
 
         Each state above is normalised once, whatever the number of nodes below it.
         """
-        firsts = range(0, len(low), NORMALISED_ROWS)
+        rows = max(LOGITS_AT_ONCE // len(self._b_G), 1)
+        firsts = range(0, len(low), rows)
         bounds = torch.searchsorted(parents, torch.tensor([*firsts, len(low)], device=self.device)).tolist()
         parts = []
         for i, first in enumerate(firsts):  # parents are in order: each block of states has its nodes together
             nodes = slice(bounds[i], bounds[i + 1])
-            states = low[first : first + NORMALISED_ROWS]
+            states = low[first : first + rows]
             parts.append(self._normalised(states, parents[nodes] - first, words[nodes]))
         return torch.cat(parts)
 

@@ -78,12 +78,12 @@ class Job:
             "compiled": request.compiled,
         }
 
-    def blocks(self, report: ScoringReport) -> Iterator[bytes]:
-        """The scored table from the line on that the report has come to."""
+    def blocks(self, report: ScoringReport, pack: Callable[[bytes], bytes]) -> Iterator[bytes]:
+        """The scored table from the line on that the report has come to, in packed blocks."""
         self._census.take_over(report.oddities)
         read = report.read
         lines = filter(None, (block.after(read) for block in self._lines))
-        for block in scored_table(lines, self.workers, self._request.columns, report, self._census):
+        for block in scored_table(lines, self.workers, self._request.columns, report, self._census, pack):
             report.oddities = self._census.as_note()
             yield block
 
@@ -133,7 +133,7 @@ def _producers(request: ScoringRequest) -> tuple[list[Checkpoint], list[Sequence
         ]
         if request.word_penalty:
             producers.append(WordPenaltyProducer(models[0].target_vocabulary))
-        workers.append(producers)
+        workers += [producers] * request.workers
     return models, workers
 
 

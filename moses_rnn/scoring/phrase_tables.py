@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from moses_rnn.formats.phrase_table import words
 from moses_rnn.formats.table_blocks import TableBlock
 from moses_rnn.scoring.numbers import nine_digits
 from moses_rnn.scoring.producers import ScoreProducer, Scores
-from moses_rnn.scoring.workers import Chunk, scored_chunks
+from moses_rnn.scoring.workers import Chunk, in_order, scored_chunks
 
 CHUNK_LINES = 8192
 CHUNK_BYTES = 1 << 24  # of lines; ordinary ones come to a tenth of it
@@ -123,12 +123,17 @@ def of_bounded_length(chunks: Iterable[Chunk], name: str) -> Iterator[Chunk]:
         yield chunk
 
 
+def _as_it_is(data: bytes) -> bytes:
+    return data
+
+
 def scored_table(
     lines: Iterable[TableBlock],
     workers: Sequence[Sequence[ScoreProducer]],
     options: ColumnOptions,
     report: ScoringReport,
     census: Census,
+    pack: Callable[[bytes], bytes] = _as_it_is,
 ) -> Iterator[bytes]:
     """The table with further columns, as blocks of whole lines.
 
@@ -138,20 +143,27 @@ def scored_table(
         options: how scores are written.
         report: counts what goes through.
         census: counts what is odd about the lines, and knows the table's name.
+        pack: done to each block before it is given out, in a thread of its own.
 
     Raises:
         FormatError: a line cannot be scored, or is odd under a strict census.
         MosesRnnError: a network gave a score that is no log-probability; nothing of its chunk is given out.
     """
-    halvings = report.halvings
-    chunks = of_bounded_length(chunks_between_sources(lines), census.name)
-    for chunk, computed in scored_chunks(chunks, workers, census.name):
-        census.look(chunk.irregular)  # not before: what is counted goes into the journal with the chunk
+
+    def finished(scored: tuple[Chunk, Scores]) -> tuple[Chunk, Scores, bytes]:
+        chunk, computed = scored
         _check(chunk, computed, census.name)
         scores = np.minimum(computed, 0.0)
+        return chunk, scores, pack(chunk.with_scores(formatted(scores, options)))
+
+    halvings = report.halvings
+    all_producers = {producer for producers in workers for producer in producers}
+    chunks = of_bounded_length(chunks_between_sources(lines), census.name)
+    for chunk, scores, block in in_order(scored_chunks(chunks, workers, census.name), finished, 1, "finishing"):
+        census.look(chunk.irregular)  # not before: what is counted goes into the journal with the chunk
         report.count(scores, -np.inf if options.logarithms else options.floor, int(chunk.numbers[-1]))
-        report.halvings = halvings + sum(producer.halvings for producers in workers for producer in producers)
-        yield chunk.with_scores(formatted(scores, options))
+        report.halvings = halvings + sum(producer.halvings for producer in all_producers)
+        yield block
 
 
 def formatted(scores: Scores, options: ColumnOptions) -> list[bytes]:

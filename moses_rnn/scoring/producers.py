@@ -94,12 +94,14 @@ class EncDecProducer:
         return np.concatenate(halves)
 
     def _scored(self, read: Phrases, written: Phrases) -> Values:
-        sources, targets = self._read(read), self._written(written)
+        distinct = {phrase: i for i, phrase in enumerate(dict.fromkeys(read))}  # neighbours often read the same
+        row_of = np.fromiter(map(distinct.__getitem__, read), np.int64, len(read))
+        sources, targets = self._read(list(distinct)), self._written(written)
         longest = max(int(sources[1].max()), int(targets[1].max()))
         if len(read) > 1 and len(read) * longest > TRIE_CELLS:  # a few long ones among many: both halves apart
-            return self._short_and_long_apart(read, written, sources[1] + targets[1])
+            return self._short_and_long_apart(read, written, sources[1][row_of] + targets[1])
         read_trie = build_trie(*sources)
-        written_trie = build_trie(*targets, read_trie.leaf_of)
+        written_trie = build_trie(*targets, read_trie.leaf_of[row_of])
         return self._scorer.decode(self._scorer.encode(read_trie), written_trie)[written_trie.leaf_of]
 
     def _short_and_long_apart(self, read: Phrases, written: Phrases, lengths: Lengths) -> Values:

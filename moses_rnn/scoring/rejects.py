@@ -73,7 +73,7 @@ class Rejects:
         self._waiting_bytes -= len(data)
         self.lines += len(block)
         self._written = block[-1][0] if until is None else until
-        self._output.append(data, {"written": self._written, "lines": self.lines})
+        self._output.append(self._output.pack(data), {"written": self._written, "lines": self.lines})
 
     def commit(self) -> None:
         """Give the file its name, if there is something in it."""

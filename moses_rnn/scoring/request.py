@@ -35,7 +35,8 @@ class ScoringRequest:
     word_penalty: bool = False
     columns: ColumnOptions = field(default_factory=ColumnOptions)
     ini: IniRequest | None = None
-    devices: tuple[str, ...] = ("cpu",)  # one worker each
+    devices: tuple[str, ...] = ("cpu",)
+    workers: int = 1  # threads that score, for each device
     precision: str = "fp32"  # of matrix products: see PRECISIONS
     compiled: bool = False  # whether torch.compile fuses what stands between them
     level: int = DEFAULT_LEVEL

@@ -45,7 +45,7 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
             manifest = job.manifest()
             report.take_over(table.begin(manifest))
             rejects.begin(manifest, None if table.published else table.blocks)
-            for block in job.blocks(report):
+            for block in job.blocks(report, table.pack):
                 rejects.write(report.read)
                 table.append(block, report.as_note())
                 advanced(report.lines, job.share(report))

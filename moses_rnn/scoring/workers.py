@@ -1,4 +1,4 @@
-"""Who computes: one worker thread for each device (or for each share of the cores), fed ahead and answered in order.
+"""Who computes: a few worker threads, fed ahead and answered in order.
 
 Threads suffice because torch works outside Python's lock; processes would each hold the model again.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from moses_rnn.formats.table_blocks import TableBlock
 from moses_rnn.scoring.producers import ScoreProducer, Scores
 
 Chunk = TableBlock  # lines to be scored together
-CHUNKS_AHEAD = 2  # read and waiting, for each worker
-THREAD_NAME = "scoring"
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+ITEMS_AHEAD = 2  # for each thread
 SECONDS_BETWEEN_LOOKS = 5.0  # at whether the workers live
 
 
@@ -30,7 +32,7 @@ def scored_chunks(
 
     Args:
         chunks: lines to be scored together.
-        workers: the producers of each worker; all workers have the same ones, each on its own device.
+        workers: the producers of each worker; all workers have the same ones, perhaps on other devices.
         name: of the table, for messages.
 
     Raises:
@@ -40,25 +42,39 @@ def scored_chunks(
     for producers in workers:
         idle.put(producers)
 
-    def work(chunk: Chunk) -> Scores:
+    def work(chunk: Chunk) -> tuple[Chunk, Scores]:
         producers = idle.get()
         try:
-            return _scored_or_explained(chunk, producers, name)
+            return chunk, _scored_or_explained(chunk, producers, name)
         finally:
             idle.put(producers)
 
-    waiting: deque[tuple[Chunk, Future[Scores]]] = deque()
-    with ThreadPoolExecutor(len(workers), thread_name_prefix=THREAD_NAME) as pool:
+    return in_order(chunks, work, len(workers), "scoring")
+
+
+def in_order(items: Iterable[Item], work: Callable[[Item], Result], threads: int, name: str) -> Iterator[Result]:
+    """What threads make of items, in the items' order; a few are worked at ahead of the one that is asked for."""
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix=name) as pool:
         try:
-            for chunk in chunks:
-                waiting.append((chunk, pool.submit(work, chunk)))
-                if len(waiting) > len(workers) * CHUNKS_AHEAD:
-                    yield _answer(waiting)
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > threads * ITEMS_AHEAD:
+                    yield _answer(waiting.popleft(), name)
             while waiting:
-                yield _answer(waiting)
+                yield _answer(waiting.popleft(), name)
         finally:
-            for _, future in waiting:
+            for future in waiting:
                 future.cancel()
+
+
+def _answer(future: Future[Result], name: str) -> Result:
+    while True:
+        try:
+            return future.result(timeout=SECONDS_BETWEEN_LOOKS)
+        except TimeoutError:
+            if not future.done() and not any(thread.name.startswith(name) for thread in threading.enumerate()):
+                raise MosesRnnError("a worker ended without an answer: did memory run out?") from None
 
 
 def _scored_or_explained(chunk: Chunk, producers: Sequence[ScoreProducer], name: str) -> Scores:
@@ -95,17 +111,3 @@ def _can_be_scored(chunk: Chunk, producers: Sequence[ScoreProducer]) -> bool:
     except Exception:
         return False
     return True
-
-
-def _answer(waiting: deque[tuple[Chunk, Future[Scores]]]) -> tuple[Chunk, Scores]:
-    chunk, future = waiting.popleft()
-    while True:
-        try:
-            return chunk, future.result(timeout=SECONDS_BETWEEN_LOOKS)
-        except TimeoutError:
-            if not future.done() and not _workers_live():
-                raise MosesRnnError("a worker ended without an answer: did memory run out?") from None
-
-
-def _workers_live() -> bool:
-    return any(thread.name.startswith(THREAD_NAME) for thread in threading.enumerate())

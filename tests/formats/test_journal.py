@@ -24,7 +24,7 @@ def make(path, *, opening=None, manifest=None, die_after=None):
         for i in range(done, len(BLOCKS)):
             if i == die_after:
                 raise Death
-            output.append(BLOCKS[i], {"done": i + 1})
+            output.append(output.pack(BLOCKS[i]), {"done": i + 1})
         if die_after == len(BLOCKS):
             raise Death
         digest = output.digest()
@@ -170,7 +170,7 @@ def test_an_output_that_goes_along_keeps_no_more_than_the_other(tmp_path, whole)
     with BlockOutput(str(path), opening=RESUME) as output:
         assert output.begin(MANIFEST, most=3) == {"done": 3}
         for i in range(3, len(BLOCKS)):
-            output.append(BLOCKS[i], {"done": i + 1})
+            output.append(output.pack(BLOCKS[i]), {"done": i + 1})
         output.commit()
     assert path.read_bytes() == whole
 
@@ -180,7 +180,7 @@ def test_a_second_run_waits_for_nothing_until_the_very_end(tmp_path, whole):
     path = tmp_path / "t.gz"
     with BlockOutput(str(path)) as output:
         output.begin(MANIFEST)
-        output.append(BLOCKS[0], {})
+        output.append(output.pack(BLOCKS[0]), {})
         output.commit()
         message = rf"being written by another run \(process {os.getpid()} on {os.uname().nodename}\)"
         with pytest.raises(OutputError, match=message):

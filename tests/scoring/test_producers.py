@@ -55,7 +55,7 @@ def test_a_score_depends_on_its_pair_alone(monkeypatch):
     order = np.random.default_rng(0).permutation(300)
     np.testing.assert_allclose(of_pairs(scorer, [pairs[i] for i in order]), together[order], rtol=1e-5)
     monkeypatch.setattr(producers, "PAIRS", 7)
-    monkeypatch.setattr(inference, "NORMALISED_ROWS", 3)
+    monkeypatch.setattr(inference, "LOGITS_AT_ONCE", 3 * len(TARGET))
     np.testing.assert_allclose(of_pairs(scorer, pairs), together, rtol=1e-5)
     monkeypatch.setattr(producers, "TRIE_CELLS", 10)
     np.testing.assert_allclose(of_pairs(scorer, pairs), together, rtol=1e-5)
