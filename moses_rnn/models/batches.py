@@ -58,3 +58,10 @@ class Batch:
         """For each packed id the row it is from; nodes."""
         every = torch.arange(self.ids.shape[0], device=self.ids.device)
         return torch.cat([every[:n] for n in self.active])
+
+    def last(self) -> Tensor:
+        """For each row the place of its last id among the packed ones; rows."""
+        steps = torch.tensor(self.active)
+        begins = torch.cumsum(steps, 0) - steps
+        lengths = (steps[None, :] > torch.arange(self.active[0])[:, None]).sum(1)
+        return (begins[lengths - 1] + torch.arange(self.active[0])).to(self.ids.device)

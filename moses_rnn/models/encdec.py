@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.models.batches import Batch
+from moses_rnn.models.recurrence import Recurrence, Steps
+from moses_rnn.models.softmax import Passes, chosen_log_probs
 
 INITIAL_DEVIATION = 0.01
 SWITCHES = {
@@ -53,6 +55,7 @@ class EncDec(nn.Module):
         self.config = config
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
+        self.passes = Passes.eager()
         if seed is not None:
             self.initialise(seed)
 
@@ -69,21 +72,34 @@ class EncDec(nn.Module):
             else:
                 tensor.copy_(torch.randn(tensor.shape, generator=random) * INITIAL_DEVIATION)
 
-    def word_log_probs(self, sources: Batch, targets: Batch, source_of: Tensor) -> Tensor:
+    def compile_elementwise(self) -> None:
+        """Let torch fuse the work between products, for a long training; see `fused`."""
+        self.passes = Passes.compiled()
+        self.encoder.do = self.decoder.do = Steps.compiled()
+
+    def word_log_probs(
+        self, sources: Batch, targets: Batch, source_of: Tensor, product: torch.dtype | None = None
+    ) -> Tensor:
         """Score every target word, the closing ``</s>`` included, by log p(y_t | y_<t, e).
 
         Args:
             sources: S source phrases.
             targets: T target phrases.
             source_of: for each target its source's row; T.
+            product: the type that matrix products are computed in; by default that of the weights.
 
         Returns:
             One value for each of ``targets.packed()``; nodes.
         """
-        context = self.decoder.context(self.encoder(sources)).take(source_of)
-        logits = self.decoder.read_out(*self.decoder.nodes(context, targets))  # nodes × K
-        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # never normalise in bfloat16
-        return -torch.nn.functional.cross_entropy(logits, targets.packed(), reduction="none")
+        product = product or self.decoder.U.dtype
+        context = self.decoder.context(self.encoder(sources, product), product).take(source_of)
+        low = self.decoder.read_out(*self.decoder.nodes(context, targets, product), product)
+        return chosen_log_probs(low, self.decoder.G_l, self.decoder.b_G, targets.packed(), product, self.passes)
+
+
+def times(x: Tensor, matrix: Tensor, product: torch.dtype) -> Tensor:
+    """Rows times a matrix, computed in a type of its own and given back in theirs."""
+    return linear(x.to(product), matrix.to(product)).to(x.dtype)
 
 
 def _matrix(rows: int, columns: int) -> nn.Parameter:
@@ -104,49 +120,32 @@ class Encoder(nn.Module):
         self.W, self.W_z, self.W_r = _matrix(H, E), _matrix(H, E), _matrix(H, E)
         self.U, self.U_z, self.U_r = _matrix(H, H), _matrix(H, H), _matrix(H, H)
         self.b, self.b_z, self.b_r = _bias(H), _bias(H), _bias(H)
+        self.do = Steps.eager()
         self.has_summary = config.summary == "tanh"
         if self.has_summary:
             self.V, self.b_V = _matrix(H, H), _bias(H)
 
-    def step(self, We: Tensor, W_ze: Tensor, W_re: Tensor, h: Tensor) -> Tensor:
-        """One gated step; We, W_ze, W_re are ``W e(x_t) + b`` and its likes; all rows × H."""
-        z = torch.sigmoid(W_ze + linear(h, self.U_z))
-        r = torch.sigmoid(W_re + linear(h, self.U_r))
-        h_tilde = torch.tanh(We + linear(r * h, self.U))
-        return z * h + (1 - z) * h_tilde
-
-    def forward(self, sources: Batch) -> Tensor:
+    def forward(self, sources: Batch, product: torch.dtype) -> Tensor:
         """The summary c of each source phrase; S × H."""
         e = embedding(sources.packed(), self.embedding)  # nodes × E
-        inputs = [torch.split(linear(e, W, b), sources.active) for W, b in self._input_weights()]  # 3 × steps, rows × H
-        h = inputs[0][0].new_zeros(sources.active[0], self.U.shape[0])  # S × H
-        finished: list[Tensor] = []
-        for rows, We, W_ze, W_re in zip(sources.active, *inputs, strict=True):
-            finished.append(h[rows:])
-            h = self.step(We, W_ze, W_re, h[:rows])
-        last = torch.cat([h, *reversed(finished)])  # S × H; h_N of each phrase
-        return torch.tanh(linear(last, self.V, self.b_V)) if self.has_summary else last
-
-    def _input_weights(self) -> tuple[tuple[Tensor, Tensor], ...]:
-        return (self.W, self.b), (self.W_z, self.b_z), (self.W_r, self.b_r)
+        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product) + torch.cat([self.b_z, self.b_r, self.b])
+        h_0 = We.new_zeros(sources.active[0], self.U.shape[0])  # S × H
+        nothing = We.new_zeros(1, 1).expand(sources.active[0], We.shape[1])
+        recurrence = Recurrence(self.U_z, self.U_r, self.U, reset_after=False, product=product, do=self.do)
+        last = recurrence.states(We, nothing, h_0, sources.active).index_select(0, sources.last())  # S × H; h_N
+        return torch.tanh(times(last, self.V, product) + self.b_V) if self.has_summary else last
 
 
 class Context(NamedTuple):
     """All that the decoder computes from c, once for a source."""
 
     h_0: Tensor  # tanh(V' c + b_V'); S × H
-    Cc: Tensor  # C c; S × H
-    C_zc: Tensor  # C_z c + b'_z; S × H
-    C_rc: Tensor  # C_r c + b'_r; S × H
+    Cc: Tensor  # C_z c + b'_z, C_r c + b'_r, C c; S × 3H
     O_cc: Tensor  # O_c c + b_O; S × 2M
 
     def take(self, rows: Tensor) -> Context:
         """The same for chosen rows, repeated at will."""
         return Context(*(tensor.index_select(0, rows) for tensor in self))
-
-    def first(self, rows: int) -> Context:
-        """The same for the first rows."""
-        return Context(*(tensor[:rows] for tensor in self))
 
 
 class Decoder(nn.Module):
@@ -155,6 +154,7 @@ class Decoder(nn.Module):
     def __init__(self, config: EncDecConfig) -> None:
         super().__init__()
         self.config = config
+        self.do = Steps.eager()
         H, E, M = config.hidden_size, config.embedding_size, config.maxout_size
         K, R = config.target_vocabulary_size, config.output_rank
         self.embedding = _matrix(K, E)
@@ -166,45 +166,38 @@ class Decoder(nn.Module):
         self.O_h, self.O_c, self.O_y, self.b_O = _matrix(2 * M, H), _matrix(2 * M, H), _matrix(2 * M, E), _bias(2 * M)
         self.G_r, self.G_l, self.b_G = _matrix(R, M), _matrix(K, R), _bias(K)
 
-    def context(self, c: Tensor) -> Context:
+    def context(self, c: Tensor, product: torch.dtype) -> Context:
         """What depends on the source alone; c is S × H."""
+        c = c.to(product)
+        C_zc, C_rc, Cc = (linear(c, C.to(product)).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
         return Context(
-            h_0=torch.tanh(linear(c, self.V, self.b_V)),
-            Cc=linear(c, self.C),
-            C_zc=linear(c, self.C_z, self.b_z),
-            C_rc=linear(c, self.C_r, self.b_r),
-            O_cc=linear(c, self.O_c, self.b_O),
+            h_0=torch.tanh(linear(c, self.V.to(product)) + self.b_V),
+            Cc=torch.cat([C_zc + self.b_z, C_rc + self.b_r, Cc], 1),
+            O_cc=linear(c, self.O_c.to(product)) + self.b_O,
         )
 
-    def step(self, We: Tensor, W_ze: Tensor, W_re: Tensor, h: Tensor, context: Context) -> Tensor:
-        """One gated step; We, W_ze, W_re are ``W' e(y_{t-1})`` and its likes; all rows × H."""
-        z = torch.sigmoid(W_ze + linear(h, self.U_z) + context.C_zc)
-        r = torch.sigmoid(W_re + linear(h, self.U_r) + context.C_rc)
-        if self.config.decoder_reset == "after":
-            h_tilde = torch.tanh(We + r * (linear(h, self.U) + context.Cc) + self.b)
-        else:
-            h_tilde = torch.tanh(We + linear(r * h, self.U) + context.Cc + self.b)
-        return z * h + (1 - z) * h_tilde
-
-    def nodes(self, context: Context, targets: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    def nodes(self, context: Context, targets: Batch, product: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
         """What the read-out needs to predict each of ``targets.packed()``.
 
         Args:
             context: of each target's source; T rows.
             targets: T target phrases.
+            product: the type that matrix products are computed in.
 
         Returns:
             h'_t (nodes × H), e(y_{t-1}) (nodes × E, zeros for the first word), O_c c + b_O (nodes × 2M).
         """
         e = self.previous_embeddings(targets)  # nodes × E
-        inputs = [torch.split(linear(e, W), targets.active) for W in (self.W, self.W_z, self.W_r)]
-        h = context.h_0  # T × H
-        states: list[Tensor] = []
-        for t, (rows, We, W_ze, W_re) in enumerate(zip(targets.active, *inputs, strict=True)):
-            if t > 0 or self.config.first_step == "zero-embedding":
-                h = self.step(We, W_ze, W_re, h[:rows], context.first(rows))
-            states.append(h)
-        return torch.cat(states), e, context.O_cc.index_select(0, targets.rows())
+        skipped = 0 if self.config.first_step == "zero-embedding" else 1  # steps: y_1 is predicted from h'_0
+        stepped = targets.active[skipped:]
+        first = targets.active[0] * skipped
+        no_b = torch.zeros_like(self.b)
+        We = times(e[first:], torch.cat([self.W_z, self.W_r, self.W]), product) + torch.cat([no_b, no_b, self.b])
+        reset_after = self.config.decoder_reset == "after"
+        recurrence = Recurrence(self.U_z, self.U_r, self.U, reset_after, product, self.do)
+        states = recurrence.states(We, context.Cc, context.h_0, stepped)
+        h = torch.cat([context.h_0, states]) if skipped else states
+        return h, e, context.O_cc.index_select(0, targets.rows())
 
     def previous_embeddings(self, targets: Batch) -> Tensor:
         """e(y_{t-1}) for each node, where e(y_0) = 0; nodes × E."""
@@ -212,8 +205,8 @@ class Decoder(nn.Module):
         previous = [targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:])]
         return torch.cat([nothing, *(embedding(ids, self.embedding) for ids in previous)])
 
-    def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor) -> Tensor:
-        """Unnormalised log p(y_t = · | y_<t, e); nodes × K."""
-        s = linear(h, self.O_h) + linear(e, self.O_y) + O_cc  # s'_t; nodes × 2M
-        s = s.view(len(s), -1, 2).amax(dim=2)  # maxout over the pairs (0, 1), (2, 3), …; nodes × M
-        return linear(linear(s, self.G_r), self.G_l, self.b_G)
+    def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, product: torch.dtype) -> Tensor:
+        """G_r s'_t: what each node predicts, before the words; nodes × R."""
+        s = times(h, self.O_h, product) + times(e, self.O_y, product) + O_cc  # s'_t; nodes × 2M
+        s = torch.maximum(*s.view(len(s), -1, 2).unbind(2))  # maxout over the pairs (0, 1), (2, 3), …; nodes × M
+        return times(s, self.G_r, product)

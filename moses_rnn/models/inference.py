@@ -9,7 +9,7 @@ which `torch.compile` can fuse.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.fusing import fused
 from moses_rnn.models.tries import Trie
 
 LOGITS_AT_ONCE = 3 << 19  # of several states: they stay near the processor
@@ -83,13 +84,6 @@ def normaliser_in_place(logits: Tensor, b_G: Tensor) -> tuple[Tensor, Tensor, Te
     return largest.squeeze(1), at.squeeze(1), rest
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def _fused(function: Function) -> Function:
-    return cast(Function, torch.compile(function, dynamic=True))
-
-
 class Elementwise(NamedTuple):
     """The work between products; eager, or compiled and so fused."""
 
@@ -107,9 +101,7 @@ class Elementwise(NamedTuple):
     @classmethod
     def compiled(cls) -> Elementwise:
         """Fused by torch.compile, which needs a C++ compiler on a CPU and half a minute the first time."""
-        return cls(
-            _fused(reset_state), _fused(encoder_state), _fused(decoder_state), _fused(maxout), _fused(normaliser)
-        )
+        return cls(fused(reset_state), fused(encoder_state), fused(decoder_state), fused(maxout), fused(normaliser))
 
 
 class EncDecScorer:

@@ -92,8 +92,7 @@ def chunks_between_sources(
             yield rest[:cut]
             rest = rest[cut:]
         held = [rest]
-    rest = TableBlock.joined(held)
-    if rest:
+    if held and (rest := TableBlock.joined(held)):
         yield rest
 
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from moses_rnn.errors import MosesRnnError, shown
+from moses_rnn.errors import MosesRnnError, Stopped, shown
 from moses_rnn.formats.table_blocks import TableBlock
 from moses_rnn.scoring.producers import ScoreProducer, Scores
 
@@ -53,11 +53,15 @@ def scored_chunks(
 
 
 def in_order(items: Iterable[Item], work: Callable[[Item], Result], threads: int, name: str) -> Iterator[Result]:
-    """What threads make of items, in the items' order; a few are worked at ahead of the one that is asked for."""
+    """What threads make of items, in the items' order; a few are worked at ahead of the one that is asked for.
+
+    If the items end with an error, what came before it is given out first; not so if somebody wants to stop.
+    """
     waiting: deque[Future[Result]] = deque()
+    failures: list[Exception] = []
     with ThreadPoolExecutor(threads, thread_name_prefix=name) as pool:
         try:
-            for item in items:
+            for item in _until_failure(items, failures):
                 waiting.append(pool.submit(work, item))
                 if len(waiting) > threads * ITEMS_AHEAD:
                     yield _answer(waiting.popleft(), name)
@@ -66,6 +70,17 @@ def in_order(items: Iterable[Item], work: Callable[[Item], Result], threads: int
         finally:
             for future in waiting:
                 future.cancel()
+    for failure in failures:
+        raise failure
+
+
+def _until_failure(items: Iterable[Item], failures: list[Exception]) -> Iterator[Item]:
+    try:
+        yield from items
+    except Stopped:
+        raise
+    except Exception as error:
+        failures.append(error)
 
 
 def _answer(future: Future[Result], name: str) -> Result:

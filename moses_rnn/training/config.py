@@ -26,7 +26,8 @@ class TrainingConfig:
     sort_batches: int = 10
     reduction: str = "pair-mean"
     clip_norm: float = 1.0
-    precision: str = "fp32"  # or "bf16": products and gates as torch's autocast has them; losses and weights float32
+    precision: str = "fp32"  # of matrix products; or "bf16": weights, states, gates and losses stay float32
+    compiled: bool = False  # whether torch.compile fuses the work between products; changes the last digits
     seed: int = 1
     max_epochs: float = 0.0  # 0: no limit
     max_minutes: float = MINUTES_OF_THREE_DAYS  # 0: no limit

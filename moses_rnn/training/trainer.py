@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +20,7 @@ from torch import Tensor
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.encdec import EncDec
+from moses_rnn.training.adadelta import Adadelta
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
 from moses_rnn.training.state import load_state, save_state
@@ -76,7 +76,10 @@ class Trainer:
         self._state_file = state_file
         self._device = next(model.parameters()).device
         self._started = self._saved = time.monotonic()
+        self._product = torch.bfloat16 if config.precision == "bf16" else torch.float32
         self._optimiser = make_optimiser(model, config)
+        if config.compiled:
+            model.compile_elementwise()
         self._identity = {"corpus": corpus.digest, **asdict(model.config), **config.course()}
         self.resumed = load_state(state_file, self._identity, self.model, self._optimiser, self.progress)
 
@@ -116,15 +119,15 @@ class Trainer:
     def learn(self, rows: Positions) -> float:
         """One gradient step; returns the loss in nats per target token."""
         progress, config = self.progress, self.config
-        with self._arithmetic():
-            log_probs = pair_log_probs(self.model, self.corpus, rows, self._device)
+        log_probs = pair_log_probs(self.model, self.corpus, rows, self._device, self._product)
         nats = -log_probs.sum()
         scale = {"sum": 1, "pair-mean": len(rows), "token-mean": len(log_probs)}[config.reduction]
         self._optimiser.zero_grad(set_to_none=True)
         (nats / scale).backward()  # type: ignore[no-untyped-call]
-        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm or math.inf))
+        gradients = [tensor.grad for tensor in self.model.parameters() if tensor.grad is not None]
+        norm = float(torch.nn.utils.get_total_norm(gradients))
         if math.isfinite(norm):
-            self._optimiser.step()
+            self._descend(gradients, min((config.clip_norm or math.inf) / (norm + 1e-6), 1.0))
         else:  # a step along NaN would lose the weights
             progress.skipped_steps += 1
         progress.clipped_steps += bool(config.clip_norm) and norm > config.clip_norm
@@ -133,6 +136,14 @@ class Trainer:
         progress.pairs += len(rows)
         progress.seconds = time.monotonic() - self._started
         return nats.item() / len(log_probs)
+
+    def _descend(self, gradients: list[Tensor], scale: float) -> None:
+        """One step along the gradients times `scale`."""
+        if isinstance(self._optimiser, Adadelta):
+            self._optimiser.step_along(scale)
+            return
+        torch._foreach_mul_(gradients, scale)
+        self._optimiser.step()
 
     def _is_evaluation_due(self) -> bool:
         due = min(self.config.evaluate_every, len(self.corpus.training))
@@ -190,21 +201,18 @@ class Trainer:
         rows = by_length(self.corpus, self.corpus.held_out)
         nats, tokens = 0.0, 0
         for block in evaluation_blocks(self.corpus, rows):
-            with self._arithmetic():
-                log_probs = pair_log_probs(self.model, self.corpus, block, self._device)
+            log_probs = pair_log_probs(self.model, self.corpus, block, self._device, self._product)
             nats -= log_probs.double().sum().item()
             tokens += len(log_probs)
         return nats / tokens, nats / len(rows)
-
-    def _arithmetic(self) -> AbstractContextManager[None]:
-        return torch.autocast(self._device.type, dtype=torch.bfloat16, enabled=self.config.precision == "bf16")
 
 
 def make_optimiser(model: EncDec, config: TrainingConfig) -> torch.optim.Optimizer:
     """Adadelta (Zeiler 2012, ε inside both roots) or Adam over all weights."""
     if config.optimiser == "adam":
         return torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
-    return torch.optim.Adadelta(model.parameters(), lr=config.learning_rate, rho=config.rho, eps=config.epsilon)
+    settings = {"lr": config.learning_rate, "rho": config.rho, "epsilon": config.epsilon}
+    return Adadelta(model.parameters(), **settings, one_pass=config.compiled)
 
 
 def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int = 0) -> Iterator[Positions]:
@@ -243,7 +251,9 @@ def by_length(corpus: Corpus, rows: Positions) -> Positions:
     return rows[np.lexsort((-source, -target))]
 
 
-def pair_log_probs(model: EncDec, corpus: Corpus, rows: Positions, device: torch.device) -> Tensor:
+def pair_log_probs(
+    model: EncDec, corpus: Corpus, rows: Positions, device: torch.device, product: torch.dtype | None = None
+) -> Tensor:
     """Score every target word and end symbol of some pairs by its log p, in no particular order; nodes."""
     by_target = by_length(corpus, rows)
     source_lengths = corpus.source.ends[by_target + 1] - corpus.source.ends[by_target]
@@ -252,4 +262,4 @@ def pair_log_probs(model: EncDec, corpus: Corpus, rows: Positions, device: torch
     source_of[by_source] = np.arange(len(by_source))
     sources = Batch.from_flat(*corpus.source.take(by_target[by_source]), device)
     targets = Batch.from_flat(*corpus.target.take(by_target), device)
-    return model.word_log_probs(sources, targets, torch.from_numpy(source_of).to(device))
+    return model.word_log_probs(sources, targets, torch.from_numpy(source_of).to(device), product)

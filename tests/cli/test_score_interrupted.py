@@ -55,7 +55,7 @@ def test_resume_refuses_what_would_not_give_the_same_bytes(long_table, table, tm
         "floor -87.0, now -50.0": ["--floor", "-50"],
         "precision 'fp32', now 'bf16'": ["--precision", "bf16"],
         "columns ['RNN'], now ['RNN', 'WordPenalty']": ["--word-penalty"],
-        "level 1, now 9": ["--compression-level", "9"],
+        "level 2, now 9": ["--compression-level", "9"],
         "models [{": ["--model", "other"],
     }
     for difference, options in changes.items():

@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import linear
 
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
@@ -58,8 +59,10 @@ def test_every_switch_agrees_with_the_scalar_equations(switches):
 def distributions(model, sources, targets):
     """For each pair the distributions of its words, from one batch."""
     target_batch = Batch.from_lists(targets)
-    context = model.decoder.context(model.encoder(Batch.from_lists(sources)))
-    p = model.decoder.read_out(*model.decoder.nodes(context, target_batch)).softmax(dim=1)
+    decoder, kind = model.decoder, torch.float64
+    context = decoder.context(model.encoder(Batch.from_lists(sources), kind), kind)
+    low = decoder.read_out(*decoder.nodes(context, target_batch, kind), kind)
+    p = linear(low, decoder.G_l, decoder.b_G).softmax(dim=1)
     return [p[target_batch.rows() == row].tolist() for row in range(len(targets))]
 
 
@@ -93,13 +96,17 @@ def test_a_score_depends_on_its_pair_alone(variant):
 
 def test_without_reset_the_paper_forgets_the_summary_and_groundhog_keeps_it():
     """Discrepancy D3: r' = 0 gates C c in the paper's decoder, not in the released code."""
-    h, c_before, c_after = torch.zeros(1, 5).double(), torch.zeros(1, 5).double(), torch.ones(1, 5).double()
+    nothing = Batch.from_lists([[]])
     for reset, forgets in (("after", True), ("before", False)):
         model = network({**SWITCHES["paper"], "decoder_reset": reset})
         with torch.no_grad():
             model.decoder.b_r.fill_(-1e9)  # r' = 0
             model.decoder.C_z.zero_()  # c reaches the state through the candidate alone
-        states = [model.decoder.step(h, h, h, h, model.decoder.context(c)) for c in (c_before, c_after)]
+            model.decoder.V.zero_()
+        states = []
+        for c in (torch.zeros(1, 5).double(), torch.ones(1, 5).double()):
+            context = model.decoder.context(c, torch.float64)
+            states.append(model.decoder.nodes(context, nothing, torch.float64)[0])
         assert torch.equal(*states) == forgets
 
 
@@ -112,14 +119,45 @@ class LogLikelihood(torch.nn.Module):
         return log_probs(self.model, SOURCES, TARGETS).sum()
 
 
-def test_gradients_are_those_of_finite_differences():
-    likelihood = LogLikelihood(network(SWITCHES["paper"]))
+@pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
+def test_gradients_are_those_of_finite_differences(switches):
+    likelihood = LogLikelihood(network(switches))
     names, values = zip(*likelihood.named_parameters(), strict=True)
 
     def of_weights(*weights):
         return torch.func.functional_call(likelihood, dict(zip(names, weights, strict=True)), ())
 
     assert torch.autograd.gradcheck(of_weights, values, fast_mode=True)
+
+
+@pytest.mark.parametrize("variant", SWITCHES)
+def test_every_single_derivative_is_that_of_finite_differences(variant):
+    model = network(SWITCHES[variant])
+    log_probs(model, SOURCES, TARGETS).sum().backward()
+    random = np.random.default_rng(1)
+    for name, tensor in model.named_parameters():
+        place = tuple(int(random.integers(size)) for size in tensor.shape)
+        sums = []
+        for step in (1e-6, -1e-6):
+            with torch.no_grad():
+                tensor[place] += step
+                sums.append(log_probs(model, SOURCES, TARGETS).sum().item())
+                tensor[place] -= step
+        assert tensor.grad[place].item() == pytest.approx((sums[0] - sums[1]) / 2e-6, rel=1e-5, abs=1e-7), name
+
+
+def test_bf16_products_are_near_those_of_float32():
+    model = network(SWITCHES["paper"], dtype=torch.float32)
+    batches = Batch.from_lists(SOURCES), Batch.from_lists(TARGETS), torch.arange(4)
+    gradients = []
+    for product in (torch.float32, torch.bfloat16):
+        model.zero_grad()
+        log_p = model.word_log_probs(*batches, product)
+        log_p.sum().backward()
+        assert log_p.dtype == torch.float32
+        gradients.append(torch.cat([tensor.grad.flatten() for tensor in model.parameters()]))
+    assert torch.nn.functional.cosine_similarity(*gradients, dim=0) > 0.99
+    assert not torch.equal(*gradients)
 
 
 def test_initial_weights_are_the_papers():

@@ -71,6 +71,7 @@ def test_chunks_are_cut_between_sources():
         chunks = list(chunks_between_sources(table, 4))
         assert [len(chunk) for chunk in chunks] == [6] * 8 + [2]  # two sources of three lines each
         assert b"".join(chunk.text for chunk in chunks) == b"".join(LINES)
+    assert list(chunks_between_sources([])) == []  # everything was scored before an interruption
     one_source = list(parse_blocks([b"a ||| b ||| 1\n"] * 20, "t"))
     assert [len(chunk) for chunk in chunks_between_sources(one_source, 4)] == [8, 8, 4]
 
