@@ -14,7 +14,8 @@ import numpy as np
 from moses_rnn.formats.streams import read_blocks
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
 from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.scoring.producers import EncDecProducer, Scores, compiled_elementwise
+from moses_rnn.models.inference import Elementwise
+from moses_rnn.scoring.producers import EncDecProducer, Scores
 
 
 def rank_correlation(a: Scores, b: Scores) -> float:
@@ -39,7 +40,7 @@ def main() -> None:
     exact = EncDecProducer(checkpoint, precision="fp64").log_probs(*pairs)
     print(f"{len(block):,} pairs, log p from {exact.min():.1f} to {exact.max():.2g}, mean {exact.mean():.2f}")
     print(f"{'against float64':<28}{'mean |Δ log p|':>16}{'largest':>12}{'rank correlation':>20}")
-    fused = compiled_elementwise()
+    fused = Elementwise.compiled()
     for name, precision, elementwise in (
         ("fp32", "fp32", None),
         ("fp32, compiled", "fp32", fused),

@@ -36,7 +36,7 @@ from moses_rnn.models.inference import Elementwise, EncDecScorer
 from moses_rnn.models.tries import Trie, build_trie
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport, scored_table
-from moses_rnn.scoring.producers import PAIRS, EncDecProducer, PhraseIds, Scores, compiled_elementwise
+from moses_rnn.scoring.producers import PAIRS, EncDecProducer, PhraseIds, Scores
 from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 
@@ -226,7 +226,7 @@ def ladder(checkpoint: Checkpoint, pairs: list[Pair], given: argparse.Namespace)
         ("+ bf16 products", rough, "prefixes", True),
     ]
     if not given.no_compile:
-        fused = compiled_elementwise()
+        fused = Elementwise.compiled()
         steps.insert(4, ("(the same, compiled)", EncDecScorer(checkpoint.model, elementwise=fused), "prefixes", True))
         compiled = EncDecScorer(checkpoint.model, dtype=torch.bfloat16, elementwise=fused)
         steps.append(("+ element-wise work compiled", compiled, "prefixes", True))
@@ -253,7 +253,7 @@ def whole_program(
     def shell(command: str) -> Callable[[], object]:
         return lambda: subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)  # noqa: S602
 
-    elementwise: Elementwise | None = None if given.no_compile else compiled_elementwise()
+    elementwise: Elementwise | None = None if given.no_compile else Elementwise.compiled()
     fp32 = EncDecProducer(checkpoint, elementwise=elementwise)
     bf16 = EncDecProducer(checkpoint, precision="bf16", elementwise=elementwise)
     return [

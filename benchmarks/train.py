@@ -1,25 +1,38 @@
 """Training, lever by lever, as ratios taken in one run.
 
-    python benchmarks/train.py PHRASE_TABLE [--preset paper] [--pairs N] [--minutes M] [--json FILE]
+    python benchmarks/train.py PHRASE_TABLE [--preset paper] [--pairs N] [--json FILE]
 
 The first line is a naive loop: padded minibatches of 64 sorted over ten, the whole softmax, float32, torch's Adadelta.
-Each further line switches one lever on. All learn the same pairs from the same initial weights; the held-out cost
-stands beside the speed.
+Each further line switches one lever on. All begin with the same weights and learn the same pairs, a few minibatches at
+a time in turn, because machines are shared; then they go on until each has had the naive loop's time. Quote the ratios.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
 import torch
+from score import gemm_rate, pairs_of
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 
-from moses_rnn.models.encdec import EncDec
-from moses_rnn.training.config import TrainingConfig
-from moses_rnn.training.corpus import Corpus, Positions
-from moses_rnn.training.trainer import by_length
+from moses_rnn.formats.streams import read_blocks
+from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.training.config import PRESETS, TrainingConfig
+from moses_rnn.training.corpus import Corpus, CorpusConfig, Positions, build_corpus
+from moses_rnn.training.trainer import Trainer, by_length, epoch_batches
 
 IGNORED = -100  # by cross_entropy
-WARM_UP = 3  # steps that are not timed
+WARM_UP = 40  # minibatches learned by another network, while torch compiles
+PAIRS_IN_TURN = 1024
+HELD_OUT = 2000
 
 
 class NaiveTrainer:
@@ -79,3 +92,160 @@ class NaiveTrainer:
             mask = torch.arange(ids.shape[1])[None, :] <= torch.from_numpy(lengths)[:, None]
             sides.append((ids, mask))
         return sides
+
+
+@dataclass
+class Line:
+    """One line of the table: something that learns minibatches."""
+
+    name: str
+    config: TrainingConfig
+    trainer: NaiveTrainer | Trainer
+    batches: Iterator[Positions]
+    pairs: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    same_pairs: float = 0.0  # held-out nats per token
+    same_time: float = 0.0
+
+    def learn(self, pairs: int, corpus: Corpus) -> None:
+        """Learn so many pairs, or a few more."""
+        before = self.pairs
+        while self.pairs - before < pairs:
+            rows = next(self.batches)
+            started = time.perf_counter()
+            self.trainer.learn(rows)
+            self.seconds += time.perf_counter() - started
+            self.pairs += len(rows)
+            self.tokens += int((corpus.target.ends[rows + 1] - corpus.target.ends[rows] + 1).sum())
+
+    def held_out(self, corpus: Corpus) -> float:
+        """Nats per token of the held-out pairs, in float32."""
+        trainer = self.trainer
+        if isinstance(trainer, NaiveTrainer):
+            trainer = Trainer(trainer.model, corpus, self.config, Path("/nonexistent"))
+        return trainer.held_out_nats()[0]
+
+
+def endless(corpus: Corpus, config: TrainingConfig) -> Iterator[Positions]:
+    """The minibatches of one epoch after the other."""
+    epoch = 0
+    while True:
+        yield from epoch_batches(corpus, config, epoch)
+        epoch += 1
+
+
+def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, *, compiled: bool) -> Iterator[Line]:
+    """The naive loop and the levers, warmed up."""
+    first = EncDec(shape, seed=1)
+
+    def fresh() -> EncDec:
+        model = EncDec(shape, seed=None)
+        model.load_state_dict(first.state_dict())
+        return model
+
+    plain = replace(config, compiled=False, precision="fp32")
+    yield Line(
+        "naive: padded, 64 pairs, fp32, Adadelta", plain, NaiveTrainer(fresh(), corpus, plain), endless(corpus, plain)
+    )
+    levers = [("nothing padded, gradients written out", plain), ("+ bf16 products", replace(plain, precision="bf16"))]
+    if compiled:
+        levers.append(("(fp32, compiled)", replace(plain, compiled=True)))
+        levers.append(("+ Adadelta in one pass, rest compiled", replace(plain, precision="bf16", compiled=True)))
+    levers += [(f"+ {size} pairs a minibatch", replace(levers[-1][1], batch_size=size)) for size in (128, 256, 512)]
+    for name, chosen in levers:
+        print(f"warming up: {name}", file=sys.stderr)
+        batches = endless(corpus, chosen)
+        warm = Trainer(fresh(), corpus, chosen, Path("/nonexistent"))
+        for _ in range(WARM_UP if chosen.compiled else 2):
+            warm.learn(next(batches))
+        trainer = Trainer(fresh(), corpus, chosen, Path("/nonexistent"))
+        yield Line(name, chosen, trainer, endless(corpus, chosen))
+
+
+def flops_of_pair(shape: EncDecConfig, corpus: Corpus) -> float:
+    """Floating-point operations of all products of a pair, there and back; a multiply-add is two."""
+    H, E, M, R = shape.hidden_size, shape.embedding_size, shape.maxout_size, shape.output_rank
+    rows = corpus.training
+    read, written = (
+        float((side.ends[rows + 1] - side.ends[rows] + 1).mean()) for side in (corpus.source, corpus.target)
+    )
+    state = 3 * H * (H + E)
+    forward = read * state + H * (5 * H + 2 * M)
+    forward += written * (state + 2 * M * (H + E) + M * R + R * shape.target_vocabulary_size)
+    return 3 * 2 * forward  # back, once for the weights and once for what they are multiplied with
+
+
+def main() -> None:
+    """Print the table of levers."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("table")
+    parser.add_argument("--preset", choices=PRESETS, default="paper")
+    parser.add_argument("--pairs", type=int, default=12_800)
+    parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    preset = PRESETS[given.preset]
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = CorpusConfig(preset.shortlist, preset.shortlist, HELD_OUT)
+        corpus = build_corpus(pairs_of(read_blocks(given.table), given.table), Path(folder), sizes)
+        words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+        shape = EncDecConfig(*words, preset.hidden_size, preset.embedding_size, preset.maxout_size, preset.output_rank)
+        table = list(lines(corpus, shape, preset.training, compiled=not given.no_compile))
+        race(table, corpus, given.pairs)
+        report(table, corpus, shape, given)
+
+
+def race(table: list[Line], corpus: Corpus, pairs: int) -> None:
+    """Learn in turn: all as many pairs, then all as long as the first."""
+    while table[0].pairs < pairs:
+        for line in table:
+            line.learn(PAIRS_IN_TURN, corpus)
+    for line in table:
+        line.same_pairs = line.held_out(corpus)
+    for line in table[1:]:
+        speed = line.pairs, line.tokens, line.seconds
+        while line.seconds < table[0].seconds:
+            line.learn(1, corpus)
+        line.same_time = line.held_out(corpus)
+        line.pairs, line.tokens, line.seconds = speed
+    table[0].same_time = table[0].same_pairs
+
+
+def report(table: list[Line], corpus: Corpus, shape: EncDecConfig, given: argparse.Namespace) -> None:
+    """Print, and write the same as JSON."""
+    print(
+        f"{table[0].pairs:,} pairs, H {shape.hidden_size}, {shape.target_vocabulary_size:,} target words, "
+        f"{torch.get_num_threads()} threads, torch {torch.__version__}"
+    )
+    rates = {"fp32": gemm_rate(torch.float32), "bf16": gemm_rate(torch.bfloat16)}
+    print(f"{'':<44}{'pairs/s':>8}{'tokens/s':>10}{'× naive':>9}{'of peak':>9}{'same pairs':>12}{'same time':>11}")
+    flops = flops_of_pair(shape, corpus)
+    record = {}
+    for line in table:
+        rate = line.pairs / line.seconds
+        gflops = 1e-9 * flops * rate
+        share = gflops / rates[line.config.precision]
+        ratio = rate / (table[0].pairs / table[0].seconds)
+        print(
+            f"{line.name:<44}{rate:>8,.0f}{line.tokens / line.seconds:>10,.0f}{ratio:>9.2f}{share:>9.0%}"
+            f"{line.same_pairs:>12.4f}{line.same_time:>11.4f}"
+        )
+        record[line.name] = {
+            "pairs_per_second": rate,
+            "ratio": ratio,
+            "gflops": gflops,
+            "held_out_after_same_pairs": line.same_pairs,
+            "held_out_after_same_time": line.same_time,
+        }
+    print(
+        "same pairs, same time: held-out nats per token after as many pairs as the naive loop, and after its time; "
+        f"peak: torch's own product, {rates['fp32']:,.0f} GFLOP/s fp32, {rates['bf16']:,.0f} bf16"
+    )
+    if given.json:
+        figures = {"command": sys.argv, "lines": record, "gemm_gflops": rates}
+        given.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

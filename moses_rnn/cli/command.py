@@ -190,12 +190,3 @@ def choose_device(wanted: str) -> str:
     except (RuntimeError, AssertionError) as error:
         raise MosesRnnError(f"--device {wanted}: {expected}") from error
     return wanted
-
-
-def choose_precision(wanted: str, device: str) -> str:
-    """The precision of matrix products: "auto" is bf16 where a GPU computes in it, else fp32."""
-    import torch
-
-    if wanted != "auto":
-        return wanted
-    return "bf16" if device.startswith("cuda") and torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"

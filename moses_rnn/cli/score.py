@@ -16,7 +16,6 @@ from moses_rnn.cli.command import (
     Program,
     StopRequest,
     choose_device,
-    choose_precision,
     default_model,
     default_output,
     put,
@@ -82,9 +81,14 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
     type=click.Choice(["auto", "fp32", "bf16"]),
     default="fp32",
     show_default=True,
-    help="Of matrix products; bf16 is faster where the processor has it; auto: bf16 on such a GPU",
+    help="Of matrix products; bf16 is faster where the processor has it; auto: bf16 there for large networks",
 )
-@click.option("--compile", "compiled", is_flag=True, help="Let torch fuse the rest; pays on large tables and networks")
+@click.option(
+    "--compile/--no-compile",
+    "compiled",
+    default=None,
+    help="Let torch fuse the rest, which takes half a minute [default: for large tables and networks on a CPU]",
+)
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
 @click.option("--compression-level", type=click.IntRange(0, 9), default=2, show_default=True)
 @click.option(
@@ -175,7 +179,7 @@ def _request(table: str, threads: int | None, options: dict[str, Any]) -> Scorin
         ini=IniRequest(existing_input(ini), ini_output, options["feature"], options["weight"]) if ini else None,
         devices=devices,
         workers=_spread(devices, threads),
-        precision=choose_precision(options["precision"], devices[0]),
+        precision=options["precision"],
         compiled=options["compiled"],
         level=options["compression_level"],
         force=options["force"],

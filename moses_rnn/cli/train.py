@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,6 @@ from moses_rnn.cli.command import (
     Program,
     StopRequest,
     choose_device,
-    choose_precision,
     default_model,
     reports_errors,
     say,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from moses_rnn.training.config import Preset, TrainingConfig
     from moses_rnn.training.run import TrainingRequest
 
+LONG_MINUTES = 10  # of training: less would hardly win back what compiling takes
 FAR_BELOW = 0.8  # a model that costs more than this share of a unigram model's cost has hardly begun
 
 EPILOG = f"""\b
@@ -86,7 +87,13 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
     type=click.Choice(["auto", "fp32", "bf16"]),
     default="auto",
     show_default=True,
-    help="Matrix products; auto: bf16 on a GPU that has it",
+    help="Of matrix products; auto: bf16 where the processor has it and the network is large",
+)
+@click.option(
+    "--compile/--no-compile",
+    "compiled",
+    default=None,
+    help="Let torch fuse the rest, which takes a minute [default: for large networks on a CPU]",
 )
 @click.option("--max-minutes", type=FiniteFloat(0), help="Time budget; 0 for none")
 @click.option("--max-epochs", type=FiniteFloat(0), help="Passes over the distinct pairs; 0 for no limit")
@@ -160,10 +167,11 @@ def _request(table: str, device: str, preset: Preset, options: dict[str, Any]) -
 
     given = {key: value for key, value in options.items() if value is not None}
     words = given.get("shortlist", preset.shortlist)
+    network = _network(preset, given)
     return TrainingRequest(
-        network=_network(preset, given),
+        network=network,
         corpus=CorpusConfig(words, words, given["held_out"], given["max_length"], given["seed"]),
-        training=_training(preset.training, device, given),
+        training=_training(preset.training, device, network["hidden_size"], given),
         direction="target-to-source" if given["inverse"] else "source-to-target",
         device=device,
         table=table,
@@ -179,14 +187,18 @@ def _network(preset: Preset, given: dict[str, Any]) -> dict[str, Any]:
     return {**{key: given.get(key, getattr(preset, key)) for key in sizes}, "variant": variant_of(switches), **switches}
 
 
-def _training(preset: TrainingConfig, device: str, given: dict[str, Any]) -> TrainingConfig:
+def _training(preset: TrainingConfig, device: str, hidden_size: int, given: dict[str, Any]) -> TrainingConfig:
+    from moses_rnn.models.arithmetic import choose_compiled, choose_precision
     from moses_rnn.training.config import for_optimiser
 
     config = for_optimiser(preset, given.get("optimiser", preset.optimiser))
     if given["variant"] == "groundhog":
         config = replace(config, reduction="sum")  # what the released code does
     chosen = {key: value for key, value in given.items() if key in config.__dataclass_fields__}
-    return replace(config, **{**chosen, "precision": choose_precision(given["precision"], device)})
+    chosen["precision"] = choose_precision(given["precision"], device, hidden_size)
+    minutes = chosen.get("max_minutes", config.max_minutes) or math.inf
+    chosen["compiled"] = choose_compiled(given.get("compiled"), device, hidden_size, long=minutes >= LONG_MINUTES)
+    return replace(config, **chosen)
 
 
 def _prepare(folder: Path, restart: bool) -> None:

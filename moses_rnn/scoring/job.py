@@ -15,14 +15,17 @@ from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_table import score_words
 from moses_rnn.formats.streams import Meter, identity_of, read_blocks, stamp_of
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
+from moses_rnn.models.arithmetic import choose_compiled, choose_precision
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
+from moses_rnn.models.inference import Elementwise
 from moses_rnn.scoring.new_ini import NewIni
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport, scored_table
-from moses_rnn.scoring.producers import EncDecProducer, ScoreProducer, WordPenaltyProducer, compiled_elementwise
+from moses_rnn.scoring.producers import EncDecProducer, ScoreProducer, WordPenaltyProducer
 from moses_rnn.scoring.request import ScoringRequest
 from moses_rnn.scoring.signature import added_names, signature
 
 Rejected = Callable[[bytes, FormatError], None]
+LARGE_TABLE = 1 << 22  # bytes, compressed: some minutes of work for a large network
 
 
 class Job:
@@ -46,8 +49,25 @@ class Job:
         blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes, meter=self._meter)
         parsed = parse_blocks(blocks, request.table, rejected)
         self._lines, self._old_columns = _with_columns(parsed, request.table)
-        self._models, self.workers = _producers(request)
+        self._models = _models(request)
+        choices = request.devices[0], self._models[0].model.config.hidden_size
+        self._precision = choose_precision(request.precision, *choices)
+        self._compiled = choose_compiled(request.compiled, *choices, long=_is_large(request.table))
+        self.workers = self._workers()
         self.ini = NewIni(request, self._old_columns, len(self.workers[0]))  # refused now rather than after hours
+
+    def _workers(self) -> list[Sequence[ScoreProducer]]:
+        """The producers of the new columns, for each thread that scores."""
+        elementwise = Elementwise.compiled() if self._compiled else None
+        workers: list[Sequence[ScoreProducer]] = []
+        for device in self._request.devices:
+            producers: list[ScoreProducer] = [
+                EncDecProducer(model, device, self._precision, elementwise) for model in self._models
+            ]
+            if self._request.word_penalty:
+                producers.append(WordPenaltyProducer(self._models[0].target_vocabulary))
+            workers += [producers] * self._request.workers
+        return workers
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -74,8 +94,8 @@ class Job:
             "level": request.level,
             "device": sorted({torch.device(device).type for device in request.devices}),
             "threads": torch.get_num_threads(),
-            "precision": request.precision,
-            "compiled": request.compiled,
+            "precision": self._precision,
+            "compiled": self._compiled,
         }
 
     def blocks(self, report: ScoringReport, pack: Callable[[bytes], bytes]) -> Iterator[bytes]:
@@ -99,7 +119,7 @@ class Job:
             "output": Path(self._request.output).name,
             "file": digest,
             "rejected_lines": rejected,
-            "precision": self._request.precision,
+            "precision": self._precision,
         }
         return signature(files, self._old_columns, self.workers[0], self._models, self._request.columns, report)
 
@@ -120,21 +140,15 @@ def _with_columns(blocks: Iterator[TableBlock], name: str) -> tuple[Iterator[Tab
     return itertools.chain([first], blocks), len(score_words(first.irregular[0].scores))
 
 
-def _producers(request: ScoringRequest) -> tuple[list[Checkpoint], list[Sequence[ScoreProducer]]]:
-    """The models, and for each device the producers of the new columns."""
+def _is_large(table: str) -> bool:
+    return Path(table).is_file() and Path(table).stat().st_size >= LARGE_TABLE
+
+
+def _models(request: ScoringRequest) -> list[Checkpoint]:
     models = [_load(request.model, "source-to-target")]
     if request.inverse_model:
         models.append(_load(request.inverse_model, "target-to-source"))
-    elementwise = compiled_elementwise() if request.compiled else None
-    workers: list[Sequence[ScoreProducer]] = []
-    for device in request.devices:
-        producers: list[ScoreProducer] = [
-            EncDecProducer(model, device, request.precision, elementwise) for model in models
-        ]
-        if request.word_penalty:
-            producers.append(WordPenaltyProducer(models[0].target_vocabulary))
-        workers += [producers] * request.workers
-    return models, workers
+    return models
 
 
 def _load(folder: Path, direction: str) -> Checkpoint:

@@ -112,22 +112,6 @@ class EncDecProducer:
         return values
 
 
-def compiled_elementwise() -> Elementwise:
-    """The work between products, fused; tried out before it is relied on.
-
-    Raises:
-        MosesRnnError: torch cannot compile here.
-    """
-    compiled = Elementwise.compiled()
-    rows = torch.zeros(3, 4)
-    try:
-        compiled.reset_state(torch.zeros(3, 8), torch.zeros(8), rows)
-    except Exception as error:  # whatever is missing of the tool chain has its own class
-        reason = str(error).strip().partition("\n")[0]
-        raise MosesRnnError(f"--compile: torch cannot compile here (is there a C++ compiler?): {reason}") from error
-    return compiled
-
-
 class PhraseIds:
     """Maps many phrases to ids at once."""
 

@@ -37,8 +37,8 @@ class ScoringRequest:
     ini: IniRequest | None = None
     devices: tuple[str, ...] = ("cpu",)
     workers: int = 1  # threads that score, for each device
-    precision: str = "fp32"  # of matrix products: see PRECISIONS
-    compiled: bool = False  # whether torch.compile fuses what stands between them
+    precision: str = "fp32"  # of matrix products: see PRECISIONS; or "auto"
+    compiled: bool | None = None  # whether torch.compile fuses what stands between them; None: if that should pay
     level: int = DEFAULT_LEVEL
     force: bool = False
     resume: bool = False
