@@ -164,7 +164,8 @@ class TrainingDisplay:
         self._display.say(
             f"{figures['pairs']:,} pairs ({figures['epochs']:.2f} epochs, {duration(figures['seconds'])}): held out "
             f"{figures['nats_per_token']:.4f} nats/token (unigram {self.unigram_nats:.4f}), "
-            f"{figures['nats_per_pair']:.3f} nats/pair, {figures['clipped_share']:.0%} of steps clipped"
+            f"{figures['nats_per_pair']:.3f} nats/pair, {figures['clipped_share']:.0%} of steps clipped, "
+            f"{figures['tokens_per_second']:,.0f} target tokens/s"
             + (f", {progress.skipped_steps:,} skipped (gradient not finite)" if progress.skipped_steps else "")
             + (", best" if is_best else "")
         )

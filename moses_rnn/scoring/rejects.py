@@ -6,7 +6,7 @@ from collections import deque
 from pathlib import Path
 from typing import Self
 
-from moses_rnn.errors import FormatError, MosesRnnError
+from moses_rnn.errors import FormatError
 from moses_rnn.formats.journal import BlockOutput, discard_leftover
 
 MOST_IN_A_ROW = 10_000  # lines; a table has not that many bad ones
@@ -46,7 +46,7 @@ class Rejects:
         """Take a line.
 
         Raises:
-            MosesRnnError: there are too many of them for a phrase table.
+            FormatError: there are too many of them for a phrase table.
         """
         if self._finished or error.line is None or error.line <= self._written:
             return
@@ -58,9 +58,11 @@ class Rejects:
         self._waiting.append((error.line, kept))
         self._waiting_bytes += len(kept)
         if self._in_a_row > MOST_IN_A_ROW:
-            raise MosesRnnError(f"{error}\n  These were {self._in_a_row:,} bad lines in a row: is this a phrase table?")
+            found = f"{self._in_a_row:,} bad lines in a row"
+            raise FormatError(error.name, error.line, "a phrase pair now and then", found, "Is this a phrase table?")
         if self._waiting_bytes > MOST_WAITING_BYTES:
-            raise MosesRnnError(f"{error}\n  Bad lines of {self._waiting_bytes:,} bytes wait: is this a phrase table?")
+            found = f"bad lines of {self._waiting_bytes:,} bytes one after the other"
+            raise FormatError(error.name, error.line, "a phrase pair now and then", found, "Is this a phrase table?")
 
     def write(self, until: int | None = None) -> None:
         """Write a block of what was taken up to a line, perhaps nothing; None: everything."""

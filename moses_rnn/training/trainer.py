@@ -36,6 +36,7 @@ class Progress:
     epoch: int = 0
     batch: int = 0  # within the epoch
     pairs: int = 0  # seen in all epochs
+    tokens: int = 0  # target words and end symbols, likewise
     steps: int = 0
     clipped_steps: int = 0
     skipped_steps: int = 0  # the gradient was not finite
@@ -134,6 +135,7 @@ class Trainer:
         progress.steps += 1
         progress.batch += 1
         progress.pairs += len(rows)
+        progress.tokens += len(log_probs)
         progress.seconds = time.monotonic() - self._started
         return nats.item() / len(log_probs)
 
@@ -180,6 +182,7 @@ class Trainer:
                 "nats_per_pair": per_pair,
                 "clipped_share": progress.clipped_steps / progress.steps,
                 "learning_rate": progress.learning_rate,
+                "tokens_per_second": progress.tokens / progress.seconds,
             }
         )
         if is_best:

@@ -43,7 +43,8 @@ def test_killed_at_random_times_it_ends_with_the_same_bytes(folder):
             assert (process.returncode, messages) == (-9, b"")
             kills += 1
             assert not (here / "out.gz").exists() or (here / "out.gz").read_bytes() == expected
-    subprocess.run([COMMAND, *OPTIONS, "--resume"], cwd=here, check=True, capture_output=True)
+    done = subprocess.run([COMMAND, *OPTIONS, "--resume"], cwd=here, check=False, capture_output=True)
+    assert done.returncode == 0 or b"exists already" in done.stderr  # the last one, too
     assert (here / "out.gz").read_bytes() == expected
     assert not [name for name in folder.names() if name.startswith(".")]
     print(f"{kills} kills within a run of {seconds:.1f} s, {ends + 1} tables finished, all the same bytes")

@@ -1,0 +1,98 @@
+"""How time and memory of moses-rnn-score grow with the table.
+
+    python benchmarks/growth.py [--most 1000000] [--shortlist 200] [--json FILE]
+
+Synthetic tables, all of whose sources differ, and a network with 8 hidden units: what is left is everything but the
+arithmetic. Every size is run several times, in turn with the others, and the best time counts; the time of a table of
+one line (starting, loading) is taken off. This process stays small, because a child's peak memory begins with its
+parent's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SCORE = Path(sys.executable).with_name("moses-rnn-score")
+TRAIN = Path(sys.executable).with_name("moses-rnn-train")
+SIZES = ["--hidden-size", "8", "--embedding-size", "8", "--maxout-size", "8", "--output-rank", "8"]
+WORDS = 5_000
+
+
+def write_table(path: Path, lines: int) -> None:
+    """A table in which every source is another."""
+    with gzip.open(path, "wb", 1) as file:
+        for i in range(lines):
+            source = f"the w{i % WORDS} of n{i // WORDS}"
+            file.write(
+                f"{source} ||| le m{i * 7 % WORDS} de o{i % 97} ||| 0.5 0.0123457 0.25 1e-05 ||| 0-0 1-1 2-2 3-3 ||| "
+                f"{i % 9 + 1} 2 1 ||| |||\n".encode()
+            )
+
+
+def run(table: Path, model: Path) -> tuple[float, float, int]:
+    """Wall-clock seconds, seconds of processors, peak memory in bytes."""
+    out = table.with_suffix(".out.gz")
+    command = [SCORE, table, "--model", model, "-o", out, "--force", "-q"]
+    before = os.times()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603
+    _, status, usage = os.wait4(process.pid, 0)
+    after = os.times()
+    if status:
+        raise SystemExit(f"moses-rnn-score ended with status {status}")
+    out.unlink()
+    return after.elapsed - before.elapsed, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
+def main() -> None:
+    """Print a line for each size."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--most", type=int, default=1_000_000, help="lines of the largest table")
+    parser.add_argument("--shortlist", default="200")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    sizes = [10**n for n in range(4, 10) if 10**n <= given.most]
+    with tempfile.TemporaryDirectory() as folder:
+        tables = {lines: Path(folder) / f"{lines}.gz" for lines in (1, *sizes)}
+        for lines, path in tables.items():
+            write_table(path, lines)
+        model = Path(folder) / "model"
+        learn = [
+            TRAIN,
+            tables[sizes[0]],
+            "--model",
+            model,
+            *SIZES,
+            "--shortlist",
+            given.shortlist,
+            "--max-epochs",
+            "0.1",
+        ]
+        subprocess.run([*learn, "-q"], check=True, stderr=subprocess.DEVNULL)  # noqa: S603
+        best: dict[int, tuple[float, float, int]] = {}
+        for _ in range(given.rounds):
+            for lines, path in tables.items():
+                found = run(path, model)
+                best[lines] = tuple(map(min, best.get(lines, found), found))  # type: ignore[assignment]
+    wall_0, cpu_0, _ = best.pop(1)
+    print(f"start-up {wall_0:.2f} s ({cpu_0:.2f} s of processors), taken off; best of {given.rounds} rounds")
+    print(f"{'lines':>12}{'seconds':>10}{'lines/s':>12}{'µs of processors a line':>26}{'peak MiB':>10}")
+    for lines, (wall, cpu, peak) in best.items():
+        print(
+            f"{lines:>12,}{wall - wall_0:>10.2f}{lines / (wall - wall_0):>12,.0f}"
+            f"{(cpu - cpu_0) / lines * 1e6:>26.2f}{peak / 2**20:>10.0f}"
+        )
+    if given.json:
+        record = {lines: dict(zip(("wall", "cpu", "peak"), found, strict=True)) for lines, found in best.items()}
+        given.json.write_text(json.dumps({"start_up": [wall_0, cpu_0], "lines": record}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
