@@ -10,6 +10,7 @@ in turn with the others, and the best time counts: machines are shared. Quote th
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import resource
@@ -18,10 +19,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from moses_rnn.formats.census import Census
@@ -41,6 +44,7 @@ from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 
 Pair = tuple[bytes, bytes]  # source phrase, target phrase
+PRODUCTS = (torch.float32, torch.bfloat16)
 GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product whose rate is the machine's
 
 
@@ -77,7 +81,10 @@ def naive(checkpoint: Checkpoint, pairs: Sequence[Pair]) -> None:
 class Levers:
     """The scorer with sharing switched off in parts."""
 
-    def __init__(self, checkpoint: Checkpoint, scorer: EncDecScorer, *, sources: str, targets: bool) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, scorer: EncDecScorer, *, sources: str, targets: bool, workers: int = 1
+    ) -> None:
+        self._workers = workers
         self._scorer = scorer
         self._read = PhraseIds(checkpoint.source_vocabulary)
         self._written = PhraseIds(checkpoint.target_vocabulary)
@@ -103,14 +110,27 @@ class Levers:
 
     def score(self, pairs: Sequence[Pair]) -> Scores:
         """Score all pairs."""
-        parts = []
-        for first in range(0, len(pairs), PAIRS):
-            read, written = self.tries(pairs[first : first + PAIRS])
-            terms = self._scorer.encode(read)
-            if not self._targets:  # each pair's terms for itself
-                terms = type(terms)(*(tensor[torch.from_numpy(self.source_of)] for tensor in terms))
-            parts.append(self._scorer.decode(terms, written)[written.leaf_of])
-        return np.concatenate(parts)[:, None]
+        blocks = [pairs[first : first + PAIRS] for first in range(0, len(pairs), PAIRS)]
+        with threads_of_each(self._workers), ThreadPoolExecutor(self._workers) as pool:
+            return np.concatenate(list(pool.map(self._score, blocks)))[:, None]
+
+    def _score(self, pairs: Sequence[Pair]) -> npt.NDArray[np.float64]:
+        read, written = self.tries(pairs)
+        terms = self._scorer.encode(read)
+        if not self._targets:  # each pair's terms for itself
+            terms = type(terms)(*(tensor[torch.from_numpy(self.source_of)] for tensor in terms))
+        return self._scorer.decode(terms, written)[written.leaf_of]
+
+
+@contextlib.contextmanager
+def threads_of_each(workers: int) -> Iterator[None]:
+    """Share the threads of torch among workers."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(max(threads // workers, 1))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def flops(config: EncDecConfig, read: Trie, written: Trie) -> float:
@@ -170,10 +190,11 @@ def pairs_of(blocks: Iterable[bytes], name: str) -> Iterator[Pair]:
 
 def whole(table: str, path: str, producer: object) -> None:
     """Read, score and write as moses-rnn-score does."""
-    with BlockOutput(path) as output:
+    count = torch.get_num_threads()
+    with BlockOutput(path) as output, threads_of_each(count):
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
-        workers = [[producer]] * torch.get_num_threads()
+        workers = [[producer]] * count
         for block in scored_table(lines, workers, ColumnOptions(), ScoringReport(), Census(table), output.pack):  # type: ignore[arg-type]
             output.append(block, {})
         output.commit()
@@ -218,21 +239,23 @@ def ladder(checkpoint: Checkpoint, pairs: list[Pair], given: argparse.Namespace)
     few = pairs[:: max(len(pairs) // 2560, 1)][:2560]  # the reference is slow
     plain = EncDecScorer(checkpoint.model)
     rough = EncDecScorer(checkpoint.model, dtype=torch.bfloat16)
+    count = torch.get_num_threads()
     steps = [
-        ("fp32, by trie level, nothing shared", plain, "no", False),
-        ("+ each distinct source once", plain, "distinct", False),
-        ("+ source prefixes shared", plain, "prefixes", False),
-        ("+ target prefixes shared", plain, "prefixes", True),
-        ("+ bf16 products", rough, "prefixes", True),
+        ("fp32, by trie level, nothing shared", plain, "no", False, 1),
+        ("+ each distinct source once", plain, "distinct", False, 1),
+        ("+ source prefixes shared", plain, "prefixes", False, 1),
+        ("+ target prefixes shared", plain, "prefixes", True, 1),
+        ("+ a worker for each core", plain, "prefixes", True, count),
+        ("+ bf16 products", rough, "prefixes", True, count),
     ]
     if not given.no_compile:
         fused = Elementwise.compiled()
-        steps.insert(4, ("(the same, compiled)", EncDecScorer(checkpoint.model, elementwise=fused), "prefixes", True))
-        compiled = EncDecScorer(checkpoint.model, dtype=torch.bfloat16, elementwise=fused)
-        steps.append(("+ element-wise work compiled", compiled, "prefixes", True))
+        compiled = [EncDecScorer(checkpoint.model, dtype=kind, elementwise=fused) for kind in PRODUCTS]
+        steps.insert(5, ("(the same, compiled)", compiled[0], "prefixes", True, count))
+        steps.append(("+ element-wise work compiled", compiled[1], "prefixes", True, count))
     stages = [Stage("naive: 64 pairs at once, nothing shared, fp32", lambda: naive(checkpoint, few), len(few))]
-    for name, scorer, sources, targets in steps:
-        lever = Levers(checkpoint, scorer, sources=sources, targets=targets)
+    for name, scorer, sources, targets, workers in steps:
+        lever = Levers(checkpoint, scorer, sources=sources, targets=targets, workers=workers)
         lever.score(pairs[:300])  # warms up
         stages.append(Stage(name, lambda lever=lever: lever.score(pairs), len(pairs)))  # type: ignore[misc]
     parts = [lever.tries(pairs[first : first + PAIRS]) for first in range(0, len(pairs), PAIRS)]

@@ -32,8 +32,16 @@ except ImportError as missing:
     raise SystemExit(f"skipped: Joey NMT is not installed ({missing})") from missing
 
 SPECIAL = SimpleNamespace(
-    unk_token="<unk>", pad_token="<pad>", bos_token="<s>", eos_token="</s>", sep_token=None,
-    unk_id=0, pad_id=1, bos_id=2, eos_id=3, lang_tags=[],
+    unk_token="<unk>",
+    pad_token="<pad>",
+    bos_token="<s>",
+    eos_token="</s>",
+    sep_token=None,
+    unk_id=0,
+    pad_id=1,
+    bos_id=2,
+    eos_id=3,
+    lang_tags=[],
 )
 
 
