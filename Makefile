@@ -75,8 +75,11 @@ fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best lis
 	done
 
 .PHONY: bench
-bench: $(INSTALLED) ## what each lever of scoring gives, as ratios taken in one run; TABLE=… MODEL=… for your own
+bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios; growth to 10⁶ lines; TABLE=… MODEL=… for your own
 	$(BIN)/python benchmarks/score.py $(or $(TABLE),examples/phrase-table.gz) $(if $(MODEL),--model $(MODEL))
+	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/train.py $(or $(TABLE),examples/phrase-table.gz)
+	@for peer in benchmarks/peers/*.py; do $(BIN)/python $$peer $(or $(TABLE),examples/phrase-table.gz) || true; done
 
 .PHONY: clean
 clean: ## remove what the demo made

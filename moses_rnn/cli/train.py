@@ -78,6 +78,12 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
 @click.option("--optimiser", type=click.Choice(["adadelta", "adam"]))
 @click.option("--learning-rate", type=FiniteFloat(0, min_open=True))
 @click.option("--batch-size", type=click.IntRange(1), help="Phrase pairs a minibatch")
+@click.option("--batch-tokens", type=click.IntRange(0), help="Target words a minibatch at most; 0 for no limit")
+@click.option(
+    "--sampled-words",
+    type=click.IntRange(0),
+    help="Learn with a normalisation estimated from so many words, for shortlists above 30 000; 0 for all words",
+)
 @click.option(
     "--reduction", type=click.Choice(["pair-mean", "token-mean", "sum"]), help="What the gradient is averaged over"
 )

@@ -141,44 +141,45 @@ class _Block:
         self._first_number = first_number
         self._places = np.zeros((len(self.ends), END + 1), np.int64)
         self._places[:, END] = self.ends
-        self._sound = np.zeros(len(self.ends), np.bool_)
+        self._regular = np.zeros(len(self.ends), np.bool_)
         self._irregular: list[TableLine] = []
+        self._done = 0  # lines that were looked at
 
     def parse(self, parser: LineParser) -> None:
         """Parse all lines, those that are not regular one by one."""
-        known = 0  # lines until the number of scores is known
-        while not parser.columns and known < len(self.ends):
-            self._parse_line(known, parser)
-            known += 1
-        regular = self._regular(parser.columns, known)
-        waiting = 0
-        for i in (np.flatnonzero(~regular[known:]) + known).tolist():
-            self._sound[waiting:i] |= regular[waiting:i]
-            waiting = i
+        while not parser.columns and self._done < len(self.ends):  # until the number of scores is known
+            self._parse_line(self._done, parser)
+            self._done += 1
+        self._find_regular(parser.columns)
+        for i in (np.flatnonzero(~self._regular[self._done :]) + self._done).tolist():
+            self._done = i
             self._parse_line(i, parser)
-        self._sound |= regular
+        self._done = len(self.ends)
 
     def _parse_line(self, i: int, parser: LineParser) -> None:
-        begin = self._begins[i]
-        line = parser.parse(self._text[begin : self.ends[i]], self._first_number + i)
+        line = parser.parse(self._text[self._begins[i] : self.ends[i]], self._first_number + i)
         if line is not None:
-            self._places[i, :END] = line.places
-            self._places[i, :END] += begin
-            self._sound[i] = True
             self._irregular.append(line)
 
     def sound(self) -> TableBlock | None:
         """The lines that were found sound so far; None if there are none."""
+        sound = self._regular.copy()
+        sound[self._done :] = False
+        if self._irregular:
+            rows = np.array([line.number for line in self._irregular]) - self._first_number
+            places = np.array([line.places for line in self._irregular])
+            self._places[rows, :END] = places + self._begins[rows, None]
+            sound[rows] = True
         numbers = self._first_number + np.arange(len(self.ends))
         block = TableBlock(self._text, self._places, numbers, tuple(self._irregular))
-        if self._sound.all():
+        if sound.all():
             return block
-        edges = np.flatnonzero(np.diff(self._sound, prepend=False, append=False)).tolist()
+        edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).tolist()
         runs = [block[first:last] for first, last in zip(edges[::2], edges[1::2], strict=True)]
         return TableBlock.joined(runs) if runs else None
 
-    def _regular(self, columns: int, known: int) -> Mask:
-        """Which of the lines behind the first few are regular; fills in their places."""
+    def _find_regular(self, columns: int) -> None:
+        """Find the regular lines behind the first few, and their places."""
         pipes = np.flatnonzero(self._octets == PIPE)
         first = np.searchsorted(pipes, self._begins)
         count = np.diff(first, append=len(pipes))
@@ -191,7 +192,7 @@ class _Block:
         regular: Mask = (count >= PIPES) & (at[2] - at[0] == 2) & (at[5] - at[3] == 2)
         regular &= self._is_phrase(source, source_end) & self._is_phrase(target, target_end)
         regular &= self._octet(at[2] + 1) == BLANK
-        regular[:known] = False
+        regular[: self._done] = False
         for unwanted in UNWANTED:
             if unwanted in self._text:
                 regular[self._lines_at(self._octets == unwanted)] = False
@@ -200,7 +201,7 @@ class _Block:
         self._check_scores(regular, columns)
         found = np.stack([source, source_end, target, target_end, third - 1], 1)
         np.copyto(self._places[:, :END], found, where=regular[:, None])
-        return regular
+        self._regular = regular
 
     def _octet(self, at: Ints) -> Octets:
         return self._octets[np.clip(at, 0, len(self._octets) - 1)]

@@ -8,6 +8,7 @@ import torch
 
 from moses_rnn.models.fusing import can_fuse, require_fusing
 
+CPU_FLAGS = Path("/proc/cpuinfo")
 LARGE = 512  # hidden units from which products and memory decide the speed
 
 
@@ -22,7 +23,7 @@ def choose_precision(wanted: str, device: str, hidden_size: int) -> str:
 
 def _cpu_multiplies_bf16() -> bool:
     try:
-        flags = Path("/proc/cpuinfo").read_text()
+        flags = CPU_FLAGS.read_text()
     except OSError:
         return False
     return "avx512_bf16" in flags or "amx_bf16" in flags

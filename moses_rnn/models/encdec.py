@@ -17,7 +17,7 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.recurrence import Recurrence, Steps
-from moses_rnn.models.softmax import Passes, chosen_log_probs
+from moses_rnn.models.softmax import Passes, WordSample, chosen_log_probs, sampled_log_probs
 
 INITIAL_DEVIATION = 0.01
 SWITCHES = {
@@ -78,7 +78,12 @@ class EncDec(nn.Module):
         self.encoder.do = self.decoder.do = Steps.compiled()
 
     def word_log_probs(
-        self, sources: Batch, targets: Batch, source_of: Tensor, product: torch.dtype | None = None
+        self,
+        sources: Batch,
+        targets: Batch,
+        source_of: Tensor,
+        product: torch.dtype | None = None,
+        sample: WordSample | None = None,
     ) -> Tensor:
         """Score every target word, the closing ``</s>`` included, by log p(y_t | y_<t, e).
 
@@ -87,6 +92,7 @@ class EncDec(nn.Module):
             targets: T target phrases.
             source_of: for each target its source's row; T.
             product: the type that matrix products are computed in; by default that of the weights.
+            sample: estimate the normalisation by these words, for training with a large shortlist.
 
         Returns:
             One value for each of ``targets.packed()``; nodes.
@@ -94,7 +100,8 @@ class EncDec(nn.Module):
         product = product or self.decoder.U.dtype
         context = self.decoder.context(self.encoder(sources, product), product).take(source_of)
         low = self.decoder.read_out(*self.decoder.nodes(context, targets, product), product)
-        return chosen_log_probs(low, self.decoder.G_l, self.decoder.b_G, targets.packed(), product, self.passes)
+        of_words = low, self.decoder.G_l, self.decoder.b_G, targets.packed(), product
+        return chosen_log_probs(*of_words, self.passes) if sample is None else sampled_log_probs(*of_words, sample)
 
 
 def times(x: Tensor, matrix: Tensor, product: torch.dtype) -> Tensor:

@@ -131,58 +131,64 @@ class _Function(torch.autograd.Function):
         of: Recurrence,
         active: Sequence[int],
     ) -> Tensor:
-        H, nodes, product = h_0.shape[1], len(x), of.product
-        U_zr, U = torch.cat([U_z, U_r]).to(product), U.to(product)
+        x, c, h = x.detach(), c.detach(), h_0.detach()
+        U_zr, U = torch.cat([U_z, U_r]).to(of.product), U.to(of.product)
         U_all = torch.cat([U_zr, U]) if of.reset_after else U_zr
-        states, above = x.new_empty(nodes, H), x.new_empty(nodes, H)  # h_t and h_{t-1}
-        gates, h_tilde = x.new_empty(nodes, 2 * H), x.new_empty(nodes, H)
-        inside = x.new_empty(nodes, H)  # U h + c, or r h
-        h, first = h_0, 0
-        for rows in active:
-            here = slice(first, first + rows)
-            h = h[:rows]
-            above[here] = h
-            of_h = linear(h.to(product), U_all)
+        states, saved = [], []
+        for part in torch.split(x, list(active)):
+            rows = len(part)
+            x_t, c_t, h = part.clone(), c[:rows].clone(), _first(h, rows)
+            of_h = linear(h.to(of.product), U_all)
+            above = h
             if of.reset_after:
-                h, gates[here], h_tilde[here], inside[here] = of.do.step_after(x[here], of_h, c[:rows], h)
+                h, gates, h_tilde, inside = of.do.step_after(x_t, of_h, c_t, h)  # inside: U h + c
             else:
-                gates[here], inside[here] = of.do.gates_before(x[here], of_h, c[:rows], h)
-                of_rh = linear(inside[here].to(product), U)
-                h, h_tilde[here] = of.do.state_before(x[here], of_rh, c[:rows], gates[here], h)
-            states[here] = h
-            first += rows
-        ctx.save_for_backward(above, gates, h_tilde, inside, U_all, U)
-        ctx.of, ctx.active, ctx.phrases = of, active, len(h_0)
-        return states
+                gates, inside = of.do.gates_before(x_t, of_h, c_t, h)  # inside: r h
+                h, h_tilde = of.do.state_before(x_t, linear(inside.to(of.product), U), c_t, gates, h)
+            states.append(h)
+            saved.append((above, gates, h_tilde, inside))
+        ctx.save_for_backward(U_all, U, *(tensor for step in saved for tensor in step))
+        ctx.of, ctx.phrases = of, len(h_0)
+        return torch.cat(states) if states else x.new_empty(0, h_0.shape[1])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (of_states,) = gradients
-        above, gates, h_tilde, inside, U_all, U = ctx.saved_tensors
-        H, product = above.shape[1], ctx.of.product
-        of_x = of_states.new_empty(len(above), 3 * H)  # inside z, r, h~
-        of_Uh = torch.empty_like(of_x) if ctx.of.reset_after else of_x
+        of_states, of = gradients[0], ctx.of
+        U_all, U, *flat = ctx.saved_tensors
+        steps = [flat[i : i + 4] for i in range(0, len(flat), 4)]
+        H = of_states.shape[1]
+        of_x: list[Tensor] = []  # inside z, r and h~; last step first
+        of_Uh: list[Tensor] = []  # inside z and r, and of U h + c or inside h~
         of_c = of_states.new_zeros(ctx.phrases, 3 * H)
         of_h = of_states.new_zeros(ctx.phrases, H)
-        last = len(above)
-        for rows in reversed(ctx.active):
-            here = slice(last - rows, last)
-            d = of_h[:rows] + of_states[here]
-            if ctx.of.reset_after:
-                of_x[here], of_Uh[here], direct = ctx.of.do.back_after(
-                    d, gates[here], h_tilde[here], inside[here], above[here]
-                )
-                of_c[:rows] += of_Uh[here]
-                through = of_Uh[here]
+        last = len(of_states)
+        for above, gates, h_tilde, inside in reversed(steps):
+            rows = len(above)
+            d = of_h[:rows] + of_states[last - rows : last]
+            if of.reset_after:
+                of_x_t, of_Uh_t, direct = of.do.back_after(d, gates, h_tilde, inside, above)
+                through = of_Uh_t
             else:
-                of_x[here, 2 * H :] = ctx.of.do.back_tilde(d, gates[here], h_tilde[here])
-                of_rh = of_x[here, 2 * H :].to(product) @ U
-                of_x[here, : 2 * H], direct = ctx.of.do.back_before(d, of_rh, gates[here], h_tilde[here], above[here])
-                of_c[:rows] += of_x[here]
-                through = of_x[here, : 2 * H]
-            of_h[:rows] = direct + through.to(product) @ U_all
+                of_tilde = of.do.back_tilde(d, gates, h_tilde)
+                of_gates, direct = of.do.back_before(d, of_tilde.to(of.product) @ U, gates, h_tilde, above)
+                of_x_t = of_Uh_t = torch.cat([of_gates, of_tilde], 1)
+                through = of_gates
+            of_h[:rows] = direct + through.to(of.product) @ U_all
+            of_c[:rows] += of_Uh_t
+            of_x.append(of_x_t)
+            of_Uh.append(of_Uh_t)
             last -= rows
-        of_zr = of_Uh[:, : 2 * H].to(product).T @ above.to(product)
-        of_U = of_Uh[:, 2 * H :].to(product).T @ (above if ctx.of.reset_after else inside).to(product)
-        kind = above.dtype
-        return of_x, of_c, of_h, of_zr[:H].to(kind), of_zr[H:].to(kind), of_U.to(kind), None, None
+        if not steps:
+            return None, None, None, *(None,) * 5
+        every_Uh = torch.cat(of_Uh[::-1]).to(of.product)
+        above, inside = (torch.cat([step[i] for step in steps]).to(of.product) for i in (0, 3))
+        of_zr = every_Uh[:, : 2 * H].T @ above
+        of_U = every_Uh[:, 2 * H :].T @ (above if of.reset_after else inside)
+        kind = of_states.dtype
+        of_weights = (matrix.to(kind, copy=True) for matrix in (of_zr[:H], of_zr[H:], of_U))
+        return torch.cat(of_x[::-1]), of_c, of_h, *of_weights, None, None
+
+
+def _first(h: Tensor, rows: int) -> Tensor:
+    """The first rows; no view, for which torch.compile would make a pass of its own."""
+    return h if len(h) == rows else h[:rows].clone()

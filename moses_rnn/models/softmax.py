@@ -39,6 +39,28 @@ class Passes(NamedTuple):
         return cls(fused(normaliser), fused(of_logits))
 
 
+class WordSample(NamedTuple):
+    """Words drawn, with replacement, to estimate a sum over all words by; n each."""
+
+    words: Tensor
+    log_expected: Tensor  # how often each was to be expected among them
+
+
+def sampled_log_probs(
+    low: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, product: torch.dtype, sample: WordSample
+) -> Tensor:
+    """As `chosen_log_probs`, with an estimate of the sum over all words: nodes.
+
+    Importance sampling (Jean et al. 2015, section 3.2; Bengio and Sénécal 2008): the word itself counts as it is, every
+    drawn word other than it by exp(logit) over how often it was to be expected. The estimate of the sum is unbiased.
+    """
+    rows = G_l.index_select(0, sample.words)
+    drawn = linear(low.to(product), rows.to(product)).to(b_G.dtype) + (b_G[sample.words] - sample.log_expected)
+    drawn = drawn.masked_fill(sample.words == words[:, None], -torch.inf)
+    chosen = (low * G_l.index_select(0, words)).sum(1, keepdim=True) + b_G[words, None]
+    return (chosen - torch.cat([chosen, drawn], 1).logsumexp(1, keepdim=True)).squeeze(1)
+
+
 def chosen_log_probs(low: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, product: torch.dtype, do: Passes) -> Tensor:
     """log softmax(G_l low + b_G) at one word of each row; nodes.
 
@@ -59,7 +81,7 @@ class _Function(torch.autograd.Function):
     def forward(
         ctx: Any, low: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, product: torch.dtype, do: Passes
     ) -> Tensor:
-        low, G_l = low.to(product), G_l.to(product)
+        low, G_l, b_G = low.to(product), G_l.to(product), b_G.detach()
         logits = linear(low, G_l)
         log_total = do.normaliser(logits, b_G)
         ctx.save_for_backward(low, G_l, b_G, words, logits, log_total)

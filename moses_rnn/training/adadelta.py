@@ -14,7 +14,7 @@ def update(tensors: list[Tensor], scale: Tensor, options: list[float]) -> None:
     """Algorithm 1, ε inside both roots, in place.
 
     Args:
-        tensors: weights, their gradient, the averages of its squares and of the steps' squares; all of one size.
+        tensors: weights, their gradient, the averages of its squares and of the steps' squares; all of one shape.
         scale: a factor on the gradient.
         options: lr, ρ and ε.
     """
@@ -59,6 +59,11 @@ class Adadelta(torch.optim.Optimizer):
                 if not state:
                     state["square_avg"] = torch.zeros_like(weights)
                     state["acc_delta"] = torch.zeros_like(weights)
-                flat = [tensor.view(-1) for tensor in (weights, weights.grad, state["square_avg"], state["acc_delta"])]
+                tensors = [weights.data, _plain(weights.grad), state["square_avg"], state["acc_delta"]]
                 factor = torch.full((), scale, device=weights.device)  # a number would be compiled into the pass
-                self._update(flat, factor, options)
+                self._update(tensors, factor, options)
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """Neither a parameter nor the middle of another tensor, for which torch.compile would make passes of their own."""
+    return tensor.data if tensor.storage_offset() == 0 else tensor.data.clone()

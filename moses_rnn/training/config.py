@@ -23,7 +23,9 @@ class TrainingConfig:
     epsilon: float = 1e-6  # Adadelta; inside both roots
     decay_on_plateau: float = 1.0  # factor on the learning rate after an evaluation without gain
     batch_size: int = 64  # phrase pairs
+    batch_tokens: int = 0  # at most so many target words and end symbols in a minibatch, but one pair; 0: no limit
     sort_batches: int = 10
+    sampled_words: int = 0  # estimate the normalisation by so many words of each minibatch's own drawing; 0: all words
     reduction: str = "pair-mean"
     clip_norm: float = 1.0
     precision: str = "fp32"  # of matrix products; or "bf16": weights, states, gates and losses stay float32

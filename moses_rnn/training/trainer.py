@@ -14,18 +14,21 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.softmax import WordSample
 from moses_rnn.training.adadelta import Adadelta
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
 from moses_rnn.training.state import load_state, save_state
 
 ORDER, GROUPS = 0, 1  # random streams of an epoch: of its pairs, of the batches in each group
+SAMPLES = 2  # and of a step: of words
 EVALUATION_WORDS = 4096  # target words at once when nothing is learned from them
 
 
@@ -77,6 +80,7 @@ class Trainer:
         self._state_file = state_file
         self._device = next(model.parameters()).device
         self._started = self._saved = time.monotonic()
+        self._unigram: npt.NDArray[np.float64] | None = None
         self._product = torch.bfloat16 if config.precision == "bf16" else torch.float32
         self._optimiser = make_optimiser(model, config)
         if config.compiled:
@@ -120,7 +124,7 @@ class Trainer:
     def learn(self, rows: Positions) -> float:
         """One gradient step; returns the loss in nats per target token."""
         progress, config = self.progress, self.config
-        log_probs = pair_log_probs(self.model, self.corpus, rows, self._device, self._product)
+        log_probs = pair_log_probs(self.model, self.corpus, rows, self._device, self._product, self._sample())
         nats = -log_probs.sum()
         scale = {"sum": 1, "pair-mean": len(rows), "token-mean": len(log_probs)}[config.reduction]
         self._optimiser.zero_grad(set_to_none=True)
@@ -138,6 +142,18 @@ class Trainer:
         progress.tokens += len(log_probs)
         progress.seconds = time.monotonic() - self._started
         return nats.item() / len(log_probs)
+
+    def _sample(self) -> WordSample | None:
+        """The words to estimate the next step's normalisation by; seed and step determine them."""
+        count = self.config.sampled_words
+        if not count:
+            return None
+        if self._unigram is None:
+            self._unigram = self.corpus.unigram_model()
+        random = np.random.default_rng((self.config.seed, self.progress.steps, SAMPLES))
+        words = random.choice(len(self._unigram), count, p=self._unigram)
+        expected = torch.from_numpy(np.log(count * self._unigram[words])).float()
+        return WordSample(torch.from_numpy(words).to(self._device), expected.to(self._device))
 
     def _descend(self, gradients: list[Tensor], scale: float) -> None:
         """One step along the gradients times `scale`."""
@@ -225,16 +241,34 @@ def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int
     cut; the minibatches of a group then come in random order, so that no length is always learned last.
     """
     order = np.random.default_rng((config.seed, epoch, ORDER)).permutation(corpus.training)
-    in_group = max(config.sort_batches, 1)
-    for number in range(first // in_group, math.ceil(len(order) / (config.batch_size * in_group))):
-        start = number * config.batch_size * in_group
-        group = order[start : start + config.batch_size * in_group]
-        if in_group > 1:
-            group = by_length(corpus, group)
-        cut = [group[i : i + config.batch_size] for i in range(0, len(group), config.batch_size)]
+    size = config.batch_size * max(config.sort_batches, 1)
+    before = 0  # minibatches of earlier groups
+    for number in range(math.ceil(len(order) / size)):
+        group = order[number * size : (number + 1) * size]
+        if not config.batch_tokens and before + config.sort_batches < first and len(group) == size:
+            before += size // config.batch_size
+            continue
+        cut = _minibatches(corpus, config, group)
         shuffled = np.random.default_rng((config.seed, epoch, GROUPS, number)).permutation(len(cut))
-        for i in shuffled[first - number * in_group if number == first // in_group else 0 :]:
+        for i in shuffled[max(first - before, 0) :]:
             yield cut[i]
+        before += len(cut)
+
+
+def _minibatches(corpus: Corpus, config: TrainingConfig, group: Positions) -> list[Positions]:
+    """A group of pairs cut by length, into minibatches within both limits."""
+    if config.sort_batches > 1:
+        group = by_length(corpus, group)
+    tokens = np.cumsum(corpus.target.ends[group + 1] - corpus.target.ends[group] + 1)
+    cut, first, tokens_before = [], 0, 0
+    while first < len(group):
+        last = first + config.batch_size
+        if config.batch_tokens:
+            fitting = int(np.searchsorted(tokens, tokens_before + config.batch_tokens, side="right"))
+            last = min(last, max(fitting, first + 1))
+        cut.append(group[first:last])
+        first, tokens_before = last, int(tokens[min(last, len(group)) - 1])
+    return cut
 
 
 def evaluation_blocks(corpus: Corpus, rows: Positions) -> Iterator[Positions]:
@@ -255,7 +289,12 @@ def by_length(corpus: Corpus, rows: Positions) -> Positions:
 
 
 def pair_log_probs(
-    model: EncDec, corpus: Corpus, rows: Positions, device: torch.device, product: torch.dtype | None = None
+    model: EncDec,
+    corpus: Corpus,
+    rows: Positions,
+    device: torch.device,
+    product: torch.dtype | None = None,
+    sample: WordSample | None = None,
 ) -> Tensor:
     """Score every target word and end symbol of some pairs by its log p, in no particular order; nodes."""
     by_target = by_length(corpus, rows)
@@ -265,4 +304,4 @@ def pair_log_probs(
     source_of[by_source] = np.arange(len(by_source))
     sources = Batch.from_flat(*corpus.source.take(by_target[by_source]), device)
     targets = Batch.from_flat(*corpus.target.take(by_target), device)
-    return model.word_log_probs(sources, targets, torch.from_numpy(source_of).to(device), product)
+    return model.word_log_probs(sources, targets, torch.from_numpy(source_of).to(device), product, sample)

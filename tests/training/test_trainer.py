@@ -66,18 +66,32 @@ def test_every_optimiser_and_precision_learns(corpus, tmp_path, precision, optim
     assert np.mean(listener.losses[-20:]) < listener.losses[0] - 0.3
 
 
-def test_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path):
-    whole, _ = train(corpus, tmp_path / "whole", max_epochs=2)
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+def test_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path, optimiser):
+    changes = {**dataclasses.asdict(for_optimiser(FAST, optimiser)), "max_epochs": 2}
+    whole, _ = train(corpus, tmp_path / "whole", **changes)
     for steps in (1, 7, 80):  # in the first epoch, within a group of batches, and in the second epoch
         countdown = itertools.count(1)
         folder = tmp_path / str(steps)
-        stopped, _ = train(corpus, folder, lambda c=countdown, n=steps: next(c) >= n, max_epochs=2)
+        stopped, _ = train(corpus, folder, lambda c=countdown, n=steps: next(c) >= n, **changes)
         assert not stopped.progress.finished
-        resumed, _ = train(corpus, folder, max_epochs=2)
+        resumed, _ = train(corpus, folder, **changes)
         assert resumed.resumed
         assert resumed.progress.steps == whole.progress.steps
         for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
             assert torch.equal(old, new)
+
+
+def test_learns_from_sampled_words_and_goes_on_with_the_same(corpus, tmp_path):
+    changes = {"sampled_words": 5, "max_epochs": 4}
+    whole, listener = train(corpus, tmp_path / "whole", **changes)
+    costs = [cost for cost, _ in listener.evaluations]  # exact
+    assert costs[-1] < 0.9 * corpus.unigram_nats_per_token()
+    countdown = itertools.count(1)
+    train(corpus, tmp_path / "stopped", lambda: next(countdown) >= 7, **changes)
+    resumed, _ = train(corpus, tmp_path / "stopped", **changes)
+    for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(old, new)
 
 
 def test_a_finished_run_goes_on_when_its_limit_is_raised(corpus, tmp_path):
@@ -128,6 +142,20 @@ def test_an_epoch_has_every_pair_once_and_can_be_entered_anywhere(corpus, sort_b
     assert [b.tolist() for b in epoch_batches(corpus, config, 1)] != [b.tolist() for b in batches]
 
 
+@pytest.mark.parametrize("sort_batches", [1, 10])
+def test_minibatches_hold_a_bounded_number_of_words(corpus, sort_batches):
+    config = dataclasses.replace(FAST, sort_batches=sort_batches, batch_tokens=30)
+    batches = list(epoch_batches(corpus, config, 0))
+    assert sorted(np.concatenate(batches)) == sorted(corpus.training)
+    tokens = [(np.diff(corpus.target.ends)[batch] + 1).sum() for batch in batches]
+    assert 20 < np.mean(tokens) <= max(tokens) <= 30
+    for first in (1, 25, 26, len(batches) - 1):
+        rest = list(epoch_batches(corpus, config, 0, first))
+        assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in batches[first:]]
+    tiny = dataclasses.replace(config, batch_tokens=1)
+    assert {len(batch) for batch in epoch_batches(corpus, tiny, 0)} == {1}
+
+
 def test_sorting_makes_batches_of_like_lengths(corpus):
     def spread(sort_batches):
         config = dataclasses.replace(FAST, sort_batches=sort_batches)
@@ -170,9 +198,11 @@ def test_a_gradient_that_is_not_finite_moves_nothing(corpus, tmp_path):
     assert all(torch.equal(old, new) for old, new in zip(before, trainer.model.parameters(), strict=True))
 
 
-def test_adadelta_is_zeilers():
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch, where it compiles
+@pytest.mark.parametrize("compiled", [False, True])
+def test_adadelta_is_zeilers(compiled):
     """Algorithm 1 of Zeiler (2012) in numpy, with both accumulators' ε inside the roots."""
-    config = PRESETS["paper"].training
+    config = dataclasses.replace(PRESETS["paper"].training, compiled=compiled)
     model = EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1)
     optimiser = make_optimiser(model, config)
     x = model.encoder.U.detach().double().numpy().copy()
