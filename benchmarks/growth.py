@@ -4,25 +4,29 @@
 
 Synthetic tables, all of whose sources differ, and a network with 8 hidden units: what is left is everything but the
 arithmetic. Every size is run several times, in turn with the others, and the best time counts; the time of a table of
-two lines (starting, loading) is taken off. This process stays small, because a child's peak memory begins with its
-parent's.
+two lines (starting, loading) is taken off. Within the largest table, the journal tells how long each tenth of it took.
+This process stays small, because a child's peak memory begins with its parent's.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
+import itertools
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 SCORE = Path(sys.executable).with_name("moses-rnn-score")
 TRAIN = Path(sys.executable).with_name("moses-rnn-train")
 SIZES = ["--hidden-size", "8", "--embedding-size", "8", "--maxout-size", "8", "--output-rank", "8"]
 WORDS = 5_000
+SECONDS_BETWEEN_LOOKS = 0.1
 
 
 def write_table(path: Path, lines: int) -> None:
@@ -36,18 +40,26 @@ def write_table(path: Path, lines: int) -> None:
             )
 
 
-def run(table: Path, model: Path) -> tuple[float, float, int]:
-    """Wall-clock seconds, seconds of processors, peak memory in bytes."""
+def run(table: Path, model: Path) -> tuple[float, float, int, list[float]]:
+    """Wall-clock seconds, seconds of processors, peak memory in bytes, seconds of each tenth of the blocks."""
     out = table.with_suffix(".out.gz")
     command = [SCORE, table, "--model", model, "-o", out, "--force", "-q"]
-    before = os.times()
+    journal = out.with_name(f".{out.name}.journal")
+    seen = [0.0]  # when each block was done
+    started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603
-    _, status, usage = os.wait4(process.pid, 0)
-    after = os.times()
+    ended = 0
+    while not ended:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+        ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+        with contextlib.suppress(FileNotFoundError):
+            seen += [time.perf_counter() - started] * (journal.read_bytes().count(b"\n") - len(seen))
     if status:
         raise SystemExit(f"moses-rnn-score ended with status {status}")
     out.unlink()
-    return after.elapsed - before.elapsed, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+    edges = [seen[len(seen) * i // 10 - (i == 10)] for i in range(11)]
+    tenths = [after - before for before, after in itertools.pairwise(edges)]
+    return time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, tenths
 
 
 def main() -> None:
@@ -77,9 +89,10 @@ def main() -> None:
         ]
         subprocess.run([*learn, "-q"], check=True, stderr=subprocess.DEVNULL)  # noqa: S603
         best: dict[int, tuple[float, float, int]] = {}
+        tenths: list[float] = []
         for _ in range(given.rounds):
             for lines, path in tables.items():
-                found = run(path, model)
+                *found, tenths = run(path, model)
                 best[lines] = tuple(map(min, best.get(lines, found), found))  # type: ignore[assignment]
     wall_0, cpu_0, _ = best.pop(2)
     print(f"start-up {wall_0:.2f} s ({cpu_0:.2f} s of processors), taken off; best of {given.rounds} rounds")
@@ -89,6 +102,7 @@ def main() -> None:
             f"{lines:>12,}{wall - wall_0:>10.2f}{lines / (wall - wall_0):>12,.0f}"
             f"{(cpu - cpu_0) / lines * 1e6:>26.2f}{peak / 2**20:>10.0f}"
         )
+    print("seconds of each tenth of the largest, the first one with the start: " + " ".join(f"{t:.2f}" for t in tenths))
     if given.json:
         record = {lines: dict(zip(("wall", "cpu", "peak"), found, strict=True)) for lines, found in best.items()}
         given.json.write_text(json.dumps({"start_up": [wall_0, cpu_0], "lines": record}, indent=2) + "\n")

@@ -51,7 +51,8 @@ def model_of(sizes: EncDecConfig, vocabularies: Sequence[Vocabulary]) -> Model:
     side = {"type": "recurrent", "rnn_type": "gru", "num_layers": 1, "hidden_size": sizes.hidden_size}
     side["embeddings"] = {"embedding_dim": sizes.embedding_size}
     decoder = {**side, "attention": "bahdanau", "init_hidden": "bridge", "input_feeding": True}
-    return build_model({"encoder": {**side, "bidirectional": False}, "decoder": decoder}, *known).eval()
+    encoder = {**side, "bidirectional": True, "hidden_size": sizes.hidden_size // 2}  # the only one that it has
+    return build_model({"encoder": encoder, "decoder": decoder}, *known).eval()
 
 
 @torch.inference_mode()

@@ -120,6 +120,7 @@ class Job:
             "file": digest,
             "rejected_lines": rejected,
             "precision": self._precision,
+            "compiled": self._compiled,
         }
         return signature(files, self._old_columns, self.workers[0], self._models, self._request.columns, report)
 
