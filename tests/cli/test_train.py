@@ -32,7 +32,8 @@ def test_says_what_it_found_and_what_it_does(here):
         "network: paper variant, H 8, ",
         "training: adam, learning rate 0.001, 128 pairs a minibatch, pair-mean gradient clipped at 1, fp32, seed 1; ",
         "ends after 1 epochs or 30 minutes or 6 evaluations without gain",
-        "% of steps clipped, best",
+        "% of steps clipped, ",
+        " target tokens/s, best",
         "finished: 1 epochs are done; best held-out ",
         "is not far below a unigram model's ",
     ):
