@@ -118,7 +118,7 @@ def parse_blocks(blocks: Iterable[bytes], name: str, rejected: Rejected | None =
     """
     parser = LineParser(name, rejected)
     lines_before = 0
-    for text in blocks:
+    for text in filter(None, blocks):
         block = _Block(text, lines_before + 1)
         try:
             block.parse(parser)

@@ -129,3 +129,8 @@ def test_the_real_table_is_regular(multi30k):
     assert_same_line_by_line(lines, sizes=(1000, 5000))
     (block,) = parse_blocks([b"".join(lines)], "t")
     assert len(block.irregular) < 50
+
+
+def test_empty_blocks_are_nothing():
+    assert list(parse_blocks([b""], "t")) == []
+    assert [block.text for block in parse_blocks([b"", REGULAR, b""], "t")] == [REGULAR]
