@@ -121,9 +121,8 @@ class Line:
 
     def held_out(self, corpus: Corpus) -> float:
         """Nats per token of the held-out pairs, in float32."""
-        trainer = self.trainer
-        if isinstance(trainer, NaiveTrainer):
-            trainer = Trainer(trainer.model, corpus, self.config, Path("/nonexistent"))
+        exact = replace(self.config, precision="fp32", compiled=False)
+        trainer = Trainer(self.trainer.model, corpus, exact, Path("/nonexistent"))
         return trainer.held_out_nats()[0]
 
 

@@ -147,7 +147,7 @@ class Context(NamedTuple):
     """All that the decoder computes from c, once for a source."""
 
     h_0: Tensor  # tanh(V' c + b_V'); S × H
-    Cc: Tensor  # C_z c + b'_z, C_r c + b'_r, C c; S × 3H
+    gates: Tensor  # C_z c + b'_z, C_r c + b'_r, C c: what c adds inside z', r' and h~'; S × 3H
     O_cc: Tensor  # O_c c + b_O; S × 2M
 
     def take(self, rows: Tensor) -> Context:
@@ -179,7 +179,7 @@ class Decoder(nn.Module):
         C_zc, C_rc, Cc = (linear(c, C.to(product)).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
         return Context(
             h_0=torch.tanh(linear(c, self.V.to(product)) + self.b_V),
-            Cc=torch.cat([C_zc + self.b_z, C_rc + self.b_r, Cc], 1),
+            gates=torch.cat([C_zc + self.b_z, C_rc + self.b_r, Cc], 1),
             O_cc=linear(c, self.O_c.to(product)) + self.b_O,
         )
 
@@ -202,7 +202,7 @@ class Decoder(nn.Module):
         We = times(e[first:], torch.cat([self.W_z, self.W_r, self.W]), product) + torch.cat([no_b, no_b, self.b])
         reset_after = self.config.decoder_reset == "after"
         recurrence = Recurrence(self.U_z, self.U_r, self.U, reset_after, product, self.do)
-        states = recurrence.states(We, context.Cc, context.h_0, stepped)
+        states = recurrence.states(We, context.gates, context.h_0, stepped)
         h = torch.cat([context.h_0, states]) if skipped else states
         return h, e, context.O_cc.index_select(0, targets.rows())
 
