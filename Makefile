@@ -81,6 +81,8 @@ bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios;
 	$(BIN)/python benchmarks/train.py $(or $(TABLE),examples/phrase-table.gz)
 	@for peer in benchmarks/peers/joey_nmt.py benchmarks/peers/opennmt.py; do $(BIN)/python $$peer $(or $(TABLE),examples/phrase-table.gz) || true; done
 
+include moses_configs/pipeline.mk
+
 .PHONY: clean
 clean: ## remove what the demo made
 	rm -rf $(DEMO)

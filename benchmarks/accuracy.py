@@ -35,7 +35,7 @@ def main() -> None:
     everything = TableBlock.joined(list(blocks))
     first = random.Random(1).randrange(max(len(everything) - given.pairs, 1))  # noqa: S311, no secret
     block = everything[first : first + given.pairs]  # neighbours, as scoring meets them
-    pairs = block.phrases(of_target=False), block.phrases(of_target=True)
+    pairs = block.phrases()
     checkpoint = load_checkpoint(given.model)
     exact = EncDecProducer(checkpoint, precision="fp64").log_probs(*pairs)
     print(f"{len(block):,} pairs, log p from {exact.min():.1f} to {exact.max():.2g}, mean {exact.mean():.2f}")

@@ -30,7 +30,7 @@ import torch
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.journal import BlockOutput
 from moses_rnn.formats.outputs import DEFAULT_LEVEL
-from moses_rnn.formats.phrase_table import words
+from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.streams import read_blocks, read_lines
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.models.batches import Batch

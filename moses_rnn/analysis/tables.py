@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from moses_rnn.formats.phrase_table import SEPARATOR, TableLine, score_words, words
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import SEPARATOR, TableLine, score_words
 
 DIRECT_COLUMN = 2  # p(target | source) in the order in which phrase-extract writes its scores
 COUNTS_FIELD = 4  # count(target) count(source) count(both)

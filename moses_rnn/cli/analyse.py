@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import click
 
 from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, ProgramGroup, put, reports_errors
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, put, reports_errors, say
 from moses_rnn.errors import InputError
 
 TABLE_SCORES = 4  # what phrase-extract writes
@@ -22,7 +23,7 @@ Example:
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 @click.version_option(__version__)
 def main() -> None:
-    """Look at a phrase table that moses-rnn-score has scored."""
+    """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
 
 
 @main.command(context_settings=CONTEXT, epilog=EPILOG)
@@ -68,3 +69,42 @@ def targets(phrase_table: str, sources: tuple[str, ...], count: int, min_words: 
         )
     for source in found:
         put("\n".join([*side_by_side(source, column, top), ""]))
+
+
+RESULTS_EPILOG = """\b
+Example, as `make results` calls it:
+  moses-rnn-analyse results work --target fr --system baseline --system rnn --seed 1 --seed 2 --seed 3
+"""
+
+
+@main.command(context_settings=CONTEXT, epilog=RESULTS_EPILOG)
+@click.argument("work", type=click.Path(path_type=Path))
+@click.option("--target", required=True, help="Suffix of the target language")
+@click.option("--system", "systems", multiple=True, required=True, help="A system, the baseline first; repeat it")
+@click.option("--seed", "seeds", multiple=True, required=True, help="Of a tuning; repeat it")
+@click.option("--samples", type=click.IntRange(1), default=1000, show_default=True, help="Of the paired bootstrap")
+@click.option("-o", "--output", help="Write all numbers as JSON")
+@click.option("--force", is_flag=True, help="Replace an existing output")
+@reports_errors
+def results(
+    work: Path,
+    target: str,
+    systems: tuple[str, ...],
+    seeds: tuple[str, ...],
+    samples: int,
+    output: str | None,
+    *,
+    force: bool,
+) -> None:
+    """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
+    from moses_rnn.analysis.results import Place, as_json, table, warnings
+    from moses_rnn.analysis.results import results as compared
+    from moses_rnn.formats.outputs import OutputFile
+
+    found = compared(Place(work, target), systems, seeds, samples=samples)
+    if output:
+        with OutputFile(output, force=force) as file:
+            file.commit(as_json(found))
+    for text in warnings(found):
+        say(f"warning: {text}")
+    put("\n".join(table(found)))

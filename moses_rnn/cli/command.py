@@ -17,7 +17,7 @@ from typing import Any, ParamSpec
 import click
 
 from moses_rnn.errors import MosesRnnError, Stopped
-from moses_rnn.formats.streams import MAX_LINE_BYTES, SUFFIXES
+from moses_rnn.formats.streams import MAX_LINE_BYTES, without_compression_suffix
 
 P = ParamSpec("P")
 STOPPED = Stopped.exit_code
@@ -36,6 +36,14 @@ def table_options(command: Callable[P, None]) -> Callable[P, None]:
         help="Refuse longer lines",
     )
     return click.option("--strict", is_flag=True, help=strict)(longest(command))
+
+
+def factor_options(command: Callable[P, None]) -> Callable[P, None]:
+    """The options that say how the words of a factored table are read."""
+    for side in ("target", "source"):
+        text = f"Of a factored table: the factor of {side} words that counts, from 0"
+        command = click.option(f"--{side}-factor", type=click.IntRange(0), help=text)(command)
+    return command
 
 
 class FiniteFloat(click.FloatRange):
@@ -150,12 +158,6 @@ class StopRequest:
     def __call__(self) -> bool:
         """Whether a stop was asked for."""
         return self._requested
-
-
-def without_compression_suffix(path: str) -> Path:
-    """``phrase-table`` for ``phrase-table.gz``."""
-    given = Path(path)
-    return given.with_suffix("") if given.suffix in SUFFIXES else given
 
 
 def default_model(table: str, *, inverse: bool = False) -> Path:

@@ -18,6 +18,7 @@ from moses_rnn.cli.command import (
     choose_device,
     default_model,
     default_output,
+    factor_options,
     put,
     reports_errors,
     say,
@@ -102,6 +103,7 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
     help="A line that is no phrase pair ends the run, or goes to OUTPUT.rejects",
 )
 @table_options
+@factor_options
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @click.version_option(__version__)
@@ -187,6 +189,8 @@ def _request(table: str, threads: int | None, options: dict[str, Any]) -> Scorin
         strict=options["strict"],
         rejects=rejects_of(output) if options["on_bad_line"] == "skip" else None,
         max_line_bytes=options["max_line_bytes"],
+        source_factor=options["source_factor"],
+        target_factor=options["target_factor"],
     )
 
 

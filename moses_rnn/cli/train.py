@@ -18,6 +18,7 @@ from moses_rnn.cli.command import (
     StopRequest,
     choose_device,
     default_model,
+    factor_options,
     reports_errors,
     say,
 )
@@ -26,6 +27,7 @@ from moses_rnn.errors import InputError, OutputError, Stopped
 if TYPE_CHECKING:
     from collections import Counter
 
+    from moses_rnn.formats.phrase_forms import PhraseForm
     from moses_rnn.training.config import Preset, TrainingConfig
     from moses_rnn.training.run import TrainingRequest
 
@@ -118,6 +120,7 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True)
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@factor_options
 @click.option("--restart", is_flag=True, help="Throw away what the model folder holds and begin anew")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @click.version_option(__version__)
@@ -129,6 +132,8 @@ def main(
     import torch
 
     from moses_rnn.cli.progress import TrainingDisplay
+    from moses_rnn.formats.phrase_forms import PhraseForm
+    from moses_rnn.formats.phrase_table import first_look
     from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
     from moses_rnn.formats.table_blocks import parse_blocks
     from moses_rnn.training.config import PRESETS
@@ -142,12 +147,14 @@ def main(
         torch.set_num_threads(threads)
     device = choose_device(options["device"])
     preset = options["preset"] or ("paper" if device.startswith("cuda") else "small")
-    request = _request(Path(table).name, device, PRESETS[preset], options)
+    factors = PhraseForm(options["source_factor"], options["target_factor"])
+    _, form = first_look(table, factors)
+    request = _request(Path(table).name, device, PRESETS[preset], options, form)
     _prepare(folder, restart)
     advise = "paper" if options["preset"] is None and preset == "small" else None
     display = TrainingDisplay(request, advise_on=advise, quiet=quiet)
     stop = StopRequest()
-    blocks = parse_blocks(display.reading(table, stop), table)
+    blocks = parse_blocks(display.reading(table, stop), table, form=factors)
     pairs = (pair for block in blocks for pair in block.pairs(inverse=options["inverse"]))
     counts = [_word_counts(options["source_corpus"]), _word_counts(options["target_corpus"])]
     read, written = reversed(counts) if options["inverse"] else counts
@@ -166,7 +173,7 @@ def main(
         )
 
 
-def _request(table: str, device: str, preset: Preset, options: dict[str, Any]) -> TrainingRequest:
+def _request(table: str, device: str, preset: Preset, options: dict[str, Any], form: PhraseForm) -> TrainingRequest:
     """The preset with what the command line says otherwise."""
     from moses_rnn.training.corpus import CorpusConfig
     from moses_rnn.training.run import TrainingRequest
@@ -181,6 +188,7 @@ def _request(table: str, device: str, preset: Preset, options: dict[str, Any]) -
         direction="target-to-source" if given["inverse"] else "source-to-target",
         device=device,
         table=table,
+        phrases=form.as_record(),
     )
 
 

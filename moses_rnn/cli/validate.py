@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, table_options
+from moses_rnn.cli.command import CONTEXT, Program, factor_options, put, reports_errors, say, table_options
 
 EPILOG = """\b
 Example: before hours of scoring, and after a copy to another machine:
@@ -24,12 +24,23 @@ SHOWN_BAD_LINES = 10
 @click.option("--quick", is_flag=True, help="Only compare the file with its signature")
 @click.option("--sorted", "must_be_sorted", is_flag=True, help="Refuse a table that LC_ALL=C sort would change")
 @table_options
+@factor_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings and errors stay")
 @click.version_option(__version__)
 @reports_errors
-def main(phrase_table: str, quick: bool, must_be_sorted: bool, strict: bool, max_line_bytes: int, quiet: bool) -> None:
+def main(
+    phrase_table: str,
+    quick: bool,
+    must_be_sorted: bool,
+    strict: bool,
+    max_line_bytes: int,
+    source_factor: int | None,
+    target_factor: int | None,
+    quiet: bool,
+) -> None:
     """Check a Moses PHRASE_TABLE (- is stdin) without scoring it."""
     from moses_rnn.cli.progress import Display
+    from moses_rnn.formats.phrase_forms import PhraseForm
     from moses_rnn.formats.streams import existing_input
     from moses_rnn.scoring.validation import check_signature, validate
 
@@ -50,6 +61,7 @@ def main(phrase_table: str, quick: bool, must_be_sorted: bool, strict: bool, max
             strict=strict,
             must_be_sorted=must_be_sorted,
             max_line_bytes=max_line_bytes,
+            form=PhraseForm(source_factor, target_factor),
         )
     finally:
         display.close()

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.formats.phrase_table import SEPARATOR, TableLine, words
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 FLOAT32_TINY = 2.0**-150  # what is not larger is 0 as a float32

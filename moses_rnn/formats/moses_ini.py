@@ -6,29 +6,17 @@ lines split at blanks and tabs and nothing else, ``Name= w1 w2 …`` weight line
 
 from __future__ import annotations
 
+import math
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError
+from moses_rnn.formats.dictionaries import DICTIONARY_TYPES, TEXT_TYPES
 from moses_rnn.formats.phrase_table import FLOAT32_LIMIT
 
-# Types whose path is a text table; the others need a binariser, so a new text table cannot take their place.
-TEXT_TYPES = frozenset({"PhraseDictionaryMemory", "RuleTable", "PhraseDictionarySCFG"})
-DICTIONARY_TYPES = TEXT_TYPES | {
-    "PhraseDictionaryBinary",
-    "PhraseDictionaryOnDisk",
-    "PhraseDictionaryCompact",
-    "ProbingPT",
-    "PhraseDictionaryALSuffixArray",
-    "PhraseDictionaryScope3",
-    "PhraseDictionaryMultiModel",
-    "PhraseDictionaryMultiModelCounts",
-    "PhraseDictionaryGroup",
-    "Mmsapt",
-    "PhraseDictionaryBitextSampling",
-}
 NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 DEFAULT_WEIGHT = 0.2  # what train-model.perl gives each phrase-table score
 
@@ -48,13 +36,15 @@ class Extension:
     """What is added to a phrase dictionary: the table that has the new columns, and their starting weights.
 
     `table` is the new path; `old_columns` is how many scores the old table has; `weights` are the starting weights of
-    the added columns, or None for the mean absolute weight of the old ones.
+    the added columns, or None for the mean absolute weight of the old ones. `type` is what the dictionary becomes; None
+    leaves a text table one, and refuses any other.
     """
 
     table: str
     old_columns: int
     added_columns: int
     weights: tuple[float, ...] | None = None
+    type: str | None = None
 
 
 class MosesIni:
@@ -147,7 +137,7 @@ class MosesIni:
         lines = list(self._lines)
         total = extension.old_columns + extension.added_columns
         lines[feature.line] = _edit_options(
-            lines[feature.line],
+            _with_type(lines[feature.line], feature, extension.type or feature.type),
             {
                 "num-features": lambda _: str(total),
                 "path": lambda _: extension.table,
@@ -160,13 +150,13 @@ class MosesIni:
 
     def _check_extendable(self, feature: Feature, extension: Extension) -> None:
         at = feature.line
-        if feature.type not in TEXT_TYPES:
+        if extension.type is None and feature.type not in TEXT_TYPES:
             raise self._error(
                 at,
                 f"a text table ({', '.join(sorted(TEXT_TYPES))})",
                 feature.type,
-                "Score the text table it was made from, binarise the result with the new number of scores, and give "
-                "the ini of the text table here.",
+                "Score the text table it was made from without --moses-ini; moses-rnn-ini then makes the ini and says "
+                "how to binarise the result.",
             )
         declared = feature.options.get("num-features", "")
         if declared != str(extension.old_columns):
@@ -224,6 +214,43 @@ class MosesIni:
         if len(values) != columns:
             raise self._error(index, f"{columns} weights, one for each score", f"{len(values)}")
         return index, [float(value) for value in values]
+
+    def declared(self, feature: Feature) -> int:
+        """How many scores the ini says that a phrase dictionary has.
+
+        Raises:
+            FormatError: it does not say.
+        """
+        number = feature.options.get("num-features", "")
+        if not re.fullmatch("[0-9]{1,4}", number):
+            found = f"num-features={number}" if number else "no num-features"
+            raise self._error(feature.line, "num-features= and a number", found)
+        return int(number)
+
+    def weights(self, feature: Feature) -> list[float]:
+        """The weights of a phrase dictionary.
+
+        Raises:
+            FormatError: they are not as many as its scores.
+        """
+        return self._weights(feature, self.declared(feature))[1]
+
+    def all_weights(self) -> dict[str, list[float]]:
+        """The dense weights of all features, ``nan`` for what is no number; of several lines the last, as in Moses."""
+        found = {}
+        for _, line in self._section("weight"):
+            name, *values = _tokens(line)
+            if name.endswith("="):
+                found[name[:-1]] = [float(value) if NUMBER.fullmatch(value) else math.nan for value in values]
+        return found
+
+    def with_absolute_paths(self) -> bytes:
+        """The ini with every relative ``path=`` of a feature made absolute, seen from the ini's folder."""
+        folder = Path(self.name).absolute().parent
+        lines = list(self._lines)
+        for index, _ in self._section("feature"):
+            lines[index] = _edit_options(lines[index], {"path": lambda old: os.path.normpath(folder / old)})
+        return "\n".join(lines).encode("utf-8", "surrogateescape")
 
     def relative_paths(self) -> tuple[str, ...]:
         """All ``path=`` values of features that depend on where Moses is run."""
@@ -293,6 +320,16 @@ def _edit_options(line: str, edits: dict[str, Callable[[str], str]]) -> str:
     kept = code.rstrip(" \t\r")  # a CR inside a value is part of it
     edited = re.sub(r"(?<=[ \t])([^ \t=]+)=([^ \t]*)", lambda found: _edited(found, edits), kept)
     return edited + code[len(kept) :] + hash_sign + comment
+
+
+def _with_type(line: str, feature: Feature, kind: str) -> str:
+    """A feature line for another type; what was named after its type keeps the name that its weights have."""
+    if kind == feature.type:
+        return line
+    code, hash_sign, comment = line.partition("#")
+    kept = code.rstrip(" \t\r")
+    name = "" if "name" in feature.options else f" name={feature.name}"
+    return kept.replace(feature.type, kind, 1) + name + code[len(kept) :] + hash_sign + comment
 
 
 def _edited(setting: re.Match[str], edits: dict[str, Callable[[str], str]]) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.formats.phrase_table import BLANKS, NUMBER, SEPARATOR, words
+from moses_rnn.formats.phrase_forms import BLANKS, words
+from moses_rnn.formats.phrase_table import NUMBER, SEPARATOR
 
 LABEL = re.compile(rb"([A-Za-z][A-Za-z0-9]*(?:_[^ \t]+)?)=")  # with an underscore: a sparse feature
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")  # what mert-moses.pl takes for a label

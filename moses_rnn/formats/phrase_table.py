@@ -8,9 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
 from moses_rnn.errors import FormatError, shown
+from moses_rnn.formats.phrase_forms import BLANKS, LEFT_HAND_SIDE, PLAIN, PhraseForm, alignment_field, is_rule, words
+from moses_rnn.formats.streams import read_lines
+
+__all__ = [
+    "BLANKS",
+    "LineParser",
+    "Places",
+    "TableLine",
+    "first_look",
+    "parse_line",
+    "parse_table",
+    "score_words",
+    "words",
+]
 
 Rejected = Callable[[bytes, FormatError], None]
 
@@ -23,8 +38,9 @@ LINE = re.compile(
     rb"[ \t]*+([^|]*+)\|\|\|[ \t]*+([^|]*+)\|\|\|[ \t]*+(" + NUMBER + rb"(?:[ \t]++" + NUMBER + rb")*+)"
     rb"(?=[ \t]*+(?:\|\|\||\r?\n|\r?\Z))"  # a \r counts as part of the line's end and nowhere else
 )
+# The same where a `|` parts factors
+FACTORED_LINE = re.compile(LINE.pattern.replace(rb"[^|]*+", rb"(?:[^|]|\|(?!\|\|))*+"))
 ONE_NUMBER = re.compile(NUMBER)
-BLANKS = b" \t"
 # Numbers that float32, in which Moses holds them, may not be able to hold: too many digits or a large exponent.
 MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{39}")
 FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # and from there on infinite
@@ -50,18 +66,15 @@ class TableLine(NamedTuple):
     line: bytes
     number: int  # of the line in its file, from 1
 
+    @property
+    def alignment(self) -> bytes:
+        """Field 4, or nothing."""
+        return alignment_field(self.line, self.places.scores_end)
+
     def with_scores(self, added: bytes) -> bytes:
         """The line with further scores, parted by blanks, behind its own; every other byte as it came."""
         line, end = self.line, self.places.scores_end
         return b"%b %b%b" % (line[:end], added, line[end:])
-
-
-def words(phrase: bytes) -> list[bytes]:
-    """Words of a phrase: between spaces and tabs only, as Moses splits them (U+00A0 and the like stay inside)."""
-    if b"\t" in phrase:
-        phrase = phrase.replace(b"\t", b" ")
-    split = phrase.split(b" ")
-    return [word for word in split if word] if b"" in split else split
 
 
 def score_words(scores: bytes) -> list[bytes]:
@@ -69,24 +82,33 @@ def score_words(scores: bytes) -> list[bytes]:
     return words(scores)
 
 
-def parse_line(line: bytes, name: str, number: int) -> TableLine:
+def parse_line(line: bytes, name: str, number: int, form: PhraseForm = PLAIN) -> TableLine:
     """Parse one line.
 
     Args:
         line: as read, with its line end.
         name: of the table, for messages.
         number: of the line, from 1, for messages.
+        form: of its phrases.
 
     Raises:
         FormatError: the line is none that this package can score.
     """
-    match = LINE.match(line)
+    parsed = _split(line, name, number, form)
+    if not form.is_plain or b"]" in parsed.source or b"]" in parsed.target:
+        form.check(parsed.source, parsed.target, parsed.alignment, name, number)
+    return parsed
+
+
+def _split(line: bytes, name: str, number: int, form: PhraseForm) -> TableLine:
+    match = (FACTORED_LINE if form.is_factored else LINE).match(line)
     if match is None:
-        _explain(line, name, number)
+        _explain(line, name, number, form)
     source, target, scores = match.groups()
     source, target = source.rstrip(BLANKS), target.rstrip(BLANKS)
-    if b"]" in source or b"]" in target:
-        _refuse_brackets(source, target, name, number)
+    for side, phrase, factor in (("source", source, form.source_factor), ("target", target, form.target_factor)):
+        if factor is None and b"|" in phrase:  # the other side's words have factors
+            _refuse_factors(side, phrase, name, number)
     if MAYBE_INFINITE.search(scores):
         _refuse_infinite(scores, name, number)
     (source_at, target_at), scores_end = match.regs[1:3], match.end(3)
@@ -97,13 +119,17 @@ def parse_line(line: bytes, name: str, number: int) -> TableLine:
 class LineParser:
     """Parses the lines of one table: all must have as many scores as the first.
 
+    Whether the table is hierarchical is seen by the first line: then both its phrases end with a left-hand side.
+
     Args:
         name: of the table, for messages.
+        form: which factors its words have, if any.
         rejected: told of every line that is none, which is then left out; it may raise. None: such a line is an error.
     """
 
-    def __init__(self, name: str, rejected: Rejected | None = None) -> None:
+    def __init__(self, name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN) -> None:
         self.name = name
+        self.form = form
         self.columns = 0  # scores of each line, once a line was seen
         self._first: TableLine | None = None
         self._rejected = rejected
@@ -115,7 +141,9 @@ class LineParser:
             FormatError: it is not one of such a table, and nobody is told of it.
         """
         try:
-            parsed = parse_line(line, self.name, number)
+            if self._first is None:
+                self._look_at_form(line, number)
+            parsed = parse_line(line, self.name, number, self.form)
             self._check_columns(parsed)
         except FormatError as error:
             if self._rejected is None:
@@ -123,6 +151,10 @@ class LineParser:
             self._rejected(line, error)
             return None
         return parsed
+
+    def _look_at_form(self, line: bytes, number: int) -> None:
+        first = _split(line, self.name, number, self.form)
+        self.form = replace(self.form, hierarchical=is_rule(first.source, first.target))
 
     def _check_columns(self, line: TableLine) -> None:
         found = len(words(line.scores))
@@ -138,29 +170,49 @@ class LineParser:
             )
 
 
-def parse_table(lines: Iterable[bytes], name: str, rejected: Rejected | None = None) -> Iterator[TableLine]:
+def first_look(table: str, form: PhraseForm | None = None) -> tuple[int, PhraseForm]:
+    """How many scores the first line of a table has, and the form of its phrases.
+
+    Args:
+        table: the file.
+        form: which factors its words have, if any; None: the first ones of each side if it has any.
+
+    Raises:
+        InputError: it is no phrase table.
+    """
+    if form is None:
+        try:
+            return first_look(table, PLAIN)
+        except FormatError:
+            return first_look(table, PhraseForm(0, 0))
+    parser = LineParser(table, form=form)
+    for line in read_lines(table):
+        parser.parse(line, 1)
+        return parser.columns, parser.form
+    raise FormatError(table, None, "at least one line", "none")
+
+
+def parse_table(
+    lines: Iterable[bytes], name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN
+) -> Iterator[TableLine]:
     """Parse a table line by line; see `LineParser`. For many lines at once there is `table_blocks.parse_blocks`.
 
     Raises:
         FormatError: at the first line that is not one of such a table, if nobody is told of it.
     """
-    parser = LineParser(name, rejected)
+    parser = LineParser(name, rejected, form)
     for number, line in enumerate(lines, start=1):
         parsed = parser.parse(line, number)
         if parsed is not None:
             yield parsed
 
 
-def _refuse_brackets(source: bytes, target: bytes, name: str, number: int) -> None:
-    for phrase in (source, target):
-        if any(len(word) > 1 and word.startswith(b"[") and word.endswith(b"]") for word in words(phrase)):
-            raise FormatError(
-                name,
-                number,
-                "words without brackets, as a phrase-based table has them",
-                shown(phrase),
-                "Hierarchical tables are not scored; in a phrase-based one, brackets are escaped as &#91; and &#93;.",
-            )
+def _refuse_factors(side: str, phrase: bytes, name: str, number: int) -> NoReturn:
+    advice = (
+        f"If these are factors, --{side}-factor says which one is the word; if not, '|' is escaped as &#124; in an "
+        "unfactored table."
+    )
+    raise FormatError(name, number, f"{side} words without factors", shown(phrase), advice)
 
 
 def _refuse_infinite(scores: bytes, name: str, number: int) -> None:
@@ -169,22 +221,27 @@ def _refuse_infinite(scores: bytes, name: str, number: int) -> None:
             raise FormatError(name, number, f"a finite number as score {i}", shown(score))
 
 
-def _explain(line: bytes, name: str, number: int) -> NoReturn:
+def _explain(line: bytes, name: str, number: int, form: PhraseForm) -> NoReturn:
     """Say what is wrong with a line that is not one of a phrase table."""
     fields = line.split(SEPARATOR)
     if not line.strip():
         raise FormatError(name, number, "a phrase pair", "a blank line", "Moses stops at blank lines.")
     if len(fields) < 3:
         raise FormatError(name, number, "at least 3 fields separated by '|||'", f"{len(fields)}: {shown(line)}")
-    for side, phrase in zip(("source", "target"), fields, strict=False):
-        if b"|" in phrase:
-            raise FormatError(
-                name,
-                number,
-                f"{side} words without factors",
-                shown(phrase),
-                "Factored tables are not scored; in an unfactored one, '|' is escaped as &#124;.",
-            )
+    if LEFT_HAND_SIDE.fullmatch(fields[0].strip(BLANKS)):
+        raise FormatError(
+            name,
+            number,
+            "source ||| target ||| scores",
+            shown(line),
+            "Rules that begin with their left-hand side are those of Hiero or cdec; train-model.perl --hierarchical "
+            "writes Moses's own format, with the left-hand side behind the words.",
+        )
+    for side, phrase, factor in zip(
+        ("source", "target"), fields, (form.source_factor, form.target_factor), strict=False
+    ):
+        if factor is None and b"|" in phrase:
+            _refuse_factors(side, phrase.strip(BLANKS), name, number)
     numbers = words(fields[2].rstrip(b"\n"))
     if not b"".join(numbers).strip(b"\r"):
         raise FormatError(name, number, "scores in field 3", "none")

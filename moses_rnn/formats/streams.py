@@ -38,6 +38,12 @@ XZ_MEMORY = 1 << 30  # no file may make us take more; xz -9 needs 65 MB
 MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe that has nothing to give
 
 
+def without_compression_suffix(path: str) -> Path:
+    """``phrase-table`` for ``phrase-table.gz``."""
+    given = Path(path)
+    return given.with_suffix("") if given.suffix in SUFFIXES else given
+
+
 def existing_input(path: str) -> str:
     """The readable file that a user means: ``path``, or ``path.gz`` as Moses's own scripts try.
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.formats.census import is_utf8
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, alignment_field
 from moses_rnn.formats.phrase_table import LineParser, Places, Rejected, TableLine
 
 Ints = npt.NDArray[np.int64]
@@ -44,6 +45,7 @@ class TableBlock:
     places: Ints
     numbers: Ints
     irregular: tuple[TableLine, ...] = ()
+    form: PhraseForm = PLAIN
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -52,12 +54,12 @@ class TableBlock:
         """Some of the lines, one after the other."""
         first, last, _ = lines.indices(len(self))
         if last <= first:
-            return TableBlock(b"", self.places[:0], self.numbers[:0])
+            return TableBlock(b"", self.places[:0], self.numbers[:0], form=self.form)
         begin, end = self._begin_of(first), int(self.places[last - 1, END])
         numbers = self.numbers[first:last]
         low, high = numbers[0], numbers[-1]
         irregular = tuple(line for line in self.irregular if low <= line.number <= high)
-        return TableBlock(self.text[begin:end], self.places[first:last] - begin, numbers, irregular)
+        return TableBlock(self.text[begin:end], self.places[first:last] - begin, numbers, irregular, self.form)
 
     def _begin_of(self, line: int) -> int:
         return int(self.places[line - 1, END]) if line else 0
@@ -73,6 +75,7 @@ class TableBlock:
             np.concatenate([block.places + begin for block, begin in zip(blocks, begins, strict=True)]),
             np.concatenate([block.numbers for block in blocks]),
             tuple(line for block in blocks for line in block.irregular),
+            blocks[0].form,
         )
 
     @property
@@ -89,15 +92,27 @@ class TableBlock:
         begin, end = self.places[line, :2]
         return self.text[begin:end]
 
-    def phrases(self, *, of_target: bool) -> list[bytes]:
-        """All source phrases, or all target phrases."""
-        begins, ends = self.places[:, 2:4].T.tolist() if of_target else self.places[:, :2].T.tolist()
+    def phrases(self) -> tuple[list[bytes], list[bytes]]:
+        """All source phrases and all target phrases, as a network reads them (see `PhraseForm`)."""
+        sources, targets = (self._texts(self.places[:, first : first + 2]) for first in (0, 2))
+        if self.form.is_plain:
+            return sources, targets
+        fields = zip(sources, targets, self._alignments(), strict=True)
+        read = [self.form.read(source, target, alignment) for source, target, alignment in fields]
+        return [source for source, _ in read], [target for _, target in read]
+
+    def _texts(self, places: Ints) -> list[bytes]:
+        begins, ends = places.T.tolist()
         text = self.text
         return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
+    def _alignments(self) -> list[bytes]:
+        return [alignment_field(rest, 0) for rest in self._texts(self.places[:, END - 1 :])]
+
     def pairs(self, *, inverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """What is read and what is predicted from it: source and target phrases, or the other way round."""
-        return zip(self.phrases(of_target=inverse), self.phrases(of_target=not inverse), strict=True)
+        sources, targets = self.phrases()
+        return zip(targets, sources, strict=True) if inverse else zip(sources, targets, strict=True)
 
     def with_scores(self, added: Sequence[bytes]) -> bytes:
         """The lines with further scores, a blank before each, behind each one's own; every other byte as it came."""
@@ -109,21 +124,23 @@ class TableBlock:
         return b"".join(pieces)
 
 
-def parse_blocks(blocks: Iterable[bytes], name: str, rejected: Rejected | None = None) -> Iterator[TableBlock]:
+def parse_blocks(
+    blocks: Iterable[bytes], name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN
+) -> Iterator[TableBlock]:
     """Parse a table of which each block holds whole lines; see `LineParser`.
 
     Raises:
         FormatError: at the first line that is not one of such a table, if nobody is told of it; the lines before it
             are given out first.
     """
-    parser = LineParser(name, rejected)
+    parser = LineParser(name, rejected, form)
     lines_before = 0
     for text in filter(None, blocks):
         block = _Block(text, lines_before + 1)
         try:
             block.parse(parser)
         finally:
-            if sound := block.sound():
+            if sound := block.sound(parser.form):
                 yield sound
         lines_before += len(block.ends)
 
@@ -150,7 +167,8 @@ class _Block:
         while not parser.columns and self._done < len(self.ends):  # until the number of scores is known
             self._parse_line(self._done, parser)
             self._done += 1
-        self._find_regular(parser.columns)
+        if parser.form.is_plain:
+            self._find_regular(parser.columns)
         for i in (np.flatnonzero(~self._regular[self._done :]) + self._done).tolist():
             self._done = i
             self._parse_line(i, parser)
@@ -161,7 +179,7 @@ class _Block:
         if line is not None:
             self._irregular.append(line)
 
-    def sound(self) -> TableBlock | None:
+    def sound(self, form: PhraseForm) -> TableBlock | None:
         """The lines that were found sound so far; None if there are none."""
         sound = self._regular.copy()
         sound[self._done :] = False
@@ -171,7 +189,7 @@ class _Block:
             self._places[rows, :END] = places + self._begins[rows, None]
             sound[rows] = True
         numbers = self._first_number + np.arange(len(self.ends))
-        block = TableBlock(self._text, self._places, numbers, tuple(self._irregular))
+        block = TableBlock(self._text, self._places, numbers, tuple(self._irregular), form)
         if sound.all():
             return block
         edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).tolist()

@@ -12,6 +12,7 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.census import Census
+from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.phrase_table import score_words
 from moses_rnn.formats.streams import Meter, identity_of, read_blocks, stamp_of
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
@@ -46,10 +47,13 @@ class Job:
         self._stamp = stamp_of(request.table)
         self._meter = Meter(waiting=waiting)
         self._census = Census(request.table, strict=request.strict)
-        blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes, meter=self._meter)
-        parsed = parse_blocks(blocks, request.table, rejected)
-        self._lines, self._old_columns = _with_columns(parsed, request.table)
         self._models = _models(request)
+        blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes, meter=self._meter)
+        parsed = parse_blocks(blocks, request.table, rejected, _factors(request, self._models))
+        first, self._lines = _with_first(parsed, request.table)
+        self._old_columns = len(score_words(first.irregular[0].scores))
+        self._form = first.form
+        _check_form(request, self._models, self._form)
         choices = request.devices[0], self._models[0].model.config.hidden_size
         self._precision = choose_precision(request.precision, *choices)
         self._compiled = choose_compiled(request.compiled, *choices, long=_is_large(request.table))
@@ -96,6 +100,7 @@ class Job:
             "threads": torch.get_num_threads(),
             "precision": self._precision,
             "compiled": self._compiled,
+            "phrases": str(self._form),
         }
 
     def blocks(self, report: ScoringReport, pack: Callable[[bytes], bytes]) -> Iterator[bytes]:
@@ -121,6 +126,7 @@ class Job:
             "rejected_lines": rejected,
             "precision": self._precision,
             "compiled": self._compiled,
+            "phrases": str(self._form),
         }
         return signature(files, self._old_columns, self.workers[0], self._models, self._request.columns, report)
 
@@ -133,12 +139,44 @@ class Job:
             yield f"{self._request.table}: has {', '.join(sorted(again))} already; the new table has it twice"
 
 
-def _with_columns(blocks: Iterator[TableBlock], name: str) -> tuple[Iterator[TableBlock], int]:
-    """The lines, and how many scores the first one has."""
+def _with_first(blocks: Iterator[TableBlock], name: str) -> tuple[TableBlock, Iterator[TableBlock]]:
+    """The first block, and all of them."""
     first = next(blocks, None)
     if first is None:
         raise FormatError(name, None, "at least one line", "none")
-    return itertools.chain([first], blocks), len(score_words(first.irregular[0].scores))
+    return first, itertools.chain([first], blocks)
+
+
+def _forms(request: ScoringRequest, models: Sequence[Checkpoint]) -> Iterator[tuple[Path, PhraseForm]]:
+    """Each model's folder and the form of the phrases that it learned from."""
+    folders = filter(None, (request.model, request.inverse_model))
+    for folder, model in zip(folders, models, strict=True):
+        yield folder, PhraseForm.from_record(model.provenance.get("phrases"))
+
+
+def _factors(request: ScoringRequest, models: Sequence[Checkpoint]) -> PhraseForm:
+    """The factors to read: those that were asked for, else those that the model learned from."""
+    (_, learned), *_ = _forms(request, models)
+    source, target = request.source_factor, request.target_factor
+    return PhraseForm(
+        learned.source_factor if source is None else source, learned.target_factor if target is None else target
+    )
+
+
+def _check_form(request: ScoringRequest, models: Sequence[Checkpoint], form: PhraseForm) -> None:
+    """Refuse models of other phrases than the table has; one that learned from plain words may read a factor."""
+    for folder, learned in _forms(request, models):
+        fits = learned.hierarchical == form.hierarchical
+        for of_model, of_table in (
+            (learned.source_factor, form.source_factor),
+            (learned.target_factor, form.target_factor),
+        ):
+            fits &= of_model in (None, of_table)
+        if not fits:
+            raise CheckpointError(
+                f"{folder}: expected a model that was trained on phrases like those of {request.table} ({form}), found "
+                f"one for {learned}\n  Train one with: moses-rnn-train {request.table}"
+            )
 
 
 def _is_large(table: str) -> bool:

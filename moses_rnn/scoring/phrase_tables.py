@@ -10,7 +10,7 @@ import numpy as np
 
 from moses_rnn.errors import FormatError, MosesRnnError, shown
 from moses_rnn.formats.census import Census
-from moses_rnn.formats.phrase_table import words
+from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import TableBlock
 from moses_rnn.scoring.numbers import nine_digits
 from moses_rnn.scoring.producers import ScoreProducer, Scores

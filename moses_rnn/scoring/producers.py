@@ -12,7 +12,7 @@ import torch
 from torch import OutOfMemoryError
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.formats.phrase_table import words
+from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.inference import Elementwise, EncDecScorer

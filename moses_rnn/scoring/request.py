@@ -45,6 +45,8 @@ class ScoringRequest:
     strict: bool = False
     rejects: str | None = None
     max_line_bytes: int = MAX_LINE_BYTES
+    source_factor: int | None = None  # read as the word; None: what the model learned from
+    target_factor: int | None = None
 
 
 def rejects_of(output: str) -> str:

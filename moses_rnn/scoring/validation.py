@@ -10,7 +10,8 @@ from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.formats.census import Census
-from moses_rnn.formats.phrase_table import TableLine, parse_table, words
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
+from moses_rnn.formats.phrase_table import TableLine, parse_table
 from moses_rnn.formats.streams import MAX_LINE_BYTES, Meter, read_lines
 from moses_rnn.scoring.signature import read_signature
 
@@ -63,6 +64,7 @@ def validate(
     strict: bool = False,
     must_be_sorted: bool = False,
     max_line_bytes: int = MAX_LINE_BYTES,
+    form: PhraseForm = PLAIN,
 ) -> Validation:
     """Read a table to its end and look at every line.
 
@@ -73,6 +75,7 @@ def validate(
         strict: what is only odd is an error too.
         must_be_sorted: so is a table that ``LC_ALL=C sort`` would change.
         max_line_bytes: longer lines are refused.
+        form: which factors its words have, if any.
 
     Raises:
         InputError: the table has bad lines, is damaged, or is not what was asked for.
@@ -86,7 +89,7 @@ def validate(
     meter = Meter()
     census = Census(table, strict=strict, thorough=True)
     lines = read_lines(table, max_line_bytes=max_line_bytes, meter=meter)
-    for line in _measured(census.passing(parse_table(lines, table, reject)), found):
+    for line in _measured(census.passing(parse_table(lines, table, reject, form)), found):
         if line.number % LINES_BETWEEN_LOOKS == 0:
             advanced(line.number, meter.share)
     found.warnings = list(census.warnings())

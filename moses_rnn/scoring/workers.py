@@ -102,7 +102,7 @@ def _scored_or_explained(chunk: Chunk, producers: Sequence[ScoreProducer], name:
 
 
 def _scored(chunk: Chunk, producers: Sequence[ScoreProducer]) -> Scores:
-    phrases = chunk.phrases(of_target=False), chunk.phrases(of_target=True)
+    phrases = chunk.phrases()
     return np.concatenate([producer.log_probs(*phrases) for producer in producers], axis=1)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError, writing
-from moses_rnn.formats.phrase_table import words
+from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.batches import Ids, Lengths
 from moses_rnn.models.vocabulary import END_ID, Vocabulary, coverage, shortlist
 

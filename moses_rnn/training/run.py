@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,6 +43,7 @@ class TrainingRequest:
     direction: str = "source-to-target"
     device: str = "cpu"
     table: str = ""  # its name, for the record
+    phrases: Mapping[str, Any] = field(default_factory=dict)  # their form, for the record
 
 
 class RunObserver(Observer, Protocol):
@@ -181,6 +182,7 @@ class _Record:
             "version": __version__,
             "torch": torch.__version__,
             "table": request.table,
+            "phrases": dict(request.phrases),
             "device": request.device,
             "corpus_options": asdict(request.corpus),
             "training_options": asdict(request.training),

@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.phrase_table import parse_line, parse_table, score_words, words
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import parse_line, parse_table, score_words
 
 # line → source, target, line with the score X added
 ACCEPTED = {
@@ -47,10 +48,11 @@ REFUSED = {
     "underscore": (b"a ||| b ||| 1_000\n", "expected a number as score 1 of 1, found '1_000'"),
     "hexadecimal": (b"a ||| b ||| 0x1p3\n", "expected a number as score 1 of 1, found '0x1p3'"),
     "other digits": ("a ||| b ||| ١\n".encode(), "expected a number as score 1 of 1, found"),
-    "factors": (b"maison|N ||| house ||| 1\n", r"t:7: expected source words without factors, found 'maison\|N '"),
+    "factors": (b"maison|N ||| house ||| 1\n", r"t:7: expected source words without factors, found 'maison\|N'\n  If these are factors, --source-factor says"),
     "target factors": (b"maison ||| house|N ||| 1\n", "expected target words without factors"),
-    "hierarchical": (b"le [X][X] [X] ||| the [X][X] [X] ||| 1\n", r"expected words without brackets, as a phrase-based table has them, found 'le \[X\]\[X\] \[X\]'"),
-    "a bracketed word inside": (b"a ||| b [x] c ||| 1\n", r"expected words without brackets, .* found 'b \[x\] c'"),
+    "hierarchical": (b"le [X][X] [X] ||| the [X][X] [X] ||| 1\n", r"expected words without brackets, found 'le \[X\]\[X\] \[X\]'"),
+    "a bracketed word inside": (b"a ||| b [x] c ||| 1\n", r"expected words without brackets, found 'b \[x\] c'"),
+    "rule of Hiero": (b"[X] ||| le [X,1] ||| the [X,1] ||| 1\n", "expected source \\|\\|\\| target .*\n  Rules that begin with their left-hand side are those of Hiero"),
     "CR inside": (b"a ||| b ||| 0.5\r ||| 0-0\n", r"expected a number as score 1 of 1, found '0.5\\r'"),
     "only CR": (b"a ||| b ||| \r\n", "expected scores in field 3, found none"),
     "too large for a float32": (b"a ||| b ||| 1 3.5e38\n", "expected a finite number as score 2, found '3.5e38'"),

@@ -21,7 +21,8 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.formats.census import Census
     from moses_rnn.formats.moses_ini import Extension, MosesIni
     from moses_rnn.formats.nbest import parse_nbest_line
-    from moses_rnn.formats.phrase_table import parse_table, words
+    from moses_rnn.formats.phrase_forms import words
+    from moses_rnn.formats.phrase_table import parse_table
     from moses_rnn.formats.streams import read_lines
     from moses_rnn.formats.table_blocks import parse_blocks
     from moses_rnn.models.checkpoint import Checkpoint, finish_saving, load_checkpoint, save_checkpoint

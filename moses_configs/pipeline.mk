@@ -1,0 +1,232 @@
+# From a parallel corpus to the BLEU of several systems, with a real Moses; `make pipeline-help` explains.
+#
+# Every finished step leaves a stamp in $(WORK)/done, so a stopped run goes on where it was; what changed makes the steps
+# that depend on it anew. Logs are in $(WORK)/log.
+
+WORK ?= work
+SRC ?= en
+TRG ?= fr
+# Prefixes of PREFIX.$(SRC) and PREFIX.$(TRG), plain or .gz; the example corpus if nothing is said
+TRAIN ?= examples/corpus/train
+DEV ?= examples/corpus/dev
+TEST ?= examples/corpus/test
+# no: raw text, which sacremoses tokenises and escapes; yes: it has been
+TOKENISED ?= no
+# yes: raw text is also lower-cased
+LOWERCASE ?= no
+MAX_WORDS ?= 80
+MAX_PHRASE ?= 7
+REORDERING ?= msd-bidirectional-fe
+ORDER ?= 5
+LM_FLAGS ?=
+# auto: fast_align and atools if they are in PATH, else sil-thot. mgiza: needs MGIZA_BIN, the folder of its programs
+ALIGNER ?= auto
+MGIZA_BIN ?=
+THREADS ?= $(shell nproc)
+# Systems that start from a table and an ini instead of a corpus: name both, and TRAIN is not looked at
+PHRASE_TABLE ?=
+BASELINE_INI ?=
+# A trained model, instead of training one
+MODEL ?=
+TRAIN_FLAGS ?=
+SCORE_FLAGS ?=
+SYSTEMS ?= baseline rnn
+SEEDS ?= 1 2 3
+NBEST ?= 100
+MERT_FLAGS ?=
+
+W := $(abspath $(WORK))
+DONE := $(W)/done
+LOG := $(W)/log
+MOSES_BIN = $(MOSES_ROOT)/bin
+MOSES_SCRIPTS = $(MOSES_ROOT)/scripts
+PIPELINE_INSTALLED := $(VENV)/.installed-pipeline
+ifeq ($(ALIGNER),auto)
+CHOSEN_ALIGNER = $(if $(and $(shell command -v fast_align),$(shell command -v atools)),fast_align,thot)
+else
+CHOSEN_ALIGNER = $(ALIGNER)
+endif
+ifneq ($(PHRASE_TABLE),)
+TABLE := $(abspath $(PHRASE_TABLE))
+else
+TABLE := $(W)/model/phrase-table.gz
+endif
+RNN_MODEL := $(if $(MODEL),$(abspath $(MODEL)),$(W)/rnn/model)
+RUNS := $(foreach system,$(SYSTEMS),$(foreach seed,$(SEEDS),$(system).$(seed)))
+# a command whose output goes into a log, of which the end is shown if it fails: $(call logged,NAME,COMMAND)
+logged = { $(2); } > $(LOG)/$(1) 2>&1 || { tail -n 20 $(LOG)/$(1) >&2; echo "failed; the whole log: $(LOG)/$(1)" >&2; exit 1; }
+
+.PHONY: pipeline-help
+pipeline-help: ## what the targets from corpus to BLEU are
+	@echo 'corpus align phrase-table lm baseline train-rnn score     one step and what it needs'
+	@echo 'tune-SYSTEM decode-SYSTEM bleu-SYSTEM                     for all SEEDS; SYSTEM is one of: baseline rnn rnn-wp'
+	@echo 'results                                                   all SYSTEMS: BLEU, chrF, significance, weights'
+	@echo
+	@echo 'MOSES_ROOT=/path/to/mosesdecoder must be set. Variables and what they are now:'
+	@printf '  %s\n' 'WORK=$(WORK)' 'SRC=$(SRC) TRG=$(TRG)' 'TRAIN=$(TRAIN) DEV=$(DEV) TEST=$(TEST) TOKENISED=$(TOKENISED) LOWERCASE=$(LOWERCASE)' \
+		'ALIGNER=$(ALIGNER) ($(CHOSEN_ALIGNER))' 'ORDER=$(ORDER) MAX_PHRASE=$(MAX_PHRASE) REORDERING=$(REORDERING)' \
+		'SYSTEMS=$(SYSTEMS)' 'SEEDS=$(SEEDS) NBEST=$(NBEST) THREADS=$(THREADS)' \
+		'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' 'MERT_FLAGS=$(MERT_FLAGS)' \
+		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL)'
+
+$(PIPELINE_INSTALLED): $(INSTALLED)
+	$(BIN)/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt --editable '.[eval,align]'
+	touch $@
+
+# Says what is missing before anything runs
+.PHONY: pipeline-tools
+pipeline-tools: $(PIPELINE_INSTALLED)
+	@missing=0; \
+	missing() { echo "missing: $$1" >&2; missing=1; }; \
+	if [ -z '$(MOSES_ROOT)' ]; then missing 'MOSES_ROOT, the folder of a built Moses (github.com/moses-smt/mosesdecoder; ./bjam -j4)'; else \
+		for program in moses mert extractor lmplz build_binary; do \
+			[ -x '$(MOSES_BIN)'/$$program ] || missing "$(MOSES_BIN)/$$program: build Moses there with ./bjam"; done; \
+		for script in training/mert-moses.pl training/train-model.perl training/filter-model-given-input.pl training/clean-corpus-n.perl; do \
+			[ -f '$(MOSES_SCRIPTS)'/$$script ] || missing "$(MOSES_SCRIPTS)/$$script: part of Moses"; done; fi; \
+	for program in perl gzip sort; do command -v $$program > /dev/null || missing "$$program: of the operating system"; done; \
+	for prefix in $(if $(PHRASE_TABLE),,$(TRAIN)) $(DEV) $(TEST); do for language in $(SRC) $(TRG); do \
+		[ -f $$prefix.$$language ] || [ -f $$prefix.$$language.gz ] || missing "$$prefix.$$language or $$prefix.$$language.gz: a corpus (TRAIN=, DEV=, TEST=)"; done; done; \
+	case '$(CHOSEN_ALIGNER)' in fast_align|thot) ;; \
+		mgiza) [ -x '$(MGIZA_BIN)/mgiza' ] || missing 'MGIZA_BIN/mgiza: the programs of github.com/moses-smt/mgiza' ;; \
+		*) missing 'an ALIGNER that is one of: auto fast_align thot mgiza' ;; esac; \
+	for pair in 'PHRASE_TABLE:$(PHRASE_TABLE)' 'BASELINE_INI:$(BASELINE_INI)'; do \
+		[ -z "$${pair#*:}" ] || [ -f "$${pair#*:}" ] || missing "$${pair#*:}: given as $${pair%%:*}"; done; \
+	[ -z '$(PHRASE_TABLE)$(BASELINE_INI)' ] || { [ -n '$(PHRASE_TABLE)' ] && [ -n '$(BASELINE_INI)' ]; } || missing 'one of PHRASE_TABLE and BASELINE_INI: give both'; \
+	for system in $(SYSTEMS); do case $$system in baseline|rnn|rnn-wp) ;; *) missing "a system named $$system (baseline rnn rnn-wp)" ;; esac; done; \
+	case '$(W)' in *[\ \#]*) missing 'a WORK without blanks and number signs, which Moses cannot read in an ini' ;; esac; \
+	mkdir -p $(DONE) $(LOG); exit $$missing
+
+# --- corpus -------------------------------------------------------------------------------------------------------------
+
+.PHONY: corpus align phrase-table lm baseline train-rnn score results
+corpus: $(DONE)/corpus ## tokenised and cleaned training text
+align: $(DONE)/align ## word alignments of it
+phrase-table: $(DONE)/phrase-table ## phrase and reordering table
+lm: $(DONE)/lm ## language model of the target side
+baseline: $(DONE)/baseline ## the moses.ini of the baseline
+train-rnn: $(DONE)/train-rnn ## the network, trained on the phrase table
+score: $(DONE)/score-rnn ## the phrase table with the network's score
+results: $(W)/results.json ## all SYSTEMS, SEEDS tunings each: BLEU, chrF, significance, weights
+
+# $(call text,PREFIX,NAME): both languages of a text, tokenised, to $(W)/corpus/NAME.LANGUAGE
+plain = if [ -f $(1) ]; then cat $(1); else zcat $(1).gz; fi
+ifeq ($(TOKENISED),yes)
+tokenised = $(call plain,$(1).$(2))
+else
+tokenised = $(call plain,$(1).$(2)) | $(BIN)/sacremoses -l $(2) -j $(THREADS) -q tokenize \
+	$(if $(filter yes,$(LOWERCASE)),| perl -CSD -pe '$$$$_ = lc')
+endif
+define text
+	mkdir -p $(W)/corpus
+	$(call logged,tokenise-$(2).log,for_both() { set -e; $(call tokenised,$(1),$(SRC)) > $(W)/corpus/$(2).$(SRC); $(call tokenised,$(1),$(TRG)) > $(W)/corpus/$(2).$(TRG); }; for_both)
+	@s=$$(wc -l < $(W)/corpus/$(2).$(SRC)); t=$$(wc -l < $(W)/corpus/$(2).$(TRG)); \
+	[ $$s -gt 0 ] && [ $$s -eq $$t ] || { echo "$(1): expected as many lines in both languages, found $$s $(SRC) and $$t $(TRG)" >&2; exit 1; }
+endef
+
+$(DONE)/corpus: | pipeline-tools
+	$(call text,$(TRAIN),all)
+	$(call logged,clean.log,$(MOSES_SCRIPTS)/training/clean-corpus-n.perl $(W)/corpus/all $(SRC) $(TRG) $(W)/corpus/train 1 $(MAX_WORDS))
+	touch $@
+
+$(DONE)/dev $(DONE)/test: $(DONE)/%: | pipeline-tools
+	$(call text,$(if $(filter dev,$*),$(DEV),$(TEST)),$*)
+	touch $@
+
+# --- the baseline -------------------------------------------------------------------------------------------------------
+
+$(DONE)/align: $(DONE)/corpus
+	mkdir -p $(W)/model
+ifeq ($(CHOSEN_ALIGNER),mgiza)
+	$(call logged,align.log,$(MOSES_SCRIPTS)/training/train-model.perl --root-dir $(W) --corpus $(W)/corpus/train \
+		--f $(SRC) --e $(TRG) --alignment grow-diag-final-and --last-step 3 \
+		-mgiza -mgiza-cpus $(THREADS) --external-bin-dir $(abspath $(MGIZA_BIN)))
+else ifeq ($(CHOSEN_ALIGNER),fast_align)
+	$(call logged,align.log,cd $(W)/model; paste -d '\n' $(W)/corpus/train.$(SRC) $(W)/corpus/train.$(TRG) | \
+		awk 'NR % 2 { source = $$0; next } { print source " ||| " $$0 }' > parallel && \
+		fast_align -i parallel -d -o -v > forward && fast_align -i parallel -d -o -v -r > reverse && \
+		atools -i forward -j reverse -c grow-diag-final-and > aligned.grow-diag-final-and && rm parallel forward reverse)
+else
+	$(call logged,align.log,$(BIN)/python moses_configs/align.py $(W)/corpus/train.$(SRC) $(W)/corpus/train.$(TRG) \
+		> $(W)/model/aligned.grow-diag-final-and)
+endif
+	touch $@
+
+$(DONE)/lm: $(DONE)/corpus
+	mkdir -p $(W)/lm
+	$(call logged,lm.log,$(MOSES_BIN)/lmplz -o $(ORDER) -S 40% -T $(W)/lm --text $(W)/corpus/train.$(TRG) --arpa $(W)/lm/lm.arpa $(LM_FLAGS) && \
+		$(MOSES_BIN)/build_binary $(W)/lm/lm.arpa $(W)/lm/lm.binary && rm $(W)/lm/lm.arpa)
+	touch $@
+
+$(DONE)/phrase-table: $(DONE)/align $(DONE)/lm
+	rm -rf $(W)/model/extract* $(W)/model/phrase-table* $(W)/model/reordering-table* $(W)/model/lex.* $(W)/model/moses.ini
+	$(call logged,phrase-table.log,$(MOSES_SCRIPTS)/training/train-model.perl --root-dir $(W) --corpus $(W)/corpus/train \
+		--f $(SRC) --e $(TRG) --alignment grow-diag-final-and --first-step 4 --last-step 9 --cores $(THREADS) \
+		--max-phrase-length $(MAX_PHRASE) --reordering $(REORDERING) --lm 0:$(ORDER):$(W)/lm/lm.binary:8)
+	touch $@
+
+ifneq ($(BASELINE_INI),)
+$(DONE)/baseline: $(BASELINE_INI) $(TABLE) | pipeline-tools
+	mkdir -p $(W)/baseline
+	$(BIN)/moses-rnn-ini $(BASELINE_INI) --absolute-paths -o $(W)/baseline/moses.ini --force
+	touch $@
+else
+$(DONE)/baseline: $(DONE)/phrase-table
+	mkdir -p $(W)/baseline
+	cp $(W)/model/moses.ini $(W)/baseline/moses.ini
+	touch $@
+endif
+
+# --- the network --------------------------------------------------------------------------------------------------------
+
+$(DONE)/train-rnn: $(DONE)/baseline
+ifeq ($(MODEL),)
+	mkdir -p $(W)/rnn
+	$(BIN)/moses-rnn-train $(TABLE) --model $(RNN_MODEL) $(TRAIN_FLAGS)
+endif
+	touch $@
+
+$(DONE)/score-rnn $(DONE)/score-rnn-wp: $(DONE)/score-%: $(DONE)/train-rnn
+	mkdir -p $(W)/$*
+	$(BIN)/moses-rnn-score $(TABLE) --model $(RNN_MODEL) --moses-ini $(W)/baseline/moses.ini \
+		-o $(W)/$*/phrase-table.gz --output-ini $(W)/$*/moses.ini --force $(if $(filter rnn-wp,$*),--word-penalty) $(SCORE_FLAGS)
+	touch $@
+
+$(DONE)/score-baseline: $(DONE)/baseline
+	touch $@
+
+# --- tuning, decoding, results --------------------------------------------------------------------------------------------
+
+# Always in a fresh folder: mert-moses.pl takes the filtered table and the feature list that it finds in an old one.
+define of_run
+$(DONE)/tune-$(1).$(2): $(DONE)/score-$(1) $(DONE)/dev
+	rm -rf $(W)/tune/$(1).$(2) && mkdir -p $(W)/tune
+	$$(call logged,tune-$(1).$(2).log,$(MOSES_SCRIPTS)/training/mert-moses.pl $(W)/corpus/dev.$(SRC) $(W)/corpus/dev.$(TRG) \
+		$(MOSES_BIN)/moses $(W)/$(1)/moses.ini --working-dir $(W)/tune/$(1).$(2) \
+		--mertdir $(MOSES_BIN) --rootdir $(MOSES_SCRIPTS) --nbest $(NBEST) --threads $(THREADS) \
+		--mertmertargs '-r $(2)' --decoder-flags '-threads $(THREADS)' $(MERT_FLAGS))
+	rm -rf $(W)/tune/$(1).$(2)/run*.out.gz $(W)/tune/$(1).$(2)/run*.dat
+	touch $$@
+
+$(DONE)/decode-$(1).$(2): $(DONE)/tune-$(1).$(2) $(DONE)/test
+	mkdir -p $(W)/decode
+	for set in dev test; do \
+		rm -rf $(W)/decode/filtered && $(MOSES_SCRIPTS)/training/filter-model-given-input.pl $(W)/decode/filtered \
+			$(W)/tune/$(1).$(2)/moses.ini $(W)/corpus/$$$$set.$(SRC) > $(LOG)/filter-$(1).$(2).$$$$set.log 2>&1 && \
+		$(MOSES_BIN)/moses -f $(W)/decode/filtered/moses.ini -threads $(THREADS) -report-segmentation \
+			< $(W)/corpus/$$$$set.$(SRC) > $(W)/decode/$(1).$(2).$$$$set.segments 2> $(LOG)/decode-$(1).$(2).$$$$set.log || exit 1; \
+		sed 's/ *|[0-9]*-[0-9]*|//g; s/^ *//; s/ *$$$$//' $(W)/decode/$(1).$(2).$$$$set.segments > $(W)/decode/$(1).$(2).$$$$set.$(TRG) || exit 1; \
+	done; rm -rf $(W)/decode/filtered
+	touch $$@
+endef
+$(foreach system,$(SYSTEMS),$(foreach seed,$(SEEDS),$(eval $(call of_run,$(system),$(seed)))))
+
+tune-%: $(foreach seed,$(SEEDS),$(DONE)/tune-%.$(seed)) ;
+decode-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed)) ;
+bleu-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed))
+	@for seed in $(SEEDS); do for set in dev test; do \
+		printf '%s\t' "$* seed $$seed, $$set"; \
+		$(BIN)/sacrebleu $(W)/corpus/$$set.$(TRG) -i $(W)/decode/$*.$$seed.$$set.$(TRG) -tok none -b -w 2; done; done
+
+$(W)/results.json: $(foreach run,$(RUNS),$(DONE)/decode-$(run))
+	$(BIN)/moses-rnn-analyse results $(W) --target $(TRG) $(foreach system,$(SYSTEMS),--system $(system)) \
+		$(foreach seed,$(SEEDS),--seed $(seed)) -o $@ --force

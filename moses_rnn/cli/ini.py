@@ -1,0 +1,80 @@
+"""moses-rnn-ini: a moses.ini in, the same ini for a scored table out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moses_rnn import __version__
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say
+
+EPILOG = """\b
+Example: the ini for a scored table, then the one for its compact form:
+  moses-rnn-ini moses.ini --table phrase-table.rnn.gz
+  moses-rnn-ini moses.ini --table phrase-table.rnn.gz --type PhraseDictionaryCompact -o compact.ini
+
+Changed are num-features, path, type and weights of one phrase dictionary; no other byte is. For a type that is made
+from the text table, the command that makes it is printed, with the number of scores that this table has. Exit codes:
+0 done, 1 failure, 2 wrong command line, 3 ini or table rejected.
+"""
+
+
+@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("moses_ini")
+@click.option("--table", help="The scored text table (also where the dictionary is a binary one made from it)")
+@click.option("--feature", help="Which phrase dictionary is meant, if several could be")
+@click.option("--type", "kind", help="Type the dictionary becomes, ProbingPT say [default: the one it has]")
+@click.option("--path", help="Its path= [default: the table, or beside it with the type's suffix]")
+@click.option(
+    "--weight",
+    "weights",
+    type=FiniteFloat(),
+    multiple=True,
+    help="Starting weight of the new columns, once for all or for each [default: mean absolute weight of the others]",
+)
+@click.option("--absolute-paths", is_flag=True, help="Make every path= absolute, as mert-moses.pl needs them")
+@click.option("-o", "--output", help="New ini; - is stdout [default: MOSES_INI's name + .rnn.ini]")
+@click.option("--diff", is_flag=True, help="Show the changes and write nothing")
+@click.option("--force", is_flag=True, help="Replace an existing output")
+@click.version_option(__version__)
+@reports_errors
+def main(
+    moses_ini: str,
+    table: str | None,
+    feature: str | None,
+    kind: str | None,
+    path: str | None,
+    weights: tuple[float, ...],
+    output: str | None,
+    *,
+    absolute_paths: bool,
+    diff: bool,
+    force: bool,
+) -> None:
+    """Make MOSES_INI load a scored table."""
+    from moses_rnn.formats.outputs import OutputFile
+    from moses_rnn.formats.streams import existing_input
+    from moses_rnn.scoring.ini_editing import IniEdit, edit_ini
+
+    if table is None:
+        if feature or kind or path or weights:
+            raise click.UsageError("--feature, --type, --path and --weight need --table, the scored table")
+        if not absolute_paths:
+            raise click.UsageError("nothing to do: give --table, --absolute-paths or both")
+    source = existing_input(moses_ini)
+    scored = existing_input(table) if table else None
+    output = output or str(Path(source).with_suffix(".rnn.ini"))
+    edited = edit_ini(IniEdit(source, scored, feature, kind, path, weights, absolute_paths))
+    for warning in edited.warnings:
+        say(f"warning: {warning}")
+    if diff:
+        put(edited.diff(output))
+    elif output == "-":
+        click.echo(edited.content, nl=False)
+    else:
+        with OutputFile(output, force=force, inputs=(source, *([scored] if scored else []))) as file:
+            file.commit(edited.content)
+        say(f"ini: {output}")
+    for command in edited.commands:
+        say(f"make the dictionary with: {command}")

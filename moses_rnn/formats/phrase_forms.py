@@ -1,0 +1,166 @@
+"""What the words of a table's phrases are made of: plain words, words with factors, words and non-terminals.
+
+A network reads words. Of a factored table it reads one factor of each side. Of a hierarchical or syntactic one it reads
+the non-terminals as words of their own: ``[X][X]`` becomes ``[X][X]1`` or ``[X][X]2``, numbered in the source's order,
+so that a rule that swaps its gaps is another one than a rule that does not; the left-hand side stays as the last word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from moses_rnn.errors import FormatError, shown
+
+BLANKS = b" \t"
+LEFT_HAND_SIDE = re.compile(rb"\[[^\[\] \t]+\]")
+NON_TERMINAL = re.compile(rb"\[[^\[\] \t]+\]\[[^\[\] \t]+\]")
+POINT = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
+ESCAPED = "in a phrase-based table, brackets are escaped as &#91; and &#93;."
+
+
+def words(phrase: bytes) -> list[bytes]:
+    """Words of a phrase: between spaces and tabs only, as Moses splits them (U+00A0 and the like stay inside)."""
+    if b"\t" in phrase:
+        phrase = phrase.replace(b"\t", b" ")
+    split = phrase.split(b" ")
+    return [word for word in split if word] if b"" in split else split
+
+
+@dataclass(frozen=True)
+class PhraseForm:
+    """How the phrases of a table are to be read.
+
+    `source_factor` and `target_factor` are the factors that count as the word, from 0; None: words have no factors.
+    `hierarchical`: phrases have non-terminals such as ``[X][X]``, and end with a left-hand side such as ``[X]``.
+    """
+
+    source_factor: int | None = None
+    target_factor: int | None = None
+    hierarchical: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether phrases are read as they stand."""
+        return self == PLAIN
+
+    @property
+    def is_factored(self) -> bool:
+        """Whether words of either side have factors."""
+        return self.source_factor is not None or self.target_factor is not None
+
+    def as_record(self) -> dict[str, Any]:
+        """As JSON, for a model that was trained on such phrases."""
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, record: object) -> PhraseForm:
+        """What `as_record` gave; anything else is the plain form."""
+        if not isinstance(record, Mapping):
+            return PLAIN
+        source, target = (record.get(key) for key in ("source_factor", "target_factor"))
+        return cls(
+            source if isinstance(source, int) and source >= 0 else None,
+            target if isinstance(target, int) and target >= 0 else None,
+            record.get("hierarchical") is True,
+        )
+
+    def __str__(self) -> str:
+        kinds = ["hierarchical"] * self.hierarchical
+        for side, factor in (("source", self.source_factor), ("target", self.target_factor)):
+            kinds += [f"{side} factor {factor}"] * (factor is not None)
+        return ", ".join(kinds) or "plain words"
+
+    def read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
+        """Both phrases as a network reads them.
+
+        Args:
+            source: phrase as it stands in the table, checked by `check`.
+            target: the same.
+            alignment: field 4 of the line.
+        """
+        if self.hierarchical:
+            source, target = _numbered(words(source), words(target), alignment)
+        return _factor(source, self.source_factor), _factor(target, self.target_factor)
+
+    def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int) -> None:
+        """Refuse phrases that are not of this form.
+
+        Raises:
+            FormatError: naming the line.
+        """
+        for side, phrase, factor in (("source", source, self.source_factor), ("target", target, self.target_factor)):
+            if factor is not None:
+                _check_factors(side, phrase, factor, name, number)
+        if self.hierarchical:
+            _check_rule(words(source), words(target), alignment, name, number)
+        elif b"]" in source or b"]" in target:
+            for phrase in (source, target):
+                if any(len(word) > 1 and word[:1] == b"[" and word[-1:] == b"]" for word in words(phrase)):
+                    advice = f"Every line of a hierarchical table ends both phrases with one such as [X]; {ESCAPED}"
+                    raise FormatError(name, number, "words without brackets", shown(phrase), advice)
+
+
+PLAIN = PhraseForm()
+
+
+def is_rule(source: bytes, target: bytes) -> bool:
+    """Whether both phrases end with a left-hand side, as all of a hierarchical table do."""
+    lasts = [phrase.replace(b"\t", b" ").rsplit(b" ", 1)[-1] for phrase in (source, target)]
+    return all(LEFT_HAND_SIDE.fullmatch(last) for last in lasts)
+
+
+def alignment_field(line: bytes, scores_end: int) -> bytes:
+    """Field 4 of a line, or nothing."""
+    fields = line[scores_end:].split(b"|||", 2)
+    return fields[1].strip(b" \t\r\n") if len(fields) > 1 else b""
+
+
+def _factor(phrase: bytes, factor: int | None) -> bytes:
+    if factor is None:
+        return phrase
+    return b" ".join([word.split(b"|")[factor] if b"|" in word else word for word in words(phrase)])
+
+
+def _check_factors(side: str, phrase: bytes, factor: int, name: str, number: int) -> None:
+    counts = {word.count(b"|") + 1 for word in words(phrase) if not NON_TERMINAL.fullmatch(word)}
+    counts -= {1} if LEFT_HAND_SIDE.fullmatch(words(phrase)[-1] if phrase else b"") else set()
+    if len(counts) > 1:
+        raise FormatError(name, number, f"as many factors in every {side} word", shown(phrase))
+    if counts and factor >= min(counts):
+        found = f"{min(counts)} in {shown(phrase)}"
+        raise FormatError(name, number, f"{side} words with a factor {factor} (counted from 0)", found)
+
+
+def _gaps(phrase: list[bytes]) -> list[int]:
+    return [i for i, word in enumerate(phrase[:-1]) if NON_TERMINAL.fullmatch(word)]
+
+
+def _links(source: list[bytes], target: list[bytes], alignment: bytes) -> Iterator[tuple[int, int]]:
+    """The points of an alignment between non-terminals: source and target position."""
+    gaps = frozenset(_gaps(source)), frozenset(_gaps(target))
+    for point in POINT.finditer(alignment):
+        s, t = int(point[1]), int(point[2])
+        if s in gaps[0] and t in gaps[1]:
+            yield s, t
+
+
+def _check_rule(source: list[bytes], target: list[bytes], alignment: bytes, name: str, number: int) -> None:
+    for side, phrase in (("source", source), ("target", target)):
+        if not phrase or not LEFT_HAND_SIDE.fullmatch(phrase[-1]):
+            expected = f"a left-hand side such as [X] at the end of the {side}, as on the first line"
+            raise FormatError(name, number, expected, shown(b" ".join(phrase)), f"If it is none: {ESCAPED}")
+    gaps = _gaps(source), _gaps(target)
+    links = sorted(_links(source, target, alignment))
+    if [s for s, _ in links] != gaps[0] or sorted(t for _, t in links) != gaps[1]:
+        expected = f"an alignment that pairs the {len(gaps[0])} and {len(gaps[1])} non-terminals one to one"
+        raise FormatError(name, number, expected, shown(alignment), "Moses stops at such a line too.")
+
+
+def _numbered(source: list[bytes], target: list[bytes], alignment: bytes) -> tuple[bytes, bytes]:
+    for i, (s, t) in enumerate(sorted(_links(source, target, alignment)), start=1):
+        source[s] += b"%d" % i
+        target[t] += b"%d" % i
+    return b" ".join(source), b" ".join(target)

@@ -1,0 +1,126 @@
+"""Moses's own programs, run to see what they make of a table: binarisers and decoders."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.formats.nbest import NBestLine, parse_nbest
+from moses_rnn.formats.streams import read_lines
+
+SHOWN_LINES = 8  # of what a program said before it failed
+EVERYTHING = "1000000"  # of translation options, hypotheses and the like: none may be pruned
+ONE_PHRASE = -100.0  # weight of the phrase penalty: translations by a single phrase come before all others
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """A phrase dictionary that the decoder shall load."""
+
+    type: str
+    path: Path
+    columns: int
+    decoder: str = "moses"
+    factors: tuple[int, int] = (1, 1)  # of source and target words
+
+
+@dataclass(frozen=True)
+class Moses:
+    """A built Moses.
+
+    Raises:
+        InputError: on use, a program is not there.
+    """
+
+    root: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def program(self, name: str) -> Path:
+        """Where one of its programs is."""
+        path = self.root / "bin" / name
+        if not os.access(path, os.X_OK):
+            raise InputError(
+                f"{path}: expected a program of Moses, found none\n"
+                "  MOSES_ROOT must be the folder of a built Moses (github.com/moses-smt/mosesdecoder, ./bjam -j4); "
+                "compact tables need --with-cmph."
+            )
+        return path
+
+    def shell(self, command: str, folder: Path) -> None:
+        """Run a command that begins with one of its programs."""
+        self.run(shlex.split(command.replace("$MOSES_ROOT", shlex.quote(str(self.root)))), b"", folder)
+
+    def run(self, command: Sequence[str], given: bytes, folder: Path) -> bytes:
+        """Run one of its programs; returns what it printed.
+
+        Raises:
+            MosesRnnError: it failed; the message has the end of what it said.
+        """
+        self.program(Path(command[0]).name)
+        done = subprocess.run(command, input=given, capture_output=True, cwd=folder, check=False)  # noqa: S603, Moses's
+        if done.returncode:
+            said = (done.stderr or done.stdout).decode("utf-8", "replace").rstrip("\n").split("\n")[-SHOWN_LINES:]
+            raise MosesRnnError(
+                f"{shlex.join(command)}\n  ended with code {done.returncode}:\n    " + "\n    ".join(said)
+            )
+        return done.stdout
+
+    def single_phrases(
+        self, dictionary: Dictionary, sources: Sequence[bytes], most: int, folder: Path
+    ) -> list[NBestLine]:
+        """All translations of sources by a single phrase pair, as the decoder lists them.
+
+        Args:
+            dictionary: what is loaded, and nothing else.
+            sources: each translated as a sentence.
+            most: phrase pairs that one of them has at most.
+            folder: for files that come and go.
+        """
+        ini, nbest = folder / "moses.ini", folder / "nbest"
+        ini.write_text(_ini_of(dictionary), encoding="utf-8", errors="surrogateescape")
+        nbest.unlink(missing_ok=True)
+        flags = ["-max-phrase-length", "1000", "-stack", EVERYTHING, "-v", "0"]
+        if dictionary.decoder == "moses":
+            flags += ["-max-trans-opt-per-coverage", EVERYTHING, "-beam-threshold", "0"]
+        command = [str(self.program(dictionary.decoder)), "-f", str(ini), "-n-best-list", str(nbest), str(most)]
+        self.run([*command, *flags], b"".join(source + b"\n" for source in sources), folder)
+        lines = parse_nbest(read_lines(str(nbest)), f"{dictionary.decoder}'s n-best list")
+        return [line for line in lines if line.values("PhrasePenalty0") == [1.0] and not _is_unknown(line)]
+
+
+def _is_unknown(line: NBestLine) -> bool:
+    """Whether a word went through that no phrase pair translates; its features are all 0."""
+    return not any(line.values("TranslationModel0")) and float(line.total) < 1.5 * ONE_PHRASE
+
+
+def _ini_of(dictionary: Dictionary) -> str:
+    """A moses.ini with a phrase dictionary and nothing else that prefers one translation to another."""
+    source, target = (",".join(map(str, range(count))) for count in dictionary.factors)
+    weights = " ".join(["0.1"] * dictionary.columns)
+    return f"""[input-factors]
+{source.replace(",", chr(10))}
+[output-factors]
+{target.replace(",", chr(10))}
+[mapping]
+0 T 0
+[distortion-limit]
+0
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+Distortion
+{dictionary.type} name=TranslationModel0 num-features={dictionary.columns} path={dictionary.path} \
+input-factor={source} output-factor={target} table-limit={EVERYTHING}
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= 0
+PhrasePenalty0= {ONE_PHRASE:g}
+Distortion0= 0
+TranslationModel0= {weights}
+"""

@@ -1,0 +1,107 @@
+"""Factored and hierarchical tables from training to the scored table."""
+
+import gzip
+import itertools
+import json
+
+import pytest
+
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
+from moses_rnn.formats.phrase_table import parse_table, score_words
+from tests.cli.scored import lines_of
+from tests.conftest import EXAMPLES, TINY, run
+
+
+def plain_lines(count=600):
+    with gzip.open(EXAMPLES / "phrase-table.gz") as lines:
+        return list(itertools.islice(lines, count))
+
+
+def with_factors(line):
+    """The same line, each word with its last letter as a second factor."""
+    source, target, rest = line.split(b" ||| ", 2)
+    factored = [b" ".join(word + b"|" + word[-1:] for word in phrase.split(b" ")) for phrase in (source, target)]
+    return b" ||| ".join([*factored, rest])
+
+
+def as_rule(line):
+    """The same line with a gap before it and a left-hand side behind it."""
+    source, target, rest = line.split(b" ||| ", 2)
+    return b"[X][X] %s [X] ||| [X][X] %s [X] ||| %s ||| 0-0 ||| 1 1 1 ||| |||\n" % (
+        source,
+        target,
+        rest.split(b" |||")[0],
+    )
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("forms")
+    for name, change in (("plain", bytes), ("factored", with_factors), ("rules", as_rule)):
+        (folder / name).write_bytes(b"".join(map(change, plain_lines())))
+        options = ["--source-factor", "0", "--target-factor", "0"] if name == "factored" else []
+        run("train", name, *TINY, *options, "--max-epochs", "1", "--quiet", cwd=folder)
+        run("score", name, "--quiet", cwd=folder)
+    return folder
+
+
+FORMS = {"plain": PLAIN, "factored": PhraseForm(0, 0), "rules": PhraseForm(hierarchical=True)}
+
+
+def values_of(path, form):
+    return [score_words(line.scores)[-1] for line in parse_table(lines_of(path), "scored", form=form)]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_only_a_score_is_added(here, name):
+    scored = list(parse_table(lines_of(here / f"{name}.rnn.gz"), "scored", form=FORMS[name]))
+    without = []
+    for line in scored:
+        *_, added = score_words(line.scores)
+        assert 0 < float(added) < 1
+        end = line.places.scores_end
+        without.append(line.line[: end - len(added) - 1] + line.line[end:])
+    assert b"".join(without) == (here / name).read_bytes()
+
+
+def test_a_factor_is_scored_as_the_plain_word(here):
+    plain = values_of(here / "plain.rnn.gz", PLAIN)
+    assert values_of(here / "factored.rnn.gz", FORMS["factored"]) == plain
+    run("score", "factored", "--model", "plain.rnn-model", "--source-factor", "0", "--target-factor", "0",
+        "-o", "by-plain.gz", "--quiet", cwd=here)  # fmt: skip
+    assert values_of(here / "by-plain.gz", FORMS["factored"]) == plain
+
+
+def test_gaps_are_words_of_the_shortlist(here):
+    words = (here / "rules.rnn-model" / "target.vocab").read_text().split("\n")
+    assert {"[X]", "[X][X]1"} <= set(words)
+
+
+@pytest.mark.parametrize(("name", "form"), [("plain", "plain words"), ("rules", "hierarchical"), ("factored", "source factor 0, target factor 0")])  # fmt: skip
+def test_the_signature_says_how_phrases_were_read(here, name, form):
+    assert json.loads((here / f"{name}.rnn.gz.json").read_text())["phrases"] == form
+
+
+REFUSED = {
+    "rules by a plain model": (["rules", "--model", "plain.rnn-model"], "phrases like those of rules (hierarchical), found one for plain words\n  Train one with: moses-rnn-train rules"),
+    "phrases by a model of rules": (["plain", "--model", "rules.rnn-model"], "phrases like those of plain (plain words), found one for hierarchical"),
+    "factors that nobody chose": (["factored", "--model", "plain.rnn-model"], "factored:1: expected source words without factors, found"),
+    "another factor": (["factored", "--target-factor", "1"], "(source factor 0, target factor 1), found one for source factor 0, target factor 0"),
+    "no such factor": (["factored", "--model", "plain.rnn-model", "--source-factor", "2", "--target-factor", "0"], "expected source words with a factor 2 (counted from 0), found 2 in"),
+    "a factor of plain words": (["plain", "--source-factor", "1"], "plain:1: expected source words with a factor 1 (counted from 0), found 1 in"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_what_does_not_fit_is_refused(here, case):
+    arguments, message = case
+    done = run("score", *arguments, "-o", "never.gz", cwd=here, check=False)
+    assert done.returncode == 3
+    assert message in done.stderr
+    assert not (here / "never.gz").exists()
+
+
+def test_a_factored_table_can_be_validated(here):
+    done = run("validate", "factored", "--source-factor", "0", "--target-factor", "1", cwd=here)
+    assert "600 lines with 4 scores each" in done.stdout
+    assert run("validate", "rules", cwd=here).returncode == 0

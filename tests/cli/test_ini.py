@@ -1,0 +1,159 @@
+"""moses-rnn-ini and moses-rnn-verify --no-decoder: what an ini says about a scored table."""
+
+import re
+
+import pytest
+
+from tests.cli.scored import INI
+from tests.conftest import run
+
+
+@pytest.fixture
+def system(tmp_path):
+    """A folder with an ini and the scored table that is to take the old one's place."""
+    (tmp_path / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
+    (tmp_path / "phrase-table.gz").write_text("a ||| b ||| 0.5 0.5 0.5 0.5\n")
+    (tmp_path / "scored.gz").write_text("a ||| b ||| 0.5 0.5 0.5 0.5 0.25 1\n")
+    return tmp_path
+
+
+def ini_of(system, *options, ini="moses.ini"):
+    done = run("ini", ini, *options, "-o", "-", cwd=system)
+    return done.stdout, done.stderr
+
+
+def test_a_text_table(system):
+    done = run("ini", "moses.ini", "--table", "scored.gz", cwd=system)
+    assert done.stderr == (
+        "warning: relative paths (scored.gz): run Moses in their folder, or give --absolute-paths\nini: moses.rnn.ini\n"
+    )
+    assert (system / "moses.rnn.ini").read_text() == INI.format(table="scored.gz").replace("=4", "=6").replace(
+        "0.2\nDist", "0.2 0.2 0.2\nDist"
+    )
+    again = run("ini", "moses.ini", "--table", "scored.gz", cwd=system, check=False)
+    assert (again.returncode, "exists already" in again.stderr) == (1, True)
+
+
+BINARY = {
+    "PhraseDictionaryCompact": ("scored.minphr", "processPhraseTableMin -nscores 6 -in scored.gz -out scored"),
+    "ProbingPT": ("scored.probing", "CreateProbingPT --num-scores 6 --input-pt scored.gz --output-dir scored.probing"),
+    "PhraseDictionaryOnDisk": ("scored.ondisk", "CreateOnDiskPt 1 1 6 100 2 scored.gz scored.ondisk"),
+}
+
+
+@pytest.mark.parametrize("kind", BINARY)
+def test_another_type_and_how_to_make_it(system, kind):
+    path, command = BINARY[kind]
+    text, said = ini_of(system, "--table", "scored.gz", "--type", kind)
+    assert f"{kind} name=TranslationModel0 num-features=6 path={path} input-factor=0" in text
+    assert f"make the dictionary with: $MOSES_ROOT/bin/{command}\n" in said
+    # and an ini of that type stays one
+    (system / "binary.ini").write_text(INI.format(table="old").replace("PhraseDictionaryMemory", kind))
+    assert path in ini_of(system, "--table", "scored.gz", ini="binary.ini")[0]
+
+
+def test_a_dictionary_named_after_its_type_keeps_the_name_of_its_weights(system):
+    text = (
+        INI.format(table="phrase-table.gz")
+        .replace("name=TranslationModel0 ", "")
+        .replace("TranslationModel0=", "PhraseDictionaryMemory0=")
+    )
+    (system / "unnamed.ini").write_text(text)
+    edited, _ = ini_of(system, "--table", "scored.gz", "--type", "ProbingPT", ini="unnamed.ini")
+    assert (
+        "ProbingPT num-features=6 path=scored.probing input-factor=0 output-factor=0 name=PhraseDictionaryMemory0\n"
+        in edited
+    )
+
+
+@pytest.mark.parametrize(("given", "weights"), [([], "0.2 0.2"), (["0.1"], "0.1 0.1"), (["0.1", "-3"], "0.1 -3")])
+def test_starting_weights(system, given, weights):
+    options = [option for weight in given for option in ("--weight", weight)]
+    assert f"TranslationModel0= 0.2 0.2 0.2 0.2 {weights}\n" in ini_of(system, "--table", "scored.gz", *options)[0]
+
+
+def test_paths_as_mert_needs_them(system):
+    text, said = ini_of(system, "--absolute-paths")
+    assert text == INI.format(table=system / "phrase-table.gz")
+    assert said == ""
+    text, _ = ini_of(system, "--table", "scored.gz", "--path", "elsewhere/t.gz", "--absolute-paths")
+    assert f"path={system}/elsewhere/t.gz " in text
+
+
+def test_a_diff_writes_nothing(system):
+    done = run("ini", "moses.ini", "--table", "scored.gz", "--diff", cwd=system)
+    changed = [line for line in done.stdout.split("\n") if re.match(r"[-+]", line)]
+    assert [line[:20] for line in changed] == [
+        "--- moses.ini",
+        "+++ moses.rnn.ini",
+        "-PhraseDictionaryMem",
+        "+PhraseDictionaryMem",
+        "-TranslationModel0= ",
+        "+TranslationModel0= ",
+    ]
+    assert not (system / "moses.rnn.ini").exists()
+
+
+def test_one_of_several_dictionaries(system):
+    glue = "PhraseDictionaryMemory name=TranslationModel1 num-features=1 path=glue tuneable=true\n"
+    text = (
+        INI.format(table="phrase-table.gz").replace("Distortion\n", glue + "Distortion\n", 1) + "TranslationModel1= 1\n"
+    )
+    (system / "two.ini").write_text(text)
+    edited, _ = ini_of(system, "--table", "scored.gz", "--feature", "TranslationModel0", ini="two.ini")
+    assert glue in edited
+    assert "num-features=6 path=scored.gz" in edited
+    done = run("ini", "two.ini", "--table", "scored.gz", "-o", "-", cwd=system, check=False)
+    assert "found 0 (in the file: TranslationModel0, TranslationModel1)" in done.stderr
+
+
+REFUSED = {
+    "nothing to do": (["moses.ini"], 2, "nothing to do: give --table, --absolute-paths or both"),
+    "weight without table": (["moses.ini", "--weight", "1"], 2, "need --table"),
+    "fewer scores than declared": (["six.ini", "--table", "phrase-table.gz"], 3, "six.ini:2: expected at most 4 scores, as phrase-table.gz has, found num-features=6"),
+    "no such type": (["moses.ini", "--table", "scored.gz", "--type", "Nonsense"], 3, "--type Nonsense: expected one of"),
+    "three weights for two": (["moses.ini", "--table", "scored.gz"] + ["--weight", "1"] * 3, 3, "--weight: expected one for all or 2, one for each new score, found 3"),
+    "no table": (["moses.ini", "--table", "empty"], 3, "empty: expected at least one line, found an empty file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_refuses(system, case):
+    arguments, code, message = case
+    (system / "six.ini").write_text(INI.format(table="scored.gz").replace("=4", "=6"))
+    (system / "empty").write_text("")
+    done = run("ini", *arguments, cwd=system, check=False)
+    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
+    assert not list(system.glob("*.rnn.ini"))
+
+
+def test_a_table_and_its_ini_fit(system):
+    run("ini", "moses.ini", "--table", "scored.gz", cwd=system)
+    done = run("verify", "scored.gz", "--moses-ini", "moses.rnn.ini", "--no-decoder", cwd=system)
+    assert done.stdout == (
+        "scored.gz: 1 lines with 6 scores\nmoses.rnn.ini:2: TranslationModel0 has num-features=6 and 6 weights\n"
+    )
+
+
+MISFITS = {
+    "num-features": (("=4", "=5"), "moses.ini:2: expected num-features=4, found 5"),
+    "weights": (("0.2\nDist", "0.2 1\nDist"), "moses.ini:5: expected 4 weights, one for each score, found 5"),
+    "path": (("phrase-table.gz", "scored.gz"), "moses.ini:2: expected path=phrase-table.gz, found path=scored.gz"),
+}
+
+
+@pytest.mark.parametrize("case", MISFITS.values(), ids=MISFITS)
+def test_a_table_and_its_ini_that_do_not_fit(system, case):
+    (before, after), message = case
+    (system / "moses.ini").write_text((system / "moses.ini").read_text().replace(before, after))
+    done = run("verify", "phrase-table.gz", "--moses-ini", "moses.ini", "--no-decoder", cwd=system, check=False)
+    assert (done.returncode, message in done.stderr) == (3, True), done.stderr
+
+
+def test_verifying_needs_moses_or_an_ini(system):
+    done = run("verify", "scored.gz", cwd=system, check=False, env={"PATH": ""})
+    assert (done.returncode, "MOSES_ROOT is not set" in done.stderr) == (2, True)
+    done = run("verify", "scored.gz", "--moses-root", "/nowhere", cwd=system, check=False)
+    assert (done.returncode, "/nowhere/bin/moses: expected a program of Moses, found none" in done.stderr) == (3, True)
+    done = run("verify", "scored.gz", "--no-decoder", cwd=system, check=False)
+    assert (done.returncode, "--no-decoder is about an ini" in done.stderr) == (2, True)

@@ -1,0 +1,143 @@
+"""Hierarchical, factored and sparse tables, made by real Moses from a real corpus, scored, loaded and decoded."""
+
+import gzip
+import itertools
+import math
+import random
+import re
+import subprocess
+
+import pytest
+
+from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
+from moses_rnn.formats.phrase_table import parse_table, score_words
+from moses_rnn.formats.streams import read_lines
+from tests.conftest import TINY, run
+
+pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
+SENTENCES, TRANSLATED = 3000, 60
+TABLES = {
+    "hierarchical": (["--hierarchical", "--glue-grammar", "--max-phrase-length", "5"], "rule-table.gz", [], PhraseForm(hierarchical=True)),
+    "factored": (["--translation-factors", "0,1-0,1", "--decoding-steps", "t0"], "phrase-table.0,1-0,1.gz", ["--source-factor", "0", "--target-factor", "0"], PhraseForm(0, 0)),
+    "sparse": (["--score-options", "--SparseCountBinFeature 1 2 3 5"], "phrase-table.gz", [], PLAIN),
+    "13 scores": (["--score-options", "--CountBinFeature 1 2 3 5 8 13 21 34 --PhraseCount"], "phrase-table.gz", [], PLAIN),
+}  # fmt: skip
+
+
+def lines_of(path, count):
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as lines:
+        return [line.rstrip("\n") for line in itertools.islice(lines, count)]
+
+
+def with_factors(line):
+    return " ".join(f"{word}|{word[-2:]}" for word in line.split(" "))
+
+
+def shell(*command, folder, given=None):
+    done = subprocess.run(command, input=given, capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module", params=TABLES)
+def system(request, tmp_path_factory, moses_root, multi30k):
+    """A system of some kind, its table scored; with the sentences to translate."""
+    options, name, reading, form = TABLES[request.param]
+    folder = tmp_path_factory.mktemp("system")
+    factored = with_factors if request.param == "factored" else str
+    for language in ("en", "fr"):
+        text = "".join(factored(line) + "\n" for line in lines_of(multi30k / f"train.{language}.gz", SENTENCES))
+        (folder / f"train.{language}").write_text(text)
+    points = lines_of(multi30k / "train.grow-diag-final-and.gz", SENTENCES)
+    (folder / "model").mkdir()
+    (folder / "model" / "aligned.grow-diag-final-and").write_text("".join(line + "\n" for line in points))
+    shell(
+        moses_root / "scripts" / "training" / "train-model.perl", "--root-dir", folder, "--corpus", folder / "train",
+        "--f", "en", "--e", "fr", "--alignment", "grow-diag-final-and", "--first-step", "4", "--last-step", "9",
+        "--lm", f"0:5:{multi30k / 'fr.5.arpa.gz'}:8", *options, folder=folder,
+    )  # fmt: skip
+    model = folder / "model"
+    run("train", name, *TINY, *reading, "--model", "rnn", "--max-epochs", "0.2", "--quiet", cwd=model)
+    run("score", name, "--model", "rnn", "--moses-ini", "moses.ini", "-o", "scored.gz", "--quiet", cwd=model)
+    sentences = [factored(line) for line in lines_of(multi30k / "val.en.gz", TRANSLATED)]
+    return request.param, model, model / name, form, sentences
+
+
+def decode(moses_root, folder, ini, sentences, *flags):
+    given = "".join(sentence + "\n" for sentence in sentences)
+    return shell(moses_root / "bin" / "moses", "-f", ini, "-threads", "2", *flags, folder=folder, given=given)
+
+
+def with_new_weight(text, weight):
+    changed = re.sub(r"(?m)^(TranslationModel0= .*) \S+$", rf"\1 {weight}", text)
+    assert changed != text
+    return changed
+
+
+def test_it_is_loaded_and_weight_zero_is_the_baseline(moses_root, system):
+    kind, model, _, _, sentences = system
+    text = (model / "moses.rnn.ini").read_text()
+    if kind == "sparse":  # whose features have no weights yet; one of them shows that they are there
+        text += "TranslationModel0_cs_1= 0.5\n"
+        (model / "moses.ini").write_text((model / "moses.ini").read_text() + "TranslationModel0_cs_1= 0.5\n")
+    (model / "zero.ini").write_text(with_new_weight(text, 0))
+    (model / "strong.ini").write_text(with_new_weight(text, 1.5))
+    baseline = decode(moses_root, model, "moses.ini", sentences)
+    assert len(baseline.split("\n")) == TRANSLATED + 1
+    assert decode(moses_root, model, "zero.ini", sentences) == baseline
+    strong = decode(moses_root, model, "strong.ini", sentences)
+    assert strong != baseline
+    changed = sum(a != b for a, b in zip(strong.split("\n"), baseline.split("\n"), strict=True))
+    print(f"{kind}: {TRANSLATED} sentences as the baseline with weight 0; {changed} differ with weight 1.5")
+
+
+def test_only_a_score_was_added(system):
+    _, model, table, form, _ = system
+    count = 0
+    with gzip.open(model / "scored.gz") as new, gzip.open(table) as old:
+        for before, after in zip(old, parse_table(new, "scored", form=form), strict=True):
+            end = after.places.scores_end
+            added = score_words(after.scores)[-1]
+            assert after.line[: end - len(added) - 1] + after.line[end:] == before
+            assert 0 < float(added) <= 1
+            count += 1
+    assert count > 10_000
+
+
+def test_the_decoder_sees_the_score_of_a_rule(moses_root, system):
+    kind, model, _, form, _ = system
+    if kind != "hierarchical":
+        pytest.skip("moses-rnn-verify looks at tables without rules")
+    with gzip.open(model / "scored.gz") as lines:
+        plain = [line for line in parse_table(lines, "scored", form=form) if b"[X][X]" not in line.source]
+    chosen = {line.source.removesuffix(b" [X]").decode() for line in random.Random(1).sample(plain, 100)}
+    expected = {
+        (line.source.removesuffix(b" [X]").decode(), line.target.removesuffix(b" [X]")): [math.log(float(score)) for score in score_words(line.scores)]
+        for line in plain
+    }  # fmt: skip
+    sentences = sorted(chosen)
+    text = re.sub(r"(?m)^PhrasePenalty0= .*$", "PhrasePenalty0= -100", (model / "moses.rnn.ini").read_text())
+    (model / "single.ini").write_text(text)
+    decode(moses_root, model, "single.ini", sentences, "-n-best-list", "nbest", "200")
+    seen = {}
+    for line in parse_nbest(read_lines(str(model / "nbest")), "nbest"):
+        pair = sentences[line.sentence], line.hypothesis
+        rules = line.values("PhrasePenalty0")[0]
+        if pair in expected and rules <= seen.get(pair, (rules, None))[0]:
+            seen.setdefault(pair, (rules, line.values("TranslationModel0")))
+    fewest = min(rules for rules, _ in seen.values())  # the rule itself and those of the glue grammar
+    compared = [(values, expected[pair]) for pair, (rules, values) in seen.items() if rules == fewest]
+    differences = [abs(a - b) for pair in compared for a, b in zip(*pair, strict=True)]
+    print(f"{len(compared)} rules, largest difference {max(differences):.2g}")
+    assert len(compared) > 50
+    assert max(differences) <= 1e-4
+
+
+def test_verify_agrees(moses_root, system):
+    kind, model, _, _, _ = system
+    if kind == "hierarchical":
+        return
+    done = run("verify", "scored.gz", "--moses-root", moses_root, "--quiet", cwd=model)
+    print(done.stdout)
+    assert done.stdout.count(" ok: ") == (4 if kind == "factored" else 5)  # moses2 knows no factors
