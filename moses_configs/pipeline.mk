@@ -40,7 +40,6 @@ DONE := $(W)/done
 LOG := $(W)/log
 MOSES_BIN = $(MOSES_ROOT)/bin
 MOSES_SCRIPTS = $(MOSES_ROOT)/scripts
-PIPELINE_INSTALLED := $(VENV)/.installed-pipeline
 ifeq ($(ALIGNER),auto)
 CHOSEN_ALIGNER = $(if $(and $(shell command -v fast_align),$(shell command -v atools)),fast_align,thot)
 else
@@ -69,13 +68,9 @@ pipeline-help: ## what the targets from corpus to BLEU are
 		'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' 'MERT_FLAGS=$(MERT_FLAGS)' \
 		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL)'
 
-$(PIPELINE_INSTALLED): $(INSTALLED)
-	$(BIN)/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt --editable '.[eval,align]'
-	touch $@
-
 # Says what is missing before anything runs
 .PHONY: pipeline-tools
-pipeline-tools: $(PIPELINE_INSTALLED)
+pipeline-tools: $(INSTALLED)
 	@missing=0; \
 	missing() { echo "missing: $$1" >&2; missing=1; }; \
 	if [ -z '$(MOSES_ROOT)' ]; then missing 'MOSES_ROOT, the folder of a built Moses (github.com/moses-smt/mosesdecoder; ./bjam -j4)'; else \

@@ -48,8 +48,9 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("phrase_table")
+@click.argument("new_table", required=False)
 @click.option("--model", type=click.Path(path_type=Path), help="Model folder [default: the one beside the table]")
-@click.option("-o", "--output", help="New table; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]")
+@click.option("-o", "--output", help="The same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]")
 @click.option(
     "--moses-ini", help="Also write a moses.ini with the new table, num-features and weights, made from this one"
 )
@@ -108,11 +109,18 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @click.version_option(__version__)
 @reports_errors
-def main(phrase_table: str, quiet: bool, threads: int | None, **options: Any) -> None:
-    """Add log p(target | source) of an RNN Encoder-Decoder to a Moses PHRASE_TABLE (- is stdin)."""
+def main(phrase_table: str, new_table: str | None, quiet: bool, threads: int | None, **options: Any) -> None:
+    """Add log p(target | source) of an RNN Encoder-Decoder to a Moses PHRASE_TABLE (- is stdin).
+
+    Both tables may be named without .gz, as Moses's experiment.perl names them.
+    """
     from moses_rnn.cli.progress import Display
     from moses_rnn.scoring.run import score
 
+    if new_table:
+        if options["output"]:
+            raise click.UsageError("NEW_TABLE and --output are the same: give one")
+        options["output"] = _as_stem(phrase_table, new_table)
     request = _request(phrase_table, threads, options)
     display = Display("lines", quiet=quiet)
     try:
@@ -123,6 +131,14 @@ def main(phrase_table: str, quiet: bool, threads: int | None, **options: Any) ->
         say(line)
     if not request.columns.logarithms:
         _print_ini_lines(result, on_stderr=request.output == "-")
+
+
+def _as_stem(table: str, new_table: str) -> str:
+    """The new table's name, with .gz where the old one was named without."""
+    from moses_rnn.formats.streams import existing_input
+
+    was_stem = existing_input(table) == table + ".gz"
+    return new_table + ".gz" if was_stem and compression_of(new_table) is None else new_table
 
 
 def _check_options(output: str, options: dict[str, Any]) -> None:

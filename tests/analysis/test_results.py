@@ -1,0 +1,111 @@
+import json
+import math
+
+import pytest
+
+from moses_rnn.analysis.results import (
+    Chosen,
+    Place,
+    as_json,
+    chosen_phrases,
+    odd_weights,
+    results,
+    share_different,
+    table,
+    warnings,
+)
+from moses_rnn.errors import InputError
+
+REFERENCES = ["the old man sleeps here .", "a dog runs over the green hill .", "two women walk home together ."] * 20
+WORSE = [line.replace("sleeps", "sleeping").replace("runs over", "runs on") for line in REFERENCES]
+INI = "[weight]\nTranslationModel0= {}\nLM0= 0.5\n"
+
+
+def segments(lines):
+    return [f"{line} |0-{len(line.split()) - 1}| " for line in lines]
+
+
+@pytest.fixture
+def work(tmp_path):
+    """What the pipeline leaves: a baseline that errs, and a system that does not."""
+    for folder in ("corpus", "decode"):
+        (tmp_path / folder).mkdir()
+    for name in ("dev", "test"):
+        (tmp_path / "corpus" / f"{name}.fr").write_text("".join(line + "\n" for line in REFERENCES))
+        for seed in "12":
+            for system, lines in (("baseline", WORSE), ("rnn", REFERENCES)):
+                stem = f"{system}.{seed}.{name}"
+                (tmp_path / "decode" / f"{stem}.fr").write_text("".join(line + "\n" for line in lines))
+                (tmp_path / "decode" / f"{stem}.segments").write_text("".join(line + "\n" for line in segments(lines)))
+    for system, weights in (("baseline", "0.1 0.2"), ("rnn", "0.1 0.2 0.00001")):
+        for seed in "12":
+            (tmp_path / "tune" / f"{system}.{seed}").mkdir(parents=True)
+            (tmp_path / "tune" / f"{system}.{seed}" / "moses.ini").write_text(INI.format(weights))
+    return tmp_path
+
+
+def test_systems_are_compared(work):
+    found = results(Place(work, "fr"), ["baseline", "rnn"], ["1", "2"], samples=100)
+    assert json.loads(as_json(found)) == found
+    rnn, baseline = found["systems"]["rnn"], found["systems"]["baseline"]
+    assert rnn["test_BLEU"]["mean"] == pytest.approx(100)
+    assert rnn["test_BLEU"]["sd"] == 0
+    assert baseline["test_BLEU"]["mean"] < 90
+    assert [run["p"] <= 0.01 for run in rnn["runs"]] == [True, True]
+    assert [run["phrases_chosen_differently"] for run in rnn["runs"]] == [pytest.approx(2 / 3)] * 2
+    assert [run["sentences_different"] for run in rnn["runs"]] == [pytest.approx(2 / 3)] * 2
+    assert rnn["runs"][0]["weights"] == {"TranslationModel0": [0.1, 0.2, 0.00001], "LM0": [0.5]}
+    assert "tok:none" in found["signatures"]["BLEU"]
+    assert list(warnings(found)) == [
+        f"rnn, seed {seed}: TranslationModel0 2: weight 1e-05: hardly any use was found for it, or it is constant"
+        for seed in "12"
+    ]
+
+
+def test_the_table_stands_beside_the_papers(work):
+    lines = list(table(results(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
+    assert lines[2].startswith("| Baseline | 61.50 | 61.50 |  |  |")
+    assert lines[2].endswith("|  | 30.64, 33.30 |")
+    assert "| +RNN | 100.00 | 100.00 | +38.50 | 0." in lines[3]
+    assert lines[3].endswith("| 67% | 31.20, 33.87 |")
+    assert lines[-1].startswith("Mean ± standard deviation of 1 tunings; p: paired bootstrap of 20 samples")
+
+
+def test_a_system_alone(work):
+    lines = list(table(results(Place(work, "fr"), ["baseline"], ["1"])))
+    assert lines[2].count("|") == lines[0].count("|")
+
+
+def test_missing_and_short_files_are_named(work):
+    (work / "decode" / "rnn.2.test.fr").write_text("one line\n")
+    with pytest.raises(InputError, match="rnn, seed 2: expected 60 lines of test, found 1"):
+        results(Place(work, "fr"), ["baseline", "rnn"], ["1", "2"])
+    with pytest.raises(InputError, match=r"tune/rnn.3/moses.ini: expected a file that the pipeline made"):
+        results(Place(work, "fr"), ["rnn"], ["3"])
+
+
+def test_phrases_of_a_segmented_translation():
+    line = "le vieil homme |0-2| dort |3-3| . |4-4| "
+    assert list(chosen_phrases(["", line])) == [
+        Chosen(1, 0, 2, "le vieil homme"),
+        Chosen(1, 3, 3, "dort"),
+        Chosen(1, 4, 4, "."),
+    ]
+
+
+def test_share_of_other_phrases():
+    a, b, c = (Chosen(0, i, i, "x") for i in range(3))
+    assert share_different(frozenset({a, b}), frozenset({b, c})) == 0.5
+    assert share_different(frozenset(), frozenset({a})) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ({"A": [0.5, -0.2]}, []),
+        ({"A": [0.5, 0.0004]}, ["A 1: weight 0.0004: hardly any use was found for it, or it is constant"]),
+        ({"A": [math.nan], "B": [1.0]}, ["A 0: weight nan: this tuning failed"]),
+    ],
+)
+def test_odd_weights(weights, said):
+    assert list(odd_weights(weights)) == said

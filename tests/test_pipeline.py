@@ -1,0 +1,99 @@
+"""The Makefile's way from a corpus to results, on a slice of the example corpus."""
+
+import gzip
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import EXAMPLES, ROOT
+
+VENV = Path(sys.executable).parent.parent
+SIZES = "--hidden-size 16 --embedding-size 8 --maxout-size 8 --output-rank 8 --max-epochs 0.5 --quiet"
+
+
+def make(*arguments, check=True):
+    command = ["make", "-C", ROOT, f"VENV={VENV}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not check or done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    return done
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """2 000 sentences to learn from, 60 to tune on, 60 to test with."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for language in ("en", "fr"):
+        with gzip.open(EXAMPLES / "corpus" / f"train.{language}.gz", "rt", encoding="utf-8") as lines:
+            (folder / f"train.{language}").write_text("".join(itertools.islice(lines, 2000)))
+        for name in ("dev", "test"):
+            text = (EXAMPLES / "corpus" / f"{name}.{language}").read_text().split("\n")[:60]
+            (folder / f"{name}.{language}").write_text("\n".join(text) + "\n")
+    return folder
+
+
+@pytest.mark.moses
+@pytest.mark.timeout(3000)
+def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
+    work = tmp_path / "work"
+    given = [
+        f"WORK={work}", f"MOSES_ROOT={moses_root}", *(f"{name.upper()}={corpus / name}" for name in ("train", "dev", "test")),
+        "SEEDS=1 2", "ORDER=3", "MAX_PHRASE=4", f"TRAIN_FLAGS={SIZES}", "MERT_FLAGS=--maximum-iterations 2", "THREADS=2",
+    ]  # fmt: skip
+    done = make("results", *given)
+    print(done.stdout[-1500:])
+    found = json.loads((work / "results.json").read_text())
+    assert list(found["systems"]) == ["baseline", "rnn"]
+    assert all(system["test_BLEU"]["mean"] > 5 for system in found["systems"].values())
+    assert len(found["systems"]["rnn"]["runs"][0]["weights"]["TranslationModel0"]) == 5
+    assert "| +RNN |" in done.stdout
+    # what is done stays done
+    before = (work / "results.json").stat().st_mtime
+    assert "results.json' is up to date" in make(f"{work}/results.json", *given).stdout
+    assert (work / "results.json").stat().st_mtime == before
+    # a broken run goes on where it was, in a fresh tuning folder
+    (work / "done" / "tune-rnn.2").unlink()
+    (work / "tune" / "rnn.2" / "features.list").write_text("of another table\n")
+    again = make("bleu-rnn", *given)
+    assert again.stdout.count("rnn seed ") == 4
+    assert "moses-rnn-train" not in again.stdout
+
+
+@pytest.mark.moses
+@pytest.mark.timeout(3000)
+def test_a_step_of_experiment_perl(corpus, tmp_path):
+    """The script is called with the stems of two tables."""
+    shutil.copy(EXAMPLES / "phrase-table.gz", tmp_path / "phrase-table.1.gz")
+    environment = {"PATH": f"{VENV}/bin:/usr/bin:/bin", "RNN_TRAIN_FLAGS": SIZES, "RNN_SCORE_FLAGS": "--quiet"}
+    step = [ROOT / "moses_configs" / "ems-train-and-score.sh", "phrase-table.1", "phrase-table-pruned.1"]
+    subprocess.run(step, check=True, cwd=tmp_path, env=environment, capture_output=True)
+    with (
+        gzip.open(tmp_path / "phrase-table-pruned.1.gz", "rt") as new,
+        gzip.open(tmp_path / "phrase-table.1.gz", "rt") as old,
+    ):
+        for before, after in itertools.islice(zip(old, new, strict=True), 100):
+            assert len(after.split(" ||| ")[2].split()) == len(before.split(" ||| ")[2].split()) + 1
+
+
+MISSING = {
+    "no Moses": (["MOSES_ROOT="], "missing: MOSES_ROOT, the folder of a built Moses"),
+    "an empty folder": (["MOSES_ROOT=/nowhere"], "missing: /nowhere/bin/moses: build Moses there with ./bjam"),
+    "no corpus": (["MOSES_ROOT=/nowhere", "DEV=/no/dev"], "missing: /no/dev.en or /no/dev.en.gz: a corpus"),
+    "half a start": (["MOSES_ROOT=/nowhere", "PHRASE_TABLE=README.md"], "missing: one of PHRASE_TABLE and BASELINE_INI: give both"),
+    "no such aligner": (["MOSES_ROOT=/nowhere", "ALIGNER=nonsense"], "missing: an ALIGNER that is one of"),
+    "no such system": (["MOSES_ROOT=/nowhere", "SYSTEMS=baseline magic"], "missing: a system named magic"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISSING.values(), ids=MISSING)
+def test_what_is_missing_is_named_before_anything_runs(tmp_path, case):
+    arguments, message = case
+    work = tmp_path / "work"
+    done = make("results", f"WORK={work}", *arguments, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not list((work / "log").iterdir())
