@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,7 +22,7 @@ from the text table, the command that makes it is printed, with the number of sc
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("moses_ini")
+@click.argument("moses_ini", required=False)
 @click.option("--table", help="The scored text table (also where the dictionary is a binary one made from it)")
 @click.option("--feature", help="Which phrase dictionary is meant, if several could be")
 @click.option("--type", "kind", help="Type the dictionary becomes, ProbingPT say [default: the one it has]")
@@ -34,12 +35,29 @@ from the text table, the command that makes it is printed, with the number of sc
     help="Starting weight of the new columns, once for all or for each [default: mean absolute weight of the others]",
 )
 @click.option("--absolute-paths", is_flag=True, help="Make every path= absolute, as mert-moses.pl needs them")
+@click.option(
+    "--template", type=click.Choice(["baseline", "rnn", "rnn-wp"]), help="Print a commented ini to begin with, instead"
+)
 @click.option("-o", "--output", help="New ini; - is stdout [default: MOSES_INI's name + .rnn.ini]")
 @click.option("--diff", is_flag=True, help="Show the changes and write nothing")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @click.version_option(__version__)
 @reports_errors
-def main(
+def main(moses_ini: str | None, template: str | None, **options: Any) -> None:
+    """Make MOSES_INI load a scored table."""
+    if template:
+        from moses_rnn.formats.ini_templates import TEMPLATES
+
+        if moses_ini:
+            raise click.UsageError("--template is instead of a MOSES_INI")
+        click.echo(TEMPLATES[template].text(), nl=False)
+    elif moses_ini:
+        _edit(moses_ini, **options)
+    else:
+        raise click.UsageError("Missing argument 'MOSES_INI'.")
+
+
+def _edit(
     moses_ini: str,
     table: str | None,
     feature: str | None,
@@ -52,7 +70,6 @@ def main(
     diff: bool,
     force: bool,
 ) -> None:
-    """Make MOSES_INI load a scored table."""
     from moses_rnn.formats.outputs import OutputFile
     from moses_rnn.formats.streams import existing_input
     from moses_rnn.scoring.ini_editing import IniEdit, edit_ini

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.cli.scored import INI
-from tests.conftest import run
+from tests.conftest import ROOT, run
 
 
 @pytest.fixture
@@ -108,6 +108,8 @@ def test_one_of_several_dictionaries(system):
 
 
 REFUSED = {
+    "no ini": ([], 2, "Missing argument 'MOSES_INI'"),
+    "template and ini": (["moses.ini", "--template", "rnn"], 2, "--template is instead of a MOSES_INI"),
     "nothing to do": (["moses.ini"], 2, "nothing to do: give --table, --absolute-paths or both"),
     "weight without table": (["moses.ini", "--weight", "1"], 2, "need --table"),
     "fewer scores than declared": (["six.ini", "--table", "phrase-table.gz"], 3, "six.ini:2: expected at most 4 scores, as phrase-table.gz has, found num-features=6"),
@@ -125,6 +127,11 @@ def test_refuses(system, case):
     done = run("ini", *arguments, cwd=system, check=False)
     assert (done.returncode, message in done.stderr) == (code, True), done.stderr
     assert not list(system.glob("*.rnn.ini"))
+
+
+@pytest.mark.parametrize("name", ["baseline", "rnn", "rnn-wp"])
+def test_the_templates_are_what_the_command_prints(name):
+    assert run("ini", "--template", name).stdout == (ROOT / "moses_configs" / f"{name}.ini").read_text()
 
 
 def test_a_table_and_its_ini_fit(system):
