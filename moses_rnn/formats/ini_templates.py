@@ -10,7 +10,8 @@ OLD_COLUMNS = ("p(source|target)", "lex(source|target)", "p(target|source)", "le
 UNKNOWN_WORDS = (
     "The decoder takes the logarithm of each: the fifth feature is log p(target|source) of the network, the sixth is "
     "-n for",
-    "n target words outside its shortlist. If that is 0 on every line, moses-rnn-score warns: leave the column out then.",
+    "n target words outside its shortlist. If that is 0 on every line, moses-rnn-score warns: leave the column out "
+    "then.",
 )
 
 
@@ -51,7 +52,8 @@ class Template:
 TEMPLATES = {
     "baseline": Template(
         (
-            "The paper's baseline: a phrase-based system as train-model.perl writes it. Put your paths in place of /path/to.",
+            "The paper's baseline: a phrase-based system as train-model.perl writes it. "
+            "Put your paths in place of /path/to.",
         ),
         "phrase-table.gz",
         OLD_COLUMNS,
