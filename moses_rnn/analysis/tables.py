@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import SEPARATOR, TableLine, score_words
+from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, score_words
 
-DIRECT_COLUMN = 2  # p(target | source) in the order in which phrase-extract writes its scores
 COUNTS_FIELD = 4  # count(target) count(source) count(both)
 
 

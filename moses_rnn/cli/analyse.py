@@ -41,8 +41,8 @@ def main() -> None:
 @reports_errors
 def targets(phrase_table: str, sources: tuple[str, ...], count: int, min_words: int, top: int, column: int) -> None:
     """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
-    from moses_rnn.analysis.tables import DIRECT_COLUMN, frequent_sources, side_by_side, targets_of
-    from moses_rnn.formats.phrase_table import parse_table
+    from moses_rnn.analysis.tables import frequent_sources, side_by_side, targets_of
+    from moses_rnn.formats.phrase_table import DIRECT_COLUMN, parse_table
     from moses_rnn.formats.streams import existing_input, read_lines
 
     table = existing_input(phrase_table)

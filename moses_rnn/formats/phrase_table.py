@@ -30,6 +30,7 @@ __all__ = [
 Rejected = Callable[[bytes, FormatError], None]
 
 SEPARATOR = b"|||"
+DIRECT_COLUMN = 2  # p(target | source) in the order in which phrase-extract writes its scores
 # What Moses's double-conversion reads as a number; no nan, inf, hexadecimal, underscores or other digits.
 NUMBER = rb"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
 # A single `|` inside a word would be a factor, so no phrase holds one here. Possessive, so that no line takes

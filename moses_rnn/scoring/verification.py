@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.errors import InputError
-from moses_rnn.formats.dictionaries import BINARY
+from moses_rnn.formats.dictionaries import BINARY, STORED_TARGETS
 from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import TableLine, first_look, parse_table
 from moses_rnn.formats.streams import read_blocks, read_lines
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.scoring.decoder import Dictionary, Moses
+from moses_rnn.scoring.decoder import EVERYTHING, Dictionary, Moses
 
 Pair = tuple[bytes, bytes]
 Values = tuple[float, ...]
@@ -75,7 +75,7 @@ class Comparison:
 
     def summary(self) -> Iterator[str]:
         """As lines of text."""
-        below = f"; {self.below:,} below -87 (there {self.largest_below:.2g})" if self.below else ""
+        below = f"; {self.below:,} at or below -87 (there {self.largest_below:.2g})" if self.below else ""
         verdict = "ok" if self.is_good else "WRONG"
         looked_at = f"{self.pairs:,} pairs, {self.values:,} values"
         yield f"{self.kind:<8} {verdict}: {looked_at}, max |Δ| {self.largest:.2g}{below}"
@@ -145,7 +145,7 @@ def _for_everything(command: str, line: TableLine) -> str:
     """A binariser's command for a comparison: nothing may be pruned, and no alignments are needed."""
     has_alignment = line.line.count(b"|||") > 2 and bool(line.line.split(b"|||")[3].strip())
     without = " -encoding None" if "processPhraseTableMin" in command and not has_alignment else ""
-    return command.replace(" 100 2 ", " 1000000 2 ") + without
+    return command.replace(f" {STORED_TARGETS} ", f" {EVERYTHING} ") + without
 
 
 def _factors(phrase: bytes) -> int:

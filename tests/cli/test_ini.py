@@ -35,7 +35,10 @@ def test_a_text_table(system):
 
 
 BINARY = {
-    "PhraseDictionaryCompact": ("scored.minphr", "processPhraseTableMin -nscores 6 -in scored.gz -out scored"),
+    "PhraseDictionaryCompact": (
+        "scored.minphr",
+        "processPhraseTableMin -nscores 6 -rankscore 2 -in scored.gz -out scored",
+    ),
     "ProbingPT": ("scored.probing", "CreateProbingPT --num-scores 6 --input-pt scored.gz --output-dir scored.probing"),
     "PhraseDictionaryOnDisk": ("scored.ondisk", "CreateOnDiskPt 1 1 6 100 2 scored.gz scored.ondisk"),
 }

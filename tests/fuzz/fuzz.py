@@ -21,7 +21,7 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.formats.census import Census
     from moses_rnn.formats.moses_ini import Extension, MosesIni
     from moses_rnn.formats.nbest import parse_nbest_line
-    from moses_rnn.formats.phrase_forms import words
+    from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
     from moses_rnn.formats.phrase_table import parse_table
     from moses_rnn.formats.streams import read_lines
     from moses_rnn.formats.table_blocks import parse_blocks
@@ -32,6 +32,7 @@ with atheris.instrument_imports(include=["moses_rnn"]):
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
 TABLE = b"! &quot; ||| ! ||| 0.71 0.61 1e-05 .75 ||| 0-0 1-0 ||| 7 5 5 ||| f 1 ||| {{Counts 1 ||| 2}}\n"
 ODD = b" a\t ||| b]  ||| 1  0.5 1 1 \r\n\xff ||| c ||| 1 1 1 1\n\n"
+RULES = b"le [X][X] a|b [X] ||| the [X][X] [X] ||| 0.5 1 ||| 0-0 1-1 3-2 ||| 1 1 1 ||| |||\n"
 INI = b"""# comment
 [feature]
 UnknownWordPenalty
@@ -46,36 +47,41 @@ NBEST = b"0 ||| le chat  ||| Distortion0= 0 LM0= -43.02 TM0= -1.5 -2e-3 W_a= 1 |
 
 
 def table(data: bytes) -> None:
-    """Lines, columns and oddities of a phrase table."""
+    """Lines, columns and oddities of a phrase table, plain or with rules, and the same read as factored."""
+    for form in (PLAIN, PhraseForm(0, 1)):
+        _table(data, form)
+
+
+def _table(data: bytes, form: PhraseForm) -> None:
     lines = list(io.BytesIO(data))
     rejected: list[bytes] = []
     census = Census("t", thorough=True)
-    for line in census.passing(parse_table(lines, "t", lambda bad, _: rejected.append(bad))):
+    for line in census.passing(parse_table(lines, "t", lambda bad, _: rejected.append(bad), form)):
         assert line.line == lines[line.number - 1]
         scored = line.with_scores(b"0.25")
-        (again,) = parse_table([scored], "t")
+        (again,) = parse_table([scored], "t", form=form)
         assert (again.source, again.target) == (line.source, line.target)
         assert words(again.scores) == [*words(line.scores), b"0.25"]
         assert scored[: again.places.scores_end - 5] + scored[again.places.scores_end :] == line.line
     list(census.warnings())
-    _same_at_once(lines, rejected)
+    _same_at_once(lines, rejected, form)
 
 
-def _same_at_once(lines: list[bytes], rejected: list[bytes]) -> None:
+def _same_at_once(lines: list[bytes], rejected: list[bytes], form: PhraseForm) -> None:
     """Blocks of lines are read as the lines are one by one, and what is odd is among the irregular ones."""
-    parsed = list(parse_table(lines, "t", lambda *_: None))
+    parsed = list(parse_table(lines, "t", lambda *_: None, form))
     one_by_one, at_once = Census("t"), Census("t")
     one_by_one.look(parsed)
     again: list[bytes] = []
     blocks = parse_blocks(
-        [b"".join(lines[:3]), b"".join(lines[3:])][: 1 + (len(lines) > 3)], "t", lambda bad, _: again.append(bad)
+        [b"".join(lines[:3]), b"".join(lines[3:])][: 1 + (len(lines) > 3)], "t", lambda bad, _: again.append(bad), form
     )
     for block in blocks:
         at_once.look(block.irregular)
         mine, parsed = parsed[: len(block)], parsed[len(block) :]
         assert block.text == b"".join(line.line for line in mine)
         assert block.numbers.tolist() == [line.number for line in mine]
-        assert list(block.pairs()) == [(line.source, line.target) for line in mine]
+        assert list(block.pairs()) == [block.form.read(line.source, line.target, line.alignment) for line in mine]
         assert block.with_scores([b" 0.25"] * len(mine)) == b"".join(line.with_scores(b"0.25") for line in mine)
     assert not parsed
     assert again == rejected
@@ -164,7 +170,12 @@ def seeds(target: str) -> list[bytes]:
             for i, name in enumerate(CONFIGURED)
         ]
     compressed = [pack(TABLE) for pack in (bytes, gzip.compress, bz2.compress, lzma.compress)]
-    return {"table": [TABLE * 2, TABLE * 5 + ODD + TABLE], "ini": [INI], "nbest": [NBEST], "stream": compressed}[target]
+    return {
+        "table": [TABLE * 2, TABLE * 5 + ODD + TABLE, RULES * 2, RULES.replace(b" [X] |||", b" |||")],
+        "ini": [INI],
+        "nbest": [NBEST],
+        "stream": compressed,
+    }[target]
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def test_all_as_it_should_be():
     assert (found.pairs, found.values, found.below, found.missing) == (3, 6, 2, [])
     assert found.largest < 1e-12
     assert list(found.summary()) == [
-        f"text     ok: 3 pairs, 6 values, max |Δ| {found.largest:.2g}; 2 below -87 (there {found.largest_below:.2g})"
+        f"text     ok: 3 pairs, 6 values, max |Δ| {found.largest:.2g}; 2 at or below -87 (there {found.largest_below:.2g})"
     ]
 
 
