@@ -1,7 +1,7 @@
 # From a parallel corpus to the BLEU of several systems, with a real Moses; `make pipeline-help` explains.
 #
-# Every finished step leaves a stamp in $(WORK)/done, so a stopped run goes on where it was; what changed makes the steps
-# that depend on it anew. Logs are in $(WORK)/log.
+# Every finished step leaves a stamp in $(WORK)/done, so a stopped run goes on where it was; a changed file makes the steps
+# that depend on it anew, a changed variable does not: use another WORK. Logs are in $(WORK)/log.
 
 WORK ?= work
 SRC ?= en
@@ -114,17 +114,24 @@ endif
 define text
 	mkdir -p $(W)/corpus
 	$(call logged,tokenise-$(2).log,for_both() { set -e; $(call tokenised,$(1),$(SRC)) > $(W)/corpus/$(2).$(SRC); $(call tokenised,$(1),$(TRG)) > $(W)/corpus/$(2).$(TRG); }; for_both)
-	@s=$$(wc -l < $(W)/corpus/$(2).$(SRC)); t=$$(wc -l < $(W)/corpus/$(2).$(TRG)); \
-	[ $$s -gt 0 ] && [ $$s -eq $$t ] || { echo "$(1): expected as many lines in both languages, found $$s $(SRC) and $$t $(TRG)" >&2; exit 1; }
+	@s=$$($(call plain,$(1).$(SRC)) | wc -l); t=$$($(call plain,$(1).$(TRG)) | wc -l); \
+	[ $$s -gt 0 ] && [ $$s -eq $$t ] || { echo "$(1): expected as many lines in both languages, found $$s $(SRC) and $$t $(TRG)" >&2; exit 1; }; \
+	for language in $(SRC) $(TRG); do n=$$(wc -l < $(W)/corpus/$(2).$$language); \
+		[ $$n -eq $$s ] || { echo "$(W)/corpus/$(2).$$language: expected $$s lines, found $$n" >&2; tail -n 20 $(LOG)/tokenise-$(2).log >&2; exit 1; }; done
 endef
+files = $(foreach language,$(SRC) $(TRG),$(wildcard $(1).$(language) $(1).$(language).gz))
 
-$(DONE)/corpus: | pipeline-tools
+$(DONE)/corpus: $(call files,$(TRAIN)) | pipeline-tools
 	$(call text,$(TRAIN),all)
 	$(call logged,clean.log,$(MOSES_SCRIPTS)/training/clean-corpus-n.perl $(W)/corpus/all $(SRC) $(TRG) $(W)/corpus/train 1 $(MAX_WORDS))
 	touch $@
 
-$(DONE)/dev $(DONE)/test: $(DONE)/%: | pipeline-tools
-	$(call text,$(if $(filter dev,$*),$(DEV),$(TEST)),$*)
+$(DONE)/dev: $(call files,$(DEV)) | pipeline-tools
+	$(call text,$(DEV),dev)
+	touch $@
+
+$(DONE)/test: $(call files,$(TEST)) | pipeline-tools
+	$(call text,$(TEST),test)
 	touch $@
 
 # --- the baseline -------------------------------------------------------------------------------------------------------
@@ -176,14 +183,16 @@ endif
 $(DONE)/train-rnn: $(DONE)/baseline
 ifeq ($(MODEL),)
 	mkdir -p $(W)/rnn
-	$(BIN)/moses-rnn-train $(TABLE) --model $(RNN_MODEL) $(TRAIN_FLAGS)
+	restart=; [ ! $(TABLE) -nt $(RNN_MODEL)/config.json ] || [ ! -e $(RNN_MODEL)/config.json ] || restart=--restart; \
+		$(BIN)/moses-rnn-train $(TABLE) --model $(RNN_MODEL) $(TRAIN_FLAGS) $$restart
 endif
 	touch $@
 
 $(DONE)/score-rnn $(DONE)/score-rnn-wp: $(DONE)/score-%: $(DONE)/train-rnn
 	mkdir -p $(W)/$*
+	way=--force; [ ! $(W)/$*/.phrase-table.gz.journal -nt $(RNN_MODEL)/config.json ] || way=--resume; \
 	$(BIN)/moses-rnn-score $(TABLE) --model $(RNN_MODEL) --moses-ini $(W)/baseline/moses.ini \
-		-o $(W)/$*/phrase-table.gz --output-ini $(W)/$*/moses.ini --force $(if $(filter rnn-wp,$*),--word-penalty) $(SCORE_FLAGS)
+		-o $(W)/$*/phrase-table.gz --output-ini $(W)/$*/moses.ini $$way $(if $(filter rnn-wp,$*),--word-penalty) $(SCORE_FLAGS)
 	touch $@
 
 $(DONE)/score-baseline: $(DONE)/baseline

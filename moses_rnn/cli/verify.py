@@ -19,8 +19,9 @@ Example: the table as text and in all its binary forms, then a table and its ini
   moses-rnn-verify phrase-table.rnn.gz --moses-ini moses.rnn.ini --no-decoder
 
 Source phrases of the table are translated as sentences; every translation by a single phrase pair is read back from the
-n-best list, and its features are compared with the logarithms of the pair's scores. moses2 is ProbingPT in the decoder
-moses2. Exit codes: 0 all is as the table says, 1 a program failed, 2 wrong command line, 3 not as the table says.
+n-best list, and its features are compared with the logarithms of the pair's scores, old and new ones. moses2 is
+ProbingPT in the decoder moses2. Exit codes: 0 all is as the table says, 1 a program failed, 2 wrong command line, 3 not
+as the table says.
 """
 
 
