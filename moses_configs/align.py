@@ -17,7 +17,7 @@ Sentence = list[str]
 
 def sentences(path: str) -> list[Sentence]:
     """The words of all lines; lines end at line feeds and words at blanks, and nowhere else."""
-    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as text:  # noqa: PTH123, lines as Moses's
+    with open(path, encoding="utf-8", errors="backslashreplace", newline="\n") as text:  # noqa: PTH123, lines as Moses's
         return [[word for word in line.rstrip("\n").split(" ") if word] for line in text]
 
 

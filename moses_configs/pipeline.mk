@@ -33,6 +33,8 @@ SCORE_FLAGS ?=
 SYSTEMS ?= baseline rnn
 SEEDS ?= 1 2 3
 NBEST ?= 100
+# For tuning and decoding; -search-algorithm 1 (cube pruning) is four times as fast as the default
+DECODER_FLAGS ?=
 MERT_FLAGS ?=
 
 W := $(abspath $(WORK))
@@ -51,6 +53,7 @@ else
 TABLE := $(W)/model/phrase-table.gz
 endif
 RNN_MODEL := $(if $(MODEL),$(abspath $(MODEL)),$(W)/rnn/model)
+ALL_SYSTEMS := baseline rnn rnn-wp
 RUNS := $(foreach system,$(SYSTEMS),$(foreach seed,$(SEEDS),$(system).$(seed)))
 # a command whose output goes into a log, of which the end is shown if it fails: $(call logged,NAME,COMMAND)
 logged = { $(2); } > $(LOG)/$(1) 2>&1 || { tail -n 20 $(LOG)/$(1) >&2; echo "failed; the whole log: $(LOG)/$(1)" >&2; exit 1; }
@@ -58,14 +61,14 @@ logged = { $(2); } > $(LOG)/$(1) 2>&1 || { tail -n 20 $(LOG)/$(1) >&2; echo "fai
 .PHONY: pipeline-help
 pipeline-help: ## what the targets from corpus to BLEU are
 	@echo 'corpus align phrase-table lm baseline train-rnn score     one step and what it needs'
-	@echo 'tune-SYSTEM decode-SYSTEM bleu-SYSTEM                     for all SEEDS; SYSTEM is one of: baseline rnn rnn-wp'
+	@echo 'tune-SYSTEM decode-SYSTEM bleu-SYSTEM                     for all SEEDS; SYSTEM is one of: $(ALL_SYSTEMS)'
 	@echo 'results                                                   all SYSTEMS: BLEU, chrF, significance, weights'
 	@echo
 	@echo 'MOSES_ROOT=/path/to/mosesdecoder must be set. Variables and what they are now:'
 	@printf '  %s\n' 'WORK=$(WORK)' 'SRC=$(SRC) TRG=$(TRG)' 'TRAIN=$(TRAIN) DEV=$(DEV) TEST=$(TEST) TOKENISED=$(TOKENISED) LOWERCASE=$(LOWERCASE)' \
 		'ALIGNER=$(ALIGNER) ($(CHOSEN_ALIGNER))' 'ORDER=$(ORDER) MAX_PHRASE=$(MAX_PHRASE) REORDERING=$(REORDERING)' \
 		'SYSTEMS=$(SYSTEMS)' 'SEEDS=$(SEEDS) NBEST=$(NBEST) THREADS=$(THREADS)' \
-		'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' 'MERT_FLAGS=$(MERT_FLAGS)' \
+		'DECODER_FLAGS=$(DECODER_FLAGS)' 'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' 'MERT_FLAGS=$(MERT_FLAGS)' \
 		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL)'
 
 # Says what is missing before anything runs
@@ -87,7 +90,7 @@ pipeline-tools: $(INSTALLED)
 	for pair in 'PHRASE_TABLE:$(PHRASE_TABLE)' 'BASELINE_INI:$(BASELINE_INI)'; do \
 		[ -z "$${pair#*:}" ] || [ -f "$${pair#*:}" ] || missing "$${pair#*:}: given as $${pair%%:*}"; done; \
 	[ -z '$(PHRASE_TABLE)$(BASELINE_INI)' ] || { [ -n '$(PHRASE_TABLE)' ] && [ -n '$(BASELINE_INI)' ]; } || missing 'one of PHRASE_TABLE and BASELINE_INI: give both'; \
-	for system in $(SYSTEMS); do case $$system in baseline|rnn|rnn-wp) ;; *) missing "a system named $$system (baseline rnn rnn-wp)" ;; esac; done; \
+	for system in $(filter-out $(ALL_SYSTEMS),$(SYSTEMS)); do missing "a system named $$system ($(ALL_SYSTEMS))"; done; \
 	case '$(W)' in *[\ \#]*) missing 'a WORK without blanks and number signs, which Moses cannot read in an ini' ;; esac; \
 	mkdir -p $(DONE) $(LOG); exit $$missing
 
@@ -109,7 +112,7 @@ ifeq ($(TOKENISED),yes)
 tokenised = $(call plain,$(1).$(2))
 else
 tokenised = $(call plain,$(1).$(2)) | $(BIN)/sacremoses -l $(2) -j $(THREADS) -q tokenize \
-	$(if $(filter yes,$(LOWERCASE)),| perl -CSD -pe '$$$$_ = lc')
+	$(if $(filter yes,$(LOWERCASE)),| perl -CSD -pe '$$_ = lc')
 endif
 define text
 	mkdir -p $(W)/corpus
@@ -207,29 +210,29 @@ $(DONE)/tune-$(1).$(2): $(DONE)/score-$(1) $(DONE)/dev
 	$$(call logged,tune-$(1).$(2).log,$(MOSES_SCRIPTS)/training/mert-moses.pl $(W)/corpus/dev.$(SRC) $(W)/corpus/dev.$(TRG) \
 		$(MOSES_BIN)/moses $(W)/$(1)/moses.ini --working-dir $(W)/tune/$(1).$(2) \
 		--mertdir $(MOSES_BIN) --rootdir $(MOSES_SCRIPTS) --nbest $(NBEST) --threads $(THREADS) \
-		--mertmertargs '-r $(2)' --decoder-flags '-threads $(THREADS)' $(MERT_FLAGS))
+		--mertmertargs '-r $(2)' --decoder-flags '-threads $(THREADS) $(DECODER_FLAGS)' $(MERT_FLAGS))
 	rm -rf $(W)/tune/$(1).$(2)/run*.out.gz $(W)/tune/$(1).$(2)/run*.dat
 	touch $$@
 
 $(DONE)/decode-$(1).$(2): $(DONE)/tune-$(1).$(2) $(DONE)/test
 	mkdir -p $(W)/decode
 	for set in dev test; do \
-		rm -rf $(W)/decode/filtered && $(MOSES_SCRIPTS)/training/filter-model-given-input.pl $(W)/decode/filtered \
+		rm -rf $(W)/decode/filtered.$(1).$(2) && $(MOSES_SCRIPTS)/training/filter-model-given-input.pl $(W)/decode/filtered.$(1).$(2) \
 			$(W)/tune/$(1).$(2)/moses.ini $(W)/corpus/$$$$set.$(SRC) > $(LOG)/filter-$(1).$(2).$$$$set.log 2>&1 && \
-		$(MOSES_BIN)/moses -f $(W)/decode/filtered/moses.ini -threads $(THREADS) -report-segmentation \
+		$(MOSES_BIN)/moses -f $(W)/decode/filtered.$(1).$(2)/moses.ini -threads $(THREADS) $(DECODER_FLAGS) -report-segmentation \
 			< $(W)/corpus/$$$$set.$(SRC) > $(W)/decode/$(1).$(2).$$$$set.segments 2> $(LOG)/decode-$(1).$(2).$$$$set.log || exit 1; \
 		sed 's/ *|[0-9]*-[0-9]*|//g; s/^ *//; s/ *$$$$//' $(W)/decode/$(1).$(2).$$$$set.segments > $(W)/decode/$(1).$(2).$$$$set.$(TRG) || exit 1; \
-	done; rm -rf $(W)/decode/filtered
+	done; rm -rf $(W)/decode/filtered.$(1).$(2)
 	touch $$@
 endef
-$(foreach system,$(SYSTEMS),$(foreach seed,$(SEEDS),$(eval $(call of_run,$(system),$(seed)))))
+$(foreach system,$(ALL_SYSTEMS),$(foreach seed,$(SEEDS),$(eval $(call of_run,$(system),$(seed)))))
 
 tune-%: $(foreach seed,$(SEEDS),$(DONE)/tune-%.$(seed)) ;
 decode-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed)) ;
 bleu-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed))
 	@for seed in $(SEEDS); do for set in dev test; do \
 		printf '%s\t' "$* seed $$seed, $$set"; \
-		$(BIN)/sacrebleu $(W)/corpus/$$set.$(TRG) -i $(W)/decode/$*.$$seed.$$set.$(TRG) -tok none -b -w 2; done; done
+		$(BIN)/sacrebleu $(W)/corpus/$$set.$(TRG) -i $(W)/decode/$*.$$seed.$$set.$(TRG) -tok none -b -w 2 --force || exit 1; done; done
 
 $(W)/results.json: $(foreach run,$(RUNS),$(DONE)/decode-$(run))
 	$(BIN)/moses-rnn-analyse results $(W) --target $(TRG) $(foreach system,$(SYSTEMS),--system $(system)) \

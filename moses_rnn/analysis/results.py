@@ -16,8 +16,8 @@ from moses_rnn.formats.moses_ini import MosesIni
 
 Json = dict[str, Any]
 SETS = ("dev", "test")
-BASELINE = "baseline"
 TINY = 1e-3  # of the largest weight: what MERT made of a feature that it found nothing in
+UNTUNED = "UnknownWordPenalty"  # whose weight MERT leaves at 1
 SPAN = re.compile(r"\|([0-9]+)-([0-9]+)\|")
 # BLEU on development and test set in Table 1 of the paper (WMT'14 English–French)
 PAPER = {
@@ -176,7 +176,8 @@ def chosen_phrases(lines: Sequence[str]) -> Iterator[Chosen]:
 
 def odd_weights(weights: Mapping[str, list[float]]) -> Iterator[str]:
     """What should make a user doubt a tuning."""
-    largest = max((abs(w) for values in weights.values() for w in values if math.isfinite(w)), default=0.0)
+    tuned = [w for name, values in weights.items() if not name.startswith(UNTUNED) for w in values]
+    largest = max((abs(w) for w in tuned if math.isfinite(w)), default=0.0)
     for name, values in weights.items():
         for i, weight in enumerate(values):
             if not math.isfinite(weight):
@@ -188,9 +189,10 @@ def odd_weights(weights: Mapping[str, list[float]]) -> Iterator[str]:
 def table(found: Json) -> Iterator[str]:
     """The results as lines of Markdown, beside the paper's."""
     seeds = len(found["seeds"])
-    first = next(iter(found["systems"].values()))
-    differs = "phrases chosen differently"
-    yield f"| system | dev BLEU | test BLEU | against {BASELINE} | p by seed | chrF | {differs} | paper: dev, test |"
+    first_name, first = next(iter(found["systems"].items()))
+    compared_with = TITLES.get(first_name, first_name)
+    rest = "p by seed | chrF | phrases chosen differently | paper: dev, test |"
+    yield f"| system | dev BLEU | test BLEU | against {compared_with} | {rest}"
     yield "|---|---|---|---|---|---|---|---|"
     for name, system in found["systems"].items():
         difference = system["test_BLEU"]["mean"] - first["test_BLEU"]["mean"]
@@ -209,7 +211,7 @@ def table(found: Json) -> Iterator[str]:
     yield ""
     yield (
         f"Mean ± standard deviation of {seeds} tunings; p: paired bootstrap of {found['bootstrap_samples']:,} samples "
-        f"against the baseline of the same seed; {found['sentences']['dev']:,} and {found['sentences']['test']:,} "
+        f"against {compared_with} of the same seed; {found['sentences']['dev']:,} and {found['sentences']['test']:,} "
         f"sentences; {found['signatures']['BLEU']}"
     )
 

@@ -42,11 +42,12 @@ def main() -> None:
 def targets(phrase_table: str, sources: tuple[str, ...], count: int, min_words: int, top: int, column: int) -> None:
     """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
     from moses_rnn.analysis.tables import frequent_sources, side_by_side, targets_of
-    from moses_rnn.formats.phrase_table import DIRECT_COLUMN, parse_table
+    from moses_rnn.formats.phrase_table import DIRECT_COLUMN, first_look, parse_table
     from moses_rnn.formats.streams import existing_input, read_lines
 
     table = existing_input(phrase_table)
-    lines = parse_table(read_lines(table), table)
+    _, form = first_look(table)
+    lines = parse_table(read_lines(table), table, form=form)
     if sources:
         found = list(targets_of(lines, [os.fsencode(source) for source in sources]))
     else:

@@ -141,6 +141,11 @@ def put(text: str) -> None:
     click.echo((text + "\n").encode("utf-8", "surrogateescape"), nl=False)
 
 
+def end_cleanly_on_sigterm() -> None:
+    """Have SIGTERM end the program as Ctrl-C does: what is temporary is removed, and programs that it started end."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 class StopRequest:
     """Becomes true at the first SIGINT, SIGTERM or SIGUSR1; the second one ends the process at once."""
 

@@ -7,14 +7,13 @@ lines split at blanks and tabs and nothing else, ``Name= w1 w2 …`` weight line
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.formats.dictionaries import DICTIONARY_TYPES, TEXT_TYPES
+from moses_rnn.formats.dictionaries import DICTIONARY_TYPES, TEXT_TYPES, factor_list
 from moses_rnn.formats.phrase_table import FLOAT32_LIMIT
 
 NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -119,6 +118,15 @@ class MosesIni:
         names = (written, written + ".gz")
         return [folder / name for folder in (Path(), Path(self.name).parent) for name in names]
 
+    def place_of(self, feature: Feature) -> Path | None:
+        """Where the feature's ``path=`` leads, seen from here or from the ini's folder; None if there is nothing.
+
+        The decoder puts no .gz behind it, nor do we.
+        """
+        written = feature.options.get("path", "")
+        places = (Path(written), Path(self.name).parent / written)
+        return next((place for place in places if written and _is_there(place)), None)
+
     def path_like(self, feature: Feature, table: Path) -> str:
         """How a new table is to be written into the ini: relative if the old one is and lies in the same folder."""
         written = Path(feature.options.get("path", ""))
@@ -150,6 +158,16 @@ class MosesIni:
 
     def _check_extendable(self, feature: Feature, extension: Extension) -> None:
         at = feature.line
+        later = [
+            other
+            for other in self.phrase_dictionaries
+            if other.type == feature.type and "name" not in other.options and other.line > feature.line
+        ]
+        if extension.type not in (None, feature.type) and "name" not in feature.options and later:
+            advice = (
+                "Moses would count it anew if the type of the one above changed. Give both a name=, and their weights."
+            )
+            raise self._error(later[0].line, f"no further {feature.type} without a name=", later[0].name, advice)
         if extension.type is None and feature.type not in TEXT_TYPES:
             raise self._error(
                 at,
@@ -170,10 +188,14 @@ class MosesIni:
             raise self._error(at, "a path= setting", "none")
         if not is_readable_path(extension.table):
             raise self._error(at, "a path that Moses can read (no blanks, no '#')", repr(extension.table))
-        self._check_alone(feature)
+        self.check_alone(feature)
 
-    def _check_alone(self, feature: Feature) -> None:
-        """Refuse a dictionary whose numbers stand in more places than its own lines."""
+    def check_alone(self, feature: Feature) -> None:
+        """Refuse a dictionary whose numbers stand in more places than its own lines.
+
+        Raises:
+            FormatError: they do.
+        """
         for group in self.phrase_dictionaries:
             if feature.name in group.options.get("members", "").split(","):
                 advice = "The group's own num-features and weights would have to grow too: edit them by hand."
@@ -249,7 +271,7 @@ class MosesIni:
         folder = Path(self.name).absolute().parent
         lines = list(self._lines)
         for index, _ in self._section("feature"):
-            lines[index] = _edit_options(lines[index], {"path": lambda old: os.path.normpath(folder / old)})
+            lines[index] = _edit_options(lines[index], {"path": lambda old: _absolute(folder, old)})
         return "\n".join(lines).encode("utf-8", "surrogateescape")
 
     def relative_paths(self) -> tuple[str, ...]:
@@ -264,10 +286,14 @@ class MosesIni:
         return _code(self._lines[feature.line]), _code(self._lines[weight_line])
 
 
-def default_lines(table: str, columns: int) -> tuple[str, str]:
-    """``[feature]`` and ``[weight]`` lines as train-model.perl writes them, for a table of that many columns."""
+def default_lines(table: str, columns: int, factors: tuple[int, int] = (1, 1)) -> tuple[str, str]:
+    """``[feature]`` and ``[weight]`` lines as train-model.perl writes them, for a table with so many columns."""
+    source, target = map(factor_list, factors)
     feature = f"PhraseDictionaryMemory name=TranslationModel0 num-features={columns} path={table}"
-    return f"{feature} input-factor=0 output-factor=0", f"TranslationModel0= {_join([DEFAULT_WEIGHT] * columns)}"
+    return (
+        f"{feature} input-factor={source} output-factor={target}",
+        f"TranslationModel0= {_join([DEFAULT_WEIGHT] * columns)}",
+    )
 
 
 def starting_weights(extension: Extension, old_weights: list[float]) -> list[float]:
@@ -302,6 +328,11 @@ def _is_there(place: Path) -> bool:
         return place.exists()
     except OSError:
         return False
+
+
+def _absolute(folder: Path, path: str) -> str:
+    """A path seen from a folder, as it stands otherwise: a slash at its end, or ``..`` behind a link, may matter."""
+    return path if path.startswith("/") or not path else f"{folder}/{path}"
 
 
 def _tokens(line: str) -> list[str]:

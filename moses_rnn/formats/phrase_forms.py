@@ -15,8 +15,8 @@ from typing import Any
 from moses_rnn.errors import FormatError, shown
 
 BLANKS = b" \t"
-LEFT_HAND_SIDE = re.compile(rb"\[[^\[\] \t]+\]")
-NON_TERMINAL = re.compile(rb"\[[^\[\] \t]+\]\[[^\[\] \t]+\]")
+LEFT_HAND_SIDE = re.compile(rb"\[[^\[\] \t|]+\]")
+NON_TERMINAL = re.compile(rb"\[[^\[\] \t|]+\]\[[^\[\] \t|]+\]")
 POINT = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
 ESCAPED = "in a phrase-based table, brackets are escaped as &#91; and &#93;."
 
@@ -85,6 +85,13 @@ class PhraseForm:
             source, target = _numbered(words(source), words(target), alignment)
         return _factor(source, self.source_factor), _factor(target, self.target_factor)
 
+    def _terminals(self, phrase: bytes) -> list[bytes]:
+        """The words of a phrase without its non-terminals and left-hand side, which have no factors."""
+        found = words(phrase)
+        if self.hierarchical:
+            found = [word for word in found[:-1] if not NON_TERMINAL.fullmatch(word)]
+        return [word for word in found if word]
+
     def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int) -> None:
         """Refuse phrases that are not of this form.
 
@@ -93,7 +100,7 @@ class PhraseForm:
         """
         for side, phrase, factor in (("source", source, self.source_factor), ("target", target, self.target_factor)):
             if factor is not None:
-                _check_factors(side, phrase, factor, name, number)
+                _check_factors(side, self._terminals(phrase), factor, name, number)
         if self.hierarchical:
             _check_rule(words(source), words(target), alignment, name, number)
         elif b"]" in source or b"]" in target:
@@ -124,13 +131,12 @@ def _factor(phrase: bytes, factor: int | None) -> bytes:
     return b" ".join([word.split(b"|")[factor] if b"|" in word else word for word in words(phrase)])
 
 
-def _check_factors(side: str, phrase: bytes, factor: int, name: str, number: int) -> None:
-    counts = {word.count(b"|") + 1 for word in words(phrase) if not NON_TERMINAL.fullmatch(word)}
-    counts -= {1} if LEFT_HAND_SIDE.fullmatch(words(phrase)[-1] if phrase else b"") else set()
+def _check_factors(side: str, terminals: list[bytes], factor: int, name: str, number: int) -> None:
+    counts = {word.count(b"|") + 1 for word in terminals}
     if len(counts) > 1:
-        raise FormatError(name, number, f"as many factors in every {side} word", shown(phrase))
+        raise FormatError(name, number, f"as many factors in every {side} word", shown(b" ".join(terminals)))
     if counts and factor >= min(counts):
-        found = f"{min(counts)} in {shown(phrase)}"
+        found = f"{min(counts)} in {shown(b' '.join(terminals))}"
         raise FormatError(name, number, f"{side} words with a factor {factor} (counted from 0)", found)
 
 

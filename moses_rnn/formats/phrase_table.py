@@ -171,8 +171,8 @@ class LineParser:
             )
 
 
-def first_look(table: str, form: PhraseForm | None = None) -> tuple[int, PhraseForm]:
-    """How many scores the first line of a table has, and the form of its phrases.
+def first_look(table: str, form: PhraseForm | None = None) -> tuple[TableLine, PhraseForm]:
+    """The first line of a table, and the form of its phrases.
 
     Args:
         table: the file.
@@ -188,8 +188,9 @@ def first_look(table: str, form: PhraseForm | None = None) -> tuple[int, PhraseF
             return first_look(table, PhraseForm(0, 0))
     parser = LineParser(table, form=form)
     for line in read_lines(table):
-        parser.parse(line, 1)
-        return parser.columns, parser.form
+        parsed = parser.parse(line, 1)
+        if parsed is not None:
+            return parsed, parser.form
     raise FormatError(table, None, "at least one line", "none")
 
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.formats.dictionaries import factor_list
 from moses_rnn.formats.nbest import NBestLine, parse_nbest
 from moses_rnn.formats.streams import read_lines
 
 SHOWN_LINES = 8  # of what a program said before it failed
-EVERYTHING = "1000000"  # of translation options, hypotheses and the like: none may be pruned
+EVERYTHING = 1_000_000  # of translation options, hypotheses and the like: none may be pruned
 ONE_PHRASE = -100.0  # weight of the phrase penalty: translations by a single phrase come before all others
 
 
@@ -84,9 +85,9 @@ class Moses:
         ini, nbest = folder / "moses.ini", folder / "nbest"
         ini.write_text(_ini_of(dictionary), encoding="utf-8", errors="surrogateescape")
         nbest.unlink(missing_ok=True)
-        flags = ["-max-phrase-length", "1000", "-stack", EVERYTHING, "-v", "0"]
+        flags = ["-max-phrase-length", "1000", "-stack", str(EVERYTHING), "-v", "0"]
         if dictionary.decoder == "moses":
-            flags += ["-max-trans-opt-per-coverage", EVERYTHING, "-beam-threshold", "0"]
+            flags += ["-max-trans-opt-per-coverage", str(EVERYTHING), "-beam-threshold", "0"]
         command = [str(self.program(dictionary.decoder)), "-f", str(ini), "-n-best-list", str(nbest), str(most)]
         self.run([*command, *flags], b"".join(source + b"\n" for source in sources), folder)
         lines = parse_nbest(read_lines(str(nbest)), f"{dictionary.decoder}'s n-best list")
@@ -100,8 +101,8 @@ def _is_unknown(line: NBestLine) -> bool:
 
 def _ini_of(dictionary: Dictionary) -> str:
     """A moses.ini with a phrase dictionary and nothing else that prefers one translation to another."""
-    source, target = (",".join(map(str, range(count))) for count in dictionary.factors)
-    weights = " ".join(["0.1"] * dictionary.columns)
+    source, target = map(factor_list, dictionary.factors)
+    weights = " ".join([f"{0.1 / dictionary.columns:g}"] * dictionary.columns)  # however many: less than a phrase costs
     return f"""[input-factors]
 {source.replace(",", chr(10))}
 [output-factors]

@@ -7,7 +7,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 from moses_rnn.errors import InputError
-from moses_rnn.formats.dictionaries import BINARY, DICTIONARY_TYPES
+from moses_rnn.formats.dictionaries import BINARY, LOADABLE, Shape, listed
 from moses_rnn.formats.moses_ini import Extension, MosesIni
 from moses_rnn.formats.phrase_table import first_look
 
@@ -62,7 +62,9 @@ def edit_ini(edit: IniEdit) -> EditedIni:
 
 def _with_table(ini: MosesIni, edit: IniEdit, table: str) -> tuple[bytes, list[str], list[str]]:
     feature = ini.choose(name=edit.feature, table=table)
-    (columns, _), declared = first_look(table), ini.declared(feature)
+    first, _ = first_look(table)
+    shape, declared = Shape.of(first), ini.declared(feature)
+    columns = shape.columns
     added = columns - declared
     if added < 0:
         raise InputError(
@@ -70,14 +72,18 @@ def _with_table(ini: MosesIni, edit: IniEdit, table: str) -> tuple[bytes, list[s
             f"num-features={declared}\n  Give the ini that the table had before it was scored."
         )
     kind = edit.type or feature.type
-    if kind not in DICTIONARY_TYPES:
-        raise InputError(f"--type {kind}: expected one of {', '.join(sorted(DICTIONARY_TYPES))}")
+    if kind not in LOADABLE:
+        found = f"--type {kind}" if edit.type else f"{ini.name}:{feature.line + 1}: {kind}"
+        raise InputError(
+            f"{found}: expected a type that a text table is, or is made into: {listed(LOADABLE)}\n"
+            "  --type names one of them."
+        )
     binary = BINARY.get(kind)
     made = binary.path_for(table) if binary else table
     path = edit.path or ini.path_like(feature, Path(made))
     weights = _spread(edit.weights, added)
     content = ini.extended(feature, Extension(path, declared, added, weights, kind))
-    commands = [binary.command_for(table, columns, edit.path or made)] if binary else []
+    commands = [binary.command_for(table, shape, edit.path or made)] if binary else []
     warnings = [] if added else [f"{table} has as many scores as {feature.name} had: only its path changes"]
     return content, warnings, commands
 

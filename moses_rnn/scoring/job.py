@@ -12,8 +12,8 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.census import Census
+from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PhraseForm
-from moses_rnn.formats.phrase_table import score_words
 from moses_rnn.formats.streams import Meter, identity_of, read_blocks, stamp_of
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
 from moses_rnn.models.arithmetic import choose_compiled, choose_precision
@@ -51,14 +51,15 @@ class Job:
         blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes, meter=self._meter)
         parsed = parse_blocks(blocks, request.table, rejected, _factors(request, self._models))
         first, self._lines = _with_first(parsed, request.table)
-        self._old_columns = len(score_words(first.irregular[0].scores))
+        shape = Shape.of(first.irregular[0])
+        self._old_columns = shape.columns
         self._form = first.form
         _check_form(request, self._models, self._form)
         choices = request.devices[0], self._models[0].model.config.hidden_size
         self._precision = choose_precision(request.precision, *choices)
         self._compiled = choose_compiled(request.compiled, *choices, long=_is_large(request.table))
         self.workers = self._workers()
-        self.ini = NewIni(request, self._old_columns, len(self.workers[0]))  # refused now rather than after hours
+        self.ini = NewIni(request, shape, len(self.workers[0]))  # refused now rather than after hours
 
     def _workers(self) -> list[Sequence[ScoreProducer]]:
         """The producers of the new columns, for each thread that scores."""

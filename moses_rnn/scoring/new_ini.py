@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.moses_ini import Extension, MosesIni, default_lines, is_readable_path
 from moses_rnn.formats.streams import STANDARD_STREAM
 from moses_rnn.scoring.request import IniRequest, ScoringRequest
@@ -16,24 +17,24 @@ class NewIni:
 
     Args:
         request: all choices of the run.
-        old_columns: scores that the table has.
+        old: what the table has, its scores among it.
         added: scores that are added.
 
     Raises:
         InputError: the ini is none, or does not fit the table.
     """
 
-    def __init__(self, request: ScoringRequest, old_columns: int, added: int) -> None:
+    def __init__(self, request: ScoringRequest, old: Shape, added: int) -> None:
         self.content = b""
         self.warnings: list[str] = []
         if request.ini:
-            self._extend(request, request.ini, old_columns, added)
+            self._extend(request, request.ini, old.columns, added)
         else:
-            self._lines_only(request, old_columns + added)
+            self._lines_only(request, old.columns + added, old.factors)
 
-    def _lines_only(self, request: ScoringRequest, columns: int) -> None:
+    def _lines_only(self, request: ScoringRequest, columns: int, factors: tuple[int, int]) -> None:
         path = SOMEWHERE if request.output == STANDARD_STREAM else str(Path(request.output).absolute())
-        self.lines = default_lines(path, columns)
+        self.lines = default_lines(path, columns, factors)
         if not is_readable_path(path):
             self.warnings.append(f"{path}: Moses cannot read paths with blanks or '#': move the table before using it")
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 import random
-import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.errors import InputError
-from moses_rnn.formats.dictionaries import BINARY, STORED_TARGETS
-from moses_rnn.formats.moses_ini import MosesIni
+from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.formats.dictionaries import BINARY, TEXT_TYPES, Shape
+from moses_rnn.formats.moses_ini import MosesIni, is_readable_path
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import TableLine, first_look, parse_table
 from moses_rnn.formats.streams import read_blocks, read_lines
@@ -43,7 +42,7 @@ class Verification:
     """What is to be verified.
 
     `sources` are how many source phrases are looked at; `whole` has the dictionaries made from the whole table instead
-    of these phrases' lines.
+    of these phrases' lines. `own` is a dictionary that is there already, of the user's ini, to be looked at too.
     """
 
     table: str
@@ -53,6 +52,7 @@ class Verification:
     seed: int = 1
     whole: bool = False
     tolerance: float = 1e-4
+    own: Dictionary | None = None
 
 
 @dataclass
@@ -67,14 +67,18 @@ class Comparison:
     largest_below: float = 0.0
     missing: list[Pair] = field(default_factory=list)
     wrong: list[tuple[Pair, Values, Values]] = field(default_factory=list)  # expected, seen
+    failure: str = ""  # what a program of Moses said before it ended
 
     @property
     def is_good(self) -> bool:
         """Whether all is as the table says."""
-        return bool(self.pairs) and not self.missing and not self.wrong
+        return bool(self.pairs) and not self.missing and not self.wrong and not self.failure
 
     def summary(self) -> Iterator[str]:
         """As lines of text."""
+        if self.failure:
+            yield f"{self.kind:<8} FAILED: {self.failure}"
+            return
         below = f"; {self.below:,} at or below -87 (there {self.largest_below:.2g})" if self.below else ""
         verdict = "ok" if self.is_good else "WRONG"
         looked_at = f"{self.pairs:,} pairs, {self.values:,} values"
@@ -97,82 +101,112 @@ def verify(wanted: Verification, said: Said) -> list[Comparison]:
 
     Raises:
         InputError: the table is none, or a program of Moses is not there.
-        MosesRnnError: a program of Moses failed.
     """
-    for kind in wanted.kinds:
-        wanted.moses.program(KINDS[kind][1])
-    _, form = first_look(wanted.table)
-    if form.hierarchical:
-        raise InputError(f"{wanted.table}: expected phrase pairs, found rules, which are not verified yet")
-    kinds = [kind for kind in wanted.kinds if kind != "moses2" or not form.is_factored]
-    if kinds != list(wanted.kinds):
-        said("moses2: left out, because it does not survive factored tables")
-    if not kinds:
-        raise InputError(f"{wanted.table}: expected words without factors for moses2, found {form}")
+    first, form = first_look(wanted.table)
+    kinds = _possible_kinds(wanted, Shape.of(first), form, said)
     chosen = choose_lines(wanted.table, wanted.sources, wanted.seed, form)
     with tempfile.TemporaryDirectory(prefix="moses-rnn-verify-") as folder:
-        return [_compare(wanted, kind, chosen, Path(folder), said) for kind in kinds]
+        session = _Session(wanted, chosen, Path(folder), said)
+        found = [session.compare(kind) for kind in kinds]
+        if wanted.own is not None:
+            found.insert(0, session.compare("ini", wanted.own))
+        return found
 
 
-def _compare(wanted: Verification, kind: str, chosen: list[TableLine], folder: Path, said: Said) -> Comparison:
-    type_name, decoder = KINDS[kind]
-    columns = len(words(chosen[0].scores))
-    text = Path(wanted.table).absolute() if wanted.whole else folder / "sample"
-    if not wanted.whole:
-        text.write_bytes(b"".join(line.line.rstrip(b"\n") + b"\n" for line in chosen))
-    path = text
-    factors = _factors(chosen[0].source), _factors(chosen[0].target)
-    if type_name in BINARY:
-        path = folder / f"dictionary{BINARY[type_name].suffix}"
-        if not path.exists():
-            command = BINARY[type_name].command_for(str(text), columns, str(path), factors)
-            said(f"{kind}: {command}")
-            wanted.moses.shell(_for_everything(command, chosen[0]), folder)
-    said(f"{kind}: {decoder} translates {len({line.source for line in chosen}):,} source phrases")
-    counts = Counter(line.source for line in chosen)
-    sources = list(counts)
-    dictionary = Dictionary(type_name, path, columns, decoder, factors)
-    seen = [
-        ((sources[line.sentence], line.hypothesis), tuple(line.values("TranslationModel0")))
-        for line in wanted.moses.single_phrases(dictionary, sources, max(counts.values()), folder)
-    ]
-    if kind not in ("probing", "moses2") and path != text:
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return compare(kind, chosen, seen, wanted.tolerance)
+def _possible_kinds(wanted: Verification, shape: Shape, form: PhraseForm, said: Said) -> list[str]:
+    """The wanted kinds, but for what cannot be; all programs that they need are there."""
+    if form.hierarchical:
+        raise InputError(f"{wanted.table}: expected phrase pairs, found rules, which are not verified yet")
+    kinds = list(wanted.kinds)
+    if max(shape.factors) > 1 and "moses2" in kinds:
+        kinds.remove("moses2")
+        said("moses2: left out, because it does not survive factored tables")
+    if not kinds and wanted.own is None:
+        raise InputError(f"{wanted.table}: expected words without factors for moses2, found {form}")
+    for kind in kinds:
+        type_name, decoder = KINDS[kind]
+        wanted.moses.program(decoder)
+        if type_name in BINARY:
+            wanted.moses.program(BINARY[type_name].program)
+    return kinds
 
 
-def _for_everything(command: str, line: TableLine) -> str:
-    """A binariser's command for a comparison: nothing may be pruned, and no alignments are needed."""
-    has_alignment = line.line.count(b"|||") > 2 and bool(line.line.split(b"|||")[3].strip())
-    without = " -encoding None" if "processPhraseTableMin" in command and not has_alignment else ""
-    return command.replace(f" {STORED_TARGETS} ", f" {EVERYTHING} ") + without
+class _Session:
+    """The chosen lines and a folder in which dictionaries come and go."""
 
+    def __init__(self, wanted: Verification, chosen: list[TableLine], folder: Path, said: Said) -> None:
+        self._wanted, self._chosen, self._folder, self._said = wanted, chosen, folder, said
+        self._shape = Shape.of(chosen[0])
+        self._text = Path(wanted.table).absolute() if wanted.whole else folder / "sample"
+        if not is_readable_path(str(self._text)):
+            raise InputError(f"{self._text}: expected a path without blanks and '#', as Moses needs it (see TMPDIR)")
+        if not wanted.whole:
+            self._text.write_bytes(b"".join(line.line.rstrip(b"\n") + b"\n" for line in chosen))
 
-def _factors(phrase: bytes) -> int:
-    return words(phrase)[0].count(b"|") + 1 if phrase else 1
+    def compare(self, kind: str, dictionary: Dictionary | None = None) -> Comparison:
+        """Compare a dictionary, which is made if need be, with the table."""
+        counts = Counter(line.source for line in self._chosen)
+        sources = list(counts)
+        try:
+            dictionary = dictionary or self._made(kind)
+            self._said(f"{kind}: {dictionary.decoder} translates {len(sources):,} source phrases")
+            lines = self._wanted.moses.single_phrases(dictionary, sources, max(counts.values()), self._folder)
+        except MosesRnnError as error:
+            return Comparison(kind, failure=str(error))
+        seen = [((sources[line.sentence], line.hypothesis), tuple(line.values("TranslationModel0"))) for line in lines]
+        return compare(kind, self._chosen, seen, self._wanted.tolerance)
+
+    def _made(self, kind: str) -> Dictionary:
+        type_name, decoder = KINDS[kind]
+        path = self._text
+        if type_name in BINARY:
+            path = self._folder / f"dictionary{BINARY[type_name].suffix}"
+            if not path.exists():
+                command = BINARY[type_name].command_for(str(self._text), self._shape, str(path), EVERYTHING)
+                self._said(f"{kind}: {command}")
+                self._wanted.moses.shell(command, self._folder)
+        return Dictionary(type_name, path, self._shape.columns, decoder, self._shape.factors)
 
 
 def choose_lines(table: str, count: int, seed: int, form: PhraseForm = PLAIN) -> list[TableLine]:
     """All lines of the sources of some random lines, in the table's order.
 
-    Up to a tenth as many sources with scores below e^-87 are added.
+    Up to a tenth as many sources with scores below e^-87 are added; and where a source's lines do not stand together, a
+    line that parts them, because some dictionaries do not survive that.
 
     Raises:
-        InputError: the table is none, or empty.
+        InputError: the table is none, or has no line with words on both sides.
     """
     generator = random.Random(seed)  # noqa: S311, a sample
     sample: list[bytes] = []
     low: list[bytes] = []
-    scorable = (line for line in parse_table(read_lines(table), table, form=form) if line.source and line.target)
-    for i, line in enumerate(scorable):
+    for i, line in enumerate(_with_words(table, form)):
         if len(low) < max(count // 10, 1) and line.source not in low[-1:] and _has_low(line.scores):
             low.append(line.source)
         place = i if i < count else generator.randrange(i + 1)
         if place < count:
             sample[place : place + 1] = [line.source]
     chosen = {*sample, *low}
-    lines = parse_table(read_lines(table), table, form=form)
-    return [line for line in lines if line.source in chosen and line.target]
+    if not chosen:
+        raise InputError(f"{table}: expected a line with words on both sides, found none")
+    return list(_lines_of(chosen, _with_words(table, form)))
+
+
+def _with_words(table: str, form: PhraseForm) -> Iterator[TableLine]:
+    """The lines that the decoder can be asked for."""
+    return (line for line in parse_table(read_lines(table), table, form=form) if line.source and line.target)
+
+
+def _lines_of(sources: Collection[bytes], lines: Iterable[TableLine]) -> Iterator[TableLine]:
+    before: TableLine | None = None
+    met: set[bytes] = set()
+    for line in lines:
+        if line.source in sources:
+            if before is not None and before.source not in sources and line.source in met:
+                yield before
+            met.add(line.source)
+            yield line
+        before = line
 
 
 def _has_low(scores: bytes) -> bool:
@@ -234,26 +268,35 @@ def _text(values: Values) -> str:
     return " ".join(f"{value:.6g}" for value in values)
 
 
-def check_ini(table: str, ini_path: str, feature_name: str | None) -> Iterator[str]:
+def check_ini(table: str, ini_path: str, feature_name: str | None) -> tuple[list[str], Dictionary]:
     """Whether all lines of a table have as many scores as its ini says, and the ini as many weights; without Moses.
 
+    Returns:
+        What was found, as lines of text, and the dictionary that the ini names.
+
     Raises:
-        InputError: they have not.
+        InputError: they have not, or the ini names no dictionary that is there.
     """
     ini = MosesIni(Path(ini_path).read_bytes(), ini_path)
     feature = ini.choose(name=feature_name, table=table)
+    at = f"{ini_path}:{feature.line + 1}"
     declared = ini.declared(feature)
-    columns, form = first_look(table)
+    first, form = first_look(table)
+    shape = Shape.of(first)
     lines = sum(len(block) for block in parse_blocks(read_blocks(table), table, form=form))
-    yield f"{table}: {lines:,} lines with {columns} scores"
-    if declared != columns:
-        raise InputError(f"{ini_path}:{feature.line + 1}: expected num-features={columns}, found {declared}")
+    if declared != shape.columns:
+        raise InputError(f"{at}: expected num-features={shape.columns}, as {table} has scores, found {declared}")
     weights = ini.weights(feature)
-    yield f"{ini_path}:{feature.line + 1}: {feature.name} has num-features={declared} and {len(weights)} weights"
-    if not ini.is_path_of(feature, table):
-        if feature.type in BINARY:
-            yield f"{ini_path}:{feature.line + 1}: {feature.type}: its content is not looked at without the decoder"
-        else:
-            raise InputError(
-                f"{ini_path}:{feature.line + 1}: expected path={table}, found path={feature.options.get('path', '')}"
-            )
+    ini.check_alone(feature)
+    place = ini.place_of(feature)
+    if place is None:
+        raise InputError(f"{at}: expected a dictionary at path=, found nothing at {feature.options.get('path', '')}")
+    if feature.type in TEXT_TYPES and not place.samefile(table):
+        raise InputError(f"{at}: expected path={table}, found path={feature.options['path']}")
+    found = [
+        f"{table}: {lines:,} lines with {shape.columns} scores",
+        f"{at}: {feature.name} has num-features={declared} and {len(weights)} weights",
+    ]
+    if relative := ini.relative_paths():
+        found.append(f"{ini_path}: relative paths ({', '.join(relative)}): run Moses in their folder")
+    return found, Dictionary(feature.type, place.absolute(), declared, "moses", shape.factors)

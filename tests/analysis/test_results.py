@@ -104,6 +104,7 @@ def test_share_of_other_phrases():
     [
         ({"A": [0.5, -0.2]}, []),
         ({"A": [0.5, 0.0004]}, ["A 1: weight 0.0004: hardly any use was found for it, or it is constant"]),
+        ({"A": [0.2, 0.0004], "UnknownWordPenalty0": [1.0]}, []),
         ({"A": [math.nan], "B": [1.0]}, ["A 0: weight nan: this tuning failed"]),
     ],
 )

@@ -101,6 +101,16 @@ def test_what_does_not_fit_is_refused(here, case):
     assert not (here / "never.gz").exists()
 
 
+def test_the_ini_lines_name_all_factors(here):
+    done = run("score", "factored", "-o", "lines.gz", "--quiet", cwd=here)
+    assert "num-features=5" in done.stdout
+    assert "input-factor=0,1 output-factor=0,1\n" in done.stdout
+
+
+def test_a_scored_factored_table_can_be_looked_at(here):
+    assert "RNN" in run("analyse", "targets", "factored.rnn.gz", "--min-words", "1", "--top", "1", cwd=here).stdout
+
+
 def test_a_factored_table_can_be_validated(here):
     done = run("validate", "factored", "--source-factor", "0", "--target-factor", "1", cwd=here)
     assert "600 lines with 4 scores each" in done.stdout

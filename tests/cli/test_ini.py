@@ -37,7 +37,7 @@ def test_a_text_table(system):
 BINARY = {
     "PhraseDictionaryCompact": (
         "scored.minphr",
-        "processPhraseTableMin -nscores 6 -rankscore 2 -in scored.gz -out scored",
+        "processPhraseTableMin -nscores 6 -rankscore 2 -encoding None -in scored.gz -out scored.minphr",
     ),
     "ProbingPT": ("scored.probing", "CreateProbingPT --num-scores 6 --input-pt scored.gz --output-dir scored.probing"),
     "PhraseDictionaryOnDisk": ("scored.ondisk", "CreateOnDiskPt 1 1 6 100 2 scored.gz scored.ondisk"),
@@ -83,6 +83,20 @@ def test_paths_as_mert_needs_them(system):
     assert f"path={system}/elsewhere/t.gz " in text
 
 
+@pytest.mark.parametrize("path", ["/a/link/../b", "/corpus/", ""])
+def test_absolute_paths_stay_as_they_are(system, path):
+    (system / "moses.ini").write_text(INI.format(table=path))
+    assert ini_of(system, "--absolute-paths") == (INI.format(table=path), "")
+
+
+def test_the_command_knows_factors_and_alignments(system):
+    (system / "factored").write_text("a|x b|y ||| c|z|w ||| 0.5 0.5 0.5 0.5 0.25 ||| 0-0\n")
+    _, said = ini_of(system, "--table", "factored", "--type", "PhraseDictionaryOnDisk")
+    assert "CreateOnDiskPt 2 3 5 100 2 factored factored.ondisk" in said
+    _, said = ini_of(system, "--table", "factored", "--type", "PhraseDictionaryCompact")
+    assert "-rankscore 2 -in factored -out factored.minphr" in said
+
+
 def test_a_diff_writes_nothing(system):
     done = run("ini", "moses.ini", "--table", "scored.gz", "--diff", cwd=system)
     changed = [line for line in done.stdout.split("\n") if re.match(r"[-+]", line)]
@@ -116,7 +130,9 @@ REFUSED = {
     "nothing to do": (["moses.ini"], 2, "nothing to do: give --table, --absolute-paths or both"),
     "weight without table": (["moses.ini", "--weight", "1"], 2, "need --table"),
     "fewer scores than declared": (["six.ini", "--table", "phrase-table.gz"], 3, "six.ini:2: expected at most 4 scores, as phrase-table.gz has, found num-features=6"),
-    "no such type": (["moses.ini", "--table", "scored.gz", "--type", "Nonsense"], 3, "--type Nonsense: expected one of"),
+    "no such type": (["moses.ini", "--table", "scored.gz", "--type", "Nonsense"], 3, "--type Nonsense: expected a type that a text table is, or is made into: PhraseDictionaryCompact,"),
+    "a type that nothing is made into": (["mmsapt.ini", "--table", "scored.gz"], 3, "mmsapt.ini:2: Mmsapt: expected a type that a text table is"),
+    "another one without a name": (["unnamed.ini", "--table", "scored.gz", "--type", "ProbingPT", "--feature", "PhraseDictionaryMemory0"], 3, "unnamed.ini:3: expected no further PhraseDictionaryMemory without a name=, found PhraseDictionaryMemory1"),
     "three weights for two": (["moses.ini", "--table", "scored.gz"] + ["--weight", "1"] * 3, 3, "--weight: expected one for all or 2, one for each new score, found 3"),
     "no table": (["moses.ini", "--table", "empty"], 3, "empty: expected at least one line, found an empty file"),
 }  # fmt: skip
@@ -127,6 +143,12 @@ def test_refuses(system, case):
     arguments, code, message = case
     (system / "six.ini").write_text(INI.format(table="scored.gz").replace("=4", "=6"))
     (system / "empty").write_text("")
+    (system / "mmsapt.ini").write_text(INI.format(table="corpus/").replace("PhraseDictionaryMemory", "Mmsapt"))
+    unnamed = (
+        "PhraseDictionaryMemory num-features=4 path=phrase-table.gz\nPhraseDictionaryMemory num-features=1 path=x\n"
+    )
+    weights = "PhraseDictionaryMemory0= 1 1 1 1\nPhraseDictionaryMemory1= 1\n"
+    (system / "unnamed.ini").write_text(f"[feature]\n{unnamed}[weight]\n{weights}")
     done = run("ini", *arguments, cwd=system, check=False)
     assert (done.returncode, message in done.stderr) == (code, True), done.stderr
     assert not list(system.glob("*.rnn.ini"))
@@ -142,12 +164,21 @@ def test_a_table_and_its_ini_fit(system):
     done = run("verify", "scored.gz", "--moses-ini", "moses.rnn.ini", "--no-decoder", cwd=system)
     assert done.stdout == (
         "scored.gz: 1 lines with 6 scores\nmoses.rnn.ini:2: TranslationModel0 has num-features=6 and 6 weights\n"
+        "moses.rnn.ini: relative paths (scored.gz): run Moses in their folder\n"
     )
 
 
 MISFITS = {
-    "num-features": (("=4", "=5"), "moses.ini:2: expected num-features=4, found 5"),
+    "num-features": (("=4", "=5"), "moses.ini:2: expected num-features=4, as phrase-table.gz has scores, found 5"),
     "weights": (("0.2\nDist", "0.2 1\nDist"), "moses.ini:5: expected 4 weights, one for each score, found 5"),
+    "weight-overwrite": (
+        ("[weight]", "[weight-overwrite]\nTranslationModel0= 1 1\n[weight]"),
+        "moses.ini:5: expected no TranslationModel0= in [weight-overwrite]",
+    ),
+    "nothing there": (
+        ("=phrase-table.gz", "=phrase-table"),
+        "moses.ini:2: expected a dictionary at path=, found nothing at phrase-table",
+    ),
     "path": (("phrase-table.gz", "scored.gz"), "moses.ini:2: expected path=phrase-table.gz, found path=scored.gz"),
 }
 

@@ -1,6 +1,7 @@
 import pytest
 
 from moses_rnn.errors import FormatError
+from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import first_look, parse_table
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
@@ -73,6 +74,9 @@ REFUSED = {
     "half an alignment": ([RULE.replace(b"3-1", b"")], PLAIN, "pairs the 2 and 2 non-terminals one to one, found '0-0 1-3 2-2'"),
     "twice aligned": ([RULE.replace(b"3-1", b"3-3")], PLAIN, "pairs the 2 and 2 non-terminals"),
     "too few factors": (FACTORED, PhraseForm(3, 0), r"t:1: expected source words with a factor 3 \(counted from 0\), found 3 in 'la\|DT\|x maison\|NN\|y'"),
+    "a factor of rules without": ([RULE], PhraseForm(1, 1), r"t:1: expected source words with a factor 1 \(counted from 0\), found 1 in 'le noir'"),
+    "factors in some words of a rule": ([b"a b|c [X] ||| x|y [X] ||| 1 ||| 0-0\n"], PhraseForm(0, 0), r"expected as many factors in every source word, found 'a b\|c'"),
+    "a label with a bar": ([b"a|b|c [P|Q][X] [X] ||| x|y|z [X][X] [X] ||| 1 ||| 1-1\n"], PhraseForm(2, 2), "as many factors in every source word"),
     "a word without": ([b"la|DT maison ||| house|N ||| 1\n"], PhraseForm(0, 0), r"t:1: expected as many factors in every source word, found 'la\|DT maison'"),
 }  # fmt: skip
 
@@ -88,7 +92,11 @@ def test_refuses(case):
 
 def test_a_look_at_the_first_line(tmp_path):
     (tmp_path / "rules").write_bytes(RULE)
-    assert first_look(str(tmp_path / "rules")) == (2, PhraseForm(hierarchical=True))
+    line, form = first_look(str(tmp_path / "rules"))
+    assert (line.line, form) == (RULE, PhraseForm(hierarchical=True))
+    (tmp_path / "factored").write_bytes(FACTORED[0])
+    line, form = first_look(str(tmp_path / "factored"))
+    assert (Shape.of(line), form) == (Shape(2, (3, 2), aligned=True), PhraseForm(0, 0))
     (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(FormatError, match="empty"):
         first_look(str(tmp_path / "empty"))

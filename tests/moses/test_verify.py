@@ -35,7 +35,7 @@ def test_all_kinds_show_what_the_table_says(moses_root, scored, options):
     print(done.stdout)
     assert done.returncode == 0, done.stderr
     verdicts = re.findall(r"(?m)^(\S+) +ok: (\d+) pairs, [\d,]+ values, max \|Δ\| (\S+)", done.stdout)
-    assert [kind for kind, _, _ in verdicts] == list(KINDS)
+    assert [kind for kind, _, _ in verdicts] == ["ini", *KINDS]
     assert all(int(pairs) > 300 and float(largest.rstrip(";")) <= 1e-4 for _, pairs, largest in verdicts)
 
 
@@ -63,12 +63,68 @@ def test_an_unsorted_table_loses_pairs_in_some_kinds(moses_root, tmp_path):
     assert "shuffled: the decoder does not see what the table says" in done.stderr
 
 
-def test_a_program_that_fails_is_named(moses_root, tmp_path):
-    (tmp_path / "unaligned").write_text("b ||| b ||| 0.5 0.5\na ||| b ||| 0.5 0.5\n" * 2000)
-    done = verify(tmp_path, moses_root, "unaligned", "--whole", "--kind", "compact")
+def test_a_sample_shows_what_parts_the_lines_of_a_source(moses_root, tmp_path):
+    lines = [f"b ||| b{i:02d} ||| 0.5 0.4 0.3 0.2 ||| 0-0\n" for i in range(100)]
+    (tmp_path / "parted").write_text("".join([*lines[:50], "c ||| c ||| 1 1 1 1 ||| 0-0\n", *lines[50:]]))
+    done = verify(tmp_path, moses_root, "parted", "--sources", "1", "--kind", "text", "--kind", "probing")
+    assert done.returncode == 3
+    assert "text     ok" in done.stdout
+    assert "probing  WRONG" in done.stdout
+
+
+def test_many_scores_at_the_floor(moses_root, tmp_path):
+    halves, lows = " ".join(["0.5"] * 14), " ".join(["1e-50"] * 14)
+    lines = [f"{word} ||| {word}{i} ||| {halves} ||| 0-0\n" for word in "ab" for i in range(10)]
+    lines.insert(10, f"a b ||| x ||| {lows} ||| 0-0 1-0\n")
+    (tmp_path / "low").write_text("".join(lines))
+    done = verify(tmp_path, moses_root, "low")
+    assert done.stdout.count("ok: 21 pairs, 294 values") == 5, done.stdout
+
+
+def test_a_program_that_fails_is_named_and_the_others_go_on(moses_root, tmp_path):
+    (tmp_path / "t").write_text("b ||| b ||| 0.5 0.5\na ||| b ||| 0.5 0.5\n" * 2000)  # not sorted
+    done = verify(tmp_path, moses_root, "t", "--whole", "--kind", "compact", "--kind", "text")
     assert done.returncode == 1
-    assert "processPhraseTableMin" in done.stderr
-    assert "ended with code" in done.stderr
+    assert re.search(r"compact  FAILED: \S+processPhraseTableMin .*\n  ended with code", done.stdout)
+    assert "text     ok: 2 pairs" in done.stdout
+
+
+def test_the_dictionary_of_an_ini_is_asked(moses_root, scored):
+    made = run(
+        "ini",
+        "moses.ini",
+        "--table",
+        "phrase-table.rnn.gz",
+        "--type",
+        "ProbingPT",
+        "-o",
+        "probing.ini",
+        "--force",
+        cwd=scored,
+    )
+    (command,) = re.findall(r"make the dictionary with: (.*)\n", made.stderr)
+    subprocess.run(
+        command,
+        shell=True,
+        check=True,
+        cwd=scored,
+        env={"MOSES_ROOT": str(moses_root), "PATH": ""},
+        capture_output=True,
+    )
+    options = ["--moses-ini", "probing.ini", "--kind", "text"]
+    done = verify(scored, moses_root, "phrase-table.rnn.gz", *options)
+    assert re.search(r"(?m)^ini +ok: ", done.stdout), done.stdout + done.stderr
+    # and a dictionary of another table is not taken for it
+    with gzip.open(scored / "phrase-table.rnn.gz", "rt", encoding="utf-8") as lines:
+        (scored / "other").write_text(re.sub(r"(?m)^(.* \|\|\| )[^ ]+( [^|]*\|\|\| )", r"\g<1>0.123\2", lines.read()))
+    done = verify(scored, moses_root, "other", *options)
+    assert done.returncode == 3
+    assert re.search(r"(?m)^ini +WRONG: ", done.stdout), done.stdout
+    (scored / "nowhere.ini").write_text(
+        (scored / "probing.ini").read_text().replace("phrase-table.rnn.probing", "nowhere")
+    )
+    done = verify(scored, moses_root, "phrase-table.rnn.gz", "--moses-ini", "nowhere.ini")
+    assert (done.returncode, "found nothing at nowhere" in done.stderr) == (3, True)
 
 
 @pytest.fixture(scope="module")
