@@ -75,7 +75,7 @@ def test_a_sample_shows_what_parts_the_lines_of_a_source(moses_root, tmp_path):
 def test_many_scores_at_the_floor(moses_root, tmp_path):
     halves, lows = " ".join(["0.5"] * 14), " ".join(["1e-50"] * 14)
     lines = [f"{word} ||| {word}{i} ||| {halves} ||| 0-0\n" for word in "ab" for i in range(10)]
-    lines.insert(10, f"a b ||| x ||| {lows} ||| 0-0 1-0\n")
+    lines.insert(0, f"a b ||| x ||| {lows} ||| 0-0 1-0\n")
     (tmp_path / "low").write_text("".join(lines))
     done = verify(tmp_path, moses_root, "low")
     assert done.stdout.count("ok: 21 pairs, 294 values") == 5, done.stdout
@@ -116,7 +116,9 @@ def test_the_dictionary_of_an_ini_is_asked(moses_root, scored):
     assert re.search(r"(?m)^ini +ok: ", done.stdout), done.stdout + done.stderr
     # and a dictionary of another table is not taken for it
     with gzip.open(scored / "phrase-table.rnn.gz", "rt", encoding="utf-8") as lines:
-        (scored / "other").write_text(re.sub(r"(?m)^(.* \|\|\| )[^ ]+( [^|]*\|\|\| )", r"\g<1>0.123\2", lines.read()))
+        fields = [line.split(" ||| ", 3) for line in lines]
+    others = [(source, target, f"0.123 {scores.split(' ', 1)[1]}", rest) for source, target, scores, rest in fields]
+    (scored / "other").write_text("".join(" ||| ".join(line) for line in others))
     done = verify(scored, moses_root, "other", *options)
     assert done.returncode == 3
     assert re.search(r"(?m)^ini +WRONG: ", done.stdout), done.stdout
