@@ -210,7 +210,7 @@ $(DONE)/tune-$(1).$(2): $(DONE)/score-$(1) $(DONE)/dev
 	$$(call logged,tune-$(1).$(2).log,$(MOSES_SCRIPTS)/training/mert-moses.pl $(W)/corpus/dev.$(SRC) $(W)/corpus/dev.$(TRG) \
 		$(MOSES_BIN)/moses $(W)/$(1)/moses.ini --working-dir $(W)/tune/$(1).$(2) \
 		--mertdir $(MOSES_BIN) --rootdir $(MOSES_SCRIPTS) --nbest $(NBEST) --threads $(THREADS) \
-		--mertmertargs '-r $(2)' --decoder-flags '-threads $(THREADS) $(DECODER_FLAGS)' $(MERT_FLAGS))
+		--mertmertargs '-r $(2) ' --decoder-flags '-threads $(THREADS) $(DECODER_FLAGS)' $(MERT_FLAGS))
 	rm -rf $(W)/tune/$(1).$(2)/run*.out.gz $(W)/tune/$(1).$(2)/run*.dat
 	touch $$@
 

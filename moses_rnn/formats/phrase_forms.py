@@ -125,6 +125,11 @@ def alignment_field(line: bytes, scores_end: int) -> bytes:
     return fields[1].strip(b" \t\r\n") if len(fields) > 1 else b""
 
 
+def has_gaps(phrase: bytes) -> bool:
+    """Whether a rule's phrase has non-terminals."""
+    return bool(_gaps(words(phrase)))
+
+
 def _factor(phrase: bytes, factor: int | None) -> bytes:
     if factor is None:
         return phrase

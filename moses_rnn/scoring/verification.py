@@ -7,7 +7,7 @@ import random
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.formats.dictionaries import BINARY, TEXT_TYPES, Shape
 from moses_rnn.formats.moses_ini import MosesIni, is_readable_path
-from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import TableLine, first_look, parse_table
 from moses_rnn.formats.streams import read_blocks, read_lines
 from moses_rnn.formats.table_blocks import parse_blocks
@@ -35,6 +35,7 @@ KINDS = {
     "probing": ("ProbingPT", "moses"),
     "moses2": ("ProbingPT", "moses2"),
 }
+OF_RULES = ("text", "on-disk")  # what rules can be; CreateProbingPT --scfg ends on those of train-model.perl
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def verify(wanted: Verification, said: Said) -> list[Comparison]:
     kinds = _possible_kinds(wanted, Shape.of(first), form, said)
     chosen = choose_lines(wanted.table, wanted.sources, wanted.seed, form)
     with tempfile.TemporaryDirectory(prefix="moses-rnn-verify-") as folder:
-        session = _Session(wanted, chosen, Path(folder), said)
+        session = _Session(wanted, form, chosen, Path(folder), said)
         found = [session.compare(kind) for kind in kinds]
         if wanted.own is not None:
             found.insert(0, session.compare("ini", wanted.own))
@@ -115,14 +116,13 @@ def verify(wanted: Verification, said: Said) -> list[Comparison]:
 
 def _possible_kinds(wanted: Verification, shape: Shape, form: PhraseForm, said: Said) -> list[str]:
     """The wanted kinds, but for what cannot be; all programs that they need are there."""
-    if form.hierarchical:
-        raise InputError(f"{wanted.table}: expected phrase pairs, found rules, which are not verified yet")
-    kinds = list(wanted.kinds)
+    kinds = [kind for kind in wanted.kinds if not form.hierarchical or kind in OF_RULES]
     if max(shape.factors) > 1 and "moses2" in kinds:
         kinds.remove("moses2")
-        said("moses2: left out, because it does not survive factored tables")
+    for kind in sorted(set(wanted.kinds) - set(kinds)):
+        said(f"{kind}: left out, because it does not survive such tables ({form})")
     if not kinds and wanted.own is None:
-        raise InputError(f"{wanted.table}: expected words without factors for moses2, found {form}")
+        raise InputError(f"{wanted.table}: expected a table for {', '.join(wanted.kinds)}, found {form}")
     for kind in kinds:
         type_name, decoder = KINDS[kind]
         wanted.moses.program(decoder)
@@ -134,8 +134,13 @@ def _possible_kinds(wanted: Verification, shape: Shape, form: PhraseForm, said: 
 class _Session:
     """The chosen lines and a folder in which dictionaries come and go."""
 
-    def __init__(self, wanted: Verification, chosen: list[TableLine], folder: Path, said: Said) -> None:
+    def __init__(
+        self, wanted: Verification, form: PhraseForm, chosen: list[TableLine], folder: Path, said: Said
+    ) -> None:
         self._wanted, self._chosen, self._folder, self._said = wanted, chosen, folder, said
+        self._pairs = [_pair_of(line, form) for line in chosen]
+        labels = {words(line.target)[-1] for line in chosen} if form.hierarchical else set()
+        self._labels = tuple(sorted(labels))
         self._shape = Shape.of(chosen[0])
         self._text = Path(wanted.table).absolute() if wanted.whole else folder / "sample"
         if not is_readable_path(str(self._text)):
@@ -145,16 +150,17 @@ class _Session:
 
     def compare(self, kind: str, dictionary: Dictionary | None = None) -> Comparison:
         """Compare a dictionary, which is made if need be, with the table."""
-        counts = Counter(line.source for line in self._chosen)
+        counts = Counter(source for source, _ in self._pairs)
         sources = list(counts)
         try:
-            dictionary = dictionary or self._made(kind)
+            dictionary = replace(dictionary or self._made(kind), labels=self._labels)
             self._said(f"{kind}: {dictionary.decoder} translates {len(sources):,} source phrases")
             lines = self._wanted.moses.single_phrases(dictionary, sources, max(counts.values()), self._folder)
         except MosesRnnError as error:
             return Comparison(kind, failure=str(error))
         seen = [((sources[line.sentence], line.hypothesis), tuple(line.values("TranslationModel0"))) for line in lines]
-        return compare(kind, self._chosen, seen, self._wanted.tolerance)
+        expected = [(pair, words(line.scores)) for pair, line in zip(self._pairs, self._chosen, strict=True)]
+        return compare(kind, expected, seen, self._wanted.tolerance)
 
     def _made(self, kind: str) -> Dictionary:
         type_name, decoder = KINDS[kind]
@@ -193,8 +199,18 @@ def choose_lines(table: str, count: int, seed: int, form: PhraseForm = PLAIN) ->
 
 
 def _with_words(table: str, form: PhraseForm) -> Iterator[TableLine]:
-    """The lines that the decoder can be asked for."""
-    return (line for line in parse_table(read_lines(table), table, form=form) if line.source and line.target)
+    """The lines that the decoder can be asked for: those with words on both sides, and without gaps."""
+    for line in parse_table(read_lines(table), table, form=form):
+        if all(_pair_of(line, form)) and not (form.hierarchical and has_gaps(line.source)):
+            yield line
+
+
+def _pair_of(line: TableLine, form: PhraseForm) -> Pair:
+    """What the decoder is given and what it then says: words parted by single blanks, without left-hand sides."""
+    source, target = words(line.source), words(line.target)
+    if form.hierarchical:
+        source, target = source[:-1], target[:-1]
+    return b" ".join(source), b" ".join(target)
 
 
 def _lines_of(sources: Collection[bytes], lines: Iterable[TableLine]) -> Iterator[TableLine]:
@@ -219,19 +235,22 @@ def _feature(score: bytes) -> float:
     return max(math.log(value), LOWEST) if value > 0.0 else LOWEST
 
 
-def compare(kind: str, lines: Iterable[TableLine], seen: Iterable[tuple[Pair, Values]], tolerance: float) -> Comparison:
+def compare(
+    kind: str,
+    table: Iterable[tuple[Pair, Sequence[bytes]]],
+    seen: Iterable[tuple[Pair, Values]],
+    tolerance: float,
+) -> Comparison:
     """Compare a table's scores with a decoder's features.
 
     Of equal pairs on several lines, each that was seen must be one of them.
     """
     found = Comparison(kind)
     expected: dict[Pair, list[Values]] = {}
-    for line in lines:
-        pair = b" ".join(words(line.source)), b" ".join(words(line.target))
-        expected.setdefault(pair, []).append(tuple(map(_feature, words(line.scores))))
+    for pair, scores in table:
+        expected.setdefault(pair, []).append(tuple(map(_feature, scores)))
     met = set()
-    for (source, target), values in seen:
-        pair = b" ".join(words(source)), target
+    for pair, values in seen:
         if pair not in expected:
             continue  # made of the source by other means
         met.add(pair)

@@ -2,17 +2,13 @@
 
 import gzip
 import itertools
-import math
-import random
 import re
 import subprocess
 
 import pytest
 
-from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.formats.phrase_table import parse_table, score_words
-from moses_rnn.formats.streams import read_lines
 from tests.conftest import TINY, run
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
@@ -105,39 +101,8 @@ def test_only_a_score_was_added(system):
     assert count > 10_000
 
 
-def test_the_decoder_sees_the_score_of_a_rule(moses_root, system):
-    kind, model, _, form, _ = system
-    if kind != "hierarchical":
-        pytest.skip("moses-rnn-verify looks at tables without rules")
-    with gzip.open(model / "scored.gz") as lines:
-        plain = [line for line in parse_table(lines, "scored", form=form) if b"[X][X]" not in line.source]
-    chosen = {line.source.removesuffix(b" [X]").decode() for line in random.Random(1).sample(plain, 100)}
-    expected = {
-        (line.source.removesuffix(b" [X]").decode(), line.target.removesuffix(b" [X]")): [math.log(float(score)) for score in score_words(line.scores)]
-        for line in plain
-    }  # fmt: skip
-    sentences = sorted(chosen)
-    text = re.sub(r"(?m)^PhrasePenalty0= .*$", "PhrasePenalty0= -100", (model / "moses.rnn.ini").read_text())
-    (model / "single.ini").write_text(text)
-    decode(moses_root, model, "single.ini", sentences, "-n-best-list", "nbest", "200")
-    seen = {}
-    for line in parse_nbest(read_lines(str(model / "nbest")), "nbest"):
-        pair = sentences[line.sentence], line.hypothesis
-        rules = line.values("PhrasePenalty0")[0]
-        if pair in expected and rules <= seen.get(pair, (rules, None))[0]:
-            seen.setdefault(pair, (rules, line.values("TranslationModel0")))
-    fewest = min(rules for rules, _ in seen.values())  # the rule itself and those of the glue grammar
-    compared = [(values, expected[pair]) for pair, (rules, values) in seen.items() if rules == fewest]
-    differences = [abs(a - b) for pair in compared for a, b in zip(*pair, strict=True)]
-    print(f"{len(compared)} rules, largest difference {max(differences):.2g}")
-    assert len(compared) > 50
-    assert max(differences) <= 1e-4
-
-
 def test_verify_agrees(moses_root, system):
     kind, model, _, _, _ = system
-    if kind == "hierarchical":
-        return
     done = run("verify", "scored.gz", "--moses-root", moses_root, "--quiet", cwd=model)
     print(done.stdout)
-    assert done.stdout.count(" ok: ") == (4 if kind == "factored" else 5)  # moses2 knows no factors
+    assert done.stdout.count(" ok: ") == {"hierarchical": 2, "factored": 4}.get(kind, 5)  # what Moses survives

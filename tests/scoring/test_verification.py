@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import parse_table, score_words
 from moses_rnn.scoring.verification import choose_lines, compare
 
 LINES = [b"a ||| b ||| 0.5 0.25\n", b"a ||| c ||| 1 1e-50\n", b"x  y ||| z ||| 1e-38 0.5\n"]
@@ -14,7 +15,10 @@ RIGHT = [
 
 
 def compared(seen, lines=LINES, tolerance=1e-4):
-    return compare("text", list(parse_table(lines, "t")), seen, tolerance)
+    table = [
+        ((b" ".join(words(line.source)), line.target), score_words(line.scores)) for line in parse_table(lines, "t")
+    ]
+    return compare("text", table, seen, tolerance)
 
 
 def test_all_as_it_should_be():
