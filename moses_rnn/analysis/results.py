@@ -128,7 +128,7 @@ def _scores(runs: list[Run], references: Mapping[str, list[str]], samples: int) 
     except ImportError as error:
         raise MosesRnnError("sacrebleu is not installed: pip install 'moses-rnn[eval]'") from error
 
-    metrics = {"BLEU": BLEU(tokenize="none"), "chrF": CHRF()}
+    metrics = {"BLEU": BLEU(tokenize="none", force=True), "chrF": CHRF()}
     scored: list[Json] = [{"seed": run.seed} for run in runs]
     for name in SETS:
         for label, metric in metrics.items():
