@@ -369,6 +369,8 @@ def _edited(setting: re.Match[str], edits: dict[str, Callable[[str], str]]) -> s
 
 
 def _append(line: str, weights: list[float]) -> str:
+    if not weights:
+        return line
     code, hash_sign, comment = line.partition("#")
     kept = code.rstrip(" \t\r")
     return f"{kept} {_join(weights)}{code[len(kept) :]}{hash_sign}{comment}"

@@ -75,6 +75,13 @@ def test_starting_weights(system, given, weights):
     assert f"TranslationModel0= 0.2 0.2 0.2 0.2 {weights}\n" in ini_of(system, "--table", "scored.gz", *options)[0]
 
 
+def test_a_table_with_no_more_scores_changes_the_path_only(system):
+    (system / "other.gz").write_bytes((system / "phrase-table.gz").read_bytes())
+    text, said = ini_of(system, "--table", "other.gz")
+    assert text == INI.format(table="other.gz")
+    assert "other.gz has as many scores as TranslationModel0 had: only its path changes" in said
+
+
 def test_paths_as_mert_needs_them(system):
     text, said = ini_of(system, "--absolute-paths")
     assert text == INI.format(table=system / "phrase-table.gz")
