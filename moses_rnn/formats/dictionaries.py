@@ -42,7 +42,6 @@ class Binary:
     there are enough) and ``{unaligned}`` are to be filled in.
     """
 
-    name: str  # for a user
     suffix: str
     command: str
     unaligned: str = ""  # option for a table without alignments
@@ -73,18 +72,16 @@ class Binary:
 # The first one is told the whole name: it would not put its suffix behind one of six letters.
 BINARY = {
     "PhraseDictionaryCompact": Binary(
-        "compact",
         ".minphr",
         "$MOSES_ROOT/bin/processPhraseTableMin -nscores {columns} -rankscore {rank}{unaligned} -in {table} -out {out}",
         " -encoding None",
     ),
     "ProbingPT": Binary(
-        "probing",
         ".probing",
         "$MOSES_ROOT/bin/CreateProbingPT --num-scores {columns} --input-pt {table} --output-dir {out}",
     ),
     "PhraseDictionaryOnDisk": Binary(
-        "on-disk", ".ondisk", "$MOSES_ROOT/bin/CreateOnDiskPt {factors} {columns} {most} {rank} {table} {out}"
+        ".ondisk", "$MOSES_ROOT/bin/CreateOnDiskPt {factors} {columns} {most} {rank} {table} {out}"
     ),
 }
 LOADABLE = TEXT_TYPES | BINARY.keys()  # what a text table can be loaded as, or made into

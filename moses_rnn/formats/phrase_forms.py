@@ -90,7 +90,7 @@ class PhraseForm:
         found = words(phrase)
         if self.hierarchical:
             found = [word for word in found[:-1] if not NON_TERMINAL.fullmatch(word)]
-        return [word for word in found if word]
+        return found
 
     def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int) -> None:
         """Refuse phrases that are not of this form.

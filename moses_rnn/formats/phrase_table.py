@@ -15,18 +15,6 @@ from moses_rnn.errors import FormatError, shown
 from moses_rnn.formats.phrase_forms import BLANKS, LEFT_HAND_SIDE, PLAIN, PhraseForm, alignment_field, is_rule, words
 from moses_rnn.formats.streams import read_lines
 
-__all__ = [
-    "BLANKS",
-    "LineParser",
-    "Places",
-    "TableLine",
-    "first_look",
-    "parse_line",
-    "parse_table",
-    "score_words",
-    "words",
-]
-
 Rejected = Callable[[bytes, FormatError], None]
 
 SEPARATOR = b"|||"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from moses_rnn.errors import InputError, MosesRnnError
@@ -41,7 +41,6 @@ class Moses:
     """
 
     root: Path
-    environment: Mapping[str, str] = field(default_factory=dict)
 
     def program(self, name: str) -> Path:
         """Where one of its programs is."""

@@ -2,9 +2,13 @@
 
 import gzip
 import itertools
+import os
 import random
 import re
+import signal
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +27,13 @@ def scored(tmp_path_factory, moses_root):
     run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.3", "--quiet", cwd=folder)
     run("score", "phrase-table.gz", "--moses-ini", "moses.ini", "--quiet", cwd=folder)
     return folder
+
+
+def paste_commands(said, folder, moses_root):
+    """Run the commands that moses-rnn-ini printed."""
+    for command in re.findall(r"make the dictionary with: (.*)\n", said):
+        environment = {"MOSES_ROOT": str(moses_root), "PATH": "/usr/bin:/bin"}
+        subprocess.run(command, shell=True, check=True, cwd=folder, env=environment, capture_output=True)
 
 
 def verify(folder, moses_root, table, *options):
@@ -87,30 +98,18 @@ def test_a_program_that_fails_is_named_and_the_others_go_on(moses_root, tmp_path
     assert done.returncode == 1
     assert re.search(r"compact  FAILED: \S+processPhraseTableMin .*\n  ended with code", done.stdout)
     assert "text     ok: 2 pairs" in done.stdout
+    assert "t: not everything could be compared: a program of Moses failed" in done.stderr
+
+
+def test_a_place_that_moses_cannot_read(moses_root, tmp_path):
+    (tmp_path / "a b").write_text("a ||| b ||| 0.5\n")
+    done = verify(tmp_path, moses_root, "a b", "--whole", "--kind", "text")
+    assert (done.returncode, "/a b: expected a path without blanks and '#'" in done.stderr) == (3, True)
 
 
 def test_the_dictionary_of_an_ini_is_asked(moses_root, scored):
-    made = run(
-        "ini",
-        "moses.ini",
-        "--table",
-        "phrase-table.rnn.gz",
-        "--type",
-        "ProbingPT",
-        "-o",
-        "probing.ini",
-        "--force",
-        cwd=scored,
-    )
-    (command,) = re.findall(r"make the dictionary with: (.*)\n", made.stderr)
-    subprocess.run(
-        command,
-        shell=True,
-        check=True,
-        cwd=scored,
-        env={"MOSES_ROOT": str(moses_root), "PATH": ""},
-        capture_output=True,
-    )
+    options = ["--table", "phrase-table.rnn.gz", "--type", "ProbingPT", "-o", "probing.ini", "--force"]
+    paste_commands(run("ini", "moses.ini", *options, cwd=scored).stderr, scored, moses_root)
     options = ["--moses-ini", "probing.ini", "--kind", "text"]
     done = verify(scored, moses_root, "phrase-table.rnn.gz", *options)
     assert re.search(r"(?m)^ini +ok: ", done.stdout), done.stdout + done.stderr
@@ -127,6 +126,17 @@ def test_the_dictionary_of_an_ini_is_asked(moses_root, scored):
     )
     done = verify(scored, moses_root, "phrase-table.rnn.gz", "--moses-ini", "nowhere.ini")
     assert (done.returncode, "found nothing at nowhere" in done.stderr) == (3, True)
+
+
+def test_nothing_temporary_stays_after_sigterm(moses_root, tmp_path):
+    (tmp_path / "place").mkdir()
+    command = [Path(sys.executable).with_name("moses-rnn-verify"), EXAMPLES / "phrase-table.gz", "--moses-root", moses_root, "--whole", "--sources", "5000"]  # fmt: skip
+    running = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path / "place")}, stderr=subprocess.PIPE)
+    assert b"text: moses translates" in running.stderr.readline()
+    running.terminate()
+    running.stderr.close()
+    assert running.wait(timeout=60) == 128 + signal.SIGTERM
+    assert not list((tmp_path / "place").iterdir())
 
 
 @pytest.fixture(scope="module")
@@ -151,15 +161,7 @@ def test_with_weight_zero_every_kind_translates_as_its_baseline(moses_root, real
     for table in ("phrase-table.gz", "phrase-table.rnn.gz"):
         ini = f"{kind}.{table}.ini"
         done = run("ini", "moses.tuned.ini", "--table", table, "--type", kind, "--weight", "0", "-o", ini, cwd=real)
-        for command in re.findall(r"make the dictionary with: (.*)\n", done.stderr):
-            subprocess.run(
-                command,
-                shell=True,
-                check=True,
-                cwd=real,
-                env={"MOSES_ROOT": str(moses_root), "PATH": "/usr/bin:/bin"},
-                capture_output=True,
-            )
+        paste_commands(done.stderr, real, moses_root)
         decoded = subprocess.run(
             [moses_root / "bin" / "moses", "-f", ini, "-threads", "2", "-search-algorithm", "1"], input=sentences, capture_output=True, text=True, cwd=real, check=False,
         )  # fmt: skip

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import parse_table, score_words
 from moses_rnn.scoring.verification import choose_lines, compare
@@ -66,6 +67,12 @@ def test_lines_of_one_pair_may_differ():
     pair = (b"a", b"b")
     assert compared([(pair, (math.log(0.25),)), (pair, (math.log(0.5),))], lines).is_good
     assert not compared([(pair, (math.log(0.3),))], lines).is_good
+
+
+def test_a_table_that_nothing_can_be_asked_of(tmp_path):
+    (tmp_path / "t").write_bytes(b"a ||| ||| 0.5\n ||| b ||| 0.5\n")
+    with pytest.raises(InputError, match="expected a line with words on both sides, found none"):
+        choose_lines(str(tmp_path / "t"), 20, seed=1)
 
 
 def test_the_sample_has_all_lines_of_its_sources_and_some_low_scores(tmp_path):
