@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.dictionaries import DICTIONARY_TYPES, TEXT_TYPES, factor_list
+from moses_rnn.formats.ini_lines import (
+    code_of,
+    is_readable_path,
+    joined,
+    sections_of,
+    seen_from,
+    tokens,
+    with_options,
+    with_type,
+    with_weights,
+)
 from moses_rnn.formats.phrase_table import FLOAT32_LIMIT
 
 NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -60,13 +70,13 @@ class MosesIni:
     def __init__(self, data: bytes, name: str) -> None:
         self.name = name
         self._lines = data.decode("utf-8", "surrogateescape").split("\n")
-        self._sections = _sections(self._lines)
+        self._sections = sections_of(self._lines)
         self.phrase_dictionaries = self._find_phrase_dictionaries()
 
     def _find_phrase_dictionaries(self) -> list[Feature]:
         found: list[Feature] = []
         for index, line in self._section("feature"):
-            kind, *settings = _tokens(line)
+            kind, *settings = tokens(line)
             if kind not in DICTIONARY_TYPES:
                 continue
             options: dict[str, str] = {}
@@ -82,7 +92,7 @@ class MosesIni:
 
     def _section(self, name: str) -> list[tuple[int, str]]:
         """Non-empty lines of every section of that name, without comments, with their indices."""
-        return [(i, _code(self._lines[i])) for i, section in enumerate(self._sections) if section == name]
+        return [(i, code_of(self._lines[i])) for i, section in enumerate(self._sections) if section == name]
 
     def _error(self, index: int | None, expected: str, found: str, advice: str = "") -> FormatError:
         return FormatError(self.name, None if index is None else index + 1, expected, found, advice)
@@ -144,8 +154,8 @@ class MosesIni:
         self._check_extendable(feature, extension)
         lines = list(self._lines)
         total = extension.old_columns + extension.added_columns
-        lines[feature.line] = _edit_options(
-            _with_type(lines[feature.line], feature, extension.type or feature.type),
+        lines[feature.line] = with_options(
+            _retyped(lines[feature.line], feature, extension.type or feature.type),
             {
                 "num-features": lambda _: str(total),
                 "path": lambda _: extension.table,
@@ -153,7 +163,7 @@ class MosesIni:
             },
         )
         weight_line, old_weights = self._weights(feature, extension.old_columns)
-        lines[weight_line] = _append(lines[weight_line], starting_weights(extension, old_weights))
+        lines[weight_line] = with_weights(lines[weight_line], starting_weights(extension, old_weights))
         return "\n".join(lines).encode("utf-8", "surrogateescape")
 
     def _check_extendable(self, feature: Feature, extension: Extension) -> None:
@@ -201,7 +211,7 @@ class MosesIni:
                 advice = "The group's own num-features and weights would have to grow too: edit them by hand."
                 raise self._error(group.line, f"no group with {feature.name} as a member", group.name, advice)
         for index, line in self._section("weight-overwrite"):
-            if f"{feature.name}=" in _tokens(line):
+            if f"{feature.name}=" in tokens(line):
                 advice = "These weights win over [weight] and would be too few: remove them, or move them there."
                 raise self._error(index, f"no {feature.name}= in [weight-overwrite]", repr(line), advice)
 
@@ -222,7 +232,7 @@ class MosesIni:
 
     def _weights(self, feature: Feature, columns: int) -> tuple[int, list[float]]:
         """The index of a feature's weight line and its numbers."""
-        found = [(i, _tokens(line)) for i, line in self._section("weight") if _tokens(line)[0] == f"{feature.name}="]
+        found = [(i, tokens(line)) for i, line in self._section("weight") if tokens(line)[0] == f"{feature.name}="]
         if len(found) != 1:
             raise self._error(
                 None,
@@ -261,7 +271,7 @@ class MosesIni:
         """The dense weights of all features, ``nan`` for what is no number; of several lines the last, as in Moses."""
         found = {}
         for _, line in self._section("weight"):
-            name, *values = _tokens(line)
+            name, *values = tokens(line)
             if name.endswith("="):
                 found[name[:-1]] = [float(value) if NUMBER.fullmatch(value) else math.nan for value in values]
         return found
@@ -271,19 +281,19 @@ class MosesIni:
         folder = Path(self.name).absolute().parent
         lines = list(self._lines)
         for index, _ in self._section("feature"):
-            lines[index] = _edit_options(lines[index], {"path": lambda old: _absolute(folder, old)})
+            lines[index] = with_options(lines[index], {"path": lambda old: seen_from(folder, old)})
         return "\n".join(lines).encode("utf-8", "surrogateescape")
 
     def relative_paths(self) -> tuple[str, ...]:
         """All ``path=`` values of features that depend on where Moses is run."""
-        paths = [word[5:] for _, line in self._section("feature") for word in _tokens(line) if word.startswith("path=")]
+        paths = [word[5:] for _, line in self._section("feature") for word in tokens(line) if word.startswith("path=")]
         return tuple(path for path in paths if not path.startswith("/"))
 
     def lines_of(self, feature_name: str) -> tuple[str, str]:
         """The ``[feature]`` line and the ``[weight]`` line of a phrase dictionary, without comments."""
         feature = self.choose(name=feature_name)
         weight_line, _ = self._weights(feature, int(feature.options["num-features"]))
-        return _code(self._lines[feature.line]), _code(self._lines[weight_line])
+        return code_of(self._lines[feature.line]), code_of(self._lines[weight_line])
 
 
 def default_lines(table: str, columns: int, factors: tuple[int, int] = (1, 1)) -> tuple[str, str]:
@@ -292,7 +302,7 @@ def default_lines(table: str, columns: int, factors: tuple[int, int] = (1, 1)) -
     feature = f"PhraseDictionaryMemory name=TranslationModel0 num-features={columns} path={table}"
     return (
         f"{feature} input-factor={source} output-factor={target}",
-        f"TranslationModel0= {_join([DEFAULT_WEIGHT] * columns)}",
+        f"TranslationModel0= {joined([DEFAULT_WEIGHT] * columns)}",
     )
 
 
@@ -304,22 +314,11 @@ def starting_weights(extension: Extension, old_weights: list[float]) -> list[flo
     return [mean or DEFAULT_WEIGHT] * extension.added_columns
 
 
-def _sections(lines: list[str]) -> list[str | None]:
-    """For each line the section it is content of; None for headers, comments and empty lines."""
-    current: str | None = None
-    belongs: list[str | None] = []
-    for line in lines:
-        code = _code(line)
-        is_header = code.startswith("[")
-        if is_header and "]" in code:  # what follows the bracket is nothing to Moses
-            current = code[1 : code.index("]")]
-        belongs.append(current if code and not is_header else None)
-    return belongs
-
-
-def _code(line: str) -> str:
-    """A line without its comment and surrounding white space."""
-    return line.partition("#")[0].strip(" \t\r\n")
+def _retyped(line: str, feature: Feature, kind: str) -> str:
+    """A feature line for another type; what was named after its type keeps the name that its weights have."""
+    if kind == feature.type:
+        return line
+    return with_type(line, feature.type, kind, "" if "name" in feature.options else f" name={feature.name}")
 
 
 def _is_there(place: Path) -> bool:
@@ -328,53 +327,3 @@ def _is_there(place: Path) -> bool:
         return place.exists()
     except OSError:
         return False
-
-
-def _absolute(folder: Path, path: str) -> str:
-    """A path seen from a folder, as it stands otherwise: a slash at its end, or ``..`` behind a link, may matter."""
-    return path if path.startswith("/") or not path else f"{folder}/{path}"
-
-
-def _tokens(line: str) -> list[str]:
-    """What Moses takes for words of a line: U+00A0, U+3000 or a form feed do not part them."""
-    return [word for word in re.split("[ \t]", line) if word]
-
-
-def is_readable_path(path: str) -> bool:
-    """Whether Moses can read a path in an ini, where blanks part words and '#' begins a comment."""
-    return re.search(r"[ \t\r\n#]", path) is None
-
-
-def _edit_options(line: str, edits: dict[str, Callable[[str], str]]) -> str:
-    """A feature line with the values of some of its settings replaced, where it has them."""
-    code, hash_sign, comment = line.partition("#")
-    kept = code.rstrip(" \t\r")  # a CR inside a value is part of it
-    edited = re.sub(r"(?<=[ \t])([^ \t=]+)=([^ \t]*)", lambda found: _edited(found, edits), kept)
-    return edited + code[len(kept) :] + hash_sign + comment
-
-
-def _with_type(line: str, feature: Feature, kind: str) -> str:
-    """A feature line for another type; what was named after its type keeps the name that its weights have."""
-    if kind == feature.type:
-        return line
-    code, hash_sign, comment = line.partition("#")
-    kept = code.rstrip(" \t\r")
-    name = "" if "name" in feature.options else f" name={feature.name}"
-    return kept.replace(feature.type, kind, 1) + name + code[len(kept) :] + hash_sign + comment
-
-
-def _edited(setting: re.Match[str], edits: dict[str, Callable[[str], str]]) -> str:
-    key, value = setting.groups()
-    return f"{key}={edits[key](value)}" if key in edits else setting.group()
-
-
-def _append(line: str, weights: list[float]) -> str:
-    if not weights:
-        return line
-    code, hash_sign, comment = line.partition("#")
-    kept = code.rstrip(" \t\r")
-    return f"{kept} {_join(weights)}{code[len(kept) :]}{hash_sign}{comment}"
-
-
-def _join(weights: list[float]) -> str:
-    return " ".join(f"{weight:.6g}" for weight in weights)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import random
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-import numpy as np
 
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.formats.dictionaries import BINARY, TEXT_TYPES, Shape
-from moses_rnn.formats.moses_ini import MosesIni, is_readable_path
+from moses_rnn.formats.ini_lines import is_readable_path
+from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import TableLine, first_look, parse_table
 from moses_rnn.formats.streams import read_blocks, read_lines
 from moses_rnn.formats.table_blocks import parse_blocks
+from moses_rnn.scoring.comparison import FULL_PRECISION, Comparison, Pair, compare, feature_of
 from moses_rnn.scoring.decoder import EVERYTHING, Dictionary, Moses
 
-Pair = tuple[bytes, bytes]
-Values = tuple[float, ...]
 Said = Callable[[str], None]
 
-LOWEST = -100.0  # Moses's own floor of a feature
-FULL_PRECISION = -87.0  # below it, probabilities are denormal as float32
-DENORMAL_TOLERANCE = 0.03  # and come back as inexactly as this
 KINDS = {
     "text": ("PhraseDictionaryMemory", "moses"),
     "compact": ("PhraseDictionaryCompact", "moses"),
@@ -54,43 +48,6 @@ class Verification:
     whole: bool = False
     tolerance: float = 1e-4
     own: Dictionary | None = None
-
-
-@dataclass
-class Comparison:
-    """What a decoder saw of one kind of dictionary."""
-
-    kind: str
-    pairs: int = 0
-    values: int = 0
-    largest: float = 0.0  # |difference| where the logarithm is above -87
-    below: int = 0  # values that are not
-    largest_below: float = 0.0
-    missing: list[Pair] = field(default_factory=list)
-    wrong: list[tuple[Pair, Values, Values]] = field(default_factory=list)  # expected, seen
-    failure: str = ""  # what a program of Moses said before it ended
-
-    @property
-    def is_good(self) -> bool:
-        """Whether all is as the table says."""
-        return bool(self.pairs) and not self.missing and not self.wrong and not self.failure
-
-    def summary(self) -> Iterator[str]:
-        """As lines of text."""
-        if self.failure:
-            yield f"{self.kind:<8} FAILED: {self.failure}"
-            return
-        below = f"; {self.below:,} at or below -87 (there {self.largest_below:.2g})" if self.below else ""
-        verdict = "ok" if self.is_good else "WRONG"
-        looked_at = f"{self.pairs:,} pairs, {self.values:,} values"
-        yield f"{self.kind:<8} {verdict}: {looked_at}, max |Δ| {self.largest:.2g}{below}"
-        for name, pairs in (("not found by the decoder", self.missing), ("seen otherwise", [w[0] for w in self.wrong])):
-            if pairs:
-                first = b" ||| ".join(pairs[0]).decode("utf-8", "replace")
-                yield f"         {len(pairs):,} pairs {name}, first: {first}"
-        if self.wrong:
-            _, expected, seen = self.wrong[0]
-            yield f"         expected {_text(expected)}, seen {_text(seen)}"
 
 
 def verify(wanted: Verification, said: Said) -> list[Comparison]:
@@ -226,65 +183,7 @@ def _lines_of(sources: Collection[bytes], lines: Iterable[TableLine]) -> Iterato
 
 
 def _has_low(scores: bytes) -> bool:
-    return b"e-" in scores and any(_feature(score) <= FULL_PRECISION for score in words(scores))
-
-
-def _feature(score: bytes) -> float:
-    """What Moses makes of a score: the logarithm of a float32, not below -100."""
-    value = float(np.float32(float(score)))
-    return max(math.log(value), LOWEST) if value > 0.0 else LOWEST
-
-
-def compare(
-    kind: str,
-    table: Iterable[tuple[Pair, Sequence[bytes]]],
-    seen: Iterable[tuple[Pair, Values]],
-    tolerance: float,
-) -> Comparison:
-    """Compare a table's scores with a decoder's features.
-
-    Of equal pairs on several lines, each that was seen must be one of them.
-    """
-    found = Comparison(kind)
-    expected: dict[Pair, list[Values]] = {}
-    for pair, scores in table:
-        expected.setdefault(pair, []).append(tuple(map(_feature, scores)))
-    met = set()
-    for pair, values in seen:
-        if pair not in expected:
-            continue  # made of the source by other means
-        met.add(pair)
-        best = min(expected[pair], key=lambda wanted: _distance(wanted, values))
-        _count(found, pair, best, values, tolerance)
-    found.pairs = len(met)
-    found.missing = [pair for pair in expected if pair not in met]
-    return found
-
-
-def _distance(expected: Values, seen: Values) -> float:
-    if len(expected) != len(seen):
-        return math.inf
-    return max(abs(a - b) for a, b in zip(expected, seen, strict=True))
-
-
-def _count(found: Comparison, pair: Pair, expected: Values, seen: Values, tolerance: float) -> None:
-    good = len(expected) == len(seen)
-    for a, b in zip(expected, seen, strict=False):
-        found.values += 1
-        difference = abs(a - b)
-        if a > FULL_PRECISION + tolerance:
-            found.largest = max(found.largest, difference)
-            good &= difference <= tolerance
-        else:
-            found.below += 1
-            found.largest_below = max(found.largest_below, difference)
-            good &= difference <= max(tolerance, 0 if a > FULL_PRECISION - tolerance else DENORMAL_TOLERANCE)
-    if not good:
-        found.wrong.append((pair, expected, seen))
-
-
-def _text(values: Values) -> str:
-    return " ".join(f"{value:.6g}" for value in values)
+    return b"e-" in scores and any(feature_of(score) <= FULL_PRECISION for score in words(scores))
 
 
 def check_ini(table: str, ini_path: str, feature_name: str | None) -> tuple[list[str], Dictionary]:

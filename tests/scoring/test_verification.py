@@ -5,7 +5,8 @@ import pytest
 from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import parse_table, score_words
-from moses_rnn.scoring.verification import choose_lines, compare
+from moses_rnn.scoring.comparison import compare
+from moses_rnn.scoring.verification import choose_lines
 
 LINES = [b"a ||| b ||| 0.5 0.25\n", b"a ||| c ||| 1 1e-50\n", b"x  y ||| z ||| 1e-38 0.5\n"]
 RIGHT = [
