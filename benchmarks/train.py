@@ -27,7 +27,8 @@ from moses_rnn.formats.streams import read_blocks
 from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, Positions, build_corpus
-from moses_rnn.training.trainer import Trainer, by_length, epoch_batches
+from moses_rnn.training.pairs import PhrasePairs, by_length, epoch_batches
+from moses_rnn.training.trainer import Trainer
 
 IGNORED = -100  # by cross_entropy
 WARM_UP = 40  # minibatches learned by another network, while torch compiles
@@ -122,8 +123,7 @@ class Line:
     def held_out(self, corpus: Corpus) -> float:
         """Nats per token of the held-out pairs, in float32."""
         exact = replace(self.config, precision="fp32", compiled=False)
-        trainer = Trainer(self.trainer.model, corpus, exact, Path("/nonexistent"))
-        return trainer.held_out_nats()[0]
+        return PhrasePairs(self.trainer.model, corpus, exact).held_out()["nats_per_token"]
 
 
 def endless(corpus: Corpus, config: TrainingConfig) -> Iterator[Positions]:
@@ -155,10 +155,10 @@ def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, *, compil
     for name, chosen in levers:
         print(f"warming up: {name}", file=sys.stderr)
         batches = endless(corpus, chosen)
-        warm = Trainer(fresh(), corpus, chosen, Path("/nonexistent"))
+        warm = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen, Path("/nonexistent"))
         for _ in range(WARM_UP if chosen.compiled else 2):
             warm.learn(next(batches))
-        trainer = Trainer(fresh(), corpus, chosen, Path("/nonexistent"))
+        trainer = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen, Path("/nonexistent"))
         yield Line(name, chosen, trainer, endless(corpus, chosen))
 
 

@@ -35,6 +35,8 @@ SEEDS ?= 1 2 3
 NBEST ?= 100
 # For tuning and decoding; -search-algorithm 1 (cube pruning) is four times as fast as the default
 DECODER_FLAGS ?=
+# mert, as in the paper, or mira (kbmira), whose results vary less from seed to seed; 15 rounds, of which the best counts
+TUNER ?= mert
 MERT_FLAGS ?=
 
 W := $(abspath $(WORK))
@@ -55,6 +57,8 @@ endif
 RNN_MODEL := $(if $(MODEL),$(abspath $(MODEL)),$(W)/rnn/model)
 ALL_SYSTEMS := baseline rnn rnn-wp
 RUNS := $(foreach system,$(SYSTEMS),$(foreach seed,$(SEEDS),$(system).$(seed)))
+MIRA_FLAGS = --batch-mira --batch-mira-args '-J 60 -r $(1) ' --return-best-dev --maximum-iterations 15
+tuner_flags = $(if $(filter mira,$(TUNER)),$(call MIRA_FLAGS,$(1)),--mertmertargs '-r $(1) ')
 # a command whose output goes into a log, of which the end is shown if it fails: $(call logged,NAME,COMMAND)
 logged = { $(2); } > $(LOG)/$(1) 2>&1 || { tail -n 20 $(LOG)/$(1) >&2; echo "failed; the whole log: $(LOG)/$(1)" >&2; exit 1; }
 
@@ -67,7 +71,7 @@ pipeline-help: ## what the targets from corpus to BLEU are
 	@echo 'MOSES_ROOT=/path/to/mosesdecoder must be set. Variables and what they are now:'
 	@printf '  %s\n' 'WORK=$(WORK)' 'SRC=$(SRC) TRG=$(TRG)' 'TRAIN=$(TRAIN) DEV=$(DEV) TEST=$(TEST) TOKENISED=$(TOKENISED) LOWERCASE=$(LOWERCASE)' \
 		'ALIGNER=$(ALIGNER) ($(CHOSEN_ALIGNER))' 'ORDER=$(ORDER) MAX_PHRASE=$(MAX_PHRASE) REORDERING=$(REORDERING)' \
-		'SYSTEMS=$(SYSTEMS)' 'SEEDS=$(SEEDS) NBEST=$(NBEST) THREADS=$(THREADS)' \
+		'SYSTEMS=$(SYSTEMS)' 'SEEDS=$(SEEDS) NBEST=$(NBEST) TUNER=$(TUNER) THREADS=$(THREADS)' \
 		'DECODER_FLAGS=$(DECODER_FLAGS)' 'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' 'MERT_FLAGS=$(MERT_FLAGS)' \
 		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL)'
 
@@ -91,6 +95,7 @@ pipeline-tools: $(INSTALLED)
 		[ -z "$${pair#*:}" ] || [ -f "$${pair#*:}" ] || missing "$${pair#*:}: given as $${pair%%:*}"; done; \
 	[ -z '$(PHRASE_TABLE)$(BASELINE_INI)' ] || { [ -n '$(PHRASE_TABLE)' ] && [ -n '$(BASELINE_INI)' ]; } || missing 'one of PHRASE_TABLE and BASELINE_INI: give both'; \
 	for system in $(filter-out $(ALL_SYSTEMS),$(SYSTEMS)); do missing "a system named $$system ($(ALL_SYSTEMS))"; done; \
+	case '$(TUNER)' in mert|mira) ;; *) missing 'a TUNER that is one of: mert mira' ;; esac; \
 	case '$(W)' in *[\ \#]*) missing 'a WORK without blanks and number signs, which Moses cannot read in an ini' ;; esac; \
 	mkdir -p $(DONE) $(LOG); exit $$missing
 
@@ -210,7 +215,7 @@ $(DONE)/tune-$(1).$(2): $(DONE)/score-$(1) $(DONE)/dev
 	$$(call logged,tune-$(1).$(2).log,$(MOSES_SCRIPTS)/training/mert-moses.pl $(W)/corpus/dev.$(SRC) $(W)/corpus/dev.$(TRG) \
 		$(MOSES_BIN)/moses $(W)/$(1)/moses.ini --working-dir $(W)/tune/$(1).$(2) \
 		--mertdir $(MOSES_BIN) --rootdir $(MOSES_SCRIPTS) --nbest $(NBEST) --threads $(THREADS) \
-		--mertmertargs '-r $(2) ' --decoder-flags '-threads $(THREADS) $(DECODER_FLAGS)' $(MERT_FLAGS))
+		$(call tuner_flags,$(2)) --decoder-flags '-threads $(THREADS) $(DECODER_FLAGS)' $(MERT_FLAGS))
 	rm -rf $(W)/tune/$(1).$(2)/run*.out.gz $(W)/tune/$(1).$(2)/run*.dat
 	touch $$@
 

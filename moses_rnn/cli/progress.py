@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -14,8 +15,10 @@ from moses_rnn.errors import Stopped
 from moses_rnn.formats.streams import Meter, read_blocks
 
 if TYPE_CHECKING:
-    from moses_rnn.models.encdec import EncDec
+    from moses_rnn.models.vocabulary import Vocabulary
+    from moses_rnn.training.config import TrainingConfig
     from moses_rnn.training.corpus import Corpus
+    from moses_rnn.training.cslm_run import TextStatistics
     from moses_rnn.training.run import TrainingRequest
     from moses_rnn.training.trainer import Progress, Trainer
 
@@ -75,27 +78,90 @@ def duration(seconds: float) -> str:
 class TrainingDisplay:
     """Tells a training run's news."""
 
-    def __init__(self, request: TrainingRequest, *, advise_on: str | None = None, quiet: bool = False) -> None:
-        self._config = request.training
-        self._device = request.device
-        self._advise_on = advise_on  # a preset of which the user should know how long it takes here
+    def __init__(self, config: TrainingConfig, unit: str, *, quiet: bool = False) -> None:
+        self._config = config
+        self._unit = unit
         self._quiet = quiet
         self._display = Display("lines read", quiet=quiet)
         self._meter = Meter()
-        self.unigram_nats = 0.0
         self._loss = 0.0
-        self._pairs_before = 0
-        self._pairs_wanted = 0.0
+        self._before = 0  # examples
+        self._wanted = 0.0
         self._share_before = 0.0
 
-    def reading(self, table: str, should_stop: Callable[[], bool]) -> Iterator[bytes]:
-        """The table in blocks of lines, shown as they are read; raises Stopped when asked to."""
-        for block in read_blocks(table, meter=self._meter):
+    def reading(self, path: str, should_stop: Callable[[], bool]) -> Iterator[bytes]:
+        """A file in blocks of lines, shown as they are read; raises Stopped when asked to."""
+        for block in read_blocks(path, meter=self._meter):
             yield block
             self._display.show(self._meter.lines_read, self._meter.share)
             if should_stop():
-                raise Stopped("stopped while reading the table; the same command goes on")
+                raise Stopped(f"stopped while reading {path}; the same command goes on")
         self._display.close()
+
+    def starting(self, trainer: Trainer) -> None:
+        """Print how large the network is and where the run stands; open the bar."""
+        parameters = sum(tensor.numel() for tensor in trainer.model.parameters())
+        self._say(f"network: {self._network(trainer)}, {parameters:,} parameters")
+        self._say(f"training: {trainer.config.describe(self._unit)}")
+        if trainer.resumed:
+            best = f"best so far {trainer.progress.best:.4f}" if trainer.progress.history else "no evaluation yet"
+            self._say(f"going on after {trainer.progress.examples:,} {self._unit}, {best}")
+        self._display = Display(self._unit, quiet=self._quiet)
+        self._before = trainer.progress.examples
+        self._wanted = self._config.max_epochs * trainer.task.examples
+        self._share_before = self._share(trainer.progress)
+
+    def _network(self, trainer: Trainer) -> str:
+        raise NotImplementedError
+
+    def stepped(self, progress: Progress, loss: float) -> None:
+        """Move the bar."""
+        self._loss += 0.02 * (loss - self._loss) if self._loss else loss
+        note = f"epoch {progress.epoch + 1}, {self._loss:.3f} nats/token"
+        share = (self._share(progress) - self._share_before) / (1 - self._share_before or 1)  # of what was left
+        if self._before:
+            note = f"{progress.examples:,} in all, {note}"
+        self._display.show(progress.examples - self._before, share or None, note)
+
+    def _share(self, progress: Progress) -> float:
+        """How much of the run is over at least, by its budgets of time and of epochs; 0 without any."""
+        seconds = 60 * self._config.max_minutes
+        by_time = progress.seconds / seconds if seconds else 0.0
+        by_examples = progress.examples / self._wanted if self._wanted else 0.0
+        return max(by_time, by_examples)
+
+    def evaluated(self, progress: Progress, is_best: bool) -> None:
+        """Print the held-out figures."""
+        figures = progress.history[-1]
+        self._display.say(
+            f"{figures[self._unit]:,} {self._unit} ({figures['epochs']:.2f} epochs, {duration(figures['seconds'])}): "
+            f"held out {self._figures(figures)}, {figures['clipped_share']:.0%} of steps clipped, "
+            f"{figures['tokens_per_second']:,.0f} target tokens/s"
+            + (f", {progress.skipped_steps:,} skipped (gradient not finite)" if progress.skipped_steps else "")
+            + (", best" if is_best else "")
+        )
+
+    def _figures(self, figures: Mapping[str, float]) -> str:
+        raise NotImplementedError
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            say(text)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        self._display.close()
+
+
+class PairsDisplay(TrainingDisplay):
+    """Tells the news of an RNN Encoder-Decoder's training."""
+
+    def __init__(self, request: TrainingRequest, *, advise_on: str | None = None, quiet: bool = False) -> None:
+        super().__init__(request.training, "pairs", quiet=quiet)
+        self._device = request.device
+        self._advise_on = advise_on  # a preset of which the user should know how long it takes here
+        self._variant = f"{request.network['variant']} variant, H {request.network['hidden_size']}"
+        self.unigram_nats = 0.0
 
     def corpus_read(self, corpus: Corpus, unigram_nats: float) -> None:
         """Print what the table holds."""
@@ -128,52 +194,32 @@ class TrainingDisplay:
             f"{duration(len(corpus.training) / rate)} for each pass over this table, of which it needs several"
         )
 
-    def starting(self, model: EncDec, trainer: Trainer) -> None:
-        """Print how large the network is and where the run stands; open the bar."""
-        parameters = sum(tensor.numel() for tensor in model.parameters())
-        switches = f"{model.config.variant} variant, H {model.config.hidden_size}, {parameters:,} parameters"
-        self._say(f"network: {switches}")
-        self._say(f"training: {trainer.config.describe()}")
-        if trainer.resumed:
-            best = f"best so far {trainer.progress.best:.4f}" if trainer.progress.history else "no evaluation yet"
-            self._say(f"going on after {trainer.progress.pairs:,} pairs, {best}")
-        self._display = Display("pairs", quiet=self._quiet)
-        self._pairs_before = trainer.progress.pairs
-        self._pairs_wanted = self._config.max_epochs * len(trainer.corpus.training)
-        self._share_before = self._share(trainer.progress)
+    def _network(self, trainer: Trainer) -> str:
+        return self._variant
 
-    def stepped(self, progress: Progress, loss: float) -> None:
-        """Move the bar."""
-        self._loss += 0.02 * (loss - self._loss) if self._loss else loss
-        note = f"epoch {progress.epoch + 1}, {self._loss:.3f} nats/token"
-        share = (self._share(progress) - self._share_before) / (1 - self._share_before or 1)  # of what was left
-        if self._pairs_before:
-            note = f"{progress.pairs:,} in all, {note}"
-        self._display.show(progress.pairs - self._pairs_before, share or None, note)
+    def _figures(self, figures: Mapping[str, float]) -> str:
+        per_token = f"{figures['nats_per_token']:.4f} nats/token (unigram {self.unigram_nats:.4f})"
+        return f"{per_token}, {figures['nats_per_pair']:.3f} nats/pair"
 
-    def _share(self, progress: Progress) -> float:
-        """How much of the run is over at least, by its budgets of time and of epochs; 0 without any."""
-        seconds = 60 * self._config.max_minutes
-        by_time = progress.seconds / seconds if seconds else 0.0
-        by_pairs = progress.pairs / self._pairs_wanted if self._pairs_wanted else 0.0
-        return max(by_time, by_pairs)
 
-    def evaluated(self, progress: Progress, is_best: bool) -> None:
-        """Print the held-out figures."""
-        figures = progress.history[-1]
-        self._display.say(
-            f"{figures['pairs']:,} pairs ({figures['epochs']:.2f} epochs, {duration(figures['seconds'])}): held out "
-            f"{figures['nats_per_token']:.4f} nats/token (unigram {self.unigram_nats:.4f}), "
-            f"{figures['nats_per_pair']:.3f} nats/pair, {figures['clipped_share']:.0%} of steps clipped, "
-            f"{figures['tokens_per_second']:,.0f} target tokens/s"
-            + (f", {progress.skipped_steps:,} skipped (gradient not finite)" if progress.skipped_steps else "")
-            + (", best" if is_best else "")
-        )
+class NGramsDisplay(TrainingDisplay):
+    """Tells the news of a CSLM's training."""
 
-    def _say(self, text: str) -> None:
-        if not self._quiet:
-            say(text)
+    def __init__(self, config: TrainingConfig, sizes: str, *, quiet: bool = False) -> None:
+        super().__init__(config, "n-grams", quiet=quiet)
+        self._sizes = sizes
 
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        self._display.close()
+    def text_read(self, statistics: TextStatistics, vocabulary: Vocabulary) -> None:
+        """Print what the text holds."""
+        n = statistics
+        self._say(f"text: {n.lines:,} lines, {n.words:,} words, {n.distinct_words:,} distinct")
+        self._say(f"shortlist: {len(vocabulary) - 2:,} words, {n.coverage:.2%} of running words")
+        if n.held_out_lines:
+            self._say(f"held out: {n.held_out_lines:,} lines")
+
+    def _network(self, trainer: Trainer) -> str:
+        return self._sizes
+
+    def _figures(self, figures: Mapping[str, float]) -> str:
+        per_token = f"{figures['nats_per_token']:.4f} nats/token, perplexity {math.exp(figures['nats_per_token']):.2f}"
+        return f"{per_token}, mean |log Z| {figures['mean_abs_log_z']:.3f}"

@@ -131,7 +131,7 @@ def main(
     """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain, .gz, .bz2, .xz or .zst)."""
     import torch
 
-    from moses_rnn.cli.progress import TrainingDisplay
+    from moses_rnn.cli.progress import PairsDisplay
     from moses_rnn.formats.phrase_forms import PhraseForm
     from moses_rnn.formats.phrase_table import first_look
     from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
@@ -152,7 +152,7 @@ def main(
     request = _request(Path(table).name, device, PRESETS[preset], options, form)
     _prepare(folder, restart)
     advise = "paper" if options["preset"] is None and preset == "small" else None
-    display = TrainingDisplay(request, advise_on=advise, quiet=quiet)
+    display = PairsDisplay(request, advise_on=advise, quiet=quiet)
     stop = StopRequest()
     blocks = parse_blocks(display.reading(table, stop), table, form=factors)
     pairs = (pair for block in blocks for pair in block.pairs(inverse=options["inverse"]))
@@ -161,7 +161,7 @@ def main(
     progress = train(pairs, folder, request, display, stop, (read, written))
     display.close()
     if not progress.finished:
-        raise Stopped(f"stopped after {progress.pairs:,} pairs; the same command goes on")
+        raise Stopped(f"stopped after {progress.examples:,} pairs; the same command goes on")
     if progress.best > FAR_BELOW * display.unigram_nats:
         say(
             f"warning: {progress.best:.2f} nats per target token is not far below a unigram model's "
@@ -217,10 +217,11 @@ def _training(preset: TrainingConfig, device: str, hidden_size: int, given: dict
 
 def _prepare(folder: Path, restart: bool) -> None:
     """Notice before the table is read that the model cannot be written."""
-    from moses_rnn.training.run import remove_run
+    from moses_rnn.models.checkpoint import ENCDEC
+    from moses_rnn.training.model_folder import remove_run
 
     if restart and folder.exists():
-        remove_run(folder)
+        remove_run(folder, ENCDEC)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -104,7 +104,7 @@ def _is_at(stream: BinaryIO, path: Path) -> bool:
 
 
 class OutputFile:
-    """A small file that appears under its name only when `commit` is called; until then it is ``.NAME.part`` beside it.
+    """A file that appears under its name only when `commit` is called; until then it is ``.NAME.part`` beside it.
 
     Args:
         path: final name.
@@ -135,10 +135,18 @@ class OutputFile:
     def _failure(self, error: OSError) -> OutputError:
         return OutputError(f"{self.path}: cannot be written: {error.strerror}")
 
-    def commit(self, data: bytes) -> None:
-        """Write the content, compressed if the suffix asks for it, make it durable and give it its name."""
+    def append(self, data: bytes) -> None:
+        """Write a part of the content, compressed if the suffix asks for it."""
         try:
             self._stream.write(compressed(data, compression_of(self.path)))
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def commit(self, data: bytes = b"") -> None:
+        """Write the rest of the content, make all of it durable and give it its name."""
+        if data or not self._stream.tell():
+            self.append(data)
+        try:
             self._stream.flush()
             os.fsync(self._stream.fileno())
             self._part.replace(self._target)

@@ -10,7 +10,7 @@ from moses_rnn.errors import FormatError, InputError, MosesRnnError, Stopped
 from moses_rnn.formats.journal import BlockOutput, Opening
 from moses_rnn.formats.outputs import NoOutput, OutputFile, StandardOutput, refuse_equal
 from moses_rnn.formats.streams import STANDARD_STREAM
-from moses_rnn.models.checkpoint import MODEL_FILES
+from moses_rnn.models.checkpoint import ENCDEC
 from moses_rnn.scoring.job import Job
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.rejects import NoRejects, Rejects
@@ -155,7 +155,7 @@ def _outputs(request: ScoringRequest) -> Iterator[str]:
 def _inputs(request: ScoringRequest) -> tuple[str, ...]:
     """All files that no output may replace."""
     folders = [folder for folder in (request.model, request.inverse_model) if folder]
-    models = [str(folder / name) for folder in folders for name in MODEL_FILES]
+    models = [str(folder / name) for folder in folders for name in ENCDEC.files()]
     return (request.table, *([request.ini.ini] if request.ini else []), *models)
 
 

@@ -37,15 +37,15 @@ class TrainingConfig:
     patience: int = 20  # evaluations without gain before stopping
     save_minutes: float = 10.0
 
-    def describe(self) -> str:
+    def describe(self, unit: str = "pairs") -> str:
         """The choices in words, for a log."""
         limits = [f"{self.max_epochs:g} epochs"] * bool(self.max_epochs)
         limits += [f"{self.max_minutes:g} minutes"] * bool(self.max_minutes)
         limits += [f"{self.patience} evaluations without gain"]
         return (
-            f"{self.optimiser}, learning rate {self.learning_rate:g}, {self.batch_size} pairs a minibatch, "
+            f"{self.optimiser}, learning rate {self.learning_rate:g}, {self.batch_size} {unit} a minibatch, "
             f"{self.reduction} gradient clipped at {self.clip_norm:g}, {self.precision}, seed {self.seed}; "
-            f"evaluated every {self.evaluate_every:,} pairs; ends after {' or '.join(limits)}"
+            f"evaluated every {self.evaluate_every:,} {unit}; ends after {' or '.join(limits)}"
         )
 
     def course(self) -> dict[str, object]:
@@ -98,5 +98,48 @@ PRESETS = {
             patience=6,
             save_minutes=2.0,
         ),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class NGramConfig:
+    """How a CSLM learns, beside the optimiser.
+
+    `self_normalise` is α of the penalty α (log Z)² (Devlin et al. 2014), without which a decoder that does not
+    normalise sees arbitrary values; `dropout` is the share of units of both layers left out in a step.
+    """
+
+    self_normalise: float = 0.0
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class CslmPreset:
+    """Sizes of a CSLM, with the training that suits them."""
+
+    order: int
+    embedding_size: int
+    first_size: int
+    second_size: int
+    shortlist: int
+    learning: NGramConfig
+    training: TrainingConfig
+
+
+_CSLM_TRAINING = TrainingConfig(
+    optimiser="adam",
+    learning_rate=1e-3,
+    decay_on_plateau=0.5,
+    batch_size=128,
+    evaluate_every=20_000_000,  # or after each epoch, if that is shorter
+    patience=10,
+)
+CSLM_PRESETS = {
+    # section 4.1.2 of the paper, which does not name the optimiser
+    "paper": CslmPreset(7, 512, 1536, 1024, 15_000, NGramConfig(), _CSLM_TRAINING),
+    # for two CPU cores and some ten thousand sentences, of which the paper's network would learn every word by heart
+    "small": CslmPreset(
+        7, 128, 256, 256, 15_000, NGramConfig(dropout=0.3), replace(_CSLM_TRAINING, max_minutes=30.0, save_minutes=2.0)
     ),
 }

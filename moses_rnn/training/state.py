@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as save_tensors
-from torch import Tensor
+from torch import Tensor, nn
 
 from moses_rnn.errors import CheckpointError, shown_value
-from moses_rnn.models.checkpoint import replace_file
-from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.folders import replace_file
 
 if TYPE_CHECKING:
     from moses_rnn.training.trainer import Progress
@@ -24,7 +23,7 @@ RANDOM = "random.torch"
 
 
 def save_state(
-    path: Path, identity: dict[str, Any], model: EncDec, optimiser: torch.optim.Optimizer, progress: Progress
+    path: Path, identity: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress
 ) -> None:
     """Write the state; a death while writing leaves the previous one.
 
@@ -48,7 +47,7 @@ def save_state(
 
 
 def load_state(
-    path: Path, identity: dict[str, Any], model: EncDec, optimiser: torch.optim.Optimizer, progress: Progress
+    path: Path, identity: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress
 ) -> bool:
     """Restore a saved state in place; False when there is none.
 

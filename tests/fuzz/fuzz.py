@@ -25,8 +25,9 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.formats.phrase_table import parse_table
     from moses_rnn.formats.streams import read_lines
     from moses_rnn.formats.table_blocks import parse_blocks
-    from moses_rnn.models.checkpoint import Checkpoint, finish_saving, load_checkpoint, save_checkpoint
+    from moses_rnn.models.checkpoint import ENCDEC, Checkpoint, load_checkpoint, save_checkpoint
     from moses_rnn.models.encdec import EncDec, EncDecConfig
+    from moses_rnn.models.folders import finish_saving
     from moses_rnn.models.vocabulary import Vocabulary
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
@@ -138,7 +139,7 @@ def config(data: bytes) -> None:
         unhashed = {**json.loads(kept[folder / "config.json"]), "files": {}}
         (folder / "config.json").write_text(json.dumps(unhashed))
     try:
-        finish_saving(folder)
+        finish_saving(folder, ENCDEC)
         with contextlib.suppress(CheckpointError):
             load_checkpoint(folder)
     finally:

@@ -7,8 +7,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.models.checkpoint import Checkpoint, finish_saving, load_checkpoint, save_checkpoint
+from moses_rnn.models.checkpoint import ENCDEC, Checkpoint, load_checkpoint, save_checkpoint
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.folders import finish_saving
 from moses_rnn.models.vocabulary import Vocabulary
 
 SOURCE = Vocabulary([b"<unk>", b"</s>", b"a", b"b"])
@@ -246,14 +247,14 @@ def test_a_save_that_died_before_its_last_rename_is_completed(folder, tmp_path):
     (tmp_path / "new" / "config.json").rename(folder / ".config.json.new")
     (tmp_path / "new" / "model.safetensors").rename(folder / "model.safetensors")
     assert torch.equal(load_checkpoint(folder).model.encoder.W, checkpoint(seed=2).model.encoder.W)
-    finish_saving(folder)
+    finish_saving(folder, ENCDEC)
     assert torch.equal(load_checkpoint(folder).model.encoder.W, checkpoint(seed=2).model.encoder.W)
     assert not (folder / ".config.json.new").exists()
 
 
 def test_a_save_that_died_earlier_leaves_the_old_model(folder):
     (folder / ".config.json.new").write_text('{"files": {"model.safetensors": "0"}}')
-    finish_saving(folder)
+    finish_saving(folder, ENCDEC)
     assert torch.equal(load_checkpoint(folder).model.encoder.W, checkpoint().model.encoder.W)
     assert not (folder / ".config.json.new").exists()
 
@@ -266,7 +267,7 @@ def test_a_pending_config_that_is_none_never_replaces_the_model(folder, pending)
     before = (folder / "config.json").read_bytes()
     (folder / ".config.json.new").write_text(pending)
     load_checkpoint(folder)
-    finish_saving(folder)
+    finish_saving(folder, ENCDEC)
     assert (folder / "config.json").read_bytes() == before
     assert not (folder / ".config.json.new").exists()
 
@@ -274,7 +275,7 @@ def test_a_pending_config_that_is_none_never_replaces_the_model(folder, pending)
 def test_a_pending_config_without_hashes_is_not_believed(folder):
     config = json.loads((folder / "config.json").read_text())
     (folder / ".config.json.new").write_text(json.dumps({**config, "files": {}, "direction": "target-to-source"}))
-    finish_saving(folder)
+    finish_saving(folder, ENCDEC)
     assert load_checkpoint(folder).direction == "source-to-target"
 
 

@@ -34,7 +34,7 @@ def same(a, b):
 @pytest.fixture
 def saved(tmp_path):
     model, optimiser, progress = parts(1)
-    progress.pairs = 77
+    progress.examples = 77
     save_state(tmp_path / "state", IDENTITY, model, optimiser, progress)
     return tmp_path / "state", bits(model)
 
@@ -44,7 +44,7 @@ def test_what_is_saved_is_restored(saved):
     model, optimiser, progress = parts(2)
     assert load_state(path, IDENTITY, model, optimiser, progress)
     assert same(bits(model), weights)
-    assert progress.pairs == 77
+    assert progress.examples == 77
 
 
 def test_any_flipped_bit_is_noticed(saved):
@@ -61,7 +61,7 @@ def test_any_flipped_bit_is_noticed(saved):
             load_state(path, IDENTITY, model, optimiser, progress)
         except CheckpointError:
             continue
-        assert (same(bits(model), weights), progress.pairs) == (True, 77)
+        assert (same(bits(model), weights), progress.examples) == (True, 77)
 
 
 @pytest.mark.parametrize("size", [0, 1, 8, 100, -1])
@@ -78,7 +78,7 @@ def test_a_state_cut_short_is_refused(saved, size):
     ("key", "value"),
     [
         ("progress", "[]"),
-        ("progress", '{"pairs": 1, "evil": 2}'),
+        ("progress", '{"examples": 1, "evil": 2}'),
         ("progress", "1"),
         ("progress", "[" * 100_000),
         ("identity", "{"),

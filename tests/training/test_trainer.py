@@ -10,7 +10,8 @@ from moses_rnn.errors import CheckpointError
 from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.training.config import PRESETS, TrainingConfig, for_optimiser
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
-from moses_rnn.training.trainer import Trainer, epoch_batches, make_optimiser
+from moses_rnn.training.pairs import PhrasePairs, epoch_batches
+from moses_rnn.training.trainer import Trainer, make_optimiser
 
 FAST = TrainingConfig(optimiser="adam", learning_rate=0.01, batch_size=16, evaluate_every=400, max_minutes=0)
 
@@ -43,9 +44,13 @@ def never():
     return False
 
 
+def trainer_of(corpus, config, state_file):
+    return Trainer(PhrasePairs(network(corpus), corpus, config), config, state_file)
+
+
 def train(corpus, folder, stop=never, **changes):
     listener = Listener()
-    trainer = Trainer(network(corpus), corpus, dataclasses.replace(FAST, **changes), folder / "state")
+    trainer = trainer_of(corpus, dataclasses.replace(FAST, **changes), folder / "state")
     trainer.run(listener, stop)
     return trainer, listener
 
@@ -168,7 +173,7 @@ def test_sorting_makes_batches_of_like_lengths(corpus):
 def gradient_norm(corpus, reduction, clip_norm, tmp_path):
     """The norm of the gradient that the optimiser sees in the first step."""
     config = dataclasses.replace(FAST, reduction=reduction, clip_norm=clip_norm)
-    trainer = Trainer(network(corpus), corpus, config, tmp_path / "state")
+    trainer = trainer_of(corpus, config, tmp_path / "state")
     rows = next(epoch_batches(corpus, config, 0))
     trainer.learn(rows)
     norm = math.sqrt(sum(tensor.grad.double().square().sum().item() for tensor in trainer.model.parameters()))
@@ -189,7 +194,7 @@ def test_the_gradient_is_clipped_and_counted(corpus, tmp_path):
 
 
 def test_a_gradient_that_is_not_finite_moves_nothing(corpus, tmp_path):
-    trainer = Trainer(network(corpus), corpus, FAST, tmp_path / "state")
+    trainer = trainer_of(corpus, FAST, tmp_path / "state")
     with torch.no_grad():
         trainer.model.decoder.b_G[2] = math.inf
     before = [tensor.clone() for tensor in trainer.model.parameters()]

@@ -1,0 +1,249 @@
+"""moses-rnn-nbest: features for n-best lists, their weights, and the best hypotheses by them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moses_rnn import __version__
+from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, StopRequest, choose_device, put, reports_errors, say
+from moses_rnn.errors import InputError
+
+if TYPE_CHECKING:
+    from moses_rnn.formats.nbest import NBestLine
+
+OPTIMISERS = ("moses-mert", "kbmira", "mert")
+
+EPILOG = """\b
+Example: two features for both lists, weights from the first, the second translated with them:
+  moses-rnn-nbest dev.nbest.gz --source dev.en --cslm cslm --rnn phrase-table.rnn-model -o dev.more.gz
+  moses-rnn-nbest test.nbest.gz --source test.en --cslm cslm --rnn phrase-table.rnn-model -o test.more.gz
+  moses-rnn-nbest tune dev.more.gz --reference dev.fr -o weights.ini
+  moses-rnn-nbest rerank test.more.gz weights.ini > test.out
+
+Lists are Moses's (-n-best-list FILE 100 distinct, best with -include-segmentation-in-n-best), plain or compressed; - is
+stdin. `moses-rnn-nbest NBEST …` is short for `moses-rnn-nbest add NBEST …`.
+"""
+
+
+class _AddByDefault(ProgramGroup):
+    """A group in which ``add`` need not be said."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h", "--version"):
+            args = ["add", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_AddByDefault, context_settings=CONTEXT, epilog=EPILOG)
+@click.version_option(__version__)
+def main() -> None:
+    """Add features to Moses's n-best lists, tune their weights, choose by them."""
+
+
+ADD_EPILOG = """\b
+Example:
+  moses-rnn-nbest dev.nbest.gz --source dev.en --cslm cslm --backoff lm.arpa --rnn phrase-table.rnn-model > dev.more
+
+Values are natural logarithms; every other byte of the list stays as it is, so that Moses's own
+scripts/nbest-rescore/ read the result. Features are named CSLM0, KENLM0, RNN0, WP0, with the next number where the list
+has one of that name.
+"""
+
+
+@main.command(cls=Program, context_settings=CONTEXT, epilog=ADD_EPILOG)
+@click.argument("nbest")
+@click.option("--source", required=True, help="The sentences that were translated, as the decoder read them")
+@click.option("--cslm", type=click.Path(path_type=Path), help="Add log p(hypothesis) of this CSLM: CSLM0")
+@click.option("--backoff", help="With --cslm: an ARPA file that shares out its <unk> among the words outside")
+@click.option("--lm", help="Add log p(hypothesis) of this n-gram model (ARPA or KenLM's binary): KENLM0")
+@click.option("--rnn", type=click.Path(path_type=Path), help="Add log p of this model's phrase pairs, summed: RNN0")
+@click.option("--inverse-rnn", type=click.Path(path_type=Path), help="The same of an --inverse model: RNNInverse0")
+@click.option("--whole", is_flag=True, help="Score whole sentences with --rnn, whatever phrases they are made of")
+@click.option(
+    "--word-penalty",
+    type=click.Path(path_type=Path),
+    help="Add minus the number of words outside the shortlist of this model or vocabulary file: WP0",
+)
+@click.option("--word-penalty-words", type=click.IntRange(1), help="Only its so many most frequent words")
+@click.option("-o", "--output", default="-", show_default=True, help="The new list, compressed if its suffix says so")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
+@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp64"]), default="fp32", show_default=True)
+@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@click.option("--force", is_flag=True, help="Replace an existing output")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
+@reports_errors
+def add(nbest: str, source: str, output: str, force: bool, quiet: bool, threads: int | None, **options: Any) -> None:
+    """Add features to an n-best list."""
+    import torch
+
+    from moses_rnn.cli.progress import Display
+    from moses_rnn.formats.outputs import OutputFile, StandardOutput
+    from moses_rnn.formats.streams import STANDARD_STREAM
+    from moses_rnn.scoring.nbest_features import FeatureRequest, scorers
+    from moses_rnn.scoring.nbest_lists import NBestReport, labelled, with_features
+
+    if threads:
+        torch.set_num_threads(threads)
+    name, lines = _parsed(nbest)
+    first = next(lines, None)
+    sources = _text(source)
+    if options["backoff"] and not options["cslm"]:
+        raise click.UsageError("--backoff is the n-gram model that --cslm backs off to")
+    request = FeatureRequest(**options | {"device": choose_device(options["device"])})
+    features = labelled(first, scorers(first, name, request))
+    if not features:
+        raise click.UsageError("nothing to add: give --cslm, --lm, --rnn, --inverse-rnn or --word-penalty")
+    report = NBestReport()
+    whole = _behind(first, lines)
+    stream = StandardOutput() if output == STANDARD_STREAM else OutputFile(output, force=force, inputs=(name, source))
+    display = Display("hypotheses", quiet=quiet)
+    with stream as file:
+        for block in with_features(whole, sources, features, name, report):
+            file.append(block, {}) if isinstance(file, StandardOutput) else file.append(block)
+            display.show(report.lines)
+        file.commit()
+    display.close()
+    if not quiet:
+        say(f"{report.lines:,} hypotheses of {report.sentences:,} sentences, with {', '.join(report.choosing)}")
+    for label in report.constant:
+        say(f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it")
+
+
+def _behind(first: NBestLine | None, lines: Iterator[NBestLine]) -> Iterator[NBestLine]:
+    if first is not None:
+        yield first
+        yield from lines
+
+
+def _parsed(nbest: str) -> tuple[str, Iterator[NBestLine]]:
+    """The list's name and lines."""
+    from moses_rnn.formats.nbest import parse_nbest
+    from moses_rnn.formats.streams import existing_input, read_lines
+
+    name = existing_input(nbest)
+    return name, parse_nbest(read_lines(name), name)
+
+
+def _text(path: str) -> list[bytes]:
+    """The lines of a text."""
+    from moses_rnn.formats.streams import existing_input, read_lines
+
+    return [line.rstrip(b"\r\n") for line in read_lines(existing_input(path))]
+
+
+TUNE_EPILOG = """\b
+Example:
+  moses-rnn-nbest tune dev.more.gz --reference dev.fr -o weights.ini
+
+The search begins at --weights, a moses.ini say; without it, at the weights that the list was made with, as its totals
+tell them. Added features begin at 0.
+"""
+
+
+@main.command(cls=Program, context_settings=CONTEXT, epilog=TUNE_EPILOG)
+@click.argument("nbest")
+@click.option("--reference", "references", multiple=True, required=True, help="A reference translation; repeat it")
+@click.option("--weights", help="An ini whose weights the search begins with")
+@click.option(
+    "--optimiser",
+    type=click.Choice(OPTIMISERS),
+    help="Moses's mert or kbmira, or this package's mert [default: moses-mert if MOSES_ROOT is set, else mert]",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--restarts", type=click.IntRange(0), default=20, show_default=True, help="Of mert")
+@click.option("--moses-root", type=click.Path(path_type=Path), envvar="MOSES_ROOT", help="A built Moses [$MOSES_ROOT]")
+@click.option("-o", "--output", default="-", show_default=True, help="The weights, as an ini")
+@click.option("--force", is_flag=True, help="Replace an existing output")
+@reports_errors
+def tune(
+    nbest: str,
+    references: tuple[str, ...],
+    weights: str | None,
+    optimiser: str | None,
+    moses_root: Path | None,
+    **options: Any,
+) -> None:
+    """Find weights that give an n-best list's best hypotheses a good BLEU."""
+    from moses_rnn.formats.moses_ini import MosesIni
+    from moses_rnn.formats.outputs import OutputFile
+    from moses_rnn.scoring.decoder import Moses
+    from moses_rnn.scoring.nbest_reading import read_tunable
+    from moses_rnn.scoring.tuning import as_ini, beginning, default_optimiser
+    from moses_rnn.scoring.tuning import tune as tune_weights
+
+    output = options["output"]
+    name, lines = _parsed(nbest)
+    points = read_tunable(lines, [_text(reference) for reference in references], name=name)
+    if points.missing:
+        say(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
+    start = beginning(points, MosesIni(_content(weights), weights) if weights else None)
+    moses = Moses(moses_root.absolute()) if moses_root else None
+    optimiser = optimiser or default_optimiser(moses)
+    tuned = tune_weights(
+        points,
+        start,
+        optimiser,
+        seed=options["seed"],
+        restarts=options["restarts"],
+        moses=moses,
+        should_stop=StopRequest(),
+    )
+    say(f"{optimiser}, seed {options['seed']}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
+    for label in tuned.constant:
+        say(f"warning: {label} is the same for all hypotheses of each sentence: its weight stays as it was")
+    content = as_ini(points.names, tuned.weights)
+    if output == "-":
+        put(os.fsdecode(content).removesuffix("\n"))
+        return
+    with OutputFile(output, force=options["force"], inputs=(name, *references)) as file:
+        file.commit(content)
+
+
+RERANK_EPILOG = """\b
+Example:
+  moses-rnn-nbest rerank test.more.gz weights.ini --reference test.fr > test.out
+"""
+
+
+@main.command(cls=Program, context_settings=CONTEXT, epilog=RERANK_EPILOG)
+@click.argument("nbest")
+@click.argument("weights")
+@click.option("--reference", "references", multiple=True, help="Also say the BLEU: before, after, at best; repeat it")
+@click.option("--segments", is_flag=True, help="Print phrases with their source words, as -report-segmentation does")
+@click.option("-o", "--output", default="-", show_default=True, help="The best hypotheses, a line a sentence")
+@click.option("--force", is_flag=True, help="Replace an existing output")
+@reports_errors
+def rerank(nbest: str, weights: str, references: tuple[str, ...], segments: bool, output: str, force: bool) -> None:
+    """Print the best hypothesis of each sentence by the WEIGHTS of an ini."""
+    from moses_rnn.formats.moses_ini import MosesIni
+    from moses_rnn.formats.outputs import OutputFile
+    from moses_rnn.scoring.reranking import best_lines, compared, translations, with_segments
+
+    name, lines = _parsed(nbest)
+    kept = list(lines) if references else lines
+    of_ini = MosesIni(_content(weights), weights).all_weights()
+    best = best_lines(kept, of_ini, name, weights)
+    texts = [_text(reference) for reference in references]
+    sentences = len(texts[0]) if texts else 1 + max(best)
+    if texts:
+        first, reranked, at_best = compared(kept, texts, name, translations(best, sentences))
+        say(f"BLEU {first:.2f} of the list's first, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
+    found = with_segments(best, sentences, name) if segments else translations(best, sentences)
+    content = b"".join(line + b"\n" for line in found)
+    if output == "-":
+        click.echo(content, nl=False)
+        return
+    with OutputFile(output, force=force, inputs=(name, weights, *references)) as file:
+        file.commit(content)
+
+
+def _content(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

@@ -1,0 +1,45 @@
+"""N-gram models in ARPA format: ``log10 p<TAB>w_1 … w_n[<TAB>log10 backoff]``, sections ``\\1-grams:`` and so on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from moses_rnn.errors import FormatError, shown
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import NUMBER
+
+SECTION = re.compile(rb"\\([0-9]+)-grams:")
+VALUE = re.compile(NUMBER)
+
+
+def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]:
+    """The n-grams of a model, shorter ones first, as their words.
+
+    Args:
+        lines: with their line ends.
+        name: of the file, for messages.
+
+    Raises:
+        FormatError: it is no ARPA file, or has no end.
+    """
+    order = 0  # 0: before the first section
+    for number, line in enumerate(lines, start=1):
+        text = line.rstrip(b"\r\n")
+        if section := SECTION.fullmatch(text):
+            order = int(section[1])
+        elif text == b"\\end\\":
+            return
+        elif text and order:
+            yield _n_gram(text, order, name, number)
+        elif number == 1 and text not in (b"", b"\\data\\"):
+            advice = "A binary model of KenLM cannot be read here: give the ARPA file it was made from."
+            raise FormatError(name, number, "an ARPA file, which begins with \\data\\", shown(text[:40]), advice)
+    raise FormatError(name, None, "\\end\\ as the last line", "none: the file was cut short")
+
+
+def _n_gram(text: bytes, order: int, name: str, number: int) -> tuple[bytes, ...]:
+    fields = words(text)
+    if not order + 1 <= len(fields) <= order + 2 or not VALUE.fullmatch(fields[0]):
+        raise FormatError(name, number, f"a log-probability, {order} words and perhaps a backoff", shown(text))
+    return tuple(fields[1 : order + 1])

@@ -1,0 +1,218 @@
+"""The CSLM of Schwenk (2012) as Cho et al. (EMNLP 2014, section 4.1.2) use it: a feed-forward n-gram language model.
+
+x is the concatenation of the embeddings of the n-1 words before, oldest first; E dimensions each. Two rectified layers
+h_1 and h_2 of H_1 and H_2 units, and a softmax over the K words of the shortlist:
+h_1 = max(0, W_1 x + b_1), h_2 = max(0, W_2 h_1 + b_2), p(w | x) = exp(G h_2 + b_G)_w / Z.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import dropout, embedding, linear
+
+from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size, load_folder, save_folder
+from moses_rnn.models.softmax import Passes, chosen_log_probs
+from moses_rnn.models.vocabulary import Vocabulary
+
+INITIAL_RANGE = 0.01
+ROWS = 512  # n-grams computed together when scoring; always so many, so that a value does not depend on its company
+MAX_ORDER = 64
+VOCABULARY = "target.vocab"
+SIZE_KEYS = ("embedding_size", "first_size", "second_size")
+
+Ids = npt.NDArray[np.int64]
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CslmConfig:
+    """Sizes; the defaults are the paper's."""
+
+    vocabulary_size: int  # with <unk> and </s>
+    order: int = 7
+    embedding_size: int = 512
+    first_size: int = 1536
+    second_size: int = 1024
+
+
+class Cslm(nn.Module):
+    """The network; `state_dict` has the tensor names of the checkpoint format.
+
+    Ids are the vocabulary's; what stands before a sentence, ``<s>``, has the id K, which is never predicted.
+
+    Args:
+        config: sizes.
+        seed: of the initial weights, all uniform in ±0.01 as in the paper; None leaves them unset.
+    """
+
+    def __init__(self, config: CslmConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        K, E, H_1, H_2 = config.vocabulary_size, config.embedding_size, config.first_size, config.second_size
+        self.embedding = _tensor(K + 1, E)  # the last one is that of <s>
+        self.W_1, self.b_1 = _tensor(H_1, (config.order - 1) * E), _tensor(H_1)
+        self.W_2, self.b_2 = _tensor(H_2, H_1), _tensor(H_2)
+        self.G, self.b_G = _tensor(K, H_2), _tensor(K)
+        if seed is not None:
+            random = torch.Generator().manual_seed(seed)
+            with torch.no_grad():
+                for tensor in self.parameters():
+                    tensor.copy_(INITIAL_RANGE * (2 * torch.rand(tensor.shape, generator=random) - 1))
+
+    def summary(self, contexts: Tensor, product: torch.dtype | None = None, dropped: float = 0.0) -> Tensor:
+        """h_2 of some contexts; n × H_2.
+
+        Args:
+            contexts: ids of the words before, oldest first; n × (order - 1).
+            product: the type that matrix products are computed in; by default that of the weights.
+            dropped: the share of the units of both layers that is left out, for training.
+        """
+        product = product or self.G.dtype
+        x = embedding(contexts, self.embedding).flatten(1)  # n × (order - 1)E
+        for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
+            x = torch.relu(linear(x.to(product), W.to(product)).to(b.dtype) + b)
+            x = dropout(x, dropped) if dropped else x
+        return x
+
+    def log_probs(
+        self, contexts: Tensor, words: Tensor, product: torch.dtype | None = None, dropped: float = 0.0
+    ) -> tuple[Tensor, Tensor]:
+        """log p(w | context) and log Z of some n-grams; n each. Arguments as of `summary`, words: n."""
+        product = product or self.G.dtype
+        h_2 = self.summary(contexts, product, dropped)
+        log_p = chosen_log_probs(h_2, self.G, self.b_G, words, product, Passes.eager())
+        rows = self.G.index_select(0, words).to(product)
+        chosen = (h_2.to(product) * rows).to(self.b_G.dtype).sum(1) + self.b_G.index_select(0, words)
+        return log_p, chosen - log_p
+
+
+def _tensor(*shape: int) -> nn.Parameter:
+    return nn.Parameter(torch.empty(*shape))
+
+
+class CslmScorer:
+    """Scores n-grams; each distinct one once, whatever company it comes in.
+
+    Args:
+        model: a network on its device.
+        precision: of the matrix products.
+    """
+
+    def __init__(self, model: Cslm, precision: torch.dtype = torch.float32) -> None:
+        self.model = model
+        self._precision = precision
+        self._device = model.G.device
+
+    @torch.inference_mode()
+    def log_probs(self, n_grams: Ids) -> Values:
+        """log p of the last word of each n-gram, natural; n.
+
+        Args:
+            n_grams: ids, oldest word first; n × order.
+        """
+        values = np.empty(len(n_grams))
+        if not len(n_grams):
+            return values
+        distinct, place = _distinct_rows(n_grams)
+        context_of = np.append(0, np.cumsum((distinct[1:, :-1] != distinct[:-1, :-1]).any(1)))
+        first_of = np.append(np.flatnonzero(np.diff(context_of, prepend=-1)), len(distinct))  # n-grams are sorted
+        log_p = np.empty(len(distinct))
+        for first in range(0, len(first_of) - 1, ROWS):
+            last = min(first + ROWS, len(first_of) - 1)
+            rows = slice(first_of[first], first_of[last])
+            contexts = distinct[first_of[first:last], :-1]
+            log_p[rows] = self._of_contexts(contexts, context_of[rows] - first, distinct[rows, -1])
+        values[:] = log_p[place]
+        return values
+
+    @torch.inference_mode()
+    def log_normalisers(self, n_grams: Ids) -> Values:
+        """log Z of each n-gram's context; n. Arguments as of `log_probs`."""
+        parts = [np.zeros(0)]
+        for first in range(0, len(n_grams), ROWS):
+            contexts = torch.from_numpy(n_grams[first : first + ROWS, :-1]).to(self._device)
+            logits = linear(self.model.summary(contexts), self.model.G, self.model.b_G)
+            parts.append(torch.logsumexp(logits, 1).double().cpu().numpy())
+        return np.concatenate(parts)
+
+    def _of_contexts(self, contexts: Ids, context_of: Ids, words: Ids) -> Values:
+        whole = np.zeros((ROWS, contexts.shape[1]), np.int64)
+        whole[: len(contexts)] = contexts
+        h_2 = self.model.summary(torch.from_numpy(whole).to(self._device), self._precision)
+        logits = linear(h_2.to(self._precision), self.model.G.to(self._precision)).float() + self.model.b_G
+        log_Z = torch.logsumexp(logits, 1)
+        rows, chosen = (torch.from_numpy(part).to(self._device) for part in (context_of, words))
+        return cast("Values", (logits[rows, chosen] - log_Z[rows]).double().cpu().numpy())
+
+
+def _distinct_rows(rows: Ids) -> tuple[Ids, Ids]:
+    """The distinct rows in order, and which one each row is."""
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    new = np.append(True, (ordered[1:] != ordered[:-1]).any(1))
+    place = np.empty(len(rows), np.int64)
+    place[order] = np.cumsum(new) - 1
+    return ordered[new], place
+
+
+def n_grams_of(flat: npt.NDArray[np.integer[Any]], positions: Ids, order: int) -> Ids:
+    """The n-grams that end at some places of a text; n × order.
+
+    Args:
+        flat: ids of sentences end to end, each behind order - 1 times ``<s>``.
+        positions: of the last words.
+        order: n.
+    """
+    n_grams: Ids = flat[positions[:, None] + np.arange(1 - order, 1)].astype(np.int64)
+    return n_grams
+
+
+@dataclass(frozen=True)
+class CslmCheckpoint:
+    """A network with its shortlist. `provenance` is what training wished to remember."""
+
+    model: Cslm
+    vocabulary: Vocabulary
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    hashes: Mapping[str, str] = field(default_factory=dict)  # of the files it was loaded from
+
+
+def save_cslm(folder: Path, checkpoint: CslmCheckpoint) -> None:
+    """Write a CSLM's folder, replacing the one there; see `save_folder`."""
+    config = {"network": "cslm", **dataclasses.asdict(checkpoint.model.config)}
+    save_folder(folder, checkpoint.model, {VOCABULARY: checkpoint.vocabulary}, config, checkpoint.provenance)
+
+
+def load_cslm(folder: Path, device: torch.device | str = "cpu") -> CslmCheckpoint:
+    """Read and check a CSLM's folder.
+
+    Raises:
+        CheckpointError: anything is missing, damaged, not finite, of another format, or does not fit together.
+    """
+    loaded = load_folder(folder, CSLM, device)
+    remembered = loaded.config.get("provenance", {})
+    return CslmCheckpoint(cast("Cslm", loaded.model), loaded.vocabularies[0], remembered, loaded.hashes)
+
+
+def _network(config: Mapping[str, Any], words: list[int]) -> Cslm:
+    return Cslm(CslmConfig(words[0], config["order"], *(config[key] for key in SIZE_KEYS)), seed=None)
+
+
+def _check(config: dict[str, Any], expect: Expect) -> None:
+    expect("network", config.get("network") == "cslm", "'cslm', as moses-rnn-cslm train writes it")
+    order = config.get("order")
+    expect("order", type(order) is int and 1 < order <= MAX_ORDER, f"a whole number from 2 to {MAX_ORDER}")
+    for key in SIZE_KEYS:
+        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
+
+
+CSLM = Kind("CSLM", (VOCABULARY,), _check, _network)

@@ -1,0 +1,110 @@
+"""BLEU-4 of a corpus from sums of its sufficient statistics, many corpora at once.
+
+Statistics are sacreBLEU's, in its order: length of the hypothesis, length of the reference, n-grams that match for
+n = 1…4, n-grams that there are for n = 1…4. They add up over sentences, so that a corpus's BLEU needs only their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.formats.phrase_forms import words
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+STATISTICS = 10
+HYPOTHESIS_LENGTH, REFERENCE_LENGTH = 0, 1
+MATCHES, TOTALS = slice(2, 6), slice(6, 10)
+
+
+def corpus_bleu(statistics_sum: npt.ArrayLike) -> Floats:
+    """Unsmoothed BLEU-4, as Moses's mert computes it (mert/BleuScorer.cpp, calculateScore).
+
+    sacreBLEU's ``BLEU(smooth_method="none")`` gives a hundred times this. Its default is another only for a corpus
+    without a single match of some n: it smoothes (``exp``), we and Moses say 0. The brevity penalty is the same,
+    exp(1 - reference length / hypothesis length) where the hypothesis is the shorter. Moses computes in float32 and
+    prints six digits; we compute in float64.
+
+    Args:
+        statistics_sum: … × 10.
+
+    Returns:
+        0 to 1, shape ….
+    """
+    return _bleu(np.asarray(statistics_sum, np.float64))
+
+
+def smoothed_bleu(statistics: npt.ArrayLike) -> Floats:
+    """BLEU-4 of single sentences, 0 to 1: one match and one n-gram more for n above 1 (Lin and Och, 2004).
+
+    Args:
+        statistics: … × 10.
+    """
+    added = np.zeros(STATISTICS)
+    added[MATCHES.start + 1 : MATCHES.stop] = added[TOTALS.start + 1 : TOTALS.stop] = 1
+    return _bleu(np.asarray(statistics, np.float64) + added)
+
+
+def _bleu(sums: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):  # where nothing matches, the result is set below
+        log_precision = np.log(sums[..., MATCHES] / sums[..., TOTALS]).mean(-1)
+        log_penalty = np.minimum(0.0, 1.0 - sums[..., REFERENCE_LENGTH] / sums[..., HYPOTHESIS_LENGTH])
+        bleu = np.exp(log_precision + log_penalty)
+    return np.where((sums[..., MATCHES] > 0).all(-1), bleu, 0.0)
+
+
+class References:
+    """Reference translations, and how hypotheses compare with them.
+
+    Words are parted at blanks only, as Moses does. sacreBLEU, with ``tokenize="none"`` too, parts them at any white
+    space that Unicode knows, U+00A0 among it; so it is given a number for each word, and counts what Moses counts.
+
+    Args:
+        texts: of each reference translation its lines, with or without their line ends.
+
+    Raises:
+        InputError: there is none, or they differ in length.
+        MosesRnnError: sacreBLEU is not installed.
+    """
+
+    def __init__(self, texts: Sequence[Sequence[bytes | str]]) -> None:
+        lengths = [len(lines) for lines in texts]
+        if len(set(lengths)) != 1:
+            found = ", ".join(map(str, lengths)) or "no references"
+            raise InputError(f"references: expected texts with equally many lines, found {found}")
+        self._bleu = _sacrebleu()
+        self._numbers: dict[bytes, str] = {}
+        self._lines = [[self._numbered(line) for line in lines] for lines in zip(*texts, strict=True)]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def statistics(self, sentence: int, hypothesis: bytes) -> tuple[int, ...]:
+        """The ten statistics of a hypothesis for a sentence (from 0)."""
+        score = self._bleu.sentence_score(self._numbered(hypothesis), self._lines[sentence])
+        return (score.sys_len, score.ref_len, *score.counts, *score.totals)
+
+    def _numbered(self, line: bytes | str) -> str:
+        if isinstance(line, str):
+            line = line.encode("utf-8", "surrogateescape")
+        numbers = self._numbers
+        return " ".join([numbers.setdefault(word, str(len(numbers))) for word in words(line.rstrip(b"\r\n"))])
+
+
+def _sacrebleu() -> BLEU:
+    try:
+        from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415, an extra
+    except ImportError as error:
+        raise MosesRnnError("sacrebleu is not installed: pip install 'moses-rnn[eval]'") from error
+    return BLEU(
+        tokenize="none", force=True, effective_order=True
+    )  # the latter for no warning; statistics know no order

@@ -1,0 +1,147 @@
+"""Learning log p(target | source) from the distinct phrase pairs of a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from moses_rnn.models.batches import Batch
+from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.softmax import WordSample
+from moses_rnn.training.config import TrainingConfig
+from moses_rnn.training.corpus import Corpus, Positions
+from moses_rnn.training.trainer import Cost
+
+ORDER, GROUPS = 0, 1  # random streams of an epoch: of its pairs, of the batches in each group
+SAMPLES = 2  # and of a step: of words
+EVALUATION_WORDS = 4096  # target words at once when nothing is learned from them
+
+
+class PhrasePairs:
+    """The task of an RNN Encoder-Decoder (the paper's equation 4).
+
+    Args:
+        model: with its initial weights, on its device.
+        corpus: pairs as ids.
+        config: batches, precision, seed.
+    """
+
+    unit = "pairs"
+
+    def __init__(self, model: EncDec, corpus: Corpus, config: TrainingConfig) -> None:
+        self.model = model
+        self.corpus = corpus
+        self.examples = len(corpus.training)
+        self.identity = {"corpus": corpus.digest, **asdict(model.config)}
+        self._config = config
+        self._device = next(model.parameters()).device
+        self._product = torch.bfloat16 if config.precision == "bf16" else torch.float32
+        self._unigram: npt.NDArray[np.float64] | None = None
+        if config.compiled:
+            model.compile_elementwise()
+
+    def batches(self, epoch: int, first: int) -> Iterator[Positions]:
+        """See `epoch_batches`."""
+        return epoch_batches(self.corpus, self._config, epoch, first)
+
+    def cost(self, rows: Positions, step: int) -> Cost:
+        """Minus the log-probabilities of the targets; a step's estimate of them if words are sampled."""
+        log_probs = self._log_probs(rows, self._sample(step))
+        nats = -log_probs.sum()
+        return Cost(nats, nats.item(), len(log_probs))
+
+    @torch.no_grad()
+    def held_out(self) -> dict[str, float]:
+        """Mean cost of the held-out pairs: nats per target token (end symbols included), nats per pair."""
+        rows = by_length(self.corpus, self.corpus.held_out)
+        nats, tokens = 0.0, 0
+        for block in evaluation_blocks(self.corpus, rows):
+            log_probs = self._log_probs(block)
+            nats -= log_probs.double().sum().item()
+            tokens += len(log_probs)
+        return {"nats_per_token": nats / tokens, "nats_per_pair": nats / len(rows)}
+
+    def _sample(self, step: int) -> WordSample | None:
+        """The words to estimate a step's normalisation by; seed and step determine them."""
+        count = self._config.sampled_words
+        if not count:
+            return None
+        if self._unigram is None:
+            self._unigram = self.corpus.unigram_model()
+        random = np.random.default_rng((self._config.seed, step, SAMPLES))
+        words = random.choice(len(self._unigram), count, p=self._unigram)
+        expected = torch.from_numpy(np.log(count * self._unigram[words])).float()
+        return WordSample(torch.from_numpy(words).to(self._device), expected.to(self._device))
+
+    def _log_probs(self, rows: Positions, sample: WordSample | None = None) -> Tensor:
+        """Score every target word and end symbol of some pairs by its log p, in no particular order; nodes."""
+        by_target = by_length(self.corpus, rows)
+        source_lengths = self.corpus.source.ends[by_target + 1] - self.corpus.source.ends[by_target]
+        by_source = np.argsort(-source_lengths, kind="stable")
+        source_of = np.empty_like(by_source)
+        source_of[by_source] = np.arange(len(by_source))
+        sources = Batch.from_flat(*self.corpus.source.take(by_target[by_source]), self._device)
+        targets = Batch.from_flat(*self.corpus.target.take(by_target), self._device)
+        return self.model.word_log_probs(
+            sources, targets, torch.from_numpy(source_of).to(self._device), self._product, sample
+        )
+
+
+def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int = 0) -> Iterator[Positions]:
+    """The minibatches of an epoch from a given one on; seed and epoch determine them.
+
+    Every training pair comes once. Groups of ``sort_batches`` minibatches are drawn uniformly, sorted by length and
+    cut; the minibatches of a group then come in random order, so that no length is always learned last.
+    """
+    order = np.random.default_rng((config.seed, epoch, ORDER)).permutation(corpus.training)
+    size = config.batch_size * max(config.sort_batches, 1)
+    before = 0  # minibatches of earlier groups
+    for number in range(math.ceil(len(order) / size)):
+        group = order[number * size : (number + 1) * size]
+        if not config.batch_tokens and before + config.sort_batches < first and len(group) == size:
+            before += size // config.batch_size
+            continue
+        cut = _minibatches(corpus, config, group)
+        shuffled = np.random.default_rng((config.seed, epoch, GROUPS, number)).permutation(len(cut))
+        for i in shuffled[max(first - before, 0) :]:
+            yield cut[i]
+        before += len(cut)
+
+
+def _minibatches(corpus: Corpus, config: TrainingConfig, group: Positions) -> list[Positions]:
+    """A group of pairs cut by length, into minibatches within both limits."""
+    if config.sort_batches > 1:
+        group = by_length(corpus, group)
+    tokens = np.cumsum(corpus.target.ends[group + 1] - corpus.target.ends[group] + 1)
+    cut, first, tokens_before = [], 0, 0
+    while first < len(group):
+        last = first + config.batch_size
+        if config.batch_tokens:
+            fitting = int(np.searchsorted(tokens, tokens_before + config.batch_tokens, side="right"))
+            last = min(last, max(fitting, first + 1))
+        cut.append(group[first:last])
+        first, tokens_before = last, int(tokens[min(last, len(group)) - 1])
+    return cut
+
+
+def evaluation_blocks(corpus: Corpus, rows: Positions) -> Iterator[Positions]:
+    """Pairs, sorted longest first, in blocks that hold a bounded number of target words."""
+    first = 0
+    while first < len(rows):
+        longest = int(corpus.target.ends[rows[first] + 1] - corpus.target.ends[rows[first]]) + 1
+        size = max(EVALUATION_WORDS // longest, 1)
+        yield rows[first : first + size]
+        first += size
+
+
+def by_length(corpus: Corpus, rows: Positions) -> Positions:
+    """Pairs sorted by target length, then source length, longest first."""
+    target = corpus.target.ends[rows + 1] - corpus.target.ends[rows]
+    source = corpus.source.ends[rows + 1] - corpus.source.ends[rows]
+    return rows[np.lexsort((-source, -target))]

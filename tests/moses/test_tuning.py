@@ -1,0 +1,139 @@
+"""Our tuning beside Moses's own programs, on real n-best lists: MOSES_ROOT names a built Moses."""
+
+import gzip
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from moses_rnn.formats.moses_ini import MosesIni
+from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.scoring.decoder import Moses
+from moses_rnn.scoring.moses_tuners import features_text, scores_text
+from moses_rnn.scoring.nbest_reading import read_tunable
+from moses_rnn.scoring.tunable import bleu_of, choose
+from moses_rnn.scoring.tuning import as_ini, starting_weights, tune, weights_from_totals
+
+pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
+SEEDS = (1, 2, 3)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, multi30k):
+    """The development set's n-best lists and references, not compressed."""
+    folder = tmp_path_factory.mktemp("tuning")
+    for name, path in (("nbest", "nbest.val.100.gz"), ("reference", "val.fr.gz")):
+        (folder / name).write_bytes(gzip.decompress((multi30k / path).read_bytes()))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def points(folder):
+    references = (folder / "reference").read_bytes().split(b"\n")[:-1]
+    with (folder / "nbest").open("rb") as lines:
+        return read_tunable(parse_nbest(lines, "nbest"), [references])
+
+
+@pytest.fixture(scope="module")
+def of_ini(multi30k):
+    """The weights of the ini before any tuning, and those that the lists were made with."""
+    return [MosesIni((multi30k / name).read_bytes(), name).all_weights() for name in ("moses.ini", "moses.tuned.ini")]
+
+
+def ran(*command, **options):
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done
+
+
+def test_mosess_extractor_writes_the_same_files(moses_root, folder, points):
+    files = ("--ffile", "features.dat", "--scfile", "scores.dat")
+    ran(moses_root / "bin" / "extractor", "-d", "-r", "reference", "-n", "nbest", *files, cwd=folder)
+    assert "".join(features_text(points)) == (folder / "features.dat").read_text()
+    assert "".join(scores_text(points)) == (folder / "scores.dat").read_text()
+
+
+def test_with_several_references_too(moses_root, folder, points):
+    lines = (folder / "reference").read_bytes().split(b"\n")[:-1]
+    second = [b" ".join(reversed(line.split(b" "))) + b" encore" for line in lines]
+    (folder / "second").write_bytes(b"".join(line + b"\n" for line in second))
+    files = ("--ffile", "two.features.dat", "--scfile", "two.scores.dat")
+    ran(moses_root / "bin" / "extractor", "-d", "-r", "reference,second", "-n", "nbest", *files, cwd=folder)
+    with (folder / "nbest").open("rb") as nbest:
+        with_two = read_tunable(parse_nbest(nbest, "nbest"), [lines, second])
+    assert not np.array_equal(with_two.statistics, points.statistics)
+    assert "".join(scores_text(with_two)) == (folder / "two.scores.dat").read_text()
+
+
+def test_the_weights_of_the_lists_are_found(points, of_ini):
+    found = weights_from_totals(points, points.totals)
+    print(f"largest residual {found.largest_residual:.2g}")
+    assert found.weights == pytest.approx(starting_weights(points.names, of_ini[1], "tuned"), abs=2e-5)
+    assert found.largest_residual < 2e-3  # totals of -100 and less have three decimals
+
+
+def test_ours_reaches_what_mosess_mert_reaches(moses_root, points, of_ini):
+    start = starting_weights(points.names, of_ini[0], "moses.ini")
+    reached = {"mert": [], "moses-mert": []}
+    for optimiser, bleus in reached.items():
+        for seed in SEEDS:
+            began = time.monotonic()
+            tuned = tune(points, start, optimiser, seed=seed, moses=Moses(moses_root))
+            bleus.append(100 * tuned.bleu)
+            print(f"{optimiser}, seed {seed}: BLEU {bleus[-1]:.3f} in {time.monotonic() - began:.0f} s")
+            assert tuned.bleu == bleu_of(points, tuned.weights) > tuned.start_bleu
+            assert np.abs(tuned.weights).sum() == pytest.approx(1)
+    assert max(reached["mert"]) >= max(reached["moses-mert"]) - 0.1
+
+
+def test_mosess_mert_and_we_mean_the_same_bleu(moses_root, folder, points):
+    for name, lines in (("features.dat", features_text(points)), ("scores.dat", scores_text(points))):
+        (folder / name).write_text("".join(lines))
+    dimensions = len(points.names)
+    (folder / "init.opt").write_text("".join(f"{' '.join([word] * dimensions)}\n" for word in ("0.1", "0", "1")))
+    files = ("--ffile", "features.dat", "--scfile", "scores.dat", "--ifile", "init.opt")
+    done = ran(moses_root / "bin" / "mert", "-d", dimensions, "-n", "0", "-r", "1", *files, cwd=folder)
+    ((weights, bleu),) = re.findall(r"Best point: (.*) => (\S+)", done.stderr)
+    ours = bleu_of(points, [float(weight) for weight in weights.split()])
+    print(f"mert says {bleu}, we say {ours:.6f} of its weights")
+    assert ours == pytest.approx(float(bleu), abs=2e-4)  # its weights are printed with six digits
+
+
+def test_kbmira(moses_root, points, of_ini):
+    start = starting_weights(points.names, of_ini[0], "moses.ini")
+    tuned = tune(points, start, "kbmira", seed=1, moses=Moses(moses_root))
+    print(f"kbmira: BLEU {100 * tuned.bleu:.3f}")
+    assert tuned.bleu > tuned.start_bleu
+
+
+def test_a_constant_feature_keeps_its_weight_in_mosess_tuners_too(moses_root, folder):
+    references = (folder / "reference").read_bytes().split(b"\n")[:60]
+    with (folder / "nbest").open("rb") as lines:
+        parsed = [line for line in parse_nbest(lines, "nbest") if line.sentence < 60]
+    added = [line.with_features([("New0", [b"-2.5"])]) for line in parsed]
+    points = read_tunable(parse_nbest(added, "nbest"), [references])
+    start = np.append(np.full(len(points.names) - 1, 0.1), 0.7)
+    for optimiser in ("mert", "moses-mert", "kbmira"):
+        tuned = tune(points, start, optimiser, seed=1, restarts=3, moses=Moses(moses_root))
+        assert tuned.constant == ("New0_0",)
+        assert tuned.weights[-1] == 0.7
+        assert np.abs(tuned.weights[:-1]).sum() == pytest.approx(1)
+        assert tuned.bleu > tuned.start_bleu
+
+
+def test_mosess_rescorer_reads_the_ini_and_chooses_the_same(moses_root, folder, points):
+    weights = np.random.default_rng(1).uniform(0, 1, len(points.names))
+    (folder / "rescore.ini").write_bytes(as_ini(points.names, weights))
+    scripts = moses_root / "scripts" / "nbest-rescore"
+    rescored = ran(
+        sys.executable, scripts / "rescore.py", "rescore.ini", cwd=folder, input=(folder / "nbest").read_text()
+    )
+    assert rescored.stderr == ""
+    best = {}
+    for line in parse_nbest(rescored.stdout.encode().split(b"\n")[:-1], "rescored"):
+        best.setdefault(line.sentence, []).append(float(line.total))
+    theirs = [int(np.argmax(best[sentence])) for sentence in range(len(best))]
+    assert choose(points, weights).tolist() == theirs
