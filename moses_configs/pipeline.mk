@@ -30,6 +30,16 @@ BASELINE_INI ?=
 MODEL ?=
 TRAIN_FLAGS ?=
 SCORE_FLAGS ?=
+# Systems with a CSLM: what it learns from, tokenised; the corpus's target side if nothing is said. Or a trained one
+CSLM_TEXT ?=
+CSLM ?=
+CSLM_FLAGS ?= --self-normalise 0.1
+# decoder: as NeuralLM, of a Moses built --with-nplm; nbest: on lists of LIST_SIZE best translations of the system without
+# CSLM; auto: in the decoder where it can
+CSLM_IN ?= auto
+LIST_SIZE ?= 200
+# The word penalty counts words outside the RNN's shortlist, on lists also: outside its so many most frequent words
+WP_WORDS ?=
 SYSTEMS ?= baseline rnn
 SEEDS ?= 1 2 3
 NBEST ?= 100
@@ -55,7 +65,20 @@ else
 TABLE := $(W)/model/phrase-table.gz
 endif
 RNN_MODEL := $(if $(MODEL),$(abspath $(MODEL)),$(W)/rnn/model)
-ALL_SYSTEMS := baseline rnn rnn-wp
+CSLM_MODEL := $(if $(CSLM),$(abspath $(CSLM)),$(W)/cslm/model)
+CSLM_CORPUS = $(if $(CSLM_TEXT),$(CSLM_TEXT),$(W)/corpus/train.$(TRG))
+# systems with a CSLM, and what they are without it
+CSLM_SYSTEMS := cslm cslm-rnn cslm-rnn-wp
+without_cslm = $(if $(filter cslm,$(1)),baseline,$(patsubst cslm-%,%,$(1)))
+# on n-best lists the word penalty is one more feature of the list
+list_system = $(patsubst %-wp,%,$(without_cslm))
+# the class's name is in the program, or its library, if it was compiled
+ifeq ($(CSLM_IN),auto)
+CSLM_PLACE = $(if $(shell grep -ls NeuralLMWrapper '$(MOSES_BIN)/moses' '$(MOSES_ROOT)'/lib*/libmoses*.so),decoder,nbest)
+else
+CSLM_PLACE = $(CSLM_IN)
+endif
+ALL_SYSTEMS := baseline rnn rnn-wp $(CSLM_SYSTEMS)
 RUNS := $(foreach system,$(SYSTEMS),$(foreach seed,$(SEEDS),$(system).$(seed)))
 MIRA_FLAGS = --batch-mira --batch-mira-args '-J 60 -r $(1) ' --return-best-dev --maximum-iterations 15
 tuner_flags = $(if $(filter mira,$(TUNER)),$(call MIRA_FLAGS,$(1)),--mertmertargs '-r $(1) ')
@@ -64,7 +87,8 @@ logged = { $(2); } > $(LOG)/$(1) 2>&1 || { tail -n 20 $(LOG)/$(1) >&2; echo "fai
 
 .PHONY: pipeline-help
 pipeline-help: ## what the targets from corpus to BLEU are
-	@echo 'corpus align phrase-table lm baseline train-rnn score     one step and what it needs'
+	@echo 'corpus align phrase-table lm baseline train-rnn score train-cslm'
+	@echo '                                                          one step and what it needs'
 	@echo 'tune-SYSTEM decode-SYSTEM bleu-SYSTEM                     for all SEEDS; SYSTEM is one of: $(ALL_SYSTEMS)'
 	@echo 'results                                                   all SYSTEMS: BLEU, chrF, significance, weights'
 	@echo
@@ -73,6 +97,7 @@ pipeline-help: ## what the targets from corpus to BLEU are
 		'ALIGNER=$(ALIGNER) ($(CHOSEN_ALIGNER))' 'ORDER=$(ORDER) MAX_PHRASE=$(MAX_PHRASE) REORDERING=$(REORDERING)' \
 		'SYSTEMS=$(SYSTEMS)' 'SEEDS=$(SEEDS) NBEST=$(NBEST) TUNER=$(TUNER) THREADS=$(THREADS)' \
 		'DECODER_FLAGS=$(DECODER_FLAGS)' 'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' 'MERT_FLAGS=$(MERT_FLAGS)' \
+		'CSLM_TEXT=$(CSLM_TEXT) CSLM=$(CSLM) CSLM_FLAGS=$(CSLM_FLAGS)' 'CSLM_IN=$(CSLM_IN) ($(CSLM_PLACE)) LIST_SIZE=$(LIST_SIZE) WP_WORDS=$(WP_WORDS)' \
 		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL)'
 
 # Says what is missing before anything runs
@@ -81,7 +106,7 @@ pipeline-tools: $(INSTALLED)
 	@missing=0; \
 	missing() { echo "missing: $$1" >&2; missing=1; }; \
 	if [ -z '$(MOSES_ROOT)' ]; then missing 'MOSES_ROOT, the folder of a built Moses (github.com/moses-smt/mosesdecoder; ./bjam -j4)'; else \
-		for program in moses mert extractor lmplz build_binary; do \
+		for program in moses mert extractor $(if $(filter mira,$(TUNER)),kbmira) $(if $(PHRASE_TABLE),,lmplz build_binary); do \
 			[ -x '$(MOSES_BIN)'/$$program ] || missing "$(MOSES_BIN)/$$program: build Moses there with ./bjam"; done; \
 		for script in training/mert-moses.pl training/train-model.perl training/filter-model-given-input.pl training/clean-corpus-n.perl; do \
 			[ -f '$(MOSES_SCRIPTS)'/$$script ] || missing "$(MOSES_SCRIPTS)/$$script: part of Moses"; done; fi; \
@@ -95,13 +120,18 @@ pipeline-tools: $(INSTALLED)
 		[ -z "$${pair#*:}" ] || [ -f "$${pair#*:}" ] || missing "$${pair#*:}: given as $${pair%%:*}"; done; \
 	[ -z '$(PHRASE_TABLE)$(BASELINE_INI)' ] || { [ -n '$(PHRASE_TABLE)' ] && [ -n '$(BASELINE_INI)' ]; } || missing 'one of PHRASE_TABLE and BASELINE_INI: give both'; \
 	for system in $(filter-out $(ALL_SYSTEMS),$(SYSTEMS)); do missing "a system named $$system ($(ALL_SYSTEMS))"; done; \
+	[ -z '$(filter $(CSLM_SYSTEMS),$(SYSTEMS))' ] || [ -z '$(PHRASE_TABLE)' ] || [ -n '$(CSLM)$(CSLM_TEXT)' ] || \
+		missing 'one of CSLM and CSLM_TEXT, for systems with a CSLM: with PHRASE_TABLE there is no corpus'; \
+	for text in $(if $(CSLM),,$(CSLM_TEXT)); do [ -f $$text ] || missing "$$text: given as CSLM_TEXT"; done; \
+	[ -z '$(CSLM)' ] || [ -f '$(CSLM)/config.json' ] || missing '$(CSLM)/config.json: given as CSLM'; \
+	case '$(CSLM_IN)' in auto|decoder|nbest) ;; *) missing 'a CSLM_IN that is one of: auto decoder nbest' ;; esac; \
 	case '$(TUNER)' in mert|mira) ;; *) missing 'a TUNER that is one of: mert mira' ;; esac; \
 	case '$(W)' in *[\ \#]*) missing 'a WORK without blanks and number signs, which Moses cannot read in an ini' ;; esac; \
 	mkdir -p $(DONE) $(LOG); exit $$missing
 
 # --- corpus -------------------------------------------------------------------------------------------------------------
 
-.PHONY: corpus align phrase-table lm baseline train-rnn score results
+.PHONY: corpus align phrase-table lm baseline train-rnn score train-cslm results
 corpus: $(DONE)/corpus ## tokenised and cleaned training text
 align: $(DONE)/align ## word alignments of it
 phrase-table: $(DONE)/phrase-table ## phrase and reordering table
@@ -109,6 +139,7 @@ lm: $(DONE)/lm ## language model of the target side
 baseline: $(DONE)/baseline ## the moses.ini of the baseline
 train-rnn: $(DONE)/train-rnn ## the network, trained on the phrase table
 score: $(DONE)/score-rnn ## the phrase table with the network's score
+train-cslm: $(DONE)/train-cslm ## the CSLM, trained on the target side
 results: $(W)/results.json ## all SYSTEMS, SEEDS tunings each: BLEU, chrF, significance, weights
 
 # $(call text,PREFIX,NAME): both languages of a text, tokenised, to $(W)/corpus/NAME.LANGUAGE
@@ -206,7 +237,34 @@ $(DONE)/score-rnn $(DONE)/score-rnn-wp: $(DONE)/score-%: $(DONE)/train-rnn
 $(DONE)/score-baseline: $(DONE)/baseline
 	touch $@
 
+$(DONE)/train-cslm: $(if $(CSLM),,$(if $(CSLM_TEXT),$(CSLM_TEXT),$(DONE)/corpus)) | pipeline-tools
+ifeq ($(CSLM),)
+	mkdir -p $(W)/cslm
+	restart=; [ ! -e $(CSLM_MODEL)/config.json ] || ! newer=$$(find $(CSLM_CORPUS) -newer $(CSLM_MODEL)/config.json) || \
+		[ -z "$$newer" ] || restart=--restart; \
+		$(BIN)/moses-rnn-cslm train $(CSLM_CORPUS) --model $(CSLM_MODEL) $(CSLM_FLAGS) $$restart
+endif
+	touch $@
+
+# In the decoder: the system without CSLM, its feature and its weight
+ifeq ($(CSLM_PLACE),decoder)
+$(DONE)/export-cslm: $(DONE)/train-cslm $(DONE)/dev
+	mkdir -p $(W)/cslm
+	$(BIN)/moses-rnn-cslm export-nplm $(CSLM_MODEL) $(W)/cslm/cslm.nplm --dev $(W)/corpus/dev.$(TRG) --force > $(W)/cslm/lines
+	touch $@
+
+$(foreach system,$(CSLM_SYSTEMS),$(eval $(DONE)/score-$(system): $(DONE)/score-$(call without_cslm,$(system))))
+$(foreach system,$(CSLM_SYSTEMS),$(DONE)/score-$(system)): $(DONE)/score-%: $(DONE)/export-cslm
+	mkdir -p $(W)/$*
+	awk 'NR == FNR { if (/^\[/) section = $$0; else if ($$0 != "") of[section] = $$0; next } \
+		{ print } $$0 in of { print of[$$0] }' $(W)/cslm/lines $(W)/$(call without_cslm,$*)/moses.ini > $(W)/$*/moses.ini
+	touch $@
+endif
+
 # --- tuning, decoding, results --------------------------------------------------------------------------------------------
+
+# $(call without_segments,NAME): the decoder's text without |0-1|, in a recipe that is expanded twice
+without_segments = sed 's/ *|[0-9]*-[0-9]*|//g; s/^ *//; s/ *$$$$//' $(W)/decode/$(1).segments > $(W)/decode/$(1).$(TRG)
 
 # Always in a fresh folder: mert-moses.pl takes the filtered table and the feature list that it finds in an old one.
 define of_run
@@ -226,11 +284,55 @@ $(DONE)/decode-$(1).$(2): $(DONE)/tune-$(1).$(2) $(DONE)/test
 			$(W)/tune/$(1).$(2)/moses.ini $(W)/corpus/$$$$set.$(SRC) > $(LOG)/filter-$(1).$(2).$$$$set.log 2>&1 && \
 		$(MOSES_BIN)/moses -f $(W)/decode/filtered.$(1).$(2)/moses.ini -threads $(THREADS) $(DECODER_FLAGS) -report-segmentation \
 			< $(W)/corpus/$$$$set.$(SRC) > $(W)/decode/$(1).$(2).$$$$set.segments 2> $(LOG)/decode-$(1).$(2).$$$$set.log || exit 1; \
-		sed 's/ *|[0-9]*-[0-9]*|//g; s/^ *//; s/ *$$$$//' $(W)/decode/$(1).$(2).$$$$set.segments > $(W)/decode/$(1).$(2).$$$$set.$(TRG) || exit 1; \
+		$(call without_segments,$(1).$(2).$$$$set) || exit 1; \
 	done; rm -rf $(W)/decode/filtered.$(1).$(2)
 	touch $$@
 endef
-$(foreach system,$(ALL_SYSTEMS),$(foreach seed,$(SEEDS),$(eval $(call of_run,$(system),$(seed)))))
+
+# On lists of the translations that the tuned system without CSLM finds best
+define of_lists
+$(DONE)/lists-$(1).$(2): $(DONE)/tune-$(1).$(2) $(DONE)/test
+	mkdir -p $(W)/nbest
+	for set in dev test; do \
+		rm -rf $(W)/nbest/filtered.$(1).$(2) && $(MOSES_SCRIPTS)/training/filter-model-given-input.pl $(W)/nbest/filtered.$(1).$(2) \
+			$(W)/tune/$(1).$(2)/moses.ini $(W)/corpus/$$$$set.$(SRC) > $(LOG)/filter-lists-$(1).$(2).$$$$set.log 2>&1 && \
+		$(MOSES_BIN)/moses -f $(W)/nbest/filtered.$(1).$(2)/moses.ini -threads $(THREADS) $(DECODER_FLAGS) \
+			-n-best-list $(W)/nbest/$(1).$(2).$$$$set $(LIST_SIZE) distinct -include-segmentation-in-n-best \
+			< $(W)/corpus/$$$$set.$(SRC) > /dev/null 2> $(LOG)/lists-$(1).$(2).$$$$set.log && \
+		gzip -f $(W)/nbest/$(1).$(2).$$$$set || { tail -n 20 $(LOG)/lists-$(1).$(2).$$$$set.log >&2; exit 1; }; \
+	done; rm -rf $(W)/nbest/filtered.$(1).$(2)
+	touch $$@
+endef
+
+define of_rescoring
+$(DONE)/features-$(1).$(3): $(DONE)/lists-$(2).$(3) $(DONE)/train-cslm $(if $(filter %-wp,$(1)),$(DONE)/train-rnn)
+	for set in dev test; do \
+		$(BIN)/moses-rnn-nbest $(W)/nbest/$(2).$(3).$$$$set.gz --source $(W)/corpus/$$$$set.$(SRC) --cslm $(CSLM_MODEL) \
+			$(if $(filter %-wp,$(1)),--word-penalty $(RNN_MODEL) $(if $(WP_WORDS),--word-penalty-words $(WP_WORDS))) \
+			-o $(W)/nbest/$(1).$(3).$$$$set.gz --force || exit 1; done
+	touch $$@
+
+$(DONE)/tune-$(1).$(3): $(DONE)/features-$(1).$(3) $(DONE)/dev
+	mkdir -p $(W)/tune/$(1).$(3)
+	$(BIN)/moses-rnn-nbest tune $(W)/nbest/$(1).$(3).dev.gz --reference $(W)/corpus/dev.$(TRG) --seed $(3) \
+		--weights $(W)/tune/$(2).$(3)/moses.ini --moses-root $(MOSES_ROOT) \
+		--optimiser $(if $(filter mira,$(TUNER)),kbmira,moses-mert) -o $(W)/tune/$(1).$(3)/moses.ini --force
+	touch $$@
+
+$(DONE)/decode-$(1).$(3): $(DONE)/tune-$(1).$(3) $(DONE)/test
+	mkdir -p $(W)/decode
+	for set in dev test; do \
+		$(BIN)/moses-rnn-nbest rerank $(W)/nbest/$(1).$(3).$$$$set.gz $(W)/tune/$(1).$(3)/moses.ini --segments \
+			--reference $(W)/corpus/$$$$set.$(TRG) -o $(W)/decode/$(1).$(3).$$$$set.segments --force && \
+		$(call without_segments,$(1).$(3).$$$$set) || exit 1; done
+	touch $$@
+endef
+
+ON_LISTS := $(if $(filter nbest,$(CSLM_PLACE)),$(CSLM_SYSTEMS))
+$(foreach system,$(filter-out $(ON_LISTS),$(ALL_SYSTEMS)),$(foreach seed,$(SEEDS),$(eval $(call of_run,$(system),$(seed)))))
+$(foreach system,$(sort $(foreach system,$(ON_LISTS),$(call list_system,$(system)))),$(foreach seed,$(SEEDS),$(eval \
+	$(call of_lists,$(system),$(seed)))))
+$(foreach system,$(ON_LISTS),$(foreach seed,$(SEEDS),$(eval $(call of_rescoring,$(system),$(call list_system,$(system)),$(seed)))))
 
 tune-%: $(foreach seed,$(SEEDS),$(DONE)/tune-%.$(seed)) ;
 decode-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed)) ;

@@ -55,6 +55,14 @@ def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
     before = (work / "results.json").stat().st_mtime
     assert "results.json' is up to date" in make(f"{work}/results.json", *given).stdout
     assert (work / "results.json").stat().st_mtime == before
+    # a CSLM on n-best lists, with a word penalty too
+    cslm = "--preset small --embedding-size 8 --first-size 16 --second-size 16 --shortlist 500 --max-epochs 1 --quiet"
+    more = ["SYSTEMS=baseline rnn cslm cslm-rnn-wp", "CSLM_IN=nbest", "LIST_SIZE=20", "WP_WORDS=300", f"CSLM_FLAGS={cslm}"]
+    done = make("results", *given, *more)
+    found = json.loads((work / "results.json").read_text())
+    assert [system["on_lists"] for system in found["systems"].values()] == [False, False, True, True]
+    assert set(found["systems"]["cslm-rnn-wp"]["runs"][0]["weights"]) >= {"CSLM0", "WP0", "TranslationModel0", "LM0"}
+    assert "| +CSLM+RNN+WP* |" in done.stdout
     # a broken run goes on where it was, in a fresh tuning folder
     (work / "done" / "tune-rnn.2").unlink()
     (work / "tune" / "rnn.2" / "features.list").write_text("of another table\n")
@@ -86,6 +94,15 @@ MISSING = {
     "half a start": (["MOSES_ROOT=/nowhere", "PHRASE_TABLE=README.md"], "missing: one of PHRASE_TABLE and BASELINE_INI: give both"),
     "no such aligner": (["MOSES_ROOT=/nowhere", "ALIGNER=nonsense"], "missing: an ALIGNER that is one of"),
     "no such system": (["MOSES_ROOT=/nowhere", "SYSTEMS=baseline magic"], "missing: a system named magic"),
+    "no such tuner": (["MOSES_ROOT=/nowhere", "TUNER=magic"], "missing: a TUNER that is one of: mert mira"),
+    "mira": (["MOSES_ROOT=/nowhere", "TUNER=mira"], "missing: /nowhere/bin/kbmira: build Moses there with ./bjam"),
+    "nothing for a CSLM": (
+        ["MOSES_ROOT=/nowhere", "PHRASE_TABLE=README.md", "BASELINE_INI=README.md", "SYSTEMS=baseline cslm"],
+        "missing: one of CSLM and CSLM_TEXT, for systems with a CSLM",
+    ),
+    "no text for a CSLM": (["MOSES_ROOT=/nowhere", "CSLM_TEXT=/no/text"], "missing: /no/text: given as CSLM_TEXT"),
+    "no CSLM": (["MOSES_ROOT=/nowhere", "CSLM=/no/model"], "missing: /no/model/config.json: given as CSLM"),
+    "no place for a CSLM": (["MOSES_ROOT=/nowhere", "CSLM_IN=magic"], "missing: a CSLM_IN that is one of"),
 }  # fmt: skip
 
 

@@ -52,6 +52,7 @@ class Run:
     system: str
     seed: str
     weights: Mapping[str, list[float]]
+    on_lists: bool  # whether features were added to n-best lists, not to the decoder
     hypotheses: Mapping[str, list[str]]  # by set
     phrases: frozenset[Chosen]  # of the test set
 
@@ -69,12 +70,14 @@ class Place:
 
     def run(self, system: str, seed: str) -> Run:
         """A run as the pipeline left it."""
-        ini = self.folder / "tune" / f"{system}.{seed}" / "moses.ini"
+        path = self.folder / "tune" / f"{system}.{seed}" / "moses.ini"
+        ini = MosesIni(_read(path), str(path))
         decoded = {name: self.folder / "decode" / f"{system}.{seed}.{name}" for name in SETS}
         return Run(
             system,
             seed,
-            MosesIni(_read(ini), str(ini)).all_weights(),
+            ini.all_weights(),
+            not ini.has_features,
             {name: lines_of(Path(f"{path}.{self.target}")) for name, path in decoded.items()},
             frozenset(chosen_phrases(lines_of(Path(f"{decoded['test']}.segments")))),
         )
@@ -146,7 +149,7 @@ def _scores(runs: list[Run], references: Mapping[str, list[str]], samples: int) 
 
 def _summary(runs: list[Run], baselines: list[Run], scores: list[Json]) -> Json:
     """All of one system."""
-    summary: Json = {"runs": scores}
+    summary: Json = {"on_lists": runs[0].on_lists, "runs": scores}
     for key in [f"{name}_{label}" for name in SETS for label in ("BLEU", "chrF")]:
         values = [record[key] for record in scores]
         summary[key] = {"mean": mean(values), "sd": stdev(values) if len(values) > 1 else None}
@@ -199,7 +202,7 @@ def table(found: Json) -> Iterator[str]:
         compared = [f"{record['p']:.3f}" for record in system["runs"] if "p" in record]
         differing = mean(record["phrases_chosen_differently"] for record in system["runs"])
         cells = [
-            TITLES.get(name, name),
+            TITLES.get(name, name) + ("*" if system["on_lists"] else ""),
             *(_spread(system[key]) for key in ("dev_BLEU", "test_BLEU")),
             f"{difference:+.2f}" if compared else "",
             ", ".join(compared),
@@ -214,6 +217,8 @@ def table(found: Json) -> Iterator[str]:
         f"against {compared_with} of the same seed; {found['sentences']['dev']:,} and {found['sentences']['test']:,} "
         f"sentences; {found['signatures']['BLEU']}"
     )
+    if any(system["on_lists"] for system in found["systems"].values()):
+        yield "* The CSLM (and WP) chose from n-best lists of the system without it; all else was in the decoder."
 
 
 def warnings(found: Json) -> Iterator[str]:

@@ -267,6 +267,11 @@ class MosesIni:
         """
         return self._weights(feature, self.declared(feature))[1]
 
+    @property
+    def has_features(self) -> bool:
+        """Whether it says what a decoder shall use; weights for an n-best list stand alone."""
+        return bool(self._section("feature"))
+
     def all_weights(self) -> dict[str, list[float]]:
         """The dense weights of all features, ``nan`` for what is no number; of several lines the last, as in Moses."""
         found = {}

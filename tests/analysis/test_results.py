@@ -18,7 +18,7 @@ from moses_rnn.errors import InputError
 
 REFERENCES = ["the old man sleeps here .", "a dog runs over the green hill .", "two women walk home together ."] * 20
 WORSE = [line.replace("sleeps", "sleeping").replace("runs over", "runs on") for line in REFERENCES]
-INI = "[weight]\nTranslationModel0= {}\nLM0= 0.5\n"
+INI = "[feature]\nKENLM name=LM0\n[weight]\nTranslationModel0= {}\nLM0= 0.5\n"
 
 
 def segments(lines):
@@ -69,6 +69,16 @@ def test_the_table_stands_beside_the_papers(work):
     assert "| +RNN | 100.00 | 100.00 | +38.50 | 0." in lines[3]
     assert lines[3].endswith("| 67% | 31.20, 33.87 |")
     assert lines[-1].startswith("Mean ± standard deviation of 1 tunings; p: paired bootstrap of 20 samples")
+
+
+def test_systems_on_lists_are_marked(work):
+    """Their weights stand alone; the other systems' stand in a whole ini."""
+    for ini in (work / "tune").glob("rnn.?/moses.ini"):
+        ini.write_text("[weight]\nTranslationModel0= 0.1\n")
+    lines = list(table(results(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
+    assert lines[2].startswith("| Baseline |")
+    assert lines[3].startswith("| +RNN* |")
+    assert lines[-1].startswith("* The CSLM (and WP) chose from n-best lists")
 
 
 def test_a_system_alone(work):
