@@ -8,6 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Tests are not timed: machines are shared.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 # Tiny networks gain nothing from threads, and threads that spin on shared cores cost everyone; commands inherit this.
 os.environ["OMP_NUM_THREADS"] = "1"

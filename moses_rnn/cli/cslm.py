@@ -107,11 +107,12 @@ def train(texts: tuple[str, ...], model: Path, restart: bool, quiet: bool, threa
     device = choose_device(options["device"])
     preset = CSLM_PRESETS[options["preset"] or ("paper" if device.startswith("cuda") else "small")]
     request = _request(tuple(Path(text).name for text in texts), device, preset, options)
-    _prepare(model, restart=restart)
     display = NGramsDisplay(request.training, _sizes(request.network), quiet=quiet)
     stop = StopRequest()
+    text = _lines(texts, display, stop)
     dev = _lines((options["dev"],), display, stop) if options["dev"] else None
-    progress = train_cslm(_lines(texts, display, stop), dev, model, request, display, stop)
+    _prepare(model, restart=restart)  # when the texts are known to be there
+    progress = train_cslm(text, dev, model, request, display, stop)
     display.close()
     if not progress.finished:
         raise Stopped(f"stopped after {progress.examples:,} n-grams; the same command goes on")
@@ -248,21 +249,32 @@ FAR_FROM_NORMAL = 0.5  # nats a word
 def export_nplm(model: Path, output: str, dev: str, force: bool) -> None:
     """Write a CSLM as NPLM text file OUTPUT, and print the lines of moses.ini that load it."""
     from moses_rnn.formats.outputs import OutputFile
-    from moses_rnn.formats.streams import existing_input, read_lines
+    from moses_rnn.formats.streams import STANDARD_STREAM, compression_of, existing_input, read_lines
     from moses_rnn.models.cslm import load_cslm
     from moses_rnn.scoring.nplm_export import normalisers, nplm_network
 
+    if output == STANDARD_STREAM or compression_of(output):
+        raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
     checkpoint = load_cslm(model)
     dev = existing_input(dev)
-    found = normalisers(checkpoint, read_lines(dev), dev)
-    network = nplm_network(checkpoint, found.mean)
     with OutputFile(output, force=force, inputs=(dev, str(model))) as file:
-        file.commit(b"".join(network.lines()))
+        found = normalisers(checkpoint, read_lines(dev), dev)
+        for line in nplm_network(checkpoint, found.mean).lines():
+            file.append(line)
+        file.commit()
     say(
         f"log Z on {found.tokens:,} words of {dev}: mean {found.mean:.4f}, which is taken off; mean |log Z| "
         f"{found.mean_abs:.4f} before, {found.mean_abs_without_mean:.4f} after"
     )
     if found.mean_abs_without_mean > FAR_FROM_NORMAL:
         say("warning: that is far from a probability: train with --self-normalise 0.1, say")
-    order, path = checkpoint.model.config.order, Path(output).absolute()
+    _put_ini_lines(checkpoint.model.config.order, str(Path(output).absolute()))
+
+
+def _put_ini_lines(order: int, path: str) -> None:
+    """What a moses.ini needs."""
+    from moses_rnn.formats.ini_lines import is_readable_path
+
+    if not is_readable_path(path):
+        say(f"warning: {path}: Moses cannot read paths with blanks or '#': move the file before using it")
     put(f"[feature]\nNeuralLM name=CSLM0 order={order} path={path} factor=0\n\n[weight]\nCSLM0= 0.1")

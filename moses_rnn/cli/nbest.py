@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, StopRequest, choose_device, put, reports_errors, say
-from moses_rnn.errors import InputError
+from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, StopRequest, choose_device, reports_errors, say
+from moses_rnn.errors import InputError, MosesRnnError
 
 if TYPE_CHECKING:
     from moses_rnn.formats.nbest import NBestLine
+    from moses_rnn.formats.outputs import OutputFile, StandardOutput
 
 OPTIMISERS = ("moses-mert", "kbmira", "mert")
 
@@ -25,6 +25,7 @@ Example: two features for both lists, weights from the first, the second transla
   moses-rnn-nbest tune dev.more.gz --reference dev.fr -o weights.ini
   moses-rnn-nbest rerank test.more.gz weights.ini > test.out
 
+\b
 Lists are Moses's (-n-best-list FILE 100 distinct, best with -include-segmentation-in-n-best), plain or compressed; - is
 stdin. `moses-rnn-nbest NBEST …` is short for `moses-rnn-nbest add NBEST …`.
 """
@@ -49,6 +50,7 @@ ADD_EPILOG = """\b
 Example:
   moses-rnn-nbest dev.nbest.gz --source dev.en --cslm cslm --backoff lm.arpa --rnn phrase-table.rnn-model > dev.more
 
+\b
 Values are natural logarithms; every other byte of the list stays as it is, so that Moses's own
 scripts/nbest-rescore/ read the result. Features are named CSLM0, KENLM0, RNN0, WP0, with the next number where the list
 has one of that name.
@@ -79,11 +81,10 @@ has one of that name.
 @reports_errors
 def add(nbest: str, source: str, output: str, force: bool, quiet: bool, threads: int | None, **options: Any) -> None:
     """Add features to an n-best list."""
+    _check(nbest, source, options)
     import torch
 
     from moses_rnn.cli.progress import Display
-    from moses_rnn.formats.outputs import OutputFile, StandardOutput
-    from moses_rnn.formats.streams import STANDARD_STREAM
     from moses_rnn.scoring.nbest_features import FeatureRequest, scorers
     from moses_rnn.scoring.nbest_lists import NBestReport, labelled, with_features
 
@@ -92,19 +93,14 @@ def add(nbest: str, source: str, output: str, force: bool, quiet: bool, threads:
     name, lines = _parsed(nbest)
     first = next(lines, None)
     sources = _text(source)
-    if options["backoff"] and not options["cslm"]:
-        raise click.UsageError("--backoff is the n-gram model that --cslm backs off to")
     request = FeatureRequest(**options | {"device": choose_device(options["device"])})
     features = labelled(first, scorers(first, name, request))
-    if not features:
-        raise click.UsageError("nothing to add: give --cslm, --lm, --rnn, --inverse-rnn or --word-penalty")
     report = NBestReport()
     whole = _behind(first, lines)
-    stream = StandardOutput() if output == STANDARD_STREAM else OutputFile(output, force=force, inputs=(name, source))
     display = Display("hypotheses", quiet=quiet)
-    with stream as file:
+    with _output(output, force, (name, source)) as file:
         for block in with_features(whole, sources, features, name, report):
-            file.append(block, {}) if isinstance(file, StandardOutput) else file.append(block)
+            _append(file, block)
             display.show(report.lines)
         file.commit()
     display.close()
@@ -112,6 +108,33 @@ def add(nbest: str, source: str, output: str, force: bool, quiet: bool, threads:
         say(f"{report.lines:,} hypotheses of {report.sentences:,} sentences, with {', '.join(report.choosing)}")
     for label in report.constant:
         say(f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it")
+
+
+def _check(nbest: str, source: str, options: Mapping[str, Any]) -> None:
+    """Refuse what does not go together."""
+    if nbest == source == "-":
+        raise click.UsageError("only one of the list and --source can be -")
+    if not any(options[key] for key in ("cslm", "lm", "rnn", "inverse_rnn", "word_penalty")):
+        raise click.UsageError("nothing to add: give --cslm, --lm, --rnn, --inverse-rnn or --word-penalty")
+    if options["backoff"] and not options["cslm"]:
+        raise click.UsageError("--backoff is the n-gram model that --cslm backs off to")
+    if options["whole"] and not (options["rnn"] or options["inverse_rnn"]):
+        raise click.UsageError("--whole says how --rnn and --inverse-rnn score")
+    if options["word_penalty_words"] and not options["word_penalty"]:
+        raise click.UsageError("--word-penalty-words is for --word-penalty")
+
+
+def _output(path: str, force: bool, inputs: tuple[str, ...]) -> OutputFile | StandardOutput:
+    """Where the result goes; refused before any work is done if it cannot."""
+    from moses_rnn.formats.outputs import OutputFile, StandardOutput
+
+    return StandardOutput() if path == "-" else OutputFile(path, force=force, inputs=inputs)
+
+
+def _append(file: OutputFile | StandardOutput, data: bytes) -> None:
+    from moses_rnn.formats.outputs import StandardOutput
+
+    file.append(data, {}) if isinstance(file, StandardOutput) else file.append(data)
 
 
 def _behind(first: NBestLine | None, lines: Iterator[NBestLine]) -> Iterator[NBestLine]:
@@ -140,6 +163,7 @@ TUNE_EPILOG = """\b
 Example:
   moses-rnn-nbest tune dev.more.gz --reference dev.fr -o weights.ini
 
+\b
 The search begins at --weights, a moses.ini say; without it, at the weights that the list was made with, as its totals
 tell them. Added features begin at 0.
 """
@@ -168,40 +192,32 @@ def tune(
     moses_root: Path | None,
     **options: Any,
 ) -> None:
-    """Find weights that give an n-best list's best hypotheses a good BLEU."""
+    """Find weights by which an n-best list gets a good BLEU."""
     from moses_rnn.formats.moses_ini import MosesIni
-    from moses_rnn.formats.outputs import OutputFile
     from moses_rnn.scoring.decoder import Moses
     from moses_rnn.scoring.nbest_reading import read_tunable
     from moses_rnn.scoring.tuning import as_ini, beginning, default_optimiser
     from moses_rnn.scoring.tuning import tune as tune_weights
 
-    output = options["output"]
     name, lines = _parsed(nbest)
-    points = read_tunable(lines, [_text(reference) for reference in references], name=name)
-    if points.missing:
-        say(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
-    start = beginning(points, MosesIni(_content(weights), weights) if weights else None)
-    moses = Moses(moses_root.absolute()) if moses_root else None
-    optimiser = optimiser or default_optimiser(moses)
-    tuned = tune_weights(
-        points,
-        start,
-        optimiser,
-        seed=options["seed"],
-        restarts=options["restarts"],
-        moses=moses,
-        should_stop=StopRequest(),
-    )
+    inputs = (name, *references, *([weights] if weights else []))
+    with _output(options["output"], options["force"], inputs) as file:
+        points = read_tunable(lines, [_text(reference) for reference in references], name=name)
+        if points.missing:
+            say(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
+        start = beginning(points, MosesIni(_content(weights), weights) if weights else None)
+        moses = Moses(moses_root.absolute()) if moses_root else None
+        optimiser = optimiser or default_optimiser(moses)
+        numbers = {key: options[key] for key in ("seed", "restarts")}
+        stop = StopRequest()
+        tuned = tune_weights(points, start, optimiser, moses=moses, should_stop=stop, **numbers)
+        if stop():
+            raise MosesRnnError("stopped before the search had ended; nothing was written")
+        _append(file, as_ini(points.names, tuned.weights))
+        file.commit()
     say(f"{optimiser}, seed {options['seed']}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
     for label in tuned.constant:
         say(f"warning: {label} is the same for all hypotheses of each sentence: its weight stays as it was")
-    content = as_ini(points.names, tuned.weights)
-    if output == "-":
-        put(os.fsdecode(content).removesuffix("\n"))
-        return
-    with OutputFile(output, force=options["force"], inputs=(name, *references)) as file:
-        file.commit(content)
 
 
 RERANK_EPILOG = """\b
@@ -219,27 +235,24 @@ Example:
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @reports_errors
 def rerank(nbest: str, weights: str, references: tuple[str, ...], segments: bool, output: str, force: bool) -> None:
-    """Print the best hypothesis of each sentence by the WEIGHTS of an ini."""
+    """Print each sentence's best hypothesis by an ini's weights."""
     from moses_rnn.formats.moses_ini import MosesIni
-    from moses_rnn.formats.outputs import OutputFile
     from moses_rnn.scoring.reranking import best_lines, compared, translations, with_segments
 
     name, lines = _parsed(nbest)
-    kept = list(lines) if references else lines
-    of_ini = MosesIni(_content(weights), weights).all_weights()
-    best = best_lines(kept, of_ini, name, weights)
-    texts = [_text(reference) for reference in references]
-    sentences = len(texts[0]) if texts else 1 + max(best)
-    if texts:
-        first, reranked, at_best = compared(kept, texts, name, translations(best, sentences))
-        say(f"BLEU {first:.2f} of the list's first, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
-    found = with_segments(best, sentences, name) if segments else translations(best, sentences)
-    content = b"".join(line + b"\n" for line in found)
-    if output == "-":
-        click.echo(content, nl=False)
-        return
-    with OutputFile(output, force=force, inputs=(name, weights, *references)) as file:
-        file.commit(content)
+    with _output(output, force, (name, weights, *references)) as file:
+        kept = list(lines) if references else lines
+        of_ini = MosesIni(_content(weights), weights).all_weights()
+        best = best_lines(kept, of_ini, name, weights)
+        texts = [_text(reference) for reference in references]
+        sentences = len(texts[0]) if texts else 1 + max(best)
+        if texts:
+            chosen = translations(best, sentences)
+            first, reranked, at_best = compared(kept, texts, name, chosen, of_ini)
+            say(f"BLEU {first:.2f} of the list's first, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
+        found = with_segments(best, sentences, name) if segments else translations(best, sentences)
+        _append(file, b"".join(line + b"\n" for line in found))
+        file.commit()
 
 
 def _content(path: str) -> bytes:

@@ -9,7 +9,7 @@ from moses_rnn.errors import FormatError, shown
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import NUMBER
 
-SECTION = re.compile(rb"\\([0-9]+)-grams:")
+SECTION = re.compile(rb"\\([0-9]{1,3})-grams:")
 VALUE = re.compile(NUMBER)
 
 
@@ -23,7 +23,7 @@ def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]
     Raises:
         FormatError: it is no ARPA file, or has no end.
     """
-    order = 0  # 0: before the first section
+    order, begun = 0, False  # 0: before the first section
     for number, line in enumerate(lines, start=1):
         text = line.rstrip(b"\r\n")
         if section := SECTION.fullmatch(text):
@@ -32,10 +32,16 @@ def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]
             return
         elif text and order:
             yield _n_gram(text, order, name, number)
-        elif number == 1 and text not in (b"", b"\\data\\"):
-            advice = "A binary model of KenLM cannot be read here: give the ARPA file it was made from."
-            raise FormatError(name, number, "an ARPA file, which begins with \\data\\", shown(text[:40]), advice)
+        elif text and not begun:
+            _check_begin(text, name, number)
+            begun = True
     raise FormatError(name, None, "\\end\\ as the last line", "none: the file was cut short")
+
+
+def _check_begin(text: bytes, name: str, number: int) -> None:
+    if text != b"\\data\\":
+        advice = "A binary model of KenLM cannot be read here: give the ARPA file it was made from."
+        raise FormatError(name, number, "an ARPA file, which begins with \\data\\", shown(text[:40]), advice)
 
 
 def _n_gram(text: bytes, order: int, name: str, number: int) -> tuple[bytes, ...]:

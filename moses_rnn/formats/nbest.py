@@ -16,6 +16,10 @@ from moses_rnn.formats.phrase_table import NUMBER, SEPARATOR
 LABEL = re.compile(rb"([A-Za-z][A-Za-z0-9]*(?:_[^ \t]+)?)=")  # with an underscore: a sparse feature
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")  # what mert-moses.pl takes for a label
 VALUE = re.compile(NUMBER)
+SENTENCE = re.compile(rb"[0-9]{1,9}")
+# ``0-1=0-1 2=2 …``: source words = target words, both from 0
+SPAN = re.compile(rb"([0-9]{1,9})(?:-([0-9]{1,9}))?=([0-9]{1,9})(?:-([0-9]{1,20}))?")
+SEGMENTATION = re.compile(rb"%b(?: %b)*" % (SPAN.pattern, SPAN.pattern))
 
 
 class NBestLine(NamedTuple):
@@ -70,11 +74,11 @@ def parse_nbest(lines: Iterable[bytes], name: str) -> Iterator[NBestLine]:
 
 def parse_nbest_line(line: bytes, name: str, number: int) -> NBestLine:
     """Parse one line; see `parse_nbest`."""
-    fields = line.rstrip(b"\n").split(SEPARATOR)
+    fields = line.rstrip(b"\r\n").split(SEPARATOR)
     if len(fields) < 4:
         raise FormatError(name, number, "at least 4 fields separated by '|||'", f"{len(fields)}: {shown(line)}")
     sentence, hypothesis, features, total = (field.strip(BLANKS) for field in fields[:4])
-    if not sentence.isdigit():
+    if not SENTENCE.fullmatch(sentence):
         raise FormatError(name, number, "the number of a sentence in field 1", shown(sentence))
     if not VALUE.fullmatch(total):
         raise FormatError(name, number, "the total score in field 4", shown(total))
@@ -98,3 +102,28 @@ def _check_features(features: bytes, name: str, number: int) -> None:
             raise FormatError(name, number, f"{expected} in field 3", shown(word), "Was the list made unlabelled?")
     if not count:
         raise FormatError(name, number, f"a number after {shown(label)} in field 3", "none")
+
+
+def segmentation_of(line: NBestLine, name: str) -> list[tuple[int, int, int, int]] | None:
+    """First and last source word, first target word and the one behind the last of each phrase; None if it has none.
+
+    All from 0. A phrase without target words (an unknown word under ``-drop-unknown``) is printed as if it had one, or
+    2^64 of them at the begin of the sentence (moses/TrellisPath.cpp, GetTargetWordsRange); but the next phrase begins
+    where it does.
+
+    Raises:
+        FormatError: of the list `name`; the phrases are not, one behind the other, the hypothesis.
+    """
+    text = next(filter(SEGMENTATION.fullmatch, line.further), None)
+    if text is None:
+        return None
+    spans = [(int(a), int(b or a), int(c), int(d or c)) for a, b, c, d in SPAN.findall(text)]
+    begins = [*(begin for _, _, begin, _ in spans), len(words(line.hypothesis))]
+    ends = [
+        begin if begin == following else end + 1
+        for (_, _, begin, end), following in zip(spans, begins[1:], strict=True)
+    ]
+    if [0, *ends] != begins:
+        what = f"a segmentation of the {begins[-1]} target words of sentence {line.sentence}"
+        raise FormatError(name, None, what, f"{shown(text)}: {shown(line.line)}")
+    return [(first, last, begin, end) for (first, last, begin, _), end in zip(spans, ends, strict=True)]

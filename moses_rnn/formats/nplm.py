@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.errors import InputError, shown
+from moses_rnn.formats.phrase_forms import words
+
 Matrix = npt.NDArray[np.float32]
 
 UNKNOWN, BEGIN, END, NOTHING = b"<unk>", b"<s>", b"</s>", b"<null>"
@@ -37,7 +40,8 @@ class NplmNetwork:
         """The file, line by line; values with nine digits, which give back the same float32.
 
         Raises:
-            ValueError: a special word is missing, or a word could not be read back.
+            InputError: a word could not be read back, or is there twice.
+            ValueError: a special word is missing.
         """
         self._check()
         (first, second), (b_1, b_2) = self.hidden_weights, self.hidden_biases
@@ -63,12 +67,13 @@ class NplmNetwork:
         yield b"\\end\n"
 
     def _check(self) -> None:
-        missing = {UNKNOWN, BEGIN, END, NOTHING} - set(self.words)
-        if missing:
-            raise ValueError(f"expected {sorted(missing)} among the words")
+        seen: set[bytes] = set()
         for word in self.words:
-            if not word or word.strip(b" \t\n") != word or b"\n" in word:
-                raise ValueError(f"expected a word that NPLM reads back, found {word!r}")
+            if words(word) != [word] or b"\n" in word or word in seen:
+                raise InputError(f"expected words without blanks, each once, as NPLM reads them, found {shown(word)}")
+            seen.add(word)
+        if missing := {UNKNOWN, BEGIN, END, NOTHING} - seen:
+            raise ValueError(f"expected {', '.join(map(shown, sorted(missing)))} among the words")
 
 
 def _section(name: bytes, lines: Sequence[bytes] | Iterator[bytes]) -> Iterator[bytes]:

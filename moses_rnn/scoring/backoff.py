@@ -23,12 +23,11 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.errors import InputError
-from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.scoring.language_models import END, LN_10, KenlmProducer, Values, text
+from moses_rnn.scoring.language_models import BEGIN, LN_10, UNKNOWN, KenlmProducer, Values, text, words_of
 from moses_rnn.scoring.producers import Phrases
 
-BEGIN, UNKNOWN = b"<s>", b"<unk>"
+NOTHING = 1e-98  # ARPA files write 10⁻⁹⁹ for 0, and KenLM puts 10⁻¹⁰⁰ where there is no <unk>
 Context = tuple[bytes, ...]
 
 
@@ -42,33 +41,32 @@ class Backoff:
         name: of the model's file, for messages.
 
     Raises:
-        InputError: the model gives ``<unk>`` no probability, or after some words one of its own.
+        InputError: the model gives ``<unk>`` no probability, or has seen it beside other words.
     """
 
     def __init__(self, n_grams: Iterable[Context], model: KenlmProducer, vocabulary: Vocabulary, name: str) -> None:
         self._model = model
         self._unknown = self._p(model.nothing(), UNKNOWN)
-        if not self._unknown > 0:
-            raise InputError(f"{name}: expected a model that gives <unk> a probability, found 0")
+        if self._unknown < NOTHING:
+            raise InputError(
+                f"{name}: expected a model that gives <unk> a probability, found {self._unknown:.0e}\n"
+                "  An n-gram model by lmplz gives it one."
+            )
         known = {BEGIN, *vocabulary.words} - {UNKNOWN}
         self.outside = 0.0  # M()
         self.words = 0
         self._corrections: defaultdict[Context, float] = defaultdict(float)
         for n_gram in n_grams:
             *context, word = n_gram
-            if word in known:
+            if context and UNKNOWN in n_gram:
+                raise _of_unknown(n_gram, name)
+            if word in known or text(word).encode() != word:  # which KenLM cannot be asked for
                 continue
-            if not context:
+            if context:
+                self._corrections[tuple(context)] += self._scaled(context, word) - self._scaled(context[1:], word)
+            else:
                 self.outside += self._p(model.nothing(), word)
                 self.words += 1
-            elif word == UNKNOWN:
-                found = b" ".join(n_gram).decode("utf-8", "replace")
-                raise InputError(
-                    f"{name}: expected no n-gram that ends in <unk>, found {found!r}\n"
-                    "  An n-gram model by lmplz has none; one estimated with <unk> as an ordinary word cannot be used."
-                )
-            else:
-                self._corrections[tuple(context)] += self._scaled(context, word) - self._scaled(context[1:], word)
 
     def log_mass(self, context: Sequence[bytes], state: Any) -> float:
         """log M(h).
@@ -92,14 +90,14 @@ class Backoff:
         values: list[float] = []
         place, next_one = 0, next(wanted)
         for sentence in sentences:
-            found = words(sentence)
+            found = words_of(sentence)
             last = place + len(found)
             if place <= next_one <= last:
                 places = []
                 while place <= next_one <= last:
                     places.append(next_one - place)
                     next_one = next(wanted)
-                values += self._shares([*found, END], places)
+                values += self._shares(found, places)
             place = last + 1
         return np.array(values, np.float64)
 
@@ -128,3 +126,11 @@ class Backoff:
 
     def _p(self, state: Any, word: bytes) -> float:
         return float(10 ** self._model.model.BaseScore(state, text(word), self._model.state()))
+
+
+def _of_unknown(n_gram: Context, name: str) -> InputError:
+    found = b" ".join(n_gram).decode("utf-8", "replace")
+    return InputError(
+        f"{name}: expected no n-gram with <unk>, found {found!r}\n"
+        "  An n-gram model by lmplz has none; one estimated with <unk> as an ordinary word cannot be used."
+    )

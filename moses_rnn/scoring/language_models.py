@@ -1,7 +1,7 @@
 """Language models of the target side: log p of every word of a sentence and of its end, natural logarithms.
 
-``<s>`` stands before a sentence and is never predicted; ``</s>`` is. All of them are score producers too: the score of
-a sentence is the sum.
+``<s>`` stands before a sentence and is never predicted; ``</s>`` is. A word that is spelled as one of them is unknown.
+All of the models are score producers too: the score of a sentence is the sum.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Values = npt.NDArray[np.float64]
 LN_10 = math.log(10)
-END = b"</s>"
+BEGIN, END, UNKNOWN = b"<s>", b"</s>", b"<unk>"
 
 
 class LanguageModel(Protocol):
@@ -37,9 +37,16 @@ class LanguageModel(Protocol):
 
 def sums(values: Values, sentences: Phrases) -> Scores:
     """The sum of each sentence's values; sentences × 1."""
-    ends = np.cumsum([len(words(sentence)) + 1 for sentence in sentences])
-    totals = np.append(0.0, np.cumsum(values))[ends]
-    return np.diff(totals, prepend=0.0)[:, None] if len(ends) else np.zeros((0, 1))
+    tokens = np.array([len(words(sentence)) + 1 for sentence in sentences], np.int64)
+    totals = np.zeros(len(tokens))
+    # No differences of running sums: their rounding would depend on the sentences before.
+    np.add.at(totals, np.repeat(np.arange(len(tokens)), tokens), values)
+    return totals[:, None]
+
+
+def words_of(sentence: bytes) -> list[bytes]:
+    """Words of a sentence; those that are spelled as a boundary are unknown ones, as they are to a CSLM."""
+    return [UNKNOWN if word in (BEGIN, END) else word for word in words(sentence)]
 
 
 class CslmProducer:
@@ -68,8 +75,6 @@ class CslmProducer:
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""
-        if not sentences:
-            return np.zeros(0)
         n_grams = self.n_grams(sentences)
         values = self._scorer.log_probs(n_grams)
         if self._backoff:
@@ -88,6 +93,8 @@ class CslmProducer:
 
     def n_grams(self, sentences: Phrases) -> npt.NDArray[np.int64]:
         """One n-gram for each word and end; n × order."""
+        if not sentences:
+            return np.zeros((0, self._order), np.int64)
         ids, lengths = self._ids_of(sentences)
         begin = self._scorer.model.config.vocabulary_size
         padded = lengths + self._order  # (order - 1) × <s>, the words, </s>
@@ -134,7 +141,7 @@ class KenlmProducer:
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""
-        values = [value for sentence in sentences for value in self._of_sentence(words(sentence))]
+        values = [value for sentence in sentences for value in self._of_sentence(words_of(sentence))]
         return LN_10 * np.array(values, np.float64)
 
     def log_probs(self, _sources: Phrases, targets: Phrases) -> Scores:
@@ -143,7 +150,7 @@ class KenlmProducer:
 
     def unknown(self, sentences: Phrases) -> npt.NDArray[np.bool_]:
         """Which words the model does not know; as `word_log_probs`."""
-        found = [[text(word) not in self.model for word in words(sentence)] + [False] for sentence in sentences]
+        found = [[text(word) not in self.model for word in words_of(sentence)] + [False] for sentence in sentences]
         return np.array([value for sentence in found for value in sentence], np.bool_)
 
     def _of_sentence(self, sentence: Sequence[bytes]) -> list[float]:
@@ -173,5 +180,9 @@ class KenlmProducer:
 
 
 def text(word: bytes) -> str:
-    """A word as kenlm takes it; bytes that are no UTF-8 make a word that no model knows."""
-    return word.decode("utf-8", "replace")
+    """A word as kenlm takes it; one that it cannot be asked for (no UTF-8, or a NUL, where it stops) is unknown."""
+    try:
+        decoded = word.decode("utf-8")
+    except UnicodeDecodeError:
+        return UNKNOWN.decode()
+    return UNKNOWN.decode() if "\0" in decoded else decoded

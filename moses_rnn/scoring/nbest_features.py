@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.arpa import parse_arpa
-from moses_rnn.formats.nbest import NBestLine
+from moses_rnn.formats.nbest import NBestLine, segmentation_of
+from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.streams import existing_input, read_lines
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import load_cslm
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.scoring.backoff import Backoff
 from moses_rnn.scoring.language_models import CslmProducer, KenlmProducer
-from moses_rnn.scoring.nbest_lists import HypothesisScorer, Scorer, SegmentationScorer, segmentation_of
+from moses_rnn.scoring.nbest_lists import HypothesisScorer, Scorer, SegmentationScorer
 from moses_rnn.scoring.producers import EncDecProducer, WordPenaltyProducer
 
 
@@ -74,12 +75,15 @@ def _rnn(model: Path, option: str, first: NBestLine | None, name: str, request: 
     found = "--inverse-rnn" if checkpoint.direction == "target-to-source" else "--rnn"
     if found != option:
         raise InputError(f"{model}: expected a model for {option}, found one for {found}")
-    if checkpoint.provenance.get("phrases", {}).get("hierarchical"):
+    form = PhraseForm.from_record(checkpoint.provenance.get("phrases"))
+    if form.hierarchical:
         raise InputError(f"{model}: expected a model of phrases, found one of rules, which no hypothesis shows")
+    if form.is_factored:
+        raise InputError(f"{model}: expected a model of plain words, found one of {form}")
     producer = EncDecProducer(checkpoint, request.device, request.precision)
     if request.whole or first is None:
         return HypothesisScorer(producer)
-    if segmentation_of(first) is None:
+    if first.hypothesis and segmentation_of(first, name) is None:
         advice = (
             "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"
             "  network that learned phrases was not made for."
@@ -95,4 +99,6 @@ def _shortlist(path: Path, most: int | None) -> Vocabulary:
         known = Vocabulary.from_bytes(file.read_bytes())
     except OSError as error:
         raise InputError(f"{file}: expected a vocabulary, found: {error.strerror}") from error
+    except CheckpointError as error:
+        raise InputError(f"{file}: {error}") from error
     return Vocabulary(known.words[: most + 2]) if most else known

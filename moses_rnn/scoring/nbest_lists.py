@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from moses_rnn.errors import FormatError, MosesRnnError, shown
-from moses_rnn.formats.nbest import NAME, NBestLine
+from moses_rnn.formats.nbest import NAME, NBestLine, segmentation_of
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.scoring.producers import Phrases, ScoreProducer, Scores
 
 LINES = 20_000  # hypotheses scored together; a sentence's list is never parted
-# ``0-1=0-1 2=2 …``: source words = target words, both from 0
-SEGMENTATION = re.compile(rb"[0-9]+(-[0-9]+)?=[0-9]+(-[0-9]+)?( [0-9]+(-[0-9]+)?=[0-9]+(-[0-9]+)?)*")
-SPAN = re.compile(rb"([0-9]+)(?:-([0-9]+))?=([0-9]+)(?:-([0-9]+))?")
 
 Pair = tuple[bytes, bytes]
+Texts = list[bytes]  # the values of a feature, as they are written
 
 
 class HypothesisScorer:
@@ -53,14 +49,15 @@ class SegmentationScorer:
             FormatError: a line has no segmentation, or one that does not fit.
         """
         pairs = [self._pairs(line, source) for line, source in zip(lines, sources, strict=True)]
-        ends = np.cumsum([len(of_line) for of_line in pairs])
         values = _distinct([pair for of_line in pairs for pair in of_line], self.producer)
-        totals = np.concatenate([np.zeros((1, self.producer.num_scores)), np.cumsum(values, 0)])[ends]
-        return np.diff(totals, axis=0, prepend=0.0)
+        totals = np.zeros((len(lines), self.producer.num_scores))
+        # No differences of running sums: their rounding would depend on the lines before.
+        np.add.at(totals, np.repeat(np.arange(len(lines)), [len(of_line) for of_line in pairs]), values)
+        return totals
 
     def _pairs(self, line: NBestLine, source: bytes) -> list[Pair]:
         read, written = words(source), words(line.hypothesis)
-        found = segmentation_of(line)
+        found = segmentation_of(line, self._name)
         if found is None:
             if not written:
                 return []
@@ -68,28 +65,21 @@ class SegmentationScorer:
             raise FormatError(self._name, None, f"a segmentation of sentence {line.sentence}", "none", advice)
         pairs = []
         for first, last, begin, end in found:
-            if last >= len(read) or end >= len(written):
-                what = f"words of sentence {line.sentence} ({len(read)} source, {len(written)} target)"
-                raise FormatError(self._name, None, what, f"{first}-{last}={begin}-{end}: {shown(line.line)}")
-            pairs.append((b" ".join(read[first : last + 1]), b" ".join(written[begin : end + 1])))
+            if not first <= last < len(read):
+                what = f"a segmentation of the {len(read)} source words of sentence {line.sentence}"
+                raise FormatError(self._name, None, what, f"{first}-{last}: {shown(line.line)}")
+            pairs.append((b" ".join(read[first : last + 1]), b" ".join(written[begin:end])))
         return pairs
-
-
-def segmentation_of(line: NBestLine) -> list[tuple[int, int, int, int]] | None:
-    """First and last source word, first and last target word of each phrase, from 0; None without a segmentation."""
-    for text in line.further:
-        if SEGMENTATION.fullmatch(text):
-            spans = [[group and int(group) for group in span.groups()] for span in SPAN.finditer(text)]
-            return [(a, a if b is None else b, c, c if d is None else d) for a, b, c, d in spans]  # type: ignore[misc]
-    return None
 
 
 def _distinct(pairs: Sequence[Pair], producer: ScoreProducer) -> Scores:
     """Scores of pairs, each distinct one scored once, in an order that does not depend on the list's."""
+    if not pairs:
+        return np.zeros((0, producer.num_scores))
     distinct = sorted(set(pairs))
     place = {pair: i for i, pair in enumerate(distinct)}
     scores = producer.log_probs([source for source, _ in distinct], [target for _, target in distinct])
-    return scores[[place[pair] for pair in pairs]] if pairs else np.zeros((0, producer.num_scores))
+    return scores[[place[pair] for pair in pairs]]
 
 
 Scorer = HypothesisScorer | SegmentationScorer
@@ -108,8 +98,13 @@ class NBestReport:
     """What was added: counts for the user, and whether a feature can choose anything."""
 
     lines: int = 0
-    sentences: int = 0
     choosing: dict[str, bool] = field(default_factory=dict)  # by label: whether it differs within a sentence's list
+    firsts: dict[int, dict[str, Texts]] = field(default_factory=dict)  # values of a sentence's first hypothesis
+
+    @property
+    def sentences(self) -> int:
+        """How many sentences have hypotheses."""
+        return len(self.firsts)
 
     @property
     def constant(self) -> list[str]:
@@ -154,31 +149,28 @@ def with_features(
         MosesRnnError: a score is not finite.
     """
     report.choosing = {feature.label: False for feature in features}
-    for together in _sentences_together(lines, report):
+    for together in _sentences_together(lines):
         for line in together:
             if line.sentence >= len(sources):
                 expected = f"a sentence number below {len(sources)}, the number of source sentences"
                 raise FormatError(name, None, expected, str(line.sentence))
         read = [sources[line.sentence] for line in together]
-        columns = [(feature.label, _finite(feature, together, read)) for feature in features]
-        _note_choices(together, columns, report)
-        texts = [(label, [[b"%.6g" % value for value in row] for row in scores.tolist()]) for label, scores in columns]
+        columns = {feature.label: _finite(feature, together, read).tolist() for feature in features}
+        texts = {label: [[b"%.6g" % value for value in row] for row in rows] for label, rows in columns.items()}
+        _note(together, texts, report)
         yield b"".join(
-            line.with_features([(label, rows[i]) for label, rows in texts]) for i, line in enumerate(together)
+            line.with_features([(label, rows[i]) for label, rows in texts.items()]) for i, line in enumerate(together)
         )
 
 
-def _sentences_together(lines: Iterable[NBestLine], report: NBestReport) -> Iterator[list[NBestLine]]:
+def _sentences_together(lines: Iterable[NBestLine]) -> Iterator[list[NBestLine]]:
     """Many lines at once, parted between sentences."""
     group: list[NBestLine] = []
     for line in lines:
-        if not group or line.sentence != group[-1].sentence:
-            if len(group) >= LINES:
-                yield group
-                group = []
-            report.sentences += 1
+        if len(group) >= LINES and line.sentence != group[-1].sentence:
+            yield group
+            group = []
         group.append(line)
-        report.lines += 1
     if group:
         yield group
 
@@ -194,10 +186,10 @@ def _finite(feature: NBestFeature, lines: Sequence[NBestLine], sources: Phrases)
     return scores
 
 
-def _note_choices(
-    lines: Sequence[NBestLine], columns: Sequence[tuple[str, npt.NDArray[np.float64]]], report: NBestReport
-) -> None:
-    same_sentence = np.array([line.sentence for line in lines])
-    same_sentence = same_sentence[1:] == same_sentence[:-1]
-    for label, scores in columns:
-        report.choosing[label] |= bool((np.diff(scores, axis=0).any(1) & same_sentence).any())
+def _note(lines: Sequence[NBestLine], texts: Mapping[str, Sequence[Texts]], report: NBestReport) -> None:
+    """Compare the values of each line with those of its sentence's first one; a sentence's lines may lie apart."""
+    report.lines += len(lines)
+    for i, line in enumerate(lines):
+        values = {label: rows[i] for label, rows in texts.items()}
+        for label, first in report.firsts.setdefault(line.sentence, values).items():
+            report.choosing[label] |= values[label] != first

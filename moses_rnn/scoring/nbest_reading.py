@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.nbest import NBestLine
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.scoring.bleu import STATISTICS, Floats, Integers, References
@@ -113,7 +113,8 @@ def read_tunable(
         sparse_weights: by label; see `Features`.
 
     Raises:
-        FormatError: a line has other features than the first, or a sentence number beyond the references.
+        FormatError: a line has other features than the first, a sentence number beyond the references, or an infinite
+            total.
         InputError: there are no lines, or references of different lengths.
         MosesRnnError: sacreBLEU is not installed.
     """
@@ -125,6 +126,8 @@ def read_tunable(
         if line.sentence >= len(texts):
             expected = f"a sentence number below {len(texts)}, the number of lines of the references"
             raise FormatError(name, number, expected, str(line.sentence))
+        if not math.isfinite(float(line.total)):
+            raise FormatError(name, number, "a finite total score in field 4", shown(line.total))
         _add(sentences[line.sentence], line, features.values(line, number), texts)
     if features is None:
         raise InputError(f"{name}: expected hypotheses, found an empty list")

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from moses_rnn.errors import InputError
-from moses_rnn.formats.nbest import NBestLine
+from moses_rnn.formats.nbest import NBestLine, segmentation_of
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.scoring.bleu import References, corpus_bleu
-from moses_rnn.scoring.nbest_lists import segmentation_of
 from moses_rnn.scoring.nbest_reading import Features, read_tunable
 from moses_rnn.scoring.oracle import oracle
 from moses_rnn.scoring.tunable import statistics_of
@@ -34,10 +33,9 @@ def best_lines(
     """
     best: dict[int, tuple[float, NBestLine]] = {}
     features: Features | None = None
-    sparse = {label: values[0] for label, values in weights.items() if "_" in label and len(values) == 1}
     for number, line in enumerate(lines, start=1):
         if features is None:
-            features = Features.of_first_line(line, name, sparse or None)
+            features = Features.of_first_line(line, name, _sparse(weights))
             chosen = starting_weights(features.names, weights, weights_name).tolist()
         values = features.values(line, number)
         score = sum(weight * value for weight, value in zip(chosen, values, strict=True))
@@ -57,19 +55,25 @@ def with_segments(best: Mapping[int, NBestLine], sentences: int, name: str) -> l
     """The same with ``|0-1|`` behind each phrase, as the decoder's ``-report-segmentation`` prints it.
 
     Raises:
-        InputError: a hypothesis has no segmentation.
+        InputError: a hypothesis has no segmentation, or one that does not fit.
     """
     return [_segmented(best[i], name) if i in best else b"" for i in range(sentences)]
 
 
 def compared(
-    lines: Iterable[NBestLine], references: Sequence[Sequence[bytes]], name: str, chosen: Sequence[bytes]
+    lines: Iterable[NBestLine],
+    references: Sequence[Sequence[bytes]],
+    name: str,
+    chosen: Sequence[bytes],
+    weights: Mapping[str, Sequence[float]],
 ) -> tuple[float, float, float]:
     """BLEU, 0 to 100, of each sentence's first hypothesis, of the chosen ones, and of the best that the list allows.
 
-    The last is an oracle's: see `oracle`. Arguments as of `read_tunable`; `chosen` has a line for each sentence.
+    The last is an oracle's: see `oracle`. Arguments as of `read_tunable` and `best_lines`; `chosen` has a line for each
+    sentence.
     """
-    points, texts = read_tunable(lines, references, name=name), References(references)
+    points = read_tunable(lines, references, name=name, sparse_weights=_sparse(weights))
+    texts = References(references)
     of_chosen = np.array([texts.statistics(i, line) for i, line in enumerate(chosen)])
     sums = points.statistics[:, 0].sum(0), of_chosen.sum(0), statistics_of(points, oracle(points))
     first, reranked, best = (100 * float(corpus_bleu(of_all)) for of_all in sums)
@@ -77,13 +81,19 @@ def compared(
 
 
 def _segmented(line: NBestLine, name: str) -> bytes:
-    found, written = segmentation_of(line), words(line.hypothesis)
+    found, written = segmentation_of(line, name), words(line.hypothesis)
     if found is None and written:
         raise InputError(
             f"{name}: expected a segmentation of sentence {line.sentence}, found none\n"
             "  Make the list with -include-segmentation-in-n-best."
         )
-    phrases = sorted(found or [], key=lambda span: span[2])
     return b" ".join(
-        b" ".join(written[begin : end + 1]) + b" |%d-%d|" % (first, last) for first, last, begin, end in phrases
+        b" ".join(written[begin:end]) + b" |%d-%d|" % (first, last)
+        for first, last, begin, end in found or []
+        if begin < end  # the decoder reports no phrase without target words
     )
+
+
+def _sparse(weights: Mapping[str, Sequence[float]]) -> dict[str, float] | None:
+    """The weights of sparse features, by label; None without any."""
+    return {label: values[0] for label, values in weights.items() if "_" in label and len(values) == 1} or None

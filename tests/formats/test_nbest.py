@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.nbest import parse_nbest, parse_nbest_line
+from moses_rnn.formats.nbest import parse_nbest, parse_nbest_line, segmentation_of
 
 LINE = b"0 ||| le chat  ||| Distortion0= 0 LM0= -43.02 TM0= -1.5 -2e-3 W_a|b= 1 ||| -4.456 ||| 0-0 1-1 \n"
 
@@ -33,6 +33,7 @@ def test_features_are_added_at_the_end_of_the_field():
         (b"0 ||| a ||| F= 1\n", r"n:1: expected at least 4 fields separated by '\|\|\|', found 3"),
         (b"x ||| a ||| F= 1 ||| 1\n", "n:1: expected the number of a sentence in field 1, found 'x'"),
         ("٣ ||| a ||| F= 1 ||| 1\n".encode(), "expected the number of a sentence in field 1"),
+        (b"1234567890 ||| a ||| F= 1 ||| 1\n", "n:1: expected the number of a sentence in field 1, found '1234567890'"),
         (b"0 ||| a ||| F= 1 ||| nan\n", "expected the total score in field 4, found 'nan'"),
         (b"0 ||| a ||| 1 2 ||| 1\n", "expected 'Name=' or a number in field 3, found '1'\n  Was the list made unlabelled?"),
         (b"0 ||| a ||| F= G= 1 ||| 1\n", "expected a number in field 3, found 'G='"),
@@ -43,6 +44,49 @@ def test_features_are_added_at_the_end_of_the_field():
 def test_refuses(line, message):
     with pytest.raises(FormatError, match=message):
         list(parse_nbest([line], "n"))
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_a_carriage_return_belongs_to_the_line_end(end):
+    line = parse_nbest_line(b"0 ||| a ||| F= 1 ||| 2" + end, "n", 1)
+    assert (line.total, line.further) == (b"2", ())
+    line = parse_nbest_line(b"0 ||| a ||| F= 1 ||| 2 ||| 0=0" + end, "n", 1)
+    assert segmentation_of(line, "n") == [(0, 0, 0, 1)]
+
+
+def segmented(hypothesis, *further):
+    fields = [b"7", hypothesis, b"F= 1", b"2", *further]
+    return segmentation_of(parse_nbest_line(b" ||| ".join(fields), "n", 1), "n")
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "fields", "found"),
+    [
+        (b"a", [b"0=0"], [(0, 0, 0, 1)]),
+        (b"a b c", [b"2-4=0-1 0=2", b"0-0 "], [(2, 4, 0, 2), (0, 0, 2, 3)]),
+        (b"a b", [b"", b"0-0", b"0-1=0-1"], [(0, 1, 0, 2)]),
+        (b"a b", [b"0-0 1-1"], None),  # an alignment
+        (b"a b", [b"0=0  1=1"], None),
+        (b"a", [b""], None),
+        (b"a", [], None),
+        (b"", [b""], None),
+        # Phrases without target words: at the begin, between, at the end, alone
+        (b"a", [b"0=0-18446744073709551615 1=0"], [(0, 0, 0, 0), (1, 1, 0, 1)]),
+        (b"a b", [b"0=0 1=1 2=1"], [(0, 0, 0, 1), (1, 1, 1, 1), (2, 2, 1, 2)]),
+        (b"a b", [b"0=0-1 1=2 2=2"], [(0, 0, 0, 2), (1, 1, 2, 2), (2, 2, 2, 2)]),
+        (b"", [b"0=0-18446744073709551615"], [(0, 0, 0, 0)]),
+    ],
+)
+def test_the_phrases_of_a_hypothesis(hypothesis, fields, found):
+    assert segmented(hypothesis, *fields) == found
+
+
+@pytest.mark.parametrize("segmentation", [b"0=1", b"0=0 1=2", b"0=0-2", b"0=0-1 1=1-2", b"1=1 0=0", b"0=0-1 0=1"])
+def test_phrases_that_are_not_the_hypothesis(segmentation):
+    with pytest.raises(FormatError) as caught:
+        segmented(b"a b", segmentation)
+    found = f"'{segmentation.decode()}': '7 ||| a b ||| F= 1 ||| 2 ||| {segmentation.decode()}'"
+    assert str(caught.value) == f"n: expected a segmentation of the 2 target words of sentence 7, found {found}"
 
 
 def test_a_real_list(multi30k):

@@ -18,6 +18,7 @@ import atheris
 
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError, FormatError, InputError
+    from moses_rnn.formats.arpa import parse_arpa
     from moses_rnn.formats.census import Census
     from moses_rnn.formats.moses_ini import Extension, MosesIni
     from moses_rnn.formats.nbest import parse_nbest_line
@@ -43,6 +44,20 @@ PhraseDictionaryGroup members=A,B num-features=8
 LM0= 1
 [weight]
 T0= 0.1 -0.3 2e-1 .2   # four
+"""
+ARPA = b"""\\data\\
+ngram 1=2
+ngram 2=1
+
+\\1-grams:
+-1.5\t<unk>
+-99\t<s>\t-0.30103
+
+\\2-grams:
+-2e-1 <s> caf\\
+-.5\t<s> <unk>\t0
+
+\\end\\
 """
 NBEST = b"0 ||| le chat  ||| Distortion0= 0 LM0= -43.02 TM0= -1.5 -2e-3 W_a= 1 ||| -4.456 ||| 0-0 1-1 \n"
 
@@ -119,6 +134,19 @@ def nbest(data: bytes) -> None:
     assert again.values("Z9")[-1] == -1.5
 
 
+def arpa(data: bytes) -> None:
+    """The n-grams of a model are as long as their section says, and written again they are the same."""
+    try:
+        n_grams = list(parse_arpa(io.BytesIO(data), "a"))
+    except FormatError:
+        return
+    written = [b"\\data\\\n"]
+    for n_gram in n_grams:
+        assert words(b" ".join(n_gram)) == list(n_gram)
+        written.append(b"\\%d-grams:\n-1\t%b\t0\n" % (len(n_gram), b" ".join(n_gram)))
+    assert list(parse_arpa([*io.BytesIO(b"".join(written)), b"\\end\\"], "b")) == n_grams
+
+
 def _model() -> Path:
     folder = PLACE / "model"
     vocabulary = Vocabulary([b"<unk>", b"</s>", b"a"])
@@ -159,7 +187,7 @@ def stream(data: bytes) -> None:
             assert b"\n" not in line[:-1]
 
 
-TARGETS = {"table": table, "ini": ini, "nbest": nbest, "config": config, "stream": stream}
+TARGETS = {"table": table, "ini": ini, "nbest": nbest, "arpa": arpa, "config": config, "stream": stream}
 
 
 def seeds(target: str) -> list[bytes]:
@@ -175,6 +203,7 @@ def seeds(target: str) -> list[bytes]:
         "table": [TABLE * 2, TABLE * 5 + ODD + TABLE, RULES * 2, RULES.replace(b" [X] |||", b" |||")],
         "ini": [INI],
         "nbest": [NBEST],
+        "arpa": [ARPA],
         "stream": compressed,
     }[target]
 

@@ -127,6 +127,7 @@ def test_sparse_features_with_weights_are_one_feature():
         ([nbest(b"A= 1"), nbest(b"A= 1"), nbest(b"")], {}, r"n:3: expected the features of line 1, A\(1\), found none"),
         ([nbest(b"A= 1 A= 2")], {}, "n:1: expected each feature once, found A twice"),
         ([nbest(b"A= 1 B= -1e999")], {}, "n:1: expected finite feature values, found -inf"),
+        ([nbest(b"A= 1"), nbest(b"A= 1", total=b"-1e999")], {}, "n:2: expected a finite total score in field 4, found '-1e999'"),
         (SPARSE, {}, "n:1: expected dense features, found the sparse LM0_a\n  A label with '_' is sparse. Given a weight for each such, their weighted sum is tuned as one feature."),
         (SPARSE, {"sparse_weights": {"LM0_a": 1}}, r"n:1: expected a weight for every sparse feature, found none for TM0_x\|y"),
         ([nbest(b"A= 1 A_b= 1 2")], {"sparse_weights": {"A_b": 1}}, "n:1: expected one value of the sparse feature A_b, found 2"),

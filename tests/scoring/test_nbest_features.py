@@ -1,0 +1,209 @@
+"""From what a user asks for to what scores it: models on disk, and those that are refused."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.errors import FormatError, InputError
+from moses_rnn.formats.nbest import parse_nbest_line
+from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from moses_rnn.models.cslm import CslmCheckpoint, CslmConfig, load_cslm, save_cslm
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.scoring.language_models import CslmProducer
+from moses_rnn.scoring.nbest_features import FeatureRequest, scorers
+from moses_rnn.scoring.nbest_lists import HypothesisScorer, SegmentationScorer
+from moses_rnn.scoring.producers import EncDecProducer
+from tests.models import test_cslm, test_encdec
+from tests.scoring.test_producers import SOURCE, TARGET, of_pairs
+
+SEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0=0 1=1\n"
+UNSEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0-0 1-1 \n"
+EMPTY = b"0 ||| ||| F= 1 ||| 1 ||| |||\n"
+ARPA = """\\data\\
+ngram 1=6
+ngram 2=2
+
+\\1-grams:
+-1\t<unk>
+0\t<s>\t-0.3
+-0.75\t</s>
+-0.5\tt2\t-0.25
+-0.875\tt9
+-1.25\tt8
+
+\\2-grams:
+-0.25\t<s> t2
+-0.5\tt2 t9
+
+\\end\\
+"""
+
+
+def save_models(folder):
+    """Tiny models: ``cslm``, ``rnn``, ``inverse``, and two that fit no n-best list; a vocabulary file, an ARPA file."""
+    config = CslmConfig(len(TARGET), order=3, embedding_size=3, first_size=5, second_size=4)
+    save_cslm(folder / "cslm", CslmCheckpoint(test_cslm.network(config), TARGET))
+    network = test_encdec.network(SWITCHES["paper"], dtype=torch.float32)
+    save_checkpoint(folder / "rnn", Checkpoint(network, SOURCE, TARGET))
+    save_checkpoint(folder / "inverse", Checkpoint(network, SOURCE, TARGET, "target-to-source"))
+    for name, phrases in (("rules", {"hierarchical": True}), ("factored", {"source_factor": 1})):
+        save_checkpoint(folder / name, Checkpoint(network, SOURCE, TARGET, provenance={"phrases": phrases}))
+    (folder / "words").write_bytes(TARGET.to_bytes())
+    (folder / "lm.arpa").write_text(ARPA, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    return save_models(tmp_path_factory.mktemp("models"))
+
+
+def asked(line=SEGMENTED, **wanted):
+    first = line and parse_nbest_line(line, "n", 1)
+    return dict(scorers(first, "n", FeatureRequest(**wanted)))
+
+
+def values(scorer, hypotheses, sources=None):
+    lines = [parse_nbest_line(b"0 ||| %b ||| F= 1 ||| 1" % text, "n", 1) for text in hypotheses]
+    return scorer.scores(lines, sources or [b"s2 s3"] * len(lines))[:, 0].tolist()
+
+
+def test_nothing_asked_for_is_nothing():
+    assert asked() == {}
+
+
+def test_features_come_in_an_order_of_their_own(models):
+    found = asked(
+        inverse_rnn=models / "inverse", word_penalty=models / "words", rnn=models / "rnn", cslm=models / "cslm"
+    )
+    assert list(found) == ["CSLM", "RNN", "RNNInverse", "WP"]
+
+
+def test_the_cslm_scores_hypotheses(models):
+    scorer = asked(cslm=models / "cslm")["CSLM"]
+    assert isinstance(scorer, HypothesisScorer)
+    expected = CslmProducer(load_cslm(models / "cslm")).log_probs([], [b"t2 t9", b""])[:, 0]
+    assert values(scorer, [b"t2 t9", b""]) == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "folder"), [("rnn", "RNN", "rnn"), ("inverse_rnn", "RNNInverse", "inverse")]
+)
+@pytest.mark.parametrize(
+    ("line", "whole", "kind"),
+    [
+        (SEGMENTED, False, SegmentationScorer),
+        (EMPTY, False, SegmentationScorer),  # says nothing about the lines to come
+        (SEGMENTED, True, HypothesisScorer),
+        (UNSEGMENTED, True, HypothesisScorer),
+        (None, False, HypothesisScorer),  # an empty list
+    ],
+)
+def test_networks_score_phrases_unless_they_shall_not(models, option, name, folder, line, whole, kind):
+    scorer = asked(line, whole=whole, **{option: models / folder})[name]
+    assert type(scorer) is kind
+    pairs = [(b"s2 s3", b"t2")]
+    expected = of_pairs(EncDecProducer(load_checkpoint(models / folder)), pairs)
+    assert of_pairs(scorer.producer, pairs).tolist() == expected.tolist()
+    assert scorer.producer.name == name
+
+
+@pytest.mark.parametrize(("option", "name", "folder"), [("rnn", "RNN", "rnn"), ("cslm", "CSLM", "cslm")])
+def test_the_precision_is_the_one_asked_for(models, option, name, folder):
+    found = [
+        values(asked(whole=option == "rnn", precision=precision, **{option: models / folder})[name], [b"t2 t3"])[0]
+        for precision in ("fp32", "bf16", "fp64")
+    ]
+    assert found[0] == pytest.approx(found[2], rel=1e-5)
+    assert found[1] != found[0] == pytest.approx(found[1], rel=0.05)
+
+
+# t4 is the third word of the shortlist behind <unk> and </s>
+@pytest.mark.parametrize(
+    ("of", "most", "penalties"),
+    [
+        ("rnn", None, [0, -1, -2]),
+        ("inverse", None, [0, -1, -2]),  # of the hypothesis's side too
+        ("cslm", None, [0, -1, -2]),
+        ("words", None, [0, -1, -2]),
+        ("words", 2, [-1, -1, -2]),
+        ("rnn", 1, [-2, -2, -2]),
+        ("words", 1000, [0, -1, -2]),
+    ],
+)
+def test_the_word_penalty_counts_what_is_outside(models, of, most, penalties):
+    scorer = asked(UNSEGMENTED, word_penalty=models / of, word_penalty_words=most)["WP"]
+    assert isinstance(scorer, HypothesisScorer)
+    assert values(scorer, [b"t2 t3 t4", b"t3 t9", b"x </s>"]) == penalties
+
+
+def test_an_n_gram_model_scores_in_natural_logarithms(models):
+    pytest.importorskip("kenlm")
+    scorer = asked(lm=str(models / "lm.arpa"))["KENLM"]
+    of_bigrams = -0.25 - 0.5 - 0.75  # <s> t2, t2 t9, </s>
+    backed_off = -0.3 - 0.875 - 0.5 - 0.25 - 0.75  # <s>'s weight, t9, t2, t2's weight, </s>
+    assert values(scorer, [b"t2 t9", b"t9 t2"]) == pytest.approx(math.log(10) * np.array([of_bigrams, backed_off]))
+
+
+def test_words_outside_the_shortlist_are_backed_off(models):
+    pytest.importorskip("kenlm")
+    plain = asked(cslm=models / "cslm")["CSLM"]
+    scorer = asked(cslm=models / "cslm", backoff=str(models / "lm.arpa"))["CSLM"]
+    texts = [b"t2 t3", b"t3 t9", b"t3 t8", b"t3 other"]
+    shares = np.exp(np.subtract(values(scorer, texts), values(plain, texts)))
+    outside = 10**-0.875 + 10**-1.25 + 10**-1  # t9, t8 and whatever <unk> is
+    assert shares == pytest.approx([1, *(10**log_p / outside for log_p in (-0.875, -1.25, -1))], rel=1e-5)
+    assert scorer.producer.meaning.endswith("words outside the shortlist backed off to an n-gram model")
+
+
+def test_an_n_gram_model_that_is_not_there(models):
+    with pytest.raises(
+        InputError, match="none.arpa: expected a file, found nothing of that name \\(nor .*none.arpa.gz\\)$"
+    ):
+        asked(lm=str(models / "none.arpa"))
+
+
+REFUSED = {
+    "no model": (
+        {"cslm": "none"},
+        "{}/none: expected a model folder, found nothing",
+    ),
+    "RNN as CSLM": (
+        {"cslm": "rnn"},
+        "{}/rnn/config.json: expected network to be 'cslm', as moses-rnn-cslm train writes it, found None",
+    ),
+    "CSLM as RNN": (
+        {"rnn": "cslm"},
+        "{}/cslm/config.json: expected network to be none, as in an RNN Encoder-Decoder's config, found 'cslm'",
+    ),
+    "inverse": ({"rnn": "inverse"}, "{}/inverse: expected a model for --rnn, found one for --inverse-rnn"),
+    "not inverse": ({"inverse_rnn": "rnn"}, "{}/rnn: expected a model for --inverse-rnn, found one for --rnn"),
+    "rules": ({"rnn": "rules"}, "{}/rules: expected a model of phrases, found one of rules, which no hypothesis shows"),
+    "factors": ({"rnn": "factored"}, "{}/factored: expected a model of plain words, found one of source factor 1"),
+    "no vocabulary": ({"word_penalty": "none"}, "{}/none: expected a vocabulary, found: No such file or directory"),
+    "empty folder": ({"word_penalty": ""}, "{}/target.vocab: expected a vocabulary, found: No such file or directory"),
+    "another file": (
+        {"word_penalty": "lm.arpa"},
+        "{}/lm.arpa: expected a vocabulary to begin with <unk> and </s>, found [b'\\\\data\\\\', b'ngram 1=6']",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wanted", "message"), REFUSED.values(), ids=REFUSED)
+def test_refuses(models, wanted, message):
+    with pytest.raises(InputError) as caught:
+        asked(whole=True, **{option: models / name for option, name in wanted.items()})
+    assert str(caught.value) == message.replace("{}", str(models))
+
+
+@pytest.mark.parametrize(("option", "folder"), [("rnn", "rnn"), ("inverse_rnn", "inverse")])
+def test_phrases_need_a_segmentation(models, option, folder):
+    with pytest.raises(FormatError) as caught:
+        asked(UNSEGMENTED, **{option: models / folder})
+    assert str(caught.value) == (
+        "n:1: expected a segmentation, for the phrases of a hypothesis, found none\n"
+        "  Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"
+        "  network that learned phrases was not made for."
+    )

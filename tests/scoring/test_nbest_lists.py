@@ -1,0 +1,399 @@
+"""Features added to n-best lists: every other byte stays, and a value depends on its hypothesis alone."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moses_rnn.errors import FormatError, MosesRnnError
+from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.models.cslm import CslmCheckpoint, CslmConfig
+from moses_rnn.scoring import nbest_lists
+from moses_rnn.scoring.language_models import CslmProducer
+from moses_rnn.scoring.nbest_lists import (
+    HypothesisScorer,
+    NBestReport,
+    SegmentationScorer,
+    labelled,
+    with_features,
+)
+from moses_rnn.scoring.producers import WordPenaltyProducer
+from tests.models.test_cslm import network
+from tests.scoring.test_producers import TARGET, of_pairs, producer
+
+SOURCES = [b"s2 s3 s9", b"s4\ts5", b""]
+ADDED = re.compile(rb" (?:CSLM|WP|RNN)[01]= [-+.e0-9]+")
+
+
+def cslm(**changed):
+    model = network(CslmConfig(len(TARGET), order=3, embedding_size=3, first_size=5, second_size=4))
+    with torch.no_grad():
+        for name, value in changed.items():
+            getattr(model, name).fill_(value)
+    return CslmProducer(CslmCheckpoint(model, TARGET))
+
+
+def whole_sentences():
+    return [("CSLM", HypothesisScorer(cslm())), ("WP", HypothesisScorer(WordPenaltyProducer(TARGET)))]
+
+
+def nbest(hypothesis, further=b"", sentence=0, features=b"LM0= -4 TM0= -1.5 -2"):
+    return b"%d ||| %b  ||| %b ||| -4.5%b\n" % (sentence, hypothesis, features, further)
+
+
+def parsed(lines):
+    return list(parse_nbest(lines, "n"))
+
+
+def added(lines, named, sources=SOURCES, report=None):
+    """The list with features, as bytes."""
+    given_lines = parsed(lines)
+    features = labelled(given_lines[0], named)
+    return b"".join(with_features(given_lines, sources, features, "n", report or NBestReport()))
+
+
+# The bytes of a list
+
+ODD = {
+    "Moses's": nbest(b"t2 t3"),
+    "alignment": nbest(b"t2 t3", b" ||| 0-0 1-1 "),
+    "segmentation": nbest(b"t2 t3", b" ||| 0=0 1-2=1"),
+    "segmentation and alignment": nbest(b"t2 t3", b" ||| 0=0 1-2=1 ||| 0-0 1-1 "),
+    "further fields": nbest(b"t2", b" ||| 0-2=0 ||| ||| s2 s3 |||\t|||"),
+    "CRLF": nbest(b"t2")[:-1] + b"\r\n",
+    "CRLF behind more": nbest(b"t2", b" ||| 0-2=0")[:-1] + b"\r\n",
+    "no line end": nbest(b"t2")[:-1],
+    "U+00A0": nbest("t2\u00a0t3 \u00a0 t2".encode()),
+    "U+2028 and U+0085": nbest("t2\u2028t3 \u0085".encode()),
+    "Windows-1252": nbest(b"caf\xe9 \x96 \xa0t2\xa0 \x93t3\x94"),
+    "no text": nbest(b"\x00 \xff\xfe \x1b[1m \r t2"),
+    "tabs and blanks": b"\t0  ||| \tt2\t t3 |||\tLM0=\t-4 \t |||  -4.5\t \n",
+    "no blanks": b"0|||t2|||LM0= -4|||1\n",
+    "empty hypothesis": nbest(b""),
+    "nothing between": b"0 ||| ||| LM0= 1 ||| 0\n",
+    "no features": nbest(b"t2", features=b""),
+    "sparse features": nbest(b"t2", features=b"LM0= -4 LM0_a|b= 1 LM0_\xff= 2"),
+    "bars in words": nbest(b"t2|x | || t3"),
+}
+
+
+@pytest.mark.parametrize("line", ODD.values(), ids=ODD)
+def test_without_what_was_added_the_list_is_as_it_was(line):
+    found = added([line], whole_sentences())
+    assert ADDED.sub(b"", found) == line
+    assert len(ADDED.findall(found)) == 2
+    (again,) = parsed([found])
+    (before,) = parsed([line])
+    assert [len(again.values(name)) for name in ("CSLM0", "WP0")] == [1, 1]
+    assert (again.hypothesis, again.total, again.further) == (before.hypothesis, before.total, before.further)
+
+
+def test_all_of_them_in_one_list():
+    lines = [line for line in ODD.values() if line.endswith(b"\n")]
+    assert ADDED.sub(b"", added(lines, whole_sentences())) == b"".join(lines)
+
+
+@given(st.lists(st.binary(max_size=12), max_size=5))
+def test_any_words(phrase):
+    line = nbest(b" ".join(phrase).replace(b"|", b"").replace(b"\n", b""))
+    assert ADDED.sub(b"", added([line], whole_sentences())) == line
+
+
+def test_features_stand_in_the_order_in_which_they_were_asked_for():
+    ((label, _), (other, _)) = named = whole_sentences()
+    assert (label, other) == ("CSLM", "WP")
+    assert re.findall(rb"(\w+)=", added([nbest(b"t2")], named[::-1])) == [b"LM0", b"TM0", b"WP0", b"CSLM0"]
+    assert added([nbest(b"t2")], []) == nbest(b"t2")
+
+
+@pytest.mark.parametrize(
+    ("features", "names", "labels"),
+    [
+        (b"LM0= 1", ["CSLM"], ["CSLM0"]),
+        (b"CSLM0= 1 LM0= 1", ["CSLM"], ["CSLM1"]),
+        (b"CSLM0= 1 CSLM1= 2", ["CSLM"], ["CSLM2"]),
+        (b"CSLM1= 1", ["CSLM", "CSLM"], ["CSLM0", "CSLM2"]),
+        (b"LM0= 1", ["CSLM", "RNN", "CSLM"], ["CSLM0", "RNN0", "CSLM1"]),
+        (b"CSLM0_a= 1 CSLM= 1", ["CSLM"], ["CSLM0"]),
+        (b"", ["WP"], ["WP0"]),
+    ],
+)
+def test_labels_have_the_next_free_number(features, names, labels):
+    scorer = HypothesisScorer(WordPenaltyProducer(TARGET))
+    (first,) = parsed([nbest(b"t2", features=features)])
+    assert [feature.label for feature in labelled(first, [(name, scorer) for name in names])] == labels
+    assert labelled(None, [("WP", scorer)])[0].label == "WP0"
+
+
+def test_a_list_scored_twice_has_both():
+    once = added([nbest(b"t2 x")], whole_sentences())
+    twice = added([once], whole_sentences())
+    values = parsed([twice])[0]
+    assert values.values("CSLM1") == values.values("CSLM0")
+    assert values.values("WP1") == values.values("WP0") == [-1]
+    assert ADDED.sub(b"", twice) == nbest(b"t2 x")
+
+
+# The values
+
+
+def test_a_language_model_scores_the_sentence():
+    lines = [nbest(b"t2 t3"), nbest(b"t2  \tt3"), nbest(b""), nbest(b"\xff t3", sentence=1)]
+    scores = HypothesisScorer(cslm()).scores(parsed(lines), [b""] * 4)
+    expected = [cslm().word_log_probs([text]).sum() for text in (b"t2 t3", b"t2 t3", b"", b"<unk> t3")]
+    assert scores[:, 0].tolist() == pytest.approx(expected, rel=1e-12)
+    assert len(cslm().word_log_probs([b"t2 t3"])) == 3  # </s> is a word
+
+
+def test_values_have_the_precision_that_moses_prints():
+    (line,) = parsed([added([nbest(b"t2 t3 x")], whole_sentences())])
+    ((value,),) = HypothesisScorer(cslm()).scores([line], [b""])
+    assert line.values("CSLM0") == [float(f"{value:.6g}")] != [value]
+
+
+SEGMENTED = [  # source, hypothesis, segmentation, phrase pairs
+    (b"s2 s3 s9", b"t2 t3 x", b"0=0 1-2=1-2", [(b"s2", b"t2"), (b"s3 s9", b"t3 x")]),
+    (b"s2 s3 s9", b"t2 t3 x", b"1-2=0-1 0=2", [(b"s3 s9", b"t2 t3"), (b"s2", b"x")]),
+    (b"s2 \ts3  s9", b"t2\t t3", b"0-2=0-1", [(b"s2 s3 s9", b"t2 t3")]),
+    (b"s2 s2", b"t2 t2", b"0=0 1=1", [(b"s2", b"t2"), (b"s2", b"t2")]),
+    (b"s2 s3 s4", b"t2 t3", b"0=0 1=1 2=1", [(b"s2", b"t2"), (b"s3", b""), (b"s4", b"t3")]),  # s3 was dropped
+    (b"s2", b"", b"0=0-18446744073709551615", [(b"s2", b"")]),
+    (b"", b"", b"", []),
+]
+
+
+@pytest.mark.parametrize(("source", "hypothesis", "segmentation", "pairs"), SEGMENTED)
+def test_phrases_are_scored_and_added_up(source, hypothesis, segmentation, pairs):
+    network, _ = producer()
+    lines = parsed([nbest(hypothesis, b" ||| %b ||| 0-0 " % segmentation)])
+    ((value,),) = SegmentationScorer(network, "n").scores(lines, [source])
+    assert value == pytest.approx(of_pairs(network, pairs).sum(), rel=1e-5)
+
+
+def test_the_network_reads_the_whole_sentence_if_it_shall():
+    network, _ = producer()
+    lines = parsed([nbest(b"t2 t3", b" ||| 0=0 1-2=1"), nbest(b"t2 t3", sentence=1)])
+    scores = HypothesisScorer(network).scores(lines, [b"s2 s3 s9", b"s4"])
+    assert scores == pytest.approx(of_pairs(network, [(b"s2 s3 s9", b"t2 t3"), (b"s4", b"t2 t3")]), rel=1e-5)
+    assert scores[0] != scores[1]
+
+
+def test_copied_words_have_the_same_score_in_all_hypotheses():
+    network, _ = producer()
+    lines = parsed([nbest(b"t2 xyz", b" ||| 0=0 1=1"), nbest(b"xyz t2", b" ||| 1=0 0=1")])
+    first, second = SegmentationScorer(network, "n").scores(lines, [b"s2 xyz"] * 2)
+    assert first == second
+
+
+class Counting:
+    """A producer that remembers what it was asked."""
+
+    def __init__(self, of):
+        self.of, self.num_scores, self.asked = of, of.num_scores, []
+
+    def log_probs(self, sources, targets):
+        self.asked += zip(sources, targets, strict=True)
+        return self.of.log_probs(sources, targets)
+
+
+def test_equal_hypotheses_of_equal_sentences_are_scored_once():
+    counting = Counting(cslm())
+    lines = parsed([nbest(b"t2"), nbest(b"t3"), nbest(b"t2"), nbest(b"t2", sentence=1), nbest(b"t2", sentence=2)])
+    scores = HypothesisScorer(counting).scores(lines, [b"s2", b"s2", b"s2", b"s2", b"s3"])
+    assert counting.asked == [(b"s2", b"t2"), (b"s2", b"t3"), (b"s3", b"t2")]
+    assert scores[[0, 2, 3], 0].tolist() == [scores[0, 0]] * 3
+
+
+def test_equal_phrase_pairs_are_scored_once():
+    counting = Counting(producer()[0])
+    lines = parsed([nbest(b"t2 t2", b" ||| 0=0 1=1"), nbest(b"t2 t3", b" ||| 0=0 1=1"), nbest(b"")])
+    scores = SegmentationScorer(counting, "n").scores(lines, [b"s2 s2", b"s2 s2", b""])
+    assert counting.asked == [(b"s2", b"t2"), (b"s2", b"t3")]
+    once, other = of_pairs(counting.of, [(b"s2", b"t2"), (b"s2", b"t3")])[:, 0]
+    assert scores[:, 0].tolist() == [once + once, once + other, 0]
+
+
+def test_where_there_are_no_phrases_nothing_is_asked():
+    counting = Counting(producer()[0])
+    assert SegmentationScorer(counting, "n").scores(parsed([nbest(b"")]), [b""]).tolist() == [[0]]
+    assert counting.asked == []
+
+
+# Order
+
+
+def random_list(sentences=6, hypotheses=12, seed=4):
+    """Lines with segmentations, and their sources; words are s0…s9 and t0…t9, of which some are outside shortlists."""
+    random = np.random.default_rng(seed)
+    sources = [b" ".join(b"s%d" % i for i in random.integers(0, 10, 8)) for _ in range(sentences)]
+    lines = []
+    for sentence, _ in itertools.product(range(sentences), range(hypotheses)):
+        ends = [0, *sorted(set(random.integers(1, 8, 3).tolist())), 8]
+        spans = [b"%d-%d=%d-%d" % (a, b - 1, a, b - 1) for a, b in itertools.pairwise(ends)]
+        hypothesis = b" ".join(b"t%d" % i for i in random.integers(0, 10, 8))
+        lines.append(nbest(hypothesis, b" ||| " + b" ".join(spans), sentence))
+    return lines, sources
+
+
+LINES, OF_LINES = random_list()
+ORDERS = {
+    "backwards": range(len(LINES))[::-1],
+    "within sentences": np.random.default_rng(1).permuted(np.arange(len(LINES)).reshape(6, 12), axis=1).ravel(),
+    "all": np.random.default_rng(2).permutation(len(LINES)),
+}
+SCORERS = {
+    "CSLM": lambda: HypothesisScorer(cslm()),
+    "WP": lambda: HypothesisScorer(WordPenaltyProducer(TARGET)),
+    "RNN": lambda: SegmentationScorer(producer()[0], "n"),
+    "RNNInverse": lambda: SegmentationScorer(producer(direction="target-to-source")[0], "n"),
+    "RNN of sentences": lambda: HypothesisScorer(producer()[0]),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+@pytest.mark.parametrize("scorer", SCORERS.values(), ids=SCORERS)
+def test_a_value_does_not_depend_on_the_order_of_the_list(scorer, order):
+    lines = parsed(LINES)
+    sources = [OF_LINES[line.sentence] for line in lines]
+    before = scorer().scores(lines, sources)
+    after = scorer().scores([lines[i] for i in order], [sources[i] for i in order])
+    assert len(set(before.ravel().tolist())) > 3
+    assert after.tobytes() == before[order].tobytes()
+
+
+@pytest.mark.parametrize("name", ["CSLM", "WP"])
+def test_a_hypothesis_alone_has_the_value_that_it_has_among_others(name):
+    lines, scorer = parsed(LINES), SCORERS[name]()
+    alone = [scorer.scores([line], [b""]) for line in lines]
+    assert np.concatenate(alone).tobytes() == scorer.scores(lines, [b""] * len(lines)).tobytes()
+
+
+class Lengths:
+    """A producer of two scores whose sums are rounded, as those of float32 numbers hardly ever are."""
+
+    num_scores = 2
+
+    def log_probs(self, sources, targets):
+        return np.array([[-len(source) / 3, -len(target) / 7] for source, target in zip(sources, targets, strict=True)])
+
+
+def test_a_sum_does_not_depend_on_the_lines_before():
+    lines = parsed(LINES)
+    sources = [OF_LINES[line.sentence] for line in lines]
+    scorer = SegmentationScorer(Lengths(), "n")
+    alone = [scorer.scores([line], [source]) for line, source in zip(lines, sources, strict=True)]
+    assert scorer.scores(lines, sources).tobytes() == np.concatenate(alone).tobytes()
+
+
+def test_a_producer_may_have_several_scores():
+    lines = [nbest(b"t2 t3", b" ||| 0=0 1=1"), nbest(b"t2 t3", b" ||| 0-1=0-1")]
+    found = added(lines, [("Lengths", SegmentationScorer(Lengths(), "n"))], [b"s2 s3"])
+    assert [line.values("Lengths0") for line in parsed(found.splitlines())] == [
+        [float(f"{-(2 + 2) / 3:.6g}"), float(f"{-(2 + 2) / 7:.6g}")],
+        [float(f"{-5 / 3:.6g}"), float(f"{-5 / 7:.6g}")],
+    ]
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_lines_in_another_order_are_the_same_lines(order):
+    named = [(name, SCORERS[name]()) for name in ("CSLM", "WP", "RNN")]
+    before = added(LINES, named, OF_LINES).splitlines()
+    assert added([LINES[i] for i in order], named, OF_LINES).splitlines() == [before[i] for i in order]
+
+
+def test_a_sentence_is_never_parted(monkeypatch):
+    monkeypatch.setattr(nbest_lists, "LINES", 13)
+    features = labelled(None, whole_sentences())
+    blocks = list(with_features(parsed(LINES), OF_LINES, features, "n", NBestReport()))
+    assert [block.count(b"\n") for block in blocks] == [24, 24, 24]
+    monkeypatch.undo()
+    assert b"".join(blocks) == added(LINES, whole_sentences(), OF_LINES)
+
+
+# What is reported
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "constant"),
+    [
+        ([(0, b"t2"), (0, b"t3"), (1, b"x")], ["WP0"]),
+        ([(0, b"t2"), (0, b"t2 t3 x"), (1, b"x")], []),
+        ([(0, b"t2"), (1, b"x"), (2, b"t2 t3")], ["CSLM0", "WP0"]),  # one each: nothing to choose
+        ([(0, b"t2"), (0, b"t2")], ["CSLM0", "WP0"]),
+        ([(0, b"t2"), (1, b"t2"), (0, b"t3 x"), (1, b"t2")], []),  # apart
+        ([(0, b"t2"), (1, b"t3 x"), (0, b"t2")], ["CSLM0", "WP0"]),
+    ],
+)
+@pytest.mark.parametrize("together", [1, 20_000])
+def test_features_that_can_choose_nothing_are_reported(monkeypatch, hypotheses, constant, together):
+    monkeypatch.setattr(nbest_lists, "LINES", together)
+    report = NBestReport()
+    added([nbest(text, sentence=sentence) for sentence, text in hypotheses], whole_sentences(), report=report)
+    assert (report.constant, list(report.choosing)) == (constant, ["CSLM0", "WP0"])
+    assert (report.lines, report.sentences) == (len(hypotheses), len({sentence for sentence, _ in hypotheses}))
+
+
+def test_what_differs_by_less_than_is_written_is_constant():
+    report = NBestReport()
+    lines = [nbest(b"t2 t3 t4", b" ||| 0=0 1=1 2=2"), nbest(b"t4 t2 t3", b" ||| 2=0 0=1 1=2")]
+    added(lines, [("RNN", SegmentationScorer(producer()[0], "n"))], [b"s2 s3 s4"], report)
+    assert report.constant == ["RNN0"]
+
+
+def test_an_empty_list():
+    report = NBestReport()
+    assert list(with_features([], SOURCES, labelled(None, whole_sentences()), "n", report)) == []
+    assert (report.lines, report.sentences, report.constant) == (0, 0, ["CSLM0", "WP0"])
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([nbest(b"t2", sentence=3)], "n: expected a sentence number below 3, the number of source sentences, found 3"),
+        (
+            [nbest(b"t2", b" ||| 0-2=0"), nbest(b"t3", b" ||| 0-0 ", sentence=1)],
+            "n: expected a segmentation of sentence 1, found none\n"
+            "  Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole.",
+        ),
+        (
+            [nbest(b"t2", b" ||| 2-3=0")],
+            "n: expected a segmentation of the 3 source words of sentence 0, found 2-3: "
+            "'0 ||| t2  ||| LM0= -4 TM0= -1.5 -2 ||| -4.5 ||| 2-3=0'",
+        ),
+        (
+            [nbest(b"t2", b" ||| 1-0=0")],
+            "n: expected a segmentation of the 3 source words of sentence 0, found 1-0: "
+            "'0 ||| t2  ||| LM0= -4 TM0= -1.5 -2 ||| -4.5 ||| 1-0=0'",
+        ),
+        (
+            [nbest(b"t2 t3", b" ||| 0-2=0")],
+            "n: expected a segmentation of the 2 target words of sentence 0, found '0-2=0': "
+            "'0 ||| t2 t3  ||| LM0= -4 TM0= -1.5 -2 ||| -4.5 ||| 0-2=0'",
+        ),
+    ],
+)
+def test_refuses(lines, message):
+    with pytest.raises(FormatError) as caught:
+        added(lines, [("RNN", SegmentationScorer(producer()[0], "n"))])
+    assert str(caught.value) == message
+
+
+def test_scores_that_are_not_finite_are_an_error_that_names_the_hypothesis():
+    lines = [nbest(b"t2"), nbest(b"t3 \xff")]
+    with pytest.raises(MosesRnnError) as caught:
+        added(lines, [("CSLM", HypothesisScorer(cslm(b_G=float("nan"))))])
+    assert str(caught.value) == "CSLM0: expected finite scores, found [nan] for 't2'"
+
+
+def test_nothing_is_given_out_before_an_error_in_the_same_block():
+    lines = parsed([nbest(b"t2"), nbest(b"t2", sentence=3)])
+    blocks = with_features(lines, SOURCES, labelled(None, whole_sentences()), "n", NBestReport())
+    with pytest.raises(FormatError, match="found 3"):
+        next(blocks)
