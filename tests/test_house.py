@@ -18,7 +18,7 @@ ROOMS = {
     "cli": {"errors", "formats", "models", "training", "scoring", "analysis"},
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
-COMMANDS = ("train", "score", "validate", "ini", "verify", "analyse")
+COMMANDS = ("train", "score", "validate", "ini", "verify", "cslm", "nbest", "analyse", "sample")
 
 
 def room_of(path):

@@ -32,6 +32,22 @@ class SourceTerms(NamedTuple):
     Cc: Tensor  # H
     O_cc: Tensor  # O_c c + b_O; 2M
 
+    def take(self, rows: Tensor) -> SourceTerms:
+        """The same for chosen rows, repeated at will."""
+        return SourceTerms(*(tensor.index_select(0, rows) for tensor in self))
+
+
+class Prefixes(NamedTuple):
+    """Beginnings of target phrases, with what the decoder needs to predict the word after each; a row each."""
+
+    sources: Tensor  # row of each one's source among the terms
+    e: Tensor  # e(y_{t-1}), zeros before the first word; E
+    h: Tensor  # h'_t; H
+
+    def take(self, rows: slice) -> Prefixes:
+        """Some of them."""
+        return Prefixes(*(tensor[rows] for tensor in self))
+
 
 def reset_state(gates: Tensor, b: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     """The encoder's z and r ⊙ h of each node, from its products W_z e + U_z h and W_r e + U_r h."""
@@ -209,22 +225,41 @@ class EncDecScorer:
             Natural logarithms, ``</s>`` included, in the order of the trie's leaves.
         """
         answers: list[Tensor] = []
-        sources = torch.arange(len(terms.h_0), device=self.device)  # of each node
-        e = torch.zeros(len(sources), self.config.embedding_size, dtype=self._product, device=self.device)
-        h = terms.h_0 if self.config.first_step == "initial-state" else self._decoder_step(e, terms.h_0, sources, terms)
-        totals = torch.zeros(len(h), dtype=torch.float64, device=self.device)
+        prefixes = self.begin(terms)
+        totals = torch.zeros(len(prefixes.h), dtype=torch.float64, device=self.device)
         for level in targets.levels:
             parents, words = self._on_device(level.parents), self._on_device(level.words)
-            low = self._read_out(h, e, sources, terms.O_cc)
-            totals = totals.index_select(0, parents) + self._edges(low, parents, words)
+            totals = totals.index_select(0, parents) + self._edges(self._read_out(prefixes, terms), parents, words)
             answers.append(totals.index_select(0, self._on_device(level.leaves)))
             alive = self._on_device(level.alive)
-            parents, totals = parents[alive], totals[alive]
-            sources = sources[parents]
-            e = self._y_e.index_select(0, words[alive])
-            h = self._decoder_step(e, h.index_select(0, parents), sources, terms)
+            totals = totals[alive]
+            prefixes = self.extend(terms, prefixes, parents[alive], words[alive])
         found: npt.NDArray[np.float64] = torch.cat(answers).cpu().numpy()
         return found
+
+    @torch.inference_mode()
+    def begin(self, terms: SourceTerms) -> Prefixes:
+        """The empty prefix of each source: y_1 is predicted from h'_0, or after a step with e(y_0) = 0."""
+        sources = torch.arange(len(terms.h_0), device=self.device)
+        e = torch.zeros(len(sources), self.config.embedding_size, dtype=self._product, device=self.device)
+        steps = self.config.first_step == "zero-embedding"
+        return Prefixes(sources, e, self._decoder_step(e, terms.h_0, sources, terms) if steps else terms.h_0)
+
+    @torch.inference_mode()
+    def extend(self, terms: SourceTerms, prefixes: Prefixes, rows: Tensor, words: Tensor) -> Prefixes:
+        """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
+        sources = prefixes.sources[rows]
+        e = self._y_e.index_select(0, words)
+        return Prefixes(sources, e, self._decoder_step(e, prefixes.h.index_select(0, rows), sources, terms))
+
+    @torch.inference_mode()
+    def next_log_probs(self, terms: SourceTerms, prefixes: Prefixes) -> Tensor:
+        """log p(y_t | y_<t, e) of every word after each prefix; natural, prefixes × K, float64.
+
+        As exact as the products are: bfloat16 ones show in its second decimal.
+        """
+        logits = linear(self._read_out(prefixes, terms).to(self._product), self._G_l).to(self._state) + self._b_G
+        return torch.log_softmax(logits, 1, dtype=torch.float64)
 
     def _decoder_step(self, e: Tensor, h: Tensor, sources: Tensor, terms: SourceTerms) -> Tensor:
         """One step of the decoder for each node; e is that of its word, h the state above it."""
@@ -237,9 +272,10 @@ class EncDecScorer:
         h_tilde = self._times(r * h, self._U).add_(terms.Cc.index_select(0, sources)).add_(We).add_(self._b).tanh_()
         return torch.lerp(h_tilde, h, z)
 
-    def _read_out(self, h: Tensor, e: Tensor, sources: Tensor, O_cc: Tensor) -> Tensor:
-        """G_r s' of each state: what it predicts, before the words; states × R."""
-        return linear(self._do.maxout(self._of_e_and(e, h, self._O), O_cc, sources), self._G_r)
+    def _read_out(self, prefixes: Prefixes, terms: SourceTerms) -> Tensor:
+        """G_r s' of each prefix: what it predicts, before the words; prefixes × R."""
+        s = self._of_e_and(prefixes.e, prefixes.h, self._O)
+        return linear(self._do.maxout(s, terms.O_cc, prefixes.sources), self._G_r)
 
     def _edges(self, low: Tensor, parents: Tensor, words: Tensor) -> Tensor:
         """log p of each node's word after the prefix above it; nodes.

@@ -1,0 +1,159 @@
+"""moses-rnn-sample: in this process where that is enough, since each process loads torch anew."""
+
+import gzip
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+from moses_rnn.cli.sample import main
+from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.scoring.producers import EncDecProducer
+from tests.conftest import run
+
+
+def sample(*arguments, code=0, **options):
+    done = CliRunner().invoke(main, [*map(str, arguments)], **options)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def sources_of(table, count):
+    with gzip.open(table) as lines:
+        found = dict.fromkeys(line.split(b" ||| ")[0] for line in lines)
+    return list(found)[:count]
+
+
+def columns(done):
+    return [line.split(b"\t") for line in done.stdout_bytes.removesuffix(b"\n").split(b"\n")]
+
+
+def test_samples_are_ranked_and_marked(model, table):
+    first, second = (os_text(source) for source in sources_of(table, 2))
+    done = sample(model, "--source", first, "--source", second, "--table", table, "--top", 3, "--threads", 1)
+    blocks = [block.split("\n") for block in done.stdout.removesuffix("\n\n").split("\n\n")]
+    for source, (title, *lines) in zip((first, second), blocks, strict=True):
+        assert title.startswith(f"{source}   (50 samples, ")
+        assert title.endswith("not in the table)")
+        scores = [float(line.split()[0]) for line in lines]
+        assert len(scores) == 3
+        assert scores == sorted(scores, reverse=True)
+    assert done.stderr.startswith("2 sources: 100 samples, ")
+
+
+def os_text(source):
+    return source.decode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize("beam", [[], ["--beam", 4, "--top", 3]], ids=["samples", "beam"])
+def test_columns_hold_the_scorers_log_prob(model, table, tmp_path, beam):
+    sources = sources_of(table, 5)
+    (tmp_path / "sources").write_bytes(b"".join(source + b"\n" for source in sources))
+    rows = columns(sample(model, tmp_path / "sources", "--format", "tsv", "--table", table, *beam))
+    assert rows[0] == [b"source", b"rank", b"target", b"log_prob", b"times", b"in_table"]
+    assert list(dict.fromkeys(row[0] for row in rows[1:])) == sources
+    expected = EncDecProducer(load_checkpoint(model), precision="fp64").log_probs(
+        [row[0] for row in rows[1:]], [row[2] for row in rows[1:]]
+    )
+    assert [float(row[3]) for row in rows[1:]] == pytest.approx(expected[:, 0], abs=1e-6)
+    assert {row[5] for row in rows[1:]} <= {b"yes", b"no"}
+    most = 3 if beam else 5
+    assert {int(row[1]) for row in rows[1:]} == set(range(1, most + 1))
+
+
+def test_sources_come_from_options_files_and_pipes_alike(model, table, tmp_path):
+    first, second = sources_of(table, 2)
+    text = first + b"\r\n" + second  # the last line without its end
+    (tmp_path / "sources.gz").write_bytes(gzip.compress(text))
+    by_options = sample(model, "--source", first.decode(), "--source", second.decode())
+    assert sample(model, tmp_path / "sources").stdout_bytes == by_options.stdout_bytes
+    mixed = sample(model, tmp_path / "sources.gz", "--source", second.decode(), "--format", "tsv", "--top", 1)
+    assert [row[0] for row in columns(mixed)[1:]] == [second, first, second]
+    piped = run("sample", model, "-", input=text.decode())
+    assert piped.stdout.encode() == by_options.stdout_bytes
+    assert piped.stderr == by_options.stderr  # and no bar in either
+
+
+def test_the_seed_decides(model, table):
+    source = sources_of(table, 1)[0].decode()
+    outputs = [sample(model, "--source", source, *seed).stdout for seed in ([], ["--seed", 1], ["--seed", 2])]
+    assert outputs[0] == outputs[1] != outputs[2]
+
+
+def test_what_the_user_should_know_goes_to_stderr(model, table):
+    with gzip.open(table) as lines:
+        source = next(lines).split(b" ||| ")[0].decode()
+    done = sample(
+        model, "--source", source, "--source", "zork", "--table", table, "--max-words", 1, "--top", 1, "--quiet"
+    )
+    assert "warning: the table lacks 1 of the sources: 'zork'\n" in done.stderr
+    assert "words outside the shortlist, which are read as <unk>: " in done.stderr
+    assert "'zork'\n" in done.stderr
+    assert " had no end within --max-words 1 and were left out\n" in done.stderr
+    assert " without an end" in done.stdout
+    assert " samples" not in done.stderr  # no summary
+    assert "the table lacks this source" in done.stdout
+
+
+def test_unknown_words_can_be_forbidden(model):
+    given = [model, "--source", "a", "--samples", 500, "--top", 500, "--temperature", 2]
+    assert "<unk>" in sample(*given).stdout
+    assert "<unk>" not in sample(*given, "--no-unk").stdout
+
+
+def test_bytes_are_printed_as_they_came_but_for_what_commands_a_terminal(model):
+    odd = b"\xff\x1b[31m \xc2\xa0".decode("utf-8", "surrogateescape")
+    assert sample(model, "--source", odd).stdout_bytes.startswith(b"\xff\\x1b[31m \xc2\xa0   (50 samples")
+    rows = columns(sample(model, "--source", odd, "--format", "tsv"))
+    assert {row[0] for row in rows[1:]} == {b"\xff\x1b[31m \xc2\xa0"}
+
+
+def test_an_inverse_model_reads_target_phrases(model, table, tmp_path):
+    shutil.copytree(model, tmp_path / "inverse")
+    config = tmp_path / "inverse" / "config.json"
+    config.write_text(config.read_text().replace("source-to-target", "target-to-source"))
+    with gzip.open(table) as lines:
+        source, target = (phrase.decode() for phrase in next(lines).split(b" ||| ")[:2])
+    assert "lacks" not in sample(tmp_path / "inverse", "--source", target, "--table", table).output
+    assert "lacks this source" in sample(tmp_path / "inverse", "--source", source, "--table", table).stdout
+
+
+USAGE = {
+    "no sources": ([], "nothing to read: give --source, or SOURCES (- is stdin)"),
+    "samples of a beam": (["--source", "a", "--beam", "3", "--samples", "9"], "--samples is about samples"),
+    "temperature of a beam": (["--source", "a", "--beam", "3", "--temperature", "1"], "--temperature is about samples"),
+    "seed of a beam": (["--source", "a", "--beam", "3", "--seed", "1"], "--seed is about samples, and --beam searches"),
+    "stdin twice": (["-", "--table", "-"], "SOURCES and --table cannot both be stdin"),
+    "no temperature": (["--source", "a", "--temperature", "0"], "0.0 is not in the range x>0"),
+    "no number": (["--source", "a", "--temperature", "nan"], "'nan' is not a finite number"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_a_wrong_command_line_is_explained(case, tmp_path):
+    arguments, message = USAGE[case]
+    assert message in sample(tmp_path, *arguments, code=2).stderr
+
+
+REJECTED = {
+    "no model": (["nowhere", "--source", "a"], "nowhere: expected a model folder, found nothing"),
+    "blank source": (["{model}", "--source", " "], "--source:1: expected a source phrase, found a blank line"),
+    "a table for sources": (["{model}", "{table}"], ":1: expected a source phrase alone, found"),
+    "no file": (["{model}", "nowhere"], "nowhere: expected a file, found nothing of that name (nor nowhere.gz)"),
+    "no table": (["{model}", "--source", "a", "--table", "nowhere"], "nowhere: expected a file, found nothing"),
+    "rules": (["{model}", "--source", "a", "--table", "{rules}"], "(plain words), found hierarchical"),
+}
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_what_is_rejected_is_named(case, model, table, tmp_path):
+    (tmp_path / "rules").write_bytes(b"a [X] ||| t [X] ||| .1 ||| \n")
+    arguments, message = REJECTED[case]
+    names = {"model": model, "table": table, "rules": tmp_path / "rules"}
+    assert message in sample(*(argument.format(**names) for argument in arguments), code=3).stderr
+
+
+def test_a_damaged_model_is_rejected(model, tmp_path):
+    shutil.copytree(model, tmp_path / "model")
+    (tmp_path / "model" / "model.safetensors").write_bytes(b"no tensors")
+    assert "model.safetensors: " in sample(tmp_path / "model", "--source", "a", code=3).stderr
