@@ -38,6 +38,10 @@ CSLM_FLAGS ?= --self-normalise 0.1
 # CSLM; auto: in the decoder where it can
 CSLM_IN ?= auto
 LIST_SIZE ?= 200
+# Of prune-bleu: shares of the table, and the tuning whose weights translate
+PRUNE_KEEP ?= 0.7 0.5 0.3
+PRUNE_SEED ?= $(firstword $(SEEDS))
+PRUNE_FLAGS ?= --keep-best-words 1
 # The word penalty counts words outside the RNN's shortlist, on lists also: outside its so many most frequent words
 WP_WORDS ?=
 SYSTEMS ?= baseline rnn
@@ -90,6 +94,7 @@ pipeline-help: ## what the targets from corpus to BLEU are
 	@echo 'corpus align phrase-table lm baseline train-rnn score train-cslm'
 	@echo '                                                          one step and what it needs'
 	@echo 'tune-SYSTEM decode-SYSTEM bleu-SYSTEM                     for all SEEDS; SYSTEM is one of: $(ALL_SYSTEMS)'
+	@echo 'prune-bleu                                                dev BLEU of rnn with PRUNE_KEEP of its table'
 	@echo 'results                                                   all SYSTEMS: BLEU, chrF, significance, weights'
 	@echo
 	@echo 'MOSES_ROOT=/path/to/mosesdecoder must be set. Variables and what they are now:'
@@ -98,6 +103,7 @@ pipeline-help: ## what the targets from corpus to BLEU are
 		'SYSTEMS=$(SYSTEMS)' 'SEEDS=$(SEEDS) NBEST=$(NBEST) TUNER=$(TUNER) THREADS=$(THREADS)' \
 		'DECODER_FLAGS=$(DECODER_FLAGS)' 'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' 'MERT_FLAGS=$(MERT_FLAGS)' \
 		'CSLM_TEXT=$(CSLM_TEXT) CSLM=$(CSLM) CSLM_FLAGS=$(CSLM_FLAGS)' 'CSLM_IN=$(CSLM_IN) ($(CSLM_PLACE)) LIST_SIZE=$(LIST_SIZE) WP_WORDS=$(WP_WORDS)' \
+		'PRUNE_KEEP=$(PRUNE_KEEP) PRUNE_SEED=$(PRUNE_SEED)' \
 		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL)'
 
 # Says what is missing before anything runs
@@ -263,6 +269,13 @@ endif
 
 # --- tuning, decoding, results --------------------------------------------------------------------------------------------
 
+# $(call decoder,INI,SET,NAME,FLAGS): translations of a set to stdout, of the part of the models that it needs
+decoder = { rm -rf $(W)/filtered/$(3) && mkdir -p $(W)/filtered && \
+	$(MOSES_SCRIPTS)/training/filter-model-given-input.pl $(W)/filtered/$(3) $(1) $(W)/corpus/$(2).$(SRC) > $(LOG)/filter-$(3).log 2>&1 && \
+	$(MOSES_BIN)/moses -f $(W)/filtered/$(3)/moses.ini -threads $(THREADS) $(DECODER_FLAGS) $(4) \
+		< $(W)/corpus/$(2).$(SRC) 2> $(LOG)/$(3).log && rm -rf $(W)/filtered/$(3) || \
+	{ tail -n 20 $(LOG)/$(3).log >&2; echo "failed; the whole logs: $(LOG)/$(3).log and $(LOG)/filter-$(3).log" >&2; false; }; }
+
 # $(call without_segments,NAME): the decoder's text without |0-1|, in a recipe that is expanded twice
 without_segments = sed 's/ *|[0-9]*-[0-9]*|//g; s/^ *//; s/ *$$$$//' $(W)/decode/$(1).segments > $(W)/decode/$(1).$(TRG)
 
@@ -280,12 +293,9 @@ $(DONE)/tune-$(1).$(2): $(DONE)/score-$(1) $(DONE)/dev
 $(DONE)/decode-$(1).$(2): $(DONE)/tune-$(1).$(2) $(DONE)/test
 	mkdir -p $(W)/decode
 	for set in dev test; do \
-		rm -rf $(W)/decode/filtered.$(1).$(2) && $(MOSES_SCRIPTS)/training/filter-model-given-input.pl $(W)/decode/filtered.$(1).$(2) \
-			$(W)/tune/$(1).$(2)/moses.ini $(W)/corpus/$$$$set.$(SRC) > $(LOG)/filter-$(1).$(2).$$$$set.log 2>&1 && \
-		$(MOSES_BIN)/moses -f $(W)/decode/filtered.$(1).$(2)/moses.ini -threads $(THREADS) $(DECODER_FLAGS) -report-segmentation \
-			< $(W)/corpus/$$$$set.$(SRC) > $(W)/decode/$(1).$(2).$$$$set.segments 2> $(LOG)/decode-$(1).$(2).$$$$set.log || exit 1; \
-		$(call without_segments,$(1).$(2).$$$$set) || exit 1; \
-	done; rm -rf $(W)/decode/filtered.$(1).$(2)
+		$(call decoder,$(W)/tune/$(1).$(2)/moses.ini,$$$$set,decode-$(1).$(2).$$$$set,-report-segmentation) \
+			> $(W)/decode/$(1).$(2).$$$$set.segments && \
+		$(call without_segments,$(1).$(2).$$$$set) || exit 1; done
 	touch $$@
 endef
 
@@ -294,13 +304,9 @@ define of_lists
 $(DONE)/lists-$(1).$(2): $(DONE)/tune-$(1).$(2) $(DONE)/test
 	mkdir -p $(W)/nbest
 	for set in dev test; do \
-		rm -rf $(W)/nbest/filtered.$(1).$(2) && $(MOSES_SCRIPTS)/training/filter-model-given-input.pl $(W)/nbest/filtered.$(1).$(2) \
-			$(W)/tune/$(1).$(2)/moses.ini $(W)/corpus/$$$$set.$(SRC) > $(LOG)/filter-lists-$(1).$(2).$$$$set.log 2>&1 && \
-		$(MOSES_BIN)/moses -f $(W)/nbest/filtered.$(1).$(2)/moses.ini -threads $(THREADS) $(DECODER_FLAGS) \
-			-n-best-list $(W)/nbest/$(1).$(2).$$$$set $(LIST_SIZE) distinct -include-segmentation-in-n-best \
-			< $(W)/corpus/$$$$set.$(SRC) > /dev/null 2> $(LOG)/lists-$(1).$(2).$$$$set.log && \
-		gzip -f $(W)/nbest/$(1).$(2).$$$$set || { tail -n 20 $(LOG)/lists-$(1).$(2).$$$$set.log >&2; exit 1; }; \
-	done; rm -rf $(W)/nbest/filtered.$(1).$(2)
+		$(call decoder,$(W)/tune/$(1).$(2)/moses.ini,$$$$set,lists-$(1).$(2).$$$$set,-n-best-list $(W)/nbest/$(1).$(2).$$$$set \
+			$(LIST_SIZE) distinct -include-segmentation-in-n-best) > /dev/null && \
+		gzip -f $(W)/nbest/$(1).$(2).$$$$set || exit 1; done
 	touch $$@
 endef
 
@@ -344,3 +350,24 @@ bleu-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed))
 $(W)/results.json: $(foreach run,$(RUNS),$(DONE)/decode-$(run))
 	$(BIN)/moses-rnn-analyse results $(W) --target $(TRG) $(foreach system,$(SYSTEMS),--system $(system)) \
 		$(foreach seed,$(SEEDS),--seed $(seed)) -o $@ --force
+
+# --- a smaller table ------------------------------------------------------------------------------------------------------
+
+# The weights stay as they were tuned with the whole table: what is compared is what was lost
+define of_pruning
+$(DONE)/prune-$(1).$(2): $(DONE)/tune-rnn.$(PRUNE_SEED) $(DONE)/dev
+	mkdir -p $(W)/prune
+	$(if $(filter all,$(1)),,$(BIN)/moses-rnn-analyse prune $(W)/rnn/phrase-table.gz -o $(W)/prune/$(1).$(2).gz --by $(1) --keep $(2) $(PRUNE_FLAGS) --force)
+	sed '$(if $(filter all,$(1)),,s#path=$(W)/rnn/phrase-table.gz#path=$(W)/prune/$(1).$(2).gz#)' $(W)/tune/rnn.$(PRUNE_SEED)/moses.ini > $(W)/prune/$(1).$(2).ini
+	$(if $(filter all,$(1)),,grep -q 'path=$(W)/prune/$(1).$(2).gz' $(W)/prune/$(1).$(2).ini)
+	$(call decoder,$(W)/prune/$(1).$(2).ini,dev,prune-$(1).$(2)) > $(W)/prune/$(1).$(2).dev
+	touch $$@
+endef
+PRUNED := all.1 $(foreach keep,$(PRUNE_KEEP),$(foreach by,rnn direct both,$(by).$(keep)))
+$(eval $(call of_pruning,all,1))
+$(foreach keep,$(PRUNE_KEEP),$(foreach by,rnn direct both,$(eval $(call of_pruning,$(by),$(keep)))))
+
+.PHONY: prune-bleu
+prune-bleu: $(foreach pruned,$(PRUNED),$(DONE)/prune-$(pruned)) ## dev BLEU by the size of +RNN's table, pruned by its scores
+	@for pruned in $(PRUNED); do printf '%s\t%s\t' $${pruned%%.*} $${pruned#*.}; \
+		$(BIN)/sacrebleu $(W)/corpus/dev.$(TRG) -i $(W)/prune/$$pruned.dev -tok none -b -w 2 --force || exit 1; done

@@ -1,84 +1,110 @@
-"""Table 2 of the paper: the best targets of a source by the translation model and by the RNN."""
+"""Table 2 of the paper (section 4.3): the best targets of a source by the translation model and by the RNN."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, score_words
+from moses_rnn.analysis.grids import Cell, Grid, printable
+from moses_rnn.analysis.selection import Limits, Targets, Wanted
+from moses_rnn.formats.phrase_table import DIRECT_COLUMN
 
-COUNTS_FIELD = 4  # count(target) count(source) count(both)
+GRID_HEADER = (
+    "source phrases",
+    "source",
+    "times seen",
+    "targets",
+    "rank",
+    "by p(target|source)",
+    "p(target|source)",
+    "by RNN",
+    "RNN",
+)
 
 
 @dataclass(frozen=True)
-class Targets:
-    """A source with all its targets and their scores; `frequency` is how often it was extracted (0 if unknown)."""
+class Section:
+    """Sources under a title, such as the long and rare ones; `note` says how they were chosen."""
 
-    source: bytes
-    frequency: float
-    targets: list[tuple[bytes, list[float]]]
-
-    def best(self, column: int, count: int) -> list[tuple[bytes, float]]:
-        """Targets with the highest value in one column; of equal ones the first in the table."""
-        ranked = sorted(self.targets, key=lambda target: -target[1][column])
-        return [(target, scores[column]) for target, scores in ranked[:count]]
+    title: str
+    sources: Sequence[Targets]
+    note: str = ""
 
 
-def targets_of(lines: Iterable[TableLine], sources: Collection[bytes]) -> Iterator[Targets]:
-    """The targets of some sources, as they come; a source's lines are expected to stand together."""
-    wanted = frozenset(sources)
-    for source, group in groupby(lines, key=lambda line: line.source):
-        if source in wanted:
-            yield _targets(source, list(group))
+@dataclass(frozen=True)
+class Pick:
+    """The targets of one rank by both: what they are and their probabilities."""
+
+    by_table: bytes
+    table_probability: float
+    by_rnn: bytes
+    rnn_probability: float
 
 
-def frequent_sources(
-    lines: Iterable[TableLine], count: int, *, min_words: int = 3, min_targets: int = 3
-) -> list[Targets]:
-    """The most frequent sources of at least some words and some targets; memory holds only `count` of them."""
-    best: list[tuple[float, int, Targets]] = []
-    for order, (source, group) in enumerate(groupby(lines, key=lambda line: line.source)):
-        if len(words(source)) < min_words:
-            continue
-        members = list(group)
-        if len(members) < min_targets:
-            continue
-        found = _targets(source, members)
-        heapq.heappush(best, (found.frequency, -order, found))
-        if len(best) > count:
-            heapq.heappop(best)
-    return [found for _, _, found in sorted(best, reverse=True)]
+def picks(found: Targets, column: int, top: int) -> list[Pick]:
+    """The best targets of a source by both, best first.
+
+    Args:
+        found: the source with its targets.
+        column: the RNN's score, from 0.
+        top: of so many ranks at most.
+    """
+    both = zip(found.best(DIRECT_COLUMN, top), found.best(column, top), strict=True)
+    return [Pick(*left, *right) for left, right in both]
 
 
-def _targets(source: bytes, lines: list[TableLine]) -> Targets:
-    scored = [(line.target, [float(score) for score in score_words(line.scores)]) for line in lines]
-    return Targets(source, _source_count(lines[0]), scored)
+def long_sources(
+    how_many: int, *, min_words: int, min_targets: int, min_count: float | None, max_count: float, seed: int
+) -> dict[str, Wanted]:
+    """The paper's two kinds of sources.
+
+    Args:
+        how_many: of each kind.
+        min_words: a long source has so many.
+        min_targets: so many there must be to choose from.
+        min_count: a frequent source was extracted so often, and any of those is drawn; None: the most frequent ones.
+        max_count: a rare source was extracted at most so often.
+        seed: of what is drawn.
+    """
+    frequent = Limits(min_words, min_targets, min_count or 0.0)
+    rare = Limits(min_words, min_targets, 1.0, max_count)
+    return {
+        "frequent": Wanted("Long, frequent source phrases", frequent, how_many, None if min_count is None else seed),
+        "rare": Wanted("Long, rare source phrases", rare, how_many, seed),
+    }
 
 
-def _source_count(line: TableLine) -> float:
-    fields = line.line.split(SEPARATOR)
-    counts = words(fields[COUNTS_FIELD].strip()) if len(fields) > COUNTS_FIELD else []
-    try:
-        return float(counts[1])
-    except (IndexError, ValueError):
-        return 0.0
-
-
-def side_by_side(found: Targets, column: int, count: int) -> list[str]:
+def side_by_side(found: Targets, column: int, top: int) -> list[str]:
     """A source and its best targets before and after, as lines of text."""
-    before, after = found.best(DIRECT_COLUMN, count), found.best(column, count)
-    width = max(8, *(len(_text(target)) + 2 for target, _ in before))
-    title = f"{_text(found.source)}   (seen {found.frequency:g} times, {len(found.targets)} targets)"
+    ranks = picks(found, column, top)
+    width = max(8, *(len(printable(rank.by_table)) + 2 for rank in ranks))
+    seen = f"seen {found.frequency:g} times, " if found.frequency else ""
+    title = f"{printable(found.source)}   ({seen}{len(found.targets)} targets)"
     lines = [title, f"    {'p(target|source)':<{width + 10}}RNN"]
-    for (left, p), (right, q) in zip(before, after, strict=True):
-        lines.append(f"    {p:<8.3g}  {_text(left):<{width}}{q:<8.3g}  {_text(right)}")
+    for rank in ranks:
+        left = f"{rank.table_probability:<8.3g}  {printable(rank.by_table):<{width}}"
+        lines.append(f"    {left}{rank.rnn_probability:<8.3g}  {printable(rank.by_rnn)}")
     return lines
 
 
-def _text(phrase: bytes) -> str:
-    """As it can be shown: what is no character, or commands a terminal, is escaped."""
-    text = phrase.decode("utf-8", "backslashreplace")
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+def as_text(sections: Sequence[Section], column: int, top: int) -> str:
+    """All sections for people to read in a terminal."""
+    lines: list[str] = []
+    for section in sections:
+        lines += [section.note or section.title, ""] if section.title else []
+        for found in section.sources:
+            lines += [*side_by_side(found, column, top), ""]
+    return "\n".join(lines)
+
+
+def as_grid(sections: Sequence[Section], column: int, top: int) -> Grid:
+    """All sections as one table of a row for each rank, to be rendered by `grids`."""
+    rows = [row for section in sections for found in section.sources for row in _rows(section, found, column, top)]
+    title = "Best targets by the translation model and by the RNN"
+    return Grid(title, GRID_HEADER, rows, group_columns=4)
+
+
+def _rows(section: Section, found: Targets, column: int, top: int) -> Iterator[Sequence[Cell]]:
+    group = section.title, found.source, found.frequency or None, len(found.targets)
+    for i, rank in enumerate(picks(found, column, top), start=1):
+        yield (*group, i, rank.by_table, rank.table_probability, rank.by_rnn, rank.rnn_probability)

@@ -1,43 +1,99 @@
-from moses_rnn.analysis.tables import frequent_sources, side_by_side, targets_of
+import pytest
+
+from moses_rnn.analysis.grids import as_latex, as_markdown
+from moses_rnn.analysis.scored_table import by_source
+from moses_rnn.analysis.selection import select, targets_of
+from moses_rnn.analysis.tables import Pick, Section, as_grid, as_text, long_sources, picks, side_by_side
 from moses_rnn.formats.phrase_table import parse_table
+from tests.analysis.scored import line
 
 TABLE = [
-    b"a b c ||| x ||| .1 .1 .7 .1 .2 ||| 0-0 ||| 5 9 1 ||| |||\n",
-    b"a b c ||| y z ||| .1 .1 .2 .1 .6 ||| 0-0 ||| 5 9 1 ||| |||\n",
-    b"a b ||| x ||| .1 .1 .9 .1 .3 ||| 0-0 ||| 5 99 1 ||| |||\n",
-    b"d e f ||| x ||| .1 .1 .3 .1 .3 ||| 0-0 ||| 5 20 1 ||| |||\n",
-    b"d e f ||| y ||| .1 .1 .4 .1 .1 ||| 0-0 ||| 5 20 1 ||| |||\n",
-    b"g h i ||| y ||| .1 .1 .4 .1 .1\n",
-    b"g h i ||| z ||| .1 .1 .4 .1 .1\n",
+    line("a b c", "x", 0.7, 0.2, "5 9 1"),
+    line("a b c", "y z", 0.2, 0.6, "5 9 1"),
+    line("a b", "x", 0.9, 0.3, "5 99 1"),
+    line("d e f", "x", 0.3, 0.3, "5 120 1"),
+    line("d e f", "y", 0.4, 0.1, "5 120 1"),
+    line("g h i", "y", 0.4, 0.1),
+    line("g h i", "z", 0.4, 0.1),
 ]
+LIMITS = {"min_words": 3, "min_targets": 2, "min_count": None, "max_count": 10, "seed": 1}
 
 
-def table():
-    return parse_table(TABLE, "t")
-
-
-def test_frequent_sources_are_long_enough_and_have_targets_to_choose_from():
-    found = frequent_sources(table(), 2, min_words=3, min_targets=2)
-    assert [(f.source, f.frequency) for f in found] == [(b"d e f", 20), (b"a b c", 9)]
-    assert [f.source for f in frequent_sources(table(), 9, min_words=2, min_targets=1)] == [
-        b"a b",
-        b"d e f",
-        b"a b c",
-        b"g h i",
-    ]
+def sources(lines=TABLE):
+    return by_source(parse_table(lines, "t"), "t")
 
 
 def test_targets_are_ranked_by_a_column():
-    (found,) = targets_of(table(), [b"a b c", b"nothing"])
+    (found,) = targets_of(sources(), [b"a b c", b"nothing"])
     assert found.best(2, 1) == [(b"x", 0.7)]
     assert found.best(-1, 2) == [(b"y z", 0.6), (b"x", 0.2)]
+    assert picks(found, -1, 9) == [Pick(b"x", 0.7, b"y z", 0.6), Pick(b"y z", 0.2, b"x", 0.2)]
+
+
+def test_of_equal_scores_the_first_target_is_best():
+    (found,) = targets_of(sources(), [b"g h i"])
+    assert picks(found, 4, 1) == [Pick(b"y", 0.4, b"y", 0.1)]
 
 
 def test_both_rankings_stand_side_by_side():
-    (found,) = targets_of(table(), [b"a b c"])
+    (found,) = targets_of(sources(), [b"a b c"])
     assert side_by_side(found, -1, 2) == [
         "a b c   (seen 9 times, 2 targets)",
         "    p(target|source)  RNN",
         "    0.7       x       0.6       y z",
         "    0.2       y z     0.2       x",
     ]
+    (found,) = targets_of(sources(), [b"g h i"])
+    assert side_by_side(found, -1, 1)[0] == "g h i   (2 targets)"
+
+
+@pytest.mark.parametrize(
+    ("limits", "frequent", "rare"),
+    [
+        ({}, [b"d e f", b"a b c", b"g h i"], [b"a b c"]),
+        ({"min_count": 100}, [b"d e f"], [b"a b c"]),
+        ({"max_count": 200, "min_words": 2, "min_targets": 1}, [b"d e f", b"a b", b"a b c"], None),
+        ({"min_words": 9}, [], []),
+    ],
+)
+def test_long_frequent_and_long_rare_sources(limits, frequent, rare):
+    found = select(sources(), list(long_sources(3, **(LIMITS | limits)).values()))
+    assert [one.source for one in found[0].sources] == frequent
+    assert rare is None or [one.source for one in found[1].sources] == rare
+
+
+def sections():
+    found = list(targets_of(sources(), [b"a b c", b"g h i"]))
+    return [Section("Some", found[:1], "Some (because)"), Section("Others", found[1:])]
+
+
+def test_sections_as_text():
+    assert as_text(sections(), -1, 1).split("\n") == [
+        "Some (because)",
+        "",
+        "a b c   (seen 9 times, 2 targets)",
+        "    p(target|source)  RNN",
+        "    0.7       x       0.6       y z",
+        "",
+        "Others",
+        "",
+        "g h i   (2 targets)",
+        "    p(target|source)  RNN",
+        "    0.4       y       0.1       y",
+        "",
+    ]
+
+
+def test_sections_as_a_grid():
+    grid = as_grid(sections(), -1, 2)
+    assert grid.rows == [
+        ("Some", b"a b c", 9, 2, 1, b"x", 0.7, b"y z", 0.6),
+        ("Some", b"a b c", 9, 2, 2, b"y z", 0.2, b"x", 0.2),
+        ("Others", b"g h i", None, 2, 1, b"y", 0.4, b"y", 0.1),
+        ("Others", b"g h i", None, 2, 2, b"z", 0.4, b"z", 0.1),
+    ]
+    assert as_markdown(grid).split("\n")[4:6] == [
+        "| Some | a b c | 9 | 2 | 1 | x | 0.7 | y z | 0.6 |",
+        "|  |  |  |  | 2 | y z | 0.2 | x | 0.2 |",
+    ]
+    assert r" &  &  &  & 2 & y z & 0.2 & x & 0.2 \\" in as_latex(grid)

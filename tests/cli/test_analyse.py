@@ -1,27 +1,191 @@
+import csv
+import gzip
+import io
+import os
 import shutil
+import subprocess
+import sys
 
+import pytest
+
+from tests.analysis.scored import line
 from tests.conftest import run
+
+TABLE = [
+    line("a b c d", "x", 0.7, 0.2, "9 200 140"),
+    line("a b c d", "y|z".replace("|", "&#124;"), 0.2, 0.6, "9 200 40"),
+    line("a b c d", "50 %", 0.1, 0.1, "9 200 20"),
+    line("e f g h", "x", 0.4, 0.01, "9 3 1"),
+    line("e f g h", "y", 0.3, 0.02, "9 3 1"),
+    line("e f g h", "z", 0.3, 0.03, "9 3 1"),
+]
+
+
+def seen(*arguments):
+    """The command within this process, which spares starting one."""
+    from click.testing import CliRunner
+
+    from moses_rnn.cli.analyse import main
+
+    return CliRunner().invoke(main, [*map(str, arguments)])
+
+
+@pytest.fixture
+def scored_table(tmp_path):
+    (tmp_path / "t.gz").write_bytes(gzip.compress(b"".join(TABLE)))
+    return tmp_path / "t.gz"
 
 
 def test_targets_before_and_after(tmp_path, table, model):
     scored = tmp_path / "t.gz"
     run("score", table, "--model", model, "-o", scored)
-    done = run("analyse", "targets", scored, "--count", "2", "--top", "2")
-    assert done.stdout.count("p(target|source)") == 2
-    one = run("analyse", "targets", scored, "--source", done.stdout.split("   (seen", maxsplit=1)[0], "--top", "2")
-    assert done.stdout.startswith(one.stdout)
+    done = run("analyse", "targets", scored, "--count", "2", "--top", "2", "--choose", "frequent", "--min-words", "3")
+    title, _, text = done.stdout.partition("\n\n")
+    assert title.startswith("Long, frequent source phrases (at least 3 words, at least 2 targets; 2 of ")
+    assert text.count("p(target|source)") == 2
+    one = run("analyse", "targets", scored, "--source", text.split("   (seen", maxsplit=1)[0], "--top", "2")
+    assert text.startswith(one.stdout.removesuffix("\n"))
+    assert one.stderr == ""  # progress is for terminals
+
+
+def test_frequent_and_rare_sources(scored_table):
+    text = seen("targets", scored_table).stdout
+    assert "a b c d   (seen 200 times, 3 targets)" in text
+    assert text.index("Long, frequent") < text.index("Long, rare") < text.rindex("e f g h   (seen 3 times, 3 targets)")
+    rare = seen("targets", scored_table, "--choose", "rare").stdout
+    assert "a b c d" not in rare
+    frequent = seen("targets", scored_table, "--choose", "frequent", "--min-count", "100").stdout
+    assert "e f g h" not in frequent
+    assert "seen at least 100 times; 1 of 1, drawn with seed 1)" in frequent
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        ("markdown", "| 2 | y\\&\\#124;z | 0.2 | x | 0.2 |"),
+        ("latex", r"& 3 & 50 \% & 0.1 & 50 \% & 0.1 \\"),
+        ("csv", '"Long, frequent source phrases",a b c d,200,3,2,y&#124;z,0.2,x,0.2\n'),
+    ],
+)
+def test_targets_in_other_formats(scored_table, layout, expected):
+    assert expected in seen("targets", scored_table, "--format", layout).stdout
+
+
+def test_csv_keeps_odd_bytes(tmp_path):
+    (tmp_path / "t").write_bytes(b"a ||| \xff\xc2\xa0 ||| 1 1 1 1 1\n")
+    data = seen("targets", tmp_path / "t", "--source", "a", "--format", "csv").stdout_bytes
+    assert b",\xff\xc2\xa0,1,\xff\xc2\xa0,1\n" in data
 
 
 def test_nothing_found_is_an_error(tmp_path, table):
     shutil.copy(table, tmp_path)
-    done = run("analyse", "targets", tmp_path / "phrase-table", "--source", "no such phrase", check=False)
+    path = tmp_path / "phrase-table"
+    done = run("analyse", "targets", path, "--source", "no such phrase", "--column", "3", check=False)
     assert done.returncode == 3
     assert "phrase-table.gz: expected source phrases 'no such phrase', found none" in done.stderr
+    done = seen("targets", path, "--min-words", "99", "--column", "3")
+    assert done.exit_code == 3
+    assert "expected source phrases of at least 99 words, at least 3 targets; or at least 99 words" in done.stderr
 
 
 def test_an_unscored_table_and_a_column_that_is_none_are_refused(table):
     done = run("analyse", "targets", table, check=False)
     assert done.returncode == 3
     assert "expected a scored table, found 4 scores\n  Score it with moses-rnn-score" in done.stderr
-    done = run("analyse", "targets", table, "--column", "9", check=False)
-    assert "expected --column from 0 to 3, the scores of this table, found 9" in done.stderr
+    for command in ("targets", "summary", "scatter"):
+        done = seen(command, table, "--column", "9")
+        assert "expected --column from 0 to 3, the scores of this table, found 9" in done.stderr
+
+
+def test_summary(scored_table):
+    text = seen("summary", scored_table).stdout
+    assert text.startswith("Preferences among the targets of a source\n")
+    assert "Spearman correlation of score and pair count over 6 pairs" in text
+    rows = list(csv.DictReader(io.StringIO(seen("summary", scored_table, "--format", "csv").stdout)))
+    assert [(row["sources"], row["number"], row["agree"]) for row in rows] == [
+        ("all", "2", "0"),
+        ("seen 2–9 times", "1", "0"),
+        ("seen 10 times or more", "1", "0"),
+    ]
+
+
+def test_scatter(scored_table, tmp_path):
+    text = seen("scatter", scored_table, "-o", tmp_path / "s.csv").stdout
+    assert text.startswith("Correlation of log p(target|source) and the RNN's log p\n")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "s.csv").read_text())))
+    assert sum(int(row["pairs"]) for row in rows) == 6
+    again = seen("scatter", scored_table, "-o", tmp_path / "s.csv")
+    assert (again.exit_code, "s.csv: exists already; use --force" in again.stderr) == (1, True)
+    wrong = seen("scatter", scored_table, "-o", "s.pdf")
+    assert (wrong.exit_code, "does not end in .svg, .png or .csv" in wrong.stderr) == (2, True)
+
+
+def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = seen("scatter", scored_table, "-o", tmp_path / "s.png")
+    assert (done.exit_code, "pip install 'moses-rnn[plot]'" in done.stderr) == (1, True)
+    assert not list(tmp_path.glob("*s.png*"))
+    assert seen("scatter", scored_table).exit_code == 0
+
+
+def test_scatter_draws(scored_table, tmp_path):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
+    assert seen("scatter", scored_table, "-o", tmp_path / "s.png").exit_code == 0
+    assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_prune(scored_table, tmp_path):
+    new, gone = tmp_path / "new.gz", tmp_path / "gone"
+    done = seen("prune", scored_table, "-o", new, "--keep", "0.5", "--by", "rnn", "--rejects", gone, "--format", "csv")
+    kept = gzip.decompress(new.read_bytes()).splitlines(keepends=True)
+    assert kept == [TABLE[0], TABLE[1], TABLE[5]]
+    assert gone.read_bytes().splitlines(keepends=True) == [TABLE[2], TABLE[3], TABLE[4]]
+    assert done.stdout.split("\n")[1:3] == ["lines,6,3,3,50.0%", "sources,2,2,0,100.0%"]
+    done = seen("prune", scored_table, "-o", new, "--keep", "0.1", "--no-keep-best", "--force")
+    assert gzip.decompress(new.read_bytes()) == TABLE[1] or gzip.decompress(new.read_bytes()) == TABLE[0]
+    assert "warning: 1 sources lost all their targets" in done.stderr
+    done = seen(
+        "prune", scored_table, "-o", tmp_path / "words", "--keep", "0.5", "--by", "rnn", "--keep-best-words", "1"
+    )
+    assert "warning: 1 sources lost all their targets" in done.stderr
+    done = seen("prune", scored_table, "-o", new, "--keep", "0.5", "--keep-best-words", "1", "--no-keep-best")
+    assert (done.exit_code, "--keep-best-words and --no-keep-best exclude each other" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("output", "rejects", "message"),
+    [
+        ("t.gz", "gone", "t.gz: is the input"),
+        ("new", "new", "new: is where"),
+        ("new", "t.gz", "t.gz: is the input"),
+        ("no/new", "gone", "no/new: cannot be written: No such file or directory"),
+    ],
+)
+def test_outputs_that_cannot_be(scored_table, tmp_path, output, rejects, message):
+    done = seen(
+        "prune", scored_table, "-o", tmp_path / output, "--rejects", tmp_path / rejects, "--keep", 0.5, "--force"
+    )
+    assert (done.exit_code, message in done.stderr) == (1, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.gz"]
+
+
+def test_a_table_that_is_refused_leaves_no_output(tmp_path):
+    (tmp_path / "t").write_bytes(b"".join(reversed(TABLE)))
+    done = seen("prune", tmp_path / "t", "-o", tmp_path / "new", "--keep", "0.5", "--rejects", tmp_path / "gone")
+    assert done.exit_code == 3
+    assert "t:4: expected sources in the order of LC_ALL=C sort" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+def test_help_of_every_subcommand_needs_no_libraries():
+    program = (
+        "import sys\n"
+        "from moses_rnn.cli.analyse import main\n"
+        "for name in ('targets', 'summary', 'scatter', 'prune', 'results'):\n"
+        "    try: main([name, '--help'])\n"
+        "    except SystemExit as end: assert end.code == 0, end.code\n"
+        "assert not {'torch', 'numpy', 'matplotlib'} & sys.modules.keys()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=os.environ)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("Example") == 5

@@ -1,0 +1,269 @@
+"""Everything that table, network and weights say of one phrase pair."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.analysis.lookup import Lookup
+from moses_rnn.analysis.phrase_samples import readable
+from moses_rnn.errors import InputError, shown
+from moses_rnn.formats.phrase_forms import has_gaps, words
+from moses_rnn.formats.phrase_table import DIRECT_COLUMN
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.inspection import summaries, word_log_probs
+from moses_rnn.models.vocabulary import END as END_WORD
+
+LogProbs = Callable[[Sequence[bytes], Sequence[bytes]], npt.NDArray[np.float64]]  # a score producer's
+
+TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
+LOWEST = -100.0  # what Moses makes of a score of 0
+FLOOR = -87.0  # below it moses-rnn-score writes no log p unless told to
+TABLE_LIMIT = 20  # Moses's own
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of a phrase dictionary, one for each score of the table, or one more for an RNN's score it lacks."""
+
+    values: Sequence[float]
+    name: str  # of the ini, for messages
+    table_limit: int = TABLE_LIMIT  # 0: none
+
+
+class Column(NamedTuple):
+    """A score of the pair: as the table has it, and its natural logarithm as Moses takes it."""
+
+    name: str
+    score: float
+    log: float
+
+
+class Word(NamedTuple):
+    """log p(word | words before, the other phrase), natural; `known` is whether it is in the shortlist."""
+
+    word: str
+    log_prob: float
+    known: bool
+
+
+class Rank(NamedTuple):
+    """The pair's place among the targets of its source, 1 being the best; equal values share the better place.
+
+    `value` is what it is ranked by, a natural logarithm. `cut` is whether Moses's table limit leaves it out; None where
+    no limit applies. `rank` is None if the pair has no such value.
+    """
+
+    by: str
+    rank: int | None
+    of: int
+    value: float | None
+    cut: bool | None = None
+
+
+class Neighbour(NamedTuple):
+    """A phrase of the table and the cosine between its summary c and that of the phrase explained."""
+
+    phrase: str
+    cosine: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of a pair.
+
+    `log_prob` is the scorer's log p of the whole pair, natural; `words` are those that the network writes (the target,
+    or of an inverse network the source) with their shares of it, ``</s>`` last. `unknown` are the words that it reads
+    as ``<unk>``. `table_limit` is None without weights.
+    """
+
+    source: str
+    target: str
+    in_table: bool
+    targets: int  # of the source in the table
+    scorer: str
+    log_prob: float
+    words: list[Word]
+    unknown: list[str]
+    columns: list[Column]
+    ranks: list[Rank]
+    table_limit: int | None
+    neighbours: list[Neighbour]
+
+
+def column_names(columns: int, added: Sequence[str]) -> list[str]:
+    """What the scores of a table are: Moses's own four, and the added ones at the end, as far as they are known."""
+    first = columns - len(added)
+    own = TABLE_COLUMNS if first == len(TABLE_COLUMNS) else [f"score {i + 1}" for i in range(first)]
+    return [*own, *added][:columns]
+
+
+@dataclass(frozen=True)
+class Explainer:
+    """Explains pairs.
+
+    Args:
+        checkpoint: the network.
+        log_probs: its scorer, called with source and target phrases in the network's words; the first column counts.
+        scorer: its name, as that of its column in a scored table.
+        added: names of the table's last columns.
+        weights: of the dictionary, if they are known.
+        nearest: how many phrases to name that are near by their summary c.
+    """
+
+    checkpoint: Checkpoint
+    log_probs: LogProbs
+    scorer: str
+    added: Sequence[str] = ()
+    weights: Weights | None = None
+    nearest: int = 5
+
+    def __call__(self, pair: Lookup) -> Explanation:
+        """Explain one.
+
+        Raises:
+            InputError: the weights are not those of the table, or a rule that the table lacks has gaps.
+        """
+        if has_gaps(pair.read[0]):  # unnumbered: neither the pair nor the table gave an alignment
+            found = f"{shown(pair.source)} and {shown(pair.target)} alone"
+            raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {found}")
+        inverse = self.checkpoint.direction == "target-to-source"
+        read, written = pair.read[::-1] if inverse else pair.read
+        known = self.checkpoint.source_vocabulary.id_of()
+        rnn = self._scores(pair)
+        names = self._names(pair, rnn[:-1]) if pair.options else []
+        scores = pair.options[pair.chosen].scores if pair.chosen is not None else []
+        return Explanation(
+            source=readable(pair.source),
+            target=readable(pair.target),
+            in_table=pair.chosen is not None,
+            targets=len(pair.options),
+            scorer=self.scorer,
+            log_prob=float(rnn[-1]),
+            words=self._words(read, written),
+            unknown=[readable(word) for word in words(read) if word not in known],
+            columns=[Column(name, score, _log(score)) for name, score in zip(names, scores, strict=False)],
+            ranks=list(self._ranks(pair, names, rnn)),
+            table_limit=self.weights.table_limit if self.weights else None,
+            neighbours=self._neighbours(read, pair.others),
+        )
+
+    def _names(self, pair: Lookup, rnn: npt.NDArray[np.float64]) -> list[str]:
+        """Of the table's scores; a last one that nobody named is the RNN's if it agrees with it."""
+        scores = np.array([option.scores for option in pair.options])
+        last = np.log(np.maximum(scores[:, -1], np.exp(FLOOR)))
+        is_rnn = scores.shape[1] > len(TABLE_COLUMNS) and np.allclose(last, np.maximum(rnn, FLOOR), atol=0.01)
+        return column_names(scores.shape[1], self.added or [self.scorer] * is_rnn)
+
+    def _scores(self, pair: Lookup) -> npt.NDArray[np.float64]:
+        """The scorer's log p of every target of the source, then of the pair itself."""
+        read = [*(option.read for option in pair.options), pair.read]
+        sources, targets = zip(*read, strict=True)
+        scores: npt.NDArray[np.float64] = self.log_probs(list(sources), list(targets))[:, 0]
+        return scores
+
+    def _words(self, read: bytes, written: bytes) -> list[Word]:
+        vocabulary = self.checkpoint.target_vocabulary
+        source = self.checkpoint.source_vocabulary.ids(words(read))
+        log_probs = word_log_probs(self.checkpoint.model, source, vocabulary.ids(words(written))).tolist()
+        known = vocabulary.id_of()
+        told = [(readable(word), word in known) for word in words(written)] + [(END_WORD.decode(), True)]
+        return [Word(word, p, is_known) for (word, is_known), p in zip(told, log_probs, strict=True)]
+
+    def _ranks(self, pair: Lookup, names: list[str], rnn: npt.NDArray[np.float64]) -> Iterator[Rank]:
+        logs = np.array([[_log(score) for score in option.scores] for option in pair.options])
+        if pair.options and len(names) > DIRECT_COLUMN:
+            yield _rank("p(target|source)", logs[:, DIRECT_COLUMN], pair.chosen)
+        new = pair.chosen is None
+        yield _rank(self.scorer, rnn if new else rnn[:-1], len(rnn) - 1 if new else pair.chosen)
+        if self.weights and pair.options:
+            yield from self._weighted(logs, names, rnn[:-1], pair.chosen)
+
+    def _weighted(
+        self, logs: npt.NDArray[np.float64], names: list[str], rnn: npt.NDArray[np.float64], chosen: int | None
+    ) -> Iterator[Rank]:
+        """By the weighted sum of the scores without the RNN's, and with it if it has a weight."""
+        assert self.weights is not None
+        weights = np.array(self.weights.values)
+        at = len(names) - 1 - names[::-1].index(self.scorer) if self.scorer in names else None
+        if at is None and len(weights) == len(names) + 1:  # not scored yet
+            logs, at = np.column_stack([logs, rnn]), len(names)
+        if len(weights) != logs.shape[1]:
+            raise InputError(
+                f"{self.weights.name}: expected {logs.shape[1]} weights, one for each score of the table, "
+                f"found {len(weights)}"
+            )
+        limit = self.weights.table_limit or None
+        without = weights.copy()
+        if at is not None:
+            without[at] = 0
+        is_clear = at is not None or len(names) <= len(TABLE_COLUMNS)  # no further score may be the RNN's
+        yield _rank("weighted sum" + f" without {self.scorer}" * is_clear, logs @ without, chosen, limit)
+        if at is not None:
+            yield _rank(f"weighted sum with {self.scorer}", logs @ weights, chosen, limit)
+
+    def _neighbours(self, read: bytes, others: Sequence[bytes]) -> list[Neighbour]:
+        """The phrases whose summaries point most nearly the same way."""
+        others = [phrase for phrase in others if phrase != read]
+        ids = self.checkpoint.source_vocabulary.ids
+        c = summaries(self.checkpoint.model, [ids(words(phrase)) for phrase in (read, *others)])  # phrases × H
+        c = c / np.maximum(np.linalg.norm(c, axis=1, keepdims=True), 1e-30)
+        cosines = c[1:] @ c[0]
+        nearest = np.argsort(-cosines, kind="stable")[: self.nearest]
+        return [Neighbour(readable(others[i]), float(cosines[i])) for i in nearest]
+
+
+def _log(score: float) -> float:
+    return max(math.log(score), LOWEST) if score > 0 else LOWEST
+
+
+def _rank(by: str, values: npt.NDArray[np.float64], chosen: int | None, limit: int | None = None) -> Rank:
+    if chosen is None:
+        return Rank(by, None, len(values), None)
+    rank = 1 + int((values > values[chosen]).sum())
+    return Rank(by, rank, len(values), float(values[chosen]), None if limit is None else rank > limit)
+
+
+def as_text(found: Explanation) -> list[str]:
+    """An explanation for people to read."""
+    where = f"one of {found.targets:,} targets of its source in the table" if found.in_table else (
+        f"not in the table, which has {found.targets:,} other targets of its source" if found.targets
+        else "not in the table, nor is its source"
+    )  # fmt: skip
+    lines = [f"{found.source} ||| {found.target}", f"  {where}", ""]
+    lines += [f"{found.scorer}: log p = {found.log_prob:.4f}, p = {math.exp(found.log_prob):.3g}; word by word:"]
+    lines += [f"  {word.log_prob:9.4f}  {word.word}{'' if word.known else '  (<unk>)'}" for word in found.words]
+    lines += [f"  read as <unk>: {' '.join(found.unknown)}"] * bool(found.unknown)
+    if found.columns:
+        width = max(len(column.name) for column in found.columns)
+        lines += ["", f"{'scores of the table':<{width + 2}}  {'score':>11}       log"]
+        lines += [f"  {name:<{width}}  {score:11.6g} {log:9.4f}" for name, score, log in found.columns]
+    lines += ["", "rank among the targets of its source:", *map(_rank_line, found.ranks)]
+    if found.table_limit is not None:
+        lines += [f"  (of the table's scores alone; with table-limit={found.table_limit} Moses counts the word penalty",
+                  "  and the language model's estimate too)"]  # fmt: skip
+    if found.neighbours:
+        lines += ["", "nearest phrases by the summary c (cosine):"]
+        lines += [f"  {cosine:7.4f}  {phrase}" for phrase, cosine in found.neighbours]
+    return lines
+
+
+def _rank_line(rank: Rank) -> str:
+    if rank.rank is None:
+        return f"  {rank.by}: none of {rank.of:,}, as it is not in the table"
+    cut = {None: "", True: ", cut by the table limit", False: ", within the table limit"}[rank.cut]
+    return f"  {rank.by}: {rank.rank:,} of {rank.of:,} ({rank.value:.4f}){cut}"
+
+
+def as_json(found: Explanation) -> str:
+    """An explanation for programs: the fields of `Explanation`, tuples as objects."""
+    record: dict[str, Any] = asdict(found)
+    for name in ("words", "columns", "ranks", "neighbours"):
+        record[name] = [item._asdict() for item in getattr(found, name)]
+    return json.dumps(record, indent=2, ensure_ascii=False)

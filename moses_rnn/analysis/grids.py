@@ -1,0 +1,152 @@
+"""A table of figures and phrases, and the forms in which it is printed: text, Markdown, LaTeX, CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+Cell = bytes | str | float | int | None  # bytes are phrases as the table has them; None: there is no such figure
+
+# Whatever could be markup within a cell; CommonMark lets a backslash stand before any punctuation. Moses's own &apos;
+# would be shown as an apostrophe.
+MARKDOWN_SPECIAL = re.compile(r"[\\`*_\[\]<>|~&$#]")
+LATEX_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": r"{[}",  # which behind \\ would begin a distance
+}
+LIGATURE = re.compile(r"-(?=-)")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows of cells under a header.
+
+    The first `group_columns` cells say what a row belongs to; where people read, they stand only above the first of
+    equal ones.
+    """
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    group_columns: int = 0
+
+
+def printable(phrase: bytes) -> str:
+    """A phrase as it can be shown: what is no character, or commands a terminal, is escaped."""
+    text = phrase.decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def in_markdown(text: str) -> str:
+    """Text so that Markdown shows it as it is, within a table too."""
+    return MARKDOWN_SPECIAL.sub(lambda found: "\\" + found.group(), text)
+
+
+def in_latex(text: str) -> str:
+    """Text so that LaTeX shows it as it is; characters beyond ASCII need its UTF-8 (usual since 2018)."""
+    return LIGATURE.sub("-{}", "".join(LATEX_SPECIAL.get(c, c) for c in text))
+
+
+def as_text(grid: Grid) -> str:
+    """In columns: words to the left, figures to the right."""
+    rows = [list(grid.header), *_shown(grid)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(grid.header))]
+    lines = [grid.title] * bool(grid.title)
+    for row in rows:
+        cells = zip(row, widths, _are_words(grid), strict=True)
+        lines.append("  " + "  ".join(c.ljust(w) if left else c.rjust(w) for c, w, left in cells).rstrip())
+    return "\n".join(lines)
+
+
+def as_markdown(grid: Grid) -> str:
+    """A table of GitHub's Markdown under its title."""
+    lines = [f"**{in_markdown(grid.title)}**", ""] if grid.title else []
+    rows = [list(grid.header), *_shown(grid)]
+    lines += [f"| {' | '.join(in_markdown(cell) for cell in row)} |" for row in rows]
+    lines.insert(len(lines) - len(grid.rows), "|---" * len(grid.header) + "|")
+    return "\n".join(lines)
+
+
+def as_latex(grid: Grid) -> str:
+    """A table that needs no package, with its title as the caption."""
+    rows = [list(grid.header), *_shown(grid)]
+    lines = [r" & ".join(in_latex(cell) for cell in row) + r" \\" for row in rows]
+    columns = "".join("l" if words else "r" for words in _are_words(grid))
+    return "\n".join(
+        [
+            r"\begin{table}",
+            *[rf"\caption{{{in_latex(grid.title)}}}"] * bool(grid.title),
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\hline",
+            lines[0],
+            r"\hline",
+            *lines[1:],
+            r"\hline",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def as_csv(grid: Grid) -> str:
+    """For programs: no title, all cells, figures with nine digits, phrases as they are (odd bytes as surrogates)."""
+    return "\n".join([_csv_line(grid.header), *(_csv_line([_exact(cell) for cell in row]) for row in grid.rows)])
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerow(cells)  # what ends lines is quoted within cells: \r too
+    return out.getvalue().removesuffix("\r\n")
+
+
+LAYOUTS: dict[str, Callable[[Grid], str]] = {
+    "text": as_text,
+    "markdown": as_markdown,
+    "latex": as_latex,
+    "csv": as_csv,
+}
+
+
+def _are_words(grid: Grid) -> list[bool]:
+    """Whether each column has words in it, not only figures."""
+    return [any(isinstance(row[i], bytes | str) for row in grid.rows) for i in range(len(grid.header))]
+
+
+def _shown(grid: Grid) -> Iterator[list[str]]:
+    """The rows for people."""
+    before: Sequence[Cell] = ()
+    for row in grid.rows:
+        same = tuple(row[: grid.group_columns]) == tuple(before[: grid.group_columns])
+        yield ["" if same and before and i < grid.group_columns else _for_people(cell) for i, cell in enumerate(row)]
+        before = row
+
+
+def _for_people(cell: Cell) -> str:
+    if isinstance(cell, bytes):
+        return printable(cell)
+    if isinstance(cell, float):
+        return f"{cell:.3g}"
+    return "–" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
+
+
+def _exact(cell: Cell) -> str:
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "surrogateescape")
+    if isinstance(cell, float):
+        return f"{cell:.9g}"
+    return "" if cell is None else str(cell)

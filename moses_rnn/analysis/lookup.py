@@ -1,0 +1,94 @@
+"""A phrase pair and what a table has for it, found in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from moses_rnn.analysis.phrase_samples import Sample
+from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
+from moses_rnn.formats.phrase_table import SEPARATOR, parse_line, score_words
+from moses_rnn.formats.table_blocks import END, TableBlock
+
+
+class Option(NamedTuple):
+    """A target of the source: as it stands in the table, its scores, and the pair in the network's words."""
+
+    target: bytes
+    scores: list[float]
+    read: tuple[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A pair and what a table has for it.
+
+    `read` is the pair in the network's words, source first; `options` are all targets of its source in the table's
+    order, `chosen` is the pair's own place among them, or None; `others` is a sample of phrases that the network reads.
+    """
+
+    source: bytes
+    target: bytes
+    read: tuple[bytes, bytes]
+    options: list[Option]
+    chosen: int | None
+    others: list[bytes]
+
+
+def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
+    """A pair as somebody wrote it, or as a whole line of a table, still without a table.
+
+    Raises:
+        InputError: it is none.
+    """
+    fields = [b" ".join(words(field)) for field in text.rstrip(b"\r\n").split(SEPARATOR)]
+    if len(fields) < 2 or not fields[0] or not fields[1] or b"\n" in text.rstrip(b"\r\n"):
+        raise InputError(f"expected a pair as 'source ||| target', found {shown(text)}")
+    source, target = fields[:2]
+    alignment = fields[3] if len(fields) > 3 else b""
+    if alignment or not form.hierarchical:
+        form.check(source, target, alignment, "the pair", 1)
+    return Lookup(source, target, form.read(source, target, alignment), [], None, [])
+
+
+def look_up(blocks: Iterable[TableBlock], name: str, pair: Lookup, *, inverse: bool, others: int, seed: int) -> Lookup:
+    """Read a table once, keeping the targets of the pair's source and a sample of phrases.
+
+    Args:
+        blocks: of the table, as they come.
+        name: of the table, for messages.
+        pair: of `parse_pair`.
+        inverse: whether the network reads target phrases.
+        others: how many phrases to sample.
+        seed: of the sample.
+
+    Returns:
+        The pair with what was found; if a rule is in the table more than once, the first one counts.
+    """
+    sample = Sample(others, seed)
+    options: list[Option] = []
+    for block in blocks:
+        for phrase in dict.fromkeys(block.phrases()[inverse]):
+            sample.add(phrase)
+        options += _options(block, name, pair.source)
+    chosen = next((i for i, option in enumerate(options) if option.target == pair.target), None)
+    read = pair.read if chosen is None else options[chosen].read
+    return replace(pair, read=read, options=options, chosen=chosen, others=[phrase for (phrase,) in sample.items()])
+
+
+def _options(block: TableBlock, name: str, source: bytes) -> Iterator[Option]:
+    if source not in block.text:
+        return
+    for i in range(len(block)):
+        if block.source(i) == source:
+            begin = int(block.places[i - 1, END]) if i else 0
+            number = int(block.numbers[i])
+            line = parse_line(block.text[begin : block.places[i, END]], name, number, block.form)
+            scores = [float(score) for score in score_words(line.scores)]
+            if min(scores) < 0:
+                advice = "A table that holds logarithms is none for Moses: score it anew without --log."
+                raise FormatError(name, number, "probabilities as scores", shown(line.scores), advice)
+            target = b" ".join(words(line.target))
+            yield Option(target, scores, block.form.read(line.source, line.target, line.alignment))

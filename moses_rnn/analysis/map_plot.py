@@ -1,0 +1,175 @@
+"""Maps of words and phrases as pictures; needs matplotlib, which the extra ``plot`` brings."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from moses_rnn.analysis.maps import Map, Zoom
+from moses_rnn.errors import MosesRnnError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
+
+SIDE = 7.0  # inches of the whole map
+DOTS_PER_INCH = 150
+MEASURED = 288  # dots per inch, so many that the widths of labels are true at any size
+DOTS = MEASURED / 72  # of a point
+FEW = 60  # points that can all have their labels on the whole map
+LONGEST = 44  # characters of a label
+COLOURS = ("#c0392b", "#2471a3", "#1e8449", "#af601a", "#7d3c98", "#148f77")
+# Where a label may stand: points away from its own point, and how it is aligned there. Near ones first.
+PLACES = [
+    (dx * away, dy * away, horizontal, vertical)
+    for away in (1, 3, 5)
+    for dx, dy, horizontal, vertical in (
+        (4, 0, "left", "center"), (-4, 0, "right", "center"), (0, 4, "center", "bottom"), (0, -4, "center", "top"),
+        (3, 3, "left", "bottom"), (3, -3, "left", "top"), (-3, 3, "right", "bottom"), (-3, -3, "right", "top"),
+    )
+]  # fmt: skip
+MARGIN = 0.08  # around the points of a part
+FAR = 8  # points, from where on a line leads from a label to its point
+
+
+def check_matplotlib() -> None:
+    """Raise MosesRnnError if pictures cannot be drawn here: better before a long pass than after it."""
+    try:
+        import matplotlib.figure  # noqa: F401, PLC0415, an extra
+    except ImportError as error:
+        raise MosesRnnError(
+            "drawing needs matplotlib: pip install 'moses-rnn[plot]' (.csv and .json need nothing)"
+        ) from error
+
+
+def as_image(found: Map, kind: str) -> bytes:
+    """The map and its enlarged parts as a picture; equal maps give equal bytes.
+
+    Args:
+        found: the map.
+        kind: svg or png.
+
+    Raises:
+        MosesRnnError: matplotlib is not installed.
+    """
+    check_matplotlib()
+    import matplotlib as mpl  # noqa: PLC0415, an extra
+
+    out = io.BytesIO()
+    with (
+        mpl.rc_context({"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}),
+        warnings.catch_warnings(),
+    ):
+        warnings.filterwarnings("ignore", "Glyph ")  # a script that the font lacks is drawn as boxes
+        figure = _figure(found)
+        metadata = {"Date": None} if kind == "svg" else {"Software": None}
+        figure.savefig(out, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
+    return out.getvalue()
+
+
+def _figure(found: Map) -> Figure:
+    from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
+
+    columns = (len(found.zooms) + 1) // 2
+    figure = Figure(figsize=(SIDE + columns * SIDE * 0.62, SIDE), dpi=MEASURED)
+    grid = figure.add_gridspec(2, 1 + columns, width_ratios=[1, *[0.62] * columns], left=0.01, right=0.99, top=0.94,
+                               bottom=0.01, wspace=0.03, hspace=0.1)  # fmt: skip
+    whole = figure.add_subplot(grid[:, 0])
+    _bare(whole, f"{found.title} ({len(found.labels):,})", "#444444")
+    whole.scatter(found.coordinates[:, 0], found.coordinates[:, 1], s=5, c="#777777", linewidths=0)
+    whole.margins(0.03)
+    whole.set_aspect("equal", adjustable="datalim")  # parts are stretched, which makes room for labels
+    parts = []
+    for number, zoom in enumerate(found.zooms):
+        part = figure.add_subplot(grid[number % 2, 1 + number // 2])
+        _enlarge(whole, part, found, zoom, number)
+        parts.append((part, zoom.points))
+    if len(found.labels) <= FEW:
+        parts.append((whole, list(range(len(found.labels)))))
+    whole.apply_aspect()
+    for axes, points in parts:
+        _label(axes, found, points)
+    return figure
+
+
+def _bare(axes: Axes, title: str, colour: str) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_title(title, fontsize=9, color=colour, parse_math=False)
+    for edge in axes.spines.values():
+        edge.set_color(colour)
+
+
+def _enlarge(whole: Axes, part: Axes, found: Map, zoom: Zoom, number: int) -> None:
+    """Frame a part on the whole map and draw it anew."""
+    from matplotlib.patches import Rectangle  # noqa: PLC0415, an extra
+
+    colour = COLOURS[number % len(COLOURS)]
+    points = found.coordinates[zoom.points]
+    margin = np.maximum(MARGIN * np.ptp(points, axis=0), MARGIN / 4 * zoom.half)
+    (left, low), (right, high) = points.min(axis=0) - margin, points.max(axis=0) + margin
+    whole.add_patch(Rectangle((left, low), right - left, high - low, fill=False, color=colour, linewidth=1.2))
+    whole.annotate(
+        str(number + 1),
+        (left, high),
+        fontsize=10,
+        weight="bold",
+        color=colour,
+        xytext=(-2, 1),
+        textcoords="offset points",
+        ha="right",
+    )
+    _bare(part, f"{number + 1}: {zoom.purity:.0%} of neighbours are the network's", colour)
+    part.scatter(points[:, 0], points[:, 1], s=9, c=colour, linewidths=0)
+    part.set_xlim(left, right)
+    part.set_ylim(low, high)
+
+
+def _label(axes: Axes, found: Map, points: list[int]) -> None:
+    """Write the labels of points, each where it covers no other; one without such a place is left out."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415, an extra
+    from matplotlib.transforms import Bbox  # noqa: PLC0415, an extra
+
+    renderer = FigureCanvasAgg(axes.get_figure(root=True)).get_renderer()  # type: ignore[no-untyped-call]
+    frame = axes.get_window_extent()
+    dots = axes.transData.transform(found.coordinates[points])
+    taken = [Bbox.from_extents(x - 2 * DOTS, y - 2 * DOTS, x + 2 * DOTS, y + 2 * DOTS) for x, y in dots]
+    text = axes.text(0.5, 0.5, "", transform=axes.transAxes, fontsize=7, parse_math=False)
+    for i in points:
+        text.set_text(_short(found.labels[i]))
+        box = text.get_window_extent(renderer).expanded(1.03, 1)  # other fonts may be wider
+        x, y = axes.transData.transform(found.coordinates[i])
+        place = next((p for p in PLACES if _fits(_moved(box, x, y, *p), frame, taken)), None)
+        if place is not None:
+            taken.append(_moved(box, x, y, *place))
+            _write(axes, text.get_text(), found.coordinates[i], place)
+    text.remove()
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
+
+
+def _moved(box: Bbox, x: float, y: float, dx: float, dy: float, horizontal: str, vertical: str) -> Bbox:
+    """A label's box where it stands beside the point x, y."""
+    from matplotlib.transforms import Bbox  # noqa: PLC0415, an extra
+
+    left = x + dx * DOTS - box.width * {"left": 0, "center": 0.5, "right": 1}[horizontal]
+    low = y + dy * DOTS - box.height * {"bottom": 0, "center": 0.5, "top": 1}[vertical]
+    return Bbox.from_bounds(left, low, box.width, box.height)
+
+
+def _fits(box: Bbox, frame: Bbox, taken: list[Bbox]) -> bool:
+    inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+    return inside and not box.count_overlaps(taken)
+
+
+def _write(axes: Axes, text: str, at: Any, place: tuple[float, float, str, str]) -> None:
+    dx, dy, horizontal, vertical = place
+    line = {"arrowstyle": "-", "linewidth": 0.4, "color": "#999999", "shrinkA": 0, "shrinkB": 1}
+    axes.annotate(text, at, xytext=(dx, dy), textcoords="offset points", fontsize=7, ha=horizontal, va=vertical,
+                  parse_math=False, arrowprops=line if max(abs(dx), abs(dy)) > FAR else None)  # fmt: skip

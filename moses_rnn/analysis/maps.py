@@ -1,0 +1,220 @@
+"""Figures 4 and 5 of the paper: words and phrases as points on a map, near each other where the network has them near.
+
+The paper's map is Barnes-Hut t-SNE (van der Maaten, 2013), here scikit-learn's; PCA needs no library. Parts to look at
+closely are chosen by how far the map can be trusted there: where a point's neighbours on the map are its neighbours in
+the network too.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.analysis.phrase_samples import readable
+from moses_rnn.errors import MosesRnnError
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.inspection import SIDES, summaries, word_embeddings
+from moses_rnn.models.vocabulary import END_ID
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+METHODS = ("tsne", "pca")
+FEWEST = 5  # points of which t-SNE can make more than PCA does
+LEAST_ZOOM = 3  # points
+NEIGHBOURS = 10  # whose agreement is counted
+ROWS = 256  # of distances at once
+CSV_COLUMNS = ("label", "x", "y", "zoom")
+
+
+@dataclass(frozen=True)
+class MapConfig:
+    """How points are laid out and which parts are enlarged."""
+
+    method: str = "tsne"
+    perplexity: float = 30.0  # lowered where there are fewer than three times as many points
+    seed: int = 1
+    zooms: int = 4
+    zoom_points: int = 24  # about so many in each
+
+
+class Zoom(NamedTuple):
+    """A square part of a map: its `centre` and half its side, the points in it, and their share of true neighbours."""
+
+    x: float
+    y: float
+    half: float
+    points: list[int]
+    purity: float
+
+
+@dataclass(frozen=True)
+class Map:
+    """Points with their labels, ready to be shown; `coordinates` is points × 2."""
+
+    title: str
+    labels: list[str]
+    coordinates: Floats
+    zooms: list[Zoom]
+
+
+def word_points(checkpoint: Checkpoint, side: str, count: int) -> tuple[list[str], Floats]:
+    """The embeddings of the most frequent "source" or "target" words (Figure 4); labels and points × E."""
+    vocabulary = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)[SIDES.index(side)]
+    chosen = slice(END_ID + 1, END_ID + 1 + count)  # ids go by frequency
+    labels = [readable(word) for word in vocabulary.words[chosen]]
+    return labels, word_embeddings(checkpoint.model, side)[chosen].astype(np.float64)
+
+
+def phrase_points(checkpoint: Checkpoint, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:
+    """The summaries c of phrases in the network's words (Figure 5); labels and points × H.
+
+    Of phrases that the network cannot tell apart, because their words are ``<unk>`` to it, the first one is kept.
+    """
+    ids = checkpoint.source_vocabulary.ids
+    distinct: dict[tuple[int, ...], bytes] = {}
+    for phrase in phrases:
+        distinct.setdefault(tuple(ids(words(phrase))), phrase)
+    return [readable(phrase) for phrase in distinct.values()], summaries(checkpoint.model, list(distinct)).astype(
+        np.float64
+    )
+
+
+def drawn_map(title: str, labels: Sequence[str], vectors: Floats, config: MapConfig) -> Map:
+    """Lay points out and choose what to enlarge; equal points and seeds give equal maps.
+
+    Args:
+        title: of the map.
+        labels: of the points.
+        vectors: points × dimensions.
+        config: how.
+
+    Raises:
+        MosesRnnError: scikit-learn is not installed.
+    """
+    coordinates = principal_components(vectors)
+    if config.method == "tsne" and len(np.unique(vectors, axis=0)) >= FEWEST:
+        coordinates = _tsne(vectors, coordinates, config)
+    return Map(title, list(labels), coordinates, chosen_zooms(vectors, coordinates, config))
+
+
+def principal_components(vectors: Floats) -> Floats:
+    """The two directions in which points differ most, the larger part of each positive; points × 2."""
+    centred = vectors - vectors.mean(axis=0)
+    found = np.zeros((len(vectors), 2))
+    if len(vectors) > 1:
+        u, s, _ = np.linalg.svd(centred, full_matrices=False)
+        components = (u * s)[:, :2]
+        signs = np.sign(components[np.abs(components).argmax(axis=0), np.arange(components.shape[1])])
+        found[:, : components.shape[1]] = components * np.where(signs == 0, 1, signs)
+    return found
+
+
+def check_method(method: str) -> None:
+    """Raise MosesRnnError if points cannot be laid out so here: better before a long pass than after it."""
+    if method == "tsne":
+        _library("sklearn.manifold")
+
+
+def _library(name: str) -> Any:
+    """A module of scikit-learn's, which ships no types."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        advice = "pip install 'moses-rnn[plot]' (--method pca needs nothing)"
+        raise MosesRnnError(f"t-SNE needs scikit-learn: {advice}") from error
+
+
+def _tsne(vectors: Floats, start: Floats, config: MapConfig) -> Floats:
+    perplexity = min(config.perplexity, (len(vectors) - 1) / 3)
+    start = (start / start[:, 0].std() * 1e-4).astype(np.float32)  # as scikit-learn scales its own
+    tsne = _library("sklearn.manifold").TSNE(perplexity=perplexity, init=start, random_state=config.seed, n_jobs=1)
+    with _library("threadpoolctl").threadpool_limits(1):  # threads would add up in another order each time
+        return np.asarray(tsne.fit_transform(vectors.astype(np.float32)), np.float64)
+
+
+def nearest(points: Floats, count: int) -> tuple[Ints, Floats]:
+    """For each point its nearest others, nearest first, and their distances; points × count each."""
+    found, distances = np.empty((len(points), count), np.int64), np.empty((len(points), count))
+    squares = (points**2).sum(1)
+    for first in range(0, len(points), ROWS):
+        rows = np.arange(first, min(first + ROWS, len(points)))
+        d = np.maximum(squares[rows, None] + squares - 2 * points[rows] @ points.T, 0)
+        d[rows - first, rows] = -1  # itself comes first
+        order = np.argsort(d, axis=1, kind="stable")[:, 1 : count + 1]
+        found[rows], distances[rows] = order, np.sqrt(np.take_along_axis(d, order, 1))
+    return found, distances
+
+
+def agreement(vectors: Floats, coordinates: Floats) -> Floats:
+    """For each point the share of its nearest points on the map that are among its nearest in the network; points."""
+    count = min(NEIGHBOURS, len(vectors) - 1)
+    there, here = nearest(vectors, count)[0], nearest(coordinates, count)[0]
+    shares: Floats = (there[:, :, None] == here[:, None, :]).any(1).mean(1)
+    return shares
+
+
+def chosen_zooms(vectors: Floats, coordinates: Floats, config: MapConfig) -> list[Zoom]:
+    """Parts of a map that are true to the network, dense, set apart, and far from each other; the best first.
+
+    A part is a point with its nearest ones on the map. Its worth is their mean `agreement`, times how much farther one
+    must go for twice as many points.
+    """
+    size = min(config.zoom_points, len(coordinates) // (2 * max(config.zooms, 1)))
+    if size < LEAST_ZOOM:
+        return []
+    members, distances = nearest(coordinates, 2 * size)
+    half = distances[:, size - 1]
+    purity = agreement(vectors, coordinates)[members[:, :size]].mean(1)
+    worth = np.where(half > 0, purity * distances[:, -1] / np.maximum(half, 1e-30), 0)
+    extent = float(np.ptp(coordinates, axis=0).max())
+    centres: list[int] = []
+    for apart in (extent / 4, 0.0):  # far from each other if that is possible, else only beside each other
+        for i in np.argsort(-worth, kind="stable"):
+            gaps = [float(np.abs(coordinates[i] - coordinates[j]).max()) - half[i] - half[j] for j in centres]
+            if len(centres) < config.zooms and worth[i] > 0 and min(gaps, default=extent) > apart:
+                centres.append(int(i))
+    return [_zoom(coordinates, i, 1.1 * float(half[i]), float(purity[i])) for i in centres]
+
+
+def _zoom(coordinates: Floats, centre: int, half: float, purity: float) -> Zoom:
+    away = np.abs(coordinates - coordinates[centre]).max(1)
+    inside = np.flatnonzero(away <= half)
+    x, y = coordinates[centre].tolist()
+    return Zoom(x, y, half, inside[np.argsort(away[inside], kind="stable")].tolist(), purity)
+
+
+def as_text(found: Map) -> list[str]:
+    """What is in the enlarged parts, from the middle of each."""
+    lines = [f"{found.title}: {len(found.labels):,} points"]
+    for number, zoom in enumerate(found.zooms, start=1):
+        lines += ["", f"{number}: {len(zoom.points)} points, {zoom.purity:.0%} of neighbours are the network's"]
+        lines += [f"    {found.labels[i]}" for i in zoom.points]
+    return lines
+
+
+def as_csv(found: Map) -> str:
+    """CSV_COLUMNS: a line for each point, with the number of its enlarged part, if any."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    zoom_of = {i: number for number, zoom in enumerate(found.zooms, start=1) for i in zoom.points}
+    for i, (label, (x, y)) in enumerate(zip(found.labels, found.coordinates.tolist(), strict=True)):
+        writer.writerow([label, f"{x:.6g}", f"{y:.6g}", zoom_of.get(i, "")])
+    return text.getvalue()
+
+
+def as_json(found: Map) -> str:
+    """The fields of `Map`; points of a zoom count from 0."""
+    record: dict[str, Any] = {**asdict(found), "zooms": [zoom._asdict() for zoom in found.zooms]}
+    record["coordinates"] = np.round(found.coordinates, 6).tolist()
+    return json.dumps(record, indent=1, ensure_ascii=False)

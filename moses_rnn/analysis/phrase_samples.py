@@ -1,0 +1,104 @@
+"""Phrases of a table to look at a network with: a seeded sample in one pass, and each as it can be shown."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from moses_rnn.errors import InputError
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.table_blocks import TableBlock
+
+DIGEST_BYTES = 8
+
+
+class Pair(NamedTuple):
+    """A phrase pair in a network's words: what it reads, and what it predicts from it."""
+
+    read: bytes
+    written: bytes
+
+
+class Sample:
+    """So many of the distinct phrases that come by, each as likely as any other, however often and where it comes.
+
+    Kept are those with the smallest hashes. Unlike a reservoir, this needs no memory of what came before to keep each
+    phrase once, does not depend on the table's order, and a smaller sample is the beginning of a larger one.
+
+    Args:
+        count: how many to keep.
+        seed: equal seeds and phrases give equal samples.
+    """
+
+    def __init__(self, count: int, seed: int) -> None:
+        self._count = count
+        self._key = b"%d" % seed
+        self._kept: list[tuple[int, tuple[bytes, ...]]] = []  # hashes negated: the worst one is on top of the heap
+        self._members: set[tuple[bytes, ...]] = set()
+
+    def add(self, *item: bytes) -> None:
+        """Let a phrase, or several that belong together, come by."""
+        digest = hashlib.blake2b(b"\n".join(item), digest_size=DIGEST_BYTES, key=self._key).digest()
+        entry = -int.from_bytes(digest, "big"), item
+        if item in self._members or (len(self._kept) == self._count and entry < self._kept[0]):
+            return
+        self._members.add(item)
+        heapq.heappush(self._kept, entry)
+        if len(self._kept) > self._count:
+            self._members.remove(heapq.heappop(self._kept)[1])
+
+    def items(self) -> list[tuple[bytes, ...]]:
+        """What was kept, by hash."""
+        return [item for _, item in sorted(self._kept, reverse=True)]
+
+
+def sampled_phrases(
+    blocks: Iterable[TableBlock], count: int, seed: int, *, inverse: bool, min_words: int = 1
+) -> list[bytes]:
+    """A sample of the distinct phrases that a network reads.
+
+    Args:
+        blocks: of a table, as they come.
+        count: at most so many.
+        seed: of the sample.
+        inverse: whether the network reads target phrases.
+        min_words: shorter ones are passed by.
+
+    Raises:
+        InputError: there are none.
+    """
+    sample = Sample(count, seed)
+    for block in blocks:
+        for phrase in dict.fromkeys(block.phrases()[inverse]):  # lines of one source stand together
+            if len(words(phrase)) >= min_words:
+                sample.add(phrase)
+    return [phrase for (phrase,) in _some(sample, min_words)]
+
+
+def sampled_pairs(blocks: Iterable[TableBlock], count: int, seed: int, *, inverse: bool) -> list[Pair]:
+    """A sample of the distinct pairs with words on both sides; see `sampled_phrases`.
+
+    Raises:
+        InputError: there are none.
+    """
+    sample = Sample(count, seed)
+    for block in blocks:
+        for read, written in block.pairs(inverse=inverse):
+            if words(read) and words(written):
+                sample.add(read, written)
+    return [Pair(*item) for item in _some(sample, 1)]
+
+
+def _some(sample: Sample, min_words: int) -> list[tuple[bytes, ...]]:
+    items = sample.items()
+    if not items:
+        raise InputError(f"expected phrases of {min_words} or more words in the table, found none")
+    return items
+
+
+def readable(phrase: bytes) -> str:
+    """As it can be shown anywhere: what is no character, or commands a terminal, is escaped."""
+    text = phrase.decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

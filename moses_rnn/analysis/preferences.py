@@ -1,0 +1,175 @@
+"""Do the paper's observations hold? What the translation model and the RNN prefer, over many sources.
+
+Section 4.3 says of Table 2 that the RNN prefers literal and shorter targets, and section 3.1 that it does not know how
+often a pair was seen. The figures here are means over all sources with at least two targets: how long the best targets
+are, how often both agree on one, and how well either's order of a source's targets follows their counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_rnn.analysis.correlation import Floats, Sample, spearman
+from moses_rnn.analysis.grids import Cell, Grid
+from moses_rnn.analysis.scored_table import COUNT_CLASSES, UNCOUNTED, ScoredTable, class_of, counts_of, length
+from moses_rnn.formats.phrase_table import TableLine
+
+ALL = "all"
+SAMPLE_SIZE = 100_000  # pairs
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """What is preferred among the targets of sources that were seen about as often.
+
+    Where several targets have the best score, they share in being the best one: lengths are their means, and to agree
+    is to choose one of them. `chance` is how often a blind choice would agree. `shorter` and `longer` are shares of
+    sources where the RNN's best target has fewer or more words than the table's. `rnn_with_count` is the Spearman
+    correlation of the RNN's score and the pair's count among the targets of one source, as a mean over the `ordered`
+    sources where either differs; the table's p(target | source) is made of those counts. None: there is nothing to take
+    a mean of.
+    """
+
+    name: str
+    sources: int
+    agreement: float | None
+    chance: float | None
+    words_by_table: float | None
+    words_by_rnn: float | None
+    words_of_all: float | None
+    shorter: float | None
+    longer: float | None
+    ordered: int
+    rnn_with_count: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """By classes of the source's count, all of them first; and over pairs of different sources.
+
+    `table_over_pairs` and `rnn_over_pairs` are Spearman correlations of score and pair count over `sample` pairs that
+    were drawn from all lines with a count.
+    """
+
+    classes: list[Preferences]
+    sample: int
+    table_over_pairs: float | None
+    rnn_over_pairs: float | None
+
+
+def summarise(
+    table: ScoredTable,
+    sources: Iterable[Sequence[TableLine]],
+    *,
+    min_words: int = 1,
+    min_targets: int = 2,
+    sample_size: int = SAMPLE_SIZE,
+    seed: int = 1,
+) -> Summary:
+    """Look at all sources of a table once.
+
+    Args:
+        table: which of its scores count.
+        sources: the lines of each, as ``table.sources()`` gives them.
+        min_words: shorter sources are left out.
+        min_targets: so are those with fewer targets.
+        sample_size: pairs to draw.
+        seed: of the draw.
+    """
+    random = np.random.default_rng(seed)
+    classes = {name: _Sums(name) for name in (ALL, *COUNT_CLASSES, UNCOUNTED)}
+    sample = Sample(sample_size, 3)
+    for lines in sources:
+        if length(lines[0].source) < min_words or len(lines) < min_targets:
+            continue
+        rows = np.array([(*table.log_probs(line), counts_of(line).pair) for line in lines])
+        counted = rows[rows[:, 2] > 0]
+        sample.add(random.random(len(counted)), counted)
+        figures = _figures(rows, np.array([length(line.target) for line in lines]))
+        for name in (ALL, class_of(counts_of(lines[0]).source)):
+            classes[name].add(*figures)
+    found = [sums.preferences() for name, sums in classes.items() if sums.sources or name == ALL]
+    table_scores, rnn_scores, counts = sample.rows.T
+    return Summary(found, len(counts), spearman(table_scores, counts), spearman(rnn_scores, counts))
+
+
+def _figures(rows: Floats, words: Floats) -> tuple[Floats, float | None]:
+    """Those of a source: in the order of the fields of `Preferences`, and the RNN's correlation with counts."""
+    best_table, best_rnn = (rows[:, i] == rows[:, i].max() for i in (0, 1))
+    by_table, by_rnn = words[best_table].mean(), words[best_rnn].mean()
+    agreement, chance = best_table[best_rnn].mean(), best_table.mean()
+    shorter, longer = by_rnn < by_table, by_rnn > by_table
+    figures = np.array([agreement, chance, by_table, by_rnn, words.mean(), shorter, longer], np.float64)
+    has_counts = bool((rows[:, 2] > 0).all())
+    return figures, spearman(rows[:, 1], rows[:, 2]) if has_counts else None
+
+
+class _Sums:
+    """Of the figures of many sources."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.sources = self._ordered = 0
+        self._sums = np.zeros(7)
+        self._correlations = 0.0
+
+    def add(self, figures: Floats, correlation: float | None) -> None:
+        self.sources += 1
+        self._sums += figures
+        if correlation is not None:
+            self._ordered += 1
+            self._correlations += correlation
+
+    def preferences(self) -> Preferences:
+        means = [float(value) / self.sources if self.sources else None for value in self._sums]
+        agreement, chance, by_table, by_rnn, of_all, shorter, longer = means
+        return Preferences(
+            self._name,
+            self.sources,
+            agreement,
+            chance,
+            by_table,
+            by_rnn,
+            of_all,
+            shorter,
+            longer,
+            self._ordered,
+            self._correlations / self._ordered if self._ordered else None,
+        )
+
+
+HEADER = (
+    "sources",
+    "number",
+    "agree",
+    "by chance",
+    "words: table",
+    "RNN",
+    "all",
+    "RNN shorter",
+    "longer",
+    "with counts",
+    "RNN ~ count",
+)
+
+
+def as_grid(found: Summary) -> Grid:
+    """The classes as a table of a row each, to be rendered by `grids`."""
+    rows: list[list[Cell]] = [list(vars(one).values()) for one in found.classes]
+    return Grid("Preferences among the targets of a source", HEADER, rows)
+
+
+def notes(found: Summary) -> list[str]:
+    """What the table does not say: what its columns are, and the correlations over pairs."""
+    over_pairs = ", ".join(
+        f"{name} {'–' if value is None else format(value, '.3f')}"
+        for name, value in (("table", found.table_over_pairs), ("RNN", found.rnn_over_pairs))
+    )
+    return [
+        "agree: the best target is the same; words: of the best target by p(target|source), by the RNN, and of all;",
+        "~ count: mean Spearman correlation of score and pair count among a source's targets.",
+        f"Spearman correlation of score and pair count over {found.sample:,} pairs of all these sources: {over_pairs}.",
+    ]

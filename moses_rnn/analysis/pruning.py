@@ -1,0 +1,298 @@
+"""A smaller phrase table: pairs that a score finds least likely are dropped, a given share of all stays.
+
+Johnson et al. 2007 drop pairs whose co-occurrence is no more than chance would bring about, and halve tables and more
+without loss; Zens et al. 2012 compare such criteria and find it best to drop what the rest of the model can do without.
+Here the criterion is a score that the table has already, and its threshold is one for the whole table:
+
+- ``direct``: p(target | source), from counts. It finds what is rare for a frequent source, and takes every target of a
+  source that was seen once for certain.
+- ``rnn``: the RNN's score, which knows no counts. It finds targets that do not read as translations, seen once or not;
+  being a product over words, it falls with a target's length.
+- ``both``: the mean of the two rank quantiles, that is of the shares of the table's pairs that score lower. The two
+  scores cannot be added as they are: the RNN's logarithms spread over some 40 nats and those of relative frequencies
+  over a few, so their sum would be the RNN's order alone. Quantiles have one scale, do not change with any monotone
+  change of a score (a temperature, a floor), and a pair goes that both place low, or one of them very low.
+
+Memory holds histograms of a fixed size. Pairs in the cell of the threshold (0.0001 nats, or a millionth of the
+quantiles, wide) are ties, of which evenly spread ones stay, so that the share is exact and a run can be repeated.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array  # a numpy array's cells are several times as slow to get at one by one
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from moses_rnn.analysis.grids import Grid
+from moses_rnn.analysis.scored_table import LOWEST, Advanced, ScoredTable, length, nobody
+from moses_rnn.errors import InputError
+from moses_rnn.formats.phrase_table import TableLine
+
+CRITERIA = ("rnn", "direct", "both")
+CELLS_PER_NAT = 10_000
+LOG_CELLS = int(-LOWEST) * CELLS_PER_NAT + 1
+QUANTILE_CELLS = 1_000_000
+WRITTEN_AT_ONCE = 1 << 20  # bytes
+
+CellOf = Callable[[TableLine], int]  # the higher, the better the pair
+
+
+class Sink(Protocol):
+    """Where bytes go, such as an `OutputFile`."""
+
+    def append(self, data: bytes) -> None:
+        """Take them."""
+
+
+@dataclass
+class Side:
+    """What stayed or went; `bytes` are those of the lines, before any compression."""
+
+    lines: int = 0
+    sources: int = 0
+    bytes: int = 0
+
+    def add(self, lines: Sequence[TableLine]) -> None:
+        """Count lines of a source in."""
+        self.lines += len(lines)
+        self.sources += bool(lines)
+        self.bytes += sum(len(line.line) for line in lines)
+
+
+@dataclass
+class Pruned:
+    """What came of a table.
+
+    `wanted` lines were to stay; more do where more sources keep their best target. `lost` sources have no line left.
+    """
+
+    table: str
+    by: str
+    wanted: int = 0
+    before: Side = field(default_factory=Side)
+    after: Side = field(default_factory=Side)
+
+    @property
+    def lost(self) -> int:
+        """Sources that are gone."""
+        return self.before.sources - self.after.sources
+
+
+def prune(
+    table: ScoredTable,
+    kept: Sink,
+    dropped: Sink | None = None,
+    *,
+    keep: float,
+    by: str = "both",
+    keep_best: float = math.inf,
+    advanced: Advanced = nobody,
+) -> Pruned:
+    """Write the lines that stay and those that go, each byte for byte and in their order.
+
+    Args:
+        table: is read twice, for ``both`` three times.
+        kept: is given the smaller table.
+        dropped: is given the other lines, if anybody wants them.
+        keep: the share of lines that stay, above 0 and up to 1; the number is rounded.
+        by: one of CRITERIA.
+        keep_best: sources of at most so many words do not lose the target that is best by this criterion (the first of
+            equal ones): all of them by default, so that no word becomes unknown; none with 0. The share counts these
+            targets; it is exceeded if they alone are more, as most sources of a raw table have one target only.
+        advanced: told now and then how many lines were read, all passes together, and the share of the work.
+
+    Raises:
+        InputError: the table is not sorted, has negative scores, was changed meanwhile, or is so small that no line
+            would stay.
+    """
+    passes = _Passes(table, 3 if by == "both" else 2, advanced)
+    cell_of = _criterion(table, by, passes)
+    found = Pruned(table.path, by)
+    counts = _counted(passes.sources(), cell_of, keep_best)
+    found.wanted = _wanted(table, keep, counts.lines)
+    chooser = _Chooser(counts.free, found.wanted - counts.forced)
+    outputs = _Buffered(kept), _Buffered(dropped)
+    for lines in passes.sources():
+        parts = _parted(lines, cell_of, chooser, keep_best)
+        found.before.add(lines)
+        found.after.add(parts[0])
+        for output, part in zip(outputs, parts, strict=True):
+            output.append(part)
+    for output in outputs:
+        output.flush()
+    return found
+
+
+class _Passes:
+    """Reads a table several times and tells of all passes as of one work."""
+
+    def __init__(self, table: ScoredTable, count: int, advanced: Advanced) -> None:
+        self._table = table
+        self._count = count
+        self._advanced = advanced
+        self._done = self._lines_before = 0
+
+    def sources(self) -> Iterator[list[TableLine]]:
+        lines = 0
+        for members in self._table.sources(self._told):
+            lines = members[-1].number
+            yield members
+        self._done += 1
+        self._lines_before += lines
+
+    def lines(self) -> Iterator[TableLine]:
+        for members in self.sources():
+            yield from members
+
+    def _told(self, lines: int, share: float | None) -> None:
+        whole = None if share is None else (self._done + share) / self._count
+        self._advanced(self._lines_before + lines, whole)
+
+
+def _criterion(table: ScoredTable, by: str, passes: _Passes) -> CellOf:
+    """How good a pair is by a criterion, as a cell of a histogram."""
+
+    def direct(line: TableLine) -> int:
+        return _log_cell(table.log_probs(line)[0])
+
+    def rnn(line: TableLine) -> int:
+        return _log_cell(table.log_probs(line)[1])
+
+    if by != "both":
+        return {"direct": direct, "rnn": rnn}[by]
+    histograms = _zeros(LOG_CELLS), _zeros(LOG_CELLS)
+    for line in passes.lines():
+        for histogram, log_prob in zip(histograms, table.log_probs(line), strict=True):
+            histogram[_log_cell(log_prob)] += 1
+    quantiles = [_quantiles(histogram) for histogram in histograms]
+
+    def both(line: TableLine) -> int:
+        left, right = (q[_log_cell(x)] for q, x in zip(quantiles, table.log_probs(line), strict=True))
+        return int((left + right) / 2 * (QUANTILE_CELLS - 1))
+
+    return both
+
+
+def _log_cell(log_prob: float) -> int:
+    return min(int((log_prob - LOWEST) * CELLS_PER_NAT + 0.5), LOG_CELLS - 1)
+
+
+def _zeros(count: int) -> array[int]:
+    return array("q", bytes(8 * count))
+
+
+def _quantiles(histogram: array[int]) -> array[float]:
+    """The share of pairs below each cell, those within it counted half: 0 to 1, and 1/2 if all are in one."""
+    here = np.frombuffer(histogram, np.int64)
+    upto = here.cumsum()
+    return array("d", ((upto - here / 2) / upto[-1]).tobytes())
+
+
+@dataclass
+class _Counts:
+    """`forced` lines stay whatever the threshold; the others are in the histogram `free`."""
+
+    free: array[int]
+    forced: int = 0
+    lines: int = 0
+
+
+def _counted(sources: Iterable[list[TableLine]], cell_of: CellOf, keep_best: float) -> _Counts:
+    counts = _Counts(_zeros(max(LOG_CELLS, QUANTILE_CELLS)))
+    for lines in sources:
+        cells = [cell_of(line) for line in lines]
+        for cell in cells:
+            counts.free[cell] += 1
+        if length(lines[0].source) <= keep_best:
+            counts.free[max(cells)] -= 1
+            counts.forced += 1
+        counts.lines += len(lines)
+    return counts
+
+
+def _parted(
+    lines: list[TableLine], cell_of: CellOf, chooser: _Chooser, keep_best: float
+) -> tuple[list[TableLine], list[TableLine]]:
+    """Those lines of a source that stay, and those that go."""
+    cells = [cell_of(line) for line in lines]
+    best = cells.index(max(cells)) if length(lines[0].source) <= keep_best else -1  # the first of equal ones
+    parts: tuple[list[TableLine], list[TableLine]] = [], []
+    for i, (line, cell) in enumerate(zip(lines, cells, strict=True)):
+        parts[0 if i == best or chooser(cell) else 1].append(line)
+    return parts
+
+
+def _wanted(table: ScoredTable, keep: float, lines: int) -> int:
+    wanted = int(keep * lines + 0.5)
+    if not wanted:
+        raise InputError(f"{table.path}: expected a share of which something stays, found {keep:g} of {lines:,} lines")
+    return wanted
+
+
+class _Chooser:
+    """Lets so many pairs pass: all above the threshold, and evenly spread ones of those within its cell.
+
+    Args:
+        histogram: of all pairs that will be asked about.
+        wanted: how many of them pass; below 0 is none.
+    """
+
+    def __init__(self, histogram: array[int], wanted: int) -> None:
+        wanted = max(wanted, 0)
+        from_above = np.frombuffer(histogram, np.int64)[::-1].cumsum()
+        cell = min(int(np.searchsorted(from_above, wanted)), len(histogram) - 1)
+        self._threshold = len(histogram) - 1 - cell
+        self._ties = histogram[self._threshold]
+        self._passing = wanted - (int(from_above[cell]) - self._ties)
+        self._seen = 0
+
+    def __call__(self, cell: int) -> bool:
+        if cell != self._threshold:
+            return cell > self._threshold
+        self._seen += 1
+        return self._seen * self._passing // self._ties > (self._seen - 1) * self._passing // self._ties
+
+
+class _Buffered:
+    """Gathers lines, so that a compressed output is made of few and long members."""
+
+    def __init__(self, sink: Sink | None) -> None:
+        self._sink = sink
+        self._waiting: list[bytes] = []
+        self._bytes = 0
+
+    def append(self, lines: Iterable[TableLine]) -> None:
+        for line in lines:
+            self._waiting.append(line.line)
+            self._bytes += len(line.line)
+        if self._bytes >= WRITTEN_AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._waiting and self._sink:
+            self._sink.append(b"".join(self._waiting))
+        self._waiting, self._bytes = [], 0
+
+
+def as_grid(found: Pruned) -> Grid:
+    """What stayed and went as a table, to be rendered by `grids`."""
+    rows = []
+    for name in ("lines", "sources", "bytes"):
+        before, after = getattr(found.before, name), getattr(found.after, name)
+        rows.append((name, before, after, before - after, f"{after / before:.1%}"))
+    return Grid(f"{found.table}, pruned by {found.by}", ("", "before", "after", "dropped", "kept"), rows)
+
+
+def warnings(found: Pruned) -> Iterator[str]:
+    """What the user should know of it."""
+    if found.after.lines > found.wanted:
+        yield (
+            f"the {found.after.lines:,} best targets of a source are more than the {found.wanted:,} lines that were "
+            "to stay: nothing else does (--keep-best-words 1 protects sources of one word only)"
+        )
+    if found.lost:
+        yield f"{found.lost:,} sources lost all their targets: words may become unknown"

@@ -1,0 +1,149 @@
+"""Figure 3 of the paper: phrase pairs by their log-probabilities under the translation model and under the RNN.
+
+Every pair of the table is in the histogram and in Pearson's correlation; Spearman's is that of a sample. Pairs whose
+RNN score is at the floor (moses-rnn-score writes nothing below e^-87) are counted and left out of the rest: that they
+stand in a line is the floor's doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.analysis.correlation import Floats, Moments, Sample
+from moses_rnn.analysis.grids import Grid
+from moses_rnn.analysis.scored_table import COUNT_CLASSES, LOWEST, UNCOUNTED, ScoredTable, class_of, counts_of
+from moses_rnn.formats.phrase_table import TableLine
+
+BIN = 0.25  # nats
+BINS = int(-LOWEST / BIN)
+FLOOR = -87.0
+ROUNDING = 1e-6  # nats; scores have nine digits
+SAMPLE_SIZE = 100_000
+PAIRS_AT_ONCE = 1 << 15
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Pairs that were extracted about as often.
+
+    Of `pairs`, `at_floor` have an RNN score at the floor and `without_log` a score of 0; the correlations are those of
+    the others, Pearson's over all of them, Spearman's over `sample`. None: there is no correlation.
+    """
+
+    name: str
+    pairs: int
+    at_floor: int
+    without_log: int
+    pearson: float | None
+    sample: int
+    spearman: float | None
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How many pairs have which two log-probabilities.
+
+    `histogram[i, j]` counts pairs with log p(target | source) from -(i+1) to -i bins of `bin_width` nats (0 belongs to
+    the first), and the RNN's log p likewise by j; [400, 400]. `groups` are all pairs, then the classes of pair counts.
+    """
+
+    table: str
+    floor: float
+    bin_width: float
+    histogram: npt.NDArray[np.int64]
+    groups: list[Group]
+
+
+def scatter(
+    table: ScoredTable,
+    lines: Iterable[TableLine],
+    *,
+    floor: float = FLOOR,
+    sample_size: int = SAMPLE_SIZE,
+    seed: int = 1,
+) -> Scatter:
+    """Look at all pairs of a table once; memory does not grow with it.
+
+    Args:
+        table: which of its scores count.
+        lines: all of its lines, as ``table.lines()`` gives them.
+        floor: the natural logarithm below which the RNN's scores were raised to it.
+        sample_size: pairs to draw for Spearman's correlation, of all and of each class.
+        seed: of the draw.
+
+    Raises:
+        FormatError: a score is negative, so no probability.
+    """
+    random = np.random.default_rng(seed)
+    histogram = np.zeros((BINS, BINS), np.int64)
+    sums = {name: _Sums(name, sample_size, floor) for name in (ALL, *COUNT_CLASSES, UNCOUNTED)}
+    rest = iter(lines)
+    while block := list(islice(rest, PAIRS_AT_ONCE)):
+        logs = np.array([table.log_probs(line) for line in block])  # [pairs, 2]
+        keys = random.random(len(block))
+        names = np.array([class_of(counts_of(line).pair) for line in block])
+        sums[ALL].add(logs, keys)
+        for name in np.unique(names):
+            sums[name].add(logs[names == name], keys[names == name])
+        _count(histogram, logs[_has_logs(logs, floor)])
+    groups = [one.group() for name, one in sums.items() if one.pairs or name == ALL]
+    return Scatter(table.path, floor, BIN, histogram, groups)
+
+
+def _has_logs(logs: Floats, floor: float) -> npt.NDArray[np.bool_]:
+    usable: npt.NDArray[np.bool_] = (logs[:, 0] > LOWEST) & (logs[:, 1] > floor + ROUNDING)
+    return usable
+
+
+def _count(histogram: npt.NDArray[np.int64], logs: Floats) -> None:
+    cells = np.clip(np.floor(-logs / BIN), 0, BINS - 1).astype(np.int64)
+    flat = np.bincount(cells[:, 0] * BINS + cells[:, 1], minlength=BINS * BINS)
+    histogram += flat.reshape(BINS, BINS)
+
+
+class _Sums:
+    """Of the pairs of one group."""
+
+    def __init__(self, name: str, sample_size: int, floor: float) -> None:
+        self._name = name
+        self._floor = floor
+        self.pairs = self._at_floor = self._without_log = 0
+        self._moments = Moments()
+        self._sample = Sample(sample_size)
+
+    def add(self, logs: Floats, keys: Floats) -> None:
+        usable = _has_logs(logs, self._floor)
+        without_log = (logs == LOWEST).any(axis=1)
+        self.pairs += len(logs)
+        self._without_log += int(without_log.sum())
+        self._at_floor += int((~usable & ~without_log).sum())
+        self._moments.add(logs[usable, 0], logs[usable, 1])
+        self._sample.add(keys[usable], logs[usable])
+
+    def group(self) -> Group:
+        counts = self.pairs, self._at_floor, self._without_log
+        return Group(self._name, *counts, self._moments.pearson, len(self._sample.rows), self._sample.spearman)
+
+
+GROUPS_HEADER = ("pairs", "number", "at the floor", "score 0", "Pearson", "sample", "Spearman")
+
+
+def groups_grid(found: Scatter) -> Grid:
+    """The correlations as a table of a row for each class, to be rendered by `grids`."""
+    rows = [list(vars(group).values()) for group in found.groups]
+    return Grid("Correlation of log p(target|source) and the RNN's log p", GROUPS_HEADER, rows)
+
+
+def histogram_grid(found: Scatter) -> Grid:
+    """The figure as numbers: the middle of each cell that is not empty, in nats, and its pairs."""
+    rows = [
+        (-(i + 0.5) * found.bin_width, -(j + 0.5) * found.bin_width, int(found.histogram[i, j]))
+        for i, j in np.argwhere(found.histogram).tolist()
+    ]
+    return Grid("", ("log_p_table", "log_p_rnn", "pairs"), rows)

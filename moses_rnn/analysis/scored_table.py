@@ -1,0 +1,177 @@
+"""A scored phrase table as the analyses read it: as often as need be, line by line or source by source.
+
+Memory never holds more than the lines of one source. That takes a table in the order of ``LC_ALL=C sort``, which is how
+train-model.perl leaves it: there a source's lines follow each other, and whether they do can be seen without
+remembering all sources.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
+from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, first_look, parse_table, score_words
+from moses_rnn.formats.streams import Meter, read_lines, stamp_of
+
+Advanced = Callable[[int, float | None], None]  # lines that are done, and their share of all if that is known
+
+TABLE_SCORES = 4  # what phrase-extract writes
+LOWEST = -100.0  # Moses's own floor of a feature, which a score of 0 becomes
+LINES_BETWEEN_LOOKS = 10_000
+COUNT_CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more")
+UNCOUNTED = "without a count"
+
+
+def nobody(_lines: int, _share: float | None) -> None:
+    """Is told how far work is, and does not care."""
+
+
+class Counts(NamedTuple):
+    """Field 5 of a line: how often target, source and pair were extracted; 0 for what it does not say."""
+
+    target: float = 0.0
+    source: float = 0.0
+    pair: float = 0.0
+
+
+def counts_of(line: TableLine) -> Counts:
+    """The counts of a line; a field that is missing or odd has none."""
+    fields = line.line[line.places.scores_end :].split(SEPARATOR, 3)
+    found = words(fields[2].strip()) if len(fields) > 2 else []
+    try:
+        counts = [float(count) for count in found[:3]]
+    except ValueError:
+        return Counts()
+    return Counts(*counts) if all(map(math.isfinite, counts)) else Counts()
+
+
+def class_of(count: float) -> str:
+    """The name of a count's class, one of COUNT_CLASSES or UNCOUNTED."""
+    if count <= 0:
+        return UNCOUNTED
+    once, few, often = COUNT_CLASSES
+    return once if count < 2 else few if count < 10 else often
+
+
+def length(phrase: bytes) -> int:
+    """Words of a phrase, gaps included, the left-hand side of a rule not."""
+    found = words(phrase)
+    return len(found) - bool(found and LEFT_HAND_SIDE.fullmatch(found[-1]))
+
+
+@dataclass(frozen=True)
+class ScoredTable:
+    """A scored table.
+
+    `column` is the score to compare with p(target | source), from 0; `scores` is how many there are. `form` is that of
+    its phrases, `stamp` tells whether the file is still what it was. See `open`.
+    """
+
+    path: str
+    scores: int
+    column: int
+    form: PhraseForm
+    stamp: tuple[int, ...]
+
+    @classmethod
+    def open(cls, path: str, column: int = -1) -> ScoredTable:
+        """Look at a table's first line.
+
+        Args:
+            path: an existing file, which will be read more than once.
+            column: the RNN's score, from 0; a negative one counts from the end.
+
+        Raises:
+            InputError: it is no table, cannot be read twice, is not scored or has no such column.
+        """
+        if not Path(path).is_file():
+            raise InputError(f"{path}: expected a regular file, which can be read more than once")
+        stamp = stamp_of(path)
+        line, form = first_look(path)
+        scores = len(score_words(line.scores))
+        return cls(path, scores, _checked_column(path, scores, column), form, stamp)
+
+    def lines(self, advanced: Advanced = nobody) -> Iterator[TableLine]:
+        """All lines, once more.
+
+        Raises:
+            InputError: the table is damaged, or was changed since it was opened.
+        """
+        meter = Meter()
+        for line in parse_table(read_lines(self.path, meter=meter), self.path, form=self.form):
+            if line.number % LINES_BETWEEN_LOOKS == 0:
+                advanced(line.number, meter.share)
+            yield line
+        if stamp_of(self.path) != self.stamp:
+            raise InputError(f"{self.path}: was changed while it was read")
+
+    def sources(self, advanced: Advanced = nobody) -> Iterator[list[TableLine]]:
+        """The lines of one source after the other; see `by_source`."""
+        return by_source(self.lines(advanced), self.path)
+
+    def log_probs(self, line: TableLine) -> tuple[float, float]:
+        """Natural logarithms of p(target | source) and of the RNN's score; LOWEST for a score of 0.
+
+        Raises:
+            FormatError: one of them is negative, so no probability.
+        """
+        scores = score_words(line.scores)
+        return self._log_prob(scores, DIRECT_COLUMN, line), self._log_prob(scores, self.column, line)
+
+    def _log_prob(self, scores: list[bytes], column: int, line: TableLine) -> float:
+        probability = float(scores[column])
+        if probability > 0:
+            return max(math.log(probability), LOWEST)
+        if probability < 0:
+            advice = "A table that holds logarithms is none for Moses: score it anew without --log."
+            expected = f"a probability as score {column + 1}"
+            raise FormatError(self.path, line.number, expected, shown(scores[column]), advice)
+        return LOWEST
+
+
+def _checked_column(path: str, scores: int, column: int) -> int:
+    if scores <= DIRECT_COLUMN:
+        raise InputError(
+            f"{path}: expected p(target|source) as score {DIRECT_COLUMN + 1}, as phrase-extract writes it, "
+            f"found {scores} scores"
+        )
+    if not -scores <= column < scores:
+        raise InputError(f"{path}: expected --column from 0 to {scores - 1}, the scores of this table, found {column}")
+    if column == -1 and scores <= TABLE_SCORES:
+        raise InputError(
+            f"{path}: expected a scored table, found {scores} scores\n"
+            f"  Score it with moses-rnn-score {path}, or name the column to compare with --column."
+        )
+    return column % scores
+
+
+def by_source(lines: Iterable[TableLine], name: str) -> Iterator[list[TableLine]]:
+    """The lines of one source after the other.
+
+    Args:
+        lines: of a sorted table.
+        name: of the table, for messages.
+
+    Raises:
+        FormatError: a source stands before one that belongs before it, so that its lines may stand apart.
+    """
+    before = b""
+    for source, group in groupby(lines, key=lambda line: line.source):
+        members = list(group)
+        key = source + b" " + SEPARATOR  # whole lines are sorted: "a b |||" before "a |||"
+        if key <= before:
+            raise FormatError(
+                name,
+                members[0].number,
+                "sources in the order of LC_ALL=C sort, so that the lines of each follow each other",
+                shown(source),
+                f"zcat -f {name} | LC_ALL=C sort | gzip -1 > sorted.gz",
+            )
+        before = key
+        yield members

@@ -1,0 +1,153 @@
+"""Those subcommands of moses-rnn-analyse that look at all pairs of a scored phrase table."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from moses_rnn.cli.analyse_options import (
+    SORTED,
+    column_option,
+    force_option,
+    layout_option,
+    open_table,
+    progress,
+    quiet_option,
+    seed_option,
+)
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, put, reports_errors, say
+
+SCATTER_EPILOG = """\b
+Example: the correlations; the figure; the figure as numbers:
+  moses-rnn-analyse scatter phrase-table.rnn.gz
+  moses-rnn-analyse scatter phrase-table.rnn.gz -o scatter.svg
+  moses-rnn-analyse scatter phrase-table.rnn.gz -o scatter.csv
+
+Logarithms are natural. Pearson's correlation is that of all pairs, Spearman's that of a sample; pairs whose RNN score
+is at the floor are counted and left out of both. Classes are those of the pair's count.
+"""
+PICTURES = (".svg", ".png")
+
+
+@click.command(context_settings=CONTEXT, epilog=SCATTER_EPILOG)
+@click.argument("phrase_table")
+@click.option("-o", "--output", help="Draw a .svg or .png (needs matplotlib), or write a .csv of the cells")
+@click.option(
+    "--sample", type=click.IntRange(2), default=100_000, show_default=True, help="Pairs to draw, of each class"
+)
+@click.option(
+    "--floor",
+    type=FiniteFloat(max=0),
+    default=-87.0,
+    show_default=True,
+    help="Of the RNN's log p, as it was scored with",
+)
+@seed_option
+@column_option
+@layout_option
+@force_option
+@quiet_option
+@reports_errors
+def scatter(
+    phrase_table: str,
+    output: str | None,
+    sample: int,
+    floor: float,
+    seed: int,
+    column: int,
+    layout: str,
+    *,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Compare log p(target|source) and the RNN's log p over all pairs (the paper's Figure 3)."""
+    from moses_rnn.analysis.grids import LAYOUTS
+    from moses_rnn.analysis.scatter import groups_grid
+    from moses_rnn.analysis.scatter import scatter as scattered
+    from moses_rnn.analysis.scatter_plot import check_matplotlib, written
+    from moses_rnn.formats.outputs import NoOutput, OutputFile
+
+    suffix = Path(output).suffix if output else ""
+    if output and suffix not in (*PICTURES, ".csv"):
+        raise click.BadParameter(f"{output!r} does not end in .svg, .png or .csv.", param_hint="--output")
+    if suffix in PICTURES:
+        check_matplotlib()
+    table = open_table(phrase_table, column)
+    with OutputFile(output, force=force, inputs=(table.path,)) if output else NoOutput() as file:
+        with progress(quiet=quiet) as advanced:
+            found = scattered(table, table.lines(advanced), floor=floor, sample_size=sample, seed=seed)
+        if output:
+            file.commit(written(found, suffix.removeprefix(".")))
+    put(LAYOUTS[layout](groups_grid(found)))
+
+
+PRUNE_EPILOG = f"""\b
+Example: seven tenths of the table; what went is kept as well:
+  moses-rnn-analyse prune phrase-table.rnn.gz -o pruned.gz --keep 0.7 --rejects dropped.gz
+
+The threshold is one for the whole table and the share is exact; lines that stay are not changed. The decoder takes the
+smaller table with the weights that it was tuned with: change path= in moses.ini. {SORTED} --by: direct is
+p(target|source); both is the mean of the two rank quantiles. Most sources of a raw table have a single target: where
+those alone are more than what shall stay, --keep-best-words 1 protects single words, which longer ones are made of.
+"""
+
+
+@click.command(context_settings=CONTEXT, epilog=PRUNE_EPILOG)
+@click.argument("phrase_table")
+@click.option("-o", "--output", required=True, help="The smaller table; compressed by its suffix")
+@click.option("--keep", type=FiniteFloat(0, 1, min_open=True), required=True, help="The share of lines that stay")
+@click.option("--by", type=click.Choice(["rnn", "direct", "both"]), default="both", show_default=True)
+@click.option("--rejects", help="Write the lines that go to this file")
+@click.option(
+    "--keep-best/--no-keep-best", default=True, show_default=True, help="Never drop the best target of a source"
+)
+@click.option(
+    "--keep-best-words", type=click.IntRange(1), help="Of sources of at most so many words only [default: of all]"
+)
+@column_option
+@layout_option
+@force_option
+@quiet_option
+@reports_errors
+def prune(
+    phrase_table: str,
+    output: str,
+    keep: float,
+    by: str,
+    rejects: str | None,
+    keep_best_words: int | None,
+    column: int,
+    layout: str,
+    *,
+    keep_best: bool,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Write a smaller table without the pairs that the RNN, p(target|source) or both find least likely."""
+    from moses_rnn.analysis.grids import LAYOUTS
+    from moses_rnn.analysis.pruning import as_grid, warnings
+    from moses_rnn.analysis.pruning import prune as pruned
+    from moses_rnn.formats.outputs import OutputFile, refuse_equal
+
+    if keep_best_words and not keep_best:
+        raise click.UsageError("--keep-best-words and --no-keep-best exclude each other")
+    protected = keep_best_words or (math.inf if keep_best else 0)
+    table = open_table(phrase_table, column)
+    refuse_equal([output, rejects] if rejects else [output])
+    inputs = (table.path,)
+    with OutputFile(output, force=force, inputs=inputs) as kept, ExitStack() as stack:
+        dropped = stack.enter_context(OutputFile(rejects, force=force, inputs=inputs)) if rejects else None
+        with progress(quiet=quiet) as advanced:
+            found = pruned(table, kept, dropped, keep=keep, by=by, keep_best=protected, advanced=advanced)
+        if dropped:
+            dropped.commit()
+        kept.commit()
+    for text in warnings(found):
+        say(f"warning: {text}")
+    put(LAYOUTS[layout](as_grid(found)))
+
+
+PAIR_COMMANDS = (scatter, prune)

@@ -1,0 +1,280 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from moses_rnn.analysis.explain import Explainer, Rank, Weights, as_json, as_text, column_names
+from moses_rnn.analysis.lookup import look_up, parse_pair
+from moses_rnn.errors import InputError
+from moses_rnn.formats.phrase_forms import PhraseForm
+from moses_rnn.formats.table_blocks import parse_blocks
+from moses_rnn.models.inspection import summaries
+from moses_rnn.scoring.producers import EncDecProducer
+from tests.analysis.tiny import checkpoint
+
+SCORED = [
+    b"a ||| w ||| .5 .5 .5 .5 .5\n",
+    b"a b ||| u ||| .1 .2 .4 .3 .1\n",
+    b"a b ||| u v ||| .1 .2 .1 .3 .8\n",
+    b"a b ||| w ||| .1 .2 0 .3 .2\n",
+    b"a c ||| u ||| .5 .5 .5 .5 .5\n",
+]
+UNSCORED = [line.rsplit(b" ", 1)[0] + b"\n" for line in SCORED]
+RNN = {b"u": 0.1, b"u v": 0.8, b"w": 0.2, b"z": 0.15}
+LOW = -100.0  # log 0, to Moses
+
+
+def stub(_sources, targets):
+    return np.log([[RNN[target]] for target in targets])
+
+
+def explain(text, lines=SCORED, *, of=None, log_probs=stub, weights=None, added=("RNN",), nearest=5):
+    of = of or checkpoint()
+    inverse = of.direction == "target-to-source"
+    found = look_up(parse_blocks([b"".join(lines)], "t"), "t", parse_pair(text), inverse=inverse, others=9, seed=1)
+    return Explainer(of, log_probs, "RNN", added, weights, nearest)(found)
+
+
+# variant, direction, pair: known words, unknown ones, not in the table
+SUMS = [
+    ("paper", "source-to-target", b"a b ||| u v"),
+    ("groundhog", "source-to-target", b"a b ||| u v"),
+    ("paper", "target-to-source", b"a b ||| u v"),
+    ("paper", "source-to-target", b"qq a ||| u rr </s>"),
+    ("groundhog", "target-to-source", b"qq a ||| u rr"),
+]
+
+
+@pytest.mark.parametrize(("variant", "direction", "pair"), SUMS)
+def test_words_sum_to_the_score(variant, direction, pair):
+    of = checkpoint(variant, direction=direction)
+    found = explain(pair, of=of, log_probs=EncDecProducer(of).log_probs, added=())
+    assert sum(word.log_prob for word in found.words) == pytest.approx(found.log_prob, abs=1e-4)
+    assert found.words[-1].word == "</s>"
+
+
+def test_words_and_what_is_not_known_of_them():
+    found = explain(b"qq a ||| u v", log_probs=EncDecProducer(checkpoint()).log_probs)
+    assert [(word.word, word.known) for word in found.words] == [("u", True), ("v", True), ("</s>", True)]
+    assert found.unknown == ["qq"]
+    found = explain(b"a ||| \xff \x1b</s>", log_probs=lambda s, t: np.zeros((len(s), 1)))
+    assert [(word.word, word.known) for word in found.words] == [
+        ("\\xff", False),
+        ("\\x1b</s>", False),
+        ("</s>", True),
+    ]
+
+
+def test_an_inverse_network_writes_the_source():
+    of = checkpoint(direction="target-to-source")
+    found = explain(b"u v ||| a qq", [b"u v ||| a qq ||| .1 .2 .4 .3\n"], of=of, log_probs=lambda s, t: -np.ones((len(s), 1)), added=())  # fmt: skip
+    assert [word.word for word in found.words] == ["u", "v", "</s>"]
+    assert found.unknown == ["qq"]
+
+
+# scores of a line, names that were added, names of all
+NAMES = [
+    (4, [], ["inverse phrase", "inverse lexical", "direct phrase", "direct lexical"]),
+    (5, ["RNN"], ["inverse phrase", "inverse lexical", "direct phrase", "direct lexical", "RNN"]),
+    (5, [], ["score 1", "score 2", "score 3", "score 4", "score 5"]),
+    (3, ["RNN"], ["score 1", "score 2", "RNN"]),
+    (1, ["A", "B"], ["A"]),
+]
+
+
+@pytest.mark.parametrize(("columns", "added", "expected"), NAMES)
+def test_columns_have_names_where_they_are_known(columns, added, expected):
+    assert column_names(columns, added) == expected
+
+
+def test_columns_are_as_moses_takes_them():
+    found = explain(b"a b ||| w")
+    assert [(c.name, c.score, c.log) for c in found.columns[2:]] == [
+        ("direct phrase", 0.0, LOW),
+        ("direct lexical", 0.3, math.log(0.3)),
+        ("RNN", 0.2, math.log(0.2)),
+    ]
+
+
+FIVE = Weights([0, 0, 1, 0, 2], "moses.ini", 1)
+# the pair, weights; by p(target|source), by the RNN, without its weight, with it: rank and value
+RANKS = [
+    (b"a b ||| u", None, (1, math.log(0.4)), (3, math.log(0.1)), None, None),
+    (b"a b ||| u", FIVE, (1, math.log(0.4)), (3, math.log(0.1)), (1, math.log(0.4)), (2, math.log(0.4 * 0.1**2))),
+    (b"a b ||| u v", FIVE, (2, math.log(0.1)), (1, math.log(0.8)), (2, math.log(0.1)), (1, math.log(0.1 * 0.8**2))),
+    (b"a b ||| w", FIVE, (3, LOW), (2, math.log(0.2)), (3, LOW), (3, LOW + 2 * math.log(0.2))),
+]
+
+
+@pytest.mark.parametrize("lines", [SCORED, UNSCORED], ids=["scored", "unscored"])
+@pytest.mark.parametrize(("pair", "weights", "table", "rnn", "without", "with_"), RANKS)
+def test_ranks(lines, pair, weights, table, rnn, without, with_):
+    added = ("RNN",) if lines is SCORED else ()
+    ranks = explain(pair, lines, weights=weights, added=added).ranks
+    names = ["p(target|source)", "RNN", "weighted sum without RNN", "weighted sum with RNN"]
+    expected = [(name, *value) for name, value in zip(names, (table, rnn, without, with_), strict=True) if value]
+    assert [(rank.by, rank.rank) for rank in ranks] == [(name, rank) for name, rank, _ in expected]
+    assert [rank.value for rank in ranks] == pytest.approx([value for _, _, value in expected])
+    assert [rank.cut for rank in ranks] == [None, None, *(rank > 1 for _, rank, _ in expected[2:])]
+    assert {rank.of for rank in ranks} == {3}
+
+
+# table limit, whether the second of three is cut
+LIMITS = [(0, None), (1, True), (2, False), (20, False)]
+
+
+@pytest.mark.parametrize(("limit", "cut"), LIMITS)
+def test_the_table_limit(limit, cut):
+    found = explain(b"a b ||| u v", weights=Weights([0, 0, 1, 0, 0], "i", limit))
+    assert found.ranks[2][1:3] + found.ranks[2][4:] == (2, 3, cut)
+
+
+def test_equal_values_share_the_better_place():
+    lines = [b"a ||| u ||| .1 .1 .4 .1\n", b"a ||| w ||| .1 .1 .4 .1\n", b"a ||| z ||| .1 .1 .2 .1\n"]
+    assert [explain(b"a ||| " + t, lines, added=()).ranks[0].rank for t in (b"u", b"w", b"z")] == [1, 1, 3]
+
+
+# the last score of each target, the name it gets, what the weighted sums are called
+UNNAMED = [
+    ({}, "RNN", ["weighted sum without RNN", "weighted sum with RNN"]),
+    ({b"u v": 0.5}, "score 5", ["weighted sum"]),
+]
+
+
+@pytest.mark.parametrize(("other", "name", "sums"), UNNAMED)
+def test_a_score_that_nobody_named_is_known_by_its_values(other, name, sums):
+    lines = [b"a b ||| %b ||| .1 .1 .1 .1 %g\n" % (target, {**RNN, **other}[target]) for target in RNN]
+    found = explain(b"a b ||| u", lines, added=(), weights=FIVE)
+    assert found.columns[-1].name == name
+    assert [rank.by for rank in found.ranks[2:]] == sums
+
+
+def test_a_table_and_weights_without_an_rnn():
+    found = explain(b"a b ||| u", UNSCORED, weights=Weights([0, 0, 1, 0], "i"), added=())
+    assert [rank.by for rank in found.ranks] == ["p(target|source)", "RNN", "weighted sum without RNN"]
+
+
+def test_a_pair_that_is_not_in_the_table():
+    found = explain(b"a  b ||| z", weights=FIVE)
+    assert (found.in_table, found.targets, found.columns) == (False, 3, [])
+    assert found.ranks == [
+        Rank("p(target|source)", None, 3, None),
+        Rank("RNN", 3, 4, math.log(0.15)),  # behind .8 and .2, before .1
+        Rank("weighted sum without RNN", None, 3, None),
+        Rank("weighted sum with RNN", None, 3, None),
+    ]
+    assert "  not in the table, which has 3 other targets of its source" in as_text(found)
+    assert "  p(target|source): none of 3, as it is not in the table" in as_text(found)
+
+
+def test_a_source_that_is_not_in_the_table():
+    found = explain(b"g ||| z", weights=FIVE)
+    assert (found.in_table, found.targets, found.columns) == (False, 0, [])
+    assert found.ranks == [Rank("RNN", 1, 1, math.log(0.15))]
+    assert "  not in the table, nor is its source" in as_text(found)
+
+
+def test_the_nearest_phrases_are_others():
+    model = checkpoint()
+    found = explain(b"a b ||| u", nearest=2)
+    c = {phrase: summaries(model.model, [model.source_vocabulary.ids(phrase.split())])[0] for phrase in (b"a b", b"a", b"a c")}  # fmt: skip
+    cosines = {
+        phrase.decode(): c[phrase] @ c[b"a b"] / np.linalg.norm(c[phrase]) / np.linalg.norm(c[b"a b"])
+        for phrase in (b"a", b"a c")
+    }
+    assert [n.phrase for n in found.neighbours] == sorted(cosines, key=cosines.get, reverse=True)
+    assert [n.cosine for n in found.neighbours] == pytest.approx(sorted(cosines.values(), reverse=True), abs=1e-5)
+    assert explain(b"a b ||| u", SCORED[1:4]).neighbours == []
+    assert explain(b"a b ||| u", nearest=0).neighbours == []
+
+
+def test_a_pasted_line_is_a_pair():
+    assert parse_pair(SCORED[2]) == parse_pair(b"a b|||u v")
+
+
+RULES = PhraseForm(hierarchical=True)
+# what was given as a pair, form; what is wrong
+NOT_PAIRS = [
+    (b"a b", PhraseForm(), "expected a pair as 'source ||| target', found 'a b'"),
+    (b"a ||| ", PhraseForm(), "expected a pair as 'source ||| target', found 'a ||| '"),
+    (b"||| a", PhraseForm(), "expected a pair as 'source ||| target', found '||| a'"),
+    (b"a ||| b\nc ||| d", PhraseForm(), "expected a pair as 'source ||| target', found 'a ||| b\\nc ||| d'"),
+    (b"a [X] ||| b [X]", PhraseForm(), "the pair:1: expected words without brackets, found 'a [X]'"),
+    (b"a|A ||| b", PhraseForm(2, None), "the pair:1: expected source words with a factor 2 (counted from 0), found 2 in 'a|A'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "form", "message"), NOT_PAIRS)
+def test_what_is_no_pair_is_refused(text, form, message):
+    with pytest.raises(InputError) as caught:
+        parse_pair(text, form)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_factored_pair_is_read_by_its_factors():
+    assert parse_pair(b"a|A b|B ||| u|U", PhraseForm(1, 0)).read == (b"A B", b"u")
+
+
+def test_a_rule_with_gaps_needs_its_alignment():
+    rule = b"a [X][X] [X] ||| u [X][X] [X]"
+    with pytest.raises(InputError, match=r"^expected a rule of the table, or a line with its gaps' alignment, found "):
+        Explainer(checkpoint(), stub, "RNN")(parse_pair(rule, RULES))
+    assert parse_pair(rule + b" ||| .1 ||| 1-1", RULES).read == (b"a [X][X]1 [X]", b"u [X][X]1 [X]")
+    line = rule + b" ||| .1 .1 .1 .1 ||| 1-1 ||| 1 1 1\n"
+    found = look_up(parse_blocks([line], "t", form=RULES), "t", parse_pair(rule, RULES), inverse=False, others=1, seed=1)  # fmt: skip
+    assert found.read == (b"a [X][X]1 [X]", b"u [X][X]1 [X]")
+
+
+# weights of the ini, the message
+WEIGHTS = [
+    ([1, 1, 1, 1], "tuned.ini: expected 5 weights, one for each score of the table, found 4"),
+    ([1] * 7, "tuned.ini: expected 5 weights, one for each score of the table, found 7"),
+]
+
+
+@pytest.mark.parametrize(("weights", "message"), WEIGHTS)
+def test_weights_of_another_table_are_refused(weights, message):
+    with pytest.raises(InputError) as caught:
+        explain(b"a b ||| u", weights=Weights(weights, "tuned.ini"))
+    assert str(caught.value) == message
+
+
+def test_logarithms_as_scores_are_refused():
+    with pytest.raises(InputError) as caught:
+        explain(b"a ||| u", [b"a ||| u ||| .1 .1 .1 .1 -3\n"])
+    assert str(caught.value).startswith("t:1: expected probabilities as scores, found '.1 .1 .1 .1 -3'")
+
+
+def test_as_text():
+    lines = as_text(explain(b"a b ||| u v", weights=FIVE, nearest=1))
+    assert lines[:4] == [
+        "a b ||| u v",
+        "  one of 3 targets of its source in the table",
+        "",
+        "RNN: log p = -0.2231, p = 0.8; word by word:",
+    ]
+    assert [line.split()[1] for line in lines[4:7]] == ["u", "v", "</s>"]
+    assert lines[8:14] == [
+        "scores of the table        score       log",
+        "  inverse phrase           0.1   -2.3026",
+        "  inverse lexical          0.2   -1.6094",
+        "  direct phrase            0.1   -2.3026",
+        "  direct lexical           0.3   -1.2040",
+        "  RNN                      0.8   -0.2231",
+    ]
+    assert lines[15:20] == [
+        "rank among the targets of its source:",
+        "  p(target|source): 2 of 3 (-2.3026)",
+        "  RNN: 1 of 3 (-0.2231)",
+        "  weighted sum without RNN: 2 of 3 (-2.3026), cut by the table limit",
+        "  weighted sum with RNN: 1 of 3 (-2.7489), within the table limit",
+    ]
+
+
+def test_as_json_is_the_explanation():
+    found = explain(b"a b ||| u v", weights=FIVE)
+    record = json.loads(as_json(found))
+    assert record["columns"][2] == {"name": "direct phrase", "score": 0.1, "log": math.log(0.1)}
+    assert record["ranks"][0] == {"by": "p(target|source)", "rank": 2, "of": 3, "value": math.log(0.1), "cut": None}
+    assert set(record) == set(found.__dataclass_fields__)

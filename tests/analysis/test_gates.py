@@ -1,0 +1,196 @@
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from moses_rnn.analysis.gates import BEGINNING, CSV_COLUMNS, GateConfig, GateReport, Unit, as_csv, as_text, gate_report
+from moses_rnn.analysis.phrase_samples import Pair, Sample, readable, sampled_pairs, sampled_phrases
+from moses_rnn.errors import InputError
+from moses_rnn.formats.table_blocks import parse_blocks
+from moses_rnn.models.inspection import PHRASES, decoder_gates, encoder_gates
+from tests.analysis.tiny import SOURCE_WORDS, checkpoint
+
+LINES = [b"%b ||| %b ||| .1 .1 .7 .1\n" % pair for pair in [
+    (b"a b", b"u"), (b"a b", b"v"), (b"c", b"u"), (b"d\te  f", b"u"), (b"d e f", b"u"), (b"a b", b"w"),
+]]  # fmt: skip
+
+
+def blocks(lines=LINES):
+    return parse_blocks(lines, "t")
+
+
+# what is asked for, what of it there is
+SAMPLES = [
+    ({"inverse": False}, {b"a b", b"c", b"d\te  f", b"d e f"}),
+    ({"inverse": False, "min_words": 2}, {b"a b", b"d\te  f", b"d e f"}),
+    ({"inverse": False, "min_words": 3}, {b"d\te  f", b"d e f"}),
+    ({"inverse": True}, {b"u", b"v", b"w"}),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), SAMPLES)
+def test_a_sample_has_each_phrase_once_wherever_it_stands(options, expected):
+    everything = sampled_phrases(blocks(), 9, 1, **options)
+    assert len(everything) == len(expected)
+    assert set(everything) == expected
+    assert sampled_phrases(blocks(LINES[::-1]), 9, 1, **options) == everything
+    assert sampled_phrases(blocks(), 1, 1, **options) == everything[:1]
+
+
+def test_every_phrase_is_as_likely_as_any_other():
+    phrases = [b"%d" % i for i in range(10)] * 3
+    times = dict.fromkeys(phrases, 0)
+    for seed in range(300):
+        sample = Sample(3, seed)
+        for phrase in phrases:
+            sample.add(phrase)
+        for (phrase,) in sample.items():
+            times[phrase] += 1
+    expected, deviation = 300 * 3 / 10, (300 * 0.3 * 0.7) ** 0.5
+    assert all(abs(n - expected) < 4 * deviation for n in times.values())
+
+
+def test_pairs_are_sampled_as_the_network_reads_them():
+    assert len(sampled_pairs(blocks(), 99, 1, inverse=False)) == len(LINES)
+    assert set(sampled_pairs(blocks(LINES[:1]), 2, 1, inverse=True)) == {Pair(b"u", b"a b")}
+
+
+def test_a_table_without_such_phrases_is_refused():
+    with pytest.raises(InputError, match="^expected phrases of 4 or more words in the table, found none$"):
+        sampled_phrases(blocks(), 9, 1, inverse=False, min_words=4)
+    with pytest.raises(InputError, match="^expected phrases of 1 or more words in the table, found none$"):
+        sampled_pairs(blocks([b"  ||| u ||| .1 .1 .7 .1\n"]), 9, 1, inverse=False)
+
+
+# bytes, how they are shown
+SHOWN = [
+    (b"d\xc3\xa9j\xc3\xa0 vu", "déjà vu"),
+    (b"\xff<", "\\xff<"),
+    (b"a\x1b[2J", "a\\x1b[2J"),
+    ("\u202eabc\xa0".encode(), "\\u202eabc\\xa0"),
+]
+
+
+@pytest.mark.parametrize(("phrase", "expected"), SHOWN)
+def test_odd_bytes_are_shown_safely(phrase, expected):
+    assert readable(phrase) == expected
+
+
+PAIRS = [Pair(b"a b", b"u v"), Pair(b"c", b"w"), Pair(b"a zzz", b"u")]
+IDS = [[2, 3], [4], [2, 0]], [[2, 3], [4], [2]]
+
+
+def test_means_are_over_steps_and_the_first_has_nothing_to_reset():
+    found = gate_report(checkpoint(), PAIRS, GateConfig(threshold=0.6))
+    gates = encoder_gates(checkpoint().model, IDS[0])  # a b </s>, c </s>, a <unk> </s>
+    later = [1, 2, 4, 6, 7]
+    assert (found.phrases, found.steps) == (3, 8)
+    np.testing.assert_allclose(found.z, gates.z.mean(0), atol=1e-6)
+    np.testing.assert_allclose(found.r, gates.r[later].mean(0), atol=1e-6)
+    np.testing.assert_allclose(found.update_active, (gates.z > 0.6).sum(0) / 8, atol=1e-12)
+    np.testing.assert_allclose(found.reset_active, (gates.r[later] < 0.4).sum(0) / 5, atol=1e-12)
+
+
+# variant, how many of the words that the decoder reads on its way are shown: as many of the highest as of the lowest
+DECODERS = [("paper", {"u", "v", "w", BEGINNING}, 4), ("groundhog", {"u", "v", "w"}, 2)]
+
+
+@pytest.mark.parametrize(("variant", "read", "shown"), DECODERS)
+def test_a_decoder_has_a_state_from_the_beginning(variant, read, shown):
+    model = checkpoint(variant)
+    found = gate_report(model, PAIRS, GateConfig("decoder", units=1, min_times=1, words=9))
+    gates = decoder_gates(model.model, *IDS)
+    np.testing.assert_allclose(found.r, gates.r.mean(0), atol=1e-6)
+    words = {word for word, _, _ in found.resetting[0].highest + found.resetting[0].lowest}
+    assert words <= read
+    assert len(words) == shown
+
+
+def test_the_extreme_units_and_their_words():
+    found = gate_report(checkpoint(), PAIRS, GateConfig(units=2, words=2, min_times=2))
+    gates = encoder_gates(checkpoint().model, IDS[0])
+    at = {"a": [0, 5], "</s>": [2, 4, 7]}  # the words that come twice, and their steps
+    assert [unit.unit for unit in found.remembering] == np.argsort(-gates.z.mean(0))[:2].tolist()
+    assert [unit.unit for unit in found.resetting] == np.argsort(gates.r[[1, 2, 4, 6, 7]].mean(0))[:2].tolist()
+    for unit in found.remembering:
+        means = {word: gates.z[steps, unit.unit].mean() for word, steps in at.items()}
+        assert unit.highest[0].word == max(means, key=means.get)
+        assert unit.lowest[0].word == min(means, key=means.get)
+        assert unit.highest[0].gate == pytest.approx(max(means.values()))
+        assert unit.highest[0].times == len(at[unit.highest[0].word])
+    # behind the first word, only </s> comes twice: too few to have two sides
+    assert all(unit.highest == unit.lowest == [] for unit in found.resetting)
+
+
+def test_blocks_and_duplicates_change_no_mean():
+    one = gate_report(checkpoint(), PAIRS, GateConfig())
+    done = []
+    many = gate_report(checkpoint(), PAIRS * PHRASES, GateConfig(), done.append)
+    np.testing.assert_allclose(many.z, one.z, atol=1e-6)
+    np.testing.assert_allclose(many.update_active, one.update_active, atol=1e-12)
+    n = PHRASES
+    assert done == [n, 2 * n, 3 * n, 4 * n, 5 * n, 6 * n]
+
+
+def test_one_phrase_of_unknown_words_is_enough():
+    found = gate_report(checkpoint(), [Pair(b"qq", b"")], GateConfig())
+    assert found.steps == 2
+    assert {word for unit in found.remembering for word, _, _ in unit.highest + unit.lowest} == {"<unk>", "</s>"}
+
+
+def report(z, r, update=0.0, reset=0.0, units=()):
+    values = [np.broadcast_to(np.array(v, float), (len(z),)) for v in (z, r, update, reset)]
+    return GateReport(GateConfig(), 7, 21, *values, list(units), [])
+
+
+# share of steps with an active gate, whether the unit counts
+SIDES = [(0.0, False), (0.5, False), (0.51, True), (1.0, True)]
+
+
+@pytest.mark.parametrize(("share", "expected"), SIDES)
+def test_a_side_is_most_steps(share, expected):
+    found = report([0.5], [0.5], update=share, reset=share)
+    assert (found.long_term[0], found.short_term[0]) == (expected, expected)
+
+
+def test_histograms_have_ten_bins():
+    found = report([0.0, 0.05, 0.95, 1.0], [0.5] * 4)
+    assert found.histogram("z") == [2, 0, 0, 0, 0, 0, 0, 0, 0, 2]
+    assert found.histogram("r") == [0, 0, 0, 0, 0, 4, 0, 0, 0, 0]
+
+
+def test_as_text():
+    model = checkpoint(source_words=[*SOURCE_WORDS[:2], b"\x1b[2J", *SOURCE_WORDS[3:]])
+    found = gate_report(model, [Pair(b"\x1b[2J", b"")], GateConfig(units=1, words=1))
+    text = "\n".join(as_text(found))
+    assert text.startswith("encoder: 5 units, 1 phrases, 2 steps\n")
+    assert "\x1b" not in text
+    assert "\\x1b[2J 0." in text
+    unit = Unit(3, 0.9, 0.4, [("the", 0.95, 9)], [("of", 0.3, 8)])
+    lines = as_text(report([0.25, 0.9], [0.4, 0.4], [0.9, 0.1], [0.9, 0.1], [unit]))
+    assert lines[2:8] == [
+        "                             0.0-  0.1-  0.2-  0.3-  0.4-  0.5-  0.6-  0.7-  0.8-  0.9-   lowest   mean highest",
+        "units by mean z (1 keeps)       0     0     1     0     0     0     0     0     0     1    0.250  0.575   0.900",
+        "units by mean r (0 resets)      0     0     0     0     2     0     0     0     0     0    0.400  0.400   0.400",
+        "",
+        "long-term units, z > 0.5 at most steps: 1 of 2",
+        "short-term units, r < 0.5 at most steps: 1 of 2",
+    ]
+    assert lines[8:13] == [
+        "both: 1; neither: 1",
+        "",
+        "Units that remember most (words with their mean z):",
+        "  unit 3     z 0.900  r 0.400",
+        "    keep at:     the 0.95",
+    ]
+    assert lines[13] == "    take in:     of 0.30"
+
+
+def test_as_csv():
+    rows = list(csv.reader(io.StringIO(as_csv(report([0.25, 0.5], [0.125, 1], [0.75, 0], [0, 1])))))
+    assert rows == [
+        list(CSV_COLUMNS),
+        ["0", "0.250000", "0.125000", "0.750000", "0.000000", "1", "0"],
+        ["1", "0.500000", "1.000000", "0.000000", "1.000000", "0", "1"],
+    ]

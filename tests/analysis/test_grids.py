@@ -1,0 +1,103 @@
+import csv
+import io
+
+import pytest
+
+from moses_rnn.analysis.grids import Grid, as_csv, as_latex, as_markdown, as_text, in_latex, in_markdown, printable
+
+GRID = Grid("Figures", ("name", "n", "share"), [(b"a|b", 1234, 0.123456789012), (b"c", None, 1.0)])
+
+
+def test_text_has_words_to_the_left_and_figures_to_the_right():
+    assert as_text(GRID).split("\n") == [
+        "Figures",
+        "  name      n  share",
+        "  a|b   1,234  0.123",
+        "  c         –      1",
+    ]
+
+
+def test_markdown():
+    assert as_markdown(GRID).split("\n") == [
+        "**Figures**",
+        "",
+        "| name | n | share |",
+        "|---|---|---|",
+        "| a\\|b | 1,234 | 0.123 |",
+        "| c | – | 1 |",
+    ]
+
+
+def test_latex():
+    assert as_latex(GRID).split("\n") == [
+        r"\begin{table}",
+        r"\caption{Figures}",
+        r"\begin{tabular}{lrr}",
+        r"\hline",
+        r"name & n & share \\",
+        r"\hline",
+        r"a\textbar{}b & 1,234 & 0.123 \\",
+        r"c & – & 1 \\",
+        r"\hline",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+
+
+def test_csv_has_everything_as_it_is():
+    phrases = [b'say "a, b"', b"a\xc2\xa0b", b"\xff", b"a\rb", b"\xe2\x80\xa8"]
+    grid = Grid("T", ("phrase", "p"), [(phrase, 0.123456789012) for phrase in phrases])
+    text = as_csv(grid)
+    header, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert header == ["phrase", "p"]
+    assert [row[0].encode("utf-8", "surrogateescape") for row in rows] == phrases
+    assert {row[1] for row in rows} == {"0.123456789"}
+    assert as_csv(GRID) == "name,n,share\na|b,1234,0.123456789\nc,,1"
+
+
+@pytest.mark.parametrize("render", [as_text, as_markdown, as_latex, as_csv])
+def test_a_grid_without_rows_has_its_header(render):
+    text = render(Grid("", ("name", "n"), []))
+    assert "name" in text
+    assert "Figures" not in text
+
+
+def test_groups_are_named_once_where_people_read():
+    grid = Grid("", ("g", "h", "x"), [("a", 1, "x"), ("a", 1, "x"), ("a", 2, "x"), ("b", 2, "x")], group_columns=2)
+    assert as_markdown(grid).split("\n")[2:] == ["| a | 1 | x |", "|  |  | x |", "| a | 2 | x |", "| b | 2 | x |"]
+    assert as_csv(grid).split("\n")[2] == "a,1,x"
+
+
+@pytest.mark.parametrize(
+    ("phrase", "expected"),
+    [
+        (b"caf\xc3\xa9", "café"),
+        (b"a\xc2\xa0b", "a\\xa0b"),
+        (b"\xff", "\\xff"),
+        (b"\x1b[31m", "\\x1b[31m"),
+        (b"a b", "a b"),
+    ],
+)
+def test_phrases_as_they_can_be_shown(phrase, expected):
+    assert printable(phrase) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown", "latex"),
+    [
+        ("a b", "a b", "a b"),
+        ("a|b", r"a\|b", r"a\textbar{}b"),
+        ("&apos;", r"\&apos;", r"\&apos;"),
+        ("50 %", "50 %", r"50 \%"),
+        ("$ 1 # _ {}", r"\$ 1 \# \_ {}", r"\$ 1 \# \_ \{\}"),
+        ("a*b*", r"a\*b\*", "a*b*"),
+        ("<b>", r"\<b\>", r"\textless{}b\textgreater{}"),
+        ("[X][X]", r"\[X\]\[X\]", "{[}X]{[}X]"),
+        ("a\\xa0", r"a\\xa0", r"a\textbackslash{}xa0"),
+        ("~ ^ `", r"\~ ^ \`", r"\textasciitilde{} \textasciicircum{} `"),
+        ("a -- b --- c", "a -- b --- c", "a -{}- b -{}-{}- c"),
+    ],
+)
+def test_specials_are_shown_as_they_are(text, markdown, latex):
+    assert in_markdown(text) == markdown
+    assert in_latex(text) == latex

@@ -1,0 +1,206 @@
+import csv
+import io
+import json
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from moses_rnn.analysis.map_plot import as_image, check_matplotlib
+from moses_rnn.analysis.maps import (
+    CSV_COLUMNS,
+    Map,
+    MapConfig,
+    agreement,
+    as_csv,
+    as_json,
+    as_text,
+    check_method,
+    chosen_zooms,
+    drawn_map,
+    nearest,
+    phrase_points,
+    principal_components,
+    word_points,
+)
+from moses_rnn.errors import MosesRnnError
+from moses_rnn.models.inspection import summaries
+from tests.analysis.tiny import SOURCE_WORDS, checkpoint
+
+PCA = MapConfig(method="pca")
+
+
+def clusters(count=4, each=15, dimensions=6, seed=1):
+    """Points around centres that are far apart."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(count, dimensions)) * 10
+    return np.repeat(centres, each, axis=0) + random.normal(size=(count * each, dimensions))
+
+
+def labels(points):
+    return [f"p{i}" for i in range(len(points))]
+
+
+def test_words_are_the_most_frequent_without_special_ones():
+    model = checkpoint()
+    found, vectors = word_points(model, "source", 3)
+    assert found == ["a", "b", "c"]
+    assert vectors.tolist() == model.model.encoder.embedding[2:5].tolist()
+    assert word_points(model, "target", 99)[0] == ["u", "v", "w", "x", "y", "z"]
+
+
+def test_phrases_that_the_network_cannot_tell_apart_are_one_point():
+    model = checkpoint()
+    found, vectors = phrase_points(model, [b"a qq", b"a rr", b"b \xff"])
+    assert found == ["a qq", "b \\xff"]
+    np.testing.assert_allclose(vectors, summaries(model.model, [[2, 0], [3, 0]]))
+
+
+def test_principal_components_are_the_axes_of_an_ellipse():
+    points = np.array([[3.0, 0, 0], [-3, 0, 0], [0, 0, 1], [0, 0, -1]]) + 7
+    np.testing.assert_allclose(np.abs(principal_components(points)), np.abs(points[:, [0, 2]] - 7), atol=1e-12)
+
+
+# points that are too few, equal or flat for a map: what comes out all the same
+DEGENERATE = [
+    np.zeros((1, 5)),
+    np.zeros((2, 5)),
+    np.ones((30, 5)),
+    np.arange(4.0)[:, None],
+    np.arange(40.0)[:, None],
+    np.repeat(np.eye(5), 8, axis=0),
+    np.eye(6),
+    np.concatenate([np.zeros((40, 3)), np.eye(3), -np.eye(3)]),
+]
+
+
+@pytest.mark.parametrize("method", ["pca", "tsne"])
+@pytest.mark.parametrize("points", DEGENERATE, ids=lambda points: f"{points.shape}")
+def test_degenerate_points_have_places(method, points):
+    if method == "tsne":
+        pytest.importorskip("sklearn", reason="t-SNE is scikit-learn's")
+    found = drawn_map("t", labels(points), points, MapConfig(method=method))
+    assert found.coordinates.shape == (len(points), 2)
+    assert np.isfinite(found.coordinates).all()
+
+
+def test_tsne_keeps_clusters_and_is_repeatable():
+    pytest.importorskip("sklearn", reason="t-SNE is scikit-learn's")
+    points = clusters()
+    first, second = (drawn_map("t", labels(points), points, MapConfig(perplexity=10)).coordinates for _ in range(2))
+    assert first.tolist() == second.tolist()
+    found, _ = nearest(first, 5)
+    assert (found // 15 == np.arange(60)[:, None] // 15).mean() > 0.99
+    other = drawn_map("t", labels(points), points, MapConfig(perplexity=3)).coordinates
+    assert other.tolist() != first.tolist()
+
+
+def test_the_nearest_are_others_in_order():
+    found, distances = nearest(np.array([[0.0], [1], [3], [3]]), 3)
+    assert found[:2].tolist() == [[1, 2, 3], [0, 2, 3]]
+    assert found[2, 0] == 3
+    assert distances[1].tolist() == [1, 2, 2]
+
+
+def test_agreement_is_the_share_of_true_neighbours():
+    points = clusters(each=11)
+    assert agreement(points, points).tolist() == [1] * 44
+    scattered = np.random.default_rng(2).normal(size=(44, 2))
+    assert agreement(points, scattered).mean() == pytest.approx(10 / 43, abs=0.05)  # by chance
+
+
+def test_zooms_are_true_parts_apart_from_each_other():
+    points = clusters(count=6)
+    flat = np.repeat(np.array([[0, 0], [9, 0], [0, 9], [9, 9], [40, 0], [40, 40]]), 15, axis=0) + clusters(6, 15, 2) * 0.05  # fmt: skip
+    flat[75:] = np.random.default_rng(3).permutation(flat[75:] * 1.0)  # the last part is wrong
+    zooms = chosen_zooms(points, flat, MapConfig(zooms=3, zoom_points=10))
+    assert len(zooms) == 3
+    for i, zoom in enumerate(zooms):
+        assert len({point // 15 for point in zoom.points}) == 1
+        for other in zooms[:i]:
+            assert max(abs(zoom.x - other.x), abs(zoom.y - other.y)) > zoom.half / 1.1 + other.half / 1.1
+    assert chosen_zooms(points, flat, MapConfig(zooms=0)) == []
+    assert chosen_zooms(points[:10], flat[:10], MapConfig()) == []
+
+
+LABELS = ["<b>&amp;", "$x$ $", "日本 🙂", "a\\x1b[2J", "x" * 90, "e"]
+
+
+def sketch():
+    points = np.random.default_rng(1).normal(size=(80, 2))
+    names = LABELS + [f"word{i}" for i in range(74)]
+    return Map("a & b", names, points, chosen_zooms(points, points, MapConfig(zooms=3)))
+
+
+def test_as_csv_and_json_give_every_point_back():
+    found = sketch()
+    rows = list(csv.reader(io.StringIO(as_csv(found))))
+    assert rows[0] == list(CSV_COLUMNS)
+    assert [row[0] for row in rows[1:]] == found.labels
+    np.testing.assert_allclose([[float(x), float(y)] for _, x, y, _ in rows[1:]], found.coordinates, rtol=1e-5)
+    assert [row[3] for row in rows[1:]].count("1") == len(found.zooms[0].points)
+    record = json.loads(as_json(found))
+    assert record["labels"] == found.labels
+    assert record["zooms"][0]["points"] == found.zooms[0].points
+
+
+def test_as_text_lists_the_zooms_from_their_middle():
+    points = np.array([[0.0, 0], [1, 0], [0, 2], [0, 3]])
+    zooms = chosen_zooms(points, points, MapConfig(zooms=1))
+    assert zooms == []
+    found = Map("t", ["a", "b", "c", "d"], points, [(0.0, 0.0, 2.0, [0, 1, 2], 0.5)])
+    found.zooms[0] = type(sketch().zooms[0])(*found.zooms[0])
+    assert as_text(found) == ["t: 4 points", "", "1: 3 points, 50% of neighbours are the network's", "    a", "    b", "    c"]  # fmt: skip
+
+
+def test_a_picture_is_sound_repeatable_and_escaped():
+    pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
+    everything = Map("a & b", LABELS, np.array([[0.0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]]), [])
+    svg = as_image(everything, "svg")
+    assert svg == as_image(everything, "svg")
+    texts = {
+        "".join(node.itertext()).strip() for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")
+    }
+    assert texts == {"a & b (6)", *LABELS[:4], "x" * 43 + "…", "e"}
+    assert as_image(sketch(), "png").startswith(b"\x89PNG")
+
+
+def boxes(axes):
+    """Of its labels alone, without the lines to their points."""
+    from matplotlib.text import Text
+
+    for text in axes.texts:
+        text.get_window_extent()  # puts it in its place
+        yield Text.get_window_extent(text)
+
+
+def test_labels_do_not_cover_each_other():
+    pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
+    from moses_rnn.analysis.map_plot import _figure
+
+    points = np.random.default_rng(1).normal(size=(80, 2))
+    crowded = Map("t", [f"long word {i}" for i in range(80)], points, chosen_zooms(points, points, MapConfig(zooms=2)))
+    figure = _figure(crowded)
+    written = [list(boxes(axes)) for axes in figure.axes[1:]]  # the first has numbers only
+    assert sum(map(len, written)) > 10
+    for labels_of_axes in written:
+        for i, box in enumerate(labels_of_axes):
+            shrunk = box.shrunk(0.98, 0.98)
+            assert not shrunk.count_overlaps(labels_of_axes[:i])
+
+
+def test_missing_libraries_are_named(monkeypatch):
+    for name in ("sklearn.manifold", "matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MosesRnnError) as caught:
+        check_method("tsne")
+    assert str(caught.value) == ("t-SNE needs scikit-learn: pip install 'moses-rnn[plot]' (--method pca needs nothing)")
+    check_method("pca")
+    for call in (check_matplotlib, lambda: as_image(sketch(), "svg")):
+        with pytest.raises(MosesRnnError) as caught:
+            call()
+        assert str(caught.value) == (
+            "drawing needs matplotlib: pip install 'moses-rnn[plot]' (.csv and .json need nothing)"
+        )
+    drawn_map("t", SOURCE_WORDS, np.eye(9), PCA)

@@ -1,0 +1,86 @@
+import math
+
+import pytest
+
+from moses_rnn.analysis.grids import as_text
+from moses_rnn.analysis.preferences import Preferences, as_grid, notes, summarise
+from tests.analysis.scored import line, scored
+
+TABLE = [
+    # The RNN likes the shorter one, which is rarer
+    line("a b", "u v w", 0.75, 0.1, "9 4 3"),
+    line("a b", "u v", 0.25, 0.3, "9 4 1"),
+    # Both of the table's targets are best; the RNN agrees with one of them
+    line("c d", "u", 0.5, 0.1, "9 2 1"),
+    line("c d", "u v w", 0.5, 0.3, "9 2 1"),
+    # Both agree
+    line("e", "u", 0.9, 0.4, "9 20 18"),
+    line("e", "v", 0.1, 0.1, "9 20 2"),
+    line("f", "only one", 1, 0.9, "1 1 1"),
+]
+
+
+def found(tmp_path, lines=TABLE, **options):
+    table = scored(tmp_path / "t", lines)
+    return summarise(table, table.sources(), **options)
+
+
+def test_means_over_sources(tmp_path):
+    everything, few, often = found(tmp_path).classes
+    assert everything == Preferences(
+        "all",
+        3,
+        agreement=pytest.approx(2 / 3),
+        chance=pytest.approx((1 / 2 + 1 + 1 / 2) / 3),
+        words_by_table=pytest.approx((3 + (1 + 3) / 2 + 1) / 3),
+        words_by_rnn=pytest.approx((2 + 3 + 1) / 3),
+        words_of_all=pytest.approx((2.5 + 2 + 1) / 3),
+        shorter=pytest.approx(1 / 3),
+        longer=pytest.approx(1 / 3),
+        ordered=2,  # the counts of "c d" do not differ
+        rnn_with_count=pytest.approx((-1 + 1) / 2),
+    )
+    assert (few.name, few.sources, few.rnn_with_count) == ("seen 2–9 times", 2, pytest.approx(-1))
+    assert (often.name, often.sources, often.agreement) == ("seen 10 times or more", 1, 1)
+
+
+def test_correlation_over_pairs(tmp_path):
+    """The pairs' counts 3 1 1 1 18 2 have ranks 5 2 2 2 6 4, and scores .1 .3 .1 .3 .4 .1 ranks 2 4.5 2 4.5 6 2."""
+    summary = found(tmp_path)
+    x, y = [5, 2, 2, 2, 6, 4], [2, 4.5, 2, 4.5, 6, 2]
+    both = sum((a - 3.5) * (b - 3.5) for a, b in zip(x, y, strict=True))
+    spread = math.sqrt(sum((a - 3.5) ** 2 for a in x) * sum((b - 3.5) ** 2 for b in y))
+    assert summary.rnn_over_pairs == pytest.approx(both / spread)
+    assert summary.sample == 6
+    assert found(tmp_path, sample_size=4).sample == 4
+
+
+def test_limits_leave_sources_out(tmp_path):
+    assert found(tmp_path, min_words=2).classes[0].sources == 2
+    assert found(tmp_path, min_targets=3).classes[0] == Preferences("all", 0, *[None] * 7, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "sources", "rnn_with_count"),
+    [
+        ([line("a", "x", 1, 1)], 0, None),
+        ([line("a", "x", 0.5, 0.5), line("a", "y", 0.5, 0.5)], 1, None),  # without counts
+        ([line("a", "x", 0.5, 0.5, "1 3 1"), line("a", "y", 0.5, 0.5, "1 3 2")], 1, None),  # constant scores
+        ([line("a", "x", 0.5, 0, "1 3 1"), line("a", "\u00a0", 0.5, 0.5, "1 3 2")], 1, 1),
+    ],
+)
+def test_degenerate_tables(tmp_path, lines, sources, rnn_with_count):
+    summary = found(tmp_path, lines)
+    assert summary.classes[0].sources == sources
+    assert summary.classes[0].rnn_with_count == (None if rnn_with_count is None else pytest.approx(rnn_with_count))
+    assert as_text(as_grid(summary))
+    assert len(notes(summary)) == 3
+
+
+def test_notes_give_the_correlations_over_pairs(tmp_path):
+    summary = found(tmp_path)
+    assert notes(summary)[-1] == (
+        "Spearman correlation of score and pair count over 6 pairs of all these sources: "
+        f"table {summary.table_over_pairs:.3f}, RNN {summary.rnn_over_pairs:.3f}."
+    )
+    assert "table –, RNN –" in notes(found(tmp_path, min_words=3))[-1]

@@ -1,0 +1,171 @@
+import itertools
+import math
+import random
+
+import pytest
+
+from moses_rnn.analysis.grids import as_text
+from moses_rnn.analysis.pruning import CRITERIA, as_grid, prune, warnings
+from moses_rnn.errors import FormatError, InputError
+from tests.analysis.scored import line, scored
+
+
+class Kept:
+    """Remembers what it is given."""
+
+    def __init__(self):
+        self.data = b""
+
+    def append(self, data):
+        self.data += data
+
+
+def pruned(tmp_path, lines, **options):
+    """Targets of the lines that stay, and what the function says."""
+    table = scored(tmp_path / "t", lines)
+    kept, dropped = Kept(), Kept()
+    found = prune(table, kept, dropped, **options)
+    sides = [side.data.splitlines(keepends=True) for side in (kept, dropped)]
+    assert sides == [[one for one in lines if one in side] for side in sides]  # as they were, in their order
+    assert sorted(sides[0] + sides[1]) == sorted(lines)
+    assert found.before.lines == len(lines)
+    assert (found.after.lines, found.after.bytes) == (len(sides[0]), len(kept.data))
+    return [one.split(b" ||| ")[1].decode() for one in sides[0]], found
+
+
+#        target, p(target|source), RNN
+PAIRS = [("p", 0.5, 0.01), ("q", 0.3, 0.5), ("r", 0.15, 0.2), ("s", 0.04, 0.3), ("t", 0.01, 0.001)]
+ONE_SOURCE = [line("a", *pair) for pair in PAIRS]
+
+
+@pytest.mark.parametrize(
+    ("by", "keep", "expected"),
+    [
+        ("direct", 0.4, "pq"),
+        ("direct", 0.2, "p"),
+        ("rnn", 0.4, "qs"),
+        ("rnn", 0.6, "qrs"),
+        ("both", 0.2, "q"),  # quantiles .7 and .9
+        ("both", 0.4, "pq"),  # p: .9 and .3; r: .5 and .5; s: .3 and .7
+        ("both", 0.8, "pqrs"),
+        ("both", 1, "pqrst"),
+    ],
+)
+def test_the_best_of_all_pairs_stay(tmp_path, by, keep, expected):
+    kept, found = pruned(tmp_path, ONE_SOURCE, keep=keep, by=by, keep_best=0)
+    assert "".join(kept) == expected
+    assert found.wanted == len(expected)
+
+
+TWO_SOURCES = [line("a", t, p, p) for t, p in (("p", 0.9), ("q", 0.8), ("r", 0.7))] + [
+    line("b", t, p, p) for t, p in (("x", 0.2), ("y", 0.3), ("z", 0.1))
+]
+
+
+@pytest.mark.parametrize("by", CRITERIA)
+@pytest.mark.parametrize(
+    ("keep", "keep_best", "expected", "lost"),
+    [
+        (0.5, 0, "pqr", 1),
+        (0.5, math.inf, "pqy", 0),
+        (0.5, 1, "pqy", 0),
+        (0.7, math.inf, "pqry", 0),
+        (0.7, 0, "pqry", 0),
+        (0.2, math.inf, "py", 0),  # more than was asked for
+        (1, math.inf, "pqrxyz", 0),
+    ],
+)
+def test_sources_keep_their_best_target(tmp_path, by, keep, keep_best, expected, lost):
+    kept, found = pruned(tmp_path, TWO_SOURCES, keep=keep, by=by, keep_best=keep_best)
+    assert "".join(kept) == expected
+    assert (found.before.sources, found.lost) == (2, lost)
+
+
+@pytest.mark.parametrize("by", CRITERIA)
+@pytest.mark.parametrize("keep", [0.01, 0.25, 0.333, 0.5, 0.7, 0.999])
+@pytest.mark.parametrize("scores", ["constant", "few", "many", "floor"])
+def test_the_share_is_exact(tmp_path, by, keep, scores):
+    draw = random.Random(1)
+    value = {
+        "constant": lambda: 0.5,
+        "few": lambda: draw.choice([0.5, 1, 1]),
+        "many": draw.random,
+        "floor": lambda: draw.choice([1.64581145e-38, 0, 0.5]),
+    }[scores]
+    lines = [line("a", f"x{i:03}", value(), value()) for i in range(200)]
+    kept, found = pruned(tmp_path, lines, keep=keep, by=by)
+    assert len(kept) == found.wanted == int(200 * keep + 0.5)
+
+
+def test_long_sources_may_be_left_unprotected(tmp_path):
+    lines = [line("a", "x", 0.1, 0.1), line("b c d", "y", 0.2, 0.2), line("b", "z", 0.3, 0.3), line("c", "v", 0.4, 0.4)]
+    lines.sort()
+    kept, found = pruned(tmp_path, lines, keep=0.75, by="rnn", keep_best=1)
+    assert (sorted(kept), found.lost) == (["v", "x", "z"], 1)
+    kept, _ = pruned(tmp_path, lines, keep=0.75, by="rnn", keep_best=3)
+    assert len(kept) == 4
+
+
+def test_ties_are_spread_evenly_and_the_same_each_time(tmp_path):
+    lines = [line(f"{i:02}", "x", 1, 1) for i in range(40)]
+    first, _ = pruned(tmp_path, lines, keep=0.25, keep_best=0)
+    table = scored(tmp_path / "t", lines)
+    kept, again = Kept(), Kept()
+    for sink in (kept, again):
+        prune(table, sink, keep=0.25, keep_best=0)
+    assert kept.data == again.data
+    assert len(first) == 10
+    stay = [i for i in range(40) if lines[i] in kept.data.splitlines(keepends=True)]
+    assert [b - a for a, b in itertools.pairwise(stay)] == [4] * 9
+
+
+@pytest.mark.parametrize("by", CRITERIA)
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"a ||| b ||| 1 1 1 1 1"],  # without an end
+        [b"a ||| b ||| 1 1 1 1 1\r\n"],
+        [b"a \xff ||| \xc2\xa0 ||| 1 1 .5 1 .5\n", b"b|||c|||1 1 .5 1 .25\n"],
+        [b"a [X][X] [X] ||| [X][X] b [X] ||| 1 1 1 1 0 ||| 1-0 |||\n"],
+    ],
+)
+def test_odd_lines_stay_byte_for_byte(tmp_path, by, lines):
+    table = scored(tmp_path / "t", lines)
+    kept = Kept()
+    prune(table, kept, keep=1, by=by)
+    assert kept.data == b"".join(lines)
+
+
+def test_odd_tables_are_refused(tmp_path):
+    with pytest.raises(InputError) as error:
+        pruned(tmp_path, ONE_SOURCE, keep=0.01)
+    assert "t: expected a share of which something stays, found 0.01 of 5 lines" in str(error.value)
+    with pytest.raises(FormatError, match="t:2: expected a probability as score 5, found '-1'"):
+        pruned(tmp_path, [line("a", "x", 1, 1), line("a", "y", 1, -1)], keep=0.5, by="rnn")
+    with pytest.raises(FormatError, match="t:2: expected sources in the order of LC_ALL=C sort"):
+        pruned(tmp_path, [line("b", "x", 1, 1), line("a", "y", 1, 1)], keep=0.5)
+
+
+def test_progress_covers_all_passes(tmp_path):
+    table = scored(tmp_path / "t", [line("a", f"x{i}", 1, 1) for i in range(10_000)])
+    told = []
+    prune(table, Kept(), keep=0.5, by="both", advanced=lambda *done: told.append(done))
+    assert told == [(10_000 * (i + 1), pytest.approx((i + 1) / 3)) for i in range(3)]
+
+
+def test_what_came_of_it_is_told(tmp_path):
+    _, found = pruned(tmp_path, TWO_SOURCES, keep=0.2, by="rnn")
+    size = len(TWO_SOURCES[0])
+    assert as_text(as_grid(found)).split("\n") == [
+        f"{tmp_path}/t, pruned by rnn",
+        "           before  after  dropped  kept",
+        "  lines         6      2        4  33.3%",
+        "  sources       2      2        0  100.0%",
+        f"  bytes       {6 * size}     {2 * size}      {4 * size}  33.3%",
+    ]
+    assert list(warnings(found)) == [
+        "the 2 best targets of a source are more than the 1 lines that were to stay: nothing else does "
+        "(--keep-best-words 1 protects sources of one word only)"
+    ]
+    _, found = pruned(tmp_path, TWO_SOURCES, keep=0.5, by="rnn", keep_best=0)
+    assert list(warnings(found)) == ["1 sources lost all their targets: words may become unknown"]

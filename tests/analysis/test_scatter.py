@@ -1,0 +1,117 @@
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from moses_rnn.analysis.grids import as_csv
+from moses_rnn.analysis.scatter import BIN, BINS, Group, groups_grid, histogram_grid, scatter
+from moses_rnn.analysis.scatter_plot import as_image, check_matplotlib, written
+from moses_rnn.errors import FormatError, MosesRnnError
+from tests.analysis.scored import line, scored
+
+FLOOR = repr(math.exp(-87))
+TABLE = [
+    line("a", "u", 1, math.exp(-1), "9 9 1"),
+    line("a", "v", 0.5, math.exp(-3), "9 9 2"),
+    line("a", "w", 0.25, math.exp(-2), "9 9 10"),
+    line("a", "x", 0.125, FLOOR, "9 9 1"),
+    line("a", "y", 0, 0.5, "9 9 1"),
+    line("b", "y", 0.5, 0),
+]
+
+
+def found(tmp_path, lines=TABLE, **options):
+    table = scored(tmp_path / "t", lines)
+    return scatter(table, table.lines(), **options)
+
+
+def test_all_pairs_are_counted_and_those_without_a_place_left_out(tmp_path):
+    everything, once, few, often, uncounted = found(tmp_path).groups
+    x, y = [0, -math.log(2), -2 * math.log(2)], [-1, -3, -2]
+    both = sum(a * b for a, b in zip(x, y, strict=True)) - sum(x) * sum(y) / 3
+    spread = math.sqrt((sum(a * a for a in x) - sum(x) ** 2 / 3) * (sum(b * b for b in y) - sum(y) ** 2 / 3))
+    assert everything == Group("all", 6, 1, 2, pytest.approx(both / spread), 3, pytest.approx(0.5))
+    assert once == Group("seen once", 3, 1, 1, None, 1, None)
+    assert (few.pairs, often.pairs) == (1, 1)
+    assert uncounted == Group("without a count", 1, 0, 1, None, 0, None)
+
+
+def test_cells_of_the_histogram(tmp_path):
+    """A quarter of a nat each; log 1 belongs to the first one, and log 0.5 = -0.69 to the third."""
+    histogram = found(tmp_path).histogram
+    assert histogram.shape == (BINS, BINS)
+    assert np.argwhere(histogram).tolist() == [[0, 4], [2, 12], [5, 8]]
+    assert as_csv(histogram_grid(found(tmp_path))).split("\n") == [
+        "log_p_table,log_p_rnn,pairs",
+        f"{-0.5 * BIN:g},{-4.5 * BIN:g},1",
+        f"{-2.5 * BIN:g},{-12.5 * BIN:g},1",
+        f"{-5.5 * BIN:g},{-8.5 * BIN:g},1",
+    ]
+
+
+@pytest.mark.parametrize(("floor", "at_floor", "shown"), [(-87, 1, 3), (-90, 0, 4), (-2, 3, 1)])
+def test_the_floor_is_the_one_that_was_scored_with(tmp_path, floor, at_floor, shown):
+    result = found(tmp_path, floor=floor)
+    assert (result.groups[0].at_floor, result.histogram.sum()) == (at_floor, shown)
+
+
+@pytest.mark.parametrize(
+    ("lines", "correlation"),
+    [
+        (TABLE[:1], None),
+        ([line("a", t, 0.5, 0.25) for t in "xyz"], None),  # constant
+        ([line("a", t, 0.5, FLOOR) for t in "xyz"], None),  # all at the floor
+        ([line("a", t, p, p) for t, p in (("x", 0.5), ("\u00a0", 0.25), ("y", 1.5))], 1),
+        ([b"a \xff ||| \xc2\xa0 ||| .1 .1 .5 .1 .5\n", b"b ||| c ||| .1 .1 .25 .1 .75\n"], -1),
+        ([f"a [X][X] [X] ||| [X][X] b{p} [X] ||| 1 1 {p} 1 {p} ||| 1-0 |||\n".encode() for p in (0.5, 0.6)], 1),
+    ],
+)
+def test_degenerate_tables(tmp_path, lines, correlation):
+    everything = found(tmp_path, lines).groups[0]
+    assert everything.pairs == len(lines)
+    expected = None if correlation is None else pytest.approx(correlation)
+    assert (everything.pearson, everything.spearman) == (expected, expected)
+
+
+def test_a_table_of_logarithms_is_refused(tmp_path):
+    with pytest.raises(FormatError, match="t:1: expected a probability as score 5, found '-3.5'"):
+        found(tmp_path, [line("a", "x", 0.5, -3.5)])
+
+
+def test_samples_have_their_size_and_seed(tmp_path):
+    random = np.random.default_rng(1)
+    lines = [line("a", f"x{i:03}", *random.random(2).round(6), f"1 1 {1 + i % 3}") for i in range(500)]
+    first, again, other = (found(tmp_path, lines, sample_size=100, seed=seed).groups[0] for seed in (1, 1, 2))
+    assert first == again
+    assert first.sample == 100
+    assert first.spearman != other.spearman
+    assert first.pearson == other.pearson
+
+
+def test_correlations_as_a_table(tmp_path):
+    rows = groups_grid(found(tmp_path)).rows
+    assert rows[0][:4] == ["all", 6, 1, 2]
+    assert len(rows) == 5
+
+
+def test_without_matplotlib_the_error_says_what_brings_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MosesRnnError) as error:
+        check_matplotlib()
+    assert str(error.value) == "drawing needs matplotlib: pip install 'moses-rnn[plot]' (a .csv needs nothing)"
+    assert written(found(tmp_path), "csv").count(b"\n") == 4
+
+
+@pytest.mark.parametrize(("kind", "head"), [("svg", b"<?xml"), ("png", b"\x89PNG")])
+def test_pictures_are_the_same_each_time(tmp_path, kind, head):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
+    picture = as_image(found(tmp_path), kind)
+    assert picture.startswith(head)
+    assert picture == written(found(tmp_path), kind)
+
+
+def test_a_picture_of_nothing(tmp_path):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
+    picture = as_image(found(tmp_path, [line("a", "x", 0.5, FLOOR)]), "svg")
+    assert b"1 at the RNN's floor not shown" in picture

@@ -1,0 +1,125 @@
+import pytest
+
+from moses_rnn.analysis.scored_table import (
+    COUNT_CLASSES,
+    LOWEST,
+    UNCOUNTED,
+    Counts,
+    ScoredTable,
+    by_source,
+    class_of,
+    counts_of,
+    length,
+)
+from moses_rnn.errors import FormatError, InputError
+from moses_rnn.formats.phrase_table import parse_table
+from tests.analysis.scored import line, scored
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (b" ||| 0-0 ||| 5 9 1 ||| |||", Counts(5, 9, 1)),
+        (b" ||| ||| 5 9 1.5 ||| |||", Counts(5, 9, 1.5)),
+        (b" ||| 0-0 ||| 5 9", Counts(5, 9, 0)),
+        (b" ||| 0-0 ||| 5 9 1 7", Counts(5, 9, 1)),
+        (b" ||| 0-0 |||", Counts()),
+        (b" ||| 0-0", Counts()),
+        (b"", Counts()),
+        (b" ||| 0-0 ||| 5 nan 1", Counts()),
+        (b" ||| 0-0 ||| five 9 1", Counts()),
+    ],
+)
+def test_counts(fields, expected):
+    (parsed,) = parse_table([b"a ||| b ||| .1 .2" + fields + b"\n"], "t")
+    assert counts_of(parsed) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "name"),
+    [
+        (-1, UNCOUNTED),
+        (0, UNCOUNTED),
+        (0.5, COUNT_CLASSES[0]),
+        (1.9, COUNT_CLASSES[0]),
+        (2, COUNT_CLASSES[1]),
+        (9.9, COUNT_CLASSES[1]),
+        (10, COUNT_CLASSES[2]),
+        (1e9, COUNT_CLASSES[2]),
+    ],
+)
+def test_classes_of_counts(count, name):
+    assert class_of(count) == name
+
+
+@pytest.mark.parametrize(
+    ("phrase", "expected"),
+    [(b"a b", 2), (b"a\xc2\xa0b", 1), (b"a \xff b", 3), (b"a [X][X] [X]", 2), (b"[X]", 0), (b"", 0)],
+)
+def test_length_of_phrases(phrase, expected):
+    assert length(phrase) == expected
+
+
+def test_sources_that_do_not_follow_each_other_are_refused():
+    def sources(*names):
+        return [
+            [one.target for one in group]
+            for group in by_source(parse_table([line(s, t, 1, 1) for s, t in names], "t"), "t")
+        ]
+
+    # whole lines are sorted: "a b |||" stands before "a |||"
+    assert sources(("a b", "x"), ("a", "y"), ("a", "x"), ("é", "x")) == [[b"x"], [b"y", b"x"], [b"x"]]
+    with pytest.raises(FormatError) as error:
+        sources(("a b", "x"), ("a", "y"), ("a b", "z"))
+    assert str(error.value) == (
+        "t:3: expected sources in the order of LC_ALL=C sort, so that the lines of each follow each other, found 'a b'\n"
+        "  zcat -f t | LC_ALL=C sort | gzip -1 > sorted.gz"
+    )
+
+
+def test_log_probabilities(tmp_path):
+    table = scored(tmp_path / "t", [line("a", "x", 1, 0), line("b", "x", 0.5, "1e-60"), line("c", "x", 0.5, "-2.5")])
+    first, second, third = table.lines()
+    assert table.log_probs(first) == (0, LOWEST)
+    assert table.log_probs(second) == (pytest.approx(-0.6931471805599453), LOWEST)  # Moses reads no less
+    with pytest.raises(FormatError, match="t:3: expected a probability as score 5, found '-2.5'\n  A table that holds"):
+        table.log_probs(third)
+
+
+@pytest.mark.parametrize(
+    ("scores", "column", "message"),
+    [
+        (".1 .2", -1, "expected p(target|source) as score 3, as phrase-extract writes it, found 2 scores"),
+        (".1 .2 .3 .4", -1, "expected a scored table, found 4 scores\n  Score it with moses-rnn-score"),
+        (".1 .2 .3 .4", 4, "expected --column from 0 to 3, the scores of this table, found 4"),
+        (".1 .2 .3 .4 .5", -6, "expected --column from 0 to 4, the scores of this table, found -6"),
+    ],
+)
+def test_columns_that_are_none(tmp_path, scores, column, message):
+    (tmp_path / "t").write_text(f"a ||| b ||| {scores}\n")
+    with pytest.raises(InputError) as error:
+        ScoredTable.open(str(tmp_path / "t"), column)
+    assert message in str(error.value)
+
+
+def test_what_cannot_be_read_twice_and_nothing_are_refused(tmp_path):
+    with pytest.raises(InputError, match="-: expected a regular file, which can be read more than once"):
+        ScoredTable.open("-")
+    (tmp_path / "t").write_bytes(b"")
+    with pytest.raises(InputError, match="expected at least one line, found an empty file"):
+        ScoredTable.open(str(tmp_path / "t"))
+
+
+def test_a_table_that_changes_is_noticed(tmp_path):
+    table = scored(tmp_path / "t", [line("a", "x", 1, 1)])
+    assert len(list(table.lines())) == 1
+    (tmp_path / "t").write_bytes(line("a", "x", 1, 1) * 2)
+    with pytest.raises(InputError, match="t: was changed while it was read"):
+        list(table.lines())
+
+
+def test_progress_is_told(tmp_path):
+    table = scored(tmp_path / "t", [line("a", f"x{i}", 1, 1) for i in range(10_001)])
+    told = []
+    assert len(next(table.sources(lambda *done: told.append(done)))) == 10_001
+    assert told == [(10_000, pytest.approx(1))]

@@ -1,0 +1,94 @@
+import pytest
+
+from moses_rnn.analysis.scored_table import by_source
+from moses_rnn.analysis.selection import Limits, Target, Targets, Wanted, select, targets_of
+from moses_rnn.formats.phrase_table import parse_table
+from tests.analysis.scored import line
+
+TABLE = [
+    *[line("a b c", t, 0.5, 0.5, "5 9 1") for t in "xy"],
+    line("a b", "x", 0.9, 0.3, "5 99 1"),
+    *[line("d e f", t, 0.5, 0.5, "5 20 1") for t in "xy"],
+    *[line("g h i", t, 0.5, 0.5) for t in "yz"],  # without counts
+    *[line("j k l", t, 0.5, 0.5, "1 1 1") for t in "xyz"],
+]
+
+
+def sources(lines=TABLE):
+    return by_source(parse_table(lines, "t"), "t")
+
+
+def chosen(limits, how_many=9, seed=None, lines=TABLE):
+    (found,) = select(sources(lines), [Wanted("some", limits, how_many, seed)])
+    assert found.fitting >= len(found.sources)
+    return [one.source for one in found.sources]
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        (Limits(3, 2), [b"d e f", b"a b c", b"j k l", b"g h i"]),
+        (Limits(3, 3), [b"j k l"]),
+        (Limits(2, 1), [b"a b", b"d e f", b"a b c", b"j k l", b"g h i"]),
+        (Limits(4, 1), []),
+        (Limits(1, 1, min_count=10), [b"a b", b"d e f"]),
+        (Limits(1, 1, min_count=1, max_count=9), [b"a b c", b"j k l"]),
+        (Limits(1, 1, max_count=1), [b"j k l", b"g h i"]),
+    ],
+)
+def test_limits_and_order_of_frequency(limits, expected):
+    assert chosen(limits) == expected
+    assert chosen(limits, 2) == expected[:2]
+
+
+def test_of_equally_frequent_ones_the_first_is_taken():
+    lines = [line(s, "x", 1, 1, "1 7 1") for s in ("a", "b", "c")]
+    assert chosen(Limits(1, 1), 2, lines=lines) == [b"a", b"b"]
+
+
+def test_draws_depend_on_the_seed_and_the_source_alone():
+    lines = [line(f"w{i:03}", "x", 1, 1, "1 1 1") for i in range(300)]
+    once, again, other = (chosen(Limits(1, 1), 5, seed, lines) for seed in (1, 1, 2))
+    assert once == again
+    assert len({*once, *other}) > 5
+    without = [one for one in lines if once[0] not in one]
+    assert chosen(Limits(1, 1), 4, 1, without) == once[1:]
+
+
+def test_draws_are_fair():
+    """Of 40 sources 10 are drawn 200 times: each 50 times on average, with a standard deviation of 6."""
+    lines = [line(f"w{i:02}", "x", 1, 1, "1 1 1") for i in range(40)]
+    drawn = [source for seed in range(200) for source in chosen(Limits(1, 1), 10, seed, lines)]
+    assert all(20 < drawn.count(f"w{i:02}".encode()) < 80 for i in range(40))
+
+
+def test_several_choices_in_one_pass_say_what_they_are():
+    wanted = [Wanted("Frequent", Limits(3, 2), 1), Wanted("Rare", Limits(3, 2, 1, 5), 9, 4)]
+    frequent, rare = select(sources(), wanted)
+    assert [one.source for one in rare.sources] == [b"j k l"]
+    assert str(frequent) == "Frequent (at least 3 words, at least 2 targets; 1 of 4, the most frequent)"
+    assert str(rare) == (
+        "Rare (at least 3 words, at least 2 targets, seen at least 1 times, seen at most 5 times; "
+        "1 of 1, drawn with seed 4)"
+    )
+
+
+def test_a_source_with_its_targets():
+    (found,) = targets_of(sources(), [b"d e f", b"nothing"])
+    scores = (0.1, 0.1, 0.5, 0.1, 0.5)
+    assert found == Targets(b"d e f", 20, [Target(b"x", scores, 1), Target(b"y", scores, 1)])
+    (found,) = targets_of(sources(), [b"g h i"])
+    assert (found.frequency, found.targets[0].times) == (0, 0)
+
+
+def test_odd_bytes_and_rules_count_as_words():
+    odd = [b"a\xc2\xa0b \xff ||| x ||| .1 .1 .5 .1 .5\n"]
+    assert chosen(Limits(2, 1), lines=odd) == [b"a\xc2\xa0b \xff"]
+    assert chosen(Limits(3, 1), lines=odd) == []
+    rules = [b"a [X][X] [X] ||| [X][X] b [X] ||| .1 .1 .5 .1 .5 ||| 1-0 0-1 ||| 1 1 1\n"]
+    assert chosen(Limits(2, 1), lines=rules) == [b"a [X][X] [X]"]
+    assert chosen(Limits(3, 1), lines=rules) == []
+
+
+def test_nothing_to_choose_from():
+    assert chosen(Limits(1, 1), lines=[]) == []

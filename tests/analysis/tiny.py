@@ -1,0 +1,16 @@
+"""A tiny network with words, for the tests of this room."""
+
+import torch
+
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.vocabulary import Vocabulary
+from tests.models.test_encdec import network
+
+SOURCE_WORDS = [b"<unk>", b"</s>", b"a", b"b", b"c", b"d", b"e", b"f", b"g"]  # 9 and 8, as `network` has
+TARGET_WORDS = [b"<unk>", b"</s>", b"u", b"v", b"w", b"x", b"y", b"z"]
+
+
+def checkpoint(variant="paper", *, direction="source-to-target", source_words=SOURCE_WORDS):
+    model = network(SWITCHES[variant], dtype=torch.float32)
+    return Checkpoint(model, Vocabulary(source_words), Vocabulary(TARGET_WORDS), direction)
