@@ -310,14 +310,22 @@ $(DONE)/lists-$(1).$(2): $(DONE)/tune-$(1).$(2) $(DONE)/test
 	touch $$@
 endef
 
-define of_rescoring
-$(DONE)/features-$(1).$(3): $(DONE)/lists-$(2).$(3) $(DONE)/train-cslm $(if $(filter %-wp,$(1)),$(DONE)/train-rnn)
+# $(1) a system, $(2) the one whose lists it is chosen from, $(3) a seed; a word penalty is added to the lists without it
+define of_features
+$(DONE)/features-$(1).$(3): $(DONE)/lists-$(2).$(3) $(DONE)/train-cslm
 	for set in dev test; do \
 		$(BIN)/moses-rnn-nbest $(W)/nbest/$(2).$(3).$$$$set.gz --source $(W)/corpus/$$$$set.$(SRC) --cslm $(CSLM_MODEL) \
-			$(if $(filter %-wp,$(1)),--word-penalty $(RNN_MODEL) $(if $(WP_WORDS),--word-penalty-words $(WP_WORDS))) \
 			-o $(W)/nbest/$(1).$(3).$$$$set.gz --force || exit 1; done
 	touch $$@
 
+$(DONE)/features-$(1)-wp.$(3): $(DONE)/features-$(1).$(3) $(DONE)/train-rnn
+	for set in dev test; do \
+		$(BIN)/moses-rnn-nbest $(W)/nbest/$(1).$(3).$$$$set.gz --source $(W)/corpus/$$$$set.$(SRC) --word-penalty $(RNN_MODEL) \
+			$(if $(WP_WORDS),--word-penalty-words $(WP_WORDS)) -o $(W)/nbest/$(1)-wp.$(3).$$$$set.gz --force || exit 1; done
+	touch $$@
+endef
+
+define of_rescoring
 $(DONE)/tune-$(1).$(3): $(DONE)/features-$(1).$(3) $(DONE)/dev
 	mkdir -p $(W)/tune/$(1).$(3)
 	$(BIN)/moses-rnn-nbest tune $(W)/nbest/$(1).$(3).dev.gz --reference $(W)/corpus/dev.$(TRG) --seed $(3) \
@@ -338,6 +346,8 @@ ON_LISTS := $(if $(filter nbest,$(CSLM_PLACE)),$(CSLM_SYSTEMS))
 $(foreach system,$(filter-out $(ON_LISTS),$(ALL_SYSTEMS)),$(foreach seed,$(SEEDS),$(eval $(call of_run,$(system),$(seed)))))
 $(foreach system,$(sort $(foreach system,$(ON_LISTS),$(call list_system,$(system)))),$(foreach seed,$(SEEDS),$(eval \
 	$(call of_lists,$(system),$(seed)))))
+$(foreach system,$(filter-out %-wp,$(ON_LISTS)),$(foreach seed,$(SEEDS),$(eval \
+	$(call of_features,$(system),$(call list_system,$(system)),$(seed)))))
 $(foreach system,$(ON_LISTS),$(foreach seed,$(SEEDS),$(eval $(call of_rescoring,$(system),$(call list_system,$(system)),$(seed)))))
 
 tune-%: $(foreach seed,$(SEEDS),$(DONE)/tune-%.$(seed)) ;
