@@ -26,7 +26,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 setup: $(INSTALLED) ## create .venv with the versions that were tested (constraints.txt)
 
 .PHONY: demo
-demo: $(INSTALLED) ## train on the example table, score it, show phrases before and after (minutes)
+demo: $(INSTALLED) ## train on the example table, score it, show phrases before and after, write a report (minutes)
 	mkdir -p $(DEMO)
 	$(BIN)/moses-rnn-train examples/phrase-table.gz --model $(DEMO)/model --preset small --hidden-size 128 --max-epochs 12
 	$(BIN)/moses-rnn-score examples/phrase-table.gz --model $(DEMO)/model --output $(DEMO)/phrase-table.rnn.gz \
@@ -34,7 +34,8 @@ demo: $(INSTALLED) ## train on the example table, score it, show phrases before 
 	@echo
 	@$(BIN)/moses-rnn-analyse targets $(DEMO)/phrase-table.rnn.gz --source 'far from the' --source 'in front of this' \
 		--source 'not buy the'
-	@echo "The new table, its signature and the new moses.ini are in $(DEMO)/."
+	$(BIN)/moses-rnn-analyse report $(DEMO)/phrase-table.rnn.gz $(DEMO)/model -o $(DEMO)/report.html --force
+	@echo "The new table, its signature and the new moses.ini are in $(DEMO)/. To be read in a browser: $(DEMO)/report.html"
 
 .PHONY: lint
 lint: $(INSTALLED) ## ruff and mypy

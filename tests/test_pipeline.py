@@ -57,7 +57,13 @@ def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
     assert (work / "results.json").stat().st_mtime == before
     # a CSLM on n-best lists, with a word penalty too
     cslm = "--preset small --embedding-size 8 --first-size 16 --second-size 16 --shortlist 500 --max-epochs 1 --quiet"
-    more = ["SYSTEMS=baseline rnn cslm cslm-rnn-wp", "CSLM_IN=nbest", "LIST_SIZE=20", "WP_WORDS=300", f"CSLM_FLAGS={cslm}"]
+    more = [
+        "SYSTEMS=baseline rnn cslm cslm-rnn-wp",
+        "CSLM_IN=nbest",
+        "LIST_SIZE=20",
+        "WP_WORDS=300",
+        f"CSLM_FLAGS={cslm}",
+    ]
     done = make("results", *given, *more)
     found = json.loads((work / "results.json").read_text())
     assert [system["on_lists"] for system in found["systems"].values()] == [False, False, True, True]

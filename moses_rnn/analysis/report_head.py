@@ -1,0 +1,122 @@
+"""The head of a report: what was looked at, and whether all of it belongs together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from moses_rnn.analysis import page
+from moses_rnn.analysis.findings import Findings, records_of
+from moses_rnn.analysis.page import Markup
+from moses_rnn.errors import printable
+from moses_rnn.models.checkpoint import Checkpoint
+
+Facts = list[tuple[str, str | bytes]]
+HASH_DIGITS = 12
+
+
+def head(found: Findings) -> list[Markup]:
+    """Table, model and signature."""
+    return [
+        *(page.element("p", text, class_="warning") for text in warnings(found)),
+        page.element("h2", "The table"),
+        page.facts(_table(found)),
+        page.element("h2", "The model"),
+        page.facts([*_model(found.checkpoint), *_training(found.checkpoint.provenance)]),
+        page.element("h2", "How it was scored"),
+        *_signature(found.signature),
+    ]
+
+
+def warnings(found: Findings) -> Iterator[str]:
+    """What a reader must know first."""
+    models = [model.get("sha256") for model in records_of(found.signature, "models")]
+    if found.signature and dict(found.checkpoint.hashes) not in models:
+        yield (
+            "The signature beside the table names another model than this one: what is said of targets, scores and "
+            "preferences is about the table's own column, the rest about this model."
+        )
+    lines = found.signature.get("lines")
+    if isinstance(lines, int) and lines != found.coverage.lines:
+        yield f"The signature beside the table tells of {lines:,} lines, the table has {found.coverage.lines:,}."
+
+
+def _table(found: Findings) -> Facts:
+    n = found.coverage
+    return [
+        ("file", found.name),
+        ("pairs (lines)", f"{n.lines:,}"),
+        ("source phrases", f"{n.sources:,}"),
+        ("pairs a source", f"{n.lines / n.sources:.2f}" if n.sources else "–"),
+        ("form of phrases", str(found.table.form)),
+        ("scores", f"{found.table.scores}, of which number {found.table.column + 1} is the RNN's"),
+    ]
+
+
+def _model(checkpoint: Checkpoint) -> Facts:
+    config = checkpoint.model.config
+    parameters = sum(tensor.numel() for tensor in checkpoint.model.parameters())
+    return [
+        ("hidden units", f"{config.hidden_size:,}"),
+        ("word embedding", f"{config.embedding_size:,}"),
+        ("maxout units", f"{config.maxout_size:,}"),
+        ("rank of the output matrix", f"{config.output_rank:,}"),
+        ("variant", config.variant),
+        ("parameters", f"{parameters:,}"),
+        ("source shortlist", f"{len(checkpoint.source_vocabulary) - 2:,} words"),
+        ("target shortlist", f"{len(checkpoint.target_vocabulary) - 2:,} words"),
+    ]
+
+
+def _training(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What training has recorded; a folder may hold anything there, so nothing is taken for granted."""
+    corpus = _mapping(provenance.get("corpus"))
+    figures = [step for step in records_of(provenance, "history") if "nats_per_token" in step]
+    if "table" in provenance:
+        yield "learned from", printable(provenance["table"])
+    for name, key in (("training pairs", "training_pairs"), ("held-out pairs", "held_out_pairs")):
+        if isinstance(corpus.get(key), int):
+            yield name, f"{corpus[key]:,}"
+    costs = [step["nats_per_token"] for step in figures if isinstance(step["nats_per_token"], int | float)]
+    if costs:
+        yield "held-out cost, best", f"{min(costs):.3f} nats a target token"
+    if isinstance(provenance.get("unigram_nats_per_token"), int | float):
+        yield "cost of unigrams", f"{provenance['unigram_nats_per_token']:.3f} nats a target token"
+    if figures and isinstance(figures[-1].get("epochs"), int | float):
+        yield "epochs", f"{figures[-1]['epochs']:.2f}"
+
+
+def _signature(signature: Mapping[str, Any]) -> Iterator[Markup]:
+    if not signature:
+        yield page.paragraph("There is no signature of moses-rnn-score beside the table.")
+        return
+    yield page.facts(list(_run(signature)))
+    for column in records_of(signature, "added_columns"):
+        yield page.paragraph(
+            f"Score {_number(column.get('index'), 1)}, {printable(column.get('name'))}: "
+            f"{printable(column.get('meaning'))}; from {_number(column.get('lowest'))} to "
+            f"{_number(column.get('highest'))}, {_number(column.get('floored'))} raised to the floor "
+            f"{_number(column.get('floor'))}."
+        )
+
+
+def _run(signature: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Hashes, versions and options; those of later versions too, whatever they are called."""
+    for name, value in signature.items():
+        if isinstance(value, str | int | float):
+            shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else printable(value)
+            yield name.replace("_", " ")[:40], {"True": "yes", "False": "no"}.get(shown, shown)
+    digest = _mapping(signature.get("file"))
+    if "sha256" in digest:
+        yield "SHA-256 of the table", f"{printable(digest['sha256'])[:HASH_DIGITS]}…"
+    for record in records_of(signature, "models"):
+        hashes = _mapping(record.get("sha256"))
+        yield from ((f"SHA-256 of {printable(name)}", f"{printable(h)[:HASH_DIGITS]}…") for name, h in hashes.items())
+
+
+def _number(value: object, more: int = 0) -> str:
+    return f"{value + more:,.6g}" if isinstance(value, int | float) else "–"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,252 @@
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from moses_rnn.analysis.findings import ReportConfig, Scorer, gather, missing_libraries, recorded_column
+from moses_rnn.analysis.grids import Grid
+from moses_rnn.analysis.page import Markup, element, markup, page, table
+from moses_rnn.analysis.preferences import Preferences, Summary
+from moses_rnn.analysis.report import report
+from moses_rnn.analysis.survey import Literalness
+from moses_rnn.analysis.verdicts import literal, shorter, verdicts
+from moses_rnn.errors import InputError
+from tests.analysis.scored import scored
+from tests.analysis.tiny import checkpoint
+
+NAMES = ["coverage", "targets", "samples", "preferences", "scores", "words", "phrases", "gates", "explained"]
+CONFIG = ReportConfig(sources=1, min_words=2, samples=5, phrases=20, points=8)
+SIGNATURE = {
+    "program": "moses_rnn <b>",
+    "lines": 9,
+    "odd": {"a": [1]},
+    "added_columns": [{"index": 4, "name": "RNN", "floor": -5.0, "floored": 1}, "odd"],
+    "models": [{"sha256": {}}, 3],
+}
+
+
+def line(source, target, direct, rnn, counts):
+    return b"%b ||| %b ||| .1 .1 %g .1 %g ||| 0-0 ||| %b ||| |||\n" % (source, target, direct, rnn, counts)
+
+
+TABLE = [
+    *(line(b"a <script>alert(1)</script>", target, 0.2 + 0.01 * i, 0.3 - 0.01 * i, b"9 40 %d" % (5 + i))
+      for i, target in enumerate([b"u \xff", b"v", b"w", b"<img/src=x> &amp;", b"\xe2\x80\xaex"])),
+    *(line(b"b c d e", target, 0.33, 0.001, b"9 3 1") for target in [b"u", b"v", b"w"]),
+    line(b"c d e f g", b"u v", 1, 0.2, b"9 1 1"),
+]  # fmt: skip
+
+
+def log_probs(sources, targets):
+    return -np.array([[0.5 + len(target)] for target in targets])
+
+
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory):
+    steps = []
+
+    def step(title, _unit):
+        steps.append(title)
+        return lambda done, share: None
+
+    opened = scored(tmp_path_factory.mktemp("report") / "t<1>", TABLE)
+    found = gather(opened, checkpoint(), Scorer("RNN", log_probs), SIGNATURE, CONFIG, step)
+    assert steps[:3] == ["counting and choosing", "comparing preferences", "comparing scores"]
+    return found
+
+
+class Reader(HTMLParser):
+    """Notes what a page fetches, and that all its elements end in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.addresses, self.ids, self.metas = [], set(), [], [], {}
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        assert not {"style", "onclick", "onload", "onerror", "srcset"} & set(given)
+        self.tags.add(tag)
+        self.addresses += [given[name] for name in ("src", "href") if name in given]
+        self.ids += [given["id"]] if "id" in given else []
+        if tag == "meta":
+            self.metas[given.get("name") or given.get("http-equiv")] = given.get("content")
+        elif tag != "img":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_a_page_stands_alone(findings):
+    text = report(findings).decode()
+    found = Reader(text)
+    assert found.open == []
+    assert found.ids == NAMES
+    assert {address for address in found.addresses if not address.startswith("data:")} == {f"#{n}" for n in NAMES}
+    assert not {"script", "link", "iframe", "object", "base", "form"} & found.tags
+    assert not re.search("https?:|@import|url\\(", text)
+    style = re.search("<style>(.*?)</style>", text, re.DOTALL).group(1)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert found.metas["Content-Security-Policy"] == (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    assert found.metas["viewport"] == "width=device-width, initial-scale=1"
+
+
+def test_every_word_is_escaped(findings):
+    text = report(findings).decode()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "<bdi>u \\xff</bdi>" in text
+    assert "<bdi>&lt;img/src=x&gt; &amp;amp;</bdi>" in text
+    assert "<bdi>\\u202ex</bdi>" in text
+    assert "t&lt;1&gt;" in text
+    assert "moses_rnn &lt;b&gt;" in text
+
+
+def test_equal_findings_give_equal_bytes(findings):
+    again = gather(
+        findings.table, findings.checkpoint, Scorer("RNN", log_probs), SIGNATURE, CONFIG, lambda *_: lambda *_: None
+    )
+    assert report(again) == report(findings)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "3 of 9 pairs (33.33%) have an RNN score at the floor, log p = -5; none has a score of 0.",  # log 0.001 < -5
+        "seen 40 times, 5 targets",
+        "(section 4.1:",
+        "Table 2 (section 4.3):",
+        "Table 3 (section 4.3):",
+        "Figure 4 (section 4.4):",
+        "Section 2.3:",
+        "The RNN prefers shorter targets (section 4.3): Not to be decided here.",
+        "Score 5, RNN:",
+        "is number 5 of 5 with the RNN",
+    ],
+)
+def test_what_is_told(findings, told):
+    assert told in report(findings).decode()
+
+
+def test_the_survey(findings):
+    n = findings.coverage
+    # each line counts: `a <script>…` five times with one unknown word, and \xff, <img/src=x> &amp; and \u202ex
+    assert (n.lines, n.sources, n.source_words, n.source_unknown) == (9, 3, 5 * 2 + 3 * 4 + 5, 5)
+    assert (n.target_words, n.target_unknown, n.pairs_unknown) == (2 + 1 + 1 + 2 + 1 + 3 + 2, 1 + 2 + 1, 5)
+    by_table, by_rnn = (found for found, _ in findings.explained)
+    assert (by_table.by, by_table.rank, by_rnn.by, by_rnn.rank) == ("table", 5, "RNN", 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "warned"),
+    [
+        ({"signature": {**SIGNATURE, "lines": 8}}, "tells of 8 lines, the table has 9"),
+        ({"signature": {**SIGNATURE, "models": []}}, "names another model than this one"),
+        ({"signature": {}}, "There is no signature of moses-rnn-score"),
+        ({"pictures": {}, "missing": ["matplotlib"]}, "Pictures need matplotlib. pip install &#x27;moses-rnn[plot]&#x27;"),
+        ({"missing": ["scikit-learn"]}, "Points are laid out by PCA"),
+        ({"maps": {}}, "There are no such phrases."),
+        ({"gates": None}, "There are no phrases."),
+        ({"explained": []}, "There are no such pairs."),
+        ({"proposals": []}, "None."),
+    ],
+)  # fmt: skip
+def test_what_is_lacking_is_said(findings, change, warned):
+    assert warned not in report(findings).decode()
+    text = report(replace(findings, **change)).decode()
+    assert warned in text
+    assert Reader(text).ids == NAMES
+
+
+def test_pictures_are_there_if_the_libraries_are(findings):
+    pictures = {"scatter", "words", "phrases"} if "matplotlib" not in missing_libraries() else set()
+    assert set(findings.pictures) == pictures
+    assert report(findings).count(b"data:image/svg+xml;base64,") == len(pictures)
+
+
+def test_an_inverse_model_is_refused(findings):
+    inverse = checkpoint(direction="target-to-source")
+    with pytest.raises(InputError, match=r"expected a model of p\(target \| source\) to report on, found direction"):
+        gather(findings.table, inverse, Scorer("RNN", log_probs), {}, CONFIG, lambda *_: lambda *_: None)
+
+
+def test_the_column_is_the_recorded_one():
+    columns = [{"name": "RNN", "index": 4}, {"name": "RNNInverse", "index": 5}, {"name": "RNN", "index": "odd"}]
+    assert recorded_column({"added_columns": columns}, "RNN") == 4
+    assert recorded_column({"added_columns": "odd"}, "RNN") == -1
+
+
+def preferred(shorter_share, longer_share, *, sources=100, with_count=None):
+    return Preferences("all", sources, 0.5, 0.5, 3, 2, 3, shorter_share, longer_share, sources, with_count)
+
+
+# shares of 100 sources; two deviations of so many that differ: 0.3 and 0.1 are 40, of which 20 > 2 * sqrt(40)
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (preferred(0.3, 0.1), "Holds here"),
+        (preferred(0.1, 0.3), "Does not hold here"),
+        (preferred(0.3, 0.2), "Not to be decided here"),
+        (preferred(1.0, 0.0, sources=29), "Not to be decided here"),
+        (preferred(None, None, sources=0), "Not to be decided here"),
+    ],
+)
+def test_shorter(found, verdict):
+    assert shorter(found)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("more", "less", "verdict"),
+    [(60, 20, "Holds here"), (20, 60, "Does not hold here"), (41, 39, "Not to be decided here")],
+)
+def test_literal(more, less, verdict):
+    assert literal(Literalness(80, more, less))[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("over_pairs", "within", "verdict", "told"),
+    [
+        (0.05, -0.02, "Holds here", "practically no rank correlation"),
+        (0.2, 0.0, "Holds in part", "a weak rank correlation"),
+        (-0.05, 0.4, "Not seen here", "need not come from counts"),
+        (0.6, None, "Not seen here", "Short pairs are both frequent and likely"),
+        (None, None, "Not to be decided here", "Only 100 pairs"),
+    ],
+)
+def test_insensitive(over_pairs, within, verdict, told):
+    summary = Summary([preferred(0.3, 0.1, with_count=within)], 100, 0.5, over_pairs)
+    assert verdicts(summary, Literalness())[2][1] == verdict
+    assert told in verdicts(summary, Literalness())[2][2]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("<b>", "&lt;b&gt;"),
+        (b"\xff", "\\xff"),
+        ("\udcff", "\\xff"),
+        ("\"'", "&quot;&#x27;"),
+        (Markup("<b>"), "<b>"),
+        (element("p", "<", id='"'), '<p id="&quot;">&lt;</p>'),
+    ],
+)
+def test_markup(content, expected):
+    assert markup(content) == expected
+
+
+def test_cells_that_rows_share_stand_once():
+    grid = Grid("", ("a", "b"), [("x", 1), ("x", 2), ("y", 3)], group_columns=1)
+    assert '<td rowspan="2" class="group">x</td><td class="figure">1</td></tr><tr><td class="figure">2</td>' in table(
+        grid
+    )
+
+
+def test_a_page_without_sections():
+    assert page("t", [], [], "f").startswith(b'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">')

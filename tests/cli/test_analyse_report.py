@@ -1,0 +1,107 @@
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from moses_rnn.cli.analyse import main
+from tests.conftest import run
+
+FEW = ["--phrases", 20, "--points", 30, "--samples", 3, "--sources", 1, "--threads", 1]
+WITHOUT_PLOT = """\
+import sys
+class Missing:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] in ("matplotlib", "sklearn"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Missing())
+from moses_rnn.cli.analyse import main
+main()
+"""
+
+
+def invoke(*arguments, code=0):
+    """The subcommand in this process."""
+    done = CliRunner().invoke(main, ["report", *map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory, table, model):
+    path = tmp_path_factory.mktemp("scored") / "scored.gz"
+    run("score", table, "--model", model, "-o", path, "--quiet")
+    return path
+
+
+def test_a_report_and_the_same_once_more(tmp_path, scored, model):
+    page = tmp_path / "report.html"
+    done = invoke(scored, model, "-o", page, *FEW)
+    assert done.stdout == f"The report is in {page}.\n"
+    text = page.read_text(encoding="utf-8")
+    for told in (
+        "Phrase table scored.gz and its RNN",
+        "3,000",
+        "SHA-256 of model.safetensors",
+        "Table 3 (section 4.3)",
+    ):
+        assert told in text
+    assert 'class="warning"' not in text  # table, signature and model belong together
+    assert "report.html: exists already; use --force to replace it" in invoke(scored, model, "-o", page, code=1).stderr
+    invoke(scored, model, "-o", page, *FEW, "--force")
+    assert page.read_text(encoding="utf-8") == text
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_without_the_extra_there_are_no_pictures(tmp_path, scored, model):
+    page = tmp_path / "report.html"
+    arguments = ["report", *map(str, [scored, model, "-o", page, *FEW])]
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PLOT, *arguments], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"The report is in {page}.\n")
+    missing = "matplotlib and scikit-learn not found: pip install 'moses-rnn[plot]' for all pictures"
+    assert done.stderr == f"warning: {missing}\n"
+    text = page.read_text(encoding="utf-8")
+    assert "data:image" not in text
+    assert text.count("Pictures need matplotlib. pip install &#x27;moses-rnn[plot]&#x27;") == 3
+    assert "Part 1: " in text  # of a map by PCA
+
+
+# table, model, further arguments; exit code, the message
+REFUSED = [
+    ("scored.gz", "no-model", [], 3, "no-model"),
+    ("nothing", "model", [], 3, "nothing: expected a file, found nothing of that name"),
+    ("plain", "model", [], 3, "plain: expected a scored table, found 4 scores\n  Score it with moses-rnn-score"),
+    ("scored.gz", "inverse", [], 3, "expected a model of p(target | source) to report on, found direction target-to-"),
+    ("scored.gz", "model", ["--column", 9], 3, "expected --column from 0 to 4, the scores of this table, found 9"),
+    ("scored.gz", "model", ["-o", "no/such/r.html"], 1, "no/such/r.html: cannot be written: No such file or directory"),
+    ("scored.gz", "model", ["-o", "scored.gz", "--force"], 1, "scored.gz: is the input"),
+    ("scored.gz", "model", ["--top", 0], 2, "Invalid value for '--top'"),
+]
+
+
+@pytest.mark.parametrize(("name", "which", "arguments", "code", "message"), REFUSED)
+def test_what_is_refused(
+    tmp_path, monkeypatch, table, scored, model, inverse_model, name, which, arguments, code, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scored.gz").symlink_to(scored)
+    (tmp_path / "plain").symlink_to(table)
+    (tmp_path / "model").symlink_to(model)
+    (tmp_path / "inverse").symlink_to(inverse_model)
+    before = sorted(tmp_path.iterdir())
+    assert message in invoke(name, which, "-o", "r.html", *arguments, code=code).stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_help_has_an_example_and_needs_no_library():
+    program = (
+        "import sys; sys.argv = ['moses-rnn-analyse', 'report', '--help']\n"
+        "from moses_rnn.cli.analyse import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert end.code == 0, end.code\n"
+        "assert not {'torch', 'numpy', 'matplotlib', 'sklearn'} & sys.modules.keys()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Example:\n" in done.stdout
+    assert "moses-rnn-analyse report phrase-table.rnn.gz phrase-table.rnn-model -o report.html\n" in done.stdout
