@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moses_rnn.analysis import page
+from moses_rnn.analysis.explain import Explanation
 from moses_rnn.analysis.findings import Findings, records_of
 from moses_rnn.analysis.page import Markup
 from moses_rnn.errors import printable
@@ -13,6 +14,7 @@ from moses_rnn.models.checkpoint import Checkpoint
 
 Facts = list[tuple[str, str | bytes]]
 HASH_DIGITS = 12
+TOLERANCE = 0.1  # nats; bfloat16 may be off by hundredths
 
 
 def head(found: Findings) -> list[Markup]:
@@ -39,6 +41,14 @@ def warnings(found: Findings) -> Iterator[str]:
     lines = found.signature.get("lines")
     if isinstance(lines, int) and lines != found.coverage.lines:
         yield f"The signature beside the table tells of {lines:,} lines, the table has {found.coverage.lines:,}."
+    if any(_differs(found, explanation) for _, explanation in found.explained):
+        yield "The table's RNN column is not what this model gives for the pairs in dispute: another model scored it."
+
+
+def _differs(found: Findings, explanation: Explanation) -> bool:
+    """Whether a pair's score is another one in the table: by more than any precision would explain."""
+    in_table = explanation.columns[found.table.column].log
+    return abs(max(explanation.log_prob, found.scatter.floor) - in_table) > TOLERANCE
 
 
 def _table(found: Findings) -> Facts:

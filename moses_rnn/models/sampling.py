@@ -1,4 +1,4 @@
-"""Ancestral sampling: each target word is drawn from p(y_t | y_<t, e), up to ``</s>`` (section 4.4 of the paper).
+"""Ancestral sampling: each target word is drawn from p(y_t | y_<t, e), up to ``</s>`` (section 4.3 of the paper).
 
 All samples of all sources advance together, and those that begin with the same words share one state and one
 normalisation. K words.

@@ -165,6 +165,14 @@ def test_what_is_lacking_is_said(findings, change, warned):
     assert Reader(text).ids == NAMES
 
 
+@pytest.mark.parametrize("apart", [0.05, 0.2])
+def test_a_column_of_another_model_is_noticed(findings, apart):
+    (disagreement, explanation), *_ = findings.explained
+    near = replace(explanation, log_prob=explanation.columns[4].log + apart)
+    text = report(replace(findings, explained=[(disagreement, near)])).decode()
+    assert ("another model scored it" in text) == (apart > 0.1)
+
+
 def test_pictures_are_there_if_the_libraries_are(findings):
     pictures = {"scatter", "words", "phrases"} if "matplotlib" not in missing_libraries() else set()
     assert set(findings.pictures) == pictures
