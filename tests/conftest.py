@@ -3,12 +3,12 @@
 import gzip
 import itertools
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.commands import ROOT, run
 
 # Tests are not timed: machines are shared.
 settings.register_profile("untimed", deadline=None)
@@ -17,19 +17,9 @@ settings.load_profile("untimed")
 # Tiny networks gain nothing from threads, and threads that spin on shared cores cost everyone; commands inherit this.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 SHARED_DATA = ROOT.parent / "shared" / "data" / "multi30k"
 TINY = ["--hidden-size", "8", "--embedding-size", "6", "--maxout-size", "5", "--output-rank", "4", "--shortlist", "60"]
-
-
-def run(command, *arguments, check=True, **options):
-    """Run one of the commands as a process of its own."""
-    program = Path(sys.executable).with_name(f"moses-rnn-{command}")
-    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
-    if check:
-        assert done.returncode == 0, done.stderr
-    return done
 
 
 @pytest.fixture(scope="session")

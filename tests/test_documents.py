@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.commands import ROOT
 
 FAULTS = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")

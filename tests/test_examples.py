@@ -6,7 +6,8 @@ import pytest
 
 from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.phrase_table import parse_line, parse_table
-from tests.conftest import EXAMPLES, ROOT
+from tests.commands import ROOT
+from tests.conftest import EXAMPLES
 
 
 def test_the_corpus_is_what_its_script_makes(tmp_path):

@@ -55,19 +55,26 @@ def test_only_the_command_line_knows_click(path):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("flag", ["--help", "-h", "--version"])
-def test_help_and_version_need_no_torch(command, flag):
+def test_help_has_an_example_and_needs_no_library(command):
     program = (
-        f"import sys; sys.argv = ['moses-rnn-{command}', '{flag}']\n"
+        "import sys\n"
         f"from moses_rnn.cli.{command} import main\n"
-        "try: main()\n"
-        "except SystemExit as end: assert end.code == 0, end.code\n"
-        "assert not {'torch', 'numpy'} & sys.modules.keys()\n"
+        f"sys.argv = ['moses-rnn-{command}']\n"
+        "names = [[name] for name in getattr(main, 'commands', ())]\n"
+        "for words in ['--version'], *([*name, flag] for name in ([], *names) for flag in ('-h', '--help')):\n"
+        "    try: main(words)\n"
+        "    except SystemExit as end: assert end.code == 0, end.code\n"
+        "    print(end='\\0')\n"
+        "assert not {'torch', 'numpy', 'matplotlib', 'sklearn'} & sys.modules.keys()\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout
-    assert flag == "--version" or "Example" in done.stdout
+    version, *helps, after = done.stdout.split("\0")
+    assert (version.count("\n"), after) == (1, "")
+    assert helps[::2] == helps[1::2]
+    for text in helps:
+        assert text.startswith(f"Usage: moses-rnn-{command} ")
+        assert f"  moses-rnn-{command} " in text.partition("Example")[2]
 
 
 NETWORK = {"socket", "ssl", "http", "urllib", "requests", "ftplib", "smtplib", "asyncio", "xmlrpc"}

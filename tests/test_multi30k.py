@@ -13,7 +13,7 @@ import pytest
 from moses_rnn.formats.moses_ini import Extension, MosesIni
 from moses_rnn.formats.phrase_table import parse_table, score_words
 from tests.cli.test_score import without_last_scores
-from tests.conftest import run
+from tests.commands import run
 
 SMALL = [
     "--hidden-size",

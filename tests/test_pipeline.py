@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import EXAMPLES, ROOT
+from tests.commands import ROOT
+from tests.conftest import EXAMPLES
 
 VENV = Path(sys.executable).parent.parent
 SIZES = "--hidden-size 16 --embedding-size 8 --maxout-size 8 --output-rank 8 --max-epochs 0.5 --quiet"

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.lookup import Lookup
-from moses_rnn.analysis.phrase_samples import readable
 from moses_rnn.errors import InputError, shown
 from moses_rnn.formats.phrase_forms import has_gaps, words
-from moses_rnn.formats.phrase_table import DIRECT_COLUMN
+from moses_rnn.formats.phrase_table import DIRECT_COLUMN, log_of
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.inspection import summaries, word_log_probs
 from moses_rnn.models.vocabulary import END as END_WORD
@@ -23,7 +23,6 @@ from moses_rnn.models.vocabulary import END as END_WORD
 LogProbs = Callable[[Sequence[bytes], Sequence[bytes]], npt.NDArray[np.float64]]  # a score producer's
 
 TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
-LOWEST = -100.0  # what Moses makes of a score of 0
 FLOOR = -87.0  # below it moses-rnn-score writes no log p unless told to
 TABLE_LIMIT = 20  # Moses's own
 
@@ -148,7 +147,7 @@ class Explainer:
             log_prob=float(rnn[-1]),
             words=self._words(read, written),
             unknown=[readable(word) for word in words(read) if word not in known],
-            columns=[Column(name, score, _log(score)) for name, score in zip(names, scores, strict=False)],
+            columns=[Column(name, score, log_of(score)) for name, score in zip(names, scores, strict=False)],
             ranks=list(self._ranks(pair, names, rnn)),
             table_limit=self.weights.table_limit if self.weights else None,
             neighbours=self._neighbours(read, pair.others),
@@ -177,7 +176,7 @@ class Explainer:
         return [Word(word, p, is_known) for (word, is_known), p in zip(told, log_probs, strict=True)]
 
     def _ranks(self, pair: Lookup, names: list[str], rnn: npt.NDArray[np.float64]) -> Iterator[Rank]:
-        logs = np.array([[_log(score) for score in option.scores] for option in pair.options])
+        logs = np.array([[log_of(score) for score in option.scores] for option in pair.options])
         if pair.options and len(names) > DIRECT_COLUMN:
             yield _rank("p(target|source)", logs[:, DIRECT_COLUMN], pair.chosen)
         new = pair.chosen is None
@@ -217,10 +216,6 @@ class Explainer:
         cosines = c[1:] @ c[0]
         nearest = np.argsort(-cosines, kind="stable")[: self.nearest]
         return [Neighbour(readable(others[i]), float(cosines[i])) for i in nearest]
-
-
-def _log(score: float) -> float:
-    return max(math.log(score), LOWEST) if score > 0 else LOWEST
 
 
 def _rank(by: str, values: npt.NDArray[np.float64], chosen: int | None, limit: int | None = None) -> Rank:

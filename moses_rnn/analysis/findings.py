@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from moses_rnn.analysis import map_plot, scatter_plot
 from moses_rnn.analysis.explain import Explainer, Explanation
 from moses_rnn.analysis.gates import GateConfig, GateReport, gate_report
 from moses_rnn.analysis.maps import Map, MapConfig, drawn_map, phrase_points, word_points
+from moses_rnn.analysis.pictures import missing_libraries
 from moses_rnn.analysis.preferences import Summary, summarise
 from moses_rnn.analysis.samples import LogProbs, Proposals, Proposer, Reading, known_targets
 from moses_rnn.analysis.scatter import FLOOR, Scatter, scatter
@@ -28,7 +28,6 @@ from moses_rnn.models.inference import EncDecScorer
 from moses_rnn.models.sampling import Sampler, SamplingConfig
 
 Step = Callable[[str, str], Advanced]  # told of a long step and the unit in which it will be told how far that is
-PLOT_LIBRARIES = {"matplotlib": "matplotlib.figure", "scikit-learn": "sklearn.manifold"}
 
 
 @dataclass(frozen=True)
@@ -95,19 +94,6 @@ def recorded_column(signature: Mapping[str, Any], name: str) -> int:
     """The score of a table that a producer of this name has added last, from 0; without a record -1, the last one."""
     columns = [record.get("index") for record in records_of(signature, "added_columns") if record.get("name") == name]
     return next((column for column in reversed(columns) if isinstance(column, int)), -1)
-
-
-def missing_libraries() -> list[str]:
-    """Of the extra ``plot``: those that are not installed."""
-    return [name for name, module in PLOT_LIBRARIES.items() if not _is_there(module)]
-
-
-def _is_there(module: str) -> bool:
-    try:
-        importlib.import_module(module)
-    except ImportError:
-        return False
-    return True
 
 
 def gather(

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.phrase_samples import Pair, readable
+from moses_rnn.analysis.grids import readable
+from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.inspection import PHRASES, Gates, decoder_gates, encoder_gates

@@ -46,8 +46,8 @@ class Grid:
     group_columns: int = 0
 
 
-def printable(phrase: bytes) -> str:
-    """A phrase as it can be shown: what is no character, or commands a terminal, is escaped."""
+def readable(phrase: bytes) -> str:
+    """A phrase as it can be shown anywhere: what is no character, or commands a terminal, is escaped."""
     text = phrase.decode("utf-8", "backslashreplace")
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
@@ -138,7 +138,7 @@ def _shown(grid: Grid) -> Iterator[list[str]]:
 
 def _for_people(cell: Cell) -> str:
     if isinstance(cell, bytes):
-        return printable(cell)
+        return readable(cell)
     if isinstance(cell, float):
         return f"{cell:.3g}"
     return "–" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell

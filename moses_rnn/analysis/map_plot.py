@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from moses_rnn.analysis.maps import Map, Zoom
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.analysis.pictures import check_matplotlib, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,16 +34,6 @@ MARGIN = 0.08  # around the points of a part
 FAR = 8  # points, from where on a line leads from a label to its point
 
 
-def check_matplotlib() -> None:
-    """Raise MosesRnnError if pictures cannot be drawn here: better before a long pass than after it."""
-    try:
-        import matplotlib.figure  # noqa: F401, PLC0415, an extra
-    except ImportError as error:
-        raise MosesRnnError(
-            "drawing needs matplotlib: pip install 'moses-rnn[plot]' (.csv and .json need nothing)"
-        ) from error
-
-
 def as_image(found: Map, kind: str) -> bytes:
     """The map and its enlarged parts as a picture; equal maps give equal bytes.
 
@@ -57,18 +45,7 @@ def as_image(found: Map, kind: str) -> bytes:
         MosesRnnError: matplotlib is not installed.
     """
     check_matplotlib()
-    import matplotlib as mpl  # noqa: PLC0415, an extra
-
-    out = io.BytesIO()
-    with (
-        mpl.rc_context({"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}),
-        warnings.catch_warnings(),
-    ):
-        warnings.filterwarnings("ignore", "Glyph ")  # a script that the font lacks is drawn as boxes
-        figure = _figure(found)
-        metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        figure.savefig(out, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
-    return out.getvalue()
+    return picture(lambda: _figure(found), kind, dots_per_inch=DOTS_PER_INCH)
 
 
 def _figure(found: Map) -> Figure:

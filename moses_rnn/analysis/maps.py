@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.phrase_samples import readable
+from moses_rnn.analysis.grids import readable
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.checkpoint import Checkpoint

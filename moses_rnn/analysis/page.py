@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from moses_rnn.analysis.grids import Cell, Grid, printable
+from moses_rnn.analysis.grids import Cell, Grid, readable
 
 VOID = frozenset({"meta", "img"})  # of the elements used here, those without an end tag; SVG has none
 PICTURE_TYPES = {"svg": "image/svg+xml", "png": "image/png"}
@@ -36,7 +36,7 @@ def markup(content: str | bytes) -> Markup:
     """Text as it is to be read; bytes are phrases, of which odd ones are shown escaped."""
     if isinstance(content, Markup):
         return content
-    text = printable(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
+    text = readable(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
     return Markup(html.escape(text))
 
 

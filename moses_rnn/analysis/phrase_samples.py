@@ -96,9 +96,3 @@ def _some(sample: Sample, min_words: int) -> list[tuple[bytes, ...]]:
     if not items:
         raise InputError(f"expected phrases of {min_words} or more words in the table, found none")
     return items
-
-
-def readable(phrase: bytes) -> str:
-    """As it can be shown anywhere: what is no character, or commands a terminal, is escaped."""
-    text = phrase.decode("utf-8", "backslashreplace")
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

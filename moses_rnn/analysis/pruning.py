@@ -28,9 +28,9 @@ from typing import Protocol
 import numpy as np
 
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.scored_table import LOWEST, Advanced, ScoredTable, length, nobody
+from moses_rnn.analysis.scored_table import Advanced, ScoredTable, length, nobody
 from moses_rnn.errors import InputError
-from moses_rnn.formats.phrase_table import TableLine
+from moses_rnn.formats.phrase_table import LOWEST, TableLine
 
 CRITERIA = ("rnn", "direct", "both")
 CELLS_PER_NAT = 10_000

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.correlation import Floats, Moments, Sample
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.scored_table import COUNT_CLASSES, LOWEST, UNCOUNTED, ScoredTable, class_of, counts_of
-from moses_rnn.formats.phrase_table import TableLine
+from moses_rnn.analysis.scored_table import COUNT_CLASSES, UNCOUNTED, ScoredTable, class_of, counts_of
+from moses_rnn.formats.phrase_table import LOWEST, TableLine
 
 BIN = 0.25  # nats
 BINS = int(-LOWEST / BIN)

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import io
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from moses_rnn.analysis.grids import as_csv
+from moses_rnn.analysis.pictures import check_matplotlib, picture
 from moses_rnn.analysis.scatter import Scatter, histogram_grid
-from moses_rnn.errors import MosesRnnError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INCHES = 5.0
 DOTS_PER_INCH = 200
-
-
-def check_matplotlib() -> None:
-    """Raise MosesRnnError if pictures cannot be drawn here: better before a long pass than after it."""
-    if find_spec("matplotlib") is None:
-        raise MosesRnnError("drawing needs matplotlib: pip install 'moses-rnn[plot]' (a .csv needs nothing)")
+OTHERWISE = "a .csv needs nothing"
 
 
 def written(found: Scatter, kind: str) -> bytes:
@@ -40,14 +33,8 @@ def as_image(found: Scatter, kind: str) -> bytes:
     Raises:
         MosesRnnError: matplotlib is not installed.
     """
-    check_matplotlib()
-    import matplotlib as mpl  # noqa: PLC0415, an extra
-
-    out = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "moses-rnn", "svg.fonttype": "none"}):
-        metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        _drawn(found).savefig(out, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
-    return out.getvalue()
+    check_matplotlib(OTHERWISE)
+    return picture(lambda: _drawn(found), kind, dots_per_inch=DOTS_PER_INCH)
 
 
 def _drawn(found: Scatter) -> Figure:

@@ -16,13 +16,20 @@ from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
-from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, first_look, parse_table, score_words
+from moses_rnn.formats.phrase_table import (
+    DIRECT_COLUMN,
+    SEPARATOR,
+    TableLine,
+    first_look,
+    log_of,
+    parse_table,
+    score_words,
+)
 from moses_rnn.formats.streams import Meter, read_lines, stamp_of
 
 Advanced = Callable[[int, float | None], None]  # lines that are done, and their share of all if that is known
 
 TABLE_SCORES = 4  # what phrase-extract writes
-LOWEST = -100.0  # Moses's own floor of a feature, which a score of 0 becomes
 LINES_BETWEEN_LOOKS = 10_000
 COUNT_CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more")
 UNCOUNTED = "without a count"
@@ -116,7 +123,7 @@ class ScoredTable:
         return by_source(self.lines(advanced), self.path)
 
     def log_probs(self, line: TableLine) -> tuple[float, float]:
-        """Natural logarithms of p(target | source) and of the RNN's score; LOWEST for a score of 0.
+        """Natural logarithms of p(target | source) and of the RNN's score, as Moses takes them.
 
         Raises:
             FormatError: one of them is negative, so no probability.
@@ -126,13 +133,11 @@ class ScoredTable:
 
     def _log_prob(self, scores: list[bytes], column: int, line: TableLine) -> float:
         probability = float(scores[column])
-        if probability > 0:
-            return max(math.log(probability), LOWEST)
         if probability < 0:
             advice = "A table that holds logarithms is none for Moses: score it anew without --log."
             expected = f"a probability as score {column + 1}"
             raise FormatError(self.path, line.number, expected, shown(scores[column]), advice)
-        return LOWEST
+        return log_of(probability)
 
 
 def _checked_column(path: str, scores: int, column: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -12,10 +11,10 @@ from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.lookup import Lookup, Option
 from moses_rnn.analysis.phrase_samples import Pair, Sample
 from moses_rnn.analysis.samples import Reading
-from moses_rnn.analysis.scored_table import LOWEST, ScoredTable, counts_of, length
+from moses_rnn.analysis.scored_table import ScoredTable, counts_of, length
 from moses_rnn.analysis.selection import Limits
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import TableLine, score_words
+from moses_rnn.formats.phrase_table import TableLine, log_of, score_words
 from moses_rnn.models.vocabulary import UNKNOWN
 
 LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
@@ -169,5 +168,4 @@ class Survey:
 
 
 def _lexical(line: TableLine) -> float:
-    weight = float(score_words(line.scores)[LEXICAL_COLUMN])
-    return (max(math.log(weight), LOWEST) if weight > 0 else LOWEST) / max(length(line.target), 1)
+    return log_of(float(score_words(line.scores)[LEXICAL_COLUMN])) / max(length(line.target), 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from moses_rnn.analysis.grids import Cell, Grid, printable
+from moses_rnn.analysis.grids import Cell, Grid, readable
 from moses_rnn.analysis.selection import Limits, Targets, Wanted
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN
 
@@ -77,13 +77,13 @@ def long_sources(
 def side_by_side(found: Targets, column: int, top: int) -> list[str]:
     """A source and its best targets before and after, as lines of text."""
     ranks = picks(found, column, top)
-    width = max(8, *(len(printable(rank.by_table)) + 2 for rank in ranks))
+    width = max(8, *(len(readable(rank.by_table)) + 2 for rank in ranks))
     seen = f"seen {found.frequency:g} times, " if found.frequency else ""
-    title = f"{printable(found.source)}   ({seen}{len(found.targets)} targets)"
+    title = f"{readable(found.source)}   ({seen}{len(found.targets)} targets)"
     lines = [title, f"    {'p(target|source)':<{width + 10}}RNN"]
     for rank in ranks:
-        left = f"{rank.table_probability:<8.3g}  {printable(rank.by_table):<{width}}"
-        lines.append(f"    {left}{rank.rnn_probability:<8.3g}  {printable(rank.by_rnn)}")
+        left = f"{rank.table_probability:<8.3g}  {readable(rank.by_table):<{width}}"
+        lines.append(f"    {left}{rank.rnn_probability:<8.3g}  {readable(rank.by_rnn)}")
     return lines
 
 

@@ -177,8 +177,9 @@ def _draw(
     drawn: Callable[[], Map], config: MapConfig, outputs: tuple[str, ...], inputs: tuple[str, ...], *, force: bool
 ) -> None:
     """Make a map and write it, as each output's suffix says; what is missing is found before the long work."""
-    from moses_rnn.analysis.map_plot import as_image, check_matplotlib
+    from moses_rnn.analysis.map_plot import as_image
     from moses_rnn.analysis.maps import as_csv, as_json, as_text, check_method
+    from moses_rnn.analysis.pictures import check_matplotlib
     from moses_rnn.formats.outputs import OutputFile, refuse_equal
 
     kinds = [_kind_of(output) for output in outputs]

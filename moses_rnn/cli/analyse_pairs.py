@@ -65,16 +65,17 @@ def scatter(
 ) -> None:
     """Compare log p(target|source) and the RNN's log p over all pairs (the paper's Figure 3)."""
     from moses_rnn.analysis.grids import LAYOUTS
+    from moses_rnn.analysis.pictures import check_matplotlib
     from moses_rnn.analysis.scatter import groups_grid
     from moses_rnn.analysis.scatter import scatter as scattered
-    from moses_rnn.analysis.scatter_plot import check_matplotlib, written
+    from moses_rnn.analysis.scatter_plot import OTHERWISE, written
     from moses_rnn.formats.outputs import NoOutput, OutputFile
 
     suffix = Path(output).suffix if output else ""
     if output and suffix not in (*PICTURES, ".csv"):
         raise click.BadParameter(f"{output!r} does not end in .svg, .png or .csv.", param_hint="--output")
     if suffix in PICTURES:
-        check_matplotlib()
+        check_matplotlib(OTHERWISE)
     table = open_table(phrase_table, column)
     with OutputFile(output, force=force, inputs=(table.path,)) if output else NoOutput() as file:
         with progress(quiet=quiet) as advanced:

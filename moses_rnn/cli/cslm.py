@@ -22,6 +22,7 @@ from moses_rnn.cli.command import (
     reports_errors,
     say,
 )
+from moses_rnn.cli.training_options import learning_options, prepare_folder, run_options
 from moses_rnn.errors import InputError, OutputError, Stopped
 
 if TYPE_CHECKING:
@@ -73,32 +74,15 @@ any interruption and it goes on. Exit codes: 0 done, 1 failure, 2 wrong command 
     "--self-normalise", type=FiniteFloat(0), help="α of a penalty α (log Z)², for a decoder that does not normalise"
 )
 @click.option("--dropout", type=FiniteFloat(0, 1, max_open=True), help="Share of units left out while learning")
-@click.option("--optimiser", type=click.Choice(["adadelta", "adam"]))
-@click.option("--learning-rate", type=FiniteFloat(0, min_open=True))
-@click.option("--batch-size", type=click.IntRange(1), help="N-grams a minibatch")
-@click.option("--clip-norm", type=FiniteFloat(0), help="Bound on the gradient's L2 norm; 0 for none")
-@click.option(
-    "--precision",
-    type=click.Choice(["auto", "fp32", "bf16"]),
-    default="auto",
-    show_default=True,
-    help="Of matrix products; auto: bf16 where the processor has it and the network is large",
-)
-@click.option("--max-minutes", type=FiniteFloat(0), help="Time budget; 0 for none")
-@click.option("--max-epochs", type=FiniteFloat(0), help="Passes over the text; 0 for no limit")
-@click.option("--evaluate-every", type=click.IntRange(1), help="N-grams between two evaluations [default: an epoch]")
-@click.option("--patience", type=click.IntRange(1), help="Evaluations without gain before stopping [default: 10]")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True)
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
-@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
-@click.option("--restart", is_flag=True, help="Throw away what the model folder holds and begin anew")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
+@learning_options("N-grams", "text", evaluated=" [default: an epoch]", patience=" [default: 10]")
+@run_options
 @reports_errors
 def train(texts: tuple[str, ...], model: Path, restart: bool, quiet: bool, threads: int | None, **options: Any) -> None:
     """Train a CSLM on tokenised TEXTS, taken as one."""
     import torch
 
     from moses_rnn.cli.progress import NGramsDisplay
+    from moses_rnn.models.cslm import CSLM
     from moses_rnn.training.config import CSLM_PRESETS
     from moses_rnn.training.cslm_run import train_cslm
 
@@ -111,7 +95,7 @@ def train(texts: tuple[str, ...], model: Path, restart: bool, quiet: bool, threa
     stop = StopRequest()
     text = _lines(texts, display, stop)
     dev = _lines((options["dev"],), display, stop) if options["dev"] else None
-    _prepare(model, restart=restart)  # when the texts are known to be there
+    prepare_folder(model, CSLM, restart=restart)  # when the texts are known to be there
     progress = train_cslm(text, dev, model, request, display, stop)
     display.close()
     if not progress.finished:
@@ -164,19 +148,6 @@ def _request(names: tuple[str, ...], device: str, preset: CslmPreset, options: d
 def _sizes(network: Any) -> str:
     order, embedding, first, second = network.values()
     return f"{order}-gram, {embedding} → {embedding * (order - 1)} → {first} → {second}"
-
-
-def _prepare(folder: Path, *, restart: bool) -> None:
-    """Notice before the text is read that the model cannot be written."""
-    from moses_rnn.models.cslm import CSLM
-    from moses_rnn.training.model_folder import remove_run
-
-    if restart and folder.exists():
-        remove_run(folder, CSLM)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from error
 
 
 PERPLEXITY_EPILOG = """\b

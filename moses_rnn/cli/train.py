@@ -13,7 +13,6 @@ from moses_rnn import __version__
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
-    FiniteFloat,
     Program,
     StopRequest,
     choose_device,
@@ -22,7 +21,8 @@ from moses_rnn.cli.command import (
     reports_errors,
     say,
 )
-from moses_rnn.errors import InputError, OutputError, Stopped
+from moses_rnn.cli.training_options import learning_options, prepare_folder, run_options
+from moses_rnn.errors import InputError, Stopped
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -77,9 +77,6 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
 @click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>")
 @click.option("--source-corpus", help="Count source words here, not over the table's distinct phrases")
 @click.option("--target-corpus", help="Count target words here, not over the table's distinct phrases")
-@click.option("--optimiser", type=click.Choice(["adadelta", "adam"]))
-@click.option("--learning-rate", type=FiniteFloat(0, min_open=True))
-@click.option("--batch-size", type=click.IntRange(1), help="Phrase pairs a minibatch")
 @click.option("--batch-tokens", type=click.IntRange(0), help="Target words a minibatch at most; 0 for no limit")
 @click.option(
     "--sampled-words",
@@ -89,22 +86,12 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
 @click.option(
     "--reduction", type=click.Choice(["pair-mean", "token-mean", "sum"]), help="What the gradient is averaged over"
 )
-@click.option("--clip-norm", type=FiniteFloat(0), help="Bound on the gradient's L2 norm; 0 for none")
-@click.option(
-    "--precision",
-    type=click.Choice(["auto", "fp32", "bf16"]),
-    default="auto",
-    show_default=True,
-    help="Of matrix products; auto: bf16 where the processor has it and the network is large",
-)
 @click.option(
     "--compile/--no-compile",
     "compiled",
     default=None,
     help="Let torch fuse the rest, which takes a minute [default: for large networks on a CPU]",
 )
-@click.option("--max-minutes", type=FiniteFloat(0), help="Time budget; 0 for none")
-@click.option("--max-epochs", type=FiniteFloat(0), help="Passes over the distinct pairs; 0 for no limit")
 @click.option(
     "--max-length", type=click.IntRange(0), default=0, help="Leave out pairs with a longer side [default: none]"
 )
@@ -115,14 +102,9 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
     show_default=True,
     help="About this many pairs, chosen by source phrase, are never trained on",
 )
-@click.option("--evaluate-every", type=click.IntRange(1), help="Pairs between two evaluations on the held-out ones")
-@click.option("--patience", type=click.IntRange(1), help="Evaluations without gain before stopping")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True)
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
-@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@learning_options("Phrase pairs", "distinct pairs")
 @factor_options
-@click.option("--restart", is_flag=True, help="Throw away what the model folder holds and begin anew")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
+@run_options
 @click.version_option(__version__)
 @reports_errors
 def main(
@@ -136,6 +118,7 @@ def main(
     from moses_rnn.formats.phrase_table import first_look
     from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
     from moses_rnn.formats.table_blocks import parse_blocks
+    from moses_rnn.models.checkpoint import ENCDEC
     from moses_rnn.training.config import PRESETS
     from moses_rnn.training.run import train
 
@@ -150,7 +133,7 @@ def main(
     factors = PhraseForm(options["source_factor"], options["target_factor"])
     _, form = first_look(table, factors)
     request = _request(Path(table).name, device, PRESETS[preset], options, form)
-    _prepare(folder, restart)
+    prepare_folder(folder, ENCDEC, restart=restart)
     advise = "paper" if options["preset"] is None and preset == "small" else None
     display = PairsDisplay(request, advise_on=advise, quiet=quiet)
     stop = StopRequest()
@@ -213,19 +196,6 @@ def _training(preset: TrainingConfig, device: str, hidden_size: int, given: dict
     minutes = chosen.get("max_minutes", config.max_minutes) or math.inf
     chosen["compiled"] = choose_compiled(given.get("compiled"), device, hidden_size, long=minutes >= LONG_MINUTES)
     return replace(config, **chosen)
-
-
-def _prepare(folder: Path, restart: bool) -> None:
-    """Notice before the table is read that the model cannot be written."""
-    from moses_rnn.models.checkpoint import ENCDEC
-    from moses_rnn.training.model_folder import remove_run
-
-    if restart and folder.exists():
-        remove_run(folder, ENCDEC)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from error
 
 
 def _word_counts(corpus: str | None) -> Counter[bytes] | None:

@@ -6,6 +6,7 @@ between spaces and tabs (LoaderStandard.cpp); so do we. Scores are probabilities
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from moses_rnn.formats.streams import read_lines
 Rejected = Callable[[bytes, FormatError], None]
 
 SEPARATOR = b"|||"
+LOWEST = -100.0  # Moses's own floor of a feature, which a score of 0 becomes
 DIRECT_COLUMN = 2  # p(target | source) in the order in which phrase-extract writes its scores
 # What Moses's double-conversion reads as a number; no nan, inf, hexadecimal, underscores or other digits.
 NUMBER = rb"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
@@ -69,6 +71,11 @@ class TableLine(NamedTuple):
 def score_words(scores: bytes) -> list[bytes]:
     """The numbers of a third field, unparsed."""
     return words(scores)
+
+
+def log_of(score: float) -> float:
+    """What Moses makes of a score: its natural logarithm, LOWEST at least."""
+    return max(math.log(score), LOWEST) if score > 0 else LOWEST
 
 
 def parse_line(line: bytes, name: str, number: int, form: PhraseForm = PLAIN) -> TableLine:

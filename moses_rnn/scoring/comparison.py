@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from moses_rnn.formats.phrase_table import log_of
+
 Pair = tuple[bytes, bytes]
 Values = tuple[float, ...]
 
-LOWEST = -100.0  # Moses's own floor of a feature
 FULL_PRECISION = -87.0  # below it, probabilities are denormal as float32
 DENORMAL_TOLERANCE = 0.03  # and come back as inexactly as this
 
@@ -55,8 +56,7 @@ class Comparison:
 
 def feature_of(score: bytes) -> float:
     """What Moses makes of a score: the logarithm of a float32, not below -100."""
-    value = float(np.float32(float(score)))
-    return max(math.log(value), LOWEST) if value > 0.0 else LOWEST
+    return log_of(float(np.float32(float(score))))
 
 
 def compare(

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis.gates import BEGINNING, CSV_COLUMNS, GateConfig, GateReport, Unit, as_csv, as_text, gate_report
-from moses_rnn.analysis.phrase_samples import Pair, Sample, readable, sampled_pairs, sampled_phrases
+from moses_rnn.analysis.phrase_samples import Pair, Sample, sampled_pairs, sampled_phrases
 from moses_rnn.errors import InputError
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.models.inspection import PHRASES, decoder_gates, encoder_gates
@@ -61,20 +61,6 @@ def test_a_table_without_such_phrases_is_refused():
         sampled_phrases(blocks(), 9, 1, inverse=False, min_words=4)
     with pytest.raises(InputError, match="^expected phrases of 1 or more words in the table, found none$"):
         sampled_pairs(blocks([b"  ||| u ||| .1 .1 .7 .1\n"]), 9, 1, inverse=False)
-
-
-# bytes, how they are shown
-SHOWN = [
-    (b"d\xc3\xa9j\xc3\xa0 vu", "déjà vu"),
-    (b"\xff<", "\\xff<"),
-    (b"a\x1b[2J", "a\\x1b[2J"),
-    ("\u202eabc\xa0".encode(), "\\u202eabc\\xa0"),
-]
-
-
-@pytest.mark.parametrize(("phrase", "expected"), SHOWN)
-def test_odd_bytes_are_shown_safely(phrase, expected):
-    assert readable(phrase) == expected
 
 
 PAIRS = [Pair(b"a b", b"u v"), Pair(b"c", b"w"), Pair(b"a zzz", b"u")]

@@ -3,7 +3,7 @@ import io
 
 import pytest
 
-from moses_rnn.analysis.grids import Grid, as_csv, as_latex, as_markdown, as_text, in_latex, in_markdown, printable
+from moses_rnn.analysis.grids import Grid, as_csv, as_latex, as_markdown, as_text, in_latex, in_markdown, readable
 
 GRID = Grid("Figures", ("name", "n", "share"), [(b"a|b", 1234, 0.123456789012), (b"c", None, 1.0)])
 
@@ -76,10 +76,12 @@ def test_groups_are_named_once_where_people_read():
         (b"\xff", "\\xff"),
         (b"\x1b[31m", "\\x1b[31m"),
         (b"a b", "a b"),
+        (b"\xff<", "\\xff<"),
+        ("\u202eabc".encode(), "\\u202eabc"),
     ],
 )
 def test_phrases_as_they_can_be_shown(phrase, expected):
-    assert printable(phrase) == expected
+    assert readable(phrase) == expected
 
 
 @pytest.mark.parametrize(

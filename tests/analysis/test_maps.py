@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.map_plot import as_image, check_matplotlib
+from moses_rnn.analysis.map_plot import as_image
 from moses_rnn.analysis.maps import (
     CSV_COLUMNS,
     Map,
@@ -24,6 +24,7 @@ from moses_rnn.analysis.maps import (
     principal_components,
     word_points,
 )
+from moses_rnn.analysis.pictures import check_matplotlib
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.models.inspection import summaries
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint

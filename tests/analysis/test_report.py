@@ -7,9 +7,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.findings import ReportConfig, Scorer, gather, missing_libraries, recorded_column
+from moses_rnn.analysis.findings import ReportConfig, Scorer, gather, recorded_column
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.page import Markup, element, markup, page, table
+from moses_rnn.analysis.pictures import missing_libraries
 from moses_rnn.analysis.preferences import Preferences, Summary
 from moses_rnn.analysis.report import report
 from moses_rnn.analysis.survey import Literalness

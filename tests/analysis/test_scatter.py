@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis.grids import as_csv
+from moses_rnn.analysis.pictures import check_matplotlib
 from moses_rnn.analysis.scatter import BIN, BINS, Group, groups_grid, histogram_grid, scatter
-from moses_rnn.analysis.scatter_plot import as_image, check_matplotlib, written
+from moses_rnn.analysis.scatter_plot import OTHERWISE, as_image, written
 from moses_rnn.errors import FormatError, MosesRnnError
 from tests.analysis.scored import line, scored
 
@@ -96,9 +97,10 @@ def test_correlations_as_a_table(tmp_path):
 
 
 def test_without_matplotlib_the_error_says_what_brings_it(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MosesRnnError) as error:
-        check_matplotlib()
+        check_matplotlib(OTHERWISE)
     assert str(error.value) == "drawing needs matplotlib: pip install 'moses-rnn[plot]' (a .csv needs nothing)"
     assert written(found(tmp_path), "csv").count(b"\n") == 4
 

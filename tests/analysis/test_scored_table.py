@@ -2,7 +2,6 @@ import pytest
 
 from moses_rnn.analysis.scored_table import (
     COUNT_CLASSES,
-    LOWEST,
     UNCOUNTED,
     Counts,
     ScoredTable,
@@ -12,7 +11,7 @@ from moses_rnn.analysis.scored_table import (
     length,
 )
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.formats.phrase_table import LOWEST, parse_table
 from tests.analysis.scored import line, scored
 
 

@@ -9,7 +9,7 @@ from tests.cli.scored import (
     INI,
     LONG,
 )
-from tests.conftest import run
+from tests.commands import run
 
 
 @pytest.fixture

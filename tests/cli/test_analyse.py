@@ -1,15 +1,13 @@
 import csv
 import gzip
 import io
-import os
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 from tests.analysis.scored import line
-from tests.conftest import run
+from tests.commands import run
 
 TABLE = [
     line("a b c d", "x", 0.7, 0.2, "9 200 140"),
@@ -175,17 +173,3 @@ def test_a_table_that_is_refused_leaves_no_output(tmp_path):
     assert done.exit_code == 3
     assert "t:4: expected sources in the order of LC_ALL=C sort" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
-
-
-def test_help_of_every_subcommand_needs_no_libraries():
-    program = (
-        "import sys\n"
-        "from moses_rnn.cli.analyse import main\n"
-        "for name in ('targets', 'summary', 'scatter', 'prune', 'results'):\n"
-        "    try: main([name, '--help'])\n"
-        "    except SystemExit as end: assert end.code == 0, end.code\n"
-        "assert not {'torch', 'numpy', 'matplotlib'} & sys.modules.keys()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=os.environ)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("Example") == 5

@@ -3,14 +3,12 @@ import gzip
 import io
 import itertools
 import json
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.analyse import main
-from tests.conftest import run
+from tests.commands import run
 
 
 def invoke(*arguments, code=0):
@@ -29,20 +27,6 @@ def scored(tmp_path, table, model):
     path = tmp_path / "scored.gz"
     run("score", table, "--model", model, "-o", path, "--quiet")
     return path
-
-
-@pytest.mark.parametrize("command", ["gates", "words", "phrases", "explain"])
-def test_help_has_an_example_and_needs_no_library(command):
-    program = (
-        f"import sys; sys.argv = ['moses-rnn-analyse', '{command}', '--help']\n"
-        "from moses_rnn.cli.analyse import main\n"
-        "try: main()\n"
-        "except SystemExit as end: assert end.code == 0, end.code\n"
-        "assert not {'torch', 'numpy', 'matplotlib', 'sklearn'} & sys.modules.keys()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Example" in done.stdout
 
 
 @pytest.mark.parametrize("network", ["encoder", "decoder"])

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.analyse import main
-from tests.conftest import run
+from tests.commands import run
 
 FEW = ["--phrases", 20, "--points", 30, "--samples", 3, "--sources", 1, "--threads", 1]
 WITHOUT_PLOT = """\
@@ -91,17 +91,3 @@ def test_what_is_refused(
     before = sorted(tmp_path.iterdir())
     assert message in invoke(name, which, "-o", "r.html", *arguments, code=code).stderr
     assert sorted(tmp_path.iterdir()) == before
-
-
-def test_help_has_an_example_and_needs_no_library():
-    program = (
-        "import sys; sys.argv = ['moses-rnn-analyse', 'report', '--help']\n"
-        "from moses_rnn.cli.analyse import main\n"
-        "try: main()\n"
-        "except SystemExit as end: assert end.code == 0, end.code\n"
-        "assert not {'torch', 'numpy', 'matplotlib', 'sklearn'} & sys.modules.keys()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Example:\n" in done.stdout
-    assert "moses-rnn-analyse report phrase-table.rnn.gz phrase-table.rnn-model -o report.html\n" in done.stdout

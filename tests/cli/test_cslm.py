@@ -79,26 +79,6 @@ def names(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def test_help_shows_an_example_and_needs_no_torch():
-    program = (
-        "import sys; sys.argv = ['moses-rnn-cslm']\n"
-        "from moses_rnn.cli.cslm import main\n"
-        "for arguments in (['-h'], ['--help'], ['train', '-h'], ['perplexity', '-h'], ['export-nplm', '--help']):\n"
-        "    try: main(arguments)\n"
-        "    except SystemExit as end: assert not end.code, end.code\n"
-        "assert not {'torch', 'numpy'} & sys.modules.keys()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("Usage: ") == done.stdout.count("Example") == 5
-    for example in ("train train.fr --model cslm", "perplexity cslm dev.fr test.fr --lm", "export-nplm cslm cslm.nplm"):
-        assert done.stdout.count(f"moses-rnn-cslm {example}") >= 2
-    assert (
-        "Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected, 75 stopped and resumable."
-        in " ".join(done.stdout.split())
-    )
-
-
 def test_training_says_what_it_found_and_what_it_does(prepared):
     said = (prepared / "said").read_text()
     lines = sentences(200, 1)

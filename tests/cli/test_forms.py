@@ -9,7 +9,8 @@ import pytest
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.formats.phrase_table import parse_table, score_words
 from tests.cli.scored import lines_of
-from tests.conftest import EXAMPLES, TINY, run
+from tests.commands import run
+from tests.conftest import EXAMPLES, TINY
 
 
 def plain_lines(count=600):

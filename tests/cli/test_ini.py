@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.cli.scored import INI
-from tests.conftest import ROOT, run
+from tests.commands import ROOT, run
 
 
 @pytest.fixture

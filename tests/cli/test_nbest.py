@@ -2,13 +2,11 @@
 
 import gzip
 import itertools
-import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -16,36 +14,9 @@ from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.formats.streams import read_lines
 from moses_rnn.models.cslm import CslmCheckpoint, CslmConfig, save_cslm
 from moses_rnn.models.vocabulary import shortlist
-from tests.conftest import run
+from tests.commands import zygote
 from tests.models.test_cslm import network
 from tests.scoring.test_nbest_features import save_models
-
-# Starts the command again and again as a process of its own without importing torch anew: forks of this one.
-ZYGOTE = """
-import json, os, sys
-import sacrebleu.metrics.bleu
-import moses_rnn.scoring.nbest_features, moses_rnn.scoring.reranking, moses_rnn.scoring.tuning
-from moses_rnn.cli.nbest import main
-for line in sys.stdin:
-    folder, streams, arguments = json.loads(line)
-    pid = os.fork()
-    if not pid:
-        try:
-            for number, (path, mode) in enumerate(zip(streams, (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY))):
-                os.dup2(os.open(path, mode), number)
-            os.chdir(folder)
-            sys.argv = ["moses-rnn-nbest", *arguments]
-            main(arguments)
-        except SystemExit as leaving:
-            sys.stderr.flush()
-            os._exit(leaving.code or 0)
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-        os._exit(99)
-    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-"""
 
 SOURCE = b"s2 s3 s4 s5\ns3 s4 s5\ns6 s2 s3 s4 s9\ns2\n"
 REFERENCE = b"t2 t3 t4 t5\nt3 t4 t5 t6\nt6 t2 t3 t4\nt2\n"
@@ -66,30 +37,6 @@ WEIGHTS = b"[weight]\nLM0= 1\nWP0= 3\n"  # an unknown word costs more than any L
 
 
 @pytest.fixture(scope="module")
-def zygote(tmp_path_factory):
-    """A function that runs the command in a folder."""
-    environment = {name: value for name, value in os.environ.items() if name != "MOSES_ROOT"}
-    command = [sys.executable, "-c", ZYGOTE]
-    streams = tmp_path_factory.mktemp("streams")
-
-    def started(*arguments, cwd, given=b"", stdout=None):
-        paths = [streams / "stdin", stdout or streams / "stdout", streams / "stderr"]
-        for path, content in zip(paths, (given, b"", b""), strict=True):
-            path.write_bytes(content)
-        process.stdin.write(json.dumps([str(cwd), list(map(str, paths)), list(map(str, arguments))]) + "\n")
-        process.stdin.flush()
-        code = int(process.stdout.readline())
-        said = paths[2].read_bytes().decode()
-        return SimpleNamespace(returncode=code, stdout=b"" if stdout else paths[1].read_bytes(), stderr=said)
-
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        yield started
-        process.stdin.close()
-
-
-@pytest.fixture(scope="module")
 def models(tmp_path_factory):
     return save_models(tmp_path_factory.mktemp("models"))
 
@@ -102,11 +49,13 @@ def here(tmp_path):
 
 
 @pytest.fixture
-def nbest(zygote, here, models):
+def nbest(here, models, monkeypatch):
     """The command, run beside a list, its source and its reference; a word with braces names a model."""
 
+    monkeypatch.delenv("MOSES_ROOT", raising=False)
+
     def started(*arguments, code=0, **options):
-        done = zygote(*(str(word).replace("{}", str(models)) for word in arguments), cwd=here, **options)
+        done = zygote("nbest", *(str(word).replace("{}", str(models)) for word in arguments), cwd=here, **options)
         assert done.returncode == code, done.stderr
         return done
 
@@ -462,7 +411,7 @@ def test_a_real_list(nbest, here, multi30k):
 
 
 def test_the_names_of_subcommands_are_those_of_the_help():
-    assert re.findall(r"^  (\w+)  ", run("nbest", "--help").stdout.split("Commands:\n")[1], re.M) == [
+    assert re.findall(r"^  (\w+)  ", zygote("nbest", "--help").stdout.decode().split("Commands:\n")[1], re.M) == [
         "add",
         "rerank",
         "tune",

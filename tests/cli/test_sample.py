@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from moses_rnn.cli.sample import main
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.scoring.producers import EncDecProducer
-from tests.conftest import run
+from tests.commands import run
 
 
 def sample(*arguments, code=0, **options):
@@ -69,7 +69,7 @@ def test_sources_come_from_options_files_and_pipes_alike(model, table, tmp_path)
     assert sample(model, tmp_path / "sources").stdout_bytes == by_options.stdout_bytes
     mixed = sample(model, tmp_path / "sources.gz", "--source", second.decode(), "--format", "tsv", "--top", 1)
     assert [row[0] for row in columns(mixed)[1:]] == [second, first, second]
-    piped = run("sample", model, "-", input=text.decode())
+    piped = run("sample", model, "-", given=text.decode())
     assert piped.stdout.encode() == by_options.stdout_bytes
     assert piped.stderr == by_options.stderr  # and no bar in either
 

@@ -18,7 +18,7 @@ from tests.cli.scored import (
     lines_of,
     without_last_scores,
 )
-from tests.conftest import run
+from tests.commands import run
 
 
 def test_the_bare_command_just_works(here):

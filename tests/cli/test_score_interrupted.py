@@ -18,7 +18,7 @@ from tests.cli.scored import (
     names,
     start_and_wait_for_blocks,
 )
-from tests.conftest import run
+from tests.commands import run
 
 
 @pytest.mark.parametrize(

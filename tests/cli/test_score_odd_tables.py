@@ -18,7 +18,7 @@ from tests.cli.scored import (
     start_and_wait_for_blocks,
     without_last_scores,
 )
-from tests.conftest import run
+from tests.commands import run
 
 
 def test_odd_lines_stay_as_they_are(here):

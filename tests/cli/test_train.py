@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from moses_rnn.models.checkpoint import load_checkpoint
-from tests.conftest import TINY, run
+from tests.commands import run
+from tests.conftest import TINY
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.conftest import run
+from tests.commands import run
 
 GOOD = b"a b ||| c ||| 0.5 1 ||| 0-0 1-0 ||| 2 2 1 ||| |||\n"
 OTHER = b"a c ||| d ||| 1 0.25 ||| 0-0 ||| 2 2 1 ||| |||\n"
@@ -179,7 +179,7 @@ def test_quick_looks_at_no_line(tmp_path):
 
 
 def test_through_a_pipe(table):
-    done = run("validate", "-", input=gzip.decompress(table.read_bytes()).decode())
+    done = run("validate", "-", given=gzip.decompress(table.read_bytes()).decode())
     assert done.stdout.startswith("-: 3,000 lines with 4 scores each")
 
 

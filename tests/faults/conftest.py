@@ -1,15 +1,11 @@
 import gzip
-import json
 import os
 import random
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.conftest import run
+from tests.commands import run, zygote
 
 FULL = os.environ.get("MOSES_RNN_FAULTS") == "full"  # set by `make test-faults`; otherwise a taste of each
 
@@ -20,25 +16,14 @@ class Folder:
     def __init__(self, path):
         self.path = path
         self.whole = (path / "whole.gz").read_bytes()
-        self._zygote = None
 
     def score(self, *arguments):
         """Run moses-rnn-score here in a process of its own; exit code and messages."""
-        if self._zygote is None:
-            command = [sys.executable, Path(__file__).with_name("zygote.py")]
-            self._zygote = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.path, text=True, encoding="utf-8"
-            )
-        self._zygote.stdin.write(json.dumps([str(argument) for argument in arguments]) + "\n")
-        self._zygote.stdin.flush()
-        return json.loads(self._zygote.stdout.readline())
+        done = zygote("score", *arguments, cwd=self.path)
+        return done.returncode, done.stderr
 
     def names(self):
         return {path.name for path in self.path.iterdir()}
-
-    def close(self):
-        if self._zygote is not None:
-            self._zygote.communicate()
 
 
 @pytest.fixture(scope="session")
@@ -56,6 +41,4 @@ def prepared(tmp_path_factory, table, model):
 @pytest.fixture
 def folder(prepared, tmp_path):
     shutil.copytree(prepared, tmp_path / "here", copy_function=shutil.copy2)
-    found = Folder(tmp_path / "here")
-    yield found
-    found.close()
+    return Folder(tmp_path / "here")

@@ -7,7 +7,8 @@ import torch
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.scoring.producers import EncDecProducer
-from tests.conftest import TINY, run
+from tests.commands import run
+from tests.conftest import TINY
 from tests.models.test_encdec import network
 from tests.scoring.test_producers import SOURCE, TARGET, of_pairs, random_pairs
 

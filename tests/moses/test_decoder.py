@@ -10,7 +10,8 @@ import pytest
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.formats.phrase_table import parse_table, score_words
 from moses_rnn.formats.streams import read_lines
-from tests.conftest import EXAMPLES, ROOT, run
+from tests.commands import ROOT, run
+from tests.conftest import EXAMPLES
 
 CONFIGS = ROOT / "moses_configs"
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_nbest import NBEST, REFERENCE, SOURCE
-from tests.conftest import run
+from tests.commands import run
 from tests.scoring.test_nbest_features import save_models
 
 pytestmark = pytest.mark.moses

@@ -9,7 +9,8 @@ import pytest
 
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.formats.phrase_table import parse_table, score_words
-from tests.conftest import TINY, run
+from tests.commands import run
+from tests.conftest import TINY
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 SENTENCES, TRANSLATED = 3000, 60

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import EXAMPLES, TINY, run
+from tests.commands import run
+from tests.conftest import EXAMPLES, TINY
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 KINDS = ("text", "compact", "on-disk", "probing", "moses2")

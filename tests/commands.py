@@ -1,0 +1,97 @@
+"""The commands as processes."""
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+ROOT = Path(__file__).parent.parent
+
+
+def program(command):
+    """The program of a command."""
+    return Path(sys.executable).with_name(f"moses-rnn-{command}")
+
+
+class Zygote:
+    """Runs commands as processes of their own; see zygote.py."""
+
+    def __init__(self):
+        self._process = None
+        self._folder = tempfile.TemporaryDirectory(prefix="moses-rnn-streams")
+
+    def __call__(self, command, *arguments, cwd=None, given=b"", stdout=None):
+        """Exit code, output (bytes; nothing if it goes to the file `stdout`) and messages (text)."""
+        here = Path(self._folder.name)
+        streams = here / "stdin", Path(stdout or here / "stdout"), here / "stderr"
+        for path, content in zip(streams, (given, b"", b""), strict=True):
+            path.write_bytes(content)
+        line = [str(argument) for argument in (program(command), *arguments)]
+        code = self._ask(
+            {
+                "command": line,
+                "folder": str(cwd or Path.cwd()),
+                "streams": list(map(str, streams)),
+                "environment": dict(os.environ),
+            }
+        )
+        return SimpleNamespace(
+            args=line,
+            returncode=code,
+            stdout=b"" if stdout else streams[1].read_bytes(),
+            stderr=streams[2].read_text(encoding="utf-8", errors="replace"),
+        )
+
+    def _ask(self, request):
+        if self._process is None:
+            self._start()
+        try:
+            print(json.dumps(request), file=self._requests, flush=True)
+            return int(self._answers.readline())
+        except BaseException:  # a test that took too long, say: the next answer would be that of this one
+            self.end()
+            raise
+
+    def _start(self):
+        there, self._requests = _pipe()
+        self._answers, back = _pipe()
+        command = [sys.executable, str(ROOT / "tests" / "zygote.py"), str(there.fileno()), str(back.fileno())]
+        descriptors = there.fileno(), back.fileno()
+        self._process = subprocess.Popen(command, pass_fds=descriptors, cwd=ROOT, stdin=subprocess.DEVNULL)
+        there.close()
+        back.close()
+
+    def end(self):
+        """End it; the next command starts another."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._requests.close()
+            self._answers.close()
+            self._process = None
+
+
+def _pipe():
+    read, write = os.pipe()
+    return os.fdopen(read), os.fdopen(write, "w")
+
+
+zygote = Zygote()
+atexit.register(zygote.end)
+
+
+def run(command, *arguments, check=True, cwd=None, given="", env=None):
+    """Run a command as a process of its own; output and messages as text."""
+    if env is None:
+        done = zygote(command, *arguments, cwd=cwd, given=given.encode())
+        done.stdout = done.stdout.decode().replace("\r\n", "\n")
+    else:
+        line = [program(command), *map(str, arguments)]
+        done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=cwd, env=env, input=given)
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
