@@ -12,6 +12,7 @@ import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import groupby
 
 from moses_rnn.analysis.grids import Cell, Grid, readable
 
@@ -69,13 +70,17 @@ class Section:
 
 
 def table(grid: Grid) -> Markup:
-    """A grid as a table in a box of its own, which scrolls where it is wider than the page."""
-    numeric = [not any(_has_words(row[i]) for row in grid.rows) for i in range(len(grid.header))]
-    head = [element("th", name, scope="col", **_class(right)) for name, right in zip(grid.header, numeric, strict=True)]
-    rows = [element("tr", *cells) for cells in _rows(grid, numeric)]
-    caption = [element("caption", grid.title)] * bool(grid.title)
-    inner = element("table", *caption, element("thead", element("tr", *head)), element("tbody", *rows))
-    return element("div", inner, class_="wide", tabindex=0, role="region", aria_label=grid.title or "table")
+    """A grid as a table in a box of its own, which scrolls where it is wider than the page.
+
+    What rows belong to stands in a row above them, which leaves more width to the rest.
+    """
+    first = grid.group_columns
+    numeric = [not any(_has_words(row[i]) for row in grid.rows) for i in range(len(grid.header))][first:]
+    header = zip(grid.header[first:], numeric, strict=True)
+    names = [element("th", name, scope="col", **_class(right)) for name, right in header]
+    inner = element("table", element("thead", element("tr", *names)), *_bodies(grid, numeric))
+    box = element("div", inner, class_="wide", tabindex=0, role="region", aria_label=grid.title or "table")
+    return joined([element("p", grid.title, class_="caption")] * bool(grid.title) + [box], "")
 
 
 def _has_words(cell: Cell) -> bool:
@@ -86,21 +91,15 @@ def _class(right: bool) -> dict[str, str]:
     return {"class_": "figure"} if right else {}
 
 
-def _rows(grid: Grid, numeric: Sequence[bool]) -> Iterator[list[Markup]]:
-    """The cells of each row; those that say what it belongs to stand once for all rows that share them."""
+def _bodies(grid: Grid, numeric: Sequence[bool]) -> Iterator[Markup]:
+    """The rows, those that belong together as a part of the table."""
     first = grid.group_columns
-    before: list[Cell] | None = None
-    for number, row in enumerate(grid.rows):
-        group = list(row[:first])
-        cells: list[Markup] = []
-        if first and group != before:
-            span = 1
-            while number + span < len(grid.rows) and list(grid.rows[number + span][:first]) == group:
-                span += 1
-            cells = [element("td", shown(cell), rowspan=span, class_="group") for cell in group]
-        before = group
-        rest = zip(row[first:], numeric[first:], strict=True)
-        yield cells + [element("td", shown(cell), **_class(right)) for cell, right in rest]
+    for group, members in groupby(grid.rows, key=lambda row: list(row[:first])):
+        title = element("th", *map(shown, group), scope="rowgroup", colspan=len(numeric))
+        over = [element("tr", title, class_="group")] * bool(first)
+        cells = (zip(row[first:], numeric, strict=True) for row in members)
+        rows = [element("tr", *(element("td", shown(cell), **_class(right)) for cell, right in row)) for row in cells]
+        yield element("tbody", *over, *rows)
 
 
 def shown(cell: Cell) -> Markup:

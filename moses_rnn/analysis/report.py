@@ -21,7 +21,7 @@ CITATION = (
     "Yoshua Bengio: Learning Phrase Representations using RNN Encoder–Decoder for Statistical Machine Translation. "
     "EMNLP 2014, arXiv:1406.1078. Sections, tables and figures are those of this paper."
 )
-TARGETS_HEADER = ("source", "rank", "by p(target|source)", "p(target|source)", "by RNN", "RNN")
+TARGETS_HEADER = ("source", "rank", "by p(target|source)", "p", "by RNN", "p")
 HOW_TO_GET = "pip install 'moses-rnn[plot]' brings what is missing; then make the report anew."
 
 
@@ -89,7 +89,7 @@ def _targets(found: Findings) -> Iterator[Markup]:
 
 
 def _ranks(source: Targets, found: Findings) -> Iterator[Sequence[Cell]]:
-    """The best targets of a source; what else is known of it stands under it, which spares two columns on a phone."""
+    """The best targets of a source; what else is known of it stands beside it, which spares two columns on a phone."""
     seen = f"seen {source.frequency:,g} times, " if source.frequency else ""
     title = page.joined([page.phrase(source.source), page.element("small", f"{seen}{len(source.targets):,} targets")])
     for rank, pick in enumerate(tables.picks(source, found.table.column, found.config.top), start=1):

@@ -66,9 +66,14 @@ class Limits:
 
     def __str__(self) -> str:
         parts = [f"at least {self.min_words} words", f"at least {self.min_targets} targets"]
-        parts += [f"seen at least {self.min_count:g} times"] * (self.min_count > 0)
-        parts += [f"seen at most {self.max_count:g} times"] * (self.max_count < math.inf)
-        return ", ".join(parts)
+        return ", ".join(parts + [self._counts()] * ((self.min_count, self.max_count) != (0, math.inf)))
+
+    def _counts(self) -> str:
+        if self.max_count == math.inf:
+            return f"seen at least {self.min_count:g} times"
+        return f"seen at most {self.max_count:g} times" if not self.min_count else (
+            f"seen {self.min_count:g} to {self.max_count:g} times"
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

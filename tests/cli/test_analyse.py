@@ -119,7 +119,8 @@ def test_scatter(scored_table, tmp_path):
 
 
 def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
     done = seen("scatter", scored_table, "-o", tmp_path / "s.png")
     assert (done.exit_code, "pip install 'moses-rnn[plot]'" in done.stderr) == (1, True)
     assert not list(tmp_path.glob("*s.png*"))
