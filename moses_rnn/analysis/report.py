@@ -21,7 +21,7 @@ CITATION = (
     "Yoshua Bengio: Learning Phrase Representations using RNN Encoder–Decoder for Statistical Machine Translation. "
     "EMNLP 2014, arXiv:1406.1078. Sections, tables and figures are those of this paper."
 )
-TARGETS_HEADER = ("source", "rank", "by p(target|source)", "p", "by RNN", "p")
+TARGETS_HEADER = ("source", "#", "by the table", "p(t|s)", "by the RNN", "p(t|s)")
 HOW_TO_GET = "pip install 'moses-rnn[plot]' brings what is missing; then make the report anew."
 
 

@@ -104,10 +104,22 @@ def _signature(signature: Mapping[str, Any]) -> Iterator[Markup]:
     for column in records_of(signature, "added_columns"):
         yield page.paragraph(
             f"Score {_number(column.get('index'), 1)}, {printable(column.get('name'))}: "
-            f"{printable(column.get('meaning'))}; from {_number(column.get('lowest'))} to "
-            f"{_number(column.get('highest'))}, {_number(column.get('floored'))} raised to the floor "
-            f"{_number(column.get('floor'))}."
+            f"{printable(column.get('meaning'))}; " + _range(column)
         )
+    for record in records_of(signature, "pruned"):
+        yield page.paragraph(
+            f"Pruned by {printable(record.get('by'))}: {_number(record.get('keep'))} of "
+            f"{_number(record.get('lines_before'))} lines were to stay."
+        )
+
+
+def _range(column: Mapping[str, Any]) -> str:
+    """Of the values of a column; a table that was pruned has no record of it."""
+    floor = _number(column.get("floor"))
+    if "lowest" not in column:
+        return f"the floor is {floor}."
+    limits = f"from {_number(column['lowest'])} to {_number(column.get('highest'))}"
+    return f"{limits}, {_number(column.get('floored'))} raised to the floor {floor}."
 
 
 def _run(signature: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -29,7 +29,7 @@ def samples(found: Sequence[Proposals], config: ReportConfig) -> Section:
     for one in found:
         totals.add(one)
     rows = [row for one in found for row in _proposals(one, config.top_samples)]
-    grid = Grid("", ("source", "rank", "sampled target", "log p", "times drawn", "in the table"), rows, group_columns=1)
+    grid = Grid("", ("source", "#", "sampled target", "log p", "times drawn", "in the table"), rows, group_columns=1)
     told = [page.table(grid), page.paragraph(f"{totals.summary('samples')}.")] if rows else [page.paragraph("None.")]
     unknown = page.joined([page.phrase(word) for word in totals.unknown], ", ")
     told += [page.paragraph("Words of these sources that the network reads as <unk>: ", unknown)] * bool(totals.unknown)

@@ -132,20 +132,31 @@ def prune(
     from moses_rnn.analysis.pruning import as_grid, warnings
     from moses_rnn.analysis.pruning import prune as pruned
     from moses_rnn.formats.outputs import OutputFile, refuse_equal
+    from moses_rnn.scoring.signature import pruned_signature, read_signature
 
     if keep_best_words and not keep_best:
         raise click.UsageError("--keep-best-words and --no-keep-best exclude each other")
     protected = keep_best_words or (math.inf if keep_best else 0)
     table = open_table(phrase_table, column)
-    refuse_equal([output, rejects] if rejects else [output])
-    inputs = (table.path,)
-    with OutputFile(output, force=force, inputs=inputs) as kept, ExitStack() as stack:
-        dropped = stack.enter_context(OutputFile(rejects, force=force, inputs=inputs)) if rejects else None
+    signature = read_signature(table.path)
+    names = [output, f"{output}.json"] + ([rejects] if rejects else [])
+    refuse_equal(names)
+    inputs = (table.path, f"{table.path}.json")
+    with ExitStack() as stack:
+        kept, beside, *others = (stack.enter_context(OutputFile(name, force=force, inputs=inputs)) for name in names)
+        dropped = others[0] if others else None
         with progress(quiet=quiet) as advanced:
             found = pruned(table, kept, dropped, keep=keep, by=by, keep_best=protected, advanced=advanced)
         if dropped:
             dropped.commit()
         kept.commit()
+        files = {"input": Path(table.path).name, "output": Path(output).name, "file": kept.digest()}
+        how = {"by": by, "keep": keep, "keep_best": keep_best, "keep_best_words": keep_best_words}
+        beside.commit(
+            pruned_signature(
+                signature, files, found.after.lines, table.scores, {**how, "lines_before": found.before.lines}
+            )
+        )
     for text in warnings(found):
         say(f"warning: {text}")
     put(LAYOUTS[layout](as_grid(found)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import contextlib
 import fcntl
+import hashlib
 import lzma
 import os
 import sys
@@ -131,16 +132,23 @@ class OutputFile:
             raise OutputError(f"{path}: is being written by another run")
         self._stream = stream
         self._stream.truncate(0)
+        self._hash = hashlib.sha256()
 
     def _failure(self, error: OSError) -> OutputError:
         return OutputError(f"{self.path}: cannot be written: {error.strerror}")
 
     def append(self, data: bytes) -> None:
         """Write a part of the content, compressed if the suffix asks for it."""
+        packed = compressed(data, compression_of(self.path))
         try:
-            self._stream.write(compressed(data, compression_of(self.path)))
+            self._stream.write(packed)
         except OSError as error:
             raise self._failure(error) from error
+        self._hash.update(packed)
+
+    def digest(self) -> dict[str, Any]:
+        """Size in bytes and SHA-256 of the file, as far as it was written."""
+        return {"bytes": self._stream.tell(), "sha256": self._hash.hexdigest()}
 
     def commit(self, data: bytes = b"") -> None:
         """Write the rest of the content, make all of it durable and give it its name."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # who only reads signatures needs no torch
     from moses_rnn.scoring.producers import ScoreProducer
 
 MAX_BYTES = 1 << 20
+COUNTED = ("floored", "lowest", "highest")  # of a column: over all lines
 
 
 def read_signature(table: str) -> dict[str, Any] | None:
@@ -77,4 +78,29 @@ def signature(
         ],
         "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in models],
     }
+    return _written(record)
+
+
+def pruned_signature(
+    before: Mapping[str, Any] | None, files: Mapping[str, Any], lines: int, columns: int, how: Mapping[str, Any]
+) -> bytes:
+    """The signature of a table from which lines were taken, as a JSON file: what made its numbers stays known.
+
+    Args:
+        before: the signature of the larger table, if it has one.
+        files: names of input and output, size and hash of the output.
+        lines: of the output.
+        columns: its scores.
+        how: what was taken.
+    """
+    record = {"program": f"moses_rnn {__version__}", **(before or {}), **files, "lines": lines, "columns": columns}
+    added, pruned = (
+        found if isinstance(found := record.get(name), list) else [] for name in ("added_columns", "pruned")
+    )
+    record["added_columns"] = [{k: v for k, v in c.items() if k not in COUNTED} for c in added if isinstance(c, dict)]
+    record["pruned"] = [*pruned, dict(how)]
+    return _written(record)
+
+
+def _written(record: Mapping[str, Any]) -> bytes:
     return (json.dumps(record, indent=2) + "\n").encode()

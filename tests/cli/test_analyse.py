@@ -1,11 +1,14 @@
 import csv
 import gzip
 import io
+import json
 import shutil
 import sys
 
 import pytest
 
+from moses_rnn.scoring.signature import read_signature
+from moses_rnn.scoring.validation import check_signature
 from tests.analysis.scored import line
 from tests.commands import run
 
@@ -149,6 +152,37 @@ def test_prune(scored_table, tmp_path):
     assert "warning: 1 sources lost all their targets" in done.stderr
     done = seen("prune", scored_table, "-o", new, "--keep", "0.5", "--keep-best-words", "1", "--no-keep-best")
     assert (done.exit_code, "--keep-best-words and --no-keep-best exclude each other" in done.stderr) == (2, True)
+
+
+SIGNATURE = {
+    "program": "moses_rnn 0.0.1",
+    "precision": "fp32",
+    "lines": 6,
+    "columns": 5,
+    "added_columns": [{"index": 4, "name": "RNN", "floor": -87.0, "floored": 1, "lowest": -87.0, "highest": -1.0}],
+    "models": [{"direction": "source-to-target", "sha256": {}}],
+}
+
+
+@pytest.mark.parametrize("before", [SIGNATURE, None])
+def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before):
+    if before:
+        (tmp_path / "t.gz.json").write_text(json.dumps(before))
+    (tmp_path / "new.gz.json").write_text("of another table")
+    refused = seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5")
+    assert (refused.exit_code, "new.gz.json: exists already" in refused.stderr) == (1, True)
+    assert not (tmp_path / "new.gz").exists()
+    seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5", "--by", "rnn", "--force")
+    assert "as written by moses_rnn" in check_signature(str(tmp_path / "new.gz"))
+    found = read_signature(str(tmp_path / "new.gz"))
+    assert (found["lines"], found["columns"], found["input"], found["output"]) == (3, 5, "t.gz", "new.gz")
+    assert found["pruned"] == [
+        {"by": "rnn", "keep": 0.5, "keep_best": True, "keep_best_words": None, "lines_before": 6}
+    ]
+    assert found["added_columns"] == ([{"index": 4, "name": "RNN", "floor": -87.0}] if before else [])
+    assert found.get("models") == (SIGNATURE["models"] if before else None)
+    seen("prune", tmp_path / "new.gz", "-o", tmp_path / "less.gz", "--keep", "0.9", "--no-keep-best")
+    assert [one["lines_before"] for one in read_signature(str(tmp_path / "less.gz"))["pruned"]] == [6, 3]
 
 
 @pytest.mark.parametrize(
