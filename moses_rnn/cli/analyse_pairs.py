@@ -91,7 +91,7 @@ Example: seven tenths of the table; what went is kept as well:
 
 The threshold is one for the whole table and the share is exact; lines that stay are not changed. The decoder takes the
 smaller table with the weights that it was tuned with: change path= in moses.ini. {SORTED} --by: direct is
-p(target|source); both is the mean of the two rank quantiles. Most sources of a raw table have a single target: where
+p(target|source), which is 1 for whatever was seen once; both is the mean of the two rank quantiles. Most sources of a raw table have a single target: where
 those alone are more than what shall stay, --keep-best-words 1 protects single words, which longer ones are made of.
 """
 
@@ -100,7 +100,7 @@ those alone are more than what shall stay, --keep-best-words 1 protects single w
 @click.argument("phrase_table")
 @click.option("-o", "--output", required=True, help="The smaller table; compressed by its suffix")
 @click.option("--keep", type=FiniteFloat(0, 1, min_open=True), required=True, help="The share of lines that stay")
-@click.option("--by", type=click.Choice(["rnn", "direct", "both"]), default="both", show_default=True)
+@click.option("--by", type=click.Choice(["rnn", "direct", "both"]), default="rnn", show_default=True)
 @click.option("--rejects", help="Write the lines that go to this file")
 @click.option(
     "--keep-best/--no-keep-best", default=True, show_default=True, help="Never drop the best target of a source"
