@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from moses_rnn import __version__
+from moses_rnn.cli.analyse_explain import explain
 from moses_rnn.cli.analyse_model import MODEL_COMMANDS
 from moses_rnn.cli.analyse_pairs import PAIR_COMMANDS
 from moses_rnn.cli.analyse_report import REPORT_COMMANDS
@@ -26,7 +27,7 @@ def main() -> None:
     """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
 
 
-for command in (*TABLE_COMMANDS, *PAIR_COMMANDS, *MODEL_COMMANDS, *REPORT_COMMANDS):
+for command in (*TABLE_COMMANDS, *PAIR_COMMANDS, *MODEL_COMMANDS, explain, *REPORT_COMMANDS):
     main.add_command(command)
 
 

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_rnn.cli.analyse_options import force_option, seed_option
+from moses_rnn.cli.analyse_options import force_option, is_inverse, model_argument, model_blocks, seed_option, shown
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.explain import Weights
     from moses_rnn.analysis.maps import Map, MapConfig
-    from moses_rnn.formats.table_blocks import TableBlock
-    from moses_rnn.models.checkpoint import Checkpoint
 
 PICTURES = ("svg", "png")
 DATA = ("csv", "json")
-
-model_argument = click.argument("model", type=click.Path(path_type=Path))
 
 GATES_EPILOG = """\b
 Example: which units of a network remember and which forget, the numbers of all units in a file
@@ -69,12 +62,12 @@ def gates(
     config = GateConfig(**options)
     with OutputFile(output, force=force, inputs=(phrase_table,)) if output else NoOutput() as file:
         checkpoint = load_checkpoint(model)
-        blocks, inverse = _blocks(phrase_table, checkpoint), _is_inverse(checkpoint)
+        blocks, inverse = model_blocks(phrase_table, checkpoint), is_inverse(checkpoint)
         if config.network == "decoder":
             pairs = sampled_pairs(blocks, phrases, seed, inverse=inverse)
         else:
             pairs = [Pair(phrase, b"") for phrase in sampled_phrases(blocks, phrases, seed, inverse=inverse)]
-        found = gate_report(checkpoint, pairs, config, _shown("phrases", 2 * len(pairs)))
+        found = gate_report(checkpoint, pairs, config, shown("phrases", 2 * len(pairs)))
         file.commit(as_csv(found).encode())
     put("\n".join(as_text(found)))
 
@@ -165,7 +158,7 @@ def phrases(
 
     def drawn() -> Map:
         checkpoint = load_checkpoint(model)
-        blocks, inverse = _blocks(phrase_table, checkpoint), _is_inverse(checkpoint)
+        blocks, inverse = model_blocks(phrase_table, checkpoint), is_inverse(checkpoint)
         found = sampled_phrases(blocks, max_points, config.seed, inverse=inverse, min_words=min_words)
         side = "target" if inverse else "source"
         return drawn_map(f"{side} phrases, {config.method}", *phrase_points(checkpoint, found), config)
@@ -203,123 +196,4 @@ def _kind_of(output: str) -> str:
     return kind
 
 
-EXPLAIN_EPILOG = """\b
-Example:
-  moses-rnn-analyse explain phrase-table.rnn-model phrase-table.rnn.gz "far from the ||| loin de la" \\
-      --moses-ini tuned/moses.ini
-
-A pair that is not in the table is explained too. Log-probabilities are natural, with the end symbols of both sides.
-"""
-
-
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EXPLAIN_EPILOG)
-@model_argument
-@click.argument("phrase_table")
-@click.argument("pair")
-@click.option("--moses-ini", help="With tuned weights of the table's scores: rank by the weighted sum too")
-@click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
-@click.option(
-    "--table-limit",
-    type=click.IntRange(0),
-    help="Targets of a source that Moses keeps; 0 is all [default: the ini's, else 20]",
-)
-@click.option("--nearest", type=click.IntRange(0), default=5, show_default=True, help="Phrases near by to show")
-@click.option("--phrases", type=click.IntRange(1), default=5000, show_default=True, help="To sample them from")
-@seed_option
-@click.option("-o", "--output", help="Write the explanation as JSON")
-@force_option
-@reports_errors
-def explain(model: Path, phrase_table: str, pair: str, output: str | None, *, force: bool, **options: Any) -> None:
-    """Say all that the network MODEL, PHRASE_TABLE and the weights of a moses.ini know of a PAIR.
-
-    PAIR is "source ||| target", in the table's words, or a whole line of it.
-    """
-    from moses_rnn.analysis.explain import Explainer, as_json, as_text
-    from moses_rnn.analysis.lookup import look_up, parse_pair
-    from moses_rnn.formats.outputs import NoOutput, OutputFile
-    from moses_rnn.formats.phrase_forms import PhraseForm
-    from moses_rnn.models.checkpoint import load_checkpoint
-    from moses_rnn.scoring.producers import EncDecProducer
-    from moses_rnn.scoring.signature import added_names
-
-    inputs = (phrase_table, options["moses_ini"] or "")
-    with OutputFile(output, force=force, inputs=inputs) if output else NoOutput() as file:
-        checkpoint = load_checkpoint(model)
-        asked = parse_pair(os.fsencode(pair), PhraseForm.from_record(checkpoint.provenance.get("phrases")))
-        weights = _weights(options["moses_ini"], options["feature"], phrase_table, options["table_limit"])
-        scorer = EncDecProducer(checkpoint)
-        found = look_up(
-            _blocks(phrase_table, checkpoint),
-            phrase_table,
-            asked,
-            inverse=_is_inverse(checkpoint),
-            others=options["phrases"],
-            seed=options["seed"],
-        )
-        explainer = Explainer(
-            checkpoint, scorer.log_probs, scorer.name, added_names(phrase_table), weights, options["nearest"]
-        )
-        explanation = explainer(found)
-        file.commit(as_json(explanation).encode())
-    put("\n".join(as_text(explanation)))
-
-
-def _weights(moses_ini: str | None, feature: str | None, table: str, limit: int | None) -> Weights | None:
-    """The weights and the table limit that an ini has for a table."""
-    from moses_rnn.analysis.explain import TABLE_LIMIT, Weights
-    from moses_rnn.formats.moses_ini import MosesIni
-
-    if moses_ini is None:
-        if limit is not None or feature is not None:
-            raise click.UsageError("--table-limit and --feature are about a --moses-ini")
-        return None
-    try:
-        ini = MosesIni(Path(moses_ini).read_bytes(), moses_ini)
-    except OSError as error:
-        raise InputError(f"{moses_ini}: cannot be read: {error.strerror}") from error
-    found = ini.choose(name=feature, table=table)
-    if limit is None:
-        own = found.options.get("table-limit", "")
-        limit = int(own) if own.isdecimal() else TABLE_LIMIT
-    return Weights(ini.weights(found), moses_ini, limit)
-
-
-def _is_inverse(checkpoint: Checkpoint) -> bool:
-    return checkpoint.direction == "target-to-source"
-
-
-def _blocks(phrase_table: str, checkpoint: Checkpoint) -> Iterator[TableBlock]:
-    """A table as it is read, shown on a terminal; refused if its phrases are not of the form that the model knows."""
-    from moses_rnn.formats.phrase_forms import PhraseForm
-    from moses_rnn.formats.phrase_table import first_look
-    from moses_rnn.formats.streams import STANDARD_STREAM, Meter, existing_input, read_blocks
-    from moses_rnn.formats.table_blocks import parse_blocks
-
-    expected = PhraseForm.from_record(checkpoint.provenance.get("phrases"))
-    table, form, meter = existing_input(phrase_table), expected, Meter()
-    if table != STANDARD_STREAM:  # which cannot be read twice
-        _, form = first_look(table, expected if expected.is_factored else None)
-    if form != expected:
-        raise InputError(f"{table}: expected phrases as the model learned from ({expected}), found {form}")
-    show = _shown("lines", None)
-    for block in parse_blocks(read_blocks(table, meter=meter), table, form=form):
-        yield block
-        show(meter.lines_read, meter.share)
-
-
-def _shown(unit: str, total: int | None) -> Callable[..., None]:
-    """Shows on a terminal, and only there, how much is done."""
-    from moses_rnn.cli.progress import Display
-
-    display = Display(unit, quiet=not sys.stderr.isatty())
-
-    def show(done: int, share: float | None = None) -> None:
-        share = done / total if total else share
-        display.show(done, share)
-        if share == 1:
-            display.close()
-
-    return show
-
-
-MODEL_COMMANDS = (gates, words, phrases, explain)
+MODEL_COMMANDS = (gates, words, phrases)

@@ -1,17 +1,23 @@
-"""What the subcommands of moses-rnn-analyse share that read a scored phrase table."""
+"""What the subcommands of moses-rnn-analyse share."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from moses_rnn.errors import InputError
+
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import Advanced, ScoredTable
+    from moses_rnn.formats.table_blocks import TableBlock
+    from moses_rnn.models.checkpoint import Checkpoint
 
+model_argument = click.argument("model", type=click.Path(path_type=Path))
 column_option = click.option(
     "--column", type=int, default=-1, show_default=True, help="The RNN's score, from 0; -1 is the last"
 )
@@ -47,3 +53,42 @@ def progress(*, quiet: bool) -> Iterator[Advanced]:
         yield display.show
     finally:
         display.close()
+
+
+def is_inverse(checkpoint: Checkpoint) -> bool:
+    """Whether a network reads target phrases."""
+    return checkpoint.direction == "target-to-source"
+
+
+def model_blocks(phrase_table: str, checkpoint: Checkpoint) -> Iterator[TableBlock]:
+    """A table as it is read, shown on a terminal; refused if its phrases are not of the form that the model knows."""
+    from moses_rnn.formats.phrase_forms import PhraseForm
+    from moses_rnn.formats.phrase_table import first_look
+    from moses_rnn.formats.streams import STANDARD_STREAM, Meter, existing_input, read_blocks
+    from moses_rnn.formats.table_blocks import parse_blocks
+
+    expected = PhraseForm.from_record(checkpoint.provenance.get("phrases"))
+    table, form, meter = existing_input(phrase_table), expected, Meter()
+    if table != STANDARD_STREAM:  # which cannot be read twice
+        _, form = first_look(table, expected if expected.is_factored else None)
+    if form != expected:
+        raise InputError(f"{table}: expected phrases as the model learned from ({expected}), found {form}")
+    show = shown("lines", None)
+    for block in parse_blocks(read_blocks(table, meter=meter), table, form=form):
+        yield block
+        show(meter.lines_read, meter.share)
+
+
+def shown(unit: str, total: int | None) -> Callable[..., None]:
+    """Shows on a terminal, and only there, how much is done."""
+    from moses_rnn.cli.progress import Display
+
+    display = Display(unit, quiet=not sys.stderr.isatty())
+
+    def show(done: int, share: float | None = None) -> None:
+        share = done / total if total else share
+        display.show(done, share)
+        if share == 1:
+            display.close()
+
+    return show

@@ -91,8 +91,9 @@ Example: seven tenths of the table; what went is kept as well:
 
 The threshold is one for the whole table and the share is exact; lines that stay are not changed. The decoder takes the
 smaller table with the weights that it was tuned with: change path= in moses.ini. {SORTED} --by: direct is
-p(target|source), which is 1 for whatever was seen once; both is the mean of the two rank quantiles. Most sources of a raw table have a single target: where
-those alone are more than what shall stay, --keep-best-words 1 protects single words, which longer ones are made of.
+p(target|source), which is 1 for whatever was seen once; both is the mean of the two rank quantiles. Most sources of a
+raw table have a single target: where those alone are more than what shall stay, --keep-best-words 1 protects single
+words, which longer ones are made of.
 """
 
 
