@@ -103,7 +103,7 @@ pipeline-help: ## what the targets from corpus to BLEU are
 		'SYSTEMS=$(SYSTEMS)' 'SEEDS=$(SEEDS) NBEST=$(NBEST) TUNER=$(TUNER) THREADS=$(THREADS)' \
 		'DECODER_FLAGS=$(DECODER_FLAGS)' 'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' 'MERT_FLAGS=$(MERT_FLAGS)' \
 		'CSLM_TEXT=$(CSLM_TEXT) CSLM=$(CSLM) CSLM_FLAGS=$(CSLM_FLAGS)' 'CSLM_IN=$(CSLM_IN) ($(CSLM_PLACE)) LIST_SIZE=$(LIST_SIZE) WP_WORDS=$(WP_WORDS)' \
-		'PRUNE_KEEP=$(PRUNE_KEEP) PRUNE_SEED=$(PRUNE_SEED)' \
+		'PRUNE_KEEP=$(PRUNE_KEEP) PRUNE_SEED=$(PRUNE_SEED) PRUNE_FLAGS=$(PRUNE_FLAGS)' \
 		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL)'
 
 # Says what is missing before anything runs
@@ -365,12 +365,12 @@ $(W)/results.json: $(foreach run,$(RUNS),$(DONE)/decode-$(run))
 
 # The weights stay as they were tuned with the whole table: what is compared is what was lost
 define of_pruning
-$(DONE)/prune-$(1).$(2): $(DONE)/tune-rnn.$(PRUNE_SEED) $(DONE)/dev
+$(DONE)/prune-$(1).$(2).$(PRUNE_SEED): $(DONE)/tune-rnn.$(PRUNE_SEED) $(DONE)/dev
 	mkdir -p $(W)/prune
-	$(if $(filter all,$(1)),,$(BIN)/moses-rnn-analyse prune $(W)/rnn/phrase-table.gz -o $(W)/prune/$(1).$(2).gz --by $(1) --keep $(2) $(PRUNE_FLAGS) --force)
-	sed '$(if $(filter all,$(1)),,s#path=$(W)/rnn/phrase-table.gz#path=$(W)/prune/$(1).$(2).gz#)' $(W)/tune/rnn.$(PRUNE_SEED)/moses.ini > $(W)/prune/$(1).$(2).ini
-	$(if $(filter all,$(1)),,grep -q 'path=$(W)/prune/$(1).$(2).gz' $(W)/prune/$(1).$(2).ini)
-	$(call decoder,$(W)/prune/$(1).$(2).ini,dev,prune-$(1).$(2)) > $(W)/prune/$(1).$(2).dev
+	$(if $(filter all,$(1)),,$(BIN)/moses-rnn-analyse prune $(W)/rnn/phrase-table.gz -o $(W)/prune/$(1).$(2).$(PRUNE_SEED).gz --by $(1) --keep $(2) $(PRUNE_FLAGS) --force)
+	sed '$(if $(filter all,$(1)),,s#path=$(W)/rnn/phrase-table.gz#path=$(W)/prune/$(1).$(2).$(PRUNE_SEED).gz#)' $(W)/tune/rnn.$(PRUNE_SEED)/moses.ini > $(W)/prune/$(1).$(2).$(PRUNE_SEED).ini
+	$(if $(filter all,$(1)),,grep -q 'path=$(W)/prune/$(1).$(2).$(PRUNE_SEED).gz' $(W)/prune/$(1).$(2).$(PRUNE_SEED).ini)
+	$(call decoder,$(W)/prune/$(1).$(2).$(PRUNE_SEED).ini,dev,prune-$(1).$(2).$(PRUNE_SEED)) > $(W)/prune/$(1).$(2).$(PRUNE_SEED).dev
 	touch $$@
 endef
 PRUNED := all.1 $(foreach keep,$(PRUNE_KEEP),$(foreach by,rnn direct both,$(by).$(keep)))
@@ -378,6 +378,6 @@ $(eval $(call of_pruning,all,1))
 $(foreach keep,$(PRUNE_KEEP),$(foreach by,rnn direct both,$(eval $(call of_pruning,$(by),$(keep)))))
 
 .PHONY: prune-bleu
-prune-bleu: $(foreach pruned,$(PRUNED),$(DONE)/prune-$(pruned)) ## dev BLEU by the size of +RNN's table, pruned by its scores
+prune-bleu: $(foreach pruned,$(PRUNED),$(DONE)/prune-$(pruned).$(PRUNE_SEED)) ## dev BLEU by the size of +RNN's table, pruned by its scores
 	@for pruned in $(PRUNED); do printf '%s\t%s\t' $${pruned%%.*} $${pruned#*.}; \
-		$(BIN)/sacrebleu $(W)/corpus/dev.$(TRG) -i $(W)/prune/$$pruned.dev -tok none -b -w 2 --force || exit 1; done
+		$(BIN)/sacrebleu $(W)/corpus/dev.$(TRG) -i $(W)/prune/$$pruned.$(PRUNE_SEED).dev -tok none -b -w 2 --force || exit 1; done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -13,17 +13,15 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.lookup import Lookup
+from moses_rnn.analysis.samples import LogProbs
 from moses_rnn.errors import InputError, shown
 from moses_rnn.formats.phrase_forms import has_gaps, words
-from moses_rnn.formats.phrase_table import DIRECT_COLUMN, log_of
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, log_of
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.inspection import summaries, word_log_probs
 from moses_rnn.models.vocabulary import END as END_WORD
 
-LogProbs = Callable[[Sequence[bytes], Sequence[bytes]], npt.NDArray[np.float64]]  # a score producer's
-
 TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
-FLOOR = -87.0  # below it moses-rnn-score writes no log p unless told to
 TABLE_LIMIT = 20  # Moses's own
 
 
@@ -156,8 +154,8 @@ class Explainer:
     def _names(self, pair: Lookup, rnn: npt.NDArray[np.float64]) -> list[str]:
         """Of the table's scores; a last one that nobody named is the RNN's if it agrees with it."""
         scores = np.array([option.scores for option in pair.options])
-        last = np.log(np.maximum(scores[:, -1], np.exp(FLOOR)))
-        is_rnn = scores.shape[1] > len(TABLE_COLUMNS) and np.allclose(last, np.maximum(rnn, FLOOR), atol=0.01)
+        last = np.log(np.maximum(scores[:, -1], np.exp(DEFAULT_FLOOR)))
+        is_rnn = scores.shape[1] > len(TABLE_COLUMNS) and np.allclose(last, np.maximum(rnn, DEFAULT_FLOOR), atol=0.01)
         return column_names(scores.shape[1], self.added or [self.scorer] * is_rnn)
 
     def _scores(self, pair: Lookup) -> npt.NDArray[np.float64]:

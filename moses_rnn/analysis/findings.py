@@ -15,8 +15,9 @@ from moses_rnn.analysis.gates import GateConfig, GateReport, gate_report
 from moses_rnn.analysis.maps import Map, MapConfig, drawn_map, phrase_points, word_points
 from moses_rnn.analysis.pictures import missing_libraries
 from moses_rnn.analysis.preferences import Summary, summarise
+from moses_rnn.analysis.recorded import recorded_floor, recorded_names
 from moses_rnn.analysis.samples import LogProbs, Proposals, Proposer, Reading, known_targets
-from moses_rnn.analysis.scatter import FLOOR, Scatter, scatter
+from moses_rnn.analysis.scatter import Scatter, scatter
 from moses_rnn.analysis.scored_table import Advanced, ScoredTable
 from moses_rnn.analysis.selection import Selection, select
 from moses_rnn.analysis.survey import Coverage, Disagreement, Literalness, Survey, SurveyConfig
@@ -84,18 +85,6 @@ class Findings:
         return Path(self.table.path).name
 
 
-def records_of(recorded: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """A list of records in a file of somebody's; what is none is passed by."""
-    found = recorded.get(key)
-    return [record for record in found if isinstance(record, dict)] if isinstance(found, list) else []
-
-
-def recorded_column(signature: Mapping[str, Any], name: str) -> int:
-    """The score of a table that a producer of this name has added last, from 0; without a record -1, the last one."""
-    columns = [record.get("index") for record in records_of(signature, "added_columns") if record.get("name") == name]
-    return next((column for column in reversed(columns) if isinstance(column, int)), -1)
-
-
 def gather(
     table: ScoredTable,
     checkpoint: Checkpoint,
@@ -129,7 +118,7 @@ def gather(
     summary = summarise(table, table.sources(advanced), sample_size=config.pairs, seed=config.seed)
     kept: dict[bytes, list[TableLine]] = {found.source: [] for one in selections for found in one.sources}
     lines = _keeping(table.lines(step("comparing scores", "lines")), kept)
-    floor = _floor(signature, table.column)
+    floor = recorded_floor(signature, table.column)
     scattered = scatter(table, lines, floor=floor, sample_size=config.pairs, seed=config.seed)
     missing = missing_libraries()
     maps = _maps(checkpoint, survey, config, "pca" if "scikit-learn" in missing else "tsne", step)
@@ -158,14 +147,6 @@ def _check(table: ScoredTable, checkpoint: Checkpoint, reading: Reading) -> None
             f"{table.path}: expected a model of p(target | source) to report on, found direction {checkpoint.direction}"
         )
     reading.check_form(table.path, table.form)
-
-
-def _floor(signature: Mapping[str, Any], column: int) -> float:
-    """Below which the column's logarithms were raised, as is recorded; else the default."""
-    for record in records_of(signature, "added_columns"):
-        if record.get("index") == column and isinstance(record.get("floor"), int | float):
-            return float(record["floor"])
-    return FLOOR
 
 
 def _keeping(lines: Iterable[TableLine], kept: dict[bytes, list[TableLine]]) -> Iterator[TableLine]:
@@ -220,8 +201,7 @@ def _explained(
 ) -> Iterator[tuple[Disagreement, Explanation]]:
     """The pairs on which table and RNN disagree most."""
     step("explaining pairs", "pairs")
-    added = [str(record.get("name")) for record in records_of(signature, "added_columns")]
-    explainer = Explainer(checkpoint, scorer.log_probs, scorer.name, added)
+    explainer = Explainer(checkpoint, scorer.log_probs, scorer.name, recorded_names(signature))
     others = [pair.read for pair in survey.phrases()]
     for found in survey.disagreements:
         if found.lines:

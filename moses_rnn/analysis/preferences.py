@@ -27,10 +27,10 @@ class Preferences:
 
     Where several targets have the best score, they share in being the best one: lengths are their means, and to agree
     is to choose one of them. `chance` is how often a blind choice would agree. `shorter` and `longer` are shares of
-    sources where the RNN's best target has fewer or more words than the table's. `rnn_with_count` is the Spearman
-    correlation of the RNN's score and the pair's count among the targets of one source, as a mean over the `ordered`
-    sources where either differs; the table's p(target | source) is made of those counts. None: there is nothing to take
-    a mean of.
+    sources where the RNN's best target has fewer or more words than the table's, `shorter_apart` and `longer_apart`
+    the same of those `apart` where the RNN's is none of the table's best. `rnn_with_count` is the Spearman correlation
+    of the RNN's score and the pair's count among the targets of one source, as a mean over the `ordered` sources where
+    both differ; the table's p(target | source) is made of those counts. None: there is nothing to take a mean of.
     """
 
     name: str
@@ -42,6 +42,9 @@ class Preferences:
     words_of_all: float | None
     shorter: float | None
     longer: float | None
+    apart: int
+    shorter_apart: float | None
+    longer_apart: float | None
     ordered: int
     rnn_with_count: float | None
 
@@ -51,7 +54,7 @@ class Summary:
     """By classes of the source's count, all of them first; and over pairs of different sources.
 
     `table_over_pairs` and `rnn_over_pairs` are Spearman correlations of score and pair count over `sample` pairs that
-    were drawn from all lines with a count.
+    were drawn from the lines with a count of all sources that were looked at.
     """
 
     classes: list[Preferences]
@@ -102,7 +105,9 @@ def _figures(rows: Floats, words: Floats) -> tuple[Floats, float | None]:
     by_table, by_rnn = words[best_table].mean(), words[best_rnn].mean()
     agreement, chance = best_table[best_rnn].mean(), best_table.mean()
     shorter, longer = by_rnn < by_table, by_rnn > by_table
-    figures = np.array([agreement, chance, by_table, by_rnn, words.mean(), shorter, longer], np.float64)
+    apart = not agreement
+    lengths = [by_table, by_rnn, words.mean(), shorter, longer]
+    figures = np.array([agreement, chance, *lengths, apart, shorter and apart, longer and apart], np.float64)
     has_counts = bool((rows[:, 2] > 0).all())
     return figures, spearman(rows[:, 1], rows[:, 2]) if has_counts else None
 
@@ -113,7 +118,7 @@ class _Sums:
     def __init__(self, name: str) -> None:
         self._name = name
         self.sources = self._ordered = 0
-        self._sums = np.zeros(7)
+        self._sums = np.zeros(10)
         self._correlations = 0.0
 
     def add(self, figures: Floats, correlation: float | None) -> None:
@@ -124,8 +129,8 @@ class _Sums:
             self._correlations += correlation
 
     def preferences(self) -> Preferences:
-        means = [float(value) / self.sources if self.sources else None for value in self._sums]
-        agreement, chance, by_table, by_rnn, of_all, shorter, longer = means
+        *sums, apart, shorter_apart, longer_apart = map(float, self._sums)
+        agreement, chance, by_table, by_rnn, of_all, shorter, longer = (_share(value, self.sources) for value in sums)
         return Preferences(
             self._name,
             self.sources,
@@ -136,9 +141,16 @@ class _Sums:
             of_all,
             shorter,
             longer,
+            int(apart),
+            _share(shorter_apart, apart),
+            _share(longer_apart, apart),
             self._ordered,
-            self._correlations / self._ordered if self._ordered else None,
+            _share(self._correlations, self._ordered),
         )
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
 
 
 HEADER = (
@@ -151,7 +163,10 @@ HEADER = (
     "all",
     "RNN shorter",
     "longer",
-    "with counts",
+    "apart",
+    "shorter of these",
+    "longer of these",
+    "ordered",
     "RNN ~ count",
 )
 
@@ -169,7 +184,9 @@ def notes(found: Summary) -> list[str]:
         for name, value in (("table", found.table_over_pairs), ("RNN", found.rnn_over_pairs))
     )
     return [
-        "agree: the best target is the same; words: of the best target by p(target|source), by the RNN, and of all;",
-        "~ count: mean Spearman correlation of score and pair count among a source's targets.",
+        "agree: the best target is the same; words: of the best target by p(target|source), by the RNN, and of all, of "
+        "equally good ones the mean; apart: the RNN's best is none of the table's, and how many of those are shorter;",
+        "~ count: mean Spearman correlation of score and pair count among a source's targets, over the ordered "
+        "sources, where both differ.",
         f"Spearman correlation of score and pair count over {found.sample:,} pairs of all these sources: {over_pairs}.",
     ]

@@ -37,6 +37,7 @@ CELLS_PER_NAT = 10_000
 LOG_CELLS = int(-LOWEST) * CELLS_PER_NAT + 1
 QUANTILE_CELLS = 1_000_000
 WRITTEN_AT_ONCE = 1 << 20  # bytes
+MANY_TIES = 0.01  # of all lines: so many equal ones that go are worth a word
 
 CellOf = Callable[[TableLine], int]  # the higher, the better the pair
 
@@ -67,12 +68,16 @@ class Side:
 class Pruned:
     """What came of a table.
 
-    `wanted` lines were to stay; more do where more sources keep their best target. `lost` sources have no line left.
+    `wanted` lines were to stay; more do where more sources keep their best target. `lost` sources have no line left,
+    `lost_words` of them are single words. `tied` lines were at the threshold, of which `tied_stay` stay.
     """
 
     table: str
     by: str
     wanted: int = 0
+    lost_words: int = 0
+    tied: int = 0
+    tied_stay: int = 0
     before: Side = field(default_factory=Side)
     after: Side = field(default_factory=Side)
 
@@ -88,7 +93,7 @@ def prune(
     dropped: Sink | None = None,
     *,
     keep: float,
-    by: str = "both",
+    by: str,
     keep_best: float = math.inf,
     advanced: Advanced = nobody,
 ) -> Pruned:
@@ -99,7 +104,7 @@ def prune(
         kept: is given the smaller table.
         dropped: is given the other lines, if anybody wants them.
         keep: the share of lines that stay, above 0 and up to 1; the number is rounded.
-        by: one of CRITERIA.
+        by: one of CRITERIA; logarithms are told apart to 1 / CELLS_PER_NAT, and a score above 1 counts as 1.
         keep_best: sources of at most so many words do not lose the target that is best by this criterion (the first of
             equal ones): all of them by default, so that no word becomes unknown; none with 0. The share counts these
             targets; it is exceeded if they alone are more, as most sources of a raw table have one target only.
@@ -120,10 +125,12 @@ def prune(
         parts = _parted(lines, cell_of, chooser, keep_best)
         found.before.add(lines)
         found.after.add(parts[0])
+        found.lost_words += not parts[0] and length(lines[0].source) == 1
         for output, part in zip(outputs, parts, strict=True):
             output.append(part)
     for output in outputs:
         output.flush()
+    found.tied, found.tied_stay = chooser.ties
     return found
 
 
@@ -250,6 +257,11 @@ class _Chooser:
         self._passing = wanted - (int(from_above[cell]) - self._ties)
         self._seen = 0
 
+    @property
+    def ties(self) -> tuple[int, int]:
+        """How many pairs are at the threshold, and how many of them pass."""
+        return self._ties, self._passing
+
     def __call__(self, cell: int) -> bool:
         if cell != self._threshold:
             return cell > self._threshold
@@ -295,4 +307,11 @@ def warnings(found: Pruned) -> Iterator[str]:
             "to stay: nothing else does (--keep-best-words 1 protects sources of one word only)"
         )
     if found.lost:
-        yield f"{found.lost:,} sources lost all their targets: words may become unknown"
+        words = f"{found.lost_words:,} of them single words, which are unknown now" if found.lost_words else (
+            "none of them a single word")  # fmt: skip
+        yield f"{found.lost:,} sources lost all their targets, {words}"
+    if found.tied - found.tied_stay > MANY_TIES * found.before.lines:
+        yield (
+            f"{found.tied:,} pairs are equally good at the threshold: {found.tied_stay:,} of them stay, spread evenly "
+            "over the table"
+        )

@@ -21,7 +21,7 @@ CITATION = (
     "Yoshua Bengio: Learning Phrase Representations using RNN Encoder–Decoder for Statistical Machine Translation. "
     "EMNLP 2014, arXiv:1406.1078. Sections, tables and figures are those of this paper."
 )
-TARGETS_HEADER = ("source", "#", "by the table", "p(t|s)", "by the RNN", "p(t|s)")
+TARGETS_HEADER = ("source", "#", "by the table", "its p", "by the RNN", "its p")
 HOW_TO_GET = "pip install 'moses-rnn[plot]' brings what is missing; then make the report anew."
 
 

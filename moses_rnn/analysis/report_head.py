@@ -7,8 +7,9 @@ from typing import Any
 
 from moses_rnn.analysis import page
 from moses_rnn.analysis.explain import Explanation
-from moses_rnn.analysis.findings import Findings, records_of
+from moses_rnn.analysis.findings import Findings
 from moses_rnn.analysis.page import Markup
+from moses_rnn.analysis.recorded import records_of
 from moses_rnn.errors import printable
 from moses_rnn.models.checkpoint import Checkpoint
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import FormatError, InputError, shown
-from moses_rnn.formats.phrase_forms import PhraseForm, words
+from moses_rnn.formats.phrase_forms import PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.decoding import Hypothesis, Ids
@@ -83,7 +83,8 @@ def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterat
     """Source phrases in the network's words, one a line.
 
     Raises:
-        FormatError: a line is blank, or rather one of a phrase table, or lacks the factor that the network reads.
+        FormatError: a line is blank, or rather one of a phrase table, lacks the factor that the network reads, or has
+            gaps without numbers.
     """
     for number, line in enumerate(lines, start=1):
         phrase = line.rstrip(b"\r\n")
@@ -93,9 +94,13 @@ def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterat
             advice = "A table's source phrases: zcat phrase-table.gz | sed 's/ *|||.*//' | uniq"
             raise FormatError(name, number, "a source phrase alone", shown(phrase), advice)
         try:
-            yield reading.source(phrase)
+            source = reading.source(phrase)
         except IndexError as error:
             raise FormatError(name, number, f"{reading.form} in every word", shown(phrase)) from error
+        if reading.form.hierarchical and has_gaps(source):
+            advice = "Gaps are words of the network, numbered in the target's order: [X][X]1, [X][X]2."
+            raise FormatError(name, number, "numbered gaps", shown(phrase), advice)
+        yield source
 
 
 def known_targets(lines: Iterable[TableLine], sources: Collection[bytes], reading: Reading) -> dict[bytes, set[bytes]]:

@@ -17,11 +17,10 @@ import numpy.typing as npt
 from moses_rnn.analysis.correlation import Floats, Moments, Sample
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import COUNT_CLASSES, UNCOUNTED, ScoredTable, class_of, counts_of
-from moses_rnn.formats.phrase_table import LOWEST, TableLine
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, LOWEST, TableLine
 
 BIN = 0.25  # nats
 BINS = int(-LOWEST / BIN)
-FLOOR = -87.0
 ROUNDING = 1e-6  # nats; scores have nine digits
 SAMPLE_SIZE = 100_000
 PAIRS_AT_ONCE = 1 << 15
@@ -64,7 +63,7 @@ def scatter(
     table: ScoredTable,
     lines: Iterable[TableLine],
     *,
-    floor: float = FLOOR,
+    floor: float = DEFAULT_FLOOR,
     sample_size: int = SAMPLE_SIZE,
     seed: int = 1,
 ) -> Scatter:

@@ -25,7 +25,7 @@ from moses_rnn.formats.phrase_table import (
     parse_table,
     score_words,
 )
-from moses_rnn.formats.streams import Meter, read_lines, stamp_of
+from moses_rnn.formats.streams import STANDARD_STREAM, Meter, read_lines, sorting, stamp_of
 
 Advanced = Callable[[int, float | None], None]  # lines that are done, and their share of all if that is known
 
@@ -97,7 +97,7 @@ class ScoredTable:
         Raises:
             InputError: it is no table, cannot be read twice, is not scored or has no such column.
         """
-        if not Path(path).is_file():
+        if path == STANDARD_STREAM or not Path(path).is_file():
             raise InputError(f"{path}: expected a regular file, which can be read more than once")
         stamp = stamp_of(path)
         line, form = first_look(path)
@@ -108,12 +108,15 @@ class ScoredTable:
         """All lines, once more.
 
         Raises:
-            InputError: the table is damaged, or was changed since it was opened.
+            InputError: the table is damaged, was changed since it was opened, or has a logarithm where one of the two
+                probabilities belongs.
         """
         meter = Meter()
         for line in parse_table(read_lines(self.path, meter=meter), self.path, form=self.form):
             if line.number % LINES_BETWEEN_LOOKS == 0:
                 advanced(line.number, meter.share)
+            if b"-" in line.scores:
+                self._check(line)
             yield line
         if stamp_of(self.path) != self.stamp:
             raise InputError(f"{self.path}: was changed while it was read")
@@ -123,21 +126,17 @@ class ScoredTable:
         return by_source(self.lines(advanced), self.path)
 
     def log_probs(self, line: TableLine) -> tuple[float, float]:
-        """Natural logarithms of p(target | source) and of the RNN's score, as Moses takes them.
-
-        Raises:
-            FormatError: one of them is negative, so no probability.
-        """
+        """Natural logarithms of p(target | source) and of the RNN's score, as Moses takes them."""
         scores = score_words(line.scores)
-        return self._log_prob(scores, DIRECT_COLUMN, line), self._log_prob(scores, self.column, line)
+        return log_of(float(scores[DIRECT_COLUMN])), log_of(float(scores[self.column]))
 
-    def _log_prob(self, scores: list[bytes], column: int, line: TableLine) -> float:
-        probability = float(scores[column])
-        if probability < 0:
-            advice = "A table that holds logarithms is none for Moses: score it anew without --log."
-            expected = f"a probability as score {column + 1}"
-            raise FormatError(self.path, line.number, expected, shown(scores[column]), advice)
-        return log_of(probability)
+    def _check(self, line: TableLine) -> None:
+        scores = score_words(line.scores)
+        for column in (DIRECT_COLUMN, self.column):
+            if float(scores[column]) < 0:
+                advice = "A table that holds logarithms is none for Moses: score it anew without --log."
+                expected = f"a probability as score {column + 1}"
+                raise FormatError(self.path, line.number, expected, shown(scores[column]), advice)
 
 
 def _checked_column(path: str, scores: int, column: int) -> int:
@@ -176,7 +175,7 @@ def by_source(lines: Iterable[TableLine], name: str) -> Iterator[list[TableLine]
                 members[0].number,
                 "sources in the order of LC_ALL=C sort, so that the lines of each follow each other",
                 shown(source),
-                f"zcat -f {name} | LC_ALL=C sort | gzip -1 > sorted.gz",
+                sorting(name),
             )
         before = key
         yield members

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from moses_rnn.analysis.scored_table import counts_of, length
+from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import TableLine, score_words
 
 HASH_BYTES = 8
@@ -139,8 +140,8 @@ def _offer(heap: list[tuple[float, int, Targets]], wanted: Wanted, order: int, l
 
 
 def targets_of(sources: Iterable[Sequence[TableLine]], wanted: Collection[bytes]) -> Iterator[Targets]:
-    """The sources of some names, in the table's order, with all their targets."""
-    names = frozenset(wanted)
+    """The sources of some names, in the table's order, with all their targets; blanks between words do not count."""
+    names = frozenset(tuple(words(name)) for name in wanted)
     for lines in sources:
-        if lines[0].source in names:
+        if tuple(words(lines[0].source)) in names:
             yield Targets.of(lines)

@@ -34,9 +34,24 @@ def shorter(found: Preferences) -> tuple[str, str]:
     told = (
         f"Over {found.sources:,} sources with several targets, the best target has {found.words_by_rnn:.2f} words by "
         f"the RNN and {found.words_by_table:.2f} by the table ({found.words_of_all:.2f} over all targets); the RNN's "
-        f"is shorter for {found.shorter:.1%} of the sources and longer for {found.longer:.1%}."
+        f"is shorter for {found.shorter:.1%} of the sources and longer for {found.longer:.1%}, where of targets that "
+        "are equally good to the table the mean length counts."
     )
-    return _decided(found.shorter * found.sources, found.longer * found.sources), told
+    if found.shorter_apart is not None and found.longer_apart is not None:
+        told += (
+            f" Where the RNN's is none of the table's best ({found.apart:,} sources), it is shorter for "
+            f"{found.shorter_apart:.1%} and longer for {found.longer_apart:.1%}."
+        )
+    return _together(
+        _decided(found.shorter * found.sources, found.longer * found.sources),
+        _decided((found.shorter_apart or 0) * found.apart, (found.longer_apart or 0) * found.apart),
+    ), told
+
+
+def _together(first: str, second: str) -> str:
+    """Of two verdicts: to hold, both must."""
+    both = {first, second}
+    return first if len(both) == 1 else PARTLY if HOLDS in both else FAILS
 
 
 def literal(found: Literalness) -> tuple[str, str]:
@@ -61,11 +76,14 @@ def _decided(for_it: float, against: float) -> str:
 def insensitive(found: Summary) -> tuple[str, str]:
     """Of correlations with the counts of pairs."""
     rnn, table = found.rnn_over_pairs, found.table_over_pairs
-    if found.sample < FEWEST or rnn is None:
-        return OPEN, f"Only {found.sample:,} pairs have counts that differ."
+    if found.sample < FEWEST:
+        return OPEN, f"Only {found.sample:,} pairs of sources with several targets have a count."
+    if rnn is None:
+        return OPEN, f"Of {found.sample:,} pairs of sources with several targets, all have one count or one score."
     told = (
-        f"Over {found.sample:,} pairs of all sources, the RNN's score has {strength(rnn)} rank correlation with the "
-        f"pair's count ({rnn:+.2f}; p(target|source): {'–' if table is None else format(table, '+.2f')})."
+        f"Over a sample of {found.sample:,} pairs of sources with several targets, the RNN's score has {strength(rnn)} "
+        f"rank correlation with the pair's count ({rnn:+.2f}; p(target|source): "
+        f"{'–' if table is None else format(table, '+.2f')})."
     )
     within = found.classes[0].rnn_with_count
     strongest = max(abs(rnn), abs(within or 0.0))
@@ -79,7 +97,7 @@ def _caveats(found: Preferences, over_pairs: float) -> Iterator[str]:
     if within is not None:
         yield f" Among the targets of one source it is {within:+.2f} on average, over {found.ordered:,} sources."
     if over_pairs >= WEAK:
-        yield " Short pairs are both frequent and likely, which is part of the correlation over pairs of all sources."
+        yield " Short pairs are both frequent and likely, which is part of the correlation over pairs."
     if within is not None and within >= WEAK:
         yield (" That need not come from counts, which training does not see: a source's frequent translations are "
                "often its plain ones, which a good model finds likely.")  # fmt: skip

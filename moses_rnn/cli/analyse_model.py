@@ -1,4 +1,4 @@
-"""moses-rnn-analyse, the commands that look inside a network: gates, words, phrases, explain."""
+"""moses-rnn-analyse, the commands that look inside a network: gates, words, phrases."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_rnn.cli.analyse_options import force_option, is_inverse, model_argument, model_blocks, seed_option, shown
+from moses_rnn.analysis.pictures import KINDS
+from moses_rnn.cli.analyse_options import (
+    force_option,
+    is_inverse,
+    model_argument,
+    model_blocks,
+    progress_of,
+    seed_option,
+)
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.maps import Map, MapConfig
 
-PICTURES = ("svg", "png")
 DATA = ("csv", "json")
 
 GATES_EPILOG = """\b
@@ -67,7 +74,7 @@ def gates(
             pairs = sampled_pairs(blocks, phrases, seed, inverse=inverse)
         else:
             pairs = [Pair(phrase, b"") for phrase in sampled_phrases(blocks, phrases, seed, inverse=inverse)]
-        found = gate_report(checkpoint, pairs, config, shown("phrases", 2 * len(pairs)))
+        found = gate_report(checkpoint, pairs, config, progress_of("phrases", 2 * len(pairs)))
         file.commit(as_csv(found).encode())
     put("\n".join(as_text(found)))
 
@@ -178,7 +185,7 @@ def _draw(
     kinds = [_kind_of(output) for output in outputs]
     refuse_equal(outputs)
     check_method(config.method)
-    if set(kinds) & set(PICTURES):
+    if set(kinds) & set(KINDS):
         check_matplotlib()
     with ExitStack() as stack:
         files = [stack.enter_context(OutputFile(output, force=force, inputs=inputs)) for output in outputs]
@@ -191,7 +198,7 @@ def _draw(
 
 def _kind_of(output: str) -> str:
     kind = Path(output).suffix.removeprefix(".").lower()
-    if kind not in PICTURES + DATA:
+    if kind not in KINDS + DATA:
         raise click.UsageError(f"--output {output}: expected a name that ends with .svg, .png, .csv or .json")
     return kind
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 column_option = click.option(
-    "--column", type=int, default=-1, show_default=True, help="The RNN's score, from 0; -1 is the last"
+    "--column",
+    type=int,
+    help="The RNN's score, from 0; -1 is the last [default: as the signature beside the table says, else the last]",
 )
 layout_option = click.option(
     "--format",
@@ -32,15 +35,30 @@ seed_option = click.option("--seed", type=click.IntRange(0), default=1, show_def
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress")
 force_option = click.option("--force", is_flag=True, help="Replace existing outputs")
 
+RNN = "RNN"  # what the score of a network of p(target | source) is called
 SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it; it is read as a stream."
 
 
-def open_table(path: str, column: int) -> ScoredTable:
-    """The scored table that a user means."""
+def open_table(path: str, column: int | None) -> ScoredTable:
+    """The scored table that a user means, and in it the RNN's score."""
+    from moses_rnn.analysis.recorded import recorded_column, recorded_names
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.formats.streams import existing_input
+    from moses_rnn.scoring.signature import read_signature
 
-    return ScoredTable.open(existing_input(path), column)
+    name = existing_input(path)
+    table = ScoredTable.open(name, -1 if column is None else column)
+    signature = read_signature(name) or {}
+    names = recorded_names(signature)
+    if column is not None or not names:
+        return table
+    found = recorded_column(signature, RNN, table.scores)
+    if found is None:
+        raise InputError(
+            f"{name}: expected a score named {RNN} in its signature, found {', '.join(names)}\n"
+            "  Say with --column which score to look at."
+        )
+    return replace(table, column=found)
 
 
 @contextmanager
@@ -73,13 +91,13 @@ def model_blocks(phrase_table: str, checkpoint: Checkpoint) -> Iterator[TableBlo
         _, form = first_look(table, expected if expected.is_factored else None)
     if form != expected:
         raise InputError(f"{table}: expected phrases as the model learned from ({expected}), found {form}")
-    show = shown("lines", None)
+    show = progress_of("lines", None)
     for block in parse_blocks(read_blocks(table, meter=meter), table, form=form):
         yield block
         show(meter.lines_read, meter.share)
 
 
-def shown(unit: str, total: int | None) -> Callable[..., None]:
+def progress_of(unit: str, total: int | None) -> Callable[..., None]:
     """Shows on a terminal, and only there, how much is done."""
     from moses_rnn.cli.progress import Display
 

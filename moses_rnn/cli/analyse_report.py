@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_rnn.cli.analyse_options import SORTED, force_option, open_table, quiet_option, seed_option
+from moses_rnn.cli.analyse_options import SORTED, column_option, force_option, open_table, quiet_option, seed_option
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say
 
 if TYPE_CHECKING:
@@ -42,11 +42,7 @@ without them. Equal tables, models and options give equal pages. A table of 839 
 )
 @click.option("--phrases", type=click.IntRange(1), default=2000, show_default=True, help="To draw for the gates")
 @click.option("--points", type=click.IntRange(1), default=1000, show_default=True, help="Of either map")
-@click.option(
-    "--column",
-    type=int,
-    help="The RNN's score, from 0 [default: as the signature beside the table says, else the last]",
-)
+@column_option
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
 @seed_option
 @force_option
@@ -66,7 +62,7 @@ def report(
     """Write a page on SCORED_TABLE and the network MODEL that scored it: the paper's tables and figures of them."""
     import torch
 
-    from moses_rnn.analysis.findings import ReportConfig, Scorer, gather, recorded_column
+    from moses_rnn.analysis.findings import ReportConfig, Scorer, gather
     from moses_rnn.analysis.report import report as written
     from moses_rnn.formats.outputs import OutputFile
     from moses_rnn.formats.streams import existing_input
@@ -81,7 +77,7 @@ def report(
     with OutputFile(output, force=force, inputs=(path,)) as file:
         checkpoint = load_checkpoint(model)
         producer = EncDecProducer(checkpoint, precision="fp64")
-        table = open_table(path, recorded_column(signature, producer.name) if column is None else column)
+        table = open_table(path, column)
         scorer = Scorer(producer.name, producer.log_probs)
         steps = _Steps(quiet=quiet or not sys.stderr.isatty())
         try:

@@ -16,7 +16,7 @@ from moses_rnn.cli.analyse_options import (
     quiet_option,
     seed_option,
 )
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, put, reports_errors
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, put, reports_errors, say
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,7 +72,14 @@ good targets, the table's first one stands first. {SORTED}
 @quiet_option
 @reports_errors
 def targets(
-    phrase_table: str, sources: tuple[str, ...], top: int, column: int, layout: str, *, quiet: bool, **options: Any
+    phrase_table: str,
+    sources: tuple[str, ...],
+    top: int,
+    column: int | None,
+    layout: str,
+    *,
+    quiet: bool,
+    **options: Any,
 ) -> None:
     """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
     from moses_rnn.analysis.grids import LAYOUTS
@@ -91,11 +98,16 @@ def targets(
 def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> list[Section]:
     from moses_rnn.analysis.selection import targets_of
     from moses_rnn.analysis.tables import Section
+    from moses_rnn.formats.phrase_forms import words
 
     found = list(targets_of(table.sources(advanced), [os.fsencode(source) for source in sources]))
     if not found:
         wanted = ", ".join(map(repr, sources))
         raise InputError(f"{table.path}: expected source phrases {wanted}, found none")
+    there = {tuple(words(one.source)) for one in found}
+    for source in sources:
+        if tuple(words(os.fsencode(source))) not in there:
+            say(f"warning: {table.path}: has no source phrase {source!r}")
     return [Section("", found)]
 
 
@@ -139,7 +151,7 @@ def summary(
     min_targets: int,
     sample: int,
     seed: int,
-    column: int,
+    column: int | None,
     layout: str,
     *,
     quiet: bool,

@@ -27,8 +27,9 @@ Example: the best of 50 samples and what of them the table has not; the likelies
 
 Samples are drawn word by word from p(word | words before, source) up to the end symbol, then ranked by the scorer's
 log p(target | source): natural, with the end symbols of both sides, whatever the temperature. ×3: drawn three times. A
-source's samples depend on the seed and the source alone. A model of moses-rnn-train --inverse reads target phrases and
-writes source phrases. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 input or model rejected.
+source's samples depend on the seed and the options, not on other sources. Gaps of rules are numbered: [X][X]1. A model
+of moses-rnn-train --inverse reads target phrases and writes source phrases. Exit codes: 0 done, 1 failure, 2 wrong
+command line, 3 input or model rejected.
 """
 
 

@@ -25,6 +25,7 @@ from moses_rnn.cli.command import (
     table_options,
 )
 from moses_rnn.errors import InputError
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.streams import compression_of
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
 @click.option(
     "--floor",
     type=FiniteFloat(max=0),
-    default=-87.0,
+    default=DEFAULT_FLOOR,
     show_default=True,
     help="Lowest log p that is written; float32 and so Moses lose precision below",
 )

@@ -117,6 +117,8 @@ class OutputFile:
     """
 
     def __init__(self, path: str, *, force: bool = False, inputs: tuple[str, ...] = ()) -> None:
+        if path == STANDARD_STREAM:
+            raise OutputError(f"{path}: expected the name of a file: standard output is not written to here")
         refuse_no_name(path)
         self.path = path
         self._target = Path(path)

@@ -20,6 +20,9 @@ Rejected = Callable[[bytes, FormatError], None]
 
 SEPARATOR = b"|||"
 LOWEST = -100.0  # Moses's own floor of a feature, which a score of 0 becomes
+# Moses holds probabilities as float32: exp(-87) is near the smallest one of full precision (exp(-87.34)), and below
+# exp(-100) the decoder would see its own floor. Scores are raised to this one unless a user wants otherwise.
+DEFAULT_FLOOR = -87.0
 DIRECT_COLUMN = 2  # p(target | source) in the order in which phrase-extract writes its scores
 # What Moses's double-conversion reads as a number; no nan, inf, hexadecimal, underscores or other digits.
 NUMBER = rb"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"

@@ -13,6 +13,7 @@ import io
 import lzma
 import os
 import select
+import shlex
 import stat
 import sys
 import time
@@ -28,6 +29,7 @@ from moses_rnn.errors import FormatError, InputError, MosesRnnError, shown
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
 
+PRINTED_BY = {None: "cat", "gz": "zcat", "bz2": "bzcat", "xz": "xzcat", "zst": "zstdcat"}  # by compression
 STANDARD_STREAM = "-"
 MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
@@ -36,6 +38,11 @@ BLOCK_BYTES = READ_BYTES // 2  # what a core keeps near; numpy's arrays for it a
 MAX_LINE_BYTES = 1 << 20
 XZ_MEMORY = 1 << 30  # no file may make us take more; xz -9 needs 65 MB
 MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe that has nothing to give
+
+
+def sorting(path: str) -> str:
+    """A command that brings a file's lines into the order of ``LC_ALL=C sort``, as advice."""
+    return f"{PRINTED_BY[compression_of(path)]} {shlex.quote(path)} | LC_ALL=C sort | gzip -1 > sorted.gz"
 
 
 def without_compression_suffix(path: str) -> Path:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from moses_rnn.formats.phrase_table import log_of
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, log_of
 
 Pair = tuple[bytes, bytes]
 Values = tuple[float, ...]
 
-FULL_PRECISION = -87.0  # below it, probabilities are denormal as float32
+FULL_PRECISION = DEFAULT_FLOOR  # below it, probabilities are denormal as float32
 DENORMAL_TOLERANCE = 0.03  # and come back as inexactly as this
 
 

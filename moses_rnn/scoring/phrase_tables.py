@@ -11,6 +11,7 @@ import numpy as np
 from moses_rnn.errors import FormatError, MosesRnnError, shown
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.table_blocks import TableBlock
 from moses_rnn.scoring.numbers import nine_digits
 from moses_rnn.scoring.producers import ScoreProducer, Scores
@@ -19,9 +20,6 @@ from moses_rnn.scoring.workers import Chunk, in_order, scored_chunks
 CHUNK_LINES = 8192
 CHUNK_BYTES = 1 << 24  # of lines; ordinary ones come to a tenth of it
 MOST_WORDS = 1 << 16  # of a phrase: what is stepped through at once
-# Moses holds probabilities as float32: exp(-87) is near the smallest one of full precision (exp(-87.34)), and below
-# exp(-100) the decoder would see its own floor of -100.
-DEFAULT_FLOOR = -87.0
 ROUNDING = 1e-3  # a log-probability this far above 0 is float32's rounding; more is a fault
 
 

@@ -20,9 +20,11 @@ COUNTED = ("floored", "lowest", "highest")  # of a column: over all lines
 
 
 def read_signature(table: str) -> dict[str, Any] | None:
-    """The signature beside a table; None if there is none, or something else of that name."""
+    """The signature beside a table, or beside what a link leads to; None if there is none, or something else."""
     path = Path(table + ".json")
     try:
+        if not path.exists() and Path(table).is_symlink():
+            path = Path(f"{Path(table).resolve()}.json")
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
             return None
         record = json.loads(path.read_bytes())

@@ -12,7 +12,7 @@ from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import TableLine, parse_table
-from moses_rnn.formats.streams import MAX_LINE_BYTES, Meter, read_lines
+from moses_rnn.formats.streams import MAX_LINE_BYTES, Meter, read_lines, sorting
 from moses_rnn.scoring.signature import read_signature
 
 READ_BYTES = 1 << 20
@@ -175,7 +175,7 @@ def _check(found: Validation, must_be_sorted: bool) -> None:
             found.unsorted,
             "the order of LC_ALL=C sort, as processPhraseTableMin needs it",
             "a line that belongs before the one above it",
-            f"zcat -f {found.name} | LC_ALL=C sort | gzip -1 > sorted.gz",
+            sorting(found.name),
         )
 
 

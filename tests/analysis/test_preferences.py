@@ -37,6 +37,9 @@ def test_means_over_sources(tmp_path):
         words_of_all=pytest.approx((2.5 + 2 + 1) / 3),
         shorter=pytest.approx(1 / 3),
         longer=pytest.approx(1 / 3),
+        apart=1,
+        shorter_apart=1,
+        longer_apart=0,
         ordered=2,  # the counts of "c d" do not differ
         rnn_with_count=pytest.approx((-1 + 1) / 2),
     )
@@ -57,7 +60,7 @@ def test_correlation_over_pairs(tmp_path):
 
 def test_limits_leave_sources_out(tmp_path):
     assert found(tmp_path, min_words=2).classes[0].sources == 2
-    assert found(tmp_path, min_targets=3).classes[0] == Preferences("all", 0, *[None] * 7, 0, None)
+    assert found(tmp_path, min_targets=3).classes[0] == Preferences("all", 0, *[None] * 7, 0, None, None, 0, None)
 
 
 @pytest.mark.parametrize(

@@ -108,11 +108,11 @@ def test_long_sources_may_be_left_unprotected(tmp_path):
 
 def test_ties_are_spread_evenly_and_the_same_each_time(tmp_path):
     lines = [line(f"{i:02}", "x", 1, 1) for i in range(40)]
-    first, _ = pruned(tmp_path, lines, keep=0.25, keep_best=0)
+    first, _ = pruned(tmp_path, lines, keep=0.25, by="both", keep_best=0)
     table = scored(tmp_path / "t", lines)
     kept, again = Kept(), Kept()
     for sink in (kept, again):
-        prune(table, sink, keep=0.25, keep_best=0)
+        prune(table, sink, keep=0.25, by="both", keep_best=0)
     assert kept.data == again.data
     assert len(first) == 10
     stay = [i for i in range(40) if lines[i] in kept.data.splitlines(keepends=True)]
@@ -138,12 +138,12 @@ def test_odd_lines_stay_byte_for_byte(tmp_path, by, lines):
 
 def test_odd_tables_are_refused(tmp_path):
     with pytest.raises(InputError) as error:
-        pruned(tmp_path, ONE_SOURCE, keep=0.01)
+        pruned(tmp_path, ONE_SOURCE, keep=0.01, by="both")
     assert "t: expected a share of which something stays, found 0.01 of 5 lines" in str(error.value)
     with pytest.raises(FormatError, match="t:2: expected a probability as score 5, found '-1'"):
         pruned(tmp_path, [line("a", "x", 1, 1), line("a", "y", 1, -1)], keep=0.5, by="rnn")
     with pytest.raises(FormatError, match="t:2: expected sources in the order of LC_ALL=C sort"):
-        pruned(tmp_path, [line("b", "x", 1, 1), line("a", "y", 1, 1)], keep=0.5)
+        pruned(tmp_path, [line("b", "x", 1, 1), line("a", "y", 1, 1)], keep=0.5, by="both")
 
 
 def test_progress_covers_all_passes(tmp_path):
@@ -168,4 +168,4 @@ def test_what_came_of_it_is_told(tmp_path):
         "(--keep-best-words 1 protects sources of one word only)"
     ]
     _, found = pruned(tmp_path, TWO_SOURCES, keep=0.5, by="rnn", keep_best=0)
-    assert list(warnings(found)) == ["1 sources lost all their targets: words may become unknown"]
+    assert list(warnings(found)) == ["1 sources lost all their targets, 1 of them single words, which are unknown now"]

@@ -7,11 +7,12 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.findings import ReportConfig, Scorer, gather, recorded_column
+from moses_rnn.analysis.findings import ReportConfig, Scorer, gather
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.page import Markup, element, markup, page, table
 from moses_rnn.analysis.pictures import missing_libraries
 from moses_rnn.analysis.preferences import Preferences, Summary
+from moses_rnn.analysis.recorded import recorded_column, recorded_floor, recorded_names
 from moses_rnn.analysis.report import report
 from moses_rnn.analysis.survey import Literalness
 from moses_rnn.analysis.verdicts import literal, shorter, verdicts
@@ -188,12 +189,21 @@ def test_an_inverse_model_is_refused(findings):
 
 def test_the_column_is_the_recorded_one():
     columns = [{"name": "RNN", "index": 4}, {"name": "RNNInverse", "index": 5}, {"name": "RNN", "index": "odd"}]
-    assert recorded_column({"added_columns": columns}, "RNN") == 4
-    assert recorded_column({"added_columns": "odd"}, "RNN") == -1
+    assert recorded_column({"added_columns": columns}, "RNN", 6) == 4
+    assert recorded_column({"added_columns": columns}, "RNN", 4) is None  # the table has no such score
+    assert recorded_column({"added_columns": "odd"}, "RNN", 6) is None
+    assert recorded_names({"added_columns": columns}) == ["RNN", "RNNInverse", "RNN"]
 
 
-def preferred(shorter_share, longer_share, *, sources=100, with_count=None):
-    return Preferences("all", sources, 0.5, 0.5, 3, 2, 3, shorter_share, longer_share, sources, with_count)
+def test_the_floor_is_the_recorded_one():
+    columns = [{"index": 4, "floor": -20}, {"index": 5, "floor": None}, "odd"]
+    assert [recorded_floor({"added_columns": columns}, column) for column in (4, 5, 6)] == [-20, -87, -87]
+
+
+def preferred(shorter_share, longer_share, *, sources=100, with_count=None, there=(50, 0.6, 0.1)):
+    apart, shorter_there, longer_there = there
+    return Preferences("all", sources, 0.5, 0.5, 3, 2, 3, shorter_share, longer_share, apart, shorter_there, longer_there,
+                       sources, with_count)  # fmt: skip
 
 
 # shares of 100 sources; two deviations of so many that differ: 0.3 and 0.1 are 40, of which 20 > 2 * sqrt(40)
@@ -201,8 +211,12 @@ def preferred(shorter_share, longer_share, *, sources=100, with_count=None):
     ("found", "verdict"),
     [
         (preferred(0.3, 0.1), "Holds here"),
-        (preferred(0.1, 0.3), "Does not hold here"),
-        (preferred(0.3, 0.2), "Not to be decided here"),
+        (preferred(0.3, 0.1, there=(0, None, None)), "Holds in part"),  # it only chooses among equally good ones
+        (preferred(0.3, 0.1, there=(50, 0.1, 0.6)), "Holds in part"),
+        (preferred(0.3, 0.2), "Holds in part"),
+        (preferred(0.1, 0.3, there=(50, 0.1, 0.6)), "Does not hold here"),
+        (preferred(0.1, 0.3, there=(50, 0.3, 0.2)), "Does not hold here"),
+        (preferred(0.3, 0.2, there=(50, 0.3, 0.2)), "Not to be decided here"),
         (preferred(1.0, 0.0, sources=29), "Not to be decided here"),
         (preferred(None, None, sources=0), "Not to be decided here"),
     ],
@@ -226,7 +240,7 @@ def test_literal(more, less, verdict):
         (0.2, 0.0, "Holds in part", "a weak rank correlation"),
         (-0.05, 0.4, "Not seen here", "need not come from counts"),
         (0.6, None, "Not seen here", "Short pairs are both frequent and likely"),
-        (None, None, "Not to be decided here", "Only 100 pairs"),
+        (None, None, "Not to be decided here", "Of 100 pairs of sources with several targets, all have one count"),
     ],
 )
 def test_insensitive(over_pairs, within, verdict, told):

@@ -205,6 +205,7 @@ WRONG = {
     "blank": (PLAIN, b" \t\n", "s:2: expected a source phrase, found a blank line"),
     "a table": (PLAIN, b"a ||| t ||| .1\n", r"s:2: expected a source phrase alone, found 'a \|\|\| t \|\|\| .1'\n  A table's"),
     "two lines": (PLAIN, b"a\nb\n", r"s:2: expected a source phrase alone, found 'a\\nb'"),
+    "gaps": (RULES, b"[X][X] a [X]\n", r"s:2: expected numbered gaps, found '\[X\]\[X\] a \[X\]'\n  Gaps are words"),
     "no factor": (PhraseForm(2, 0), b"a|b\n", r"s:2: expected source factor 2, target factor 0 in every word, found 'a\|b'"),
 }  # fmt: skip
 

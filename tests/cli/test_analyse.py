@@ -1,5 +1,6 @@
 import csv
 import gzip
+import hashlib
 import io
 import json
 import shutil
@@ -164,9 +165,14 @@ SIGNATURE = {
 }
 
 
+def digest(path):
+    return {"bytes": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
 @pytest.mark.parametrize("before", [SIGNATURE, None])
 def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before):
     if before:
+        before = {**before, "file": digest(scored_table)}
         (tmp_path / "t.gz.json").write_text(json.dumps(before))
     (tmp_path / "new.gz.json").write_text("of another table")
     refused = seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5")
@@ -177,7 +183,7 @@ def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before
     found = read_signature(str(tmp_path / "new.gz"))
     assert (found["lines"], found["columns"], found["input"], found["output"]) == (3, 5, "t.gz", "new.gz")
     assert found["pruned"] == [
-        {"by": "rnn", "keep": 0.5, "keep_best": True, "keep_best_words": None, "lines_before": 6}
+        {"by": "rnn", "column": 4, "keep": 0.5, "keep_best": True, "keep_best_words": None, "lines_before": 6}
     ]
     assert found["added_columns"] == ([{"index": 4, "name": "RNN", "floor": -87.0}] if before else [])
     assert found.get("models") == (SIGNATURE["models"] if before else None)
@@ -208,3 +214,78 @@ def test_a_table_that_is_refused_leaves_no_output(tmp_path):
     assert done.exit_code == 3
     assert "t:4: expected sources in the order of LC_ALL=C sort" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("signature", "message"),
+    [
+        ({**SIGNATURE, "file": {"bytes": 1, "sha256": "0"}}, "expected 1 bytes, SHA-256 0… as in its signature, found"),
+        ("odd", "t.gz.json: is no signature of moses-rnn-score, and is not carried over"),
+    ],
+)
+def test_a_signature_that_does_not_fit_is_not_carried_over(scored_table, tmp_path, signature, message):
+    (tmp_path / "t.gz.json").write_text(json.dumps(signature))
+    done = seen("prune", scored_table, "-o", tmp_path / "new", "--keep", "0.5", "--column", "4")
+    assert (done.exit_code, message in done.stderr) == (0, True), done.stderr
+    assert read_signature(str(tmp_path / "new"))["added_columns"] == []
+
+
+def with_another_score(path, names):
+    """The table with a constant score after the RNN's, and a signature."""
+    wider = [one.replace(b" ||| 0-0", b" 1 ||| 0-0") for one in TABLE]
+    assert wider != TABLE
+    path.write_bytes(b"".join(wider))
+    columns = [{"index": index, "name": name, "floor": -3} for index, name in names.items()]
+    path.with_name(path.name + ".json").write_text(json.dumps({**SIGNATURE, "columns": 6, "added_columns": columns}))
+
+
+def test_the_score_is_the_one_that_the_signature_names(scored_table, tmp_path):
+    with_another_score(tmp_path / "wide", {4: "RNN", 5: "WordPenalty"})
+    (tmp_path / "link").symlink_to("wide")
+    for command in (["targets", "--min-count", "0"], ["summary"], ["prune", "--keep", "0.5", "-o", tmp_path / "new"]):
+        expected = seen(*command, scored_table, "--format", "csv", *["--force"] * (command[0] == "prune")).stdout
+        assert expected.count("\n") > 2
+        for name in ("wide", "link"):
+            found = seen(*command, tmp_path / name, "--format", "csv", *["--force"] * (command[0] == "prune")).stdout
+            assert found.split("\n")[:3] == expected.split("\n")[:3]
+    assert json.loads((tmp_path / "new.json").read_text())["pruned"][0]["column"] == 4
+    last = seen("summary", tmp_path / "wide", "--column", "-1", "--format", "csv").stdout
+    assert last != seen("summary", tmp_path / "wide", "--format", "csv").stdout
+    at_floor = [
+        next(csv.DictReader(io.StringIO(seen("scatter", path, "--format", "csv").stdout)))["at the floor"]
+        for path in (tmp_path / "wide", scored_table)
+    ]
+    assert at_floor == ["3", "0"]  # of which the signature says that it is -3
+
+
+def test_a_signature_without_an_rnn_does_not_pass_for_one(tmp_path):
+    with_another_score(tmp_path / "wide", {4: "RNNInverse", 5: "WordPenalty"})
+    done = seen("targets", tmp_path / "wide")
+    message = "wide: expected a score named RNN in its signature, found RNNInverse, WordPenalty\n  Say with --column"
+    assert (done.exit_code, message in done.stderr) == (3, True), done.stderr
+    assert seen("targets", tmp_path / "wide", "--column", "4").exit_code == 0
+
+
+def test_a_constant_criterion_is_said(tmp_path):
+    with_another_score(tmp_path / "wide", {5: "RNN"})
+    done = seen("prune", tmp_path / "wide", "-o", tmp_path / "new", "--keep", "0.5", "--no-keep-best")
+    assert "warning: 6 pairs are equally good at the threshold: 3 of them stay, spread evenly" in done.stderr
+
+
+def test_sources_that_are_not_there_are_said(scored_table):
+    done = seen("targets", scored_table, "--source", " e  f g h", "--source", "zzz")
+    assert done.exit_code == 0
+    assert "t.gz: has no source phrase 'zzz'\n" in done.stderr
+    assert "e f g h   (seen 3 times, 3 targets)" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["targets", "summary", "scatter"])
+def test_logarithms_are_refused(tmp_path, command):
+    (tmp_path / "t").write_bytes(line("a b c d", "x", 0.7, -2.5, "9 200 140"))
+    done = seen(command, tmp_path / "t")
+    assert (done.exit_code, "t:1: expected a probability as score 5, found '-2.5'" in done.stderr) == (3, True)
+
+
+def test_a_smaller_table_is_not_written_to_standard_output(scored_table):
+    done = seen("prune", scored_table, "-o", "-", "--keep", "0.5")
+    assert (done.exit_code, "-: expected the name of a file" in done.stderr) == (1, True)

@@ -1,0 +1,39 @@
+"""What is recorded beside a scored table and within a model; such a file may hold anything, so nothing is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
+
+
+def records_of(recorded: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """A list of records in a file of somebody's; what is none is passed by."""
+    found = recorded.get(key)
+    return [record for record in found if isinstance(record, dict)] if isinstance(found, list) else []
+
+
+def recorded_names(signature: Mapping[str, Any]) -> list[str]:
+    """Names of the scores that were added to a table."""
+    return [str(record.get("name")) for record in records_of(signature, "added_columns")]
+
+
+def recorded_column(signature: Mapping[str, Any], name: str, scores: int) -> int | None:
+    """The score of a table that a producer of this name has added last, from 0; None without such a record.
+
+    Args:
+        signature: beside the table.
+        name: of the producer.
+        scores: how many the table has.
+    """
+    columns = [record.get("index") for record in records_of(signature, "added_columns") if record.get("name") == name]
+    return next((c for c in reversed(columns) if isinstance(c, int) and 0 <= c < scores), None)
+
+
+def recorded_floor(signature: Mapping[str, Any], column: int) -> float:
+    """Below which a score's logarithms were raised; without a record the default."""
+    for record in records_of(signature, "added_columns"):
+        if record.get("index") == column and isinstance(record.get("floor"), int | float):
+            return float(record["floor"])
+    return DEFAULT_FLOOR
