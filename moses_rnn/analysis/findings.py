@@ -15,7 +15,6 @@ from moses_rnn.analysis.gates import GateConfig, GateReport, gate_report
 from moses_rnn.analysis.maps import Map, MapConfig, drawn_map, phrase_points, word_points
 from moses_rnn.analysis.pictures import missing_libraries
 from moses_rnn.analysis.preferences import Summary, summarise
-from moses_rnn.analysis.recorded import recorded_floor, recorded_names
 from moses_rnn.analysis.samples import LogProbs, Proposals, Proposer, Reading, known_targets
 from moses_rnn.analysis.scatter import Scatter, scatter
 from moses_rnn.analysis.scored_table import Advanced, ScoredTable
@@ -24,6 +23,7 @@ from moses_rnn.analysis.survey import Coverage, Disagreement, Literalness, Surve
 from moses_rnn.analysis.tables import long_sources
 from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_table import TableLine
+from moses_rnn.formats.signatures import recorded_floor, recorded_names
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.inference import EncDecScorer
 from moses_rnn.models.sampling import Sampler, SamplingConfig

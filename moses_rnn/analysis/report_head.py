@@ -9,8 +9,8 @@ from moses_rnn.analysis import page
 from moses_rnn.analysis.explain import Explanation
 from moses_rnn.analysis.findings import Findings
 from moses_rnn.analysis.page import Markup
-from moses_rnn.analysis.recorded import records_of
 from moses_rnn.errors import printable
+from moses_rnn.formats.signatures import records_of
 from moses_rnn.models.checkpoint import Checkpoint
 
 Facts = list[tuple[str, str | bytes]]

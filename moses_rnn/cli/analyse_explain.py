@@ -50,9 +50,10 @@ def explain(model: Path, phrase_table: str, pair: str, output: str | None, *, fo
     from moses_rnn.analysis.lookup import look_up, parse_pair
     from moses_rnn.formats.outputs import NoOutput, OutputFile
     from moses_rnn.formats.phrase_forms import PhraseForm
+    from moses_rnn.formats.signatures import read_signature, recorded_names
+    from moses_rnn.formats.streams import existing_input
     from moses_rnn.models.checkpoint import load_checkpoint
     from moses_rnn.scoring.producers import EncDecProducer
-    from moses_rnn.scoring.signature import added_names
 
     inputs = (phrase_table, options["moses_ini"] or "")
     with OutputFile(output, force=force, inputs=inputs) if output else NoOutput() as file:
@@ -68,9 +69,8 @@ def explain(model: Path, phrase_table: str, pair: str, output: str | None, *, fo
             others=options["phrases"],
             seed=options["seed"],
         )
-        explainer = Explainer(
-            checkpoint, scorer.log_probs, scorer.name, added_names(phrase_table), weights, options["nearest"]
-        )
+        added = recorded_names(read_signature(existing_input(phrase_table)) or {})
+        explainer = Explainer(checkpoint, scorer.log_probs, scorer.name, added, weights, options["nearest"])
         explanation = explainer(found)
         file.commit(as_json(explanation).encode())
     put("\n".join(as_text(explanation)))

@@ -41,10 +41,9 @@ SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl l
 
 def open_table(path: str, column: int | None) -> ScoredTable:
     """The scored table that a user means, and in it the RNN's score."""
-    from moses_rnn.analysis.recorded import recorded_column, recorded_names
     from moses_rnn.analysis.scored_table import ScoredTable
+    from moses_rnn.formats.signatures import read_signature, recorded_column, recorded_names
     from moses_rnn.formats.streams import existing_input
-    from moses_rnn.scoring.signature import read_signature
 
     name = existing_input(path)
     table = ScoredTable.open(name, -1 if column is None else column)

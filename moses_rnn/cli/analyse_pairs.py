@@ -66,12 +66,11 @@ def scatter(
     """Compare log p(target|source) and the RNN's log p over all pairs (the paper's Figure 3)."""
     from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.pictures import check_matplotlib
-    from moses_rnn.analysis.recorded import recorded_floor
     from moses_rnn.analysis.scatter import groups_grid
     from moses_rnn.analysis.scatter import scatter as scattered
     from moses_rnn.analysis.scatter_plot import OTHERWISE, written
     from moses_rnn.formats.outputs import NoOutput, OutputFile
-    from moses_rnn.scoring.signature import read_signature
+    from moses_rnn.formats.signatures import read_signature, recorded_floor
 
     suffix = Path(output).suffix.removeprefix(".").lower() if output else ""
     if output and suffix not in (*KINDS, "csv"):
@@ -175,7 +174,7 @@ def prune(
 
 def _sound_signature(table: str) -> dict[str, Any] | None:
     """What is recorded of a table, if it was recorded of this very file."""
-    from moses_rnn.scoring.signature import read_signature
+    from moses_rnn.formats.signatures import read_signature
     from moses_rnn.scoring.validation import check_signature
 
     signature = read_signature(table)

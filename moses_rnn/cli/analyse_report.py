@@ -65,10 +65,10 @@ def report(
     from moses_rnn.analysis.findings import ReportConfig, Scorer, gather
     from moses_rnn.analysis.report import report as written
     from moses_rnn.formats.outputs import OutputFile
+    from moses_rnn.formats.signatures import read_signature
     from moses_rnn.formats.streams import existing_input
     from moses_rnn.models.checkpoint import load_checkpoint
     from moses_rnn.scoring.producers import EncDecProducer
-    from moses_rnn.scoring.signature import read_signature
 
     if threads:
         torch.set_num_threads(threads)

@@ -6,11 +6,9 @@ inside a token, so line counts would drift.
 
 from __future__ import annotations
 
-import bz2
 import contextlib
 import hashlib
 import io
-import lzma
 import os
 import select
 import shlex
@@ -25,6 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from xopen import xopen
 
 from moses_rnn.errors import FormatError, InputError, MosesRnnError, shown
+from moses_rnn.formats.strict_streams import DECODERS, StrictStreams
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
@@ -36,7 +35,6 @@ SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 READ_BYTES = 1 << 20
 BLOCK_BYTES = READ_BYTES // 2  # what a core keeps near; numpy's arrays for it are several times as large
 MAX_LINE_BYTES = 1 << 20
-XZ_MEMORY = 1 << 30  # no file may make us take more; xz -9 needs 65 MB
 MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe that has nothing to give
 
 
@@ -154,7 +152,7 @@ def open_input(path: str, meter: Meter | None = None) -> Iterator[BinaryIO]:
         if kind is None:
             yield buffered
         elif kind in DECODERS:
-            yield cast(BinaryIO, io.BufferedReader(_StrictStreams(buffered, DECODERS[kind]), READ_BYTES // 8))
+            yield cast(BinaryIO, io.BufferedReader(StrictStreams(buffered, DECODERS[kind]), READ_BYTES // 8))
         else:
             # No threads: those of zst take damaged ends for good ones, that of gz reads 8 MB ahead of the meter.
             yield stack.enter_context(xopen(buffered, "rb", format=kind, threads=0))
@@ -218,56 +216,6 @@ class _MeteredFile(io.FileIO):
 
 def _open_without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
-
-
-class _StrictStreams(io.RawIOBase):
-    """Compressed streams one after another; nothing but zero bytes may follow one that is not another.
-
-    Python's own readers of bz2 and xz take a later stream with a damaged head for harmless litter and end there.
-    """
-
-    def __init__(self, raw: BinaryIO, new_decoder: Callable[[], Decoder]) -> None:
-        self._raw = raw
-        self._new_decoder = new_decoder
-        self._decoder = new_decoder()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Buffer, /) -> int:
-        view = memoryview(buffer).cast("B")
-        while not self._decoder.eof or self._next_stream():
-            data = self._more() if self._decoder.needs_input else b""
-            out = self._decoder.decompress(data, len(view))
-            if out:
-                view[: len(out)] = out
-                return len(out)
-        return 0
-
-    def _more(self) -> bytes:
-        data = self._raw.read(READ_BYTES // 8)
-        if not data:
-            raise EOFError("a stream has no end")
-        return data
-
-    def _next_stream(self) -> bool:
-        """Begin a further stream, if one follows."""
-        left = self._decoder.unused_data.lstrip(b"\0")
-        while not left:
-            data = self._raw.read(READ_BYTES // 8)
-            if not data:
-                return False
-            left = data.lstrip(b"\0")
-        self._decoder = self._new_decoder()
-        self._decoder.decompress(left, 0)  # taken in; what comes out is asked for later
-        return True
-
-
-Decoder = bz2.BZ2Decompressor | lzma.LZMADecompressor
-DECODERS: dict[str, Callable[[], Decoder]] = {
-    "bz2": bz2.BZ2Decompressor,
-    "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY),
-}
 
 
 def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:

@@ -14,6 +14,7 @@ from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PhraseForm
+from moses_rnn.formats.signatures import read_signature, recorded_names
 from moses_rnn.formats.streams import Meter, identity_of, read_blocks, stamp_of
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
 from moses_rnn.models.arithmetic import choose_compiled, choose_precision
@@ -23,7 +24,7 @@ from moses_rnn.scoring.new_ini import NewIni
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport, scored_table
 from moses_rnn.scoring.producers import EncDecProducer, ScoreProducer, WordPenaltyProducer
 from moses_rnn.scoring.request import ScoringRequest
-from moses_rnn.scoring.signature import added_names, signature
+from moses_rnn.scoring.signature import signature
 
 Rejected = Callable[[bytes, FormatError], None]
 LARGE_TABLE = 1 << 22  # bytes, compressed: some minutes of work for a large network
@@ -135,7 +136,7 @@ class Job:
         """What the user should know of the inputs."""
         yield from self._census.warnings()
         yield from self.ini.warnings
-        again = set(self.column_names) & set(added_names(self._request.table))
+        again = set(self.column_names) & set(recorded_names(read_signature(self._request.table) or {}))
         if again:
             yield f"{self._request.table}: has {', '.join(sorted(again))} already; the new table has it twice"
 

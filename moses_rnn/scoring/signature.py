@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moses_rnn import __version__
@@ -15,30 +14,7 @@ if TYPE_CHECKING:  # who only reads signatures needs no torch
     from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
     from moses_rnn.scoring.producers import ScoreProducer
 
-MAX_BYTES = 1 << 20
 COUNTED = ("floored", "lowest", "highest")  # of a column: over all lines
-
-
-def read_signature(table: str) -> dict[str, Any] | None:
-    """The signature beside a table, or beside what a link leads to; None if there is none, or something else."""
-    path = Path(table + ".json")
-    try:
-        if not path.exists() and Path(table).is_symlink():
-            path = Path(f"{Path(table).resolve()}.json")
-        if not path.is_file() or path.stat().st_size > MAX_BYTES:
-            return None
-        record = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) and str(record.get("program", "")).startswith("moses_rnn ") else None
-
-
-def added_names(table: str) -> list[str]:
-    """Names of the columns that were added to a table before."""
-    columns = (read_signature(table) or {}).get("added_columns")
-    if not isinstance(columns, list):
-        return []
-    return [str(column["name"]) for column in columns if isinstance(column, dict) and "name" in column]
 
 
 def signature(

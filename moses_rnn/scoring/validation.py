@@ -12,8 +12,8 @@ from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import TableLine, parse_table
+from moses_rnn.formats.signatures import read_signature
 from moses_rnn.formats.streams import MAX_LINE_BYTES, Meter, read_lines, sorting
-from moses_rnn.scoring.signature import read_signature
 
 READ_BYTES = 1 << 20
 LINES_BETWEEN_LOOKS = 10_000

@@ -12,11 +12,11 @@ from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.page import Markup, element, markup, page, table
 from moses_rnn.analysis.pictures import missing_libraries
 from moses_rnn.analysis.preferences import Preferences, Summary
-from moses_rnn.analysis.recorded import recorded_column, recorded_floor, recorded_names
 from moses_rnn.analysis.report import report
 from moses_rnn.analysis.survey import Literalness
 from moses_rnn.analysis.verdicts import literal, shorter, verdicts
 from moses_rnn.errors import InputError
+from moses_rnn.formats.signatures import recorded_column, recorded_floor, recorded_names
 from tests.analysis.scored import scored
 from tests.analysis.tiny import checkpoint
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_nbest import NBEST, REFERENCE, SOURCE
+from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE
 from tests.commands import run
 from tests.scoring.test_nbest_features import save_models
 

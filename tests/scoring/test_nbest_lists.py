@@ -1,19 +1,13 @@
 """Features added to n-best lists: every other byte stays, and a value depends on its hypothesis alone."""
 
-import itertools
 import re
 
-import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError, MosesRnnError
-from moses_rnn.formats.nbest import parse_nbest
-from moses_rnn.models.cslm import CslmCheckpoint, CslmConfig
 from moses_rnn.scoring import nbest_lists
-from moses_rnn.scoring.language_models import CslmProducer
 from moses_rnn.scoring.nbest_lists import (
     HypothesisScorer,
     NBestReport,
@@ -22,39 +16,8 @@ from moses_rnn.scoring.nbest_lists import (
     with_features,
 )
 from moses_rnn.scoring.producers import WordPenaltyProducer
-from tests.models.test_cslm import network
+from tests.scoring.nbest_lists import ADDED, SOURCES, added, cslm, nbest, parsed, whole_sentences
 from tests.scoring.test_producers import TARGET, of_pairs, producer
-
-SOURCES = [b"s2 s3 s9", b"s4\ts5", b""]
-ADDED = re.compile(rb" (?:CSLM|WP|RNN)[01]= [-+.e0-9]+")
-
-
-def cslm(**changed):
-    model = network(CslmConfig(len(TARGET), order=3, embedding_size=3, first_size=5, second_size=4))
-    with torch.no_grad():
-        for name, value in changed.items():
-            getattr(model, name).fill_(value)
-    return CslmProducer(CslmCheckpoint(model, TARGET))
-
-
-def whole_sentences():
-    return [("CSLM", HypothesisScorer(cslm())), ("WP", HypothesisScorer(WordPenaltyProducer(TARGET)))]
-
-
-def nbest(hypothesis, further=b"", sentence=0, features=b"LM0= -4 TM0= -1.5 -2"):
-    return b"%d ||| %b  ||| %b ||| -4.5%b\n" % (sentence, hypothesis, features, further)
-
-
-def parsed(lines):
-    return list(parse_nbest(lines, "n"))
-
-
-def added(lines, named, sources=SOURCES, report=None):
-    """The list with features, as bytes."""
-    given_lines = parsed(lines)
-    features = labelled(given_lines[0], named)
-    return b"".join(with_features(given_lines, sources, features, "n", report or NBestReport()))
-
 
 # The bytes of a list
 
@@ -221,97 +184,6 @@ def test_where_there_are_no_phrases_nothing_is_asked():
     counting = Counting(producer()[0])
     assert SegmentationScorer(counting, "n").scores(parsed([nbest(b"")]), [b""]).tolist() == [[0]]
     assert counting.asked == []
-
-
-# Order
-
-
-def random_list(sentences=6, hypotheses=12, seed=4):
-    """Lines with segmentations, and their sources; words are s0…s9 and t0…t9, of which some are outside shortlists."""
-    random = np.random.default_rng(seed)
-    sources = [b" ".join(b"s%d" % i for i in random.integers(0, 10, 8)) for _ in range(sentences)]
-    lines = []
-    for sentence, _ in itertools.product(range(sentences), range(hypotheses)):
-        ends = [0, *sorted(set(random.integers(1, 8, 3).tolist())), 8]
-        spans = [b"%d-%d=%d-%d" % (a, b - 1, a, b - 1) for a, b in itertools.pairwise(ends)]
-        hypothesis = b" ".join(b"t%d" % i for i in random.integers(0, 10, 8))
-        lines.append(nbest(hypothesis, b" ||| " + b" ".join(spans), sentence))
-    return lines, sources
-
-
-LINES, OF_LINES = random_list()
-ORDERS = {
-    "backwards": range(len(LINES))[::-1],
-    "within sentences": np.random.default_rng(1).permuted(np.arange(len(LINES)).reshape(6, 12), axis=1).ravel(),
-    "all": np.random.default_rng(2).permutation(len(LINES)),
-}
-SCORERS = {
-    "CSLM": lambda: HypothesisScorer(cslm()),
-    "WP": lambda: HypothesisScorer(WordPenaltyProducer(TARGET)),
-    "RNN": lambda: SegmentationScorer(producer()[0], "n"),
-    "RNNInverse": lambda: SegmentationScorer(producer(direction="target-to-source")[0], "n"),
-    "RNN of sentences": lambda: HypothesisScorer(producer()[0]),
-}
-
-
-@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
-@pytest.mark.parametrize("scorer", SCORERS.values(), ids=SCORERS)
-def test_a_value_does_not_depend_on_the_order_of_the_list(scorer, order):
-    lines = parsed(LINES)
-    sources = [OF_LINES[line.sentence] for line in lines]
-    before = scorer().scores(lines, sources)
-    after = scorer().scores([lines[i] for i in order], [sources[i] for i in order])
-    assert len(set(before.ravel().tolist())) > 3
-    assert after.tobytes() == before[order].tobytes()
-
-
-@pytest.mark.parametrize("name", ["CSLM", "WP"])
-def test_a_hypothesis_alone_has_the_value_that_it_has_among_others(name):
-    lines, scorer = parsed(LINES), SCORERS[name]()
-    alone = [scorer.scores([line], [b""]) for line in lines]
-    assert np.concatenate(alone).tobytes() == scorer.scores(lines, [b""] * len(lines)).tobytes()
-
-
-class Lengths:
-    """A producer of two scores whose sums are rounded, as those of float32 numbers hardly ever are."""
-
-    num_scores = 2
-
-    def log_probs(self, sources, targets):
-        return np.array([[-len(source) / 3, -len(target) / 7] for source, target in zip(sources, targets, strict=True)])
-
-
-def test_a_sum_does_not_depend_on_the_lines_before():
-    lines = parsed(LINES)
-    sources = [OF_LINES[line.sentence] for line in lines]
-    scorer = SegmentationScorer(Lengths(), "n")
-    alone = [scorer.scores([line], [source]) for line, source in zip(lines, sources, strict=True)]
-    assert scorer.scores(lines, sources).tobytes() == np.concatenate(alone).tobytes()
-
-
-def test_a_producer_may_have_several_scores():
-    lines = [nbest(b"t2 t3", b" ||| 0=0 1=1"), nbest(b"t2 t3", b" ||| 0-1=0-1")]
-    found = added(lines, [("Lengths", SegmentationScorer(Lengths(), "n"))], [b"s2 s3"])
-    assert [line.values("Lengths0") for line in parsed(found.splitlines())] == [
-        [float(f"{-(2 + 2) / 3:.6g}"), float(f"{-(2 + 2) / 7:.6g}")],
-        [float(f"{-5 / 3:.6g}"), float(f"{-5 / 7:.6g}")],
-    ]
-
-
-@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
-def test_lines_in_another_order_are_the_same_lines(order):
-    named = [(name, SCORERS[name]()) for name in ("CSLM", "WP", "RNN")]
-    before = added(LINES, named, OF_LINES).splitlines()
-    assert added([LINES[i] for i in order], named, OF_LINES).splitlines() == [before[i] for i in order]
-
-
-def test_a_sentence_is_never_parted(monkeypatch):
-    monkeypatch.setattr(nbest_lists, "LINES", 13)
-    features = labelled(None, whole_sentences())
-    blocks = list(with_features(parsed(LINES), OF_LINES, features, "n", NBestReport()))
-    assert [block.count(b"\n") for block in blocks] == [24, 24, 24]
-    monkeypatch.undo()
-    assert b"".join(blocks) == added(LINES, whole_sentences(), OF_LINES)
 
 
 # What is reported

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
+
+MAX_BYTES = 1 << 20
+
+
+def read_signature(table: str) -> dict[str, Any] | None:
+    """The signature beside a table, or beside what a link leads to; None if there is none, or something else."""
+    path = Path(table + ".json")
+    try:
+        if not path.exists() and Path(table).is_symlink():
+            path = Path(f"{Path(table).resolve()}.json")
+        if not path.is_file() or path.stat().st_size > MAX_BYTES:
+            return None
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and str(record.get("program", "")).startswith("moses_rnn ") else None
 
 
 def records_of(recorded: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -16,7 +34,7 @@ def records_of(recorded: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
 
 def recorded_names(signature: Mapping[str, Any]) -> list[str]:
     """Names of the scores that were added to a table."""
-    return [str(record.get("name")) for record in records_of(signature, "added_columns")]
+    return [str(record["name"]) for record in records_of(signature, "added_columns") if "name" in record]
 
 
 def recorded_column(signature: Mapping[str, Any], name: str, scores: int) -> int | None:

@@ -1,0 +1,120 @@
+"""moses-rnn-nbest add: features, from list to list on disk or through pipes."""
+
+import gzip
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.formats.streams import read_lines
+from tests.cli.nbest.lists import ADDED, LISTED, NBEST, SOURCE, WEIGHTS
+
+ALL = ["--cslm", "{}/cslm", "--rnn", "{}/rnn", "--inverse-rnn", "{}/inverse", "--word-penalty", "{}/rnn"]
+
+
+def test_features_are_added_and_nothing_else(nbest):
+    done = nbest("n", "--source", "src", *ALL)
+    assert ADDED.sub(b"", done.stdout) == NBEST
+    assert re.findall(rb"(\w+)=", done.stdout.split(b"\n")[0].split(b"|||")[2]) == [
+        b"LM0",
+        b"CSLM0",
+        b"RNN0",
+        b"RNNInverse0",
+        b"WP0",
+    ]
+    penalties = [line.values("WP0") for line in parse_nbest(done.stdout.splitlines(), "n")]
+    assert penalties == [[-1], [0], [-2], [0], [-1], [-1], [0], [-1], [0]]  # words x, y and \xe9
+    assert done.stderr == "9 hypotheses of 4 sentences, with CSLM0, RNN0, RNNInverse0, WP0\n"
+
+
+def test_add_need_not_be_said(nbest):
+    arguments = ["n", "--source", "src", "--word-penalty", "{}/words"]
+    assert nbest("add", *arguments).stdout == nbest(*arguments).stdout
+    assert nbest("-q", *arguments[1:], "n").stdout == nbest(*arguments).stdout
+
+
+def test_through_pipes(models, here):
+    """The command itself, between others."""
+    command = Path(sys.executable).with_name("moses-rnn-nbest")
+    (here / "n.gz").write_bytes(gzip.compress(NBEST))
+    line = f"cat n.gz | {command} - --source src --cslm {models}/cslm --threads 1 | gzip > out.gz"
+    done = subprocess.run(["bash", "-c", line], cwd=here, capture_output=True, check=True)
+    assert done.stderr == b"9 hypotheses of 4 sentences, with CSLM0\n"
+    assert ADDED.sub(b"", gzip.decompress((here / "out.gz").read_bytes())) == NBEST
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst", ".xz", ".bz2"])
+def test_the_output_s_suffix_says_how_it_is_compressed(nbest, here, suffix):
+    plain = nbest("n", "--source", "src", "--word-penalty", "{}/words").stdout
+    done = nbest("n", "--source", "src", "--word-penalty", "{}/words", "-o", f"out{suffix}", "-q")
+    assert (done.stdout, done.stderr) == (b"", "")
+    assert b"".join(read_lines(str(here / f"out{suffix}"))) == plain
+    if suffix == ".gz":
+        assert gzip.decompress((here / "out.gz").read_bytes()) == plain
+
+
+def test_inputs_may_be_compressed_and_named_without_their_suffix(nbest, here):
+    plain = nbest("n", "--source", "src", "--word-penalty", "{}/words").stdout
+    for name in ("n", "src"):
+        (here / f"{name}.gz").write_bytes(gzip.compress((here / name).read_bytes()))
+        (here / name).unlink()
+    assert nbest("n", "--source", "src", "--word-penalty", "{}/words").stdout == plain
+    again = nbest("n", "--source", "-", "--word-penalty", "{}/words", given=SOURCE.replace(b"\n", b"\r\n"))
+    assert again.stdout == plain
+
+
+def test_features_of_n_gram_models(nbest):
+    pytest.importorskip("kenlm")
+    options = ["--lm", "{}/lm.arpa", "--cslm", "{}/cslm", "--backoff", "{}/lm.arpa"]
+    done = nbest("n", "--source", "src", *options)
+    assert ADDED.sub(b"", done.stdout) == NBEST
+    assert done.stderr == "9 hypotheses of 4 sentences, with CSLM0, KENLM0\n"
+    plain = nbest("n", "--source", "src", "--cslm", "{}/cslm").stdout
+    pairs = zip(*(parse_nbest(text.splitlines(), "n") for text in (done.stdout, plain)), strict=True)
+    differ = [a.values("CSLM0") != b.values("CSLM0") for a, b in pairs]
+    assert differ == [b"x" in text or text == b"\xe9" for _, text, _, _ in LISTED]
+
+
+def test_whole_sentences_and_fewer_words(nbest):
+    phrases = nbest("n", "--source", "src", "--rnn", "{}/rnn").stdout
+    options = ["--rnn", "{}/rnn", "--whole", "--word-penalty", "{}/rnn", "--word-penalty-words", "1"]
+    whole = nbest("n", "--source", "src", *options).stdout
+    assert ADDED.sub(b"", whole) == NBEST
+    assert whole.count(b"RNN0=") == phrases.count(b"RNN0=") == len(LISTED)
+    assert b"WP0= -3" in whole.split(b"\n")[1]  # of t2 t3 t4 t5 the shortlist's first word is known
+
+
+def test_a_feature_that_can_choose_nothing_is_a_warning(nbest, here):
+    (here / "one").write_bytes(b"0 ||| t2 ||| LM0= 1 ||| 1\n0 ||| t3 ||| LM0= 2 ||| 1\n")
+    done = nbest("one", "--source", "src", "--word-penalty", "{}/words")
+    assert done.stderr == (
+        "2 hypotheses of 1 sentences, with WP0\n"
+        "warning: WP0 is the same for all hypotheses of each sentence: leave it out, no tuning can use it\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["add", "tune", "rerank"])
+def test_what_is_there_is_replaced_only_by_force(nbest, here, more, command):
+    arguments = {
+        "add": ["n", "--source", "src", "--word-penalty", "{}/words"],
+        "tune": ["more", "--reference", "ref", "--restarts", "0"],
+        "rerank": ["more", "w.ini"],
+    }[command]
+    (here / "out").write_text("kept")
+    done = nbest(command, *arguments, "-o", "out", code=1)
+    assert done.stderr == "moses-rnn-nbest: out: exists already; use --force to replace it\n"
+    assert (here / "out").read_text() == "kept"
+    done = nbest(command, *arguments, "-o", arguments[0], "--force", code=1)
+    name = arguments[0]
+    assert done.stderr == f"moses-rnn-nbest: {name}: is the input {name} itself; name another output\n"
+    assert nbest(command, *arguments, "-o", "out", "--force").stdout == b""
+    assert (here / "out").read_bytes() == nbest(command, *arguments).stdout != b"kept"
+
+
+def test_the_weights_to_begin_with_are_an_input(nbest, here, more):
+    arguments = ["tune", "more", "--reference", "ref", "--weights", "w.ini", "-o", "w.ini", "--force"]
+    assert "w.ini: is the input w.ini itself; name another output\n" in nbest(*arguments, code=1).stderr
+    assert (here / "w.ini").read_bytes() == WEIGHTS

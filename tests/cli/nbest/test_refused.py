@@ -1,0 +1,139 @@
+"""What moses-rnn-nbest refuses."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.nbest.lists import NBEST
+
+USAGE = {
+    "nothing": (["n", "--source", "src"], "nothing to add: give --cslm, --lm, --rnn, --inverse-rnn or --word-penalty"),
+    "no source": (["n", "--cslm", "x"], "Missing option '--source'."),
+    "two lists": (["n", "m", "--source", "src"], "Got unexpected extra argument (m)"),
+    "standard input twice": (
+        ["-", "--source", "-", "--cslm", "x"],
+        "only one of the list and --source can be -",
+    ),
+    "backoff": (
+        ["n", "--source", "src", "--word-penalty", "x", "--backoff", "y"],
+        "--backoff is the n-gram model that --cslm backs off to",
+    ),
+    "whole": (["n", "--source", "src", "--cslm", "x", "--whole"], "--whole says how --rnn and --inverse-rnn score"),
+    "words": (
+        ["n", "--source", "src", "--cslm", "x", "--word-penalty-words", "9"],
+        "--word-penalty-words is for --word-penalty",
+    ),
+    "no reference": (["tune", "n"], "Missing option '--reference'."),
+    "optimiser": (
+        ["tune", "n", "--reference", "ref", "--optimiser", "pro"],
+        "Invalid value for '--optimiser': 'pro' is not one of 'moses-mert', 'kbmira', 'mert'.",
+    ),
+    "no weights": (["rerank", "n"], "Missing argument 'WEIGHTS'."),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE.values(), ids=USAGE)
+def test_wrong_command_lines(nbest, arguments, message):
+    done = nbest(*arguments, code=2)
+    assert done.stderr.startswith("Usage: moses-rnn-nbest ")
+    assert done.stderr.endswith(f"\n\nError: {message}\n")
+
+
+WP = ["--source", "src", "--word-penalty", "{}/words"]
+REJECTED = {
+    "no list": (["none", *WP], "none: expected a file, found nothing of that name (nor none.gz)"),
+    "no source": (
+        ["n", "--source", "none", "--cslm", "{}/cslm"],
+        "none: expected a file, found nothing of that name (nor none.gz)",
+    ),
+    "empty list": (["empty", *WP], "empty: expected at least one line, found an empty file"),
+    "no n-best list": (["src", *WP], "src:1: expected at least 4 fields separated by '|||', found 1: 's2 s3 s4 s5'"),
+    "short source": (
+        ["n", "--source", "short", "--word-penalty", "{}/words"],
+        "n: expected a sentence number below 1, the number of source sentences, found 1",
+    ),
+    "another direction": (
+        ["n", "--source", "src", "--rnn", "{}/inverse"],
+        "{}/inverse: expected a model for --rnn, found one for --inverse-rnn",
+    ),
+    "no segmentation": (
+        ["plain", "--source", "src", "--rnn", "{}/rnn"],
+        "plain:1: expected a segmentation, for the phrases of a hypothesis, found none\n"
+        "  Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"
+        "  network that learned phrases was not made for.",
+    ),
+    "reference too short": (
+        ["tune", "n", "--reference", "short"],
+        "n:3: expected a sentence number below 1, the number of lines of the references, found 1",
+    ),
+    "references": (
+        ["tune", "n", "--reference", "ref", "--reference", "short"],
+        "references: expected texts with equally many lines, found 4, 1",
+    ),
+    "no weights": (["tune", "n", "--reference", "ref", "--weights", "none"], "none: cannot be read: No such file or directory"),
+    "no Moses": (
+        ["tune", "n", "--reference", "ref", "--optimiser", "kbmira"],
+        "kbmira: expected a built Moses, found none\n  Name it with MOSES_ROOT, or choose 'mert'.",
+    ),
+    "an empty Moses": (
+        ["tune", "n", "--reference", "ref", "--optimiser", "moses-mert", "--moses-root", "/dev"],
+        "/dev/bin/mert: expected a program of Moses, found none\n"
+        "  MOSES_ROOT must be the folder of a built Moses (github.com/moses-smt/mosesdecoder, ./bjam -j4); "
+        "compact tables need --with-cmph.",
+    ),
+    "rerank without weights": (["rerank", "n", "none"], "none: cannot be read: No such file or directory"),
+    "weights of another list": (
+        ["rerank", "plain", "other.ini"],
+        "other.ini: expected 1 weights of LM0, as the n-best list has values, found LM0= 1.0 2.0",
+    ),
+    "rerank's reference too short": (
+        ["rerank", "n", "w.ini", "--reference", "short"],
+        "n:3: expected a sentence number below 1, the number of lines of the references, found 1",
+    ),
+    "no segments": (
+        ["rerank", "plain", "w.ini", "--segments"],
+        "plain: expected a segmentation of sentence 0, found none\n"
+        "  Make the list with -include-segmentation-in-n-best.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), REJECTED.values(), ids=REJECTED)
+def test_inputs_that_are_rejected(nbest, here, models, arguments, message):
+    (here / "empty").touch()
+    (here / "short").write_bytes(b"s2\n")
+    (here / "plain").write_bytes(b"0 ||| t2 ||| LM0= 1 ||| 1 ||| 0-0 \n")
+    (here / "other.ini").write_bytes(b"[weight]\nLM0= 1 2\n")
+    before = sorted(os.listdir(here))
+    done = nbest(*arguments, "-o", "out", code=3)
+    assert done.stderr == f"moses-rnn-nbest: {message}\n".replace("{}", str(models))
+    assert sorted(os.listdir(here)) == before  # nor anything hidden
+
+
+FAILED = {
+    "no folder": (["n", *WP, "-o", "none/out"], "none/out: cannot be written: No such file or directory"),
+    "device": (
+        ["n", *WP, "--device", "tpu"],
+        "--device tpu: expected cpu, cuda or cuda:N that torch can use here",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), FAILED.values(), ids=FAILED)
+def test_failures_that_are_nobody_s_input(nbest, arguments, message):
+    done = nbest(*arguments, code=1)
+    assert (done.stdout, done.stderr) == (b"", f"moses-rnn-nbest: {message}\n")
+
+
+@pytest.mark.parametrize("arguments", [["n", *WP], ["rerank", "more", "w.ini"], ["tune", "more", "--reference", "ref"]])
+def test_a_full_standard_output_is_a_failure(nbest, more, arguments):
+    done = nbest(*arguments, stdout=Path("/dev/full"), code=1)
+    assert done.stderr.endswith("moses-rnn-nbest: standard output: No space left on device\n")
+
+
+def test_a_list_that_is_wrong_further_down_leaves_nothing(nbest, here):
+    (here / "n").write_bytes(NBEST + b"4 ||| t2 ||| LM0= ||| 1\n")
+    done = nbest("n", *WP, "-o", "out", code=3)
+    assert done.stderr == "moses-rnn-nbest: n:10: expected a number after 'LM0=' in field 3, found none\n"
+    assert sorted(os.listdir(here)) == ["n", "ref", "src", "w.ini"]

@@ -1,0 +1,48 @@
+"""N-best lists with features, for tests."""
+
+import re
+
+import torch
+
+from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.models.cslm import CslmCheckpoint, CslmConfig
+from moses_rnn.scoring.language_models import CslmProducer
+from moses_rnn.scoring.nbest_lists import (
+    HypothesisScorer,
+    NBestReport,
+    labelled,
+    with_features,
+)
+from moses_rnn.scoring.producers import WordPenaltyProducer
+from tests.models.test_cslm import network
+from tests.scoring.test_producers import TARGET
+
+SOURCES = [b"s2 s3 s9", b"s4\ts5", b""]
+ADDED = re.compile(rb" (?:CSLM|WP|RNN)[01]= [-+.e0-9]+")
+
+
+def cslm(**changed):
+    model = network(CslmConfig(len(TARGET), order=3, embedding_size=3, first_size=5, second_size=4))
+    with torch.no_grad():
+        for name, value in changed.items():
+            getattr(model, name).fill_(value)
+    return CslmProducer(CslmCheckpoint(model, TARGET))
+
+
+def whole_sentences():
+    return [("CSLM", HypothesisScorer(cslm())), ("WP", HypothesisScorer(WordPenaltyProducer(TARGET)))]
+
+
+def nbest(hypothesis, further=b"", sentence=0, features=b"LM0= -4 TM0= -1.5 -2"):
+    return b"%d ||| %b  ||| %b ||| -4.5%b\n" % (sentence, hypothesis, features, further)
+
+
+def parsed(lines):
+    return list(parse_nbest(lines, "n"))
+
+
+def added(lines, named, sources=SOURCES, report=None):
+    """The list with features, as bytes."""
+    given_lines = parsed(lines)
+    features = labelled(given_lines[0], named)
+    return b"".join(with_features(given_lines, sources, features, "n", report or NBestReport()))
