@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -121,3 +122,15 @@ def test_what_is_missing_is_named_before_anything_runs(tmp_path, case):
     assert done.returncode == 2
     assert message in done.stderr
     assert not list((work / "log").iterdir())
+
+
+def test_pruned_systems_of_other_tunings_are_other_files(tmp_path):
+    (tmp_path / "done").mkdir()
+    for name in ("prune-rnn.0.5.1", "prune-all.1.1"):  # which the first seed has left there
+        (tmp_path / "done" / name).touch()
+    done = make(
+        "-n", "prune-bleu", f"WORK={tmp_path}", "SEEDS=1 2", "PRUNE_SEED=2", "PRUNE_KEEP=0.5", "MOSES_ROOT=/nowhere"
+    )
+    written = set(re.findall(r"touch \S*/done/(prune-\S+)", done.stdout))
+    assert written == {"prune-all.1.2", "prune-rnn.0.5.2", "prune-direct.0.5.2", "prune-both.0.5.2"}
+    assert f"{tmp_path}/tune/rnn.2/moses.ini" in done.stdout

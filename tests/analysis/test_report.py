@@ -151,6 +151,10 @@ def test_the_survey(findings):
     [
         ({"signature": {**SIGNATURE, "lines": 8}}, "tells of 8 lines, the table has 9"),
         ({"signature": {**SIGNATURE, "models": []}}, "names another model than this one"),
+        ({"signature": {**SIGNATURE, "pruned": [{"by": "<both>", "keep": 0.5, "lines_before": 1800}]}},
+         "Pruned by &lt;both&gt;: 0.5 of 1,800 lines were to stay."),
+        ({"signature": {**SIGNATURE, "added_columns": [{"index": 4, "floor": -5, "floored": 1, "lowest": -5, "highest": -1}]}},
+         "from -5 to -1, 1 raised to the floor -5."),
         ({"signature": {}}, "There is no signature of moses-rnn-score"),
         ({"pictures": {}, "missing": ["matplotlib"]}, "Pictures need matplotlib. pip install &#x27;moses-rnn[plot]&#x27;"),
         ({"missing": ["scikit-learn"]}, "Points are laid out by PCA"),
