@@ -40,7 +40,7 @@ from moses_rnn.models.inference import Elementwise, EncDecScorer
 from moses_rnn.models.tries import Trie, build_trie
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ColumnOptions, ScoringReport, scored_table
-from moses_rnn.scoring.producers import PAIRS, EncDecProducer, PhraseIds, Scores
+from moses_rnn.scoring.producers import PAIRS, EncDecProducer, PhraseIds, Scores, Tally
 from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 
@@ -178,12 +178,12 @@ class Stage:
 class Random:
     """A producer that costs next to nothing: what is left is reading, parsing, formatting, compressing and writing."""
 
-    name, num_scores, meaning, halvings = "Random", 1, "nothing", 0
+    name, num_scores, meaning = "Random", 1, "nothing"
 
     def __init__(self) -> None:
         self._values = np.random.default_rng(1).uniform(-30.0, 0.0, (2 * CHUNK_LINES, 1))
 
-    def log_probs(self, sources: Sequence[bytes], _targets: Sequence[bytes]) -> Scores:
+    def log_probs(self, sources: Sequence[bytes], _targets: Sequence[bytes], _tally: Tally | None = None) -> Scores:
         """Something else for every pair, as digits that compress no better than real ones."""
         return self._values[: len(sources)]
 

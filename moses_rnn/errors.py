@@ -36,6 +36,10 @@ class CheckpointError(InputError):
     """A model folder is incomplete, damaged, or not of this format."""
 
 
+class MisfitError(InputError):
+    """A model and a table do not fit each other; the user may insist."""
+
+
 class OutputError(MosesRnnError):
     """An output cannot be written where it was asked for."""
 

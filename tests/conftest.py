@@ -21,6 +21,8 @@ EXAMPLES = ROOT / "examples"
 SHARED_DATA = ROOT.parent / "shared" / "data" / "multi30k"
 TINY = ["--hidden-size", "8", "--embedding-size", "6", "--maxout-size", "5", "--output-rank", "4", "--shortlist", "60"]
 
+LEARNED = ["--max-epochs", "1", "--learning-rate", "0.02", "--batch-size", "16"]  # in a second: more than unigrams know
+
 
 @pytest.fixture(scope="session")
 def table(tmp_path_factory):
@@ -34,14 +36,14 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="session")
 def model(table):
     """A tiny model of it, beside it."""
-    run("train", table, *TINY, "--max-epochs", "1", "--quiet")
+    run("train", table, *TINY, *LEARNED, "--quiet")
     return table.with_name("phrase-table.rnn-model")
 
 
 @pytest.fixture(scope="session")
 def inverse_model(table):
     """The same for p(source | target)."""
-    run("train", table, *TINY, "--max-epochs", "1", "--quiet", "--inverse")
+    run("train", table, *TINY, *LEARNED, "--quiet", "--inverse")
     return table.with_name("phrase-table.rnn-inverse-model")
 
 

@@ -33,7 +33,18 @@ def test_the_first_lines(multi30k, tmp_path):
     with gzip.open(multi30k / "phrase-table.gz") as lines:
         (tmp_path / "t").write_bytes(b"".join(itertools.islice(lines, 5000)))
     run("train", "t", *SMALL, "--max-epochs", "0.2", "--quiet", cwd=tmp_path)
-    run("score", "t", "-o", "scored", "--moses-ini", multi30k / "moses.ini", "--output-ini", "new.ini", cwd=tmp_path)
+    run(
+        "score",
+        "t",
+        "-o",
+        "scored",
+        "--allow-misfit",
+        "--moses-ini",
+        multi30k / "moses.ini",
+        "--output-ini",
+        "new.ini",
+        cwd=tmp_path,
+    )
     scored = (tmp_path / "scored").read_bytes().split(b"\n")[:-1]
     assert list(without_last_scores(scored)) == (tmp_path / "t").read_bytes().split(b"\n")[:-1]
 

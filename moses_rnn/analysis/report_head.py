@@ -13,6 +13,7 @@ from moses_rnn.errors import printable
 from moses_rnn.formats.signatures import records_of
 from moses_rnn.models.checkpoint import Checkpoint
 
+UNKNOWN_WARNING, FLOORED_REFUSAL = 0.2, 0.5  # as in scoring
 Facts = list[tuple[str, str | bytes]]
 HASH_DIGITS = 12
 TOLERANCE = 0.1  # nats; bfloat16 may be off by hundredths
@@ -25,7 +26,7 @@ def head(found: Findings) -> list[Markup]:
         page.element("h2", "The table"),
         page.facts(_table(found)),
         page.element("h2", "The model"),
-        page.facts([*_model(found.checkpoint), *_training(found.checkpoint.provenance)]),
+        page.facts([*_model(found.checkpoint), *_training(found.checkpoint)]),
         page.element("h2", "How it was scored"),
         *_signature(found.signature),
     ]
@@ -42,8 +43,35 @@ def warnings(found: Findings) -> Iterator[str]:
     lines = found.signature.get("lines")
     if isinstance(lines, int) and lines != found.coverage.lines:
         yield f"The signature beside the table tells of {lines:,} lines, the table has {found.coverage.lines:,}."
+    checkpoint = found.checkpoint
+    learned, unigram = checkpoint.held_out_nats, checkpoint.unigram_nats
+    if learned is not None and unigram is not None and learned >= unigram:
+        yield (
+            f"The model costs {learned:.2f} nats a held-out target token, a unigram model {unigram:.2f}: it has "
+            "learned nothing, and its column says nothing."
+        )
+    yield from _misfits(found.signature)
     if any(_differs(found, explanation) for _, explanation in found.explained):
         yield "The table's RNN column is not what this model gives for the pairs in dispute: another model scored it."
+
+
+def _misfits(signature: Mapping[str, Any]) -> Iterator[str]:
+    """Of columns whose model hardly knows the table, as the signature records it."""
+    for column in records_of(signature, "added_columns"):
+        unknown, floored = (
+            share if isinstance(share := column.get(key), int | float) else 0.0
+            for key in ("unknown_share", "floored_share")
+        )
+        if unknown > UNKNOWN_WARNING:
+            yield (
+                f"{unknown:.1%} of the pairs have a word that {printable(column.get('name'))}'s model reads as <unk>: "
+                "it was trained on another table, or its shortlists are too small."
+            )
+        if floored >= FLOORED_REFUSAL:
+            yield (
+                f"{floored:.1%} of the scores of {printable(column.get('name'))} are at the floor: its model does not "
+                "fit this table."
+            )
 
 
 def _differs(found: Findings, explanation: Explanation) -> bool:
@@ -79,8 +107,9 @@ def _model(checkpoint: Checkpoint) -> Facts:
     ]
 
 
-def _training(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _training(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
     """What training has recorded; a folder may hold anything there, so nothing is taken for granted."""
+    provenance = checkpoint.provenance
     corpus = _mapping(provenance.get("corpus"))
     figures = [step for step in records_of(provenance, "history") if "nats_per_token" in step]
     if "table" in provenance:
@@ -88,11 +117,10 @@ def _training(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, key in (("training pairs", "training_pairs"), ("held-out pairs", "held_out_pairs")):
         if isinstance(corpus.get(key), int):
             yield name, f"{corpus[key]:,}"
-    costs = [step["nats_per_token"] for step in figures if isinstance(step["nats_per_token"], int | float)]
-    if costs:
-        yield "held-out cost, best", f"{min(costs):.3f} nats a target token"
-    if isinstance(provenance.get("unigram_nats_per_token"), int | float):
-        yield "cost of unigrams", f"{provenance['unigram_nats_per_token']:.3f} nats a target token"
+    if checkpoint.held_out_nats is not None:
+        yield "held-out cost, best", f"{checkpoint.held_out_nats:.3f} nats a target token"
+    if checkpoint.unigram_nats is not None:
+        yield "cost of unigrams", f"{checkpoint.unigram_nats:.3f} nats a target token"
     if figures and isinstance(figures[-1].get("epochs"), int | float):
         yield "epochs", f"{figures[-1]['epochs']:.2f}"
 

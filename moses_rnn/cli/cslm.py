@@ -22,7 +22,7 @@ from moses_rnn.cli.command import (
     reports_errors,
     say,
 )
-from moses_rnn.cli.training_options import learning_options, prepare_folder, run_options
+from moses_rnn.cli.training_options import learning_options, prepare_folder, run_options, with_threads
 from moses_rnn.errors import InputError, OutputError, Stopped
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ any interruption and it goes on. Exit codes: 0 done, 1 failure, 2 wrong command 
 @click.option(
     "--self-normalise", type=FiniteFloat(0), help="α of a penalty α (log Z)², for a decoder that does not normalise"
 )
-@click.option("--dropout", type=FiniteFloat(0, 1, max_open=True), help="Share of units left out while learning")
 @learning_options("N-grams", "text", evaluated=" [default: an epoch]", patience=" [default: 10]")
 @run_options
 @reports_errors
@@ -86,10 +85,9 @@ def train(texts: tuple[str, ...], model: Path, restart: bool, quiet: bool, threa
     from moses_rnn.training.config import CSLM_PRESETS
     from moses_rnn.training.cslm_run import train_cslm
 
-    if threads:
-        torch.set_num_threads(threads)
     device = choose_device(options["device"])
     preset = CSLM_PRESETS[options["preset"] or ("paper" if device.startswith("cuda") else "small")]
+    options["cores"] = threads or torch.get_num_threads()
     request = _request(tuple(Path(text).name for text in texts), device, preset, options)
     display = NGramsDisplay(request.training, _sizes(request.network), quiet=quiet)
     stop = StopRequest()
@@ -131,7 +129,7 @@ def _request(names: tuple[str, ...], device: str, preset: CslmPreset, options: d
     network = {
         key: given.get(key, getattr(preset, key)) for key in ("order", "embedding_size", "first_size", "second_size")
     }
-    learning = {key: given[key] for key in ("self_normalise", "dropout") if key in given}
+    learning = {key: given[key] for key in ("self_normalise",) if key in given}
     training = for_optimiser(preset.training, given.get("optimiser", preset.training.optimiser))
     chosen = {key: value for key, value in given.items() if key in training.__dataclass_fields__}
     chosen["precision"] = choose_precision(given["precision"], device, network["first_size"])
@@ -139,7 +137,7 @@ def _request(names: tuple[str, ...], device: str, preset: CslmPreset, options: d
         network=network,
         text=TextConfig(given.get("shortlist", preset.shortlist), given.get("held_out", 0), given["seed"]),
         learning=replace(preset.learning, **learning),
-        training=replace(training, **chosen),
+        training=with_threads(replace(training, **chosen), device, given["cores"]),
         device=device,
         names=names,
     )

@@ -186,7 +186,7 @@ class PairsDisplay(TrainingDisplay):
     def _advise(self, preset: str, corpus: Corpus) -> None:
         from moses_rnn.training.run import pairs_per_second_of_preset
 
-        rate = pairs_per_second_of_preset(preset, corpus, self._device)
+        rate = pairs_per_second_of_preset(preset, corpus, self._device, self._config.threads)
         if rate is None:
             return
         self._say(

@@ -106,6 +106,12 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
 )
 @table_options
 @factor_options
+@click.option(
+    "--allow-misfit",
+    is_flag=True,
+    help="Score with a model that has learned nothing, or knows hardly a word of the table, which is refused otherwise",
+)
+@click.option("--again", is_flag=True, help="Score a table that has such a column already")
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @click.version_option(__version__)
@@ -204,6 +210,8 @@ def _request(table: str, threads: int | None, options: dict[str, Any]) -> Scorin
         force=options["force"],
         resume=options["resume"],
         strict=options["strict"],
+        allow_misfit=options["allow_misfit"],
+        again=options["again"],
         rejects=rejects_of(output) if options["on_bad_line"] == "skip" else None,
         max_line_bytes=options["max_line_bytes"],
         source_factor=options["source_factor"],
@@ -212,10 +220,17 @@ def _request(table: str, threads: int | None, options: dict[str, Any]) -> Scorin
 
 
 def _model_beside(table: str) -> Path:
+    from moses_rnn.formats.signatures import added_already
+
     if table == "-":
         raise InputError("standard input has no model beside it; name one with --model")
     folder = default_model(table)
     if not folder.is_dir():
+        if names := added_already(table):
+            raise InputError(
+                f"{table}: has {' and '.join(names)} already, by the signature beside it\n  Score the table that it "
+                "was made from; to add another such column, name its model with --model and give --again."
+            )
         raise InputError(
             f"{folder}: expected a model beside the table, found none\n"
             f"  Make one with: moses-rnn-train {table}\n  or name one with --model."
@@ -224,6 +239,8 @@ def _model_beside(table: str) -> Path:
 
 
 def _summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
+    from moses_rnn.scoring.fit import shares
+
     report = result.report
     left_out = f", {result.rejected:,} left out" if result.rejected else " in and out"
     yield f"{report.lines:,} lines{left_out}: {request.output}"
@@ -232,8 +249,9 @@ def _summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
     if request.ini:
         yield f"ini: {request.ini.output}"
     for i, name in enumerate(result.column_names):
-        floored = f", {report.floored[i]:,} raised to the floor" if report.floored[i] else ""
-        yield f"{name}: log values from {report.lowest[i]:.4g} to {report.highest[i]:.4g}{floored}"
+        yield f"{name}: log values from {report.lowest[i]:.4g} to {report.highest[i]:.4g}"
+    for name, unknown, floored in shares(report, result.column_names):
+        yield f"{name}: {unknown:.1%} of the pairs have <unk>, {floored:.1%} of the scores were raised to the floor"
 
 
 def _print_ini_lines(result: ScoringResult, *, on_stderr: bool) -> None:

@@ -13,6 +13,7 @@ from moses_rnn import __version__
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
+    FiniteFloat,
     Program,
     StopRequest,
     choose_device,
@@ -21,7 +22,7 @@ from moses_rnn.cli.command import (
     reports_errors,
     say,
 )
-from moses_rnn.cli.training_options import learning_options, prepare_folder, run_options
+from moses_rnn.cli.training_options import learning_options, prepare_folder, run_options, with_threads
 from moses_rnn.errors import InputError, Stopped
 
 if TYPE_CHECKING:
@@ -77,6 +78,11 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
 @click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>")
 @click.option("--source-corpus", help="Count source words here, not over the table's distinct phrases")
 @click.option("--target-corpus", help="Count target words here, not over the table's distinct phrases")
+@click.option(
+    "--initial-deviation",
+    type=FiniteFloat(0, min_open=True),
+    help="Of the matrices' initial weights, but for the recurrent ones [paper: 0.01]",
+)
 @click.option("--batch-tokens", type=click.IntRange(0), help="Target words a minibatch at most; 0 for no limit")
 @click.option(
     "--sampled-words",
@@ -126,10 +132,9 @@ def main(
         raise InputError("a table to train on must be a file: a stopped run reads it again")
     table = existing_input(phrase_table)
     folder = model or default_model(table, inverse=options["inverse"])
-    if threads:
-        torch.set_num_threads(threads)
     device = choose_device(options["device"])
     preset = options["preset"] or ("paper" if device.startswith("cuda") else "small")
+    options["cores"] = threads or torch.get_num_threads()
     factors = PhraseForm(options["source_factor"], options["target_factor"])
     _, form = first_look(table, factors)
     request = _request(Path(table).name, device, PRESETS[preset], options, form)
@@ -195,7 +200,7 @@ def _training(preset: TrainingConfig, device: str, hidden_size: int, given: dict
     chosen["precision"] = choose_precision(given["precision"], device, hidden_size)
     minutes = chosen.get("max_minutes", config.max_minutes) or math.inf
     chosen["compiled"] = choose_compiled(given.get("compiled"), device, hidden_size, long=minutes >= LONG_MINUTES)
-    return replace(config, **chosen)
+    return with_threads(replace(config, **chosen), device, given["cores"])
 
 
 def _word_counts(corpus: str | None) -> Counter[bytes] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from moses_rnn.errors import OutputError
 
 if TYPE_CHECKING:
     from moses_rnn.models.folders import Kind
+    from moses_rnn.training.config import TrainingConfig
 
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
@@ -31,6 +33,17 @@ def learning_options(unit: str, text: str, *, evaluated: str = "", patience: str
         click.option("--optimiser", type=click.Choice(["adadelta", "adam"])),
         click.option("--learning-rate", type=FiniteFloat(0, min_open=True)),
         click.option("--batch-size", type=click.IntRange(1), help=f"{unit} a minibatch"),
+        click.option("--warm-up", type=click.IntRange(0), help="Minibatches over which the learning rate rises"),
+        click.option(
+            "--cool-down",
+            type=FiniteFloat(0, 1),
+            help="Last share of --max-epochs, or else of --max-minutes, over which the learning rate falls to 0",
+        ),
+        click.option(
+            "--averaging", type=FiniteFloat(0, 1), help="Average the weights over about this last share of the steps"
+        ),
+        click.option("--weight-decay", type=FiniteFloat(0), help="Of matrices, times the learning rate; Adam only"),
+        click.option("--dropout", type=FiniteFloat(0, 1, max_open=True), help="Share of units left out while learning"),
         click.option("--clip-norm", type=FiniteFloat(0), help="Bound on the gradient's L2 norm; 0 for none"),
         click.option(
             "--precision",
@@ -55,6 +68,13 @@ def run_options(command: Command) -> Command:
         click.option("--restart", is_flag=True, help="Throw away what the model folder holds and begin anew"),
         click.option("-q", "--quiet", is_flag=True, help="No progress on stderr"),
     )(command)
+
+
+def with_threads(config: TrainingConfig, device: str, cores: int) -> TrainingConfig:
+    """The same training on some cores: threads that share its minibatches on a CPU, none beside the first for a GPU."""
+    from moses_rnn.training.threads import share_cores
+
+    return replace(config, threads=1 if device.startswith("cuda") else share_cores(cores, config.batch_size))
 
 
 def _together(*options: Callable[[Any], Any]) -> Decorator:

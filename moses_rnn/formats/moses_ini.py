@@ -187,12 +187,16 @@ class MosesIni:
                 "how to binarise the result.",
             )
         declared = feature.options.get("num-features", "")
+        other_table = "Is this the ini of another table?"
+        extended_already = (
+            "Has it been extended already? Then it loads a scored table: give the ini that the table had before."
+        )
         if declared != str(extension.old_columns):
             raise self._error(
                 at,
                 f"num-features={extension.old_columns} as the table's scores",
                 f"num-features={declared}" if declared else "no num-features",
-                "Is this the ini of another table?",
+                extended_already if declared.isdigit() and int(declared) > extension.old_columns else other_table,
             )
         if "path" not in feature.options:
             raise self._error(at, "a path= setting", "none")

@@ -37,6 +37,15 @@ def recorded_names(signature: Mapping[str, Any]) -> list[str]:
     return [str(record["name"]) for record in records_of(signature, "added_columns") if "name" in record]
 
 
+def added_already(table: str) -> list[str]:
+    """Names of the scores that were added to a table, if the signature beside it is of the file as it is now."""
+    signature = read_signature(table)
+    file = signature.get("file") if signature else None
+    if signature is None or not isinstance(file, dict) or file.get("bytes") != Path(table).stat().st_size:
+        return []
+    return recorded_names(signature)
+
+
 def recorded_column(signature: Mapping[str, Any], name: str, scores: int) -> int | None:
     """The score of a table that a producer of this name has added last, from 0; None without such a record.
 

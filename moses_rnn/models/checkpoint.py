@@ -38,6 +38,20 @@ class Checkpoint:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, str] = field(default_factory=dict)  # of the files it was loaded from
 
+    @property
+    def held_out_nats(self) -> float | None:
+        """The best held-out cost in nats per target token that training recorded."""
+        history = self.provenance.get("history")
+        steps = [step for step in history if isinstance(step, dict)] if isinstance(history, list) else []
+        costs = [step["nats_per_token"] for step in steps if isinstance(step.get("nats_per_token"), int | float)]
+        return min(costs, default=None)
+
+    @property
+    def unigram_nats(self) -> float | None:
+        """What a unigram model of the training targets costs likewise, as training recorded it."""
+        cost = self.provenance.get("unigram_nats_per_token")
+        return cost if isinstance(cost, int | float) else None
+
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint folder, replacing the one there; see `save_folder`."""

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout, embedding, linear
+from torch.nn.functional import embedding, linear
 
+from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size, load_folder, save_folder
 from moses_rnn.models.softmax import Passes, chosen_log_probs
 from moses_rnn.models.vocabulary import Vocabulary
@@ -68,27 +69,26 @@ class Cslm(nn.Module):
                 for tensor in self.parameters():
                     tensor.copy_(INITIAL_RANGE * (2 * torch.rand(tensor.shape, generator=random) - 1))
 
-    def summary(self, contexts: Tensor, product: torch.dtype | None = None, dropped: float = 0.0) -> Tensor:
+    def summary(self, contexts: Tensor, product: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
         """h_2 of some contexts; n × H_2.
 
         Args:
             contexts: ids of the words before, oldest first; n × (order - 1).
             product: the type that matrix products are computed in; by default that of the weights.
-            dropped: the share of the units of both layers that is left out, for training.
+            drop: leaves units of both layers out, for training.
         """
         product = product or self.G.dtype
         x = embedding(contexts, self.embedding).flatten(1)  # n × (order - 1)E
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
-            x = torch.relu(linear(x.to(product), W.to(product)).to(b.dtype) + b)
-            x = dropout(x, dropped) if dropped else x
+            x = drop(torch.relu(linear(x.to(product), W.to(product)).to(b.dtype) + b))
         return x
 
     def log_probs(
-        self, contexts: Tensor, words: Tensor, product: torch.dtype | None = None, dropped: float = 0.0
+        self, contexts: Tensor, words: Tensor, product: torch.dtype | None = None, drop: Drop = keep
     ) -> tuple[Tensor, Tensor]:
         """log p(w | context) and log Z of some n-grams; n each. Arguments as of `summary`, words: n."""
         product = product or self.G.dtype
-        h_2 = self.summary(contexts, product, dropped)
+        h_2 = self.summary(contexts, product, drop)
         log_p = chosen_log_probs(h_2, self.G, self.b_G, words, product, Passes.eager())
         rows = self.G.index_select(0, words).to(product)
         chosen = (h_2.to(product) * rows).to(self.b_G.dtype).sum(1) + self.b_G.index_select(0, words)

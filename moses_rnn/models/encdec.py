@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.models.batches import Batch
+from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.recurrence import Recurrence, Steps
 from moses_rnn.models.softmax import Passes, WordSample, chosen_log_probs, sampled_log_probs
 
@@ -60,8 +61,13 @@ class EncDec(nn.Module):
             self.initialise(seed)
 
     @torch.no_grad()
-    def initialise(self, seed: int) -> None:
-        """Draw the weights as the paper does (appendix A.1): N(0, 0.01²), recurrent matrices orthogonal, biases 0."""
+    def initialise(self, seed: int, deviation: float = INITIAL_DEVIATION) -> None:
+        """Draw the weights as the paper does (appendix A.1): N(0, 0.01²), recurrent matrices orthogonal, biases 0.
+
+        Args:
+            seed: equal seeds give equal weights.
+            deviation: of the matrices that are not recurrent; the paper's is 0.01.
+        """
         random = torch.Generator().manual_seed(seed)
         for name, tensor in self.named_parameters():
             if tensor.dim() == 1:
@@ -70,7 +76,7 @@ class EncDec(nn.Module):
                 gaussian = torch.randn(tensor.shape, generator=random)
                 tensor.copy_(torch.linalg.svd(gaussian)[0])
             else:
-                tensor.copy_(torch.randn(tensor.shape, generator=random) * INITIAL_DEVIATION)
+                tensor.copy_(torch.randn(tensor.shape, generator=random) * deviation)
 
     def compile_elementwise(self) -> None:
         """Let torch fuse the work between products, for a long training; see `fused`."""
@@ -84,6 +90,7 @@ class EncDec(nn.Module):
         source_of: Tensor,
         product: torch.dtype | None = None,
         sample: WordSample | None = None,
+        drop: Drop = keep,
     ) -> Tensor:
         """Score every target word, the closing ``</s>`` included, by log p(y_t | y_<t, e).
 
@@ -93,13 +100,14 @@ class EncDec(nn.Module):
             source_of: for each target its source's row; T.
             product: the type that matrix products are computed in; by default that of the weights.
             sample: estimate the normalisation by these words, for training with a large shortlist.
+            drop: leaves units out of embeddings and maxout, for training.
 
         Returns:
             One value for each of ``targets.packed()``; nodes.
         """
         product = product or self.decoder.U.dtype
-        context = self.decoder.context(self.encoder(sources, product), product).take(source_of)
-        low = self.decoder.read_out(*self.decoder.nodes(context, targets, product), product)
+        context = self.decoder.context(self.encoder(sources, product, drop), product).take(source_of)
+        low = self.decoder.read_out(*self.decoder.nodes(context, targets, product, drop), product, drop)
         of_words = low, self.decoder.G_l, self.decoder.b_G, targets.packed(), product
         return chosen_log_probs(*of_words, self.passes) if sample is None else sampled_log_probs(*of_words, sample)
 
@@ -132,9 +140,9 @@ class Encoder(nn.Module):
         if self.has_summary:
             self.V, self.b_V = _matrix(H, H), _bias(H)
 
-    def forward(self, sources: Batch, product: torch.dtype) -> Tensor:
+    def forward(self, sources: Batch, product: torch.dtype, drop: Drop = keep) -> Tensor:
         """The summary c of each source phrase; S × H."""
-        e = embedding(sources.packed(), self.embedding)  # nodes × E
+        e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
         We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product) + torch.cat([self.b_z, self.b_r, self.b])
         h_0 = We.new_zeros(sources.active[0], self.U.shape[0])  # S × H
         nothing = We.new_zeros(1, 1).expand(sources.active[0], We.shape[1])
@@ -183,18 +191,21 @@ class Decoder(nn.Module):
             O_cc=linear(c, self.O_c.to(product)) + self.b_O,
         )
 
-    def nodes(self, context: Context, targets: Batch, product: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    def nodes(
+        self, context: Context, targets: Batch, product: torch.dtype, drop: Drop = keep
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """What the read-out needs to predict each of ``targets.packed()``.
 
         Args:
             context: of each target's source; T rows.
             targets: T target phrases.
             product: the type that matrix products are computed in.
+            drop: leaves units out of embeddings.
 
         Returns:
             h'_t (nodes × H), e(y_{t-1}) (nodes × E, zeros for the first word), O_c c + b_O (nodes × 2M).
         """
-        e = self.previous_embeddings(targets)  # nodes × E
+        e = drop(self.previous_embeddings(targets))  # nodes × E
         skipped = 0 if self.config.first_step == "zero-embedding" else 1  # steps: y_1 is predicted from h'_0
         stepped = targets.active[skipped:]
         first = targets.active[0] * skipped
@@ -212,8 +223,8 @@ class Decoder(nn.Module):
         previous = [targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:])]
         return torch.cat([nothing, *(embedding(ids, self.embedding) for ids in previous)])
 
-    def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, product: torch.dtype) -> Tensor:
+    def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, product: torch.dtype, drop: Drop = keep) -> Tensor:
         """G_r s'_t: what each node predicts, before the words; nodes × R."""
         s = times(h, self.O_h, product) + times(e, self.O_y, product) + O_cc  # s'_t; nodes × 2M
         s = torch.maximum(*s.view(len(s), -1, 2).unbind(2))  # maxout over the pairs (0, 1), (2, 3), …; nodes × M
-        return times(s, self.G_r, product)
+        return times(drop(s), self.G_r, product)

@@ -14,12 +14,13 @@ from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PhraseForm
-from moses_rnn.formats.signatures import read_signature, recorded_names
+from moses_rnn.formats.signatures import added_already
 from moses_rnn.formats.streams import Meter, identity_of, read_blocks, stamp_of
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
 from moses_rnn.models.arithmetic import choose_compiled, choose_precision
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.models.inference import Elementwise
+from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.new_ini import NewIni
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport, scored_table
 from moses_rnn.scoring.producers import EncDecProducer, ScoreProducer, WordPenaltyProducer
@@ -49,6 +50,7 @@ class Job:
         self._meter = Meter(waiting=waiting)
         self._census = Census(request.table, strict=request.strict)
         self._models = _models(request)
+        _check_new(request, self._models)
         blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes, meter=self._meter)
         parsed = parse_blocks(blocks, request.table, rejected, _factors(request, self._models))
         first, self._lines = _with_first(parsed, request.table)
@@ -136,9 +138,18 @@ class Job:
         """What the user should know of the inputs."""
         yield from self._census.warnings()
         yield from self.ini.warnings
-        again = set(self.column_names) & set(recorded_names(read_signature(self._request.table) or {}))
-        if again:
-            yield f"{self._request.table}: has {', '.join(sorted(again))} already; the new table has it twice"
+
+
+def _check_new(request: ScoringRequest, models: Sequence[Checkpoint]) -> None:
+    """Refuse to add a column that the table has, by its signature."""
+    names = [EncDecProducer.name_of(model) for model in models] + [WordPenaltyProducer.name] * request.word_penalty
+    there = sorted(set(names) & set(added_already(request.table)))
+    if there and not request.again:
+        raise InputError(
+            f"{request.table}: expected a table without {' and '.join(there)}, found {'them' if there[1:] else 'it'} "
+            "added already, by the signature beside it\n  Score the table that it was made from. --again adds another "
+            "such column, by a further model, say."
+        )
 
 
 def _with_first(blocks: Iterator[TableBlock], name: str) -> tuple[TableBlock, Iterator[TableBlock]]:
@@ -186,14 +197,16 @@ def _is_large(table: str) -> bool:
 
 
 def _models(request: ScoringRequest) -> list[Checkpoint]:
-    models = [_load(request.model, "source-to-target")]
+    models = [_load(request.model, "source-to-target", request)]
     if request.inverse_model:
-        models.append(_load(request.inverse_model, "target-to-source"))
+        models.append(_load(request.inverse_model, "target-to-source", request))
     return models
 
 
-def _load(folder: Path, direction: str) -> Checkpoint:
+def _load(folder: Path, direction: str, request: ScoringRequest) -> Checkpoint:
     checkpoint = load_checkpoint(folder)
+    if not request.allow_misfit:
+        check_learned(folder, checkpoint)
     if checkpoint.direction != direction:
         raise CheckpointError(
             f"{folder}: expected a model of direction {direction}, found {checkpoint.direction}\n"

@@ -18,7 +18,7 @@ from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.cslm import CslmCheckpoint, CslmScorer, n_grams_of
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.scoring.producers import PRECISIONS, PhraseIds, Phrases, Scores
+from moses_rnn.scoring.producers import PRECISIONS, PhraseIds, Phrases, Scores, Tally
 
 if TYPE_CHECKING:
     from moses_rnn.scoring.backoff import Backoff
@@ -61,7 +61,6 @@ class CslmProducer:
 
     name = "CSLM"
     num_scores = 1
-    halvings = 0
 
     def __init__(
         self, checkpoint: CslmCheckpoint, device: str = "cpu", precision: str = "fp32", backoff: Backoff | None = None
@@ -82,7 +81,7 @@ class CslmProducer:
             values[unknown] += self._backoff.log_shares(sentences, unknown)
         return values
 
-    def log_probs(self, _sources: Phrases, targets: Phrases) -> Scores:
+    def log_probs(self, _sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
         """Natural logarithms; targets × 1."""
         return sums(self.word_log_probs(targets), targets)
 
@@ -119,7 +118,6 @@ class KenlmProducer:
 
     name = "KENLM"
     num_scores = 1
-    halvings = 0
     meaning = "log p(target) of an n-gram model by KenLM, natural, </s> included"
 
     def __init__(self, path: Path | str) -> None:
@@ -144,7 +142,7 @@ class KenlmProducer:
         values = [value for sentence in sentences for value in self._of_sentence(words_of(sentence))]
         return LN_10 * np.array(values, np.float64)
 
-    def log_probs(self, _sources: Phrases, targets: Phrases) -> Scores:
+    def log_probs(self, _sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
         """Natural logarithms; targets × 1."""
         return sums(self.word_log_probs(targets), targets)
 

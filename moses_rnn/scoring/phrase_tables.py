@@ -14,8 +14,8 @@ from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.table_blocks import TableBlock
 from moses_rnn.scoring.numbers import nine_digits
-from moses_rnn.scoring.producers import ScoreProducer, Scores
-from moses_rnn.scoring.workers import Chunk, in_order, scored_chunks
+from moses_rnn.scoring.producers import ScoreProducer, Scores, Tally
+from moses_rnn.scoring.workers import Chunk, ScoredChunk, in_order, scored_chunks
 
 CHUNK_LINES = 8192
 CHUNK_BYTES = 1 << 24  # of lines; ordinary ones come to a tenth of it
@@ -36,23 +36,28 @@ class ScoringReport:
     """What went through, for the signature and the user; lists have one value for each added column.
 
     `lines` were written; `read` is the number of the last of them in the input; `halvings` is how often work was split
-    because the device's memory ran out; `oddities` are a census's.
+    because the device's memory ran out; `oddities` are a census's; `unknown` are pairs with a word that is read as
+    ``<unk>``, `floored` scores that were raised to the floor.
     """
 
     lines: int = 0
     read: int = 0
     halvings: int = 0
     oddities: dict[str, list[int]] = field(default_factory=dict)
+    unknown: list[int] = field(default_factory=list)
     floored: list[int] = field(default_factory=list)
     lowest: list[float] = field(default_factory=list)
     highest: list[float] = field(default_factory=list)
 
-    def count(self, scores: Scores, floor: float, last: int) -> None:
+    def count(self, scores: Scores, tallies: Sequence[Tally], floor: float, last: int) -> None:
         """Take in the scores of further lines, the last of which has that number; lines × columns."""
         if not self.lines:
             columns = scores.shape[1]
-            self.floored, self.lowest, self.highest = [0] * columns, [np.inf] * columns, [-np.inf] * columns
+            self.unknown, self.floored = [0] * columns, [0] * columns
+            self.lowest, self.highest = [np.inf] * columns, [-np.inf] * columns
         self.lines += len(scores)
+        self.unknown = [n + tally.unknown for n, tally in zip(self.unknown, tallies, strict=True)]
+        self.halvings += sum({id(tally): tally.halvings for tally in tallies}.values())
         self.read = last
         self.floored = [n + int(m) for n, m in zip(self.floored, (scores < floor).sum(axis=0), strict=True)]
         written = np.maximum(scores, floor)
@@ -147,19 +152,16 @@ def scored_table(
         MosesRnnError: a network gave a score that is no log-probability; nothing of its chunk is given out.
     """
 
-    def finished(scored: tuple[Chunk, Scores]) -> tuple[Chunk, Scores, bytes]:
-        chunk, computed = scored
-        _check(chunk, computed, census.name)
-        scores = np.minimum(computed, 0.0)
-        return chunk, scores, pack(chunk.with_scores(formatted(scores, options)))
+    def finished(scored: ScoredChunk) -> tuple[ScoredChunk, bytes]:
+        _check(scored.lines, scored.scores, census.name)
+        scored = scored._replace(scores=np.minimum(scored.scores, 0.0))
+        return scored, pack(scored.lines.with_scores(formatted(scored.scores, options)))
 
-    halvings = report.halvings
-    all_producers = {producer for producers in workers for producer in producers}
     chunks = of_bounded_length(chunks_between_sources(lines), census.name)
-    for chunk, scores, block in in_order(scored_chunks(chunks, workers, census.name), finished, 1, "finishing"):
-        census.look(chunk.irregular)  # not before: what is counted goes into the journal with the chunk
-        report.count(scores, -np.inf if options.logarithms else options.floor, int(chunk.numbers[-1]))
-        report.halvings = halvings + sum(producer.halvings for producer in all_producers)
+    floor = -np.inf if options.logarithms else options.floor
+    for scored, block in in_order(scored_chunks(chunks, workers, census.name), finished, 1, "finishing"):
+        census.look(scored.lines.irregular)  # not before: what is counted goes into the journal with the chunk
+        report.count(scored.scores, scored.tallies, floor, int(scored.lines.numbers[-1]))
         yield block
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -30,16 +31,29 @@ TRIE_CELLS = 1 << 24  # pairs × longest phrase from which a trie is built
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
 
 
+@dataclass
+class Tally:
+    """What a producer met while it scored some pairs."""
+
+    unknown: int = 0  # pairs with a word, on either side, that it reads as <unk>
+    halvings: int = 0  # how often work was split because the device's memory ran out
+
+
 class ScoreProducer(Protocol):
     """A source of feature values, as Moses calls its own."""
 
     name: str
     num_scores: int
     meaning: str  # what the score is, for the signature
-    halvings: int  # how often work was split because the device's memory ran out
 
-    def log_probs(self, sources: Phrases, targets: Phrases) -> Scores:
-        """Natural logarithms; pairs × num_scores. A pair's scores depend on that pair alone."""
+    def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × num_scores. A pair's scores depend on that pair alone.
+
+        Args:
+            sources: of the pairs; words with blanks between.
+            targets: as many.
+            tally: is added to, by producers that meet what it counts.
+        """
 
 
 class EncDecProducer:
@@ -60,55 +74,69 @@ class EncDecProducer:
         elementwise: Elementwise | None = None,
     ) -> None:
         self._inverse = checkpoint.direction == "target-to-source"
-        self.name = "RNNInverse" if self._inverse else "RNN"
+        self.name = self.name_of(checkpoint)
         side, given = ("source", "target") if self._inverse else ("target", "source")
         self.meaning = f"log p({side} | {given}) of the RNN Encoder-Decoder, natural, both </s> included"
         self._scorer = EncDecScorer(checkpoint.model, device, PRECISIONS[precision], elementwise)
         self._read = PhraseIds(checkpoint.source_vocabulary)
         self._written = PhraseIds(checkpoint.target_vocabulary)
         self._device = device
-        self.halvings = 0
 
-    def log_probs(self, sources: Phrases, targets: Phrases) -> Scores:
-        """Natural logarithms; pairs × 1."""
+    @staticmethod
+    def name_of(checkpoint: Checkpoint) -> str:
+        """The name of a network's score."""
+        return "RNNInverse" if checkpoint.direction == "target-to-source" else "RNN"
+
+    def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × 1.
+
+        Raises:
+            ValueError: there are not as many targets as sources.
+        """
+        _check_lengths(sources, targets)
         read, written = (targets, sources) if self._inverse else (sources, targets)
-        firsts = range(0, len(sources), PAIRS)
-        parts = [self._within_memory(read[first : first + PAIRS], written[first : first + PAIRS]) for first in firsts]
+        tally = tally or Tally()
+        parts = [
+            self._within_memory(read[first : first + PAIRS], written[first : first + PAIRS], tally)
+            for first in range(0, len(sources), PAIRS)
+        ]
         return np.concatenate(parts)[:, None] if parts else np.zeros((0, 1))
 
-    def _within_memory(self, read: Phrases, written: Phrases) -> Values:
+    def _within_memory(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
         """Scores of pairs, or of their halves one after the other if the device's memory is too small for all."""
         try:
-            return self._scored(read, written)
+            return self._scored(read, written, tally)
         except (OutOfMemoryError, MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
             if len(read) == 1:
                 too_small = f"the memory of {self._device} is too small for a single phrase"
                 raise MosesRnnError(f"{too_small}: {error}") from error
-        self.halvings += 1
+        tally.halvings += 1
         if self._device.startswith("cuda"):
             torch.cuda.empty_cache()
         half = len(read) // 2
-        halves = [self._within_memory(read[part], written[part]) for part in (slice(half), slice(half, None))]
+        halves = [self._within_memory(read[part], written[part], tally) for part in (slice(half), slice(half, None))]
         return np.concatenate(halves)
 
-    def _scored(self, read: Phrases, written: Phrases) -> Values:
+    def _scored(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
         distinct = {phrase: i for i, phrase in enumerate(dict.fromkeys(read))}  # neighbours often read the same
         row_of = np.fromiter(map(distinct.__getitem__, read), np.int64, len(read))
         sources, targets = self._read(list(distinct)), self._written(written)
         longest = max(int(sources[1].max()), int(targets[1].max()))
         if len(read) > 1 and len(read) * longest > TRIE_CELLS:  # a few long ones among many: both halves apart
-            return self._short_and_long_apart(read, written, sources[1][row_of] + targets[1])
+            return self._short_and_long_apart(read, written, sources[1][row_of] + targets[1], tally)
         read_trie = build_trie(*sources)
         written_trie = build_trie(*targets, read_trie.leaf_of[row_of])
-        return self._scorer.decode(self._scorer.encode(read_trie), written_trie)[written_trie.leaf_of]
+        values = self._scorer.decode(self._scorer.encode(read_trie), written_trie)[written_trie.leaf_of]
+        tally.unknown += int(np.count_nonzero(_unknown_words(*sources)[row_of] + _unknown_words(*targets)))
+        return values
 
-    def _short_and_long_apart(self, read: Phrases, written: Phrases, lengths: Lengths) -> Values:
+    def _short_and_long_apart(self, read: Phrases, written: Phrases, lengths: Lengths, tally: Tally) -> Values:
         order = np.argsort(lengths, kind="stable")
         values = np.empty(len(read))
         for part in np.array_split(order, 2):
-            values[part] = self._scored([read[i] for i in part], [written[i] for i in part])
+            values[part] = self._scored([read[i] for i in part], [written[i] for i in part], tally)
         return values
 
 
@@ -135,20 +163,34 @@ class WordPenaltyProducer:
     name = "WordPenalty"
     num_scores = 1
     meaning = "-n for n target words outside the shortlist"
-    halvings = 0
 
     def __init__(self, target_vocabulary: Vocabulary) -> None:
         self._ids = PhraseIds(target_vocabulary)
 
-    def log_probs(self, sources: Phrases, targets: Phrases) -> Scores:
-        """Natural logarithms; pairs × 1."""
+    def log_probs(self, sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × 1.
+
+        Raises:
+            ValueError: there are not as many targets as sources.
+        """
+        _check_lengths(sources, targets)
         if not sources:
             return np.zeros((0, 1))
-        ids, lengths = self._ids(targets)
-        unknown = np.append(0, np.cumsum(ids == UNKNOWN_ID))
-        ends = np.cumsum(lengths)
-        penalties: Scores = -(unknown[ends] - unknown[ends - lengths]).astype(np.float64)[:, None]
+        penalties: Scores = -_unknown_words(*self._ids(targets)).astype(np.float64)[:, None]
         return penalties
+
+
+def _check_lengths(sources: Phrases, targets: Phrases) -> None:
+    if len(sources) != len(targets):
+        raise ValueError(f"expected as many targets as sources, found {len(targets):,} and {len(sources):,}")
+
+
+def _unknown_words(ids: Flat, lengths: Lengths) -> Flat:
+    """How many words of each phrase are outside the shortlist."""
+    unknown = np.append(0, np.cumsum(ids == UNKNOWN_ID))
+    ends = np.cumsum(lengths)
+    counts: Flat = unknown[ends] - unknown[ends - lengths]
+    return counts
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -43,6 +43,8 @@ class ScoringRequest:
     force: bool = False
     resume: bool = False
     strict: bool = False
+    allow_misfit: bool = False  # score with a model that does not fit the table, see `fit`
+    again: bool = False  # score a table that has a column of this name already
     rejects: str | None = None
     max_line_bytes: int = MAX_LINE_BYTES
     source_factor: int | None = None  # read as the word; None: what the model learned from

@@ -6,11 +6,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from moses_rnn.errors import FormatError, InputError, MosesRnnError, Stopped
+from moses_rnn.errors import FormatError, InputError, MisfitError, MosesRnnError, Stopped
 from moses_rnn.formats.journal import BlockOutput, Opening
 from moses_rnn.formats.outputs import NoOutput, OutputFile, StandardOutput, refuse_equal
 from moses_rnn.formats.streams import STANDARD_STREAM
 from moses_rnn.models.checkpoint import ENCDEC
+from moses_rnn.scoring.fit import FitWatch, fit_warnings
 from moses_rnn.scoring.job import Job
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.rejects import NoRejects, Rejects
@@ -45,13 +46,18 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
             manifest = job.manifest()
             report.take_over(table.begin(manifest))
             rejects.begin(manifest, None if table.published else table.blocks)
+            watch = FitWatch(request.table, report, job.column_names)
             for block in job.blocks(report, table.pack):
                 rejects.write(report.read)
                 table.append(block, report.as_note())
                 advanced(report.lines, job.share(report))
                 if should_stop():
                     _stop(request, report)
+                if not request.allow_misfit:
+                    watch.look()
             rejects.write()
+            if not request.allow_misfit:
+                watch.judge()
             job.check_unchanged()
         # The table first: with it, --resume can make the others anew.
         table.commit()
@@ -101,11 +107,14 @@ def _keep_or_discard(
     report: ScoringReport,
 ) -> str:
     of_a_line = isinstance(error, FormatError) and error.line is not None
-    if not _is_resumable(request) or (isinstance(error, InputError) and not of_a_line):
+    misfit = isinstance(error, MisfitError)
+    if not _is_resumable(request) or (isinstance(error, InputError) and not of_a_line and not misfit):
         table.discard()
         rejects.discard()
         return ""
     kept = f"{report.lines:,} lines are scored and kept"
+    if misfit:
+        return f"{kept}: --resume --allow-misfit goes on, --force with another --model starts over."
     if of_a_line:
         return (
             f"{kept}: while the file stays as it is, --resume goes on with other options for its lines "
@@ -171,6 +180,7 @@ def _of_report(report: ScoringReport, names: tuple[str, ...]) -> Iterator[str]:
             f"the device's memory ran out {report.halvings:,} times; work was halved, which can change the last digits "
             "of a score (by less than 1e-4 in log p)"
         )
+    yield from fit_warnings(report, names)
     for i in report.constant_columns():
         yield (
             f"{names[i]} is the same on every line: MERT cannot find a weight for it (leave the column out, or keep it "

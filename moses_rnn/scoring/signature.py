@@ -14,7 +14,8 @@ if TYPE_CHECKING:  # who only reads signatures needs no torch
     from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
     from moses_rnn.scoring.producers import ScoreProducer
 
-COUNTED = ("floored", "lowest", "highest")  # of a column: over all lines
+# of a column: over all lines
+COUNTED = ("unknown", "unknown_share", "floored", "floored_share", "lowest", "highest")
 
 
 def signature(
@@ -48,7 +49,10 @@ def signature(
                 "meaning": producer.meaning,
                 "written_as": "natural logarithm" if options.logarithms else "exp of it; Moses takes the logarithm",
                 "floor": None if options.logarithms else options.floor,
+                "unknown": report.unknown[i],
+                "unknown_share": share_of(report.unknown[i], report.lines),
                 "floored": report.floored[i],
+                "floored_share": share_of(report.floored[i], report.lines),
                 "lowest": report.lowest[i],
                 "highest": report.highest[i],
             }
@@ -57,6 +61,11 @@ def signature(
         "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in models],
     }
     return _written(record)
+
+
+def share_of(count: int, lines: int) -> float:
+    """A share as it is recorded."""
+    return round(count / lines, 6) if lines else 0.0
 
 
 def pruned_signature(

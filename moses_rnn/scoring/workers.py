@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from moses_rnn.errors import MosesRnnError, Stopped, shown
 from moses_rnn.formats.table_blocks import TableBlock
-from moses_rnn.scoring.producers import ScoreProducer, Scores
+from moses_rnn.scoring.producers import ScoreProducer, Scores, Tally
 
 Chunk = TableBlock  # lines to be scored together
 Item = TypeVar("Item")
@@ -25,9 +25,17 @@ ITEMS_AHEAD = 2  # for each thread
 SECONDS_BETWEEN_LOOKS = 5.0  # at whether the workers live
 
 
+class ScoredChunk(NamedTuple):
+    """Lines with what the producers say of them."""
+
+    lines: Chunk
+    scores: Scores
+    tallies: list[Tally]  # one for each added column
+
+
 def scored_chunks(
     chunks: Iterable[Chunk], workers: Sequence[Sequence[ScoreProducer]], name: str
-) -> Iterator[tuple[Chunk, Scores]]:
+) -> Iterator[ScoredChunk]:
     """Chunks with their scores, in order; only a few are held at a time.
 
     Args:
@@ -42,10 +50,10 @@ def scored_chunks(
     for producers in workers:
         idle.put(producers)
 
-    def work(chunk: Chunk) -> tuple[Chunk, Scores]:
+    def work(chunk: Chunk) -> ScoredChunk:
         producers = idle.get()
         try:
-            return chunk, _scored_or_explained(chunk, producers, name)
+            return _scored_or_explained(chunk, producers, name)
         finally:
             idle.put(producers)
 
@@ -92,7 +100,7 @@ def _answer(future: Future[Result], name: str) -> Result:
                 raise MosesRnnError("a worker ended without an answer: did memory run out?") from None
 
 
-def _scored_or_explained(chunk: Chunk, producers: Sequence[ScoreProducer], name: str) -> Scores:
+def _scored_or_explained(chunk: Chunk, producers: Sequence[ScoreProducer], name: str) -> ScoredChunk:
     try:
         return _scored(chunk, producers)
     except MosesRnnError:
@@ -101,9 +109,14 @@ def _scored_or_explained(chunk: Chunk, producers: Sequence[ScoreProducer], name:
         raise _failure(chunk, producers, name, error) from error
 
 
-def _scored(chunk: Chunk, producers: Sequence[ScoreProducer]) -> Scores:
+def _scored(chunk: Chunk, producers: Sequence[ScoreProducer]) -> ScoredChunk:
     phrases = chunk.phrases()
-    return np.concatenate([producer.log_probs(*phrases) for producer in producers], axis=1)
+    columns, tallies = [], []
+    for producer in producers:
+        tally = Tally()
+        columns.append(producer.log_probs(*phrases, tally))
+        tallies += [tally] * producer.num_scores
+    return ScoredChunk(chunk, np.concatenate(columns, axis=1), tallies)
 
 
 def _failure(chunk: Chunk, producers: Sequence[ScoreProducer], name: str, error: Exception) -> MosesRnnError:

@@ -25,6 +25,12 @@ class TrainingConfig:
     batch_size: int = 64  # phrase pairs
     batch_tokens: int = 0  # at most so many target words and end symbols in a minibatch, but one pair; 0: no limit
     sort_batches: int = 10
+    warm_up: int = 0  # minibatches over which the learning rate rises to its value
+    cool_down: float = 0.0  # the last share of the budget, over which the learning rate falls to zero
+    averaging: float = 0.0  # the last share of the steps whose weights are averaged, about; 0: the last weights alone
+    weight_decay: float = 0.0  # Adam only; of matrices, times the learning rate
+    dropout: float = 0.0  # share of units left out in a step: of embeddings and maxout, or a CSLM's layers
+    initial_deviation: float = 0.01  # of the matrices that are not recurrent
     sampled_words: int = 0  # estimate the normalisation by so many words of each minibatch's own drawing; 0: all words
     reduction: str = "pair-mean"
     clip_norm: float = 1.0
@@ -36,6 +42,7 @@ class TrainingConfig:
     evaluate_every: int = 500_000  # pairs
     patience: int = 20  # evaluations without gain before stopping
     save_minutes: float = 10.0
+    threads: int = 1  # that share a minibatch, see training/threads.py; changes the last digits
 
     def describe(self, unit: str = "pairs") -> str:
         """The choices in words, for a log."""
@@ -53,7 +60,7 @@ class TrainingConfig:
         return {key: value for key, value in asdict(self).items() if key not in LIMITS}
 
 
-LIMITS = {"max_epochs", "max_minutes", "patience", "save_minutes"}  # may be changed when a run goes on
+LIMITS = {"max_epochs", "max_minutes", "patience", "save_minutes", "threads"}  # may be changed when a run goes on
 
 
 @dataclass(frozen=True)
@@ -107,11 +114,10 @@ class NGramConfig:
     """How a CSLM learns, beside the optimiser.
 
     `self_normalise` is α of the penalty α (log Z)² (Devlin et al. 2014), without which a decoder that does not
-    normalise sees arbitrary values; `dropout` is the share of units of both layers left out in a step.
+    normalise sees arbitrary values.
     """
 
     self_normalise: float = 0.0
-    dropout: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -140,6 +146,12 @@ CSLM_PRESETS = {
     "paper": CslmPreset(7, 512, 1536, 1024, 15_000, NGramConfig(), _CSLM_TRAINING),
     # for two CPU cores and some ten thousand sentences, of which the paper's network would learn every word by heart
     "small": CslmPreset(
-        7, 128, 256, 256, 15_000, NGramConfig(dropout=0.3), replace(_CSLM_TRAINING, max_minutes=30.0, save_minutes=2.0)
+        7,
+        128,
+        256,
+        256,
+        15_000,
+        NGramConfig(),
+        replace(_CSLM_TRAINING, dropout=0.3, max_minutes=30.0, save_minutes=2.0),
     ),
 }

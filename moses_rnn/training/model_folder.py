@@ -72,7 +72,7 @@ def train_in(
             prepared = prepare(state_folder)
             trainer = Trainer(prepared.task, config, state_folder / STATE_FILE)
             observer.starting(trainer)
-            return trainer.run(_Record(folder, prepared, trainer, observer), should_stop)
+            return trainer.run(_Record(folder, prepared, observer), should_stop)
         except BaseException:
             if not (state_folder / STATE_FILE).exists() and not (folder / CONFIG).exists():
                 _remove_beginnings(folder)
@@ -118,10 +118,9 @@ def remove_run(folder: Path, kind: Kind) -> None:
 class _Record:
     """Keeps the best weights and the log, then passes the news on."""
 
-    def __init__(self, folder: Path, prepared: Prepared, trainer: Trainer, observer: FolderObserver) -> None:
+    def __init__(self, folder: Path, prepared: Prepared, observer: FolderObserver) -> None:
         self._log = folder / STATE_FOLDER / LOG_FILE
         self._save = prepared.save
-        self._trainer = trainer
         self._observer = observer
         self.stepped = observer.stepped
 
@@ -130,7 +129,6 @@ class _Record:
             self._save({"history": progress.history, "skipped_steps": progress.skipped_steps})
         with writing(self._log), open(self._log, "a", encoding="utf-8", opener=_no_link) as log:
             log.write(json.dumps({**progress.history[-1], "best": is_best}) + "\n")
-        self._trainer.save()
         self._observer.evaluated(progress, is_best)
 
 

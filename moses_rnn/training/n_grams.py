@@ -16,10 +16,12 @@ from torch import Tensor
 from moses_rnn.errors import InputError, writing
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.cslm import Cslm, n_grams_of
+from moses_rnn.models.dropout import Drop, drop_units, keep
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
 from moses_rnn.training.config import NGramConfig, TrainingConfig
 from moses_rnn.training.corpus import Positions
-from moses_rnn.training.trainer import Cost
+from moses_rnn.training.threads import Threads
+from moses_rnn.training.trainer import Cost, seed_of
 
 ORDER, WITHIN = 0, 1  # random streams of an epoch: of its blocks, of the n-grams in each
 BLOCK = 1 << 22  # words and boundaries shuffled together
@@ -94,31 +96,31 @@ class NGrams:
                 yield shuffled[start : start + size]
             before += len(cut)
 
-    def cost(self, rows: Positions, step: int) -> Cost:
+    def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
         """Minus the log-probabilities, and the penalty on log Z."""
-        if self._learning.dropout:
-            torch.manual_seed(self._config.seed + step)  # decides what is left out, also when a run goes on
-        log_p, log_Z = self._log_probs(self._text, rows, self._learning.dropout)
+        drop = drop_units(self._config.dropout, seed_of(self._config.seed, step, part), self._device)
+        log_p, log_Z = self._log_probs(self._text, rows, drop)
         nats = -log_p.sum()
         penalty = self._learning.self_normalise * (log_Z**2).sum()
         return Cost(nats + penalty, nats.item(), len(rows))
 
-    @torch.no_grad()
-    def held_out(self) -> dict[str, float]:
+    def held_out(self, threads: Threads) -> dict[str, float]:
         """Mean cost of a held-out token, words outside the shortlist counted as one; mean |log Z|."""
-        nats, size, tokens = 0.0, 0.0, 0
-        for start in range(0, len(self._held_out.flat), EVALUATION_ROWS):
-            rows = self._held_out.predicted(start, start + EVALUATION_ROWS)
-            if len(rows):
-                log_p, log_Z = self._log_probs(self._held_out, rows)
-                nats -= log_p.double().sum().item()
-                size += log_Z.double().abs().sum().item()
-                tokens += len(rows)
+        costs = threads.each(self._exact_cost, range(0, len(self._held_out.flat), EVALUATION_ROWS))
+        nats, size, tokens = (sum(column) for column in zip(*costs, strict=True))
         return {"nats_per_token": nats / tokens, "mean_abs_log_z": size / tokens}
 
-    def _log_probs(self, text: Text, rows: Positions, dropped: float = 0.0) -> tuple[Tensor, Tensor]:
+    @torch.no_grad()
+    def _exact_cost(self, start: int) -> tuple[float, float, int]:
+        rows = self._held_out.predicted(start, start + EVALUATION_ROWS)
+        if not len(rows):
+            return 0.0, 0.0, 0
+        log_p, log_Z = self._log_probs(self._held_out, rows)
+        return -log_p.double().sum().item(), log_Z.double().abs().sum().item(), len(rows)
+
+    def _log_probs(self, text: Text, rows: Positions, drop: Drop = keep) -> tuple[Tensor, Tensor]:
         n_grams = torch.from_numpy(n_grams_of(text.flat, rows, self.model.config.order)).to(self._device)
-        return self.model.log_probs(n_grams[:, :-1], n_grams[:, -1], self._product, dropped)
+        return self.model.log_probs(n_grams[:, :-1], n_grams[:, -1], self._product, drop)
 
 
 def build_texts(

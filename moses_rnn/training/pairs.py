@@ -12,11 +12,13 @@ import torch
 from torch import Tensor
 
 from moses_rnn.models.batches import Batch
+from moses_rnn.models.dropout import Drop, drop_units, keep
 from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.softmax import WordSample
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
-from moses_rnn.training.trainer import Cost
+from moses_rnn.training.threads import Threads
+from moses_rnn.training.trainer import Cost, seed_of
 
 ORDER, GROUPS = 0, 1  # random streams of an epoch: of its pairs, of the batches in each group
 SAMPLES = 2  # and of a step: of words
@@ -50,22 +52,24 @@ class PhrasePairs:
         """See `epoch_batches`."""
         return epoch_batches(self.corpus, self._config, epoch, first)
 
-    def cost(self, rows: Positions, step: int) -> Cost:
+    def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
         """Minus the log-probabilities of the targets; a step's estimate of them if words are sampled."""
-        log_probs = self._log_probs(rows, self._sample(step))
+        drop = drop_units(self._config.dropout, seed_of(self._config.seed, step, part), self._device)
+        log_probs = self._log_probs(rows, self._sample(step), drop)
         nats = -log_probs.sum()
         return Cost(nats, nats.item(), len(log_probs))
 
-    @torch.no_grad()
-    def held_out(self) -> dict[str, float]:
+    def held_out(self, threads: Threads) -> dict[str, float]:
         """Mean cost of the held-out pairs: nats per target token (end symbols included), nats per pair."""
         rows = by_length(self.corpus, self.corpus.held_out)
-        nats, tokens = 0.0, 0
-        for block in evaluation_blocks(self.corpus, rows):
-            log_probs = self._log_probs(block)
-            nats -= log_probs.double().sum().item()
-            tokens += len(log_probs)
+        costs = threads.each(self._exact_cost, evaluation_blocks(self.corpus, rows))
+        nats, tokens = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
         return {"nats_per_token": nats / tokens, "nats_per_pair": nats / len(rows)}
+
+    @torch.no_grad()
+    def _exact_cost(self, rows: Positions) -> tuple[float, int]:
+        log_probs = self._log_probs(rows)
+        return -log_probs.double().sum().item(), len(log_probs)
 
     def _sample(self, step: int) -> WordSample | None:
         """The words to estimate a step's normalisation by; seed and step determine them."""
@@ -79,7 +83,7 @@ class PhrasePairs:
         expected = torch.from_numpy(np.log(count * self._unigram[words])).float()
         return WordSample(torch.from_numpy(words).to(self._device), expected.to(self._device))
 
-    def _log_probs(self, rows: Positions, sample: WordSample | None = None) -> Tensor:
+    def _log_probs(self, rows: Positions, sample: WordSample | None = None, drop: Drop = keep) -> Tensor:
         """Score every target word and end symbol of some pairs by its log p, in no particular order; nodes."""
         by_target = by_length(self.corpus, rows)
         source_lengths = self.corpus.source.ends[by_target + 1] - self.corpus.source.ends[by_target]
@@ -89,7 +93,7 @@ class PhrasePairs:
         sources = Batch.from_flat(*self.corpus.source.take(by_target[by_source]), self._device)
         targets = Batch.from_flat(*self.corpus.target.take(by_target), self._device)
         return self.model.word_log_probs(
-            sources, targets, torch.from_numpy(source_of).to(self._device), self._product, sample
+            sources, targets, torch.from_numpy(source_of).to(self._device), self._product, sample, drop
         )
 
 

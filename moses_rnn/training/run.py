@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -76,8 +76,9 @@ def train(
         corpus = build_corpus(pairs, arrays, request.corpus, word_counts)
         unigram = corpus.unigram_nats_per_token()
         observer.corpus_read(corpus, unigram)
-        model = EncDec(network_config(request, corpus), seed=request.training.seed).to(request.device)
-        task = PhrasePairs(model, corpus, request.training)
+        model = EncDec(network_config(request, corpus), seed=None)
+        model.initialise(request.training.seed, request.training.initial_deviation)
+        task = PhrasePairs(model.to(request.device), corpus, request.training)
         known = provenance(request, corpus, unigram)
         return Prepared(task, lambda news: _save(folder, task, request, {**known, **news}))
 
@@ -113,7 +114,7 @@ def _save(folder: Path, task: PhrasePairs, request: TrainingRequest, remembered:
     save_checkpoint(folder, Checkpoint(task.model, *known, direction=request.direction, provenance=remembered))
 
 
-def pairs_per_second_of_preset(name: str, corpus: Corpus, device: str, steps: int = 3) -> float | None:
+def pairs_per_second_of_preset(name: str, corpus: Corpus, device: str, threads: int, steps: int = 3) -> float | None:
     """How fast a preset would train here, measured on a few of its own steps; None if the corpus is too small."""
     preset = PRESETS[name]
     sizes = (preset.hidden_size, preset.embedding_size, preset.maxout_size, preset.output_rank)
@@ -124,7 +125,7 @@ def pairs_per_second_of_preset(name: str, corpus: Corpus, device: str, steps: in
     for tensor in model.parameters():
         torch.nn.init.normal_(tensor, std=0.01)
     task = PhrasePairs(model, corpus, preset.training)
-    trainer = Trainer(task, preset.training, Path("/nonexistent"))
+    trainer = Trainer(task, replace(preset.training, threads=threads), Path("/nonexistent"))
     started, pairs = 0.0, 0
     for step, rows in zip(range(steps + 1), task.batches(0, 0), strict=False):
         if step == 1:  # the first one warms up

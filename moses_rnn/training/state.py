@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,12 @@ RANDOM = "random.torch"
 
 
 def save_state(
-    path: Path, identity: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress
+    path: Path,
+    identity: dict[str, Any],
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    progress: Progress,
+    average: Mapping[str, Tensor],
 ) -> None:
     """Write the state; a death while writing leaves the previous one.
 
@@ -33,9 +39,11 @@ def save_state(
         model: its weights are saved.
         optimiser: its accumulators are saved.
         progress: where the run stands.
+        average: the averaged weights; empty if there are none.
     """
     names = [name for name, _ in model.named_parameters()]
     tensors = {f"weights.{name}": tensor.detach() for name, tensor in model.state_dict().items()}
+    tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
     for index, values in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{names[index]}.{key}": value for key, value in values.items()}
     tensors[RANDOM] = torch.get_rng_state()
@@ -47,9 +55,14 @@ def save_state(
 
 
 def load_state(
-    path: Path, identity: dict[str, Any], model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress
+    path: Path,
+    identity: dict[str, Any],
+    model: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    progress: Progress,
+    average: Mapping[str, Tensor],
 ) -> bool:
-    """Restore a saved state in place; False when there is none.
+    """Restore a saved state in place; False when there is none. Arguments as of `save_state`.
 
     Raises:
         CheckpointError: the state is damaged, or of another corpus, network or optimiser.
@@ -64,6 +77,8 @@ def load_state(
         _check_digest(metadata, tensors)
         _check_identity(path, saved_identity, identity)
         model.load_state_dict(_with_prefix(tensors, "weights."))
+        for name, tensor in average.items():
+            tensor.copy_(tensors[f"average.{name}"])
         _restore_optimiser(optimiser, [name for name, _ in model.named_parameters()], tensors)
         torch.set_rng_state(tensors[RANDOM])
         vars(progress).update(vars(type(progress)(**saved_progress)))
@@ -72,8 +87,6 @@ def load_state(
         raise CheckpointError(
             f"{path}: expected a saved training state, found: {shown_value(str(error))}\n  {advice}"
         ) from error
-    for group in optimiser.param_groups:
-        group["lr"] = progress.learning_rate
     return True
 
 

@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.training.adadelta import Adadelta
+from moses_rnn.training.averaging import Average
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
+from moses_rnn.training.optimisers import make_optimiser
 from moses_rnn.training.state import load_state, save_state
+from moses_rnn.training.threads import Threads
 
 
 @dataclass
@@ -68,10 +71,10 @@ class Task(Protocol):
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
         """The minibatches of an epoch from a given one on; seed and epoch determine them."""
 
-    def cost(self, rows: Positions, step: int) -> Cost:
-        """What a minibatch costs, for learning; `step` is the number of steps before."""
+    def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
+        """What a part of a minibatch costs, for learning; `step` is the number of steps before it."""
 
-    def held_out(self) -> dict[str, float]:
+    def held_out(self, threads: Threads) -> dict[str, float]:
         """Figures of the held-out examples; "nats_per_token" is what counts."""
 
 
@@ -102,8 +105,14 @@ class Trainer:
         self._state_file = state_file
         self._started = self._saved = time.monotonic()
         self._optimiser = make_optimiser(self.model, config)
+        self._threads = Threads(config.threads)
+        self._weights = list(self.model.parameters())
+        self._parts = _even_parts(self._weights, config.threads)
+        self._average = Average(self.model, config.averaging)
         self._identity = {**task.identity, **config.course()}
-        self.resumed = load_state(state_file, self._identity, self.model, self._optimiser, self.progress)
+        self.resumed = load_state(
+            state_file, self._identity, self.model, self._optimiser, self.progress, self._average.tensors
+        )
 
     def run(self, observer: Observer, should_stop: Callable[[], bool]) -> Progress:
         """Train until a limit is reached or `should_stop` says so; the state is saved either way.
@@ -131,7 +140,7 @@ class Trainer:
 
     def save(self) -> None:
         """Write the state from which a later run continues."""
-        save_state(self._state_file, self._identity, self.model, self._optimiser, self.progress)
+        save_state(self._state_file, self._identity, self.model, self._optimiser, self.progress, self._average.tensors)
         self._saved = time.monotonic()
 
     def _save_now_and_then(self) -> None:
@@ -141,31 +150,49 @@ class Trainer:
     def learn(self, rows: Positions) -> float:
         """One gradient step; returns the loss in nats per token."""
         progress, config = self.progress, self.config
-        cost = self.task.cost(rows, progress.steps)
-        scale = {"sum": 1, "pair-mean": len(rows), "token-mean": cost.tokens}[config.reduction]
-        self._optimiser.zero_grad(set_to_none=True)
-        (cost.objective / scale).backward()  # type: ignore[no-untyped-call]
-        gradients = [tensor.grad for tensor in self.model.parameters() if tensor.grad is not None]
-        norm = float(torch.nn.utils.get_total_norm(gradients))
+        shares = [rows[i :: config.threads] for i in range(min(config.threads, len(rows)))]
+        costs, gradients = zip(*self._threads.each(self._gradients, enumerate(shares)), strict=True)
+        nats, tokens = float(sum(cost.nats for cost in costs)), int(sum(cost.tokens for cost in costs))
+        of_pair = 1 / {"sum": 1, "pair-mean": len(rows), "token-mean": tokens}[config.reduction]
+        squares = self._threads.each(lambda part: _add_up(self._weights, gradients, part), self._parts)
+        norm = of_pair * math.sqrt(sum(squares))
         if math.isfinite(norm):
-            self._descend(gradients, min((config.clip_norm or math.inf) / (norm + 1e-6), 1.0))
+            clipped = min((config.clip_norm or math.inf) / (norm + 1e-6), 1.0)
+            self._optimiser.set_learning_rate(self._learning_rate())
+            self._threads.each(lambda part: self._descend(part, of_pair * clipped), self._parts)
         else:  # a step along NaN would lose the weights
             progress.skipped_steps += 1
         progress.clipped_steps += bool(config.clip_norm) and norm > config.clip_norm
         progress.steps += 1
         progress.batch += 1
         progress.examples += len(rows)
-        progress.tokens += cost.tokens
+        progress.tokens += tokens
         progress.seconds = time.monotonic() - self._started
-        return cost.nats / cost.tokens
+        return nats / tokens
 
-    def _descend(self, gradients: list[Tensor], scale: float) -> None:
-        """One step along the gradients times `scale`."""
-        if isinstance(self._optimiser, Adadelta):
-            self._optimiser.step_along(scale)
-            return
-        torch._foreach_mul_(gradients, scale)
-        self._optimiser.step()
+    def _gradients(self, share: tuple[int, Positions]) -> tuple[Cost, tuple[Tensor, ...]]:
+        part, rows = share
+        cost = self.task.cost(rows, self.progress.steps, part)
+        return cost, torch.autograd.grad(cost.objective, self._weights, allow_unused=True, materialize_grads=True)
+
+    def _descend(self, part: list[int], scale: float) -> None:
+        """One step of some weights along their gradients times `scale`."""
+        self._optimiser.step_along(scale, [self._weights[i] for i in part])
+        self._average.add(part, self.progress.steps)
+
+    def _learning_rate(self) -> float:
+        """What has become of the learning rate in this step: risen at the beginning, falling at the end."""
+        config, progress = self.config, self.progress
+        risen = min((progress.steps + 1) / config.warm_up, 1.0) if config.warm_up else 1.0
+        left = min((1 - self._share_done()) / config.cool_down, 1.0) if config.cool_down else 1.0
+        return progress.learning_rate * risen * max(left, 0.0)
+
+    def _share_done(self) -> float:
+        """How much of the budget is used: of epochs if they are limited, of time otherwise; 0 without either."""
+        config, progress = self.config, self.progress
+        if config.max_epochs:
+            return progress.examples / (config.max_epochs * self.task.examples)
+        return progress.seconds / (60 * config.max_minutes) if config.max_minutes else 0.0
 
     def _is_evaluation_due(self) -> bool:
         due = min(self.config.evaluate_every, self.task.examples)
@@ -184,8 +211,13 @@ class Trainer:
         return self._limit_reached() or (f"{self.config.patience} evaluations brought no gain" if impatient else "")
 
     def _evaluate(self, observer: Observer) -> None:
+        with self._average.in_place(self.progress.steps):
+            self._judge(observer)
+        self.save()
+
+    def _judge(self, observer: Observer) -> None:
         progress, config = self.progress, self.config
-        figures = self.task.held_out()
+        figures = self.task.held_out(self._threads)
         per_token = figures["nats_per_token"]
         if not math.isfinite(per_token):
             raise MosesRnnError(
@@ -202,7 +234,7 @@ class Trainer:
                 "seconds": round(progress.seconds, 1),
                 **figures,
                 "clipped_share": progress.clipped_steps / progress.steps,
-                "learning_rate": progress.learning_rate,
+                "learning_rate": self._learning_rate(),
                 "tokens_per_second": progress.tokens / progress.seconds,
             }
         )
@@ -210,19 +242,34 @@ class Trainer:
             progress.best, progress.without_gain = per_token, 0
         else:
             progress.without_gain += 1
-            self._set_learning_rate(progress.learning_rate * config.decay_on_plateau)
+            progress.learning_rate *= config.decay_on_plateau
         progress.finished = self._reason_to_finish()
         observer.evaluated(progress, is_best)
 
-    def _set_learning_rate(self, rate: float) -> None:
-        self.progress.learning_rate = rate
-        for group in self._optimiser.param_groups:
-            group["lr"] = rate
+
+def seed_of(seed: int, step: int, part: int) -> int:
+    """A seed of its own for each part of each minibatch."""
+    return int(np.random.SeedSequence((seed, step, part)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
-def make_optimiser(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Adadelta (Zeiler 2012, ε inside both roots) or Adam over all weights."""
-    if config.optimiser == "adam":
-        return torch.optim.Adam(model.parameters(), lr=config.learning_rate, fused=True)
-    settings = {"lr": config.learning_rate, "rho": config.rho, "epsilon": config.epsilon}
-    return Adadelta(model.parameters(), **settings, one_pass=config.compiled)
+def _even_parts(weights: list[nn.Parameter], count: int) -> list[list[int]]:
+    """Places of weights in parts of about equally many numbers, for threads."""
+    parts: list[list[int]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for place in sorted(range(len(weights)), key=lambda i: -weights[i].numel()):
+        smallest = sizes.index(min(sizes))
+        parts[smallest].append(place)
+        sizes[smallest] += weights[place].numel()
+    return [part for part in parts if part]
+
+
+def _add_up(weights: list[nn.Parameter], gradients: tuple[tuple[Tensor, ...], ...], part: list[int]) -> float:
+    """Give some weights the sum of all threads' gradients; returns its squared L2 norm."""
+    total = 0.0
+    for i in part:
+        gradient, *others = (of_thread[i] for of_thread in gradients)
+        for other in others:
+            gradient = gradient + other
+        weights[i].grad = gradient
+        total += float(torch.linalg.vector_norm(gradient)) ** 2
+    return total

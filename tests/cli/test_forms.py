@@ -10,7 +10,7 @@ from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.formats.phrase_table import parse_table, score_words
 from tests.cli.scored import lines_of
 from tests.commands import run
-from tests.conftest import EXAMPLES, TINY
+from tests.conftest import EXAMPLES, LEARNED, TINY
 
 
 def plain_lines(count=600):
@@ -41,7 +41,7 @@ def here(tmp_path_factory):
     for name, change in (("plain", bytes), ("factored", with_factors), ("rules", as_rule)):
         (folder / name).write_bytes(b"".join(map(change, plain_lines())))
         options = ["--source-factor", "0", "--target-factor", "0"] if name == "factored" else []
-        run("train", name, *TINY, *options, "--max-epochs", "1", "--quiet", cwd=folder)
+        run("train", name, *TINY, *options, *LEARNED, "--quiet", cwd=folder)
         run("score", name, "--quiet", cwd=folder)
     return folder
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -161,10 +162,70 @@ def test_a_constant_column_is_reported(here):
     assert "warning: WordPenalty is the same on every line: MERT cannot find a weight for it" in done.stderr
 
 
-def test_a_table_scored_twice_is_remarked_on(here):
+def test_a_table_scored_already_is_recognised_before_it_is_scored_again(here):
     run("score", "phrase-table.gz", "-o", "once.gz", cwd=here)
-    done = run("score", "once.gz", "--model", "phrase-table.rnn-model", cwd=here)
-    assert "warning: once.gz: has RNN already; the new table has it twice" in done.stderr
+    twice = ("score", "once.gz", "--model", "phrase-table.rnn-model")
+    done = run(*twice, cwd=here, check=False)
+    assert done.returncode == 3
+    assert "once.gz: expected a table without RNN, found it added already, by the signature beside it\n" in done.stderr
+    assert "Score the table that it was made from. --again adds another such column, by a further model" in done.stderr
+    alone = run("score", "once.gz", cwd=here, check=False)  # no model beside it: one is not offered to be trained on it
+    assert (
+        "once.gz: has RNN already, by the signature beside it\n  Score the table that it was made from" in alone.stderr
+    )
+    run(*twice, "--again", cwd=here)
+    assert lines_of(here / "once.rnn.gz")[0].split(b" ||| ")[2].count(b" ") == 5
+    (here / "once.gz").write_bytes((here / "phrase-table.gz").read_bytes())  # the signature is of a file that is gone
+    run(*twice, "--force", cwd=here)
+
+
+@pytest.fixture
+def foreign(here):
+    """A table of which the model knows no word."""
+    lines = [b"%s ||| %s ||| 0.5 1\n" % (b"x%d" % (i // 4), b"y%d z%d" % (i, i)) for i in range(500)]
+    (here / "foreign").write_bytes(b"".join(lines))
+    return here
+
+
+def test_a_table_that_the_model_does_not_know_is_refused_and_can_be_insisted_on(foreign):
+    words = ("score", "foreign", "--model", "phrase-table.rnn-model")
+    done = run(*words, cwd=foreign, check=False)
+    assert done.returncode == 3
+    assert (
+        "foreign: expected a table that RNN's model knows, found 100.0% of the pairs with a word outside its shortlists "
+        "in 500 lines\n  Was the model trained on another table, language or tokenisation? Make one with: "
+        "moses-rnn-train foreign\n  --allow-misfit scores with it all the same."
+    ) in done.stderr
+    assert "500 lines are scored and kept: --resume --allow-misfit goes on" in done.stderr
+    assert not (foreign / "foreign.rnn.gz").exists()
+    insisted = run(*words, "--resume", "--allow-misfit", cwd=foreign)
+    assert "RNN: 100.0% of the pairs have <unk>, " in insisted.stderr
+    assert "warning: RNN: 100.0% of the pairs have a word outside the model's shortlists" in insisted.stderr
+    column = json.loads((foreign / "foreign.rnn.gz.json").read_text())["added_columns"][0]
+    assert (column["unknown"], column["unknown_share"], column["floored_share"]) == (500, 1.0, 0.0)
+
+
+def test_scores_at_the_floor_are_a_misfit_too(here):
+    words = ("score", "phrase-table.gz", "--floor", "-0.001")
+    done = run(*words, cwd=here, check=False)
+    assert done.returncode == 3
+    assert re.search(r"found (100.0|99\.\d)% of the scores at the floor in 3,000 lines", done.stderr)
+    run(*words, "--allow-misfit", "--force", cwd=here)
+
+
+def test_a_model_that_is_no_better_than_unigrams_is_refused(here):
+    config = here / "phrase-table.rnn-model" / "config.json"
+    record = json.loads(config.read_text())
+    best = min(step["nats_per_token"] for step in record["provenance"]["history"])
+    record["provenance"]["unigram_nats_per_token"] = best
+    config.write_text(json.dumps(record))
+    done = run("score", "phrase-table.gz", cwd=here, check=False)
+    assert done.returncode == 3
+    assert (
+        f"phrase-table.rnn-model: expected a model that costs less than a unigram model's {best:.2f} nats per target "
+        f"token, found {best:.2f}\n  It has learned nothing that helps. Train longer"
+    ) in done.stderr
+    run("score", "phrase-table.gz", "--allow-misfit", cwd=here)
 
 
 def test_without_a_gpu_the_cpu_is_never_taken_silently(here):

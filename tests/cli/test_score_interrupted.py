@@ -19,6 +19,7 @@ from tests.cli.scored import (
     start_and_wait_for_blocks,
 )
 from tests.commands import run
+from tests.conftest import LEARNED
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_resume_refuses_what_would_not_give_the_same_bytes(long_table, table, tm
     process = start_and_wait_for_blocks(here, 2)
     process.kill()
     process.communicate()
-    run("train", table, "--hidden-size", "9", "--max-epochs", "0.1", "--model", here / "other", "--quiet", cwd=here)
+    run("train", table, "--hidden-size", "9", *LEARNED, "--model", here / "other", "--quiet", cwd=here)
     changes = {
         "floor -87.0, now -50.0": ["--floor", "-50"],
         "precision 'fp32', now 'bf16'": ["--precision", "bf16"],

@@ -22,7 +22,7 @@ ADDED = re.compile(rb" (?:CSLM|WP|RNN)[01]= [-+.e0-9]+")
 
 
 def cslm(**changed):
-    model = network(CslmConfig(len(TARGET), order=3, embedding_size=3, first_size=5, second_size=4))
+    model = network(CslmConfig(len(TARGET), order=3, embedding_size=4, first_size=8, second_size=4))
     with torch.no_grad():
         for name, value in changed.items():
             getattr(model, name).fill_(value)

@@ -43,7 +43,7 @@ ngram 2=2
 
 def save_models(folder):
     """Tiny models: ``cslm``, ``rnn``, ``inverse``, and two that fit no n-best list; a vocabulary file, an ARPA file."""
-    config = CslmConfig(len(TARGET), order=3, embedding_size=3, first_size=5, second_size=4)
+    config = CslmConfig(len(TARGET), order=3, embedding_size=4, first_size=8, second_size=4)
     save_cslm(folder / "cslm", CslmCheckpoint(test_cslm.network(config), TARGET))
     network = test_encdec.network(SWITCHES["paper"], dtype=torch.float32)
     save_checkpoint(folder / "rnn", Checkpoint(network, SOURCE, TARGET))

@@ -81,8 +81,8 @@ def test_sections_and_sizes(exported):
         "ngram_size": "3",
         "input_vocab_size": str(K + 2),
         "output_vocab_size": str(K + 2),
-        "input_embedding_dimension": "3",
-        "num_hidden": "5",
+        "input_embedding_dimension": "4",
+        "num_hidden": "8",
         "output_embedding_dimension": "4",
         "activation_function": "rectifier",
     }
@@ -111,7 +111,7 @@ def test_begin_and_nothing_are_never_predicted(exported):
 
 
 def test_nothing_is_the_mean_word(exported):
-    rows = np.array(exported.matrix("\\input_embeddings", K + 2, 3))
+    rows = np.array(exported.matrix("\\input_embeddings", K + 2, 4))
     assert rows[-1] == pytest.approx(rows[:K].mean(0), abs=1e-6)  # of all words that can stand in a phrase
     assert rows[:-1] == pytest.approx(checkpoint().model.embedding.numpy(), abs=1e-8)
 

@@ -21,9 +21,9 @@ LINES = [b"s%d ||| t%d ||| 0.5 1 ||| 0-0 ||| 1 1 1 ||| |||\n" % (i // 3, i) for 
 class Length:
     """Scores a pair by the lengths of its sides."""
 
-    name, num_scores, meaning, halvings = "Length", 1, "minus the lengths", 0
+    name, num_scores, meaning = "Length", 1, "minus the lengths"
 
-    def log_probs(self, sources, targets):
+    def log_probs(self, sources, targets, tally=None):
         return -np.array(
             [[len(source) + len(target)] for source, target in zip(sources, targets, strict=True)], dtype=np.float64
         )
@@ -33,7 +33,7 @@ class Fixed(Length):
     def __init__(self, *values):
         self.values = values
 
-    def log_probs(self, sources, targets):
+    def log_probs(self, sources, targets, tally=None):
         return np.array([[self.values[int(target[1:])]] for target in targets])
 
 
@@ -123,7 +123,7 @@ class Poisoned(Length):
     def __init__(self, poison, harmless_alone=False):
         self.poison, self.harmless_alone = poison, harmless_alone
 
-    def log_probs(self, sources, targets):
+    def log_probs(self, sources, targets, tally=None):
         if (b"s0", self.poison) in zip(sources, targets, strict=True) and not (
             self.harmless_alone and len(sources) == 1
         ):

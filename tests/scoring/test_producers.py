@@ -8,7 +8,7 @@ from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
 from moses_rnn.scoring import producers
-from moses_rnn.scoring.producers import EncDecProducer, WordPenaltyProducer
+from moses_rnn.scoring.producers import EncDecProducer, Tally, WordPenaltyProducer
 from tests.models import reference
 from tests.models.test_encdec import network, weights_of
 
@@ -152,8 +152,32 @@ def test_work_is_halved_when_memory_runs_out(monkeypatch, error, rows):
     expected = of_pairs(producer()[0], pairs)
     small, _ = producer()
     Forgetful(monkeypatch, error, rows)
-    np.testing.assert_allclose(of_pairs(small, pairs), expected, atol=1e-4)
-    assert small.halvings > 0
+    tally = Tally()
+    np.testing.assert_allclose(small.log_probs(*zip(*pairs, strict=True), tally), expected, atol=1e-4)
+    assert tally.halvings > 0
+    assert tally.unknown == unknown_pairs(pairs)
+
+
+def unknown_pairs(pairs):
+    return sum(
+        any(set(side.split()) - set(v.words) for side, v in zip(pair, (SOURCE, TARGET), strict=True)) for pair in pairs
+    )
+
+
+def test_pairs_with_unknown_words_are_counted():
+    pairs = random_pairs(200)
+    tally = Tally(unknown=1)
+    producer()[0].log_probs(*zip(*pairs, strict=True), tally)
+    assert 50 < unknown_pairs(pairs) == tally.unknown - 1
+
+
+@pytest.mark.parametrize("short", [0, 1, 8192])
+def test_lists_of_unequal_length_are_refused(short):
+    phrases = [b"s2"] * 9000
+    for scorer in (producer()[0], WordPenaltyProducer(TARGET)):
+        for sides in ((phrases, phrases[:short]), (phrases[:short], phrases)):
+            with pytest.raises(ValueError, match=f"expected as many targets as sources, found {len(sides[1]):,} and "):
+                scorer.log_probs(*sides)
 
 
 def test_a_single_phrase_that_does_not_fit_ends_the_run(monkeypatch):

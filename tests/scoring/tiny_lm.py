@@ -99,7 +99,7 @@ def random_model(seed, pruned=0.0):
 def checkpoint(order=3, scale=50.0):
     """A CSLM whose weights are large enough for the layers to matter."""
     words = [b"<unk>", b"</s>", *(word.encode() for word in SHORTLIST)]
-    model = Cslm(CslmConfig(len(words), order, embedding_size=3, first_size=5, second_size=4), seed=3)
+    model = Cslm(CslmConfig(len(words), order, embedding_size=4, first_size=8, second_size=4), seed=3)
     with torch.no_grad():
         for tensor in model.parameters():
             tensor.mul_(scale)

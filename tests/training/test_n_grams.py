@@ -96,13 +96,14 @@ def test_learns_a_language(texts, tmp_path):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_a_stopped_run_goes_on_to_the_same_weights(texts, tmp_path, dropout):
-    learning = NGramConfig(self_normalise=0.1, dropout=dropout)
-    whole = trainer_of(texts, tmp_path / "whole", learning, max_epochs=2)
+    learning = NGramConfig(self_normalise=0.1)
+    options = {"dropout": dropout, "threads": 2, "max_epochs": 2}
+    whole = trainer_of(texts, tmp_path / "whole", learning, **options)
     whole.run(Listener(), never)
     countdown = itertools.count(1)
-    trainer_of(texts, tmp_path / "stopped", learning, max_epochs=2).run(Listener(), lambda: next(countdown) >= 133)
+    trainer_of(texts, tmp_path / "stopped", learning, **options).run(Listener(), lambda: next(countdown) >= 133)
     torch.manual_seed(99)
-    resumed = trainer_of(texts, tmp_path / "stopped", learning, max_epochs=2)
+    resumed = trainer_of(texts, tmp_path / "stopped", learning, **options)
     assert resumed.resumed
     resumed.run(Listener(), never)
     for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):

@@ -20,7 +20,7 @@ def parts(seed):
     optimiser = torch.optim.Adam(model.parameters())
     sum(p.sum() for p in model.parameters()).backward()
     optimiser.step()
-    return model, optimiser, Progress()
+    return model, optimiser, Progress(), {}
 
 
 def bits(model):
@@ -33,16 +33,16 @@ def same(a, b):
 
 @pytest.fixture
 def saved(tmp_path):
-    model, optimiser, progress = parts(1)
+    model, optimiser, progress, average = parts(1)
     progress.examples = 77
-    save_state(tmp_path / "state", IDENTITY, model, optimiser, progress)
+    save_state(tmp_path / "state", IDENTITY, model, optimiser, progress, average)
     return tmp_path / "state", bits(model)
 
 
 def test_what_is_saved_is_restored(saved):
     path, weights = saved
-    model, optimiser, progress = parts(2)
-    assert load_state(path, IDENTITY, model, optimiser, progress)
+    model, optimiser, progress, average = parts(2)
+    assert load_state(path, IDENTITY, model, optimiser, progress, average)
     assert same(bits(model), weights)
     assert progress.examples == 77
 
@@ -56,9 +56,9 @@ def test_any_flipped_bit_is_noticed(saved):
         place = draw.randrange(len(data) if draw.random() < 0.5 else 2500)  # the header is the more interesting half
         damaged[place] ^= 1 << draw.randrange(8)
         path.write_bytes(damaged)
-        model, optimiser, progress = parts(2)
+        model, optimiser, progress, average = parts(2)
         try:
-            load_state(path, IDENTITY, model, optimiser, progress)
+            load_state(path, IDENTITY, model, optimiser, progress, average)
         except CheckpointError:
             continue
         assert (same(bits(model), weights), progress.examples) == (True, 77)

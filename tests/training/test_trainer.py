@@ -10,8 +10,9 @@ from moses_rnn.errors import CheckpointError
 from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.training.config import PRESETS, TrainingConfig, for_optimiser
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
+from moses_rnn.training.optimisers import make_optimiser
 from moses_rnn.training.pairs import PhrasePairs, epoch_batches
-from moses_rnn.training.trainer import Trainer, make_optimiser
+from moses_rnn.training.trainer import Trainer
 
 FAST = TrainingConfig(optimiser="adam", learning_rate=0.01, batch_size=16, evaluate_every=400, max_minutes=0)
 
@@ -85,6 +86,111 @@ def test_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path, optimiser):
         assert resumed.progress.steps == whole.progress.steps
         for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
             assert torch.equal(old, new)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_with_everything_goes_on_to_the_same_weights(corpus, tmp_path, threads):
+    changes = {
+        "dropout": 0.1, "averaging": 0.2, "weight_decay": 0.1, "warm_up": 30, "cool_down": 0.5, "threads": threads,
+        "max_epochs": 2,
+    }  # fmt: skip
+    whole, listener = train(corpus, tmp_path / "whole", **changes)
+    for steps in (5, 123):
+        countdown = itertools.count(1)
+        folder = tmp_path / str(steps)
+        train(corpus, folder, lambda c=countdown, n=steps: next(c) >= n, **changes)
+        resumed, rest = train(corpus, folder, **changes)
+        for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+            assert torch.equal(old, new)
+        assert rest.evaluations == listener.evaluations[-len(rest.evaluations) :]
+
+
+def steps_of(corpus, folder, config, count):
+    """The network after some steps."""
+    trainer = trainer_of(corpus, config, folder / "state")
+    for rows in itertools.islice(epoch_batches(corpus, config, 0), count):
+        trainer.learn(rows)
+    return trainer
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+@pytest.mark.parametrize("reduction", ["sum", "pair-mean", "token-mean"])
+def test_threads_learn_what_one_learns(corpus, tmp_path, optimiser, reduction):
+    config = dataclasses.replace(for_optimiser(FAST, optimiser), reduction=reduction, learning_rate=0.01)
+    alone = steps_of(corpus, tmp_path, config, 12)
+    for threads in (2, 3):
+        shared = steps_of(corpus, tmp_path, dataclasses.replace(config, threads=threads), 12)
+        assert dataclasses.replace(shared.progress, seconds=0) == dataclasses.replace(alone.progress, seconds=0)
+        for one, other in zip(alone.model.parameters(), shared.model.parameters(), strict=True):
+            torch.testing.assert_close(other, one, rtol=1e-3, atol=2e-5)
+        assert shared.task.held_out(shared._threads) == pytest.approx(alone.task.held_out(alone._threads), rel=1e-5)
+
+
+def test_adam_is_torchs(corpus, tmp_path):
+    """With decay on matrices alone."""
+    config = dataclasses.replace(FAST, weight_decay=0.3)
+    ours, theirs = network(corpus), network(corpus)
+    matrices = [tensor for tensor in theirs.parameters() if tensor.dim() > 1]
+    biases = [tensor for tensor in theirs.parameters() if tensor.dim() == 1]
+    reference = torch.optim.AdamW(
+        [{"params": matrices}, {"params": biases, "weight_decay": 0.0}], 0.01, weight_decay=0.3
+    )
+    optimiser = make_optimiser(ours, config)
+    random = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+            gradient = torch.randn(one.shape, generator=random)
+            one.grad, other.grad = gradient.clone(), gradient / 2
+        weights = list(ours.parameters())
+        optimiser.step_along(0.5, weights[::2])
+        optimiser.step_along(0.5, weights[1::2])
+        reference.step()
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_the_learning_rate_rises_and_falls(corpus, tmp_path):
+    trainer = trainer_of(corpus, dataclasses.replace(FAST, warm_up=4, cool_down=0.5, max_epochs=1), tmp_path / "state")
+    rates = []
+    for rows in trainer.task.batches(0, 0):
+        trainer.learn(rows)
+        rates.append(trainer._optimiser.param_groups[0]["lr"])
+    assert rates[:5] == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01])
+    middle = len(rates) // 2
+    assert rates[middle - 2] == 0.01
+    assert all(np.diff(rates[middle + 1 :]) < 0)
+    assert 0 < rates[-1] < 0.0005
+
+
+def test_the_rate_falls_with_the_time_budget(corpus, tmp_path):
+    trainer = trainer_of(corpus, dataclasses.replace(FAST, cool_down=0.5, max_minutes=1), tmp_path / "state")
+    for seconds, rate in ((0, 0.01), (30, 0.01), (45, 0.005), (60, 0), (70, 0)):
+        trainer.progress.seconds = seconds
+        assert trainer._learning_rate() == pytest.approx(rate)
+
+
+def test_the_average_is_of_the_last_share_of_the_steps(corpus, tmp_path):
+    """Against the same recurrence in numbers; it is judged and kept, and what is learned goes on from the weights."""
+    config = dataclasses.replace(FAST, averaging=0.25, max_epochs=1)
+    plain = trainer_of(corpus, dataclasses.replace(config, averaging=0), tmp_path / "plain")
+    averaging = trainer_of(corpus, config, tmp_path / "state")
+    expected = None
+    for step, rows in enumerate(epoch_batches(corpus, config, 0), start=1):
+        plain.learn(rows), averaging.learn(rows)
+        if step % 10 == 0:
+            weights = plain.model.decoder.U.detach().double().numpy()
+            rate = min(10 / (0.25 * step), 1)
+            expected = weights.copy() if expected is None else expected + rate * (weights - expected)
+    assert torch.equal(averaging.model.decoder.U, plain.model.decoder.U)
+    with averaging._average.in_place(averaging.progress.steps):
+        np.testing.assert_allclose(averaging.model.decoder.U.detach().numpy(), expected, rtol=1e-4, atol=1e-6)
+    assert torch.equal(averaging.model.decoder.U, plain.model.decoder.U)
+
+
+def test_an_average_costs_less_than_the_last_weights(corpus, tmp_path):
+    rough = {"learning_rate": 0.03, "max_epochs": 4}
+    best = [train(corpus, tmp_path / str(a), averaging=a, **rough)[0].progress.best for a in (0.0, 0.2)]
+    assert best[1] < best[0]
 
 
 def test_learns_from_sampled_words_and_goes_on_with_the_same(corpus, tmp_path):

@@ -1,0 +1,89 @@
+"""Whether model and table fit each other: what the model has learned, and how much of the table it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from moses_rnn.errors import CheckpointError, MisfitError
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.scoring.phrase_tables import ScoringReport
+
+FIRST_LOOK = 100_000  # lines, after which and after each doubling a table is judged before its end
+UNKNOWN_WARNING, UNKNOWN_REFUSAL = 0.2, 0.8  # shares of the pairs with a word that is read as <unk>
+FLOORED_REFUSAL = 0.5  # share of the scores that are raised to the floor
+
+
+def check_learned(folder: Path, checkpoint: Checkpoint) -> None:
+    """Refuse a network that predicts held-out targets no better than word frequencies do.
+
+    Raises:
+        CheckpointError: it does not, by what its training recorded.
+    """
+    learned, unigram = checkpoint.held_out_nats, checkpoint.unigram_nats
+    if learned is None or unigram is None or learned < unigram:
+        return
+    raise CheckpointError(
+        f"{folder}: expected a model that costs less than a unigram model's {unigram:.2f} nats per target token, found "
+        f"{learned:.2f}\n  It has learned nothing that helps. Train longer (the same moses-rnn-train with a larger "
+        "--max-minutes or --max-epochs goes on), or\n  train anew with another --learning-rate; --allow-misfit scores "
+        "with it all the same."
+    )
+
+
+class FitWatch:
+    """Looks at a report from time to time while a table is scored.
+
+    Args:
+        table: its name.
+        report: of the run.
+        names: of the added columns.
+    """
+
+    def __init__(self, table: str, report: ScoringReport, names: Sequence[str]) -> None:
+        self._table, self._report, self._names = table, report, names
+        self._next = FIRST_LOOK
+
+    def look(self) -> None:
+        """Judge the lines so far, if there are enough of them.
+
+        Raises:
+            MisfitError: a column's model does not know the table's words, or finds its pairs impossible.
+        """
+        if self._report.lines >= self._next:
+            self.judge()
+            while self._report.lines >= self._next:
+                self._next *= 2
+
+    def judge(self) -> None:
+        """Judge the lines so far; raises as `look`."""
+        for name, unknown, floored in shares(self._report, self._names):
+            found = []
+            if unknown > UNKNOWN_REFUSAL:
+                found.append(f"{unknown:.1%} of the pairs with a word outside its shortlists")
+            if floored >= FLOORED_REFUSAL:
+                found.append(f"{floored:.1%} of the scores at the floor")
+            if found:
+                raise MisfitError(
+                    f"{self._table}: expected a table that {name}'s model knows, found {' and '.join(found)} in "
+                    f"{self._report.lines:,} lines\n  Was the model trained on another table, language or "
+                    f"tokenisation? Make one with: moses-rnn-train {self._table}\n  --allow-misfit scores with it all "
+                    "the same."
+                )
+
+
+def shares(report: ScoringReport, names: Sequence[str]) -> Iterator[tuple[str, float, float]]:
+    """Of each added column: its name, the share of pairs with ``<unk>``, the share of scores at the floor."""
+    lines = max(report.lines, 1)
+    for name, unknown, floored in zip(names, report.unknown, report.floored, strict=False):
+        yield name, unknown / lines, floored / lines
+
+
+def fit_warnings(report: ScoringReport, names: Sequence[str]) -> Iterator[str]:
+    """What the user should know of columns whose model knows too few of the table's words."""
+    for name, unknown, _ in shares(report, names):
+        if unknown > UNKNOWN_WARNING:
+            yield (
+                f"{name}: {unknown:.1%} of the pairs have a word outside the model's shortlists, which is read as "
+                "<unk>: a model with a larger --shortlist would tell such words apart"
+            )

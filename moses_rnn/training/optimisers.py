@@ -1,0 +1,145 @@
+"""The optimisers, each with its state named as torch's is; a step may be cut into parts for several threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.optim.adamw import adamw
+
+from moses_rnn.models.fusing import fused
+from moses_rnn.training.config import TrainingConfig
+
+
+class Optimiser(torch.optim.Optimizer):
+    """One that steps along scaled gradients, for some of its weights at a time."""
+
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One step of all weights along their gradients."""
+        assert closure is None
+        every = [tensor for group in self.param_groups for tensor in group["params"]]
+        self.step_along(1.0, [tensor for tensor in every if tensor.grad is not None])
+
+    @torch.no_grad()
+    def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
+        """One step of some weights along their gradients times `scale`; others may be stepped by other threads."""
+        raise NotImplementedError
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Take other steps from now on."""
+        for group in self.param_groups:
+            group["lr"] = rate
+
+
+class Adam(Optimiser):
+    """Adam (Kingma and Ba 2015), its weight decay decoupled from the gradient (Loshchilov and Hutter 2019).
+
+    Args:
+        weights: to be trained.
+        lr: factor on the steps.
+        weight_decay: share of each matrix taken off a step, times `lr`; biases keep theirs.
+    """
+
+    BETAS = (0.9, 0.999)
+    EPSILON = 1e-8
+
+    def __init__(self, weights: Iterable[Tensor], lr: float, weight_decay: float = 0.0) -> None:
+        super().__init__(weights, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
+        """See `Optimiser`."""
+        group = self.param_groups[0]
+        for tensor in weights:
+            state = self.state[tensor]
+            if not state:
+                state["step"] = torch.zeros(())
+                state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(tensor), torch.zeros_like(tensor)
+        if scale != 1.0:
+            torch._foreach_mul_([_gradient(tensor) for tensor in weights], scale)
+        for decay, chosen in ((group["weight_decay"], True), (0.0, False)):
+            of_kind = [tensor for tensor in weights if (tensor.dim() > 1) == chosen]
+            averages, squares, steps = (
+                [self.state[tensor][key] for tensor in of_kind] for key in ("exp_avg", "exp_avg_sq", "step")
+            )
+            adamw(
+                [tensor.data for tensor in of_kind],
+                [_gradient(tensor) for tensor in of_kind],
+                averages,
+                squares,
+                [],
+                steps,
+                fused=True,
+                amsgrad=False,
+                beta1=self.BETAS[0],
+                beta2=self.BETAS[1],
+                lr=group["lr"],
+                weight_decay=decay,
+                eps=self.EPSILON,
+                maximize=False,
+            )
+
+
+def adadelta_update(tensors: list[Tensor], scale: Tensor, options: list[float]) -> None:
+    """Algorithm 1 of Zeiler (2012), ε inside both roots, in place.
+
+    Args:
+        tensors: weights, their gradient, the averages of its squares and of the steps' squares; all of one shape.
+        scale: a factor on the gradient.
+        options: lr, ρ and ε.
+    """
+    weights, gradient, square_avg, acc_delta = tensors
+    lr, rho, epsilon = options
+    g = gradient * scale
+    square_avg.mul_(rho).addcmul_(g, g, value=1 - rho)
+    step = torch.sqrt(acc_delta + epsilon) / torch.sqrt(square_avg + epsilon) * g
+    acc_delta.mul_(rho).addcmul_(step, step, value=1 - rho)
+    weights.sub_(step, alpha=lr)
+
+
+class Adadelta(Optimiser):
+    """Adadelta (Zeiler 2012) that can pass once over the weights; torch's passes over them twelve times.
+
+    Args:
+        weights: to be trained.
+        lr: factor on the steps.
+        rho: decay of both averages.
+        epsilon: see `adadelta_update`.
+        one_pass: compile the update.
+    """
+
+    def __init__(self, weights: Iterable[Tensor], lr: float, rho: float, epsilon: float, *, one_pass: bool) -> None:
+        super().__init__(weights, {"lr": lr, "rho": rho, "epsilon": epsilon})
+        self._update = fused(adadelta_update) if one_pass else adadelta_update
+
+    @torch.no_grad()
+    def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
+        """See `Optimiser`."""
+        group = self.param_groups[0]
+        options = [group["lr"], group["rho"], group["epsilon"]]
+        for tensor in weights:
+            state = self.state[tensor]
+            if not state:
+                state["square_avg"], state["acc_delta"] = torch.zeros_like(tensor), torch.zeros_like(tensor)
+            tensors = [tensor.data, _plain(_gradient(tensor)), state["square_avg"], state["acc_delta"]]
+            factor = torch.full((), scale, device=tensor.device)  # a number would be compiled into the pass
+            self._update(tensors, factor, options)
+
+
+def _gradient(tensor: Tensor) -> Tensor:
+    assert tensor.grad is not None
+    return tensor.grad
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """Neither a parameter nor the middle of another tensor, for which torch.compile would make passes of their own."""
+    return tensor.data if tensor.storage_offset() == 0 else tensor.data.clone()
+
+
+def make_optimiser(model: nn.Module, config: TrainingConfig) -> Optimiser:
+    """The optimiser of a configuration over all weights of a network."""
+    if config.optimiser == "adam":
+        return Adam(model.parameters(), config.learning_rate, config.weight_decay)
+    settings = {"lr": config.learning_rate, "rho": config.rho, "epsilon": config.epsilon}
+    return Adadelta(model.parameters(), **settings, one_pass=config.compiled)

@@ -1,0 +1,60 @@
+"""A few threads that share a step of training: each computes with one thread of torch, and none waits inside a product.
+
+Two threads of one product meet at a barrier after each of a step's hundreds of products, and wait for it by spinning;
+where another process has one of the cores they spend most of their time so. Threads that each learn from their own
+part of a minibatch meet three times a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+ROWS = 32  # of a minibatch for each thread: with fewer, products are too small to be worth a thread
+
+
+class Threads:
+    """Threads that work side by side, the calling one among them.
+
+    Args:
+        count: how many.
+    """
+
+    def __init__(self, count: int = 1) -> None:
+        self.count = count
+        self._pool = ThreadPoolExecutor(count - 1, thread_name_prefix="training") if count > 1 else None
+
+    def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """What is made of each item, in order; the first error is raised once all have ended."""
+        every = list(items)
+        if self._pool is None or len(every) < 2:
+            return [work(item) for item in every]
+        first, *others = (every[i :: self.count] for i in range(min(self.count, len(every))))
+        futures = [self._pool.submit(_worked, work, share) for share in others]
+        try:
+            shares = [_worked(work, first)]
+        finally:
+            wait(futures)
+        shares += [future.result() for future in futures]
+        return [shares[i % len(shares)][i // len(shares)] for i in range(len(every))]
+
+
+def _worked(work: Callable[[Item], Result], items: list[Item]) -> list[Result]:
+    return [work(item) for item in items]
+
+
+def share_cores(cores: int, batch_size: int) -> int:
+    """How many threads shall share a minibatch; torch gets the cores that are left for each of them.
+
+    Args:
+        cores: to be used.
+        batch_size: of the minibatches.
+    """
+    count = max(min(cores, batch_size // ROWS), 1)
+    torch.set_num_threads(max(cores // count, 1))
+    return count

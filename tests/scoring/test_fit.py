@@ -1,0 +1,86 @@
+"""Models that learned nothing, and models of other tables."""
+
+from pathlib import Path
+
+import pytest
+
+from moses_rnn.errors import CheckpointError, MisfitError
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.scoring import fit
+from moses_rnn.scoring.fit import FitWatch, check_learned, fit_warnings
+from moses_rnn.scoring.phrase_tables import ScoringReport
+
+
+def report(lines, unknown, floored):
+    return ScoringReport(lines=lines, unknown=[0, unknown], floored=[0, floored])
+
+
+NAMES = ("WordPenalty", "RNN")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "floored", "found"),
+    [
+        (801, 0, "80.1% of the pairs with a word outside its shortlists"),
+        (0, 500, "50.0% of the scores at the floor"),
+        (900, 990, "90.0% of the pairs with a word outside its shortlists and 99.0% of the scores at the floor"),
+    ],
+)
+def test_a_misfit_is_refused(unknown, floored, found):
+    with pytest.raises(MisfitError) as refused:
+        FitWatch("t.gz", report(1000, unknown, floored), NAMES).judge()
+    expected = (
+        f"t.gz: expected a table that RNN's model knows, found {found} in 1,000 lines\n  Was the model trained on"
+    )
+    assert str(refused.value).startswith(expected)
+
+
+def test_what_fits_is_not():
+    FitWatch("t.gz", report(1000, 800, 499), NAMES).judge()
+    FitWatch("t.gz", report(0, 0, 0), NAMES).judge()
+
+
+def test_a_table_is_judged_now_and_then_before_its_end(monkeypatch):
+    judged = []
+    monkeypatch.setattr(FitWatch, "judge", lambda watch: judged.append(watch._report.lines))
+    growing = report(0, 0, 0)
+    watch = FitWatch("t.gz", growing, NAMES)
+    for growing.lines in range(0, 1_000_000, 8192):
+        watch.look()
+    assert [round(lines, -5) for lines in judged] == [fit.FIRST_LOOK * 2**i for i in range(4)]
+
+
+def test_too_many_unknown_words_are_warned_of():
+    assert list(fit_warnings(report(1000, 200, 0), NAMES)) == []
+    assert list(fit_warnings(report(1000, 201, 0), NAMES)) == [
+        "RNN: 20.1% of the pairs have a word outside the model's shortlists, which is read as <unk>: a model with a "
+        "larger --shortlist would tell such words apart"
+    ]
+
+
+def learned(history, unigram):
+    return Checkpoint(None, None, None, provenance={"history": history, "unigram_nats_per_token": unigram})
+
+
+@pytest.mark.parametrize("costs", [[5.0], [6.0, 5.5]])
+def test_a_model_no_better_than_unigrams_is_refused(costs):
+    history = [{"nats_per_token": cost} for cost in costs]
+    message = rf"model: expected a model that costs less than a unigram model's 5.00 nats .* found {costs[-1]:.2f}\n"
+    with pytest.raises(CheckpointError, match=message):
+        check_learned(Path("model"), learned(history, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("history", "unigram"),
+    [
+        ([{"nats_per_token": 9.0}, {"nats_per_token": 4.99}], 5.0),
+        ([], 5.0),
+        (None, 5.0),
+        ("9", 5.0),
+        ([7, {"nats_per_token": "9"}], 5.0),
+        ([{"nats_per_token": 9.0}], None),
+        ([{"nats_per_token": 9.0}], "5"),
+    ],
+)
+def test_a_better_one_and_one_of_which_nothing_is_known_are_not(history, unigram):
+    check_learned(Path("model"), learned(history, unigram))
