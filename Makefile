@@ -78,12 +78,20 @@ fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best lis
 			-timeout=20 -rss_limit_mb=4096 -artifact_prefix=$(FUZZ_DIR)/$$target- -print_final_stats=1 || exit 1; \
 	done
 
+# Of `make bench`: a phrase table, and options of its scripts
+TABLE ?= examples/phrase-table.gz
+BENCH_FLAGS ?=
+BENCH_TRAIN_FLAGS ?=
+GROWTH_FLAGS ?=
+SHARED_FLAGS ?=
+
 .PHONY: bench
 bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios; growth to 10⁶ lines; TABLE=… MODEL=… for your own
-	$(BIN)/python benchmarks/score.py $(or $(TABLE),examples/phrase-table.gz) $(if $(MODEL),--model $(MODEL))
-	$(BIN)/python benchmarks/growth.py
-	$(BIN)/python benchmarks/train.py $(or $(TABLE),examples/phrase-table.gz)
-	@for peer in benchmarks/peers/joey_nmt.py benchmarks/peers/opennmt.py; do $(BIN)/python $$peer $(or $(TABLE),examples/phrase-table.gz) || true; done
+	$(BIN)/python benchmarks/score.py $(TABLE) $(if $(MODEL),--model $(MODEL)) $(BENCH_FLAGS)
+	$(BIN)/python benchmarks/growth.py $(GROWTH_FLAGS)
+	$(BIN)/python benchmarks/train.py $(TABLE) $(BENCH_TRAIN_FLAGS)
+	$(BIN)/python benchmarks/shared_cores.py $(TABLE) $(SHARED_FLAGS)
+	@for peer in benchmarks/peers/joey_nmt.py benchmarks/peers/opennmt.py; do $(BIN)/python $$peer $(TABLE) || true; done
 
 include moses_configs/pipeline.mk
 

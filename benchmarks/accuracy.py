@@ -6,6 +6,7 @@ python benchmarks/accuracy.py PHRASE_TABLE --model DIR [--pairs 20000]
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def main() -> None:
     parser.add_argument("table")
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--pairs", type=int, default=20_000)
+    parser.add_argument("--no-compile", action="store_true")
     given = parser.parse_args()
     blocks = parse_blocks(read_blocks(given.table), given.table)
     everything = TableBlock.joined(list(blocks))
@@ -40,16 +42,13 @@ def main() -> None:
     exact = EncDecProducer(checkpoint, precision="fp64").log_probs(*pairs)
     print(f"{len(block):,} pairs, log p from {exact.min():.1f} to {exact.max():.2g}, mean {exact.mean():.2f}")
     print(f"{'against float64':<28}{'mean |Δ log p|':>16}{'largest':>12}{'rank correlation':>20}")
-    fused = Elementwise.compiled()
-    for name, precision, elementwise in (
-        ("fp32", "fp32", None),
-        ("fp32, compiled", "fp32", fused),
-        ("bf16", "bf16", None),
-        ("bf16, compiled", "bf16", fused),
-    ):
+    ways: list[tuple[str, Elementwise | None]] = [("", None)]
+    if not given.no_compile:
+        ways.append((", compiled", Elementwise.compiled()))
+    for precision, (way, elementwise) in itertools.product(("fp32", "bf16"), ways):
         scores = EncDecProducer(checkpoint, precision=precision, elementwise=elementwise).log_probs(*pairs)
         off = np.abs(scores - exact)
-        print(f"{name:<28}{off.mean():>16.2g}{off.max():>12.2g}{rank_correlation(scores, exact):>20.6f}")
+        print(f"{precision + way:<28}{off.mean():>16.2g}{off.max():>12.2g}{rank_correlation(scores, exact):>20.6f}")
     apart = EncDecProducer(checkpoint)
     unshared = np.concatenate([apart.log_probs([source], [target]) for source, target in block[:1000].pairs()])
     shared = apart.log_probs(*pairs)[:1000]

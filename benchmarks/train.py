@@ -28,6 +28,7 @@ from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, Positions, build_corpus
 from moses_rnn.training.pairs import PhrasePairs, by_length, epoch_batches
+from moses_rnn.training.threads import Threads
 from moses_rnn.training.trainer import Trainer
 
 IGNORED = -100  # by cross_entropy
@@ -111,8 +112,15 @@ class Line:
 
     def learn(self, pairs: int, corpus: Corpus) -> None:
         """Learn so many pairs, or a few more."""
-        before = self.pairs
-        while self.pairs - before < pairs:
+        before, cores = self.pairs, torch.get_num_threads()
+        torch.set_num_threads(max(cores // self.config.threads, 1))
+        try:
+            self._learn(before + pairs, corpus)
+        finally:
+            torch.set_num_threads(cores)
+
+    def _learn(self, most: int, corpus: Corpus) -> None:
+        while self.pairs < most:
             rows = next(self.batches)
             started = time.perf_counter()
             self.trainer.learn(rows)
@@ -123,7 +131,12 @@ class Line:
     def held_out(self, corpus: Corpus) -> float:
         """Nats per token of the held-out pairs, in float32."""
         exact = replace(self.config, precision="fp32", compiled=False)
-        return PhrasePairs(self.trainer.model, corpus, exact).held_out()["nats_per_token"]
+        threads = Threads(torch.get_num_threads())
+        torch.set_num_threads(1)
+        try:
+            return PhrasePairs(self.trainer.model, corpus, exact).held_out(threads)["nats_per_token"]
+        finally:
+            torch.set_num_threads(threads.count)
 
 
 def endless(corpus: Corpus, config: TrainingConfig) -> Iterator[Positions]:
@@ -151,6 +164,8 @@ def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, *, compil
     if compiled:
         levers.append(("(fp32, compiled)", replace(plain, compiled=True)))
         levers.append(("+ Adadelta in one pass, rest compiled", replace(plain, precision="bf16", compiled=True)))
+    cores = torch.get_num_threads()
+    levers.append(("+ threads that share a minibatch", replace(levers[-1][1], threads=cores)))
     levers += [(f"+ {size} pairs a minibatch", replace(levers[-1][1], batch_size=size)) for size in (128, 256, 512)]
     for name, chosen in levers:
         print(f"warming up: {name}", file=sys.stderr)

@@ -64,9 +64,9 @@ else
 CHOSEN_ALIGNER = $(ALIGNER)
 endif
 ifneq ($(PHRASE_TABLE),)
-TABLE := $(abspath $(PHRASE_TABLE))
+SYSTEM_TABLE := $(abspath $(PHRASE_TABLE))
 else
-TABLE := $(W)/model/phrase-table.gz
+SYSTEM_TABLE := $(W)/model/phrase-table.gz
 endif
 RNN_MODEL := $(if $(MODEL),$(abspath $(MODEL)),$(W)/rnn/model)
 CSLM_MODEL := $(if $(CSLM),$(abspath $(CSLM)),$(W)/cslm/model)
@@ -212,7 +212,7 @@ $(DONE)/phrase-table: $(DONE)/align $(DONE)/lm
 	touch $@
 
 ifneq ($(BASELINE_INI),)
-$(DONE)/baseline: $(BASELINE_INI) $(TABLE) | pipeline-tools
+$(DONE)/baseline: $(BASELINE_INI) $(SYSTEM_TABLE) | pipeline-tools
 	mkdir -p $(W)/baseline
 	$(BIN)/moses-rnn-ini $(BASELINE_INI) --absolute-paths -o $(W)/baseline/moses.ini --force
 	touch $@
@@ -228,15 +228,15 @@ endif
 $(DONE)/train-rnn: $(DONE)/baseline
 ifeq ($(MODEL),)
 	mkdir -p $(W)/rnn
-	restart=; [ ! $(TABLE) -nt $(RNN_MODEL)/config.json ] || [ ! -e $(RNN_MODEL)/config.json ] || restart=--restart; \
-		$(BIN)/moses-rnn-train $(TABLE) --model $(RNN_MODEL) $(TRAIN_FLAGS) $$restart
+	restart=; [ ! $(SYSTEM_TABLE) -nt $(RNN_MODEL)/config.json ] || [ ! -e $(RNN_MODEL)/config.json ] || restart=--restart; \
+		$(BIN)/moses-rnn-train $(SYSTEM_TABLE) --model $(RNN_MODEL) $(TRAIN_FLAGS) $$restart
 endif
 	touch $@
 
 $(DONE)/score-rnn $(DONE)/score-rnn-wp: $(DONE)/score-%: $(DONE)/train-rnn
 	mkdir -p $(W)/$*
 	way=--force; [ ! $(W)/$*/.phrase-table.gz.journal -nt $(RNN_MODEL)/config.json ] || way=--resume; \
-	$(BIN)/moses-rnn-score $(TABLE) --model $(RNN_MODEL) --moses-ini $(W)/baseline/moses.ini \
+	$(BIN)/moses-rnn-score $(SYSTEM_TABLE) --model $(RNN_MODEL) --moses-ini $(W)/baseline/moses.ini \
 		-o $(W)/$*/phrase-table.gz --output-ini $(W)/$*/moses.ini $$way $(if $(filter rnn-wp,$*),--word-penalty) $(SCORE_FLAGS)
 	touch $@
 

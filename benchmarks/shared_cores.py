@@ -1,0 +1,165 @@
+"""What training and scoring keep of their speed while another process has one of the cores.
+
+    python benchmarks/shared_cores.py PHRASE_TABLE [--seconds 20] [--rounds 2] [--json FILE]
+
+Every line works for some seconds with the machine for itself and then beside a process that computes without end, in
+turn, several rounds; rates are of all rounds. Of two cores, half is what is left if the other process gets its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from score import Pair, pairs_of
+
+from moses_rnn.formats.streams import read_blocks
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.cslm import Cslm, CslmConfig
+from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.scoring.producers import EncDecProducer
+from moses_rnn.training.config import CSLM_PRESETS, PRESETS, NGramConfig, TrainingConfig
+from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
+from moses_rnn.training.n_grams import NGrams, build_texts
+from moses_rnn.training.pairs import PhrasePairs
+from moses_rnn.training.threads import share_cores
+from moses_rnn.training.trainer import Task, Trainer
+
+NOWHERE = Path("/nonexistent")
+CHUNK = 1024  # pairs scored by a worker at once
+
+
+@dataclass
+class Line:
+    """Something that is done again and again; a step says how many examples it was."""
+
+    name: str
+    step: Callable[[], int]
+    torch_threads: int
+    done: dict[str, int]
+    seconds: dict[str, float]
+
+    def work(self, seconds: float, when: str) -> None:
+        """Work for so long."""
+        torch.set_num_threads(self.torch_threads)
+        started, done = time.perf_counter(), 0
+        while time.perf_counter() - started < seconds:
+            done += self.step()
+        self.done[when] = self.done.get(when, 0) + done
+        self.seconds[when] = self.seconds.get(when, 0.0) + time.perf_counter() - started
+
+    def rate(self, when: str) -> float:
+        """Examples a second."""
+        return self.done[when] / self.seconds[when]
+
+
+def line(name: str, step: Callable[[], int]) -> Line:
+    """A line that has been warmed up, with the threads that torch has now."""
+    step()
+    return Line(name, step, torch.get_num_threads(), {}, {})
+
+
+def learner(name: str, task: Task, config: TrainingConfig) -> Line:
+    """A line that learns."""
+    trainer = Trainer(task, config, NOWHERE)
+    batches = itertools.chain.from_iterable(task.batches(epoch, 0) for epoch in itertools.count())
+
+    def step() -> int:
+        rows = next(batches)
+        trainer.learn(rows)
+        return len(rows)
+
+    return line(name, step)
+
+
+def scorer(name: str, checkpoint: Checkpoint, pairs: list[Pair], workers: int, precision: str) -> Line:
+    """A line that scores, each worker its own pairs."""
+    producer = EncDecProducer(checkpoint, precision=precision)
+    pool = ThreadPoolExecutor(workers)
+    shares = [list(zip(*pairs[i * CHUNK : (i + 1) * CHUNK], strict=True)) for i in range(workers)]
+    torch.set_num_threads(1)
+
+    def step() -> int:
+        return sum(len(scores) for scores in pool.map(lambda share: producer.log_probs(*share), shares))
+
+    return line(name, step)
+
+
+def busy() -> None:
+    """Compute without end."""
+    while True:
+        sum(range(100_000))
+
+
+@contextlib.contextmanager
+def neighbour() -> Iterator[None]:
+    """Another process that always wants a core."""
+    process = multiprocessing.get_context("spawn").Process(target=busy, daemon=True)
+    process.start()
+    time.sleep(1)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+def lines(corpus: Corpus, pairs: list[Pair], folder: Path, preset: str) -> Iterator[Line]:
+    """Training of both networks as the commands arrange it, and scoring."""
+    cores = torch.get_num_threads()
+    sizes = PRESETS[preset]
+    words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+    shape = EncDecConfig(*words, sizes.hidden_size, sizes.embedding_size, sizes.maxout_size, sizes.output_rank)
+    config = replace(sizes.training, threads=share_cores(cores, sizes.training.batch_size))
+    yield learner(f"moses-rnn-train --preset {preset}", PhrasePairs(EncDec(shape, seed=1), corpus, config), config)
+    small = CSLM_PRESETS["small"]
+    text = build_texts((target for _, target in pairs), [pairs[0][1]], folder, corpus.target_vocabulary, small.order)
+    network = CslmConfig(words[1], small.order, small.embedding_size, small.first_size, small.second_size)
+    config = replace(small.training, threads=share_cores(cores, small.training.batch_size))
+    yield learner("moses-rnn-cslm train", NGrams(Cslm(network, seed=1), *text, config, NGramConfig()), config)
+    checkpoint = Checkpoint(EncDec(shape, seed=1).eval(), corpus.source_vocabulary, corpus.target_vocabulary)
+    for precision in ("fp32", "bf16"):
+        yield scorer(f"moses-rnn-score --precision {precision}", checkpoint, pairs, cores, precision)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("table")
+    parser.add_argument("--preset", choices=PRESETS, default="small")
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = list(pairs_of(read_blocks(given.table), given.table))
+        words = PRESETS[given.preset].shortlist
+        corpus = build_corpus(pairs, Path(folder), CorpusConfig(words, words))
+        table = list(lines(corpus, pairs, Path(folder), given.preset))
+        for _ in range(given.rounds):
+            for one in table:
+                one.work(given.seconds, "quiet")
+                with neighbour():
+                    one.work(given.seconds, "shared")
+    print(f"{'examples a second':<40}{'quiet':>10}{'one core taken':>16}{'kept':>8}")
+    for one in table:
+        quiet, shared = one.rate("quiet"), one.rate("shared")
+        print(f"{one.name:<40}{quiet:>10,.0f}{shared:>16,.0f}{shared / quiet:>8.0%}")
+    if given.json:
+        record = {one.name: {when: one.rate(when) for when in one.done} for one in table}
+        given.json.write_text(json.dumps({"command": sys.argv, "lines": record}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Every benchmark runs to its end and prints its table: small ones here, on a small table."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.commands import ROOT
+
+SMALL = ["--preset", "small", "--no-compile"]
+RUNS = {
+    "score": (["TABLE", *SMALL, "--lines", "600", "--rounds", "1"], "whole program, bf16: read, score, write"),
+    "train": (["TABLE", *SMALL, "--pairs", "300"], "+ 512 pairs a minibatch"),
+    "growth": (["--most", "1000", "--rounds", "1"], "       1,000 "),
+    "accuracy": (["TABLE", "--model", "MODEL", "--pairs", "300", "--no-compile"], "fp32, 1 000 pairs scored alone"),
+    "shared_cores": (["TABLE", "--seconds", "0.2", "--rounds", "1"], "moses-rnn-score --precision bf16"),
+}
+
+
+def bench(name, *arguments):
+    command = [sys.executable, ROOT / "benchmarks" / f"{name}.py", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_benchmark_prints_its_table(name, table, model, tmp_path):
+    arguments, line = RUNS[name]
+    here = {"TABLE": table, "MODEL": model}
+    printed = bench(
+        name, *(here.get(word, word) for word in arguments), *(["--json", tmp_path / "j"] * (name != "accuracy"))
+    )
+    assert line in printed
+    assert re.search(r"\d", printed.split(line)[1])
+    assert name == "accuracy" or json.loads((tmp_path / "j").read_text())
+
+
+def test_a_sweep_is_a_table_and_is_gone_on_with(table, tmp_path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        "[every]\nhidden_size = 8\nshortlist = 60\nmax_epochs = 0.2\nevaluate_every = 200\n"
+        "[slow]\nlearning_rate = 0.001\n[fast]\nlearning_rate = 0.01\n"
+    )
+    first = bench("sweep", table, plan, tmp_path / "runs", "--minutes", "0.0001", "--at-once", "2")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in first.splitlines()]
+    assert rows[0] == ["trial", "settings", "pairs/s", "0.0001 min", "best", "last"]
+    assert [row[:2] for row in rows[2:]] == [["slow", "learning_rate 0.001"], ["fast", "learning_rate 0.01"]]
+    assert float(rows[3][4]) < float(rows[2][4])
+    assert bench("sweep", table, plan, tmp_path / "runs", "--minutes", "0.0001") == first  # nothing is run twice
+
+
+def test_every_benchmark_is_run_here():
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
+    assert scripts == {*RUNS, "sweep"}
+
+
+def test_make_bench_takes_the_example_unless_told_otherwise():
+    def plan(*words):
+        done = subprocess.run(["make", "-n", "-C", ROOT, "bench", *words], capture_output=True, text=True, check=True)
+        return re.findall(r"benchmarks/(?:score|train|shared_cores)\.py +(\S+)", done.stdout)
+
+    assert plan() == ["examples/phrase-table.gz"] * 3
+    assert plan("TABLE=mine.gz") == ["mine.gz"] * 3
