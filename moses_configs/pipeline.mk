@@ -6,7 +6,7 @@
 WORK ?= work
 SRC ?= en
 TRG ?= fr
-# Prefixes of PREFIX.$(SRC) and PREFIX.$(TRG), plain or .gz; the example corpus if nothing is said
+# Prefixes of PREFIX.$(SRC) and PREFIX.$(TRG), plain or .gz; the example corpus if nothing is said. TEST may be several
 TRAIN ?= examples/corpus/train
 DEV ?= examples/corpus/dev
 TEST ?= examples/corpus/test
@@ -68,6 +68,11 @@ SYSTEM_TABLE := $(abspath $(PHRASE_TABLE))
 else
 SYSTEM_TABLE := $(W)/model/phrase-table.gz
 endif
+# One test set is called test, several are called by their files' names
+TEST_NAMES := $(if $(word 2,$(TEST)),$(notdir $(TEST)),test)
+$(foreach i,$(shell seq $(words $(TEST))),$(eval PREFIX_OF_$(word $(i),$(TEST_NAMES)) := $(word $(i),$(TEST))))
+SETS := dev $(TEST_NAMES)
+DONE_TESTS = $(TEST_NAMES:%=$(DONE)/%)
 RNN_MODEL := $(if $(MODEL),$(abspath $(MODEL)),$(W)/rnn/model)
 CSLM_MODEL := $(if $(CSLM),$(abspath $(CSLM)),$(W)/cslm/model)
 CSLM_CORPUS = $(if $(CSLM_TEXT),$(CSLM_TEXT),$(W)/corpus/train.$(TRG))
@@ -125,6 +130,7 @@ pipeline-tools: $(INSTALLED)
 	for pair in 'PHRASE_TABLE:$(PHRASE_TABLE)' 'BASELINE_INI:$(BASELINE_INI)'; do \
 		[ -z "$${pair#*:}" ] || [ -f "$${pair#*:}" ] || missing "$${pair#*:}: given as $${pair%%:*}"; done; \
 	[ -z '$(PHRASE_TABLE)$(BASELINE_INI)' ] || { [ -n '$(PHRASE_TABLE)' ] && [ -n '$(BASELINE_INI)' ]; } || missing 'one of PHRASE_TABLE and BASELINE_INI: give both'; \
+	[ $(words $(sort $(SETS) train all)) -eq $(words $(SETS) train all) ] || missing 'TEST sets whose names differ, none of them dev, train or all'; \
 	for system in $(filter-out $(ALL_SYSTEMS),$(SYSTEMS)); do missing "a system named $$system ($(ALL_SYSTEMS))"; done; \
 	[ -z '$(filter $(CSLM_SYSTEMS),$(SYSTEMS))' ] || [ -z '$(PHRASE_TABLE)' ] || [ -n '$(CSLM)$(CSLM_TEXT)' ] || \
 		missing 'one of CSLM and CSLM_TEXT, for systems with a CSLM: with PHRASE_TABLE there is no corpus'; \
@@ -175,8 +181,8 @@ $(DONE)/dev: $(call files,$(DEV)) | pipeline-tools
 	$(call text,$(DEV),dev)
 	touch $@
 
-$(DONE)/test: $(call files,$(TEST)) | pipeline-tools
-	$(call text,$(TEST),test)
+$(DONE_TESTS): $(DONE)/%: $(foreach prefix,$(TEST),$(call files,$(prefix))) | pipeline-tools
+	$(call text,$(PREFIX_OF_$*),$*)
 	touch $@
 
 # --- the baseline -------------------------------------------------------------------------------------------------------
@@ -290,9 +296,9 @@ $(DONE)/tune-$(1).$(2): $(DONE)/score-$(1) $(DONE)/dev
 	rm -rf $(W)/tune/$(1).$(2)/run*.out.gz $(W)/tune/$(1).$(2)/run*.dat
 	touch $$@
 
-$(DONE)/decode-$(1).$(2): $(DONE)/tune-$(1).$(2) $(DONE)/test
+$(DONE)/decode-$(1).$(2): $(DONE)/tune-$(1).$(2) $(DONE_TESTS)
 	mkdir -p $(W)/decode
-	for set in dev test; do \
+	for set in $(SETS); do \
 		$(call decoder,$(W)/tune/$(1).$(2)/moses.ini,$$$$set,decode-$(1).$(2).$$$$set,-report-segmentation) \
 			> $(W)/decode/$(1).$(2).$$$$set.segments && \
 		$(call without_segments,$(1).$(2).$$$$set) || exit 1; done
@@ -301,9 +307,9 @@ endef
 
 # On lists of the translations that the tuned system without CSLM finds best
 define of_lists
-$(DONE)/lists-$(1).$(2): $(DONE)/tune-$(1).$(2) $(DONE)/test
+$(DONE)/lists-$(1).$(2): $(DONE)/tune-$(1).$(2) $(DONE_TESTS)
 	mkdir -p $(W)/nbest
-	for set in dev test; do \
+	for set in $(SETS); do \
 		$(call decoder,$(W)/tune/$(1).$(2)/moses.ini,$$$$set,lists-$(1).$(2).$$$$set,-n-best-list $(W)/nbest/$(1).$(2).$$$$set \
 			$(LIST_SIZE) distinct -include-segmentation-in-n-best) > /dev/null && \
 		gzip -f $(W)/nbest/$(1).$(2).$$$$set || exit 1; done
@@ -313,13 +319,13 @@ endef
 # $(1) a system, $(2) the one whose lists it is chosen from, $(3) a seed; a word penalty is added to the lists without it
 define of_features
 $(DONE)/features-$(1).$(3): $(DONE)/lists-$(2).$(3) $(DONE)/train-cslm
-	for set in dev test; do \
+	for set in $(SETS); do \
 		$(BIN)/moses-rnn-nbest $(W)/nbest/$(2).$(3).$$$$set.gz --source $(W)/corpus/$$$$set.$(SRC) --cslm $(CSLM_MODEL) \
 			-o $(W)/nbest/$(1).$(3).$$$$set.gz --force || exit 1; done
 	touch $$@
 
 $(DONE)/features-$(1)-wp.$(3): $(DONE)/features-$(1).$(3) $(DONE)/train-rnn
-	for set in dev test; do \
+	for set in $(SETS); do \
 		$(BIN)/moses-rnn-nbest $(W)/nbest/$(1).$(3).$$$$set.gz --source $(W)/corpus/$$$$set.$(SRC) --word-penalty $(RNN_MODEL) \
 			$(if $(WP_WORDS),--word-penalty-words $(WP_WORDS)) -o $(W)/nbest/$(1)-wp.$(3).$$$$set.gz --force || exit 1; done
 	touch $$@
@@ -333,9 +339,9 @@ $(DONE)/tune-$(1).$(3): $(DONE)/features-$(1).$(3) $(DONE)/dev
 		--optimiser $(if $(filter mira,$(TUNER)),kbmira,moses-mert) -o $(W)/tune/$(1).$(3)/moses.ini --force
 	touch $$@
 
-$(DONE)/decode-$(1).$(3): $(DONE)/tune-$(1).$(3) $(DONE)/test
+$(DONE)/decode-$(1).$(3): $(DONE)/tune-$(1).$(3) $(DONE_TESTS)
 	mkdir -p $(W)/decode
-	for set in dev test; do \
+	for set in $(SETS); do \
 		$(BIN)/moses-rnn-nbest rerank $(W)/nbest/$(1).$(3).$$$$set.gz $(W)/tune/$(1).$(3)/moses.ini --segments \
 			--reference $(W)/corpus/$$$$set.$(TRG) -o $(W)/decode/$(1).$(3).$$$$set.segments --force && \
 		$(call without_segments,$(1).$(3).$$$$set) || exit 1; done
@@ -353,12 +359,12 @@ $(foreach system,$(ON_LISTS),$(foreach seed,$(SEEDS),$(eval $(call of_rescoring,
 tune-%: $(foreach seed,$(SEEDS),$(DONE)/tune-%.$(seed)) ;
 decode-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed)) ;
 bleu-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed))
-	@for seed in $(SEEDS); do for set in dev test; do \
+	@for seed in $(SEEDS); do for set in $(SETS); do \
 		printf '%s\t' "$* seed $$seed, $$set"; \
 		$(BIN)/sacrebleu $(W)/corpus/$$set.$(TRG) -i $(W)/decode/$*.$$seed.$$set.$(TRG) -tok none -b -w 2 --force || exit 1; done; done
 
 $(W)/results.json: $(foreach run,$(RUNS),$(DONE)/decode-$(run))
-	$(BIN)/moses-rnn-analyse results $(W) --target $(TRG) $(foreach system,$(SYSTEMS),--system $(system)) \
+	$(BIN)/moses-rnn-analyse results $(W) --target $(TRG) $(foreach system,$(SYSTEMS),--system $(system)) $(foreach test,$(TEST_NAMES),--test $(test)) \
 		$(foreach seed,$(SEEDS),--seed $(seed)) -o $@ --force
 
 # --- a smaller table ------------------------------------------------------------------------------------------------------

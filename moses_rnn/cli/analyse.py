@@ -41,6 +41,7 @@ Example, as `make results` calls it:
 @click.argument("work", type=click.Path(path_type=Path))
 @click.option("--target", required=True, help="Suffix of the target language")
 @click.option("--system", "systems", multiple=True, required=True, help="A system, the baseline first; repeat it")
+@click.option("--test", "tests", multiple=True, default=["test"], show_default=True, help="A test set; repeat it")
 @click.option("--seed", "seeds", multiple=True, required=True, help="Of a tuning; repeat it")
 @click.option("--samples", type=click.IntRange(1), default=1000, show_default=True, help="Of the paired bootstrap")
 @click.option("-o", "--output", help="Write all numbers as JSON")
@@ -50,6 +51,7 @@ def results(
     work: Path,
     target: str,
     systems: tuple[str, ...],
+    tests: tuple[str, ...],
     seeds: tuple[str, ...],
     samples: int,
     output: str | None,
@@ -61,7 +63,7 @@ def results(
     from moses_rnn.analysis.results import results as compared
     from moses_rnn.formats.outputs import OutputFile
 
-    found = compared(Place(work, target), systems, seeds, samples=samples)
+    found = compared(Place(work, target, tests), systems, seeds, samples=samples)
     if output:
         with OutputFile(output, force=force) as file:
             file.commit(as_json(found))

@@ -71,6 +71,29 @@ def test_the_table_stands_beside_the_papers(work):
     assert lines[-1].startswith("Mean ± standard deviation of 1 tunings; p: paired bootstrap of 20 samples")
 
 
+def test_several_test_sets_have_columns_of_their_own(work):
+    """One of them the second of two seeds gets right but for a line; together they are as many sentences."""
+    for path in (work / "decode").glob("*.test.*"):
+        path.with_name(path.name.replace(".test.", ".later.")).write_text(path.read_text())
+    (work / "corpus" / "later.fr").write_text((work / "corpus" / "test.fr").read_text())
+    for suffix in ("fr", "segments"):
+        better = work / "decode" / f"rnn.1.later.{suffix}"
+        better.write_text((work / "decode" / f"baseline.1.later.{suffix}").read_text())
+    found = results(Place(work, "fr", ("test", "later")), ["baseline", "rnn"], ["1", "2"], samples=50)
+    first, second = found["systems"]["rnn"]["runs"]
+    assert (first["test_p"] <= 0.02, first["p"] <= 0.02) == (True, True)
+    assert first["later_BLEU"] == found["systems"]["baseline"]["runs"][0]["later_BLEU"] < second["later_BLEU"]
+    assert (first["phrases_chosen_differently"], second["phrases_chosen_differently"]) == (
+        pytest.approx(1 / 3), pytest.approx(2 / 3),
+    )  # fmt: skip
+    lines = list(table(found))
+    assert lines[0].startswith(
+        "| system | dev BLEU | test BLEU | against Baseline | p by seed | later BLEU | against Baseline | p by seed | p, all"
+    )
+    assert {line.count("|") for line in lines[:4]} == {13}
+    assert "; 60, 60 and 60 sentences;" in lines[-1]
+
+
 def test_systems_on_lists_are_marked(work):
     """Their weights stand alone; the other systems' stand in a whole ini."""
     for ini in (work / "tune").glob("rnn.?/moses.ini"):
