@@ -82,6 +82,7 @@ def train(texts: tuple[str, ...], model: Path, restart: bool, quiet: bool, threa
 
     from moses_rnn.cli.progress import NGramsDisplay
     from moses_rnn.models.cslm import CSLM
+    from moses_rnn.models.learning_curves import verdict
     from moses_rnn.training.config import CSLM_PRESETS
     from moses_rnn.training.cslm_run import train_cslm
 
@@ -100,6 +101,7 @@ def train(texts: tuple[str, ...], model: Path, restart: bool, quiet: bool, threa
         raise Stopped(f"stopped after {progress.examples:,} n-grams; the same command goes on")
     if not quiet:
         say(f"finished: {progress.finished}; best held-out {progress.best:.4f} nats per token; model in {model}")
+        say(f"verdict: {verdict(progress.history)}")
 
 
 def _lines(texts: tuple[str, ...], display: NGramsDisplay, stop: StopRequest) -> Lines:

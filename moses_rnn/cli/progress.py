@@ -184,14 +184,14 @@ class PairsDisplay(TrainingDisplay):
             self._advise(self._advise_on, corpus)
 
     def _advise(self, preset: str, corpus: Corpus) -> None:
-        from moses_rnn.training.run import pairs_per_second_of_preset
+        from moses_rnn.training.config import PRESETS
+        from moses_rnn.training.estimate import estimate_preset
 
-        rate = pairs_per_second_of_preset(preset, corpus, self._device, self._config.threads)
-        if rate is None:
-            return
+        expected = estimate_preset(PRESETS[preset], corpus, self._device, self._config.threads)
         self._say(
-            f"no GPU: taking --preset small. --preset {preset} would learn about {rate:,.0f} pairs/s here: "
-            f"{duration(len(corpus.training) / rate)} for each pass over this table, of which it needs several"
+            f"no GPU: taking --preset small. --preset {preset} would learn about "
+            f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(expected.seconds_of_a_pass)} for each pass over "
+            "this table, of which it needs several"
         )
 
     def _network(self, trainer: Trainer) -> str:

@@ -19,6 +19,7 @@ from moses_rnn.cli.command import (
     choose_device,
     default_model,
     factor_options,
+    put,
     reports_errors,
     say,
 )
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from moses_rnn.formats.phrase_forms import PhraseForm
     from moses_rnn.training.config import Preset, TrainingConfig
+    from moses_rnn.training.estimate import Estimate
     from moses_rnn.training.run import TrainingRequest
 
 LONG_MINUTES = 10  # of training: less would hardly win back what compiling takes
@@ -108,6 +110,9 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
     show_default=True,
     help="About this many pairs, chosen by source phrase, are never trained on",
 )
+@click.option(
+    "--estimate", is_flag=True, help="Say how long it will take here and how good to expect it, and train nothing"
+)
 @learning_options("Phrase pairs", "distinct pairs")
 @factor_options
 @run_options
@@ -125,8 +130,9 @@ def main(
     from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
     from moses_rnn.formats.table_blocks import parse_blocks
     from moses_rnn.models.checkpoint import ENCDEC
+    from moses_rnn.models.learning_curves import verdict
     from moses_rnn.training.config import PRESETS
-    from moses_rnn.training.run import train
+    from moses_rnn.training.run import estimate_run, train
 
     if phrase_table == STANDARD_STREAM:
         raise InputError("a table to train on must be a file: a stopped run reads it again")
@@ -138,7 +144,8 @@ def main(
     factors = PhraseForm(options["source_factor"], options["target_factor"])
     _, form = first_look(table, factors)
     request = _request(Path(table).name, device, PRESETS[preset], options, form)
-    prepare_folder(folder, ENCDEC, restart=restart)
+    if not options["estimate"]:
+        prepare_folder(folder, ENCDEC, restart=restart)
     advise = "paper" if options["preset"] is None and preset == "small" else None
     display = PairsDisplay(request, advise_on=advise, quiet=quiet)
     stop = StopRequest()
@@ -146,11 +153,17 @@ def main(
     pairs = (pair for block in blocks for pair in block.pairs(inverse=options["inverse"]))
     counts = [_word_counts(options["source_corpus"]), _word_counts(options["target_corpus"])]
     read, written = reversed(counts) if options["inverse"] else counts
+    if options["estimate"]:
+        _print_estimate(estimate_run(pairs, request, display, (read, written)))
+        return
     progress = train(pairs, folder, request, display, stop, (read, written))
     display.close()
     if not progress.finished:
         raise Stopped(f"stopped after {progress.examples:,} pairs; the same command goes on")
-    if progress.best > FAR_BELOW * display.unigram_nats:
+    judged = verdict(progress.history, display.unigram_nats)
+    if progress.best >= display.unigram_nats:
+        say(f"warning: {judged}: moses-rnn-score will refuse this model; train longer, or with another --learning-rate")
+    elif progress.best > FAR_BELOW * display.unigram_nats:
         say(
             f"warning: {progress.best:.2f} nats per target token is not far below a unigram model's "
             f"{display.unigram_nats:.2f}: train longer before scoring"
@@ -159,6 +172,24 @@ def main(
         say(
             f"finished: {progress.finished}; best held-out {progress.best:.4f} nats per target token; model in {folder}"
         )
+        say(f"verdict: {judged}")
+
+
+def _print_estimate(expected: Estimate) -> None:
+    """How long, and how good."""
+    from moses_rnn.cli.progress import duration
+    from moses_rnn.training.config import SHARES_OF_UNIGRAMS
+
+    passes = f"{expected.passes:.1f} passes in the time or epochs given" if expected.passes < math.inf else "no limit"
+    put(
+        f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(expected.seconds_of_a_pass)} for each pass over "
+        f"{expected.pairs:,} pairs; {passes}"
+    )
+    reached = ", ".join(f"{share:.0%} after {passes:g}" for passes, share in SHARES_OF_UNIGRAMS)
+    put(
+        f"For comparison: on Multi30k (828,000 pairs) --preset small cost, of what a unigram model costs, {reached} "
+        "passes"
+    )
 
 
 def _request(table: str, device: str, preset: Preset, options: dict[str, Any], form: PhraseForm) -> TrainingRequest:

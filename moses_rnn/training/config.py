@@ -109,6 +109,10 @@ PRESETS = {
 }
 
 
+# What --preset small cost on held-out pairs of Multi30k (docs/training.md) after some passes over the table
+SHARES_OF_UNIGRAMS = ((0.5, 0.25), (1.0, 0.19))
+
+
 @dataclass(frozen=True)
 class NGramConfig:
     """How a CSLM learns, beside the optimiser.

@@ -101,7 +101,8 @@ def train_cslm(
             lambda news: save_cslm(folder, CslmCheckpoint(model, vocabulary, {**remembered, **news})),
         )
 
-    return train_in(folder, CSLM, prepare, request.training, observer, should_stop)
+    choices = {**request.network, **asdict(request.learning), **request.training.course()}
+    return train_in(folder, CSLM, prepare, request.training, choices, observer, should_stop)
 
 
 def _counted(lines: Iterable[bytes]) -> tuple[Counter[bytes], int]:

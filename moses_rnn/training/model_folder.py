@@ -13,6 +13,7 @@ from moses_rnn.errors import CheckpointError, OutputError, writing
 from moses_rnn.formats.outputs import open_locked
 from moses_rnn.models.folders import CONFIG, Kind, finish_saving
 from moses_rnn.training.config import TrainingConfig
+from moses_rnn.training.state import check_choices
 from moses_rnn.training.trainer import Observer, Progress, Task, Trainer
 
 STATE_FOLDER = "training"  # inside the model folder; only needed to go on training
@@ -42,6 +43,7 @@ def train_in(
     kind: Kind,
     prepare: Callable[[Path], Prepared],
     config: TrainingConfig,
+    choices: Mapping[str, Any],
     observer: FolderObserver,
     should_stop: Callable[[], bool],
 ) -> Progress:
@@ -52,6 +54,7 @@ def train_in(
         kind: of the network.
         prepare: given the folder for the run's arrays, builds network and task.
         config: of the training.
+        choices: sizes and options that a run which is continued must share; refused before anything is prepared.
         observer: hears of every step and evaluation.
         should_stop: asked after every step.
 
@@ -69,6 +72,7 @@ def train_in(
         try:
             finish_saving(folder, kind)
             _check_state(folder)
+            check_choices(state_folder / STATE_FILE, choices)
             prepared = prepare(state_folder)
             trainer = Trainer(prepared.task, config, state_folder / STATE_FILE)
             observer.starting(trainer)

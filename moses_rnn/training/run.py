@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,11 +13,12 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.models.checkpoint import ENCDEC, Checkpoint, save_checkpoint
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
-from moses_rnn.training.config import PRESETS, TrainingConfig
+from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
+from moses_rnn.training.estimate import Estimate, estimate
 from moses_rnn.training.model_folder import FolderObserver, Prepared, train_in
 from moses_rnn.training.pairs import PhrasePairs
-from moses_rnn.training.trainer import Progress, Trainer
+from moses_rnn.training.trainer import Progress
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,32 @@ def train(
         corpus = build_corpus(pairs, arrays, request.corpus, word_counts)
         unigram = corpus.unigram_nats_per_token()
         observer.corpus_read(corpus, unigram)
-        model = EncDec(network_config(request, corpus), seed=None)
-        model.initialise(request.training.seed, request.training.initial_deviation)
-        task = PhrasePairs(model.to(request.device), corpus, request.training)
+        task = PhrasePairs(_network(request, corpus), corpus, request.training)
         known = provenance(request, corpus, unigram)
         return Prepared(task, lambda news: _save(folder, task, request, {**known, **news}))
 
-    return train_in(folder, ENCDEC, prepare, request.training, observer, should_stop)
+    choices = {**request.network, **request.training.course()}
+    return train_in(folder, ENCDEC, prepare, request.training, choices, observer, should_stop)
+
+
+def estimate_run(
+    pairs: Iterable[tuple[bytes, bytes]],
+    request: TrainingRequest,
+    observer: RunObserver,
+    word_counts: tuple[Mapping[bytes, int] | None, Mapping[bytes, int] | None] = (None, None),
+) -> Estimate:
+    """Read the table, learn for some seconds and forget it. Arguments as of `train`."""
+    with tempfile.TemporaryDirectory(prefix="moses-rnn") as arrays:
+        corpus = build_corpus(pairs, Path(arrays), request.corpus, word_counts)
+        observer.corpus_read(corpus, corpus.unigram_nats_per_token())
+        return estimate(corpus, _network(request, corpus), request.training)
+
+
+def _network(request: TrainingRequest, corpus: Corpus) -> EncDec:
+    """With its initial weights."""
+    model = EncDec(network_config(request, corpus), seed=None)
+    model.initialise(request.training.seed, request.training.initial_deviation)
+    return model.to(request.device)
 
 
 def network_config(request: TrainingRequest, corpus: Corpus) -> EncDecConfig:
@@ -112,24 +132,3 @@ def provenance(request: TrainingRequest, corpus: Corpus, unigram: float) -> dict
 def _save(folder: Path, task: PhrasePairs, request: TrainingRequest, remembered: Mapping[str, Any]) -> None:
     known = task.corpus.source_vocabulary, task.corpus.target_vocabulary
     save_checkpoint(folder, Checkpoint(task.model, *known, direction=request.direction, provenance=remembered))
-
-
-def pairs_per_second_of_preset(name: str, corpus: Corpus, device: str, threads: int, steps: int = 3) -> float | None:
-    """How fast a preset would train here, measured on a few of its own steps; None if the corpus is too small."""
-    preset = PRESETS[name]
-    sizes = (preset.hidden_size, preset.embedding_size, preset.maxout_size, preset.output_rank)
-    known = (corpus.source_vocabulary, corpus.target_vocabulary)
-    vocabularies = [max(preset.shortlist + 2, len(vocabulary)) for vocabulary in known]
-    with torch.device(device):
-        model = EncDec(EncDecConfig(vocabularies[0], vocabularies[1], *sizes), seed=None)
-    for tensor in model.parameters():
-        torch.nn.init.normal_(tensor, std=0.01)
-    task = PhrasePairs(model, corpus, preset.training)
-    trainer = Trainer(task, replace(preset.training, threads=threads), Path("/nonexistent"))
-    started, pairs = 0.0, 0
-    for step, rows in zip(range(steps + 1), task.batches(0, 0), strict=False):
-        if step == 1:  # the first one warms up
-            started, pairs = time.monotonic(), 0
-        trainer.learn(rows)
-        pairs += len(rows)
-    return pairs / (time.monotonic() - started) if pairs and started else None

@@ -90,6 +90,24 @@ def load_state(
     return True
 
 
+def check_choices(path: Path, choices: Mapping[str, Any]) -> None:
+    """Refuse to continue a run with other choices, without reading more than they need.
+
+    Args:
+        path: of the state; without one, and with a damaged one, there is nothing to refuse yet.
+        choices: what the run is asked to do now.
+
+    Raises:
+        CheckpointError: the run began with others.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            saved = dict(json.loads(file.metadata()["identity"]))
+    except (OSError, SafetensorError, TypeError, KeyError, ValueError, RecursionError):
+        return
+    _check_identity(path, saved, dict(choices))
+
+
 def _check_digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> None:
     found = _digest(metadata, tensors)
     if metadata["sha256"] != found:

@@ -219,7 +219,7 @@ def test_export_writes_the_network_and_prints_what_loads_it(here):
 
 
 def test_export_warns_of_a_network_that_is_far_from_normal(here):
-    save_cslm(here / "far", checkpoint(scale=150))
+    save_cslm(here / "far", checkpoint(scale=1000))
     code, _, messages = cslm("export-nplm", "far", "far.nplm", "--dev", "dev.fr")
     assert code == 0
     assert messages.endswith(

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -36,7 +37,7 @@ def test_says_what_it_found_and_what_it_does(here):
         "% of steps clipped, ",
         " target tokens/s, best",
         "finished: 1 epochs are done; best held-out ",
-        "is not far below a unigram model's ",
+        "moses-rnn-score will refuse this model",
     ):
         assert text in done.stderr
     assert "no GPU" not in done.stderr
@@ -130,6 +131,41 @@ def test_shortlists_of_a_corpus(here):
     (here / "corpus.en").write_text("unheard of of of the\n")
     run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", "--source-corpus", "corpus.en", cwd=here)
     assert (here / "phrase-table.rnn-model" / "source.vocab").read_text() == "<unk>\n</s>\nof\nthe\nunheard\n"
+
+
+def test_other_options_are_refused_before_the_table_is_read(here):
+    run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", cwd=here)
+    done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.2", "--seed", "2", cwd=here, check=False)
+    assert done.returncode == 3
+    assert "found others: seed 1, now 2\n" in done.stderr
+    assert "table: " not in done.stderr
+
+
+def test_an_estimate_trains_nothing(here):
+    done = run("train", "phrase-table.gz", *TINY, "--estimate", "--max-epochs", "3", "--device", "cpu", cwd=here)
+    rate, compared = done.stdout.splitlines()
+    assert re.fullmatch(
+        r"[\d,]+ pairs/s here: 0:00:\d\d for each pass over 2,\d\d\d pairs; [\d.]+ passes in the time or epochs given",
+        rate,
+    )
+    assert compared.startswith(
+        "For comparison: on Multi30k (828,000 pairs) --preset small cost, of what a unigram model"
+    )
+    assert sorted(path.name for path in here.iterdir()) == ["phrase-table.gz"]
+
+
+def test_a_training_ends_with_a_verdict(here):
+    options = ["--max-epochs", "1", "--evaluate-every", "500", "--learning-rate", "0.02", "--batch-size", "16"]
+    done = run("train", "phrase-table.gz", *TINY, *options, cwd=here)
+    assert re.search(
+        r"\nverdict: (still falling|converged): the held-out cost .* in the last third of the time", done.stderr
+    )
+
+
+def test_one_that_learned_nothing_is_told(here):
+    done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", "--learning-rate", "1e-6", cwd=here)
+    assert re.search(r"warning: learned nothing: [\d.]+ nats per target token, a unigram model costs [\d.]+: moses-rnn-score "
+                     "will refuse this model; train longer", done.stderr)  # fmt: skip
 
 
 def test_restart_begins_anew_and_removes_nothing_else(here):

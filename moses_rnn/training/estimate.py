@@ -1,0 +1,74 @@
+"""How long a training will take here, by a few of its own steps."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.training.config import Preset, TrainingConfig
+from moses_rnn.training.corpus import Corpus
+from moses_rnn.training.pairs import PhrasePairs
+from moses_rnn.training.trainer import Trainer
+
+STEPS = 3  # after a first one that warms up
+LEAST_SECONDS = 5.0  # of an estimate that was asked for
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What to expect of a training."""
+
+    pairs: int  # in a pass
+    pairs_per_second: float
+    passes: float  # within the budget; infinite without one
+
+    @property
+    def seconds_of_a_pass(self) -> float:
+        """How long each pass takes."""
+        return self.pairs / self.pairs_per_second
+
+
+def estimate(corpus: Corpus, model: EncDec, config: TrainingConfig, seconds: float = LEAST_SECONDS) -> Estimate:
+    """Learn for a moment, and reckon from that.
+
+    Args:
+        corpus: to be learned.
+        model: which is changed.
+        config: of the training.
+        seconds: how long to learn at least.
+    """
+    rate = _pairs_per_second(corpus, model, config, seconds)
+    by_time = 60 * config.max_minutes * rate / len(corpus.training) if config.max_minutes else float("inf")
+    return Estimate(len(corpus.training), rate, min(by_time, config.max_epochs or float("inf")))
+
+
+def estimate_preset(preset: Preset, corpus: Corpus, device: str, threads: int) -> Estimate:
+    """What a preset would take, with weights of no meaning."""
+    sizes = (preset.hidden_size, preset.embedding_size, preset.maxout_size, preset.output_rank)
+    known = (corpus.source_vocabulary, corpus.target_vocabulary)
+    words = [max(preset.shortlist + 2, len(vocabulary)) for vocabulary in known]
+    with torch.device(device):
+        model = EncDec(EncDecConfig(words[0], words[1], *sizes), seed=None)
+    for tensor in model.parameters():
+        torch.nn.init.normal_(tensor, std=0.01)
+    return estimate(corpus, model, replace(preset.training, threads=threads), seconds=0.0)
+
+
+def _pairs_per_second(corpus: Corpus, model: EncDec, config: TrainingConfig, seconds: float) -> float:
+    task = PhrasePairs(model, corpus, config)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(task, config, Path(folder) / "state")
+        batches = itertools.chain.from_iterable(task.batches(epoch, 0) for epoch in itertools.count())
+        trainer.learn(next(batches))
+        started, pairs, steps = time.monotonic(), 0, 0
+        while steps < STEPS or time.monotonic() - started < seconds:
+            rows = next(batches)
+            trainer.learn(rows)
+            steps, pairs = steps + 1, pairs + len(rows)
+        return pairs / (time.monotonic() - started)

@@ -1,0 +1,31 @@
+"""Plain verdicts of trainings."""
+
+import pytest
+
+from moses_rnn.models.learning_curves import verdict
+
+
+def history(*costs):
+    return [{"seconds": 60.0 * i, "nats_per_token": cost} for i, cost in enumerate(costs, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("costs", "unigram", "said"),
+    [
+        ([4, 2, 1.5, 1.2, 1.1, 1.0], 5.0, "still falling: the held-out cost fell from 1.200 to 1.000 in the last third of "
+         "the time; more should help"),
+        ([4, 2, 1.5, 1.2, 1.19, 1.18], 5.0, "converged: the held-out cost went from 1.200 to 1.180 in the last third of the time"),
+        ([4, 2, 1.0, 1.01, 1.02, 1.03], 5.0, "overfitting: the held-out cost rose from 1.000 after 3 minutes to 1.030; the "
+         "best weights are kept"),
+        ([4, 2, 1.0, 1.01, 1.02, 1.02], None, "converged: the held-out cost went from 1.000 to 1.000 in the last third of the time"),
+        ([9, 8, 7, 6], 5.5, "learned nothing: 6.00 nats per target token, a unigram model costs 5.50"),
+        ([4, 2, 1], 5.0, "too short to tell: 3 evaluations of the held-out examples"),
+        ([], 5.0, "too short to tell: 0 evaluations of the held-out examples"),
+    ],
+)  # fmt: skip
+def test_verdicts(costs, unigram, said):
+    assert str(verdict(history(*costs), unigram)) == said
+
+
+def test_records_of_other_kinds_are_passed_by():
+    assert verdict([{"epochs": 1.0}] * 9, 5.0).name == "too short to tell"
