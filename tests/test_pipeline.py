@@ -19,7 +19,8 @@ SIZES = "--hidden-size 16 --embedding-size 8 --maxout-size 8 --output-rank 8 --m
 
 
 def make(*arguments, check=True):
-    command = ["make", "-C", ROOT, f"VENV={VENV}", *arguments]
+    # the environment is taken as it is: nothing is installed into it
+    command = ["make", "-o", VENV / ".installed", "-C", ROOT, f"VENV={VENV}", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert not check or done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     return done

@@ -21,7 +21,7 @@ from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.fusing import fused
 from moses_rnn.models.tries import Trie
 
-LOGITS_AT_ONCE = 3 << 20  # of several states: they stay near the processor
+LOGITS_AT_ONCE = 1 << 20  # of several states: they stay near the processor
 
 
 class SourceTerms(NamedTuple):
@@ -41,7 +41,7 @@ class Prefixes(NamedTuple):
     """Beginnings of target phrases, with what the decoder needs to predict the word after each; a row each."""
 
     sources: Tensor  # row of each one's source among the terms
-    e: Tensor  # e(y_{t-1}), zeros before the first word; E
+    eh: Tensor  # e(y_{t-1}), zeros before the first word, beside h'_t, in the type of products; E + H
     h: Tensor  # h'_t; H
 
     def take(self, rows: slice) -> Prefixes:
@@ -49,15 +49,28 @@ class Prefixes(NamedTuple):
         return Prefixes(*(tensor[rows] for tensor in self))
 
 
-def reset_state(gates: Tensor, b: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    """The encoder's z and r ⊙ h of each node, from its products W_z e + U_z h and W_r e + U_r h."""
+def gathered(embeddings: Tensor, words: Tensor, states: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """[e h] of each node, e of its word and h the state above it, in the type of products; and h."""
+    h = states.index_select(0, rows)
+    return torch.cat([embeddings.index_select(0, words), h.to(embeddings.dtype)], 1), h
+
+
+def reset_state(gates: Tensor, b: Tensor, eh: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """The encoder's z and [e r⊙h] of each node, from its products W_z e + U_z h and W_r e + U_r h."""
     z, r = gates.to(h.dtype).add_(b).sigmoid_().chunk(2, 1)
-    return z, r * h
+    return z, torch.cat([eh[:, : -h.shape[1]], (r * h).to(eh.dtype)], 1)
 
 
 def encoder_state(candidate: Tensor, b: Tensor, z: Tensor, h: Tensor) -> Tensor:
     """z h + (1 - z) tanh(W e + U (r ⊙ h) + b)."""
     return torch.lerp(candidate.to(h.dtype).add_(b).tanh_(), h, z)
+
+
+def source_terms(of_c: Tensor, b: Tensor, H: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """h'_0 and the terms of the gates, of h~' and of the read-out, from the products of c; see `SourceTerms`."""
+    of_c = of_c.to(b.dtype) + b
+    h_0, gates, Cc, O_cc = torch.split(of_c, [H, 2 * H, H, of_c.shape[1] - 4 * H], 1)
+    return h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous()
 
 
 def decoder_gates(gates: Tensor, of_c: Tensor, sources: Tensor) -> Tensor:
@@ -66,12 +79,24 @@ def decoder_gates(gates: Tensor, of_c: Tensor, sources: Tensor) -> Tensor:
 
 
 def decoder_state(
-    gates: Tensor, of_c: Tensor, Uh: Tensor, Cc: Tensor, We: Tensor, b: Tensor, sources: Tensor, h: Tensor
-) -> Tensor:
-    """z' h' + (1 - z') tanh(W' e + r' ⊙ (U' h' + C c) + b'), where the reset gate acts after the product."""
+    gates: Tensor,
+    of_c: Tensor,
+    Uh: Tensor,
+    Cc: Tensor,
+    We: Tensor,
+    b: Tensor,
+    sources: Tensor,
+    eh: Tensor,
+    h: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The next h' = z' h' + (1 - z') tanh(W' e + r' ⊙ (U' h' + C c) + b'), where the reset gate acts after the product.
+
+    And [e h'] with it, for the read-out.
+    """
     z, r = decoder_gates(gates, of_c, sources).chunk(2, 1)
     h_tilde = Uh.to(h.dtype).add_(Cc.index_select(0, sources)).mul_(r).add_(We).add_(b).tanh_()
-    return torch.lerp(h_tilde, h, z)
+    state = torch.lerp(h_tilde, h, z)
+    return torch.cat([eh[:, : -h.shape[1]], state.to(eh.dtype)], 1), state
 
 
 def maxout(s: Tensor, O_cc: Tensor, sources: Tensor) -> Tensor:
@@ -105,21 +130,31 @@ def normaliser_in_place(logits: Tensor, b_G: Tensor, numbers: Tensor) -> tuple[T
 class Elementwise(NamedTuple):
     """The work between products; eager, or compiled and so fused."""
 
-    reset_state: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+    gathered: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+    reset_state: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
     encoder_state: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-    decoder_state: Callable[..., Tensor]
+    source_terms: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor, Tensor]]
+    decoder_state: Callable[..., tuple[Tensor, Tensor]]
     maxout: Callable[[Tensor, Tensor, Tensor], Tensor]
     normaliser: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
     @classmethod
     def eager(cls) -> Elementwise:
         """One operation after the other."""
-        return cls(reset_state, encoder_state, decoder_state, maxout, normaliser_in_place)
+        return cls(gathered, reset_state, encoder_state, source_terms, decoder_state, maxout, normaliser_in_place)
 
     @classmethod
     def compiled(cls) -> Elementwise:
         """Fused by torch.compile, which needs a C++ compiler on a CPU and half a minute the first time."""
-        return cls(fused(reset_state), fused(encoder_state), fused(decoder_state), fused(maxout), fused(normaliser))
+        return cls(
+            fused(gathered),
+            fused(reset_state),
+            fused(encoder_state),
+            fused(source_terms),
+            fused(decoder_state),
+            fused(maxout),
+            fused(normaliser),
+        )
 
 
 class EncDecScorer:
@@ -180,10 +215,6 @@ class EncDecScorer:
     def _on_device(self, ids: npt.NDArray[np.int64]) -> Tensor:
         return torch.from_numpy(ids).to(self.device)
 
-    def _of_e_and(self, e: Tensor, h: Tensor, matrix: Tensor) -> Tensor:
-        """W e + U h as one product, in the type of products."""
-        return linear(torch.cat([e, h.to(self._product)], 1), matrix)
-
     def _times(self, rows: Tensor, matrix: Tensor) -> Tensor:
         """A product, given back in the type of states."""
         return linear(rows.to(self._product), matrix).to(self._state)
@@ -194,24 +225,22 @@ class EncDecScorer:
         h = torch.zeros(sources.roots, self.config.hidden_size, dtype=self._state, device=self.device)
         last: list[Tensor] = []
         for level in sources.levels:
-            e = self._x_e.index_select(0, self._on_device(level.words))
-            h = self._encoder_step(e, h.index_select(0, self._on_device(level.parents)))
+            h = self._encoder_step(self._on_device(level.words), h, self._on_device(level.parents))
             last.append(h.index_select(0, self._on_device(level.leaves)))
             h = h.index_select(0, self._on_device(level.alive))
         return self._terms(torch.cat(last))
 
-    def _encoder_step(self, e: Tensor, h: Tensor) -> Tensor:
-        """One step of the encoder for each node; e is that of its word, h the state above it."""
-        z, rh = self._do.reset_state(self._of_e_and(e, h, self._x_gates), self._x_gates_b, h)
-        return self._do.encoder_state(self._of_e_and(e, rh, self._x_candidate), self._x_candidate_b, z, h)
+    def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
+        """One step of the encoder for each node, from its word and the row of the state above it."""
+        eh, h = self._do.gathered(self._x_e, words, states, above)
+        z, erh = self._do.reset_state(linear(eh, self._x_gates), self._x_gates_b, eh, h)
+        return self._do.encoder_state(linear(erh, self._x_candidate), self._x_candidate_b, z, h)
 
     def _terms(self, last: Tensor) -> SourceTerms:
         """What depends on c; `last` is h_N of each source."""
         c = last if self._summary is None else self._times(last, self._summary[0]).add_(self._summary[1]).tanh_()
-        H = self.config.hidden_size
-        of_c = self._times(c, self._of_c).add_(self._of_c_b)
-        h_0, gates, Cc, O_cc = torch.split(of_c, [H, 2 * H, H, of_c.shape[1] - 4 * H], 1)
-        return SourceTerms(h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous())
+        of_c = linear(c.to(self._product), self._of_c)
+        return SourceTerms(*self._do.source_terms(of_c, self._of_c_b, self.config.hidden_size))
 
     @torch.inference_mode()
     def decode(self, terms: SourceTerms, targets: Trie) -> npt.NDArray[np.float64]:
@@ -242,15 +271,17 @@ class EncDecScorer:
         """The empty prefix of each source: y_1 is predicted from h'_0, or after a step with e(y_0) = 0."""
         sources = torch.arange(len(terms.h_0), device=self.device)
         e = torch.zeros(len(sources), self.config.embedding_size, dtype=self._product, device=self.device)
-        steps = self.config.first_step == "zero-embedding"
-        return Prefixes(sources, e, self._decoder_step(e, terms.h_0, sources, terms) if steps else terms.h_0)
+        eh = torch.cat([e, terms.h_0.to(self._product)], 1)
+        if self.config.first_step == "zero-embedding":
+            return Prefixes(sources, *self._decoder_step(eh, terms.h_0, sources, terms))
+        return Prefixes(sources, eh, terms.h_0)
 
     @torch.inference_mode()
     def extend(self, terms: SourceTerms, prefixes: Prefixes, rows: Tensor, words: Tensor) -> Prefixes:
         """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
         sources = prefixes.sources[rows]
-        e = self._y_e.index_select(0, words)
-        return Prefixes(sources, e, self._decoder_step(e, prefixes.h.index_select(0, rows), sources, terms))
+        eh, h = self._do.gathered(self._y_e, words, prefixes.h, rows)
+        return Prefixes(sources, *self._decoder_step(eh, h, sources, terms))
 
     @torch.inference_mode()
     def next_log_probs(self, terms: SourceTerms, prefixes: Prefixes) -> Tensor:
@@ -261,21 +292,29 @@ class EncDecScorer:
         logits = linear(self._read_out(prefixes, terms).to(self._product), self._G_l).to(self._state) + self._b_G
         return torch.log_softmax(logits, 1, dtype=torch.float64)
 
-    def _decoder_step(self, e: Tensor, h: Tensor, sources: Tensor, terms: SourceTerms) -> Tensor:
-        """One step of the decoder for each node; e is that of its word, h the state above it."""
-        gates = self._of_e_and(e, h, self._y_gates)
+    def _decoder_step(self, eh: Tensor, h: Tensor, sources: Tensor, terms: SourceTerms) -> tuple[Tensor, Tensor]:
+        """One step of the decoder for each node: [e h] with the next h, and that h.
+
+        Args:
+            eh: e of the node's word beside h, in the type of products.
+            h: the state above it.
+            sources: the node's row of `terms`.
+            terms: of the sources.
+        """
+        gates = linear(eh, self._y_gates)
+        e = eh[:, : self.config.embedding_size]
         We = linear(e, self._W)
         if self.config.decoder_reset == "after":
-            Uh = linear(h.to(self._product), self._U)
-            return self._do.decoder_state(gates, terms.gates, Uh, terms.Cc, We, self._b, sources, h)
+            Uh = linear(eh[:, self.config.embedding_size :], self._U)
+            return self._do.decoder_state(gates, terms.gates, Uh, terms.Cc, We, self._b, sources, eh, h)
         z, r = decoder_gates(gates, terms.gates, sources).chunk(2, 1)
         h_tilde = self._times(r * h, self._U).add_(terms.Cc.index_select(0, sources)).add_(We).add_(self._b).tanh_()
-        return torch.lerp(h_tilde, h, z)
+        state = torch.lerp(h_tilde, h, z)
+        return torch.cat([e, state.to(self._product)], 1), state
 
     def _read_out(self, prefixes: Prefixes, terms: SourceTerms) -> Tensor:
         """G_r s' of each prefix: what it predicts, before the words; prefixes × R."""
-        s = self._of_e_and(prefixes.e, prefixes.h, self._O)
-        return linear(self._do.maxout(s, terms.O_cc, prefixes.sources), self._G_r)
+        return linear(self._do.maxout(linear(prefixes.eh, self._O), terms.O_cc, prefixes.sources), self._G_r)
 
     def _edges(self, low: Tensor, parents: Tensor, words: Tensor) -> Tensor:
         """log p of each node's word after the prefix above it; nodes.

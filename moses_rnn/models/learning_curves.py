@@ -9,6 +9,7 @@ FEWEST = 4  # evaluations of which anything is said
 LATE = 2 / 3  # of the time: what comes after is compared with what came before
 FALLING = 0.03  # share of the cost that is gained late, from which on more time should help
 RISING = 0.02  # share by which the last cost is above the best one
+LEAST = 0.02  # nats that make a difference at all
 
 
 class Verdict(NamedTuple):
@@ -37,12 +38,12 @@ def verdict(history: Sequence[Mapping[str, Any]], unigram: float | None = None) 
         return Verdict("too short to tell", f"{len(curve)} evaluations of the held-out examples")
     end, last = curve[-1]
     early = min((cost for seconds, cost in curve if seconds <= LATE * end), default=curve[0][1])
-    if best < (1 - FALLING) * early:
+    if early - best > max(FALLING * early, LEAST):
         return Verdict(
             "still falling",
             f"the held-out cost fell from {early:.3f} to {best:.3f} in the last third of the time; more should help",
         )
-    if last > (1 + RISING) * best:
+    if last - best > max(RISING * best, LEAST):
         at = next(seconds for seconds, cost in curve if cost == best)
         return Verdict(
             "overfitting",
