@@ -28,7 +28,7 @@ setup: $(INSTALLED) ## create .venv with the versions that were tested (constrai
 .PHONY: demo
 demo: $(INSTALLED) ## train on the example table, score it, show phrases before and after, write a report (minutes)
 	mkdir -p $(DEMO)
-	$(BIN)/moses-rnn-train examples/phrase-table.gz --model $(DEMO)/model --preset small --hidden-size 128 --max-epochs 12
+	$(BIN)/moses-rnn-train examples/phrase-table.gz --model $(DEMO)/model --preset small --hidden-size 128 --max-epochs 8
 	$(BIN)/moses-rnn-score examples/phrase-table.gz --model $(DEMO)/model --output $(DEMO)/phrase-table.rnn.gz \
 		--moses-ini examples/moses.ini --force
 	@echo

@@ -12,6 +12,7 @@ from moses_rnn.analysis.page import Markup
 from moses_rnn.errors import printable
 from moses_rnn.formats.signatures import records_of
 from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.learning_curves import verdict
 
 UNKNOWN_WARNING, FLOORED_REFUSAL = 0.2, 0.5  # as in scoring
 Facts = list[tuple[str, str | bytes]]
@@ -119,6 +120,8 @@ def _training(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
             yield name, f"{corpus[key]:,}"
     if checkpoint.held_out_nats is not None:
         yield "held-out cost, best", f"{checkpoint.held_out_nats:.3f} nats a target token"
+    if figures:
+        yield "training", str(verdict(figures, checkpoint.unigram_nats))
     if checkpoint.unigram_nats is not None:
         yield "cost of unigrams", f"{checkpoint.unigram_nats:.3f} nats a target token"
     if figures and isinstance(figures[-1].get("epochs"), int | float):

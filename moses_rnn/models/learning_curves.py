@@ -30,7 +30,8 @@ def verdict(history: Sequence[Mapping[str, Any]], unigram: float | None = None) 
         history: of each evaluation "seconds" of training and held-out "nats_per_token", in order.
         unigram: what a unigram model costs.
     """
-    curve = [(h["seconds"], h["nats_per_token"]) for h in history if {"seconds", "nats_per_token"} <= h.keys()]
+    steps = [(h.get("seconds"), h.get("nats_per_token")) for h in history]
+    curve = [(s, cost) for s, cost in steps if isinstance(s, int | float) and isinstance(cost, int | float)]
     best = min((cost for _, cost in curve), default=float("nan"))
     if unigram is not None and best >= unigram:
         return Verdict("learned nothing", f"{best:.2f} nats per target token, a unigram model costs {unigram:.2f}")

@@ -49,8 +49,14 @@ class TrainingConfig:
         limits = [f"{self.max_epochs:g} epochs"] * bool(self.max_epochs)
         limits += [f"{self.max_minutes:g} minutes"] * bool(self.max_minutes)
         limits += [f"{self.patience} evaluations without gain"]
+        also = [f"risen over {self.warm_up:,} minibatches"] * bool(self.warm_up)
+        also += [f"falling in the last {self.cool_down:.0%}"] * bool(self.cool_down)
+        also += [f"weights averaged over about the last {self.averaging:.0%} of the steps"] * bool(self.averaging)
+        also += [f"dropout {self.dropout:g}"] * bool(self.dropout)
+        also += [f"weight decay {self.weight_decay:g}"] * bool(self.weight_decay)
         return (
-            f"{self.optimiser}, learning rate {self.learning_rate:g}, {self.batch_size} {unit} a minibatch, "
+            f"{', '.join([self.optimiser, f'learning rate {self.learning_rate:g}', *also])}, "
+            f"{self.batch_size} {unit} a minibatch, "
             f"{self.reduction} gradient clipped at {self.clip_norm:g}, {self.precision}, seed {self.seed}; "
             f"evaluated every {self.evaluate_every:,} {unit}; ends after {' or '.join(limits)}"
         )
@@ -88,7 +94,7 @@ def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
 PRESETS = {
     # section 4.1 of the paper: 1000 hidden units, rank-100 matrices, 15 000 words, Adadelta, 64 pairs, three days
     "paper": Preset(1000, 100, 500, 100, 15_000, TrainingConfig()),
-    # for two CPU cores and half an hour
+    # for two CPU cores and half an hour; chosen by the sweep in docs/training.md
     "small": Preset(
         256,
         64,
@@ -97,8 +103,10 @@ PRESETS = {
         5_000,
         TrainingConfig(
             optimiser="adam",
-            learning_rate=1e-3,
+            learning_rate=4e-3,
             decay_on_plateau=0.5,
+            averaging=0.15,
+            initial_deviation=0.1,
             batch_size=128,
             max_minutes=30.0,
             evaluate_every=100_000,

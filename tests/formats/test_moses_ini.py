@@ -71,7 +71,8 @@ def test_bytes_that_are_no_utf8_stay():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (b"num-features=4", b"num-features=5", r"moses.ini:7: expected num-features=4 as the table's scores, found num-features=5"),
+        (b"num-features=4", b"num-features=5", r"moses.ini:7: expected num-features=4 as the table's scores, found num-features=5\n  Has it been extended already\? Then it loads a scored table: give the ini that the table had before"),
+        (b"num-features=4", b"num-features=3", r"moses.ini:7: expected num-features=4 as the table's scores, found num-features=3\n  Is this the ini of another table\?"),
         (b"num-features=4 ", b"", "moses.ini:7: expected num-features=4 as the table's scores, found no num-features"),
         (b"num-features=4", b"num-features=4 num-features=4", "moses.ini:7: expected key=value settings, each once, found 'num-features=4' given twice"),
         (b"input-factor=0 # mine", b"input-factor # mine", "moses.ini:7: expected key=value settings, each once, found 'input-factor' without '='"),

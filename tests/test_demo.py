@@ -1,0 +1,24 @@
+"""The README's first command, and what the README shows of it."""
+
+import re
+
+import pytest
+
+from moses_rnn.formats.phrase_table import parse_table, score_words
+from tests.cli.scored import lines_of
+from tests.commands import ROOT
+from tests.test_pipeline import make
+
+LINE = b"in front of this ||| devant cette |||"
+
+
+@pytest.mark.timeout(1200)
+def test_the_demo_ends_with_a_converged_network_and_gives_the_readmes_line(tmp_path):
+    done = make("demo", f"DEMO={tmp_path}")
+    assert re.search(r"\nverdict: converged: ", done.stderr)
+    assert "warning: RNN" not in done.stderr
+    assert 'class="warning"' not in (tmp_path / "report.html").read_text()
+    (shown,) = [line for line in (ROOT / "README.md").read_bytes().splitlines() if line.startswith(LINE)][1:]
+    (made,) = [line for line in lines_of(tmp_path / "phrase-table.rnn.gz") if line.startswith(LINE)]
+    readme, demo = (float(score_words(parsed.scores)[-1]) for parsed in parse_table([shown, made], "lines"))
+    assert demo == pytest.approx(readme, rel=0.25)  # processors and threads differ in the last digits, training in more
