@@ -76,6 +76,7 @@ has one of that name.
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp64"]), default="fp32", show_default=True)
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@click.option("--allow-misfit", is_flag=True, help="Take an RNN that has learned nothing, which is refused otherwise")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @reports_errors

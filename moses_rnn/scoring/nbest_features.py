@@ -15,6 +15,7 @@ from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import load_cslm
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.scoring.backoff import Backoff
+from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.language_models import CslmProducer, KenlmProducer
 from moses_rnn.scoring.nbest_lists import HypothesisScorer, Scorer, SegmentationScorer
 from moses_rnn.scoring.producers import EncDecProducer, WordPenaltyProducer
@@ -34,6 +35,7 @@ class FeatureRequest:
     word_penalty_words: int | None = None  # only its so many most frequent words
     device: str = "cpu"
     precision: str = "fp32"
+    allow_misfit: bool = False  # take an RNN that is no better than a unigram model, see `fit`
 
 
 def scorers(first: NBestLine | None, name: str, request: FeatureRequest) -> Iterator[tuple[str, Scorer]]:
@@ -72,6 +74,8 @@ def _cslm(model: Path, request: FeatureRequest) -> CslmProducer:
 def _rnn(model: Path, option: str, first: NBestLine | None, name: str, request: FeatureRequest) -> Scorer:
     """An RNN Encoder-Decoder, for the phrases of a hypothesis unless sentences are wanted."""
     checkpoint = load_checkpoint(model)
+    if not request.allow_misfit:
+        check_learned(model, checkpoint)
     found = "--inverse-rnn" if checkpoint.direction == "target-to-source" else "--rnn"
     if found != option:
         raise InputError(f"{model}: expected a model for {option}, found one for {found}")

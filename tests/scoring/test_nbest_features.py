@@ -42,7 +42,7 @@ ngram 2=2
 
 
 def save_models(folder):
-    """Tiny models: ``cslm``, ``rnn``, ``inverse``, and two that fit no n-best list; a vocabulary file, an ARPA file."""
+    """Tiny models: ``cslm``, ``rnn``, ``inverse``, and three that fit no n-best list; a vocabulary file, an ARPA file."""
     config = CslmConfig(len(TARGET), order=3, embedding_size=4, first_size=8, second_size=4)
     save_cslm(folder / "cslm", CslmCheckpoint(test_cslm.network(config), TARGET))
     network = test_encdec.network(SWITCHES["paper"], dtype=torch.float32)
@@ -50,6 +50,8 @@ def save_models(folder):
     save_checkpoint(folder / "inverse", Checkpoint(network, SOURCE, TARGET, "target-to-source"))
     for name, phrases in (("rules", {"hierarchical": True}), ("factored", {"source_factor": 1})):
         save_checkpoint(folder / name, Checkpoint(network, SOURCE, TARGET, provenance={"phrases": phrases}))
+    unlearned = {"history": [{"nats_per_token": 3.0}], "unigram_nats_per_token": 2.0}
+    save_checkpoint(folder / "unlearned", Checkpoint(network, SOURCE, TARGET, provenance=unlearned))
     (folder / "words").write_bytes(TARGET.to_bytes())
     (folder / "lm.arpa").write_text(ARPA, encoding="utf-8")
     return folder

@@ -137,3 +137,13 @@ def test_a_list_that_is_wrong_further_down_leaves_nothing(nbest, here):
     done = nbest("n", *WP, "-o", "out", code=3)
     assert done.stderr == "moses-rnn-nbest: n:10: expected a number after 'LM0=' in field 3, found none\n"
     assert sorted(os.listdir(here)) == ["n", "ref", "src", "w.ini"]
+
+
+def test_an_rnn_that_learned_nothing_is_refused_unless_it_is_allowed(nbest):
+    words = ["n", "--source", "src", "--rnn", "{}/unlearned", "--whole", "-o", "out"]
+    done = nbest(*words, code=3)
+    assert (
+        "unlearned: expected a model that costs less than a unigram model's 2.00 nats per target token, found 3.00"
+        in (done.stderr)
+    )
+    nbest(*words, "--allow-misfit")
