@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -64,3 +65,12 @@ def test_make_bench_takes_the_example_unless_told_otherwise():
 
     assert plan() == ["examples/phrase-table.gz"] * 3
     assert plan("TABLE=mine.gz") == ["mine.gz"] * 3
+
+
+def test_the_plan_of_the_documents_is_one_of_options_that_there_are():
+    from moses_rnn.cli.train import main
+
+    known = {parameter.name for parameter in main.params}
+    plan = tomllib.loads((ROOT / "benchmarks" / "sweep.toml").read_text())
+    assert {name for options in plan.values() for name in options} <= known
+    assert len(plan) > 12
