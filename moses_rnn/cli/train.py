@@ -221,7 +221,7 @@ def _network(preset: Preset, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _training(preset: TrainingConfig, device: str, hidden_size: int, given: dict[str, Any]) -> TrainingConfig:
-    from moses_rnn.models.arithmetic import choose_compiled, choose_precision
+    from moses_rnn.models.arithmetic import LARGE_TO_LEARN, choose_compiled, choose_precision
     from moses_rnn.training.config import for_optimiser
 
     config = for_optimiser(preset, given.get("optimiser", preset.optimiser))
@@ -230,7 +230,9 @@ def _training(preset: TrainingConfig, device: str, hidden_size: int, given: dict
     chosen = {key: value for key, value in given.items() if key in config.__dataclass_fields__}
     chosen["precision"] = choose_precision(given["precision"], device, hidden_size)
     minutes = chosen.get("max_minutes", config.max_minutes) or math.inf
-    chosen["compiled"] = choose_compiled(given.get("compiled"), device, hidden_size, long=minutes >= LONG_MINUTES)
+    chosen["compiled"] = choose_compiled(
+        given.get("compiled"), device, hidden_size, long=minutes >= LONG_MINUTES, large=LARGE_TO_LEARN
+    )
     return with_threads(replace(config, **chosen), device, given["cores"])
 
 

@@ -10,6 +10,7 @@ from moses_rnn.models.fusing import can_fuse, require_fusing
 
 CPU_FLAGS = Path("/proc/cpuinfo")
 LARGE = 512  # hidden units from which products and memory decide the speed
+LARGE_TO_LEARN = 256  # and from which compiling pays in a training, which is longer
 
 
 def choose_precision(wanted: str, device: str, hidden_size: int) -> str:
@@ -29,14 +30,21 @@ def _cpu_multiplies_bf16() -> bool:
     return "avx512_bf16" in flags or "amx_bf16" in flags
 
 
-def choose_compiled(wanted: bool | None, device: str, hidden_size: int, *, long: bool) -> bool:
+def choose_compiled(wanted: bool | None, device: str, hidden_size: int, *, long: bool, large: int = LARGE) -> bool:
     """Whether to let torch.compile fuse the work between products: unless said, for long work with a large network.
+
+    Args:
+        wanted: what the user said.
+        device: where it is done.
+        hidden_size: of the network.
+        long: whether the work is long enough to win back what compiling takes.
+        large: hidden units from which on a network is.
 
     Raises:
         MosesRnnError: it is wanted, and torch cannot compile here.
     """
     if wanted is None:
-        return long and hidden_size >= LARGE and not device.startswith("cuda") and can_fuse()
+        return long and hidden_size >= large and not device.startswith("cuda") and can_fuse()
     if wanted:
         require_fusing()
     return wanted

@@ -25,6 +25,8 @@ from moses_rnn.training.optimisers import make_optimiser
 from moses_rnn.training.state import load_state, save_state
 from moses_rnn.training.threads import Threads
 
+HOPELESS = 10  # steps in a row without a finite gradient
+
 
 @dataclass
 class Progress:
@@ -37,6 +39,7 @@ class Progress:
     steps: int = 0
     clipped_steps: int = 0
     skipped_steps: int = 0  # the gradient was not finite
+    skipped_in_a_row: int = 0  # up to now
     seconds: float = 0.0
     examples_at_evaluation: int = 0
     best: float = math.inf  # held-out nats per token
@@ -160,8 +163,10 @@ class Trainer:
             clipped = min((config.clip_norm or math.inf) / (norm + 1e-6), 1.0)
             self._optimiser.set_learning_rate(self._learning_rate())
             self._threads.each(lambda part: self._descend(part, of_pair * clipped), self._parts)
+            progress.skipped_in_a_row = 0
         else:  # a step along NaN would lose the weights
             progress.skipped_steps += 1
+            progress.skipped_in_a_row += 1
         progress.clipped_steps += bool(config.clip_norm) and norm > config.clip_norm
         progress.steps += 1
         progress.batch += 1
@@ -219,10 +224,13 @@ class Trainer:
         progress, config = self.progress, self.config
         figures = self.task.held_out(self._threads)
         per_token = figures["nats_per_token"]
-        if not math.isfinite(per_token):
+        lost = progress.skipped_in_a_row  # an average may still be finite when the weights are not
+        if not math.isfinite(per_token) or lost >= HOPELESS:
+            what = (
+                f"no gradient of the last {lost:,} minibatches is finite" if lost else f"held-out ones cost {per_token}"
+            )
             raise MosesRnnError(
-                f"training diverged: after {progress.examples:,} {self.task.unit} the held-out ones cost {per_token} "
-                "nats per token\n"
+                f"training diverged: after {progress.examples:,} {self.task.unit} {what}\n"
                 "  Begin anew with --restart and a lower --learning-rate or --clip-norm."
             )
         is_best = per_token < progress.best
