@@ -45,7 +45,9 @@ class Adam(Optimiser):
     EPSILON = 1e-8
 
     def __init__(self, weights: Iterable[Tensor], lr: float, weight_decay: float = 0.0) -> None:
-        super().__init__(weights, {"lr": lr, "weight_decay": weight_decay})
+        super().__init__(
+            weights, {"lr": lr, "weight_decay": weight_decay, "fused": True}
+        )  # so steps stay on the device
 
     @torch.no_grad()
     def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
@@ -54,7 +56,7 @@ class Adam(Optimiser):
         for tensor in weights:
             state = self.state[tensor]
             if not state:
-                state["step"] = torch.zeros(())
+                state["step"] = torch.zeros((), device=tensor.device)
                 state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(tensor), torch.zeros_like(tensor)
         if scale != 1.0:
             torch._foreach_mul_([_gradient(tensor) for tensor in weights], scale)
