@@ -8,7 +8,7 @@ from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.scoring.producers import EncDecProducer
 from tests.commands import run
-from tests.conftest import TINY
+from tests.conftest import LEARNED, TINY
 from tests.models.test_encdec import network
 from tests.scoring.test_producers import SOURCE, TARGET, of_pairs, random_pairs
 
@@ -36,7 +36,7 @@ def test_scores_are_those_of_the_cpu(variant):
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_trains_and_scores(table, tmp_path, precision):
     model = tmp_path / "model"
-    run("train", table, *TINY, "--model", model, "--device", "cuda", "--precision", precision, "--max-epochs", "1")
+    run("train", table, *TINY, "--model", model, "--device", "cuda", "--precision", precision, *LEARNED)
     assert load_checkpoint(model).provenance["device"] == "cuda"
     done = run("score", table, "--model", model, "--device", "cuda", "-o", tmp_path / "t.gz")
     assert "3,000 lines in and out" in done.stderr
