@@ -213,7 +213,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("table")
     parser.add_argument("--model", type=Path, help="a trained model [default: random weights of --preset]")
     parser.add_argument("--preset", choices=PRESETS, default="paper")
-    parser.add_argument("--lines", type=int, default=16_384)
+    parser.add_argument("--lines", type=int, default=4 * PAIRS, help="so many that workers share them evenly")
     parser.add_argument("--skip", type=int, default=0, help="lines of the table to skip first")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-compile", action="store_true")

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+import torch._dynamo
 from score import gemm_rate, pairs_of
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
@@ -32,6 +33,8 @@ from moses_rnn.training.threads import Threads
 from moses_rnn.training.trainer import Trainer
 
 IGNORED = -100  # by cross_entropy
+# threads and precisions of all lines are compiled in one process; commands have one of each
+torch._dynamo.config.recompile_limit = 64
 WARM_UP = 40  # minibatches learned by another network, while torch compiles
 PAIRS_IN_TURN = 1024
 HELD_OUT = 2000
