@@ -119,7 +119,7 @@ PRESETS = {
 
 
 # What --preset small cost on held-out pairs of Multi30k (docs/training.md) after some passes over the table
-SHARES_OF_UNIGRAMS = ((0.5, 0.25), (1.0, 0.19))
+SHARES_OF_UNIGRAMS = ((0.5, 0.18), (1.0, 0.15), (2.0, 0.13), (2.9, 0.11))
 
 
 @dataclass(frozen=True)
