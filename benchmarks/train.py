@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-import torch._dynamo
-from score import gemm_rate, pairs_of
+from score import gemm_rate, pairs_of, threads_of_each
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 
@@ -33,8 +32,6 @@ from moses_rnn.training.threads import Threads
 from moses_rnn.training.trainer import Trainer
 
 IGNORED = -100  # by cross_entropy
-# threads and precisions of all lines are compiled in one process; commands have one of each
-torch._dynamo.config.recompile_limit = 64
 WARM_UP = 40  # minibatches learned by another network, while torch compiles
 PAIRS_IN_TURN = 1024
 HELD_OUT = 2000
@@ -115,12 +112,8 @@ class Line:
 
     def learn(self, pairs: int, corpus: Corpus) -> None:
         """Learn so many pairs, or a few more."""
-        before, cores = self.pairs, torch.get_num_threads()
-        torch.set_num_threads(max(cores // self.config.threads, 1))
-        try:
-            self._learn(before + pairs, corpus)
-        finally:
-            torch.set_num_threads(cores)
+        with threads_of_each(self.config.threads):
+            self._learn(self.pairs + pairs, corpus)
 
     def _learn(self, most: int, corpus: Corpus) -> None:
         while self.pairs < most:
@@ -135,11 +128,8 @@ class Line:
         """Nats per token of the held-out pairs, in float32."""
         exact = replace(self.config, precision="fp32", compiled=False)
         threads = Threads(torch.get_num_threads())
-        torch.set_num_threads(1)
-        try:
+        with threads_of_each(threads.count):
             return PhrasePairs(self.trainer.model, corpus, exact).held_out(threads)["nats_per_token"]
-        finally:
-            torch.set_num_threads(threads.count)
 
 
 def endless(corpus: Corpus, config: TrainingConfig) -> Iterator[Positions]:
@@ -174,8 +164,9 @@ def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, *, compil
         print(f"warming up: {name}", file=sys.stderr)
         batches = endless(corpus, chosen)
         warm = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen, Path("/nonexistent"))
-        for _ in range(WARM_UP if chosen.compiled else 2):
-            warm.learn(next(batches))
+        with threads_of_each(chosen.threads):  # what is compiled depends on it
+            for _ in range(WARM_UP if chosen.compiled else 2):
+                warm.learn(next(batches))
         trainer = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen, Path("/nonexistent"))
         yield Line(name, chosen, trainer, endless(corpus, chosen))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -10,12 +11,17 @@ import torch
 
 from moses_rnn.errors import MosesRnnError
 
+VARIANTS = 64  # of a function: types, numbers of threads, single rows; beyond torch's limit of 8 it would run unfused
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @functools.cache
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return torch.compile(function, dynamic=True)
+    options: dict[str, Any] = {"dynamic": True}
+    if "recompile_limit" in inspect.signature(torch.compile).parameters:  # newer than the oldest torch that will do
+        options["recompile_limit"] = VARIANTS
+    return torch.compile(function, **options)
 
 
 def fused(function: Function) -> Function:
