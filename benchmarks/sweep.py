@@ -61,7 +61,7 @@ def row(name: str, options: dict[str, Any], history: list[dict[str, float]], sec
         within = [h["nats_per_token"] for h in history if h["seconds"] <= 1.02 * limit]
         long_enough = history and history[-1]["seconds"] >= 0.9 * limit
         cells.append(f"{min(within):.3f}" if within and long_enough else "")
-    rate = f"{history[-1]['pairs'] / history[-1]['seconds']:,.0f}" if history else ""
+    rate = f"{history[-1]['pairs'] / max(history[-1]['seconds'], 0.1):,.0f}" if history else ""
     best = min((h["nats_per_token"] for h in history), default=float("nan"))
     last = history[-1]["nats_per_token"] if history else float("nan")
     settings = ", ".join(f"{key} {value}" for key, value in options.items())
