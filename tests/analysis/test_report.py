@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from moses_rnn.analysis import report_head
 from moses_rnn.analysis.findings import ReportConfig, Scorer, gather
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.page import Markup, element, markup, page, table
@@ -18,6 +19,7 @@ from moses_rnn.analysis.survey import Literalness
 from moses_rnn.analysis.verdicts import literal, shorter, verdicts
 from moses_rnn.errors import InputError
 from moses_rnn.formats.signatures import recorded_column, recorded_floor, recorded_names
+from moses_rnn.scoring import fit
 from tests.analysis.scored import scored
 from tests.analysis.tiny import checkpoint
 
@@ -318,3 +320,7 @@ def test_cells_that_rows_share_stand_once():
 
 def test_a_page_without_sections():
     assert page("t", [], [], "f").startswith(b'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">')
+
+
+def test_a_report_warns_where_scoring_does():
+    assert (report_head.UNKNOWN_WARNING, report_head.FLOORED_REFUSAL) == (fit.UNKNOWN_WARNING, fit.FLOORED_REFUSAL)
