@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.formats.streams import read_blocks
+from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
+from moses_rnn.inference.encdec import Elementwise
 from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.models.inference import Elementwise
-from moses_rnn.scoring.producers import EncDecProducer, Scores
+from moses_rnn.producers.phrases import EncDecProducer, Scores
 
 
 def rank_correlation(a: Scores, b: Scores) -> float:

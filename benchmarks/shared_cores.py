@@ -24,11 +24,11 @@ from pathlib import Path
 import torch
 from score import Pair, pairs_of
 
-from moses_rnn.formats.streams import read_blocks
+from moses_rnn.files.streams import read_blocks
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.scoring.producers import EncDecProducer
+from moses_rnn.producers.phrases import EncDecProducer
 from moses_rnn.training.config import CSLM_PRESETS, PRESETS, NGramConfig, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.n_grams import NGrams, build_texts

@@ -23,7 +23,7 @@ from score import gemm_rate, pairs_of, threads_of_each
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 
-from moses_rnn.formats.streams import read_blocks
+from moses_rnn.files.streams import read_blocks
 from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, Positions, build_corpus

@@ -13,8 +13,8 @@ import torch
 sys.path.append(str(Path(__file__).parents[1]))
 from score import Pair, naive, pairs_of, timed, untrained
 
+from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.streams import read_blocks
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import Vocabulary
 

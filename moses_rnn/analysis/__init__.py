@@ -1,1 +1,1 @@
-"""What a scored table and its network say: the paper's tables and figures."""
+"""The paper's tables and figures, of a scored table and its network."""

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.lookup import Lookup
-from moses_rnn.analysis.samples import LogProbs
 from moses_rnn.errors import InputError, shown
 from moses_rnn.formats.phrase_forms import has_gaps, words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, log_of
+from moses_rnn.inference.inspection import summaries, word_log_probs
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.inspection import summaries, word_log_probs
 from moses_rnn.models.vocabulary import END as END_WORD
+from moses_rnn.translation.proposals import LogProbs
 
 TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
 TABLE_LIMIT = 20  # Moses's own

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.inference.inspection import PHRASES, Gates, decoder_gates, encoder_gates
+from moses_rnn.inference.tries import NOTHING
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.inspection import PHRASES, Gates, decoder_gates, encoder_gates
-from moses_rnn.models.tries import NOTHING
 from moses_rnn.models.vocabulary import Vocabulary
 
 Floats = npt.NDArray[np.float64]

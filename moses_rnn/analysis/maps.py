@@ -21,8 +21,8 @@ import numpy.typing as npt
 from moses_rnn.analysis.grids import readable
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.inference.inspection import SIDES, summaries, word_embeddings
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.inspection import SIDES, summaries, word_embeddings
 from moses_rnn.models.vocabulary import END_ID
 
 Floats = npt.NDArray[np.float64]

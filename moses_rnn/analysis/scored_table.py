@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.files.streams import STANDARD_STREAM, Meter, read_lines, sorting, stamp_of
 from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
 from moses_rnn.formats.phrase_table import (
     DIRECT_COLUMN,
@@ -25,7 +26,6 @@ from moses_rnn.formats.phrase_table import (
     parse_table,
     score_words,
 )
-from moses_rnn.formats.streams import STANDARD_STREAM, Meter, read_lines, sorting, stamp_of
 
 Advanced = Callable[[int, float | None], None]  # lines that are done, and their share of all if that is known
 

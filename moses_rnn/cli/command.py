@@ -17,7 +17,7 @@ from typing import Any, ParamSpec
 import click
 
 from moses_rnn.errors import MosesRnnError, Stopped
-from moses_rnn.formats.streams import MAX_LINE_BYTES, without_compression_suffix
+from moses_rnn.files.streams import MAX_LINE_BYTES, without_compression_suffix
 
 P = ParamSpec("P")
 STOPPED = Stopped.exit_code

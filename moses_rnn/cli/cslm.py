@@ -28,8 +28,8 @@ from moses_rnn.errors import InputError, OutputError, Stopped
 if TYPE_CHECKING:
     from moses_rnn.cli.progress import NGramsDisplay
     from moses_rnn.models.vocabulary import Vocabulary
-    from moses_rnn.scoring.backoff import Backoff
-    from moses_rnn.scoring.language_models import KenlmProducer
+    from moses_rnn.producers.backoff import Backoff
+    from moses_rnn.producers.language_models import KenlmProducer
     from moses_rnn.training.config import CslmPreset
     from moses_rnn.training.cslm_run import CslmRequest, Lines
 
@@ -106,7 +106,7 @@ def train(texts: tuple[str, ...], model: Path, restart: bool, quiet: bool, threa
 
 def _lines(texts: tuple[str, ...], display: NGramsDisplay, stop: StopRequest) -> Lines:
     """The lines of texts, from the beginning each time it is called."""
-    from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
+    from moses_rnn.files.streams import STANDARD_STREAM, existing_input
 
     if STANDARD_STREAM in texts:
         raise InputError("a text to train on must be a file: it is read twice")
@@ -168,10 +168,10 @@ not say which words it knows.
 @reports_errors
 def perplexity(model: Path, texts: tuple[str, ...], lm: str | None, device: str) -> None:
     """Print perplexities of tokenised TEXTS: the CSLM's, an n-gram model's, and of both together."""
-    from moses_rnn.formats.streams import existing_input, read_lines
+    from moses_rnn.analysis.perplexity import best_weight, judge, report
+    from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.models.cslm import load_cslm
-    from moses_rnn.scoring.language_models import CslmProducer
-    from moses_rnn.scoring.perplexity import best_weight, judge, report
+    from moses_rnn.producers.language_models import CslmProducer
 
     checkpoint = load_cslm(model)
     kenlm = backoff = None
@@ -191,10 +191,10 @@ def perplexity(model: Path, texts: tuple[str, ...], lm: str | None, device: str)
 
 def _backing_off(lm: str, vocabulary: Vocabulary) -> tuple[KenlmProducer, Backoff]:
     """An n-gram model, and what it needs to share out <unk>."""
+    from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.formats.arpa import parse_arpa
-    from moses_rnn.formats.streams import existing_input, read_lines
-    from moses_rnn.scoring.backoff import Backoff
-    from moses_rnn.scoring.language_models import KenlmProducer
+    from moses_rnn.producers.backoff import Backoff
+    from moses_rnn.producers.language_models import KenlmProducer
 
     path = existing_input(lm)
     model = KenlmProducer(path)
@@ -219,10 +219,10 @@ FAR_FROM_NORMAL = 0.5  # nats a word
 @reports_errors
 def export_nplm(model: Path, output: str, dev: str, force: bool) -> None:
     """Write a CSLM as NPLM text file OUTPUT, and print the lines of moses.ini that load it."""
-    from moses_rnn.formats.outputs import OutputFile
-    from moses_rnn.formats.streams import STANDARD_STREAM, compression_of, existing_input, read_lines
+    from moses_rnn.files.outputs import OutputFile
+    from moses_rnn.files.streams import STANDARD_STREAM, compression_of, existing_input, read_lines
     from moses_rnn.models.cslm import load_cslm
-    from moses_rnn.scoring.nplm_export import normalisers, nplm_network
+    from moses_rnn.producers.nplm_export import normalisers, nplm_network
 
     if output == STANDARD_STREAM or compression_of(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")

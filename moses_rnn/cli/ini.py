@@ -70,9 +70,9 @@ def _edit(
     diff: bool,
     force: bool,
 ) -> None:
-    from moses_rnn.formats.outputs import OutputFile
-    from moses_rnn.formats.streams import existing_input
-    from moses_rnn.scoring.ini_editing import IniEdit, edit_ini
+    from moses_rnn.files.outputs import OutputFile
+    from moses_rnn.files.streams import existing_input
+    from moses_rnn.moses.ini_editing import IniEdit, edit_ini
 
     if table is None:
         if feature or kind or path or weights:

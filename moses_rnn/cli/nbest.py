@@ -13,8 +13,8 @@ from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, StopRequest, c
 from moses_rnn.errors import InputError, MosesRnnError
 
 if TYPE_CHECKING:
+    from moses_rnn.files.outputs import OutputFile, StandardOutput
     from moses_rnn.formats.nbest import NBestLine
-    from moses_rnn.formats.outputs import OutputFile, StandardOutput
 
 OPTIMISERS = ("moses-mert", "kbmira", "mert")
 
@@ -127,13 +127,13 @@ def _check(nbest: str, source: str, options: Mapping[str, Any]) -> None:
 
 def _output(path: str, force: bool, inputs: tuple[str, ...]) -> OutputFile | StandardOutput:
     """Where the result goes; refused before any work is done if it cannot."""
-    from moses_rnn.formats.outputs import OutputFile, StandardOutput
+    from moses_rnn.files.outputs import OutputFile, StandardOutput
 
     return StandardOutput() if path == "-" else OutputFile(path, force=force, inputs=inputs)
 
 
 def _append(file: OutputFile | StandardOutput, data: bytes) -> None:
-    from moses_rnn.formats.outputs import StandardOutput
+    from moses_rnn.files.outputs import StandardOutput
 
     file.append(data, {}) if isinstance(file, StandardOutput) else file.append(data)
 
@@ -146,8 +146,8 @@ def _behind(first: NBestLine | None, lines: Iterator[NBestLine]) -> Iterator[NBe
 
 def _parsed(nbest: str) -> tuple[str, Iterator[NBestLine]]:
     """The list's name and lines."""
+    from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.formats.nbest import parse_nbest
-    from moses_rnn.formats.streams import existing_input, read_lines
 
     name = existing_input(nbest)
     return name, parse_nbest(read_lines(name), name)
@@ -155,7 +155,7 @@ def _parsed(nbest: str) -> tuple[str, Iterator[NBestLine]]:
 
 def _text(path: str) -> list[bytes]:
     """The lines of a text."""
-    from moses_rnn.formats.streams import existing_input, read_lines
+    from moses_rnn.files.streams import existing_input, read_lines
 
     return [line.rstrip(b"\r\n") for line in read_lines(existing_input(path))]
 
@@ -195,10 +195,10 @@ def tune(
 ) -> None:
     """Find weights by which an n-best list gets a good BLEU."""
     from moses_rnn.formats.moses_ini import MosesIni
-    from moses_rnn.scoring.decoder import Moses
-    from moses_rnn.scoring.nbest_reading import read_tunable
-    from moses_rnn.scoring.tuning import as_ini, beginning, default_optimiser
-    from moses_rnn.scoring.tuning import tune as tune_weights
+    from moses_rnn.moses.programs import Moses
+    from moses_rnn.tuning.reading import read_tunable
+    from moses_rnn.tuning.tune import as_ini, beginning, default_optimiser
+    from moses_rnn.tuning.tune import tune as tune_weights
 
     name, lines = _parsed(nbest)
     inputs = (name, *references, *([weights] if weights else []))
@@ -238,7 +238,7 @@ Example:
 def rerank(nbest: str, weights: str, references: tuple[str, ...], segments: bool, output: str, force: bool) -> None:
     """Print each sentence's best hypothesis by an ini's weights."""
     from moses_rnn.formats.moses_ini import MosesIni
-    from moses_rnn.scoring.reranking import best_lines, compared, translations, with_segments
+    from moses_rnn.tuning.reranking import best_lines, compared, translations, with_segments
 
     name, lines = _parsed(nbest)
     with _output(output, force, (name, weights, *references)) as file:

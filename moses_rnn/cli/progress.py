@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from moses_rnn.cli.command import say
 from moses_rnn.errors import Stopped
-from moses_rnn.formats.streams import Meter, read_blocks
+from moses_rnn.files.streams import Meter, read_blocks
 
 if TYPE_CHECKING:
     from moses_rnn.models.vocabulary import Vocabulary

@@ -14,8 +14,8 @@ from moses_rnn import __version__
 from moses_rnn.cli.command import CONTEXT, CONTROL, FiniteFloat, Program, choose_device, put, reports_errors, say
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.samples import Known, Proposals, Proposer, Reading, Write
     from moses_rnn.models.checkpoint import Checkpoint
+    from moses_rnn.translation.proposals import Known, Proposals, Proposer, Reading, Write
 
 SAMPLING: dict[str, Any] = {"samples": 50, "temperature": 1.0, "seed": 1}  # defaults of what --beam has no use for
 
@@ -67,9 +67,9 @@ def main(model: Path, file: str | None, sources: tuple[str, ...], layout: str, q
 
     Source phrases are those of --source, then the lines of the file SOURCES; - is stdin.
     """
-    from moses_rnn.analysis.samples import Reading, Totals
     from moses_rnn.cli.progress import Display
     from moses_rnn.models.checkpoint import load_checkpoint
+    from moses_rnn.translation.proposals import Reading, Totals
 
     _check_options(file, sources, options)
     device = choose_device(options["device"])
@@ -104,8 +104,8 @@ def _check_options(file: str | None, sources: Sequence[str], options: dict[str, 
 
 def _sources(file: str | None, sources: Sequence[str], reading: Reading) -> list[bytes]:
     """All source phrases, in the network's words."""
-    from moses_rnn.analysis.samples import parse_sources
-    from moses_rnn.formats.streams import existing_input, read_lines
+    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.translation.proposals import parse_sources
 
     found = list(parse_sources(map(os.fsencode, sources), "--source", reading))
     if file:
@@ -116,9 +116,9 @@ def _sources(file: str | None, sources: Sequence[str], reading: Reading) -> list
 
 def _known(table: str | None, wanted: Sequence[bytes], reading: Reading) -> Known | None:
     """The targets that the table has."""
-    from moses_rnn.analysis.samples import known_targets
+    from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.formats.phrase_table import first_look, parse_table
-    from moses_rnn.formats.streams import existing_input, read_lines
+    from moses_rnn.translation.proposals import known_targets
 
     if table is None:
         return None
@@ -134,11 +134,11 @@ def _proposer(
     """What writes targets, by sampling or search, and scores them."""
     import torch
 
-    from moses_rnn.analysis.samples import Proposer
-    from moses_rnn.models.beam_search import BeamConfig, BeamSearch
-    from moses_rnn.models.inference import EncDecScorer
-    from moses_rnn.models.sampling import Sampler, SamplingConfig
-    from moses_rnn.scoring.producers import PRECISIONS, EncDecProducer
+    from moses_rnn.inference.encdec import EncDecScorer
+    from moses_rnn.producers.phrases import PRECISIONS, EncDecProducer
+    from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
+    from moses_rnn.translation.proposals import Proposer
+    from moses_rnn.translation.sampling import Sampler, SamplingConfig
 
     if options["threads"]:
         torch.set_num_threads(options["threads"])
@@ -153,7 +153,7 @@ def _proposer(
 
 
 def _print(found: Proposals, layout: str, top: int, unit: str, *, first: bool) -> None:
-    from moses_rnn.analysis.samples import TSV_COLUMNS, as_text, as_tsv
+    from moses_rnn.translation.proposals import TSV_COLUMNS, as_text, as_tsv
 
     if layout == "text":
         text = "\n".join([*as_text(found, top, unit), ""])

@@ -25,8 +25,8 @@ from moses_rnn.cli.command import (
     table_options,
 )
 from moses_rnn.errors import InputError
+from moses_rnn.files.streams import compression_of
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
-from moses_rnn.formats.streams import compression_of
 
 if TYPE_CHECKING:
     from moses_rnn.scoring.request import ScoringRequest, ScoringResult
@@ -142,7 +142,7 @@ def main(phrase_table: str, new_table: str | None, quiet: bool, threads: int | N
 
 def _as_stem(table: str, new_table: str) -> str:
     """The new table's name, with .gz where the old one was named without."""
-    from moses_rnn.formats.streams import existing_input
+    from moses_rnn.files.streams import existing_input
 
     was_stem = existing_input(table) == table + ".gz"
     return new_table + ".gz" if was_stem and compression_of(new_table) is None else new_table
@@ -184,7 +184,7 @@ def _spread(devices: Sequence[str], threads: int | None) -> int:
 
 
 def _request(table: str, threads: int | None, options: dict[str, Any]) -> ScoringRequest:
-    from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
+    from moses_rnn.files.streams import STANDARD_STREAM, existing_input
     from moses_rnn.scoring.phrase_tables import ColumnOptions
     from moses_rnn.scoring.request import IniRequest, ScoringRequest, rejects_of
 

@@ -125,9 +125,9 @@ def main(
     import torch
 
     from moses_rnn.cli.progress import PairsDisplay
+    from moses_rnn.files.streams import STANDARD_STREAM, existing_input
     from moses_rnn.formats.phrase_forms import PhraseForm
     from moses_rnn.formats.phrase_table import first_look
-    from moses_rnn.formats.streams import STANDARD_STREAM, existing_input
     from moses_rnn.formats.table_blocks import parse_blocks
     from moses_rnn.models.checkpoint import ENCDEC
     from moses_rnn.models.learning_curves import verdict
@@ -237,7 +237,7 @@ def _training(preset: TrainingConfig, device: str, hidden_size: int, given: dict
 
 
 def _word_counts(corpus: str | None) -> Counter[bytes] | None:
-    from moses_rnn.formats.streams import existing_input, read_lines
+    from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.training.corpus import count_words
 
     return None if corpus is None else count_words(read_lines(existing_input(corpus)))

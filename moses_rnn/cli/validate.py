@@ -40,9 +40,9 @@ def main(
 ) -> None:
     """Check a Moses PHRASE_TABLE (- is stdin) without scoring it."""
     from moses_rnn.cli.progress import Display
+    from moses_rnn.files.streams import existing_input
     from moses_rnn.formats.phrase_forms import PhraseForm
-    from moses_rnn.formats.streams import existing_input
-    from moses_rnn.scoring.validation import check_signature, validate
+    from moses_rnn.formats.validation import check_signature, validate
 
     table = existing_input(phrase_table)
     if quick:

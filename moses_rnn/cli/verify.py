@@ -12,7 +12,7 @@ from moses_rnn.cli.command import CONTEXT, Program, end_cleanly_on_sigterm, put,
 from moses_rnn.errors import InputError, MosesRnnError
 
 if TYPE_CHECKING:
-    from moses_rnn.scoring.decoder import Dictionary
+    from moses_rnn.moses.programs import Dictionary
 
 KINDS = ("text", "compact", "on-disk", "probing", "moses2")
 
@@ -49,8 +49,8 @@ as the table says.
 @reports_errors
 def main(phrase_table: str, moses_ini: str | None, feature: str | None, no_decoder: bool, **options: Any) -> None:
     """Check with real Moses that the decoder sees what a scored PHRASE_TABLE says."""
-    from moses_rnn.formats.streams import existing_input
-    from moses_rnn.scoring.verification import check_ini
+    from moses_rnn.files.streams import existing_input
+    from moses_rnn.moses.verification import check_ini
 
     if (no_decoder or feature) and not moses_ini:
         name = "--no-decoder" if no_decoder else "--feature"
@@ -78,8 +78,8 @@ def _verify(
     whole: bool,
     quiet: bool,
 ) -> None:
-    from moses_rnn.scoring.decoder import Moses
-    from moses_rnn.scoring.verification import Verification, verify
+    from moses_rnn.moses.programs import Moses
+    from moses_rnn.moses.verification import Verification, verify
 
     if moses_root is None:
         raise click.UsageError("MOSES_ROOT is not set: name a built Moses with it, or give --no-decoder")

@@ -1,1 +1,1 @@
-"""What Moses reads and writes: bytes and text, no tensors."""
+"""What Moses and others write: text and bytes, no tensors."""

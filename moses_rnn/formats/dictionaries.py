@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from moses_rnn.files.streams import without_compression_suffix
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN, TableLine
-from moses_rnn.formats.streams import without_compression_suffix
 
 # Types whose path is a text table; the others need a binariser, so a new text table cannot take their place.
 TEXT_TYPES = frozenset({"PhraseDictionaryMemory", "RuleTable", "PhraseDictionarySCFG"})

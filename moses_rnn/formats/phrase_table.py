@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import NamedTuple, NoReturn
 
 from moses_rnn.errors import FormatError, shown
+from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.phrase_forms import BLANKS, LEFT_HAND_SIDE, PLAIN, PhraseForm, alignment_field, is_rule, words
-from moses_rnn.formats.streams import read_lines
 
 Rejected = Callable[[bytes, FormatError], None]
 

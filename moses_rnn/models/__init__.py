@@ -1,1 +1,1 @@
-"""Words and tensors: the networks, their vocabularies and their checkpoints. Nothing here knows Moses."""
+"""The published equations, for learning: a network a file; vocabularies, checkpoints, what suits the hardware."""

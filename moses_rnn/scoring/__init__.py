@@ -1,1 +1,1 @@
-"""The main job: phrase pairs in, further scores out."""
+"""The main job: lines in, the same lines with further scores out."""

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
+from moses_rnn.files.streams import existing_input, read_lines
 from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.formats.nbest import NBestLine, segmentation_of
 from moses_rnn.formats.phrase_forms import PhraseForm
-from moses_rnn.formats.streams import existing_input, read_lines
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import load_cslm
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.scoring.backoff import Backoff
+from moses_rnn.producers.backoff import Backoff
+from moses_rnn.producers.language_models import CslmProducer, KenlmProducer
+from moses_rnn.producers.phrases import EncDecProducer, WordPenaltyProducer
 from moses_rnn.scoring.fit import check_learned
-from moses_rnn.scoring.language_models import CslmProducer, KenlmProducer
 from moses_rnn.scoring.nbest_lists import HypothesisScorer, Scorer, SegmentationScorer
-from moses_rnn.scoring.producers import EncDecProducer, WordPenaltyProducer
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ import numpy as np
 
 from moses_rnn.errors import FormatError, MosesRnnError, shown
 from moses_rnn.formats.census import Census
+from moses_rnn.formats.numbers import nine_digits
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.table_blocks import TableBlock
-from moses_rnn.scoring.numbers import nine_digits
-from moses_rnn.scoring.producers import ScoreProducer, Scores, Tally
+from moses_rnn.producers.phrases import ScoreProducer, Scores, Tally
 from moses_rnn.scoring.workers import Chunk, ScoredChunk, in_order, scored_chunks
 
 CHUNK_LINES = 8192

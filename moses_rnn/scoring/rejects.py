@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.journal import BlockOutput, discard_leftover
+from moses_rnn.files.journal import BlockOutput, discard_leftover
 
 MOST_IN_A_ROW = 10_000  # lines; a table has not that many bad ones
 MOST_WAITING_BYTES = 1 << 26  # read and not yet written

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moses_rnn.formats.outputs import DEFAULT_LEVEL
-from moses_rnn.formats.streams import MAX_LINE_BYTES
+from moses_rnn.files.outputs import DEFAULT_LEVEL
+from moses_rnn.files.streams import MAX_LINE_BYTES
 from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
 
 

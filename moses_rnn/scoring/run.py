@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError, MisfitError, MosesRnnError, Stopped
-from moses_rnn.formats.journal import BlockOutput, Opening
-from moses_rnn.formats.outputs import NoOutput, OutputFile, StandardOutput, refuse_equal
-from moses_rnn.formats.streams import STANDARD_STREAM
+from moses_rnn.files.journal import BlockOutput, Opening
+from moses_rnn.files.outputs import NoOutput, OutputFile, StandardOutput, refuse_equal
+from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.models.checkpoint import ENCDEC
 from moses_rnn.scoring.fit import FitWatch, fit_warnings
-from moses_rnn.scoring.job import Job
+from moses_rnn.scoring.inputs import Job
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.rejects import NoRejects, Rejects
 from moses_rnn.scoring.request import ScoringRequest, ScoringResult, rejects_of

@@ -11,8 +11,8 @@ from moses_rnn import __version__
 
 if TYPE_CHECKING:  # who only reads signatures needs no torch
     from moses_rnn.models.checkpoint import Checkpoint
+    from moses_rnn.producers.phrases import ScoreProducer
     from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
-    from moses_rnn.scoring.producers import ScoreProducer
 
 # of a column: over all lines
 COUNTED = ("unknown", "unknown_share", "floored", "floored_share", "lowest", "highest")

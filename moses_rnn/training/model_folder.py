@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from moses_rnn.errors import CheckpointError, OutputError, writing
-from moses_rnn.formats.outputs import open_locked
+from moses_rnn.files.outputs import open_locked
 from moses_rnn.models.folders import CONFIG, Kind, finish_saving
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.state import check_choices

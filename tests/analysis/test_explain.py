@@ -9,8 +9,8 @@ from moses_rnn.analysis.lookup import look_up, parse_pair
 from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.models.inspection import summaries
-from moses_rnn.scoring.producers import EncDecProducer
+from moses_rnn.inference.inspection import summaries
+from moses_rnn.producers.phrases import EncDecProducer
 from tests.analysis.tiny import checkpoint
 
 SCORED = [

@@ -8,7 +8,7 @@ from moses_rnn.analysis.gates import BEGINNING, CSV_COLUMNS, GateConfig, GateRep
 from moses_rnn.analysis.phrase_samples import Pair, Sample, sampled_pairs, sampled_phrases
 from moses_rnn.errors import InputError
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.models.inspection import PHRASES, decoder_gates, encoder_gates
+from moses_rnn.inference.inspection import PHRASES, decoder_gates, encoder_gates
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
 
 LINES = [b"%b ||| %b ||| .1 .1 .7 .1\n" % pair for pair in [

@@ -26,7 +26,7 @@ from moses_rnn.analysis.maps import (
 )
 from moses_rnn.analysis.pictures import check_matplotlib
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.models.inspection import summaries
+from moses_rnn.inference.inspection import summaries
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
 
 PCA = MapConfig(method="pca")

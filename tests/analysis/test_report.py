@@ -7,16 +7,16 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from moses_rnn.analysis import report_head
-from moses_rnn.analysis.findings import ReportConfig, Scorer, gather
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.page import Markup, element, markup, page, table
 from moses_rnn.analysis.pictures import missing_libraries
 from moses_rnn.analysis.preferences import Preferences, Summary
+from moses_rnn.analysis.report import head as report_head
 from moses_rnn.analysis.report import report
-from moses_rnn.analysis.report_head import warnings
-from moses_rnn.analysis.survey import Literalness
-from moses_rnn.analysis.verdicts import literal, shorter, verdicts
+from moses_rnn.analysis.report.findings import ReportConfig, Scorer, gather
+from moses_rnn.analysis.report.head import warnings
+from moses_rnn.analysis.report.page import Markup, element, markup, page, table
+from moses_rnn.analysis.report.survey import Literalness
+from moses_rnn.analysis.report.verdicts import literal, shorter, verdicts
 from moses_rnn.errors import InputError
 from moses_rnn.formats.signatures import recorded_column, recorded_floor, recorded_names
 from moses_rnn.scoring import fit

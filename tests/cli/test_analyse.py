@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from moses_rnn.formats.signatures import read_signature
-from moses_rnn.scoring.validation import check_signature
+from moses_rnn.formats.validation import check_signature
 from tests.analysis.scored import line
 from tests.commands import run
 

@@ -18,8 +18,8 @@ import pytest
 
 from moses_rnn.cli.cslm import main
 from moses_rnn.models.cslm import load_cslm, save_cslm
-from moses_rnn.scoring.nplm_export import normalisers, nplm_network
-from tests.scoring.tiny_lm import NBSP, SMALL, checkpoint
+from moses_rnn.producers.nplm_export import normalisers, nplm_network
+from tests.producers.tiny_lm import NBSP, SMALL, checkpoint
 
 TINY = ["--order", "3", "--embedding-size", "4", "--first-size", "6", "--second-size", "5", "--shortlist", "6"]
 TRAIN = ["train", "train.fr", "--model", "cslm", *TINY, "--max-epochs", "2", "--preset", "small", "--device", "cpu"]

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from moses_rnn.cli.sample import main
 from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.scoring.producers import EncDecProducer
+from moses_rnn.producers.phrases import EncDecProducer
 from tests.commands import run
 
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from moses_rnn.formats.outputs import compressed
+from moses_rnn.files.outputs import compressed
 from tests.faults.conftest import FULL
 
 COUNT = 200 if FULL else 12

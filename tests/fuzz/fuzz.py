@@ -18,13 +18,13 @@ import atheris
 
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError, FormatError, InputError
+    from moses_rnn.files.streams import read_lines
     from moses_rnn.formats.arpa import parse_arpa
     from moses_rnn.formats.census import Census
     from moses_rnn.formats.moses_ini import Extension, MosesIni
     from moses_rnn.formats.nbest import parse_nbest_line
     from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
     from moses_rnn.formats.phrase_table import parse_table
-    from moses_rnn.formats.streams import read_lines
     from moses_rnn.formats.table_blocks import parse_blocks
     from moses_rnn.models.checkpoint import ENCDEC, Checkpoint, load_checkpoint, save_checkpoint
     from moses_rnn.models.encdec import EncDec, EncDecConfig

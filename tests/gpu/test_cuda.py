@@ -6,11 +6,11 @@ import torch
 
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.scoring.producers import EncDecProducer
+from moses_rnn.producers.phrases import EncDecProducer
 from tests.commands import run
 from tests.conftest import LEARNED, TINY
 from tests.models.test_encdec import network
-from tests.scoring.test_producers import SOURCE, TARGET, of_pairs, random_pairs
+from tests.producers.test_phrases import SOURCE, TARGET, of_pairs, random_pairs
 
 pytestmark = pytest.mark.gpu
 

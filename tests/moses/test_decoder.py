@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
+from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.formats.phrase_table import parse_table, score_words
-from moses_rnn.formats.streams import read_lines
 from tests.commands import ROOT, run
 from tests.conftest import EXAMPLES
 

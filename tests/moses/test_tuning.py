@@ -11,11 +11,11 @@ import pytest
 
 from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.nbest import parse_nbest
-from moses_rnn.scoring.decoder import Moses
-from moses_rnn.scoring.moses_tuners import features_text, scores_text
-from moses_rnn.scoring.nbest_reading import read_tunable
-from moses_rnn.scoring.tunable import bleu_of, choose
-from moses_rnn.scoring.tuning import as_ini, starting_weights, tune, weights_from_totals
+from moses_rnn.moses.programs import Moses
+from moses_rnn.tuning.moses_tuners import features_text, scores_text
+from moses_rnn.tuning.reading import read_tunable
+from moses_rnn.tuning.tunable import bleu_of, choose
+from moses_rnn.tuning.tune import as_ini, starting_weights, tune, weights_from_totals
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 SEEDS = (1, 2, 3)

@@ -6,16 +6,16 @@ import torch
 
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.models.cslm import CslmCheckpoint, CslmConfig
-from moses_rnn.scoring.language_models import CslmProducer
+from moses_rnn.producers.language_models import CslmProducer
+from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring.nbest_lists import (
     HypothesisScorer,
     NBestReport,
     labelled,
     with_features,
 )
-from moses_rnn.scoring.producers import WordPenaltyProducer
 from tests.models.test_cslm import network
-from tests.scoring.test_producers import TARGET
+from tests.producers.test_phrases import TARGET
 
 SOURCES = [b"s2 s3 s9", b"s4\ts5", b""]
 ADDED = re.compile(rb" (?:CSLM|WP|RNN)[01]= [-+.e0-9]+")

@@ -11,12 +11,12 @@ from moses_rnn.formats.nbest import parse_nbest_line
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from moses_rnn.models.cslm import CslmCheckpoint, CslmConfig, load_cslm, save_cslm
 from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.scoring.language_models import CslmProducer
+from moses_rnn.producers.language_models import CslmProducer
+from moses_rnn.producers.phrases import EncDecProducer
 from moses_rnn.scoring.nbest_features import FeatureRequest, scorers
 from moses_rnn.scoring.nbest_lists import HypothesisScorer, SegmentationScorer
-from moses_rnn.scoring.producers import EncDecProducer
 from tests.models import test_cslm, test_encdec
-from tests.scoring.test_producers import SOURCE, TARGET, of_pairs
+from tests.producers.test_phrases import SOURCE, TARGET, of_pairs
 
 SEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0=0 1=1\n"
 UNSEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0-0 1-1 \n"

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError, MosesRnnError
+from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
 from moses_rnn.scoring.nbest_lists import (
     HypothesisScorer,
@@ -15,9 +16,8 @@ from moses_rnn.scoring.nbest_lists import (
     labelled,
     with_features,
 )
-from moses_rnn.scoring.producers import WordPenaltyProducer
+from tests.producers.test_phrases import TARGET, of_pairs, producer
 from tests.scoring.nbest_lists import ADDED, SOURCES, added, cslm, nbest, parsed, whole_sentences
-from tests.scoring.test_producers import TARGET, of_pairs, producer
 
 # The bytes of a list
 

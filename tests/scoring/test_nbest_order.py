@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
 from moses_rnn.scoring.nbest_lists import (
     HypothesisScorer,
@@ -13,9 +14,8 @@ from moses_rnn.scoring.nbest_lists import (
     labelled,
     with_features,
 )
-from moses_rnn.scoring.producers import WordPenaltyProducer
+from tests.producers.test_phrases import TARGET, producer
 from tests.scoring.nbest_lists import added, cslm, nbest, parsed, whole_sentences
-from tests.scoring.test_producers import TARGET, producer
 
 
 def random_list(sentences=6, hypotheses=12, seed=4):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.nbest import parse_nbest
-from moses_rnn.formats.streams import read_lines
 from tests.cli.nbest.lists import ADDED, LISTED, NBEST, SOURCE, WEIGHTS
 
 ALL = ["--cslm", "{}/cslm", "--rnn", "{}/rnn", "--inverse-rnn", "{}/inverse", "--word-penalty", "{}/rnn"]

@@ -114,7 +114,7 @@ def test_the_names_of_subcommands_are_those_of_the_help():
 
 STOPPED_WITHIN = """
 import os, signal
-from moses_rnn.scoring import tuning
+from moses_rnn.tuning import tune as tuning
 search = tuning.tune
 def interrupted(*arguments, **options):
     os.kill(os.getpid(), signal.SIGTERM)

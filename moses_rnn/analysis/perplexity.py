@@ -1,0 +1,112 @@
+"""Perplexities of a CSLM, an n-gram model and both together, over one closed vocabulary."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.errors import InputError
+from moses_rnn.producers.language_models import CslmProducer, KenlmProducer, Values
+
+SENTENCES = 2000  # scored together
+HALVINGS = 30  # of the range of weights: to a billionth
+
+Marks = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What models give to every word and end symbol of a text, natural logarithms; tokens each."""
+
+    name: str
+    cslm: Values
+    kenlm: Values | None
+    outside: Marks  # of the shortlist
+    unknown: Marks  # to the n-gram model
+
+    def mixed(self, weight: float) -> Values:
+        """log p of the linear interpolation; `weight` is the CSLM's."""
+        assert self.kenlm is not None
+        if not 0 < weight < 1:
+            return self.cslm if weight else self.kenlm
+        mixture: Values = np.logaddexp(math.log(weight) + self.cslm, math.log(1 - weight) + self.kenlm)
+        return mixture
+
+
+def judge(lines: Iterable[bytes], name: str, cslm: CslmProducer, kenlm: KenlmProducer | None) -> Judged:
+    """Score a text.
+
+    Raises:
+        InputError: it is empty.
+    """
+    parts: list[tuple[Values, Values, Marks, Marks]] = []
+    for sentences in _together(line.rstrip(b"\r\n") for line in lines):
+        values = cslm.word_log_probs(sentences)
+        by_kenlm = kenlm.word_log_probs(sentences) if kenlm else values
+        unknown = kenlm.unknown(sentences) if kenlm else np.zeros(len(values), np.bool_)
+        parts.append((values, by_kenlm, cslm.unknown(sentences), unknown))
+    if not parts:
+        raise InputError(f"{name}: expected sentences, found none")
+    by_cslm, n_gram, outside, unknown = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Judged(name, by_cslm, n_gram if kenlm else None, outside, unknown)
+
+
+def _together(sentences: Iterable[bytes]) -> Iterator[list[bytes]]:
+    group: list[bytes] = []
+    for sentence in sentences:
+        if sentence.strip(b" \t"):
+            group.append(sentence)
+        if len(group) == SENTENCES:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def best_weight(judged: Judged) -> float:
+    """The CSLM's weight in the interpolation that makes a text most likely; 0 or 1 where one model alone does.
+
+    The log-likelihood is concave, so it is highest where its slope is 0. Expectation maximisation would take hundreds
+    of rounds where the best weight is near 0 or 1, and ended early it may give less than one model alone.
+    """
+    assert judged.kenlm is not None
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        weight = (low + high) / 2
+        both = judged.mixed(weight)
+        slope = float((np.exp(judged.cslm - both) - np.exp(judged.kenlm - both)).sum())
+        low, high = (weight, high) if slope > 0 else (low, weight)
+    return max((low, high, 0.0, 1.0), key=lambda weight: float(judged.mixed(weight).mean()))
+
+
+def perplexity(log_probs: Values) -> float:
+    """exp of the mean cost."""
+    return math.exp(-float(log_probs.mean())) if len(log_probs) else math.nan
+
+
+def report(texts: Sequence[Judged], weight: float | None) -> Iterator[str]:
+    """Lines of Markdown: a line a text, perplexities over all tokens, and over those of the shortlist.
+
+    Args:
+        texts: scored; the n-gram model's values are there for all or none.
+        weight: of the CSLM in the interpolation.
+    """
+    head = ["text", "tokens", "outside the shortlist", "CSLM, shortlist only"]
+    if weight is not None:
+        head += ["CSLM", "n-gram model", f"both ({weight:.3f} CSLM)", "gain", "both, known words only"]
+    yield f"| {' | '.join(head)} |"
+    yield "|" + "---|" * len(head)
+    for text in texts:
+        cells = [text.name, f"{len(text.cslm):,}", f"{text.outside.mean():.2%}"]
+        cells.append(f"{perplexity(text.cslm[~text.outside]):.2f}")
+        if weight is not None:
+            assert text.kenlm is not None
+            both, alone = text.mixed(weight), perplexity(text.kenlm)
+            gain = 1 - perplexity(both) / alone
+            cells += [f"{perplexity(text.cslm):.2f}", f"{alone:.2f}", f"{perplexity(both):.2f}", f"{gain:.1%}"]
+            cells.append(f"{perplexity(both[~text.unknown]):.2f}")
+        yield f"| {' | '.join(cells)} |"

@@ -1,0 +1,176 @@
+"""The head of a report: what was looked at, and whether all of it belongs together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from moses_rnn.analysis.explain import Explanation
+from moses_rnn.analysis.report import page
+from moses_rnn.analysis.report.findings import Findings
+from moses_rnn.analysis.report.page import Markup
+from moses_rnn.errors import printable
+from moses_rnn.formats.signatures import records_of
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.learning_curves import verdict
+
+UNKNOWN_WARNING, FLOORED_REFUSAL = 0.2, 0.5  # as in scoring
+Facts = list[tuple[str, str | bytes]]
+HASH_DIGITS = 12
+TOLERANCE = 0.1  # nats; bfloat16 may be off by hundredths
+
+
+def head(found: Findings) -> list[Markup]:
+    """Table, model and signature."""
+    return [
+        *(page.element("p", text, class_="warning") for text in warnings(found)),
+        page.element("h2", "The table"),
+        page.facts(_table(found)),
+        page.element("h2", "The model"),
+        page.facts([*_model(found.checkpoint), *_training(found.checkpoint)]),
+        page.element("h2", "How it was scored"),
+        *_signature(found.signature),
+    ]
+
+
+def warnings(found: Findings) -> Iterator[str]:
+    """What a reader must know first."""
+    models = [model.get("sha256") for model in records_of(found.signature, "models")]
+    if found.signature and dict(found.checkpoint.hashes) not in models:
+        yield (
+            "The signature beside the table names another model than this one: what is said of targets, scores and "
+            "preferences is about the table's own column, the rest about this model."
+        )
+    lines = found.signature.get("lines")
+    if isinstance(lines, int) and lines != found.coverage.lines:
+        yield f"The signature beside the table tells of {lines:,} lines, the table has {found.coverage.lines:,}."
+    checkpoint = found.checkpoint
+    learned, unigram = checkpoint.held_out_nats, checkpoint.unigram_nats
+    if learned is not None and unigram is not None and learned >= unigram:
+        yield (
+            f"The model costs {learned:.2f} nats a held-out target token, a unigram model {unigram:.2f}: it has "
+            "learned nothing, and its column says nothing."
+        )
+    yield from _misfits(found.signature)
+    if any(_differs(found, explanation) for _, explanation in found.explained):
+        yield "The table's RNN column is not what this model gives for the pairs in dispute: another model scored it."
+
+
+def _misfits(signature: Mapping[str, Any]) -> Iterator[str]:
+    """Of columns whose model hardly knows the table, as the signature records it."""
+    for column in records_of(signature, "added_columns"):
+        unknown, floored = (
+            share if isinstance(share := column.get(key), int | float) else 0.0
+            for key in ("unknown_share", "floored_share")
+        )
+        if unknown > UNKNOWN_WARNING:
+            yield (
+                f"{unknown:.1%} of the pairs have a word that {printable(column.get('name'))}'s model reads as <unk>: "
+                "it was trained on another table, or its shortlists are too small."
+            )
+        if floored >= FLOORED_REFUSAL:
+            yield (
+                f"{floored:.1%} of the scores of {printable(column.get('name'))} are at the floor: its model does not "
+                "fit this table."
+            )
+
+
+def _differs(found: Findings, explanation: Explanation) -> bool:
+    """Whether a pair's score is another one in the table: by more than any precision would explain."""
+    in_table = explanation.columns[found.table.column].log
+    return abs(max(explanation.log_prob, found.scatter.floor) - in_table) > TOLERANCE
+
+
+def _table(found: Findings) -> Facts:
+    n = found.coverage
+    return [
+        ("file", found.name),
+        ("pairs (lines)", f"{n.lines:,}"),
+        ("source phrases", f"{n.sources:,}"),
+        ("pairs a source", f"{n.lines / n.sources:.2f}" if n.sources else "–"),
+        ("form of phrases", str(found.table.form)),
+        ("scores", f"{found.table.scores}, of which number {found.table.column + 1} is the RNN's"),
+    ]
+
+
+def _model(checkpoint: Checkpoint) -> Facts:
+    config = checkpoint.model.config
+    parameters = sum(tensor.numel() for tensor in checkpoint.model.parameters())
+    return [
+        ("hidden units", f"{config.hidden_size:,}"),
+        ("word embedding", f"{config.embedding_size:,}"),
+        ("maxout units", f"{config.maxout_size:,}"),
+        ("rank of the output matrix", f"{config.output_rank:,}"),
+        ("variant", config.variant),
+        ("parameters", f"{parameters:,}"),
+        ("source shortlist", f"{len(checkpoint.source_vocabulary) - 2:,} words"),
+        ("target shortlist", f"{len(checkpoint.target_vocabulary) - 2:,} words"),
+    ]
+
+
+def _training(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
+    """What training has recorded; a folder may hold anything there, so nothing is taken for granted."""
+    provenance = checkpoint.provenance
+    corpus = _mapping(provenance.get("corpus"))
+    figures = [step for step in records_of(provenance, "history") if "nats_per_token" in step]
+    if "table" in provenance:
+        yield "learned from", printable(provenance["table"])
+    for name, key in (("training pairs", "training_pairs"), ("held-out pairs", "held_out_pairs")):
+        if isinstance(corpus.get(key), int):
+            yield name, f"{corpus[key]:,}"
+    if checkpoint.held_out_nats is not None:
+        yield "held-out cost, best", f"{checkpoint.held_out_nats:.3f} nats a target token"
+    if figures:
+        yield "training", str(verdict(figures, checkpoint.unigram_nats))
+    if checkpoint.unigram_nats is not None:
+        yield "cost of unigrams", f"{checkpoint.unigram_nats:.3f} nats a target token"
+    if figures and isinstance(figures[-1].get("epochs"), int | float):
+        yield "epochs", f"{figures[-1]['epochs']:.2f}"
+
+
+def _signature(signature: Mapping[str, Any]) -> Iterator[Markup]:
+    if not signature:
+        yield page.paragraph("There is no signature of moses-rnn-score beside the table.")
+        return
+    yield page.facts(list(_run(signature)))
+    for column in records_of(signature, "added_columns"):
+        yield page.paragraph(
+            f"Score {_number(column.get('index'), 1)}, {printable(column.get('name'))}: "
+            f"{printable(column.get('meaning'))}; " + _range(column)
+        )
+    for record in records_of(signature, "pruned"):
+        yield page.paragraph(
+            f"Pruned by {printable(record.get('by'))}: {_number(record.get('keep'))} of "
+            f"{_number(record.get('lines_before'))} lines were to stay."
+        )
+
+
+def _range(column: Mapping[str, Any]) -> str:
+    """Of the values of a column; a table that was pruned has no record of it."""
+    floor = _number(column.get("floor"))
+    if "lowest" not in column:
+        return f"the floor is {floor}."
+    limits = f"from {_number(column['lowest'])} to {_number(column.get('highest'))}"
+    return f"{limits}, {_number(column.get('floored'))} raised to the floor {floor}."
+
+
+def _run(signature: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Hashes, versions and options; those of later versions too, whatever they are called."""
+    for name, value in signature.items():
+        if isinstance(value, str | int | float):
+            shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else printable(value)
+            yield name.replace("_", " ")[:40], {"True": "yes", "False": "no"}.get(shown, shown)
+    digest = _mapping(signature.get("file"))
+    if "sha256" in digest:
+        yield "SHA-256 of the table", f"{printable(digest['sha256'])[:HASH_DIGITS]}…"
+    for record in records_of(signature, "models"):
+        hashes = _mapping(record.get("sha256"))
+        yield from ((f"SHA-256 of {printable(name)}", f"{printable(h)[:HASH_DIGITS]}…") for name, h in hashes.items())
+
+
+def _number(value: object, more: int = 0) -> str:
+    return f"{value + more:,.6g}" if isinstance(value, int | float) else "–"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,136 @@
+"""The sections of a report for which the network itself was run: samples, gates, explained pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from moses_rnn.analysis.explain import TABLE_COLUMNS, Explanation
+from moses_rnn.analysis.gates import GateReport, Unit, WordGate
+from moses_rnn.analysis.grids import Cell, Grid
+from moses_rnn.analysis.report import page
+from moses_rnn.analysis.report.findings import ReportConfig
+from moses_rnn.analysis.report.page import Figure, Markup, Section
+from moses_rnn.analysis.report.survey import Disagreement
+from moses_rnn.formats.phrase_table import DIRECT_COLUMN
+from moses_rnn.translation.proposals import Proposals, Totals
+
+NO_BREAK = Markup("&nbsp;")
+
+
+def samples(found: Sequence[Proposals], config: ReportConfig) -> Section:
+    """Table 3."""
+    how = (
+        f"Table 3 (section 4.3): {config.samples} targets drawn from the RNN for each source of Table 2, the best "
+        f"{config.top_samples} by its log p. It proposes them without looking at the table; many that the table lacks "
+        "and that read well would mean that the RNN could do more than rescore."
+    )
+    totals = Totals()
+    for one in found:
+        totals.add(one)
+    rows = [row for one in found for row in _proposals(one, config.top_samples)]
+    grid = Grid("", ("source", "#", "sampled target", "log p", "times drawn", "in the table"), rows, group_columns=1)
+    told = [page.table(grid), page.paragraph(f"{totals.summary('samples')}.")] if rows else [page.paragraph("None.")]
+    unknown = page.joined([page.phrase(word) for word in totals.unknown], ", ")
+    told += [page.paragraph("Words of these sources that the network reads as <unk>: ", unknown)] * bool(totals.unknown)
+    return Section("samples", "Table 3: samples", how, told)
+
+
+def _proposals(found: Proposals, top: int) -> Iterator[Sequence[Cell]]:
+    for rank, one in enumerate(found.best[:top], start=1):
+        known = {True: "yes", False: "no", None: "–"}[one.in_table]
+        yield found.source, rank, one.target or "(nothing)", _fixed(one.log_prob), one.times, known
+
+
+def _fixed(value: float) -> Figure:
+    return Figure(f"{value:.2f}")
+
+
+def gates(found: GateReport | None) -> Section:
+    """What the units do."""
+    how = (
+        "Section 2.3: a unit whose update gate z is mostly near 1 keeps its state and can carry something through the "
+        "phrase; a unit whose reset gate r is mostly near 0 forgets what was before and attends to the word at hand. "
+        "The paper expects both kinds; which words open and close a gate hints at what a unit is for."
+    )
+    return Section("gates", "Gates", how, list(_gates(found)) if found else [page.paragraph("There are no phrases.")])
+
+
+def _gates(found: GateReport) -> Iterator[Markup]:
+    high, low, units = found.config.threshold, 1 - found.config.threshold, len(found.z)
+    yield page.paragraph(
+        f"The {found.config.network}'s {units:,} units over {found.phrases:,} phrases, {found.steps:,} steps: "
+        f"{int(found.long_term.sum()):,} are long-term (z above {high:g} at most steps), "
+        f"{int(found.short_term.sum()):,} short-term (r below {low:g} at most steps), "
+        f"{int((found.long_term & found.short_term).sum()):,} of them both. Mean z is {found.z.mean():.2f}, mean r "
+        f"{found.r.mean():.2f}."
+    )
+    yield page.element("div", page.columns(found.histogram("z"), "Units by mean z (1 keeps)"),
+                       page.columns(found.histogram("r"), "Units by mean r (0 forgets)"), class_="charts")  # fmt: skip
+    yield page.element("h3", "Units that remember most, with their mean z at words")
+    yield page.table(_units(found.remembering, ("keeps at", "takes in")))
+    yield page.element("h3", "Units that forget most, with their mean r at words")
+    yield page.table(_units(found.resetting, ("remembers at", "forgets at")))
+
+
+def _units(units: Sequence[Unit], verbs: tuple[str, str]) -> Grid:
+    rows = [(str(u.unit), _fixed(u.z), _fixed(u.r), _words(u.highest), _words(u.lowest)) for u in units]
+    return Grid("", ("unit", "mean z", "mean r", *verbs), rows)
+
+
+def _words(found: Sequence[WordGate]) -> Markup:
+    return page.words_of([page.joined([page.phrase(one.word), f"{one.gate:.2f}"], NO_BREAK) for one in found])
+
+
+def explained(found: Sequence[tuple[Disagreement, Explanation]]) -> Section:
+    """Pairs on which both disagree."""
+    how = (
+        "Among frequent sources, the pairs on which both disagree most (cf. Table 2, section 4.3): where the RNN is "
+        "right, tuning its weight pays; where it is wrong, its words show why. log p of a pair is the sum of that of "
+        "its words, each given the source and the words before (section 2.2)."
+    )
+    body = [part for disagreement, explanation in found for part in _explained(disagreement, explanation)]
+    return Section("explained", "Pairs in dispute", how, body or [page.paragraph("There are no such pairs.")])
+
+
+def _explained(disagreement: Disagreement, found: Explanation) -> Iterator[Markup]:
+    other = "RNN" if disagreement.by == "table" else "table"
+    yield page.element("h3", page.phrase(found.source), " → ", page.phrase(found.target))
+    seen = f", seen {disagreement.frequency:,g} times," if disagreement.frequency else ""
+    yield page.paragraph(
+        f"The {disagreement.by}'s first choice for this source{seen} is number {disagreement.rank:,} of "
+        f"{found.targets:,} with the {other}. {found.scorer}: log p = {found.log_prob:.3f}."
+    )
+    yield page.table(_word_grid(found))
+    yield page.table(_score_grid(found))
+    if found.neighbours:
+        near = [page.joined([page.phrase(phrase), f"({cosine:.2f})"]) for phrase, cosine in found.neighbours]
+        yield page.paragraph("Nearest phrases by the summary c, with their cosine: ", page.joined(near, " · "))
+
+
+def _word_grid(found: Explanation) -> Grid:
+    rows = [
+        (page.joined([page.phrase(word.word), "" if word.known else "(<unk>)"]), _fixed(word.log_prob),
+         _bar(word.log_prob))
+        for word in found.words
+    ]  # fmt: skip
+    return Grid("", ("target word", "log p", "p"), rows)
+
+
+def _bar(log_prob: float) -> Markup:
+    return page.joined([page.bar(math.exp(log_prob)), Markup(f"{math.exp(log_prob):.2g}")])
+
+
+def _score_grid(found: Explanation) -> Grid:
+    """The table's scores, each with the rank that it gives."""
+    ranks = {{"p(target|source)": TABLE_COLUMNS[DIRECT_COLUMN]}.get(rank.by, rank.by): rank for rank in found.ranks}
+    rows = [
+        (
+            name,
+            Figure(f"{score:.4g}"),
+            _fixed(log),
+            f"{rank.rank:,} of {rank.of:,}" if (rank := ranks.get(name)) else "",
+        )
+        for name, score, log in found.columns
+    ]
+    return Grid("", ("score", "value", "log", "rank"), rows)

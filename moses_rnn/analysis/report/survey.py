@@ -1,0 +1,171 @@
+"""What a report counts, samples and picks out while a scored table streams by once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from moses_rnn.analysis.correlation import Floats
+from moses_rnn.analysis.lookup import Lookup, Option
+from moses_rnn.analysis.phrase_samples import Pair, Sample
+from moses_rnn.analysis.scored_table import ScoredTable, counts_of, length
+from moses_rnn.analysis.selection import Limits
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import TableLine, log_of, score_words
+from moses_rnn.models.vocabulary import UNKNOWN
+from moses_rnn.translation.proposals import Reading
+
+LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
+MAP_WORDS = 4  # of a phrase of Figure 5
+FREQUENT = Limits(min_words=2, min_targets=5, min_count=10)  # sources of which a pair is explained
+
+
+@dataclass
+class Coverage:
+    """Lines, and what of them is ``<unk>`` to the network; words are running words, counted line by line."""
+
+    lines: int = 0
+    sources: int = 0
+    source_words: int = 0
+    source_unknown: int = 0
+    target_words: int = 0
+    target_unknown: int = 0
+    pairs_unknown: int = 0  # with one on either side
+
+
+@dataclass
+class Literalness:
+    """Where both disagree on the best target: whose words are likelier translations, one by one.
+
+    The measure is log lex(target | source) for each word of the target, so that short targets gain nothing.
+    """
+
+    sources: int = 0
+    rnn_more: int = 0
+    rnn_less: int = 0
+
+
+@dataclass
+class Disagreement:
+    """The pair that is the first choice of one and ranks lowest with the other; 1 is the best rank."""
+
+    by: str  # whose first choice it is: table or RNN
+    rank: int = 1  # with the other
+    frequency: float = 0.0  # of the source
+    chosen: int = 0
+    lines: Sequence[TableLine] = ()
+
+    def offer(self, favourite: Floats, other: Floats, lines: Sequence[TableLine]) -> None:
+        """Look at the scores of a source's targets, by which one is chosen and by which it is ranked."""
+        chosen = int(favourite.argmax())
+        if (favourite == favourite[chosen]).sum() > 1:  # no choice at all
+            return
+        rank, frequency = 1 + int((other > other[chosen]).sum()), counts_of(lines[0]).source
+        if rank > 1 and (rank, frequency) > (self.rank, self.frequency):
+            self.rank, self.frequency, self.chosen, self.lines = rank, frequency, chosen, lines
+
+    def lookup(self, table: ScoredTable, others: Sequence[bytes]) -> Lookup:
+        """For `explain`."""
+        form = table.form
+        options = [
+            Option(
+                b" ".join(words(line.target)),
+                [float(score) for score in score_words(line.scores)],
+                form.read(line.source, line.target, line.alignment),
+            )
+            for line in self.lines
+        ]
+        source = b" ".join(words(self.lines[0].source))
+        target, _, read = options[self.chosen]
+        return Lookup(source, target, read, options, self.chosen, list(others))
+
+
+@dataclass(frozen=True)
+class SurveyConfig:
+    """How much is sampled, and from which sources a pair to explain is picked."""
+
+    phrases: int = 2000
+    map_phrases: int = 1000
+    seed: int = 1
+    limits: Limits = FREQUENT
+
+
+@dataclass
+class Survey:
+    """Watches a table.
+
+    Args:
+        table: that is watched.
+        reading: of its phrases by a network that reads source phrases.
+        config: how much.
+    """
+
+    table: ScoredTable
+    reading: Reading
+    config: SurveyConfig
+    coverage: Coverage = field(default_factory=Coverage)
+    literalness: Literalness = field(default_factory=Literalness)
+
+    def __post_init__(self) -> None:
+        self.disagreements = Disagreement("table"), Disagreement("RNN")
+        self._phrases = Sample(self.config.phrases, self.config.seed)
+        self._long = Sample(self.config.map_phrases, self.config.seed)
+        self._has_lexical = self.table.scores > LEXICAL_COLUMN and self.table.column != LEXICAL_COLUMN
+
+    def watch(self, sources: Iterable[Sequence[TableLine]]) -> Iterator[Sequence[TableLine]]:
+        """Hand sources on, and look at each."""
+        for lines in sources:
+            self._look(lines)
+            yield lines
+
+    def phrases(self) -> list[Pair]:
+        """A sample of the distinct source phrases, for the gates of an encoder."""
+        return [Pair(phrase, b"") for (phrase,) in self._phrases.items()]
+
+    def long_phrases(self) -> list[bytes]:
+        """A sample of those of MAP_WORDS words or more."""
+        return [phrase for (phrase,) in self._long.items()]
+
+    def _look(self, lines: Sequence[TableLine]) -> None:
+        pairs = [self.reading.pair(line) for line in lines]
+        self._count(pairs)
+        for phrase in dict.fromkeys(source for source, _ in pairs):  # rules of one source may have other gaps
+            self._phrases.add(phrase)
+            if length(phrase) >= MAP_WORDS:
+                self._long.add(phrase)
+        if len(lines) > 1:
+            self._compare(lines)
+
+    def _count(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+        total = self.coverage
+        total.lines += len(pairs)
+        total.sources += 1
+        for source, target in pairs:
+            read, written = words(source), words(target)
+            unread, unwritten = len(self.reading.unknown(source)), written.count(UNKNOWN)
+            total.source_words += len(read)
+            total.source_unknown += unread
+            total.target_words += len(written)
+            total.target_unknown += unwritten
+            total.pairs_unknown += bool(unread or unwritten)
+
+    def _compare(self, lines: Sequence[TableLine]) -> None:
+        by_table, by_rnn = np.array([self.table.log_probs(line) for line in lines]).T
+        best_table, best_rnn = by_table == by_table.max(), by_rnn == by_rnn.max()
+        if self._has_lexical and not (best_table & best_rnn).any():
+            literal = np.array([_lexical(line) for line in lines])
+            self._weigh(float(literal[best_rnn].mean() - literal[best_table].mean()))
+        if self.config.limits.admit(lines):
+            self.disagreements[0].offer(by_table, by_rnn, lines)
+            self.disagreements[1].offer(by_rnn, by_table, lines)
+
+    def _weigh(self, difference: float) -> None:
+        self.literalness.sources += 1
+        self.literalness.rnn_more += difference > 0
+        self.literalness.rnn_less += difference < 0
+
+
+def _lexical(line: TableLine) -> float:
+    return log_of(float(score_words(line.scores)[LEXICAL_COLUMN])) / max(length(line.target), 1)

@@ -1,0 +1,72 @@
+"""moses-rnn-analyse: what a scored table says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from moses_rnn import __version__
+from moses_rnn.cli.analyse.explain import explain
+from moses_rnn.cli.analyse.model import MODEL_COMMANDS
+from moses_rnn.cli.analyse.pairs import PAIR_COMMANDS
+from moses_rnn.cli.analyse.report import REPORT_COMMANDS
+from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, put, reports_errors, say
+
+EPILOG = """\b
+Example:
+  moses-rnn-analyse targets phrase-table.rnn.gz --count 3
+  moses-rnn-analyse targets phrase-table.rnn.gz --source "the old man" --top 5
+"""
+
+
+@click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
+@click.version_option(__version__)
+def main() -> None:
+    """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
+
+
+for command in (*TABLE_COMMANDS, *PAIR_COMMANDS, *MODEL_COMMANDS, explain, *REPORT_COMMANDS):
+    main.add_command(command)
+
+
+RESULTS_EPILOG = """\b
+Example, as `make results` calls it:
+  moses-rnn-analyse results work --target fr --system baseline --system rnn --seed 1 --seed 2 --seed 3
+"""
+
+
+@main.command(context_settings=CONTEXT, epilog=RESULTS_EPILOG)
+@click.argument("work", type=click.Path(path_type=Path))
+@click.option("--target", required=True, help="Suffix of the target language")
+@click.option("--system", "systems", multiple=True, required=True, help="A system, the baseline first; repeat it")
+@click.option("--test", "tests", multiple=True, default=["test"], show_default=True, help="A test set; repeat it")
+@click.option("--seed", "seeds", multiple=True, required=True, help="Of a tuning; repeat it")
+@click.option("--samples", type=click.IntRange(1), default=1000, show_default=True, help="Of the paired bootstrap")
+@click.option("-o", "--output", help="Write all numbers as JSON")
+@click.option("--force", is_flag=True, help="Replace an existing output")
+@reports_errors
+def results(
+    work: Path,
+    target: str,
+    systems: tuple[str, ...],
+    tests: tuple[str, ...],
+    seeds: tuple[str, ...],
+    samples: int,
+    output: str | None,
+    *,
+    force: bool,
+) -> None:
+    """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
+    from moses_rnn.analysis.results import Place, as_json, table, warnings
+    from moses_rnn.analysis.results import results as compared
+    from moses_rnn.files.outputs import OutputFile
+
+    found = compared(Place(work, target, tests), systems, seeds, samples=samples)
+    if output:
+        with OutputFile(output, force=force) as file:
+            file.commit(as_json(found))
+    for text in warnings(found):
+        say(f"warning: {text}")
+    put("\n".join(table(found)))

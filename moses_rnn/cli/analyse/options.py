@@ -1,0 +1,111 @@
+"""What the subcommands of moses-rnn-analyse share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_rnn.errors import InputError
+
+if TYPE_CHECKING:
+    from moses_rnn.analysis.scored_table import Advanced, ScoredTable
+    from moses_rnn.formats.table_blocks import TableBlock
+    from moses_rnn.models.checkpoint import Checkpoint
+
+model_argument = click.argument("model", type=click.Path(path_type=Path))
+column_option = click.option(
+    "--column",
+    type=int,
+    help="The RNN's score, from 0; -1 is the last [default: as the signature beside the table says, else the last]",
+)
+layout_option = click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["text", "markdown", "latex", "csv"]),
+    default="text",
+    show_default=True,
+)
+seed_option = click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what is drawn")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress")
+force_option = click.option("--force", is_flag=True, help="Replace existing outputs")
+
+RNN = "RNN"  # what the score of a network of p(target | source) is called
+SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it; it is read as a stream."
+
+
+def open_table(path: str, column: int | None) -> ScoredTable:
+    """The scored table that a user means, and in it the RNN's score."""
+    from moses_rnn.analysis.scored_table import ScoredTable
+    from moses_rnn.files.streams import existing_input
+    from moses_rnn.formats.signatures import read_signature, recorded_column, recorded_names
+
+    name = existing_input(path)
+    table = ScoredTable.open(name, -1 if column is None else column)
+    signature = read_signature(name) or {}
+    names = recorded_names(signature)
+    if column is not None or not names:
+        return table
+    found = recorded_column(signature, RNN, table.scores)
+    if found is None:
+        raise InputError(
+            f"{name}: expected a score named {RNN} in its signature, found {', '.join(names)}\n"
+            "  Say with --column which score to look at."
+        )
+    return replace(table, column=found)
+
+
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[Advanced]:
+    """Lines as they are read, shown on a terminal only."""
+    from moses_rnn.cli.progress import Display
+
+    display = Display("lines", quiet=quiet or not sys.stderr.isatty())
+    try:
+        yield display.show
+    finally:
+        display.close()
+
+
+def is_inverse(checkpoint: Checkpoint) -> bool:
+    """Whether a network reads target phrases."""
+    return checkpoint.direction == "target-to-source"
+
+
+def model_blocks(phrase_table: str, checkpoint: Checkpoint) -> Iterator[TableBlock]:
+    """A table as it is read, shown on a terminal; refused if its phrases are not of the form that the model knows."""
+    from moses_rnn.files.streams import STANDARD_STREAM, Meter, existing_input, read_blocks
+    from moses_rnn.formats.phrase_forms import PhraseForm
+    from moses_rnn.formats.phrase_table import first_look
+    from moses_rnn.formats.table_blocks import parse_blocks
+
+    expected = PhraseForm.from_record(checkpoint.provenance.get("phrases"))
+    table, form, meter = existing_input(phrase_table), expected, Meter()
+    if table != STANDARD_STREAM:  # which cannot be read twice
+        _, form = first_look(table, expected if expected.is_factored else None)
+    if form != expected:
+        raise InputError(f"{table}: expected phrases as the model learned from ({expected}), found {form}")
+    show = progress_of("lines", None)
+    for block in parse_blocks(read_blocks(table, meter=meter), table, form=form):
+        yield block
+        show(meter.lines_read, meter.share)
+
+
+def progress_of(unit: str, total: int | None) -> Callable[..., None]:
+    """Shows on a terminal, and only there, how much is done."""
+    from moses_rnn.cli.progress import Display
+
+    display = Display(unit, quiet=not sys.stderr.isatty())
+
+    def show(done: int, share: float | None = None) -> None:
+        share = done / total if total else share
+        display.show(done, share)
+        if share == 1:
+            display.close()
+
+    return show

@@ -1,0 +1,326 @@
+"""An output that survives any death: numbered blocks, each durable and recorded before the next is begun.
+
+Beside the final name NAME stand, while it is being made, ``.NAME.part`` (the blocks, each one complete compressed
+member) and ``.NAME.journal`` (a line for what is being made, then one for each block: where it ends, its checksum, and
+a note of the writer's). A block counts once its journal line is on disk; whatever follows the last such block is cut
+off when the work is resumed. The journal is locked from the first moment to the last, and goes only when everything
+that belongs to the output is in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+from moses_rnn.errors import OutputError
+from moses_rnn.files.outputs import (
+    DEFAULT_LEVEL,
+    compressed,
+    open_locked,
+    open_no_link,
+    refuse_inputs,
+    refuse_no_name,
+    sync_directory,
+)
+from moses_rnn.files.streams import compression_of
+
+Note = dict[str, Any]
+Records = list[tuple[Note, int]]  # and where each ends in the journal
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How an output may be begun: in place of an existing file or a leftover (`force`), or going on with the latter."""
+
+    force: bool = False
+    resume: bool = False
+
+
+class BlockOutput:
+    """A file made of durable blocks.
+
+    Use it as a context: without a `commit`, what was written stays resumable if a block was finished, unless `discard`
+    was called. `blocks` are durable; `published` says that the file has its final name.
+
+    Args:
+        path: final name.
+        level: compression level of the format that the suffix asks for.
+        opening: whether an existing file or a leftover may be replaced or continued.
+        inputs: files that must not be the output, by whatever spelling.
+
+    Raises:
+        OutputError: the place cannot be written, the file or a leftover exists, or another run holds it.
+    """
+
+    def __init__(
+        self, path: str, *, level: int = DEFAULT_LEVEL, opening: Opening | None = None, inputs: tuple[str, ...] = ()
+    ) -> None:
+        refuse_no_name(path)
+        self.path = path
+        self._level = level
+        self._opening = opening or Opening()
+        self._kind = compression_of(path)
+        self._target = Path(path)
+        self._part = self._target.with_name(f".{self._target.name}.part")
+        self._journal_path = self._target.with_name(f".{self._target.name}.journal")
+        self.blocks = self._offset = 0
+        self.published = False  # has its final name
+        self._discarded = False
+        self._hash = hashlib.sha256()
+        for place in (self._target, self._part, self._journal_path):
+            refuse_inputs(str(place), inputs)
+        if self._target.exists() and not self._opening.force and not self._opening.resume:
+            raise self._existing()
+        self._journal, self._stream = self._open()
+        self._ours = not self._part_bytes() and not self._records()  # nothing of an earlier run is at stake
+
+    def _open(self) -> tuple[BinaryIO, BinaryIO]:
+        try:
+            journal = open_locked(self._journal_path)
+            if journal is None:
+                raise OutputError(f"{self.path}: is being written by another run{self._holder()}")
+            try:
+                return journal, open_no_link(self._part)
+            except OSError:
+                if not os.fstat(journal.fileno()).st_size:
+                    self._journal_path.unlink()
+                journal.close()
+                raise
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _holder(self) -> str:
+        """Who wrote the last claim into the journal."""
+        claims = [record for record, _ in self._records() if "host" in record]
+        return f" (process {claims[-1]['pid']} on {claims[-1]['host']})" if claims else ""
+
+    def _failure(self, error: OSError, needed: int = 0) -> OutputError:
+        message = f"{self.path}: cannot be written: {error.strerror}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            with contextlib.suppress(OSError):
+                message += f" ({needed:,} bytes wanted, {shutil.disk_usage(self._target.parent).free:,} free)"
+        return OutputError(message)
+
+    def begin(self, manifest: Note, *, most: int | None = None) -> Note | None:
+        """Say what is being made, and find out whether part of it is made already.
+
+        Args:
+            manifest: everything that decides the bytes; JSON.
+            most: blocks to keep at most, for an output that goes along with another one.
+
+        Returns:
+            The note of the last durable block, or None at the beginning.
+
+        Raises:
+            OutputError: a leftover is there and neither to be resumed nor replaced, or it is of something else.
+        """
+        records = self._records()
+        blocks = sum("end" in record for record, _ in records)
+        note: Note | None = None
+        if blocks and self._opening.resume:
+            self._check_manifest(records[0][0], manifest)
+            note = self._recover(records, blocks if most is None else most)
+        else:
+            self._check_beginning(records, blocks)
+            self._start(manifest)
+        self._record({"pid": os.getpid(), "host": os.uname().nodename})
+        return note
+
+    def is_finished(self) -> bool:
+        """Whether the file stands there and nothing is left of its making."""
+        return self._target.exists() and self._ours
+
+    def _check_beginning(self, records: Records, blocks: int) -> None:
+        if self._opening.force:
+            return
+        if self._target.exists():
+            raise self._existing()
+        if blocks:
+            goes_on = records[0][0].get("resumable", True)
+            what_next = "--resume goes on" if goes_on else "what came through a pipe cannot be gone on with"
+            raise OutputError(
+                f"{self.path}: an interrupted run left {blocks:,} blocks of it; {what_next}, --force begins anew"
+            )
+        if not records and self._part_bytes():
+            raise OutputError(
+                f"{self._part}: expected a sound journal beside it, found none for its {self._part_bytes():,} bytes\n"
+                "  They cannot be gone on with; --force begins anew."
+            )
+
+    def _part_bytes(self) -> int:
+        return os.fstat(self._stream.fileno()).st_size
+
+    @property
+    def has_leftover(self) -> bool:
+        """Whether blocks of an earlier run are there."""
+        return any("end" in record for record, _ in self._records())
+
+    def _existing(self) -> OutputError:
+        if self._journal_path.is_file() and self.has_leftover:
+            finish = "--resume finishes what an interrupted run left, --force begins anew"
+            return OutputError(f"{self.path}: exists already; {finish}")
+        return OutputError(f"{self.path}: exists already; use --force to replace it")
+
+    def _records(self) -> Records:
+        """The journal's sound lines and where each ends: a torn or changed one and all after it do not count."""
+        records: Records = []
+        end = 0
+        if not self._journal_path.exists():
+            return records
+        for line in self._journal_path.read_bytes().split(b"\n")[:-1]:
+            end += len(line) + 1
+            checksum, _, text = line.partition(b" ")
+            if checksum != b"%08x" % zlib.crc32(text):
+                break
+            record = json.loads(text)
+            if not isinstance(record, dict):
+                break
+            records.append((record, end))
+        return records
+
+    def _check_manifest(self, saved: Note, manifest: Note) -> None:
+        wanted = json.loads(json.dumps(manifest))
+        keys = sorted(saved.keys() | wanted.keys())
+        differing = [
+            f"{key} {saved.get(key)!r}, now {wanted.get(key)!r}" for key in keys if saved.get(key) != wanted.get(key)
+        ]
+        if differing:
+            raise OutputError(
+                f"{self.path}: expected what the interrupted run was given, found other: {'; '.join(differing)}\n"
+                "  Give the same to go on, or --force to begin anew."
+            )
+
+    def _start(self, manifest: Note) -> None:
+        self._ours = True
+        self._truncate(self._stream, 0)
+        self._truncate(self._journal, 0)
+        self._record(manifest)
+
+    def _truncate(self, stream: BinaryIO, size: int) -> None:
+        try:
+            stream.truncate(size)
+            stream.seek(size)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _recover(self, records: Records, most: int) -> Note | None:
+        """Keep the blocks whose bytes are as the journal says; cut off the rest of both files.
+
+        After a death between the final name and the end, all blocks are already where they belong.
+        """
+        ends = [record["end"] for record, _ in records if "end" in record]
+        if not self._part_bytes() and ends[-1] and self._target.exists():
+            kept = self._sound_blocks(self._target, records, most)
+            self.published = kept == len(records)
+        if not self.published:
+            kept = self._sound_blocks(self._part, records, most)
+            self._truncate(self._stream, self._offset)
+        self._truncate(self._journal, records[kept - 1][1])
+        return next((record["note"] for record, _ in reversed(records[:kept]) if "end" in record), None)
+
+    def _sound_blocks(self, path: Path, records: Records, most: int) -> int:
+        """How many of the journal's records hold for a file; notes the end and the hash of its blocks."""
+        self._hash, self._offset, self.blocks = hashlib.sha256(), 0, 0
+        with path.open("rb") as stream:
+            for kept, (record, _) in enumerate(records):
+                if "end" not in record:
+                    continue
+                data = stream.read(record["end"] - self._offset)
+                if self.blocks == most or zlib.crc32(data) != record["crc32"]:
+                    return kept
+                self._hash.update(data)
+                self._offset, self.blocks = record["end"], self.blocks + 1
+        return len(records)
+
+    def pack(self, data: bytes) -> bytes:
+        """A block as it will stand in the file; any thread may call this."""
+        return compressed(data, self._kind, self._level)
+
+    def append(self, member: bytes, note: Note) -> None:
+        """Write a block and make it durable.
+
+        Args:
+            member: what `pack` made of it.
+            note: what `begin` shall return if this is the last block that survives; JSON.
+        """
+        try:
+            self._stream.write(member)
+        except OSError as error:
+            raise self._failure(error, len(member)) from error
+        self._sync(self._stream, len(member))
+        self._hash.update(member)
+        self._offset += len(member)
+        self.blocks += 1
+        self._record({"block": self.blocks, "end": self._offset, "crc32": zlib.crc32(member), "note": note})
+
+    def _record(self, record: Note) -> None:
+        text = json.dumps(record).encode()
+        try:
+            self._journal.write(b"%08x %s\n" % (zlib.crc32(text), text))
+        except OSError as error:
+            raise self._failure(error) from error
+        self._sync(self._journal)
+
+    def _sync(self, stream: BinaryIO, needed: int = 0) -> None:
+        try:
+            stream.flush()
+            os.fsync(stream.fileno())
+        except OSError as error:
+            raise self._failure(error, needed) from error
+
+    def digest(self) -> Note:
+        """Size and SHA-256 of the file as it will be, compressed."""
+        return {"bytes": self._offset, "sha256": self._hash.hexdigest()}
+
+    def commit(self) -> None:
+        """Give the file its name; it is durable already. The journal stays until the context ends without an error."""
+        try:
+            if not self.published:
+                self._part.replace(self._target)
+                self.published = True
+            else:
+                self._part.unlink(missing_ok=True)  # empty, made by opening
+            sync_directory(self._target.parent)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def discard(self) -> None:
+        """Leave nothing to be resumed."""
+        self._discarded = True
+        for path in (self._journal_path, self._part):
+            path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Keep what can be resumed, and nothing else."""
+        try:
+            if self.published and kind is None:
+                self._journal_path.unlink()
+            elif not self.published and not self._discarded and self._ours and not self.blocks:
+                self.discard()
+        finally:
+            for stream in (self._stream, self._journal):
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+def discard_leftover(path: str) -> None:
+    """Remove what an interrupted run left of an output that is no longer wanted, unless a run holds it."""
+    target = Path(path)
+    journal, part = (target.with_name(f".{target.name}.{suffix}") for suffix in ("journal", "part"))
+    if journal.is_file() and not journal.is_symlink():
+        lock = open_locked(journal)
+        if lock is not None:
+            with lock:
+                part.unlink(missing_ok=True)
+                journal.unlink(missing_ok=True)

@@ -1,0 +1,300 @@
+"""Byte streams that come in: any compression, read to their very end or refused, cut into lines at ``\\n`` only.
+
+Why not text mode or ``splitlines``: both also cut at U+2028, U+0085 and a lone carriage return, which Moses keeps
+inside a token, so line counts would drift.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import select
+import shlex
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from xopen import xopen
+
+from moses_rnn.errors import FormatError, InputError, MosesRnnError, shown
+from moses_rnn.files.strict_streams import DECODERS, StrictStreams
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer as Buffer
+
+PRINTED_BY = {None: "cat", "gz": "zcat", "bz2": "bzcat", "xz": "xzcat", "zst": "zstdcat"}  # by compression
+STANDARD_STREAM = "-"
+MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
+SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
+READ_BYTES = 1 << 20
+BLOCK_BYTES = READ_BYTES // 2  # what a core keeps near; numpy's arrays for it are several times as large
+MAX_LINE_BYTES = 1 << 20
+MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe that has nothing to give
+
+
+def sorting(path: str) -> str:
+    """A command that brings a file's lines into the order of ``LC_ALL=C sort``, as advice."""
+    return f"{PRINTED_BY[compression_of(path)]} {shlex.quote(path)} | LC_ALL=C sort | gzip -1 > sorted.gz"
+
+
+def without_compression_suffix(path: str) -> Path:
+    """``phrase-table`` for ``phrase-table.gz``."""
+    given = Path(path)
+    return given.with_suffix("") if given.suffix in SUFFIXES else given
+
+
+def existing_input(path: str) -> str:
+    """The readable file that a user means: ``path``, or ``path.gz`` as Moses's own scripts try.
+
+    Raises:
+        InputError: neither exists, or it is a directory.
+    """
+    if path == STANDARD_STREAM:
+        return path
+    for candidate in (path, path + ".gz"):
+        kind = _kind_of(candidate)
+        if kind is not None and stat.S_ISDIR(kind):
+            raise InputError(f"{candidate}: expected a file, found a directory")
+        if kind is not None:
+            return candidate
+    raise InputError(f"{path}: expected a file, found nothing of that name (nor {path}.gz)")
+
+
+def _kind_of(path: str) -> int | None:
+    try:
+        return Path(path).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def compression_of(path: str) -> str | None:
+    """The format a file name asks for: gz, bz2, xz, zst, or None for plain."""
+    return SUFFIXES.get(Path(path).suffix)
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass
+class Meter:
+    """Follows the reading of a file.
+
+    `share` is how much of it was read so far, 0 to 1, or None where that cannot be known (a pipe); `bytes_read` counts
+    them as they are stored, `lines_read` those that were given out. `waiting` is called several times a second while a
+    pipe has nothing to give; it may raise.
+    """
+
+    share: float | None = None
+    bytes_read: int = 0
+    lines_read: int = 0
+    waiting: Callable[[], None] = _nothing
+
+
+def identity_of(path: str) -> dict[str, object]:
+    """What tells one input from another without reading it whole: its size and hashes of its first and last MB.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    if not Path(path).is_file():
+        return {"pipe": path, "seen": time.time_ns()}  # never the same again
+    try:
+        with Path(path).open("rb") as file:
+            status = os.fstat(file.fileno())
+            head = file.read(READ_BYTES)
+            file.seek(max(status.st_size - READ_BYTES, 0))
+            tail = file.read(READ_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    return {
+        "bytes": status.st_size,
+        "modified": status.st_mtime_ns,
+        "first_mb": hashlib.sha256(head).hexdigest(),
+        "last_mb": hashlib.sha256(tail).hexdigest(),
+    }
+
+
+def stamp_of(path: str) -> tuple[int, ...]:
+    """What changes when somebody writes to a file: inode, size and time; empty for a pipe."""
+    if not Path(path).is_file():
+        return ()
+    status = Path(path).stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@contextlib.contextmanager
+def open_input(path: str, meter: Meter | None = None) -> Iterator[BinaryIO]:
+    """Open a file, or ``-`` for standard input, by its first bytes and not by its name.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it is empty (an interrupted compressor leaves such files behind).
+    """
+    with contextlib.ExitStack() as stack:
+        raw = stack.enter_context(_open_raw(path, meter or Meter()))
+        try:
+            head = raw.look(max(map(len, MAGIC)))
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        if not head:
+            raise FormatError(path, None, "at least one line", "an empty file")
+        kind = next((name for magic, name in MAGIC.items() if head.startswith(magic)), None)
+        buffered = io.BufferedReader(raw, READ_BYTES // 8)
+        if kind is None:
+            yield buffered
+        elif kind in DECODERS:
+            yield cast(BinaryIO, io.BufferedReader(StrictStreams(buffered, DECODERS[kind]), READ_BYTES // 8))
+        else:
+            # No threads: those of zst take damaged ends for good ones, that of gz reads 8 MB ahead of the meter.
+            yield stack.enter_context(xopen(buffered, "rb", format=kind, threads=0))
+
+
+def _open_raw(path: str, meter: Meter) -> _MeteredFile:
+    try:
+        if path != STANDARD_STREAM:
+            return _MeteredFile(path, meter)
+        if sys.stdin is None:
+            raise InputError("standard input: is closed")
+        return _MeteredFile(sys.stdin.fileno(), meter)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+class _MeteredFile(io.FileIO):
+    """A file that notes on a meter how much of it was read, and lets itself be disturbed while it waits."""
+
+    def __init__(self, file: str | int, meter: Meter) -> None:
+        # Opening a FIFO without O_NONBLOCK waits for its writer, where nothing could disturb it.
+        super().__init__(file, closefd=isinstance(file, str), opener=_open_without_waiting)
+        status = os.fstat(self.fileno())
+        self._size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+        self._may_wait = not stat.S_ISREG(status.st_mode)
+        self._poll = select.poll()
+        self._poll.register(self.fileno(), select.POLLIN)
+        self._meter = meter
+        self._head = b""
+
+    def look(self, count: int) -> bytes:
+        """The first bytes, which stay to be read; fewer only if there are no more."""
+        while len(self._head) < count and (more := self._next(count - len(self._head))):
+            self._head += more
+        return self._head
+
+    def _next(self, count: int) -> bytes:
+        buffer = bytearray(count)
+        return bytes(buffer[: self._read_into(buffer)])
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        if not self._head:
+            return self._read_into(buffer)
+        view = memoryview(buffer).cast("B")
+        given = self._head[: len(view)]
+        view[: len(given)] = given
+        self._head = self._head[len(given) :]
+        return len(given)
+
+    def _read_into(self, buffer: Buffer) -> int:
+        count = None
+        while count is None:  # a non-blocking descriptor may have nothing after all
+            while self._may_wait and not self._poll.poll(MILLISECONDS_BETWEEN_LOOKS):
+                self._meter.waiting()
+            count = super().readinto(buffer)
+        self._meter.bytes_read += count
+        if self._size:
+            self._meter.share = self._meter.bytes_read / self._size
+        return count
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
+    """The lines of a file, each with its ``\\n`` (the last one as it is); see `read_blocks`."""
+    for block in read_blocks(path, max_line_bytes=max_line_bytes, meter=meter):
+        yield from io.BytesIO(block)
+
+
+def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
+    """The content of a file in blocks of whole lines (the last line of all as it is); `meter` follows the reading.
+
+    Raises:
+        InputError: the file cannot be opened.
+        FormatError: it is empty, ends early, is damaged, or has a line of more than ``max_line_bytes``.
+        MosesRnnError: reading it failed for reasons of the system's.
+    """
+    meter = meter or Meter()
+    with open_input(path, meter) as stream:
+        rest = b""
+        while block := _read_block(stream, path, meter):
+            end = block.rfind(b"\n") + 1
+            whole, tail = rest + block[:end], block[end:]
+            if not end:
+                rest = whole + tail
+                _check_length(rest, max_line_bytes, path, meter.lines_read)
+                continue
+            rest = tail
+            for part in [whole] if len(whole) <= max_line_bytes else _short_lines(whole, max_line_bytes, path, meter):
+                meter.lines_read += part.count(b"\n")
+                yield part
+        if rest:
+            _check_length(rest, max_line_bytes, path, meter.lines_read)
+            meter.lines_read += 1
+            yield rest
+
+
+def _short_lines(block: bytes, max_line_bytes: int, path: str, meter: Meter) -> Iterator[bytes]:
+    """The block, or what of it comes before a line that is too long, which is an error."""
+    end = 0
+    for line in io.BytesIO(block):
+        if len(line) > max_line_bytes:
+            if end:
+                yield block[:end]
+            _check_length(line, max_line_bytes, path, meter.lines_read)
+        end += len(line)
+    yield block
+
+
+def _read_block(stream: BinaryIO, path: str, meter: Meter) -> bytes:
+    lines_read = meter.lines_read
+    try:
+        return stream.read(BLOCK_BYTES)
+    except EOFError as error:
+        raise FormatError(
+            path,
+            None,
+            "a whole compressed file",
+            f"an early end at compressed byte {meter.bytes_read:,}, after line {lines_read:,}",
+            "The file was cut short, by a full disk or a broken transfer: make it anew.",
+        ) from error
+    except MosesRnnError:  # raised by whoever was told of a wait
+        raise
+    except MemoryError as error:
+        raise MosesRnnError(f"{path}: memory ran out after line {lines_read:,}") from error
+    except Exception as error:  # each decompressor raises a class of its own
+        if isinstance(error, OSError) and error.errno is not None:
+            # The file may be sound and the disk or the network not: no reason to reject it.
+            raise MosesRnnError(f"{path}: cannot be read on after line {lines_read:,}: {error.strerror}") from error
+        raise FormatError(
+            path, None, "a sound compressed file", f"damage after line {lines_read}: {error}", "Make or copy it anew."
+        ) from error
+
+
+def _check_length(line: bytes, max_line_bytes: int, path: str, lines_before: int) -> None:
+    if len(line) > max_line_bytes:
+        raise FormatError(
+            path,
+            lines_before + 1,
+            f"a line of at most {max_line_bytes:,} bytes",
+            shown(line),
+            "Is this a phrase table? --max-line-bytes allows longer lines.",
+        )

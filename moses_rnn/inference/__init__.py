@@ -1,0 +1,1 @@
+"""The same networks arranged for scoring and search."""

@@ -1,0 +1,1 @@
+"""Scores of pairs and of hypotheses: words in, natural log-probabilities out."""

@@ -1,0 +1,136 @@
+"""Sharing out the probability of a shortlist's ``<unk>``: each word outside by its n-gram probability.
+
+p(w | h) = p_CSLM(<unk> | h) · p_n(w | h) / M(h) for a word w outside the shortlist, where M(h), the mass that the
+n-gram model gives to all words outside, makes the whole a distribution over the n-gram model's vocabulary (its own
+``<unk>`` being a word of it) and the shortlist. M(h) needs no sum over the vocabulary: for a backoff model with context
+h and its suffix h',
+
+    M(h) = Σ_{w seen after h} p_n(w | h) + b(h) · (M(h') - Σ_{w seen after h} p_n(w | h'))
+
+over words w outside, of which few are ever seen after a context. With B(h) the product of the backoff weights of h and
+all its suffixes this unrolls to M(h) = B(h) · (M() + Σ_j c(h_j)) over the suffixes h_j of h, where
+c(h) = Σ_{w seen after h} (p_n(w | h) / B(h) - p_n(w | h') / B(h')); and B(h) = p_n(<unk> | h) / p_n(<unk>), because
+``<unk>`` is seen after no context.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from moses_rnn.errors import InputError
+from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.language_models import BEGIN, LN_10, UNKNOWN, KenlmProducer, Values, text, words_of
+from moses_rnn.producers.phrases import Phrases
+
+NOTHING = 1e-98  # ARPA files write 10⁻⁹⁹ for 0, and KenLM puts 10⁻¹⁰⁰ where there is no <unk>
+Context = tuple[bytes, ...]
+
+
+class Backoff:
+    """The share of a word outside the shortlist in what the CSLM gives to ``<unk>``.
+
+    Args:
+        n_grams: of the model, shorter ones first, as `parse_arpa` gives them.
+        model: the same model, loaded.
+        vocabulary: the shortlist.
+        name: of the model's file, for messages.
+
+    Raises:
+        InputError: the model gives ``<unk>`` no probability, or has seen it beside other words.
+    """
+
+    def __init__(self, n_grams: Iterable[Context], model: KenlmProducer, vocabulary: Vocabulary, name: str) -> None:
+        self._model = model
+        self._unknown = self._p(model.nothing(), UNKNOWN)
+        if self._unknown < NOTHING:
+            raise InputError(
+                f"{name}: expected a model that gives <unk> a probability, found {self._unknown:.0e}\n"
+                "  An n-gram model by lmplz gives it one."
+            )
+        known = {BEGIN, *vocabulary.words} - {UNKNOWN}
+        self.outside = 0.0  # M()
+        self.words = 0
+        self._corrections: defaultdict[Context, float] = defaultdict(float)
+        for n_gram in n_grams:
+            *context, word = n_gram
+            if context and UNKNOWN in n_gram:
+                raise _of_unknown(n_gram, name)
+            if word in known or text(word).encode() != word:  # which KenLM cannot be asked for
+                continue
+            if context:
+                self._corrections[tuple(context)] += self._scaled(context, word) - self._scaled(context[1:], word)
+            else:
+                self.outside += self._p(model.nothing(), word)
+                self.words += 1
+
+    def log_mass(self, context: Sequence[bytes], state: Any) -> float:
+        """log M(h).
+
+        Args:
+            context: the words before, ``<s>`` among them, oldest first; the last order - 1 count.
+            state: the n-gram model's after them.
+        """
+        known = tuple(context[-(self._model.order - 1) :]) if self._model.order > 1 else ()
+        added = sum(self._corrections.get(known[i:], 0.0) for i in range(len(known)))
+        return math.log((self.outside + added) * self._p(state, UNKNOWN) / self._unknown)
+
+    def log_shares(self, sentences: Phrases, unknown: Sequence[int] | Any) -> Values:
+        """log p_n(w | h) / M(h) of some words; n.
+
+        Args:
+            sentences: target sentences.
+            unknown: places of the words, all words and end symbols counted, ascending.
+        """
+        wanted = iter([*map(int, unknown), -1])
+        values: list[float] = []
+        place, next_one = 0, next(wanted)
+        for sentence in sentences:
+            found = words_of(sentence)
+            last = place + len(found)
+            if place <= next_one <= last:
+                places = []
+                while place <= next_one <= last:
+                    places.append(next_one - place)
+                    next_one = next(wanted)
+                values += self._shares(found, places)
+            place = last + 1
+        return np.array(values, np.float64)
+
+    def _shares(self, sentence: Sequence[bytes], places: Sequence[int]) -> list[float]:
+        before, after = self._model.begin(), self._model.state()
+        values = []
+        for i, word in enumerate(sentence[: places[-1] + 1]):
+            log_p = LN_10 * self._model.model.BaseScore(before, text(word), after)
+            if i in places:
+                values.append(log_p - self.log_mass([BEGIN, *sentence[:i]], before))
+            before, after = after, before
+        return values
+
+    def _scaled(self, context: Sequence[bytes], word: bytes) -> float:
+        """p_n(w | h) / B(h)."""
+        state = self._after(context)
+        return self._p(state, word) * self._unknown / self._p(state, UNKNOWN)
+
+    def _after(self, context: Sequence[bytes]) -> Any:
+        begins = bool(context) and context[0] == BEGIN
+        before, after = (self._model.begin() if begins else self._model.nothing()), self._model.state()
+        for word in context[begins:]:
+            self._model.model.BaseScore(before, text(word), after)
+            before, after = after, before
+        return before
+
+    def _p(self, state: Any, word: bytes) -> float:
+        return float(10 ** self._model.model.BaseScore(state, text(word), self._model.state()))
+
+
+def _of_unknown(n_gram: Context, name: str) -> InputError:
+    found = b" ".join(n_gram).decode("utf-8", "replace")
+    return InputError(
+        f"{name}: expected no n-gram with <unk>, found {found!r}\n"
+        "  An n-gram model by lmplz has none; one estimated with <unk> as an ordinary word cannot be used."
+    )

@@ -1,0 +1,62 @@
+"""A CSLM for Moses's NeuralLM, which does not normalise: how far its sums are from 1; the mean of that is taken off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_rnn.errors import InputError
+from moses_rnn.formats.nplm import BEGIN, NEVER, NOTHING, NplmNetwork
+from moses_rnn.models.cslm import CslmCheckpoint, CslmScorer
+from moses_rnn.producers.language_models import CslmProducer
+
+
+@dataclass(frozen=True)
+class Normalisers:
+    """log Z over the words and end symbols of a text."""
+
+    tokens: int
+    mean: float
+    mean_abs: float
+    mean_abs_without_mean: float  # what remains when the mean is folded into the output biases
+
+
+def normalisers(checkpoint: CslmCheckpoint, lines: Iterable[bytes], name: str) -> Normalisers:
+    """How far a CSLM is from normalising itself.
+
+    Raises:
+        InputError: the text is empty.
+    """
+    sentences = [line.rstrip(b"\r\n") for line in lines if line.strip(b" \t\r\n")]
+    if not sentences:
+        raise InputError(f"{name}: expected sentences, found none")
+    log_Z = CslmScorer(checkpoint.model).log_normalisers(CslmProducer(checkpoint).n_grams(sentences))
+    mean = float(log_Z.mean())
+    return Normalisers(len(log_Z), mean, float(np.abs(log_Z).mean()), float(np.abs(log_Z - mean).mean()))
+
+
+def nplm_network(checkpoint: CslmCheckpoint, mean_log_z: float) -> NplmNetwork:
+    """The network as NPLM has it.
+
+    ``<s>`` and ``<null>``, a word missing before a phrase, are words that are never predicted; the embedding of
+    ``<null>`` is the mean of all words'.
+
+    Args:
+        checkpoint: the CSLM.
+        mean_log_z: is taken off the output biases.
+    """
+    model = checkpoint.model
+    embeddings, W_1, b_1, W_2, b_2, G, b_G = (tensor.float().cpu().numpy() for tensor in model.parameters())
+    nothing = embeddings[:-1].mean(0, keepdims=True)
+    never = np.full(2, NEVER, np.float32)
+    return NplmNetwork(
+        order=model.config.order,
+        words=[*checkpoint.vocabulary.words, BEGIN, NOTHING],
+        input_embeddings=np.concatenate([embeddings, nothing]),
+        hidden_weights=(W_1, W_2),
+        hidden_biases=(b_1, b_2),
+        output_weights=np.concatenate([G, np.zeros((2, G.shape[1]), np.float32)]),
+        output_biases=np.concatenate([b_G - np.float32(mean_log_z), never]),
+    )

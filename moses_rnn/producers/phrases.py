@@ -1,0 +1,198 @@
+"""Score producers: whatever gives a phrase pair one or more scores. All of them speak natural logarithms."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import OutOfMemoryError
+
+from moses_rnn.errors import MosesRnnError
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.inference.encdec import Elementwise, EncDecScorer
+from moses_rnn.inference.tries import build_trie
+from moses_rnn.models.batches import Lengths
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.vocabulary import UNKNOWN_ID, Vocabulary
+
+Phrases = Sequence[bytes]
+Scores = npt.NDArray[np.float64]  # pairs × num_scores
+Flat = npt.NDArray[np.int64]  # ids of several phrases laid end to end
+MARK, MARK_ID = b"\n", -1  # between phrases; no phrase of a line holds one
+Values = npt.NDArray[np.float64]  # pairs
+
+PAIRS = 8192  # scored together
+TRIE_CELLS = 1 << 24  # pairs × longest phrase from which a trie is built
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
+
+
+@dataclass
+class Tally:
+    """What a producer met while it scored some pairs."""
+
+    unknown: int = 0  # pairs with a word, on either side, that it reads as <unk>
+    halvings: int = 0  # how often work was split because the device's memory ran out
+
+
+class ScoreProducer(Protocol):
+    """A source of feature values, as Moses calls its own."""
+
+    name: str
+    num_scores: int
+    meaning: str  # what the score is, for the signature
+
+    def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × num_scores. A pair's scores depend on that pair alone.
+
+        Args:
+            sources: of the pairs; words with blanks between.
+            targets: as many.
+            tally: is added to, by producers that meet what it counts.
+        """
+
+
+class EncDecProducer:
+    """The log-probability of an RNN Encoder-Decoder: log p(target | source), or of the inverse direction.
+
+    Conditioned on the whole other phrase; end symbols of both sides are included; words outside the shortlists count as
+    ``<unk>``. Of pairs scored together each distinct source prefix is stepped once, and each distinct target prefix of
+    a source is stepped and normalised once.
+    """
+
+    num_scores = 1
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        device: str = "cpu",
+        precision: str = "fp32",
+        elementwise: Elementwise | None = None,
+    ) -> None:
+        self._inverse = checkpoint.direction == "target-to-source"
+        self.name = self.name_of(checkpoint)
+        side, given = ("source", "target") if self._inverse else ("target", "source")
+        self.meaning = f"log p({side} | {given}) of the RNN Encoder-Decoder, natural, both </s> included"
+        self._scorer = EncDecScorer(checkpoint.model, device, PRECISIONS[precision], elementwise)
+        self._read = PhraseIds(checkpoint.source_vocabulary)
+        self._written = PhraseIds(checkpoint.target_vocabulary)
+        self._device = device
+
+    @staticmethod
+    def name_of(checkpoint: Checkpoint) -> str:
+        """The name of a network's score."""
+        return "RNNInverse" if checkpoint.direction == "target-to-source" else "RNN"
+
+    def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × 1.
+
+        Raises:
+            ValueError: there are not as many targets as sources.
+        """
+        _check_lengths(sources, targets)
+        read, written = (targets, sources) if self._inverse else (sources, targets)
+        tally = tally or Tally()
+        parts = [
+            self._within_memory(read[first : first + PAIRS], written[first : first + PAIRS], tally)
+            for first in range(0, len(sources), PAIRS)
+        ]
+        return np.concatenate(parts)[:, None] if parts else np.zeros((0, 1))
+
+    def _within_memory(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
+        """Scores of pairs, or of their halves one after the other if the device's memory is too small for all."""
+        try:
+            return self._scored(read, written, tally)
+        except (OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            if len(read) == 1:
+                too_small = f"the memory of {self._device} is too small for a single phrase"
+                raise MosesRnnError(f"{too_small}: {error}") from error
+        tally.halvings += 1
+        if self._device.startswith("cuda"):
+            torch.cuda.empty_cache()
+        half = len(read) // 2
+        halves = [self._within_memory(read[part], written[part], tally) for part in (slice(half), slice(half, None))]
+        return np.concatenate(halves)
+
+    def _scored(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
+        distinct = {phrase: i for i, phrase in enumerate(dict.fromkeys(read))}  # neighbours often read the same
+        row_of = np.fromiter(map(distinct.__getitem__, read), np.int64, len(read))
+        sources, targets = self._read(list(distinct)), self._written(written)
+        longest = max(int(sources[1].max()), int(targets[1].max()))
+        if len(read) > 1 and len(read) * longest > TRIE_CELLS:  # a few long ones among many: both halves apart
+            return self._short_and_long_apart(read, written, sources[1][row_of] + targets[1], tally)
+        read_trie = build_trie(*sources)
+        written_trie = build_trie(*targets, read_trie.leaf_of[row_of])
+        values = self._scorer.decode(self._scorer.encode(read_trie), written_trie)[written_trie.leaf_of]
+        tally.unknown += int(np.count_nonzero(_unknown_words(*sources)[row_of] + _unknown_words(*targets)))
+        return values
+
+    def _short_and_long_apart(self, read: Phrases, written: Phrases, lengths: Lengths, tally: Tally) -> Values:
+        order = np.argsort(lengths, kind="stable")
+        values = np.empty(len(read))
+        for part in np.array_split(order, 2):
+            values[part] = self._scored([read[i] for i in part], [written[i] for i in part], tally)
+        return values
+
+
+class PhraseIds:
+    """Maps many phrases to ids at once."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._id_of = {**vocabulary.id_of(), MARK: MARK_ID}
+
+    def __call__(self, phrases: Sequence[bytes]) -> tuple[Flat, Lengths]:
+        """Ids of all phrases laid end to end, and the length of each."""
+        between = words((b" " + MARK + b" ").join(phrases))
+        ids = np.fromiter(map(self._id_of.get, between, itertools.repeat(UNKNOWN_ID)), np.int64, len(between))
+        marks = np.flatnonzero(ids == MARK_ID)
+        if len(marks) != len(phrases) - 1:
+            raise ValueError("expected phrases without line ends")
+        ends = np.append(marks - np.arange(len(marks)), len(ids) - len(marks))
+        return ids[ids != MARK_ID], np.diff(ends, prepend=0)
+
+
+class WordPenaltyProducer:
+    """The paper's word penalty: minus the number of target words outside the shortlist."""
+
+    name = "WordPenalty"
+    num_scores = 1
+    meaning = "-n for n target words outside the shortlist"
+
+    def __init__(self, target_vocabulary: Vocabulary) -> None:
+        self._ids = PhraseIds(target_vocabulary)
+
+    def log_probs(self, sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × 1.
+
+        Raises:
+            ValueError: there are not as many targets as sources.
+        """
+        _check_lengths(sources, targets)
+        if not sources:
+            return np.zeros((0, 1))
+        penalties: Scores = -_unknown_words(*self._ids(targets)).astype(np.float64)[:, None]
+        return penalties
+
+
+def _check_lengths(sources: Phrases, targets: Phrases) -> None:
+    if len(sources) != len(targets):
+        raise ValueError(f"expected as many targets as sources, found {len(targets):,} and {len(sources):,}")
+
+
+def _unknown_words(ids: Flat, lengths: Lengths) -> Flat:
+    """How many words of each phrase are outside the shortlist."""
+    unknown = np.append(0, np.cumsum(ids == UNKNOWN_ID))
+    ends = np.cumsum(lengths)
+    counts: Flat = unknown[ends] - unknown[ends - lengths]
+    return counts
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out; on a CPU torch says so in a bare RuntimeError."""
+    return not isinstance(error, RuntimeError) or isinstance(error, OutOfMemoryError) or "allocate memory" in str(error)

@@ -1,0 +1,1 @@
+"""The network writes: sampling, beam search, and what it proposes."""

@@ -1,0 +1,276 @@
+"""Table 3 of the paper: target phrases that the network itself proposes, ranked by its score, beside the table's own.
+
+A network of the inverse direction reads target phrases and writes source phrases: here, a source is what the network
+reads and a target is what it writes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.formats.phrase_forms import PhraseForm, has_gaps, words
+from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.vocabulary import UNKNOWN
+from moses_rnn.translation.hypotheses import Hypothesis, Ids
+
+Phrases = Sequence[bytes]
+Write = Callable[[Sequence[Ids]], list[list[Hypothesis]]]  # a Sampler or a BeamSearch
+LogProbs = Callable[[Phrases, Phrases], npt.NDArray[np.float64]]  # a score producer's; its first column counts
+Known = Mapping[bytes, Collection[bytes]]  # targets by source
+
+Side = TypeVar("Side")
+
+SOURCES_AT_ONCE = 64
+SHOWN = 5  # phrases in a warning
+TSV_COLUMNS = "source\trank\ttarget\tlog_prob\ttimes\tin_table"
+
+
+class Reading:
+    """Phrases in a network's words: of one side or the other, of a factor, of its shortlists."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.inverse = checkpoint.direction == "target-to-source"
+        self.form = PhraseForm.from_record(checkpoint.provenance.get("phrases"))
+        self.source_vocabulary = checkpoint.source_vocabulary
+        self.target_vocabulary = checkpoint.target_vocabulary
+
+    def source(self, phrase: bytes) -> bytes:
+        """A source phrase as it stands in a table, in the words that the network reads, between single blanks."""
+        return self._read(*self.turned(phrase, b""), b"")[0]
+
+    def pair(self, line: TableLine) -> tuple[bytes, bytes]:
+        """Source and target of a line; target words outside the shortlist are ``<unk>``, as the network would write."""
+        source, target = self._read(line.source, line.target, line.alignment)
+        known = self.target_vocabulary.id_of()
+        return source, b" ".join(word if word in known else UNKNOWN for word in words(target))
+
+    def _read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
+        source, target = (b" ".join(words(side)) for side in self.form.read(source, target, alignment))
+        return self.turned(source, target)
+
+    def turned(self, first: Side, second: Side) -> tuple[Side, Side]:
+        """From the table's order of source and target to the network's, or back."""
+        return (second, first) if self.inverse else (first, second)
+
+    def unknown(self, source: bytes) -> list[bytes]:
+        """The words of a source that the network reads as ``<unk>``."""
+        known = self.source_vocabulary.id_of()
+        return [word for word in words(source) if word not in known]
+
+    def target(self, ids: Ids) -> bytes:
+        """A target that the network wrote."""
+        return b" ".join(self.target_vocabulary.words[i] for i in ids)
+
+    def check_form(self, table: str, form: PhraseForm) -> None:
+        """Refuse a table of other phrases.
+
+        Raises:
+            InputError: the network learned from phrases of another form.
+        """
+        if form != self.form:
+            raise InputError(f"{table}: expected phrases as the model learned from ({self.form}), found {form}")
+
+
+def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterator[bytes]:
+    """Source phrases in the network's words, one a line.
+
+    Raises:
+        FormatError: a line is blank, or rather one of a phrase table, lacks the factor that the network reads, or has
+            gaps without numbers.
+    """
+    for number, line in enumerate(lines, start=1):
+        phrase = line.rstrip(b"\r\n")
+        if not words(phrase):
+            raise FormatError(name, number, "a source phrase", "a blank line")
+        if SEPARATOR in phrase or b"\n" in phrase:
+            advice = "A table's source phrases: zcat phrase-table.gz | sed 's/ *|||.*//' | uniq"
+            raise FormatError(name, number, "a source phrase alone", shown(phrase), advice)
+        try:
+            source = reading.source(phrase)
+        except IndexError as error:
+            raise FormatError(name, number, f"{reading.form} in every word", shown(phrase)) from error
+        if reading.form.hierarchical and has_gaps(source):
+            advice = "Gaps are words of the network, numbered in the target's order: [X][X]1, [X][X]2."
+            raise FormatError(name, number, "numbered gaps", shown(phrase), advice)
+        yield source
+
+
+def known_targets(lines: Iterable[TableLine], sources: Collection[bytes], reading: Reading) -> dict[bytes, set[bytes]]:
+    """What a table has for some sources, in the network's words; a source that it lacks is left out."""
+    wanted = frozenset(sources)
+    known: dict[bytes, set[bytes]] = {}
+    for line in lines:
+        source, target = reading.pair(line)
+        if source in wanted:
+            known.setdefault(source, set()).add(target)
+    return known
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A target that the network wrote.
+
+    `log_prob` is the scorer's log p(target | source), natural, with the end symbols of both sides. `in_table` is
+    whether the table has it for this source; None without a table, or where that lacks the source.
+    """
+
+    target: bytes
+    log_prob: float
+    times: int
+    in_table: bool | None
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """All distinct targets that the network wrote for a source, best first.
+
+    `without_end` counts those that the length limit cut off, which are no targets and stand nowhere else; `unknown` are
+    the source's words that were read as ``<unk>``; `is_lacking` is whether there is a table and it lacks the source.
+    """
+
+    source: bytes
+    best: list[Proposal]
+    without_end: int
+    unknown: list[bytes]
+    is_lacking: bool
+
+
+class Proposer:
+    """Has a network write targets, and another reading of it judge them.
+
+    Args:
+        reading: of the network.
+        write: what writes, as ids.
+        log_probs: the scorer, called with the table's source and target phrases, in the network's words.
+        known: the table's targets; None without a table.
+    """
+
+    def __init__(self, reading: Reading, write: Write, log_probs: LogProbs, known: Known | None = None) -> None:
+        self._reading = reading
+        self._write = write
+        self._log_probs = log_probs
+        self._known = known
+
+    def __call__(self, sources: Phrases) -> Iterator[Proposals]:
+        """The targets of each source, which is in the network's words."""
+        for first in range(0, len(sources), SOURCES_AT_ONCE):
+            yield from self._block(sources[first : first + SOURCES_AT_ONCE])
+
+    def _block(self, sources: Phrases) -> Iterator[Proposals]:
+        written = self._write([self._reading.source_vocabulary.ids(words(source)) for source in sources])
+        times = [Counter(self._reading.target(h.words) for h in of_source if h.ended) for of_source in written]
+        pairs = [(source, target) for source, targets in zip(sources, times, strict=True) for target in targets]
+        log_probs = iter(self._scores([source for source, _ in pairs], [target for _, target in pairs]))
+        for source, of_source, targets in zip(sources, written, times, strict=True):
+            best = self._ranked(source, targets, log_probs)
+            without_end = sum(not hypothesis.ended for hypothesis in of_source)
+            is_lacking = self._known is not None and source not in self._known
+            yield Proposals(source, best, without_end, self._reading.unknown(source), is_lacking)
+
+    def _scores(self, sources: Phrases, targets: Phrases) -> list[float]:
+        values: list[float] = self._log_probs(*self._reading.turned(sources, targets))[:, 0].tolist()
+        return values
+
+    def _ranked(self, source: bytes, targets: Mapping[bytes, int], log_probs: Iterator[float]) -> list[Proposal]:
+        known = None if self._known is None else self._known.get(source)
+        proposals = [
+            Proposal(target, next(log_probs), times, None if known is None else target in known)
+            for target, times in targets.items()
+        ]
+        return sorted(proposals, key=lambda proposal: (-proposal.log_prob, proposal.target))
+
+
+@dataclass
+class Totals:
+    """What came of several sources; shares are of the sources that the table has."""
+
+    sources: int = 0
+    written: int = 0  # to their end
+    distinct: int = 0
+    judged: int = 0  # of those written, with a table to compare with
+    judged_distinct: int = 0
+    new: int = 0  # of those, not in the table
+    new_distinct: int = 0
+    without_end: int = 0
+    lacking: dict[bytes, None] = field(default_factory=dict)  # sources, in order
+    with_unknown: int = 0  # sources
+    unknown: dict[bytes, None] = field(default_factory=dict)  # words, in order
+
+    def add(self, found: Proposals) -> Totals:
+        """Count a source in."""
+        judged = [proposal for proposal in found.best if proposal.in_table is not None]
+        new = [proposal for proposal in judged if not proposal.in_table]
+        self.sources += 1
+        self.written += sum(proposal.times for proposal in found.best)
+        self.distinct += len(found.best)
+        self.judged += sum(proposal.times for proposal in judged)
+        self.judged_distinct += len(judged)
+        self.new += sum(proposal.times for proposal in new)
+        self.new_distinct += len(new)
+        self.without_end += found.without_end
+        self.lacking |= dict.fromkeys([found.source] * found.is_lacking)
+        self.with_unknown += bool(found.unknown)
+        self.unknown |= dict.fromkeys(found.unknown)
+        return self
+
+    def summary(self, unit: str) -> str:
+        """How many there are, and the share that is not in the table."""
+        parts = [f"{self.written + self.without_end:,} {unit}"]
+        if self.without_end:
+            parts.append(f"{self.without_end:,} without an end")
+        if self.distinct < self.written:
+            parts.append(f"{self.distinct:,} distinct")
+        if self.judged:
+            of_distinct = f" ({self.new_distinct / self.judged_distinct:.1%} of the distinct)"
+            distinct = of_distinct if self.distinct < self.written else ""
+            parts.append(f"{self.new / self.judged:.1%}{distinct} not in the table")
+        return ", ".join(parts)
+
+    def warnings(self, max_words: int) -> Iterator[str]:
+        """What the user should know of them."""
+        if self.lacking:
+            yield f"the table lacks {len(self.lacking):,} of the sources: {_some(self.lacking)}"
+        if self.with_unknown:
+            these = f"{self.with_unknown:,} of {self.sources:,} sources have words outside the shortlist"
+            yield f"{these}, which are read as <unk>: {_some(self.unknown)}"
+        if self.without_end:
+            yield f"{self.without_end:,} had no end within --max-words {max_words} and were left out"
+
+
+def _some(phrases: Collection[bytes]) -> str:
+    more = f" and {len(phrases) - SHOWN:,} more" if len(phrases) > SHOWN else ""
+    return ", ".join([shown(phrase) for phrase in phrases][:SHOWN]) + more
+
+
+def as_text(found: Proposals, top: int, unit: str) -> list[str]:
+    """A source and its best targets for people to read; bytes that are no UTF-8 stand as surrogates."""
+    title = Totals().add(found).summary(unit)
+    title += ", the table lacks this source" if found.is_lacking else ""
+    lines = [f"{_text(found.source)}   ({title})"]
+    for proposal in found.best[:top]:
+        times = f"  ×{proposal.times:,}" if proposal.times > 1 else ""
+        new = "  not in the table" if proposal.in_table is False else ""
+        lines.append(f"    {proposal.log_prob:8.3f}  {_text(proposal.target) or '(nothing)'}{times}{new}")
+    return lines
+
+
+def as_tsv(found: Proposals, top: int) -> list[str]:
+    """For programs: TSV_COLUMNS; `in_table` is yes, no, or nothing where there is nothing to compare with."""
+    marks = {True: "yes", False: "no", None: ""}
+    return [
+        f"{_text(found.source)}\t{rank}\t{_text(proposal.target)}\t{proposal.log_prob:.6f}\t{proposal.times}\t"
+        f"{marks[proposal.in_table]}"
+        for rank, proposal in enumerate(found.best[:top], start=1)
+    ]
+
+
+def _text(phrase: bytes) -> str:
+    return phrase.decode("utf-8", "surrogateescape")

@@ -1,0 +1,1 @@
+"""Weights of n-best lists, and the best hypotheses by them."""

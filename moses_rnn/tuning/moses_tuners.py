@@ -1,0 +1,125 @@
+"""Moses's own tuners, mert and kbmira, run on n-best lists through their files (mert/FeatureArray.cpp, ScoreArray.cpp).
+
+The files are written here, and not by Moses's extractor, which would need the lists and references once more; for lists
+with a hypothesis of every sentence they are the same byte for byte (`extractor -d`).
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from moses_rnn.errors import MosesRnnError
+from moses_rnn.moses.programs import Moses
+from moses_rnn.tuning.bleu import MATCHES, REFERENCE_LENGTH, TOTALS, Floats, Integers
+from moses_rnn.tuning.mert import ranges
+from moses_rnn.tuning.tunable import TunableList
+
+FILES = ("--ffile", "features.dat", "--scfile", "scores.dat")
+KBMIRA_ROUNDS = 300  # scripts/nbest-rescore/train.py; 60 are meant for one of several decoder runs
+
+
+def run_mert(points: TunableList, start: Floats, moses: Moses, *, seed: int, restarts: int) -> Floats:
+    """Weights that Moses's mert finds, in the order of the list's names; constant features keep those of the start.
+
+    Raises:
+        InputError: there is no such program.
+        MosesRnnError: it failed, or found nothing with a BLEU above 0.
+    """
+    options = ["-d", str(len(points.names)), "-n", str(restarts), "-r", str(seed), *FILES, "--ifile", "init.opt"]
+    if points.constant:
+        tuned = [name for name in points.names if name not in points.constant]
+        options += ["-o", ",".join(tuned)]  # else they would keep a random weight, and eat the others' share
+
+    def prepare(folder: Path) -> None:
+        lines = (start, *ranges(start))
+        (folder / "init.opt").write_text("".join(f"{_joined(line)}\n" for line in lines), encoding="ascii")
+
+    return _run(points, moses, "mert", options, prepare, "weights.txt", str.split)
+
+
+def run_kbmira(points: TunableList, start: Floats, moses: Moses, *, seed: int) -> Floats:
+    """Weights that Moses's kbmira finds (batch MIRA; Cherry and Foster, 2012), in the order of the list's names.
+
+    Raises:
+        InputError: there is no such program.
+        MosesRnnError: it failed, or found nothing with a BLEU above 0.
+    """
+    options = ["--dense-init", "init.dense", *FILES, "-o", "mira.out", "-J", str(KBMIRA_ROUNDS), "-r", str(seed)]
+
+    def prepare(folder: Path) -> None:
+        # Names without their number: kbmira numbers those itself that follow each other.
+        lines = (f"{name.rpartition('_')[0]}= {weight:.9g}\n" for name, weight in zip(points.names, start, strict=True))
+        (folder / "init.dense").write_text("".join(lines), encoding="utf-8", errors="surrogateescape")
+
+    def second_words(text: str) -> list[str]:
+        return text.split()[1::2]  # lines such as "F0 0.5"
+
+    return _run(points, moses, "kbmira", options, prepare, "mira.out", second_words)
+
+
+def _run(
+    points: TunableList,
+    moses: Moses,
+    program: str,
+    options: Sequence[str],
+    prepare: Callable[[Path], None],
+    output: str,
+    numbers_of: Callable[[str], list[str]],
+) -> Floats:
+    """Run a tuner in a folder of its own and read its weights."""
+    with tempfile.TemporaryDirectory(prefix="moses-rnn-tune-") as name:
+        folder = Path(name)
+        prepare(folder)
+        _write(folder / "features.dat", features_text(points))
+        _write(folder / "scores.dat", scores_text(points))
+        moses.run([str(moses.program(program)), *options], b"", folder)
+        written = folder / output
+        found = numbers_of(written.read_text(encoding="utf-8", errors="replace")) if written.exists() else []
+    weights = [_number(word) for word in found]
+    if not any(weights):
+        raise MosesRnnError(f"{program}: found no weights with a BLEU above 0")
+    if len(weights) != len(points.names) or not all(map(math.isfinite, weights)):
+        raise MosesRnnError(f"{program}: expected {len(points.names)} finite weights in {output}, found {found}")
+    return np.array(weights)
+
+
+def features_text(points: TunableList) -> Iterator[str]:
+    """The list as features.dat."""
+    heading = f"{len(points.names)} {' '.join(points.names)} "
+    return _text(points, "FEATURES", heading, points.features, "%.9g " * len(points.names))
+
+
+def scores_text(points: TunableList) -> Iterator[str]:
+    """The list's statistics as scores.dat: matches and totals in turn, then the length of the reference."""
+    order = [column for n in range(4) for column in (MATCHES.start + n, TOTALS.start + n)] + [REFERENCE_LENGTH]
+    return _text(points, "SCORES", f"{len(order)} BLEU", points.statistics[:, :, order], "%d " * len(order))
+
+
+def _text(points: TunableList, kind: str, heading: str, values: Floats | Integers, form: str) -> Iterator[str]:
+    """A block for each sentence; one without hypotheses has that of place 0, the empty translation."""
+    for sentence, count in enumerate(points.present.sum(1).tolist()):
+        rows = values[sentence, : max(count, 1)].tolist()
+        yield f"{kind}_TXT_BEGIN_0 {sentence} {len(rows)} {heading}\n"
+        yield from (form % tuple(row) + "\n" for row in rows)
+        yield f"{kind}_TXT_END_0\n"
+
+
+def _write(path: Path, parts: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        file.writelines(parts)
+
+
+def _joined(weights: Floats) -> str:
+    return " ".join(f"{weight:.9g}" for weight in weights)
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan

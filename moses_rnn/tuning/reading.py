@@ -1,0 +1,173 @@
+"""N-best lists and references as numbers for a tuning."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.formats.nbest import NBestLine
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.tuning.bleu import STATISTICS, Floats, Integers, References
+from moses_rnn.tuning.tunable import TunableList
+
+SPARSE = "Sparse"  # the one feature that stands for all sparse ones, each times its given weight
+
+
+@dataclass
+class _Sentence:
+    """What was read of one sentence, hypothesis after hypothesis."""
+
+    features: array[float] = field(default_factory=lambda: array("d"))
+    totals: array[float] = field(default_factory=lambda: array("d"))
+    statistics: list[tuple[int, ...]] = field(default_factory=list)
+    of_hypothesis: dict[bytes, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Features:
+    """How the feature field of a list's lines is read; `labels` are those of its first line, with their values' count.
+
+    Sparse features have an underscore in their label. They are refused, unless `sparse_weights` has a weight for each:
+    then their weighted sum is one feature more, the last one, as in Moses's ``mert --sparse-weights``.
+    """
+
+    name: str
+    labels: Mapping[str, int]
+    sparse_weights: Mapping[str, float] | None
+
+    @classmethod
+    def of_first_line(cls, line: NBestLine, name: str, sparse_weights: Mapping[str, float] | None) -> Features:
+        """What all lines must have, from the first one."""
+        labels = [label for label, _ in _labelled(line) if "_" not in label]
+        twice = [label for label, count in Counter(labels).items() if count > 1]
+        if twice:
+            raise FormatError(name, 1, "each feature once", f"{twice[0]} twice")
+        counts = {label: len(values) for label, values in _labelled(line) if "_" not in label}
+        return cls(name, counts, sparse_weights)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each weight, as Moses's extractor gives them: ``LM0_0``."""
+        dense = [f"{label}_{k}" for label, count in self.labels.items() for k in range(count)]
+        return (*dense, f"{SPARSE}_0") if self.sparse_weights is not None else tuple(dense)
+
+    def values(self, line: NBestLine, number: int) -> list[float]:
+        """A line's features in the order of `names`.
+
+        Raises:
+            FormatError: they are others than in the first line, sparse without a weight, or not finite.
+        """
+        dense: list[float] = []
+        sparse = 0.0
+        found: dict[str, int] = {}
+        for label, values in _labelled(line):
+            if "_" in label:
+                sparse += self._sparse(label, values, number)
+            else:
+                found[label] = found.get(label, 0) + len(values)
+                dense += values
+        if found != self.labels or list(found) != list(self.labels):
+            expected = f"the features of line 1, {_listed(self.labels)}"
+            raise FormatError(self.name, number, expected, _listed(found) or "none")
+        if self.sparse_weights is not None:
+            dense.append(sparse)
+        if not all(map(math.isfinite, dense)):
+            raise FormatError(self.name, number, "finite feature values", f"{max(dense, key=abs)}")
+        return dense
+
+    def _sparse(self, label: str, values: Sequence[float], number: int) -> float:
+        if self.sparse_weights is None:
+            advice = (
+                "A label with '_' is sparse. Given a weight for each such, their weighted sum is tuned as one feature."
+            )
+            raise FormatError(self.name, number, "dense features", f"the sparse {label}", advice)
+        if label not in self.sparse_weights:
+            raise FormatError(self.name, number, "a weight for every sparse feature", f"none for {label}")
+        if len(values) != 1:
+            raise FormatError(self.name, number, f"one value of the sparse feature {label}", str(len(values)))
+        return self.sparse_weights[label] * values[0]
+
+
+def read_tunable(
+    lines: Iterable[NBestLine],
+    references: Sequence[Sequence[bytes | str]],
+    *,
+    name: str = "n-best list",
+    sparse_weights: Mapping[str, float] | None = None,
+) -> TunableList:
+    """Compare all hypotheses of n-best lists with the references.
+
+    A sentence of the references without a line counts as an empty translation (`TunableList.missing` has them; Moses's
+    own tools leave such a sentence out of the corpus). Statistics of equal hypotheses are computed once.
+
+    Args:
+        lines: parsed; those of one sentence need not follow each other.
+        references: the lines of one or several reference translations.
+        name: of the list, for messages.
+        sparse_weights: by label; see `Features`.
+
+    Raises:
+        FormatError: a line has other features than the first, a sentence number beyond the references, or an infinite
+            total.
+        InputError: there are no lines, or references of different lengths.
+        MosesRnnError: sacreBLEU is not installed.
+    """
+    texts = References(references)
+    sentences = [_Sentence() for _ in range(len(texts))]
+    features: Features | None = None
+    for number, line in enumerate(lines, start=1):
+        features = features or Features.of_first_line(line, name, sparse_weights)
+        if line.sentence >= len(texts):
+            expected = f"a sentence number below {len(texts)}, the number of lines of the references"
+            raise FormatError(name, number, expected, str(line.sentence))
+        if not math.isfinite(float(line.total)):
+            raise FormatError(name, number, "a finite total score in field 4", shown(line.total))
+        _add(sentences[line.sentence], line, features.values(line, number), texts)
+    if features is None:
+        raise InputError(f"{name}: expected hypotheses, found an empty list")
+    return _padded(features.names, sentences, texts)
+
+
+def _add(sentence: _Sentence, line: NBestLine, values: list[float], texts: References) -> None:
+    if line.hypothesis not in sentence.of_hypothesis:
+        sentence.of_hypothesis[line.hypothesis] = texts.statistics(line.sentence, line.hypothesis)
+    sentence.statistics.append(sentence.of_hypothesis[line.hypothesis])
+    sentence.features.extend(values)
+    sentence.totals.append(float(line.total))
+
+
+def _padded(names: tuple[str, ...], sentences: list[_Sentence], texts: References) -> TunableList:
+    counts = np.array([len(sentence.totals) for sentence in sentences])
+    shape = len(sentences), int(counts.max())
+    features: Floats = np.zeros((*shape, len(names)))
+    statistics: Integers = np.zeros((*shape, STATISTICS), np.int64)
+    totals: Floats = np.zeros(shape)
+    for i, (sentence, count) in enumerate(zip(sentences, counts.tolist(), strict=True)):
+        features[i, :count] = np.reshape(sentence.features, (count, len(names)))
+        totals[i, :count] = sentence.totals
+        statistics[i, : max(count, 1)] = sentence.statistics or [texts.statistics(i, b"")]
+    return TunableList(names, features, statistics, np.arange(shape[1]) < counts[:, None], totals)
+
+
+def _labelled(line: NBestLine) -> Iterable[tuple[str, list[float]]]:
+    """Each label of a line with its values."""
+    label, values = "", list[float]()
+    for word in words(line.features):
+        if word.endswith(b"="):
+            if label:
+                yield label, values
+            label, values = word[:-1].decode("utf-8", "surrogateescape"), []
+        else:
+            values.append(float(word))
+    if label:
+        yield label, values
+
+
+def _listed(labels: Mapping[str, int]) -> str:
+    return " ".join(f"{label}({count})" for label, count in labels.items())

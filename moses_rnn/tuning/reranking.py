@@ -1,0 +1,99 @@
+"""The best hypothesis of each sentence by new weights, and its phrases as the decoder reports them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from moses_rnn.errors import InputError
+from moses_rnn.formats.nbest import NBestLine, segmentation_of
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.tuning.bleu import References, corpus_bleu
+from moses_rnn.tuning.oracle import oracle
+from moses_rnn.tuning.reading import Features, read_tunable
+from moses_rnn.tuning.tunable import statistics_of
+from moses_rnn.tuning.tune import starting_weights
+
+
+def best_lines(
+    lines: Iterable[NBestLine], weights: Mapping[str, Sequence[float]], name: str, weights_name: str
+) -> dict[int, NBestLine]:
+    """The line with the largest Σ weight · feature of each sentence; of equally good ones the first in the list.
+
+    Args:
+        lines: those of one sentence need not follow each other.
+        weights: by label; sparse features need none of their own to be left out.
+        name: of the list, for messages.
+        weights_name: of the weights' file, for messages.
+
+    Raises:
+        FormatError: a line has other features than the first.
+        InputError: the list is empty, or a weight is missing.
+    """
+    best: dict[int, tuple[float, NBestLine]] = {}
+    features: Features | None = None
+    for number, line in enumerate(lines, start=1):
+        if features is None:
+            features = Features.of_first_line(line, name, _sparse(weights))
+            chosen = starting_weights(features.names, weights, weights_name).tolist()
+        values = features.values(line, number)
+        score = sum(weight * value for weight, value in zip(chosen, values, strict=True))
+        if line.sentence not in best or score > best[line.sentence][0]:
+            best[line.sentence] = score, line
+    if features is None:
+        raise InputError(f"{name}: expected hypotheses, found an empty list")
+    return {sentence: line for sentence, (_, line) in best.items()}
+
+
+def translations(best: Mapping[int, NBestLine], sentences: int) -> list[bytes]:
+    """A line for each sentence; empty where the list has none."""
+    return [best[i].hypothesis if i in best else b"" for i in range(sentences)]
+
+
+def with_segments(best: Mapping[int, NBestLine], sentences: int, name: str) -> list[bytes]:
+    """The same with ``|0-1|`` behind each phrase, as the decoder's ``-report-segmentation`` prints it.
+
+    Raises:
+        InputError: a hypothesis has no segmentation, or one that does not fit.
+    """
+    return [_segmented(best[i], name) if i in best else b"" for i in range(sentences)]
+
+
+def compared(
+    lines: Iterable[NBestLine],
+    references: Sequence[Sequence[bytes]],
+    name: str,
+    chosen: Sequence[bytes],
+    weights: Mapping[str, Sequence[float]],
+) -> tuple[float, float, float]:
+    """BLEU, 0 to 100, of each sentence's first hypothesis, of the chosen ones, and of the best that the list allows.
+
+    The last is an oracle's: see `oracle`. Arguments as of `read_tunable` and `best_lines`; `chosen` has a line for each
+    sentence.
+    """
+    points = read_tunable(lines, references, name=name, sparse_weights=_sparse(weights))
+    texts = References(references)
+    of_chosen = np.array([texts.statistics(i, line) for i, line in enumerate(chosen)])
+    sums = points.statistics[:, 0].sum(0), of_chosen.sum(0), statistics_of(points, oracle(points))
+    first, reranked, best = (100 * float(corpus_bleu(of_all)) for of_all in sums)
+    return first, reranked, best
+
+
+def _segmented(line: NBestLine, name: str) -> bytes:
+    found, written = segmentation_of(line, name), words(line.hypothesis)
+    if found is None and written:
+        raise InputError(
+            f"{name}: expected a segmentation of sentence {line.sentence}, found none\n"
+            "  Make the list with -include-segmentation-in-n-best."
+        )
+    return b" ".join(
+        b" ".join(written[begin:end]) + b" |%d-%d|" % (first, last)
+        for first, last, begin, end in found or []
+        if begin < end  # the decoder reports no phrase without target words
+    )
+
+
+def _sparse(weights: Mapping[str, Sequence[float]]) -> dict[str, float] | None:
+    """The weights of sparse features, by label; None without any."""
+    return {label: values[0] for label, values in weights.items() if "_" in label and len(values) == 1} or None

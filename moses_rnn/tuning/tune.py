@@ -1,0 +1,178 @@
+"""Tuning the weights of n-best lists: where they start, who tunes them, and how they are written for Moses."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.errors import InputError
+from moses_rnn.formats.moses_ini import MosesIni
+from moses_rnn.moses.programs import Moses
+from moses_rnn.tuning.bleu import Floats
+from moses_rnn.tuning.mert import RESTARTS, Tuned, as_tuned, checked_start, mert
+from moses_rnn.tuning.moses_tuners import run_kbmira, run_mert
+from moses_rnn.tuning.reading import SPARSE
+from moses_rnn.tuning.tunable import TunableList
+
+OPTIMISERS = ("moses-mert", "kbmira", "mert")
+
+
+class Recovered(NamedTuple):
+    """Weights that a list was made with, and how far a total is from what they give at most."""
+
+    weights: Floats
+    largest_residual: float
+
+
+def default_optimiser(moses: Moses | None) -> str:
+    """Moses's mert if it is there, else ours."""
+    has_mert = moses is not None and os.access(moses.root / "bin" / "mert", os.X_OK)
+    return "moses-mert" if has_mert else "mert"
+
+
+def tune(
+    points: TunableList,
+    start: npt.ArrayLike,
+    optimiser: str | None = None,
+    *,
+    seed: int,
+    restarts: int = RESTARTS,
+    moses: Moses | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Tuned:
+    """Weights with a good BLEU on the lists.
+
+    Args:
+        points: the lists.
+        start: weights, as many as the list has names.
+        optimiser: one of OPTIMISERS; None for `default_optimiser`.
+        seed: not negative.
+        restarts: of mert, Moses's or ours; kbmira has none.
+        moses: needed by all but "mert".
+        should_stop: asked by ours only, between lines; Moses's run to their end.
+
+    Raises:
+        InputError: the optimiser's program is not there.
+        MosesRnnError: it failed.
+        ValueError: there is no such optimiser, or `start` has another length.
+    """
+    begin = checked_start(points, start)
+    optimiser = optimiser or default_optimiser(moses)
+    if optimiser not in OPTIMISERS:
+        raise ValueError(f"expected an optimiser of {', '.join(OPTIMISERS)}, found {optimiser!r}")
+    if optimiser == "mert":
+        return mert(points, begin, seed=seed, restarts=restarts, should_stop=should_stop)
+    if moses is None:
+        raise InputError(
+            f"{optimiser}: expected a built Moses, found none\n  Name it with MOSES_ROOT, or choose 'mert'."
+        )
+    if points.is_constant.all():  # Moses's mert would find a random point as good as any
+        return as_tuned(points, begin, begin)
+    if optimiser == "moses-mert":
+        return as_tuned(points, begin, run_mert(points, begin, moses, seed=seed, restarts=restarts))
+    return as_tuned(points, begin, run_kbmira(points, begin, moses, seed=seed))
+
+
+def weights_from_totals(points: TunableList, totals: Floats) -> Recovered:
+    """The weights that a list was made with, by least squares from total = Σ weight · feature.
+
+    Totals and features are compared with those of the sentence's first hypothesis, so that what the list does not show
+    and all hypotheses of a sentence share falls out: the penalty of unknown words, above all. For the same reason
+    nothing is found of a constant feature; its weight is 0. Features that cannot be told apart share theirs.
+
+    Args:
+        points: the list.
+        totals: field 4 of its lines, sentences × hypotheses; `TunableList.totals`.
+    """
+    shown = points.present & points.present[:, :1]
+    features = (points.features - points.features[:, :1])[shown]  # hypotheses × weights
+    differences = (totals - totals[:, :1])[shown]
+    tuned = ~points.is_constant
+    weights = np.zeros(len(points.names))
+    weights[tuned] = np.linalg.lstsq(features[:, tuned], differences, rcond=None)[0]
+    return Recovered(weights, float(np.abs(features @ weights - differences).max(initial=0.0)))
+
+
+def beginning(points: TunableList, ini: MosesIni | None) -> Floats:
+    """The weights that a search begins with: an ini's, or those that the list was made with; 0 for added features.
+
+    Raises:
+        InputError: a weight of the ini does not fit.
+    """
+    if ini is None:
+        assert points.totals is not None, "a list that was read has totals"
+        return weights_from_totals(points, points.totals).weights
+    weights: dict[str, Sequence[float]] = dict(ini.all_weights())
+    for label, count in _counts(points.names).items():
+        weights.setdefault(label, [0.0] * count)
+    return starting_weights(points.names, weights, ini.name)
+
+
+def starting_weights(names: Sequence[str], of_ini: Mapping[str, Sequence[float]], ini: str) -> Floats:
+    """The weights of a list's features from those of an ini (`MosesIni.all_weights`).
+
+    Args:
+        names: of the list.
+        of_ini: weights by label.
+        ini: its name, for messages.
+
+    Raises:
+        InputError: the ini lacks some, or has more or other than numbers.
+    """
+    weights: list[float] = []
+    for label, count in _counts(names).items():
+        found = [1.0] if label == SPARSE and label not in of_ini else of_ini.get(label, ())
+        if len(found) != count or not all(map(math.isfinite, found)):
+            shown = f"{label}= {' '.join(map(str, found))}" if found else "none"
+            raise InputError(
+                f"{ini}: expected {count} weights of {label}, as the n-best list has values, found {shown}"
+            )
+        weights += found
+    return np.array(weights)
+
+
+def as_ini(
+    names: Sequence[str], weights: Sequence[float] | Floats, sparse_weights: Mapping[str, float] | None = None
+) -> bytes:
+    """A ``[weight]`` section as Moses and its scripts/nbest-rescore/rescore.py read it; the latter knows no comments.
+
+    Args:
+        names: of the list.
+        weights: as many.
+        sparse_weights: those that were given when the list was read; each is written times the weight of their sum.
+
+    Raises:
+        ValueError: names and weights differ in number.
+    """
+    left = [float(weight) for weight in weights]
+    if len(left) != len(names):
+        raise ValueError(f"expected {len(names)} weights, found {len(left)}")
+    lines = ["[weight]"]
+    for label, count in _counts(names).items():
+        values, left = left[:count], left[count:]
+        if label == SPARSE and sparse_weights is not None:
+            lines += [f"{name}= {weight * values[0]:.9g}" for name, weight in sparse_weights.items()]
+        else:
+            lines.append(f"{label}= {' '.join(f'{value:.9g}' for value in values)}")
+    return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+def _counts(names: Sequence[str]) -> dict[str, int]:
+    """How many values each label has; in order.
+
+    Raises:
+        ValueError: names that `read_tunable` would not give.
+    """
+    counts: dict[str, int] = {}
+    for name in names:
+        label = name.rpartition("_")[0]
+        counts[label] = counts.get(label, 0) + 1
+    expected = [f"{label}_{k}" for label, count in counts.items() for k in range(count)]
+    if not names or expected != list(names):
+        raise ValueError(f"expected names such as LM0_0, those of a label in order and together, found {list(names)}")
+    return counts

@@ -1,0 +1,185 @@
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import subprocess
+import sys
+
+import pytest
+
+from moses_rnn.errors import FormatError, InputError, Stopped
+from moses_rnn.files.outputs import compressed
+from moses_rnn.files.streams import Meter, existing_input, read_blocks, read_lines
+
+TEXT = b"un\ndeux \xe2\x80\xa8 deux\ntrois\x0b\x0c\x1c\x85\r\xc2\xa0\nquatre\r\n"
+LINES = [b"un\n", b"deux \xe2\x80\xa8 deux\n", b"trois\x0b\x0c\x1c\x85\r\xc2\xa0\n", b"quatre\r\n"]
+
+
+def zstd(data):
+    return compressed(data, "zst")
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd])
+@pytest.mark.parametrize("name", ["t", "t.gz", "t.txt", "t.xz"])
+def test_reads_any_compression_by_its_first_bytes_whatever_its_name(tmp_path, compress, name):
+    (tmp_path / name).write_bytes(compress(TEXT))
+    assert list(read_lines(str(tmp_path / name))) == LINES
+
+
+def test_members_one_after_another_are_one_file(tmp_path):
+    (tmp_path / "t.gz").write_bytes(gzip.compress(b"a\nb") + gzip.compress(b"c\n"))
+    assert list(read_lines(str(tmp_path / "t.gz"))) == [b"a\n", b"bc\n"]
+
+
+def test_keeps_a_last_line_without_end(tmp_path):
+    (tmp_path / "t").write_bytes(b"a\nb")
+    assert list(read_lines(str(tmp_path / "t"))) == [b"a\n", b"b"]
+
+
+def test_lines_across_blocks(tmp_path):
+    lines = [b"x" * n + b"\n" for n in (1, 700_000, 700_000, 3, 1_000_000)]
+    (tmp_path / "t").write_bytes(b"".join(lines))
+    assert list(read_lines(str(tmp_path / "t"))) == lines
+
+
+def test_reads_standard_input():
+    program = "from moses_rnn.files.streams import read_lines; print(list(read_lines('-')))"
+    done = subprocess.run([sys.executable, "-c", program], input=gzip.compress(TEXT), capture_output=True, check=True)
+    assert done.stdout.decode() == f"{LINES}\n"
+
+
+@pytest.mark.parametrize("cut", [-1, -9, -30])
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, zstd])
+def test_a_file_cut_short_is_refused(tmp_path, compress, cut):
+    (tmp_path / "t").write_bytes(compress(TEXT * 9)[:cut])
+    with pytest.raises(FormatError, match="expected a (whole|sound) compressed file, found"):
+        list(read_lines(str(tmp_path / "t")))
+
+
+def test_the_message_says_where_it_ends(tmp_path):
+    random = os.urandom(3 << 20).hex().encode()  # more than one block, hardly compressible
+    data = b"\n".join(random[i : i + 63] for i in range(0, len(random), 63))
+    (tmp_path / "t.gz").write_bytes(gzip.compress(data, 1)[: 3 << 20])
+    with pytest.raises(
+        FormatError,
+        match=r"t.gz: expected a whole compressed file, found an early end at compressed byte 3,145,728, after line \d\d,\d{3}",
+    ):
+        list(read_lines(str(tmp_path / "t.gz")))
+
+
+def test_damage_is_refused(tmp_path):
+    data = bytearray(gzip.compress(TEXT * 1000))
+    data[len(data) // 2] ^= 4
+    (tmp_path / "t.gz").write_bytes(data)
+    with pytest.raises(FormatError, match="expected a sound compressed file, found damage after line 0"):
+        list(read_lines(str(tmp_path / "t.gz")))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty", b"", "empty: expected at least one line, found an empty file"),
+        ("empty.gz", b"", "empty.gz: expected at least one line, found an empty file"),
+        ("long", b"a\n" + b"x" * 2_000_000, r"long:2: expected a line of at most 1,048,576 bytes, found 'xxx"),
+        ("bomb.gz", gzip.compress(b"x" * 50_000_000), r"bomb.gz:1: expected a line of at most 1,048,576 bytes"),
+    ],
+)
+def test_refusals(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FormatError, match=message):
+        list(read_lines(str(tmp_path / name)))
+
+
+def test_finds_the_file_that_is_meant(tmp_path):
+    (tmp_path / "phrase-table.gz").write_bytes(b"x")
+    assert existing_input(str(tmp_path / "phrase-table")) == str(tmp_path / "phrase-table.gz")
+    with pytest.raises(InputError, match=r"other: expected a file, found nothing of that name \(nor .*other.gz\)"):
+        existing_input(str(tmp_path / "other"))
+    with pytest.raises(InputError, match="expected a file, found a directory"):
+        existing_input(str(tmp_path))
+
+
+MANY = [b"%d\n" % i for i in range(20_000)]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, zstd])
+def test_damage_to_a_later_stream_is_never_taken_for_litter(tmp_path, compress):
+    """Members one after another, as this package writes them; every bit of the second one's head is flipped."""
+    first, second = compress(b"".join(MANY[:10_000])), compress(b"".join(MANY[10_000:]))
+    path = tmp_path / "t"
+    path.write_bytes(first + second + bytes(7))
+    if compress is not zstd:  # zero bytes behind the last stream are padding, of tapes for example
+        assert list(read_lines(str(path))) == MANY
+    for bit in range(8 * 12):
+        damaged = bytearray(second)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(first + damaged)
+        try:
+            lines = list(read_lines(str(path)))
+        except FormatError:
+            continue
+        assert lines == MANY
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, zstd])
+def test_litter_behind_the_last_stream_is_refused(tmp_path, compress):
+    (tmp_path / "t").write_bytes(compress(TEXT) + b"litter")
+    with pytest.raises(FormatError, match="expected a (whole|sound) compressed file, found"):
+        list(read_lines(str(tmp_path / "t")))
+
+
+def test_a_pipe_may_give_its_first_bytes_one_by_one(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    program = (
+        "import gzip, sys, time\n"
+        "with open(sys.argv[1], 'wb', buffering=0) as pipe:\n"
+        f"    for byte in gzip.compress({TEXT}):\n"
+        "        pipe.write(bytes([byte])); time.sleep(0.002)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, tmp_path / "pipe"]) as writer:
+        assert list(read_lines(str(tmp_path / "pipe"))) == LINES
+    assert writer.returncode == 0
+
+
+def test_who_waits_at_a_pipe_can_be_disturbed(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    def waiting():
+        raise Stopped("enough")
+
+    with pytest.raises(Stopped, match="enough"):  # no writer
+        list(read_lines(str(tmp_path / "pipe"), meter=Meter(waiting=waiting)))
+    with contextlib.closing(io.FileIO(tmp_path / "pipe", "r+")) as writer:
+        writer.write(b"a ||| b")
+        with pytest.raises(Stopped, match="enough"):  # a writer that has fallen silent
+            list(read_lines(str(tmp_path / "pipe"), meter=Meter(waiting=waiting)))
+
+
+def test_the_meter_follows_the_reading(tmp_path):
+    meter = Meter()
+    (tmp_path / "t.gz").write_bytes(gzip.compress(TEXT))
+    assert list(read_lines(str(tmp_path / "t.gz"), meter=meter)) == LINES
+    assert (meter.share, meter.bytes_read) == (1, (tmp_path / "t.gz").stat().st_size)
+
+
+def test_blocks_are_whole_lines_and_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr("moses_rnn.files.streams.BLOCK_BYTES", 7)
+    text = b"a\nbcd\n\nefghijklmnop\nq"
+    (tmp_path / "t").write_bytes(text)
+    meter = Meter()
+    blocks = []
+    for block in read_blocks(str(tmp_path / "t"), meter=meter):
+        blocks.append(block)
+        assert meter.lines_read == len(b"".join(blocks).splitlines())
+    assert blocks == [b"a\nbcd\n\n", b"efghijklmnop\n", b"q"]
+    assert list(read_lines(str(tmp_path / "t"))) == text.splitlines(keepends=True)
+
+
+def test_lines_before_one_that_is_too_long_are_given_out(tmp_path):
+    (tmp_path / "t").write_bytes(b"a\nb\ncde\nf\n")
+    blocks = read_blocks(str(tmp_path / "t"), max_line_bytes=3)
+    assert next(blocks) == b"a\nb\n"
+    with pytest.raises(FormatError, match="t:3: expected a line of at most 3 bytes"):
+        next(blocks)

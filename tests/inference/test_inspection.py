@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.inference.inspection import (
+    PHRASES,
+    decoder_gates,
+    encoder_gates,
+    summaries,
+    word_embeddings,
+    word_log_probs,
+)
+from moses_rnn.inference.tries import NOTHING
+from moses_rnn.models.vocabulary import END_ID
+from tests.models import reference
+from tests.models.reference import add, product, sigma
+from tests.models.test_encdec import CUSTOM, network, weights_of
+
+every_switch = pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
+
+# source, target; neither list is sorted by length, one phrase is empty, one occurs twice
+PAIRS = [
+    ([7], [6]),
+    ([2, 3, 4, 5], [2, 3, 0]),
+    ([], []),
+    ([6, 0], [4, 5]),
+    ([7], [4]),
+]
+SOURCES, TARGETS = ([list(side) for side in sides] for sides in zip(*PAIRS, strict=True))
+
+
+def side(weights, name):
+    return {key.removeprefix(name): value for key, value in weights.items() if key.startswith(name)}
+
+
+def scalar_gates(w, e, h, of_c):
+    """z and r by the equations of appendix A; `of_c` is what the decoder adds inside each."""
+    z = [sigma(x) for x in add(product(w["W_z"], e), product(w["U_z"], h), w["b_z"], of_c[0])]
+    r = [sigma(x) for x in add(product(w["W_r"], e), product(w["U_r"], h), w["b_r"], of_c[1])]
+    return z, r
+
+
+def scalar_encoder_gates(weights, source):
+    w = side(weights, "encoder.")
+    h = [0.0] * len(w["b"])
+    for word in [*source, END_ID]:
+        e = w["embedding"][word]
+        z, r = scalar_gates(w, e, h, [[0.0] * len(h)] * 2)
+        yield word, z, r
+        new = add(product(w["W"], e), product(w["U"], [a * b for a, b in zip(r, h, strict=True)]), w["b"])
+        h = [z[j] * h[j] + (1 - z[j]) * np.tanh(new[j]) for j in range(len(h))]
+
+
+def scalar_decoder_gates(weights, source, target, switches):
+    w = side(weights, "decoder.")
+    c = reference.summary(weights, [*source, END_ID], switches)
+    h = [np.tanh(x) for x in add(product(w["V"], c), w["b_V"])]
+    steps = [(word, w["embedding"][word]) for word in target]
+    if switches["first_step"] == "zero-embedding":
+        steps.insert(0, (NOTHING, [0.0] * len(w["embedding"][0])))
+    for word, e in steps:
+        yield word, *scalar_gates(w, e, h, [product(w["C_z"], c), product(w["C_r"], c)])
+        h = reference.decoder_step(w, h, e, c, len(h), switches)
+
+
+def assert_equal(gates, expected):
+    """Expected: for each phrase its steps (word, z, r)."""
+    flat = [(i, *step) for i, steps in enumerate(expected) for step in steps]
+    assert gates.phrases.tolist() == [i for i, _, _, _ in flat]
+    assert gates.words.tolist() == [word for _, word, _, _ in flat]
+    np.testing.assert_allclose(gates.z, np.array([z for *_, z, _ in flat]).reshape(gates.z.shape), atol=1e-12)
+    np.testing.assert_allclose(gates.r, np.array([r for *_, r in flat]).reshape(gates.r.shape), atol=1e-12)
+
+
+@every_switch
+def test_summaries_equal_the_scalar_equations(switches):
+    model = network(switches)
+    expected = [reference.summary(weights_of(model), [*source, END_ID], switches) for source in SOURCES]
+    np.testing.assert_allclose(summaries(model, SOURCES), expected, atol=1e-12)
+
+
+@every_switch
+def test_encoder_gates_equal_the_scalar_equations(switches):
+    model = network(switches)
+    weights = weights_of(model)
+    assert_equal(encoder_gates(model, SOURCES), [list(scalar_encoder_gates(weights, source)) for source in SOURCES])
+
+
+@every_switch
+def test_decoder_gates_equal_the_scalar_equations(switches):
+    model = network(switches)
+    weights = weights_of(model)
+    expected = [list(scalar_decoder_gates(weights, source, target, switches)) for source, target in PAIRS]
+    assert_equal(decoder_gates(model, SOURCES, TARGETS), expected)
+
+
+@every_switch
+def test_word_log_probs_equal_the_scalar_equations(switches):
+    model = network(switches)
+    for source, target in PAIRS:
+        words = [*target, END_ID]
+        p = reference.distributions(weights_of(model), [*source, END_ID], words, switches)
+        expected = [np.log(of_word[word]) for of_word, word in zip(p, words, strict=True)]
+        np.testing.assert_allclose(word_log_probs(model, source, target), expected, atol=1e-12)
+
+
+def test_a_phrase_depends_on_no_other():
+    model = network(CUSTOM[0], dtype=torch.float32)
+    random = np.random.default_rng(1)
+    phrases = [random.integers(2, 9, size=length).tolist() for length in random.integers(0, 6, size=PHRASES + 3)]
+    alone = np.concatenate([summaries(model, [phrase]) for phrase in phrases[-9:]])
+    np.testing.assert_allclose(summaries(model, phrases)[-9:], alone, atol=1e-6)
+    together = encoder_gates(model, phrases)
+    assert np.bincount(together.phrases).tolist() == [len(phrase) + 1 for phrase in phrases]
+    np.testing.assert_allclose(together.z[together.phrases == 5], encoder_gates(model, [phrases[5]]).z, atol=1e-6)
+
+
+def test_listening_leaves_the_network_as_it_was():
+    model = network(CUSTOM[0])
+    before = model.encoder.do, model.decoder.do
+    encoder_gates(model, SOURCES)
+    with pytest.raises(IndexError):
+        encoder_gates(model, [[99]])
+    decoder_gates(model, SOURCES, TARGETS)
+    assert (model.encoder.do, model.decoder.do) == before
+
+
+def test_no_phrases_have_no_rows():
+    model = network(CUSTOM[0], dtype=torch.float32)
+    assert summaries(model, []).shape == (0, 5)
+    assert encoder_gates(model, []).z.shape == decoder_gates(model, [], []).r.shape == (0, 5)
+
+
+@every_switch
+def test_empty_targets_take_at_most_the_step_before_their_first_word(switches):
+    gates = decoder_gates(network(switches), [[2], [3]], [[], []])
+    steps = 1 if switches["first_step"] == "zero-embedding" else 0
+    assert gates.words.tolist() == [NOTHING] * 2 * steps
+    assert gates.z.shape == (2 * steps, 5)
+
+
+def test_embeddings_are_those_of_a_side():
+    model = network(CUSTOM[0])
+    assert word_embeddings(model, "source").tolist() == model.encoder.embedding.tolist()
+    assert word_embeddings(model, "target").shape == (8, 3)

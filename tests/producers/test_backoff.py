@@ -1,0 +1,144 @@
+"""A CSLM backed off to an n-gram model is a distribution over all words of both, whatever came before."""
+
+import math
+
+import numpy as np
+import pytest
+
+from moses_rnn.errors import InputError
+from moses_rnn.formats.arpa import parse_arpa
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.backoff import Backoff
+from moses_rnn.producers.language_models import CslmProducer, KenlmProducer
+from tests.producers.tiny_lm import NBSP, SHORTLIST, SMALL, checkpoint, random_model
+
+pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
+MODELS = {
+    "small": SMALL,
+    **{f"random {seed}": random_model(seed) for seed in range(4)},
+    **{f"pruned {seed}": random_model(seed, pruned=0.02) for seed in range(4)},
+}
+
+
+def backoff_of(path, vocabulary=None):
+    lines = path.read_bytes().splitlines(keepends=True)
+    return Backoff(parse_arpa(lines, path.name), KenlmProducer(path), vocabulary or checkpoint().vocabulary, path.name)
+
+
+def vocabulary_of(model):
+    """All words of both models; what neither knows is one of them."""
+    return sorted({*model.unigrams, *SHORTLIST} - {"</s>", "<unk>"} | {"jamais"})
+
+
+def outside(model):
+    return [word for word in model.unigrams if word not in ("</s>", *SHORTLIST)]
+
+
+def histories(model):
+    """Every context that was seen, some that were not, and some with words that are odd or not known."""
+    seen = [" ".join(word for word in context if word != "<s>") for context in model.seen]
+    odd = ["jamais", "jamais le", "le jamais", "neuf le", "le chat le chat", f"{NBSP} le", "<s>", "<s> le", "</s> le"]
+    return sorted({*seen, *odd, "", "<unk> le", "le\0chat le"})
+
+
+def totals(producer, contexts, vocabulary):
+    """Σ p(w | h) over a vocabulary and the end, for each of some histories."""
+    sentences = [sentence for history in contexts for sentence in (history, *(history + b" " + w for w in vocabulary))]
+    values = producer.word_log_probs(sentences)
+    ends = np.cumsum([len(words(sentence)) + 1 for sentence in sentences]).reshape(len(contexts), -1)
+    return np.exp(values[ends[:, 0] - 1]) + np.exp(values[ends[:, 1:] - 2]).sum(1)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_all_words_together_have_probability_1(tmp_path, model):
+    backoff = backoff_of(model.write(tmp_path))
+    contexts = [history.encode() for history in histories(model)]
+    vocabulary = [word.encode() for word in vocabulary_of(model)]
+    found = totals(CslmProducer(checkpoint(), backoff=backoff), contexts, vocabulary)
+    assert found == pytest.approx(np.ones(len(contexts)), abs=1e-5)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_the_mass_outside_is_the_sum_over_the_words_outside(tmp_path, model):
+    path = model.write(tmp_path)
+    backoff, kenlm = backoff_of(path), KenlmProducer(path)
+    begun = [("<s>", *context) for context in model.seen if context[0] != "<s>"]
+    unseen = [("<s>", "jamais"), ("le", "jamais"), ("jamais", "le"), ("<s>", "jamais", "le"), ("w0", "w1", "w2", "w3")]
+    for context in [*model.seen, *begun, *unseen]:
+        state = kenlm.begin() if context[0] == "<s>" else kenlm.nothing()
+        for word in context[context[0] == "<s>" :]:
+            before, state = state, kenlm.state()
+            kenlm.model.BaseScore(before, word, state)
+        direct = sum(model.p(word, context) for word in outside(model))
+        mass = math.exp(backoff.log_mass([word.encode() for word in context], state))
+        assert mass == pytest.approx(direct, rel=2e-5), context
+
+
+def test_a_word_outside_gets_its_share_of_the_unknown_word(tmp_path):
+    alone, both = CslmProducer(checkpoint()), CslmProducer(checkpoint(), backoff=backoff_of(SMALL.write(tmp_path)))
+    # le rare | le ; after `<s> le`: rare was seen, <unk> and 10 km are what is left
+    backed_off = SMALL.backoff["<s>", "le"] * SMALL.backoff["le",]
+    mass = 0.75 + backed_off * (0.1 + 0.2)
+    shares = {"rare": 0.75 / mass, NBSP: backed_off * 0.2 / mass, "jamais": backed_off * 0.1 / mass}
+    assert sum(shares.values()) == pytest.approx(1)
+    for word, share in shares.items():
+        sentence = f"le {word}".encode()
+        given = both.word_log_probs([sentence]) - alone.word_log_probs([sentence])
+        assert given == pytest.approx([0, math.log(share), 0], abs=1e-5)
+
+
+def test_words_of_the_shortlist_and_ends_stay_as_they_are(tmp_path):
+    alone, both = CslmProducer(checkpoint()), CslmProducer(checkpoint(), backoff=backoff_of(SMALL.write(tmp_path)))
+    sentences = [b"rare le", b"", b"neuf rare rare", b"chat", b"", b"rare", b"le chat neuf"]
+    known = ~alone.unknown(sentences)
+    assert known.tolist() == [False, True, True, True, True, False, False, True] + [True] * 3 + [False] + [True] * 5
+    changed = alone.word_log_probs(sentences) != both.word_log_probs(sentences)
+    assert changed.tolist() == (~known).tolist()
+
+
+def test_it_counts_the_words_outside_and_their_mass(tmp_path):
+    backoff = backoff_of(SMALL.write(tmp_path))
+    assert (backoff.words, backoff.outside) == (3, pytest.approx(0.1 + 0.15 + 0.2))  # <unk>, rare, 10 km
+    all_known = Vocabulary([b"<unk>", b"</s>", *(word.encode() for word in SMALL.unigrams if "<" not in word)])
+    backoff = backoff_of(SMALL.write(tmp_path), all_known)
+    assert (backoff.words, backoff.outside) == (1, pytest.approx(0.1))
+
+
+def test_a_word_that_kenlm_cannot_be_asked_for_is_an_unknown_one(tmp_path):
+    (tmp_path / "lm").write_bytes(SMALL.arpa().replace(NBSP.encode(), b"caf\xe9"))
+    backoff = backoff_of(tmp_path / "lm")
+    assert (backoff.words, backoff.outside) == (2, pytest.approx(0.1 + 0.15))
+    contexts = [b"", b"le", b"rare", b"le rare", b"caf\xe9", b"rare caf\xe9"]
+    found = totals(
+        CslmProducer(checkpoint(), backoff=backoff), contexts, [b"le", b"chat", b"neuf", b"rare", b"caf\xe9"]
+    )
+    assert found == pytest.approx(np.ones(len(contexts)), abs=1e-5)
+
+
+def without_unknown(probability):
+    line = b"-1.0000000\t<unk>\n"
+    assert line in SMALL.arpa()
+    return SMALL.arpa().replace(line, probability).replace(b"ngram 1=7", b"ngram 1=%d" % (7 if probability else 6))
+
+
+NO_UNKNOWN = (
+    r"^lm: expected a model that gives <unk> a probability, found {}\n  An n-gram model by lmplz gives it one\.$"
+)
+ORDINARY = (
+    r"^lm: expected no n-gram with <unk>, found '{}'\n  An n-gram model by lmplz has none; one estimated with <unk> as "
+    r"an ordinary word cannot be used\.$"
+)
+REFUSED = {
+    "no <unk>": (without_unknown(b""), NO_UNKNOWN.format("1e-100")),
+    "<unk> never": (without_unknown(b"-99\t<unk>\n"), NO_UNKNOWN.format("1e-99")),
+    "<unk> after a word": (SMALL.arpa().replace(b"rare </s>", b"rare <unk>"), ORDINARY.format("rare <unk>")),
+    "<unk> before a word": (SMALL.arpa().replace(b"le chat", b"<unk> chat"), ORDINARY.format("<unk> chat")),
+}
+
+
+@pytest.mark.parametrize(("data", "message"), REFUSED.values(), ids=REFUSED)
+def test_refuses(tmp_path, data, message):
+    (tmp_path / "lm").write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        backoff_of(tmp_path / "lm")

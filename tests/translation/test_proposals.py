@@ -1,0 +1,225 @@
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.errors import FormatError, InputError
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
+from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.inference.encdec import EncDecScorer
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.phrases import EncDecProducer
+from moses_rnn.translation.hypotheses import Hypothesis
+from moses_rnn.translation.proposals import (
+    TSV_COLUMNS,
+    Proposal,
+    Proposals,
+    Proposer,
+    Reading,
+    Totals,
+    as_text,
+    as_tsv,
+    known_targets,
+    parse_sources,
+)
+from moses_rnn.translation.sampling import Sampler, SamplingConfig
+from tests.models.test_encdec import network
+
+SOURCE = Vocabulary([b"<unk>", b"</s>", *b"a b c d e f g".split()])
+TARGET = Vocabulary([b"<unk>", b"</s>", *b"t u v w x y".split()])
+T, U, V = 2, 3, 4
+TABLE = [
+    b"a b ||| t u ||| .1 ||| 0-0\n",
+    b"a b ||| t  rare ||| .1 ||| 0-0\n",
+    b"a b c ||| v ||| .1 ||| 0-0\n",
+]
+
+
+def checkpoint(direction="source-to-target", form=PLAIN):
+    model = network(SWITCHES["paper"], dtype=torch.float32)
+    return Checkpoint(model, SOURCE, TARGET, direction, {"phrases": form.as_record()})
+
+
+def hypothesis(*words, ended=True):
+    return Hypothesis(words, -99.0, ended)
+
+
+WRITTEN = {
+    (2, 3): [hypothesis(T, U), hypothesis(V), hypothesis(T, U), hypothesis(T, 0), hypothesis(T, T, ended=False)],
+    (4,): [hypothesis(), hypothesis(V)],
+}
+SCORES = {b"t u": -2.0, b"v": -1.0, b"t <unk>": -3.0, b"": -0.5}
+
+
+def write(sources):
+    return [WRITTEN[tuple(source)] for source in sources]
+
+
+def log_probs(sources, targets):
+    return np.array([[SCORES[target], 0.0] for target in targets])
+
+
+def proposals(known=None):
+    return list(Proposer(Reading(checkpoint()), write, log_probs, known)([b"a b", b"c"]))
+
+
+def table_of(lines, form=PLAIN):
+    return parse_table(lines, "t", form=form)
+
+
+def test_targets_are_ranked_by_the_scorer_with_their_multiplicities():
+    first, second = proposals()
+    assert first.best == [
+        Proposal(b"v", -1.0, 1, None),
+        Proposal(b"t u", -2.0, 2, None),
+        Proposal(b"t <unk>", -3.0, 1, None),
+    ]
+    assert (first.without_end, first.unknown, first.is_lacking) == (1, [], False)
+    assert second.best == [Proposal(b"", -0.5, 1, None), Proposal(b"v", -1.0, 1, None)]
+
+
+def test_the_table_is_compared_in_the_networks_words():
+    known = known_targets(table_of(TABLE), [b"a b", b"c"], Reading(checkpoint()))
+    assert known == {b"a b": {b"t u", b"t <unk>"}}
+    first, second = proposals(known)
+    assert [proposal.in_table for proposal in first.best] == [False, True, True]
+    assert [proposal.in_table for proposal in second.best] == [None, None]
+    assert (first.is_lacking, second.is_lacking) == (False, True)
+
+
+def test_text_and_its_summaries():
+    known = known_targets(table_of(TABLE), [b"a b", b"c"], Reading(checkpoint()))
+    first, second = proposals(known)
+    # of the four samples that ended one is new, and one of the three distinct ones
+    assert as_text(first, 2, "samples") == [
+        "a b   (5 samples, 1 without an end, 3 distinct, 25.0% (33.3% of the distinct) not in the table)",
+        "      -1.000  v  not in the table",
+        "      -2.000  t u  ×2",
+    ]
+    assert as_text(second, 5, "targets") == [
+        "c   (2 targets, the table lacks this source)",
+        "      -0.500  (nothing)",
+        "      -1.000  v",
+    ]
+    totals = Totals().add(first).add(second)
+    # of the sources that the table has: the first alone
+    assert (
+        totals.summary("samples")
+        == "7 samples, 1 without an end, 5 distinct, 25.0% (33.3% of the distinct) not in the table"
+    )
+    assert list(totals.warnings(7)) == [
+        "the table lacks 1 of the sources: 'c'",
+        "1 had no end within --max-words 7 and were left out",
+    ]
+
+
+def test_columns_for_programs():
+    first, second = proposals({b"a b": {b"v"}})
+    assert TSV_COLUMNS.split("\t") == ["source", "rank", "target", "log_prob", "times", "in_table"]
+    assert as_tsv(first, 2) == ["a b\t1\tv\t-1.000000\t1\tyes", "a b\t2\tt u\t-2.000000\t2\tno"]
+    assert as_tsv(second, 1) == ["c\t1\t\t-0.500000\t1\t"]
+
+
+def test_bytes_come_out_as_they_came():
+    odd = Proposals(b"\xff a", [Proposal("é\u2028".encode(), -1.0, 1, None)], 0, [], False)
+    texts = [*as_text(odd, 1, "samples"), *as_tsv(odd, 1)]
+    assert [text.encode("utf-8", "surrogateescape") for text in texts] == [
+        b"\xff a   (1 samples)",
+        "      -1.000  é\u2028".encode(),
+        b"\xff a\t1\t" + "é\u2028\t-1.000000\t1\t".encode(),
+    ]
+
+
+def test_words_outside_the_shortlist_are_said():
+    totals = Totals()
+    for source in (b"a zork", b"a", b"p q r s zork t"):
+        totals.add(Proposals(source, [], 0, Reading(checkpoint()).unknown(source), False))
+    assert list(totals.warnings(9)) == [
+        "2 of 3 sources have words outside the shortlist, which are read as <unk>: 'zork', 'p', 'q', 'r', 's' and 1 more"
+    ]
+    assert totals.summary("samples") == "0 samples"
+
+
+@pytest.mark.parametrize("variant", SWITCHES)
+@pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
+def test_a_real_networks_samples_are_ranked_by_its_scorer(variant, direction):
+    """Of an inverse model, what it reads are target phrases; its scorer is asked in the table's order."""
+    given = Checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
+    sampler = Sampler(EncDecScorer(given.model, dtype=torch.float64), SamplingConfig(samples=20))
+    sampled = {}
+
+    def write(sources):
+        found = sampler(sources)
+        sampled.update(
+            ((tuple(source), h.words), h.log_prob) for source, of in zip(sources, found, strict=True) for h in of
+        )
+        return found
+
+    for found in Proposer(Reading(given), write, EncDecProducer(given).log_probs)([b"a b c", b"d", b"d zork"]):
+        source = tuple(SOURCE.ids(found.source.split()))
+        expected = [sampled[source, tuple(TARGET.ids(p.target.split()))] for p in found.best]
+        assert [p.log_prob for p in found.best] == pytest.approx(expected, abs=1e-4)
+        assert sum(p.times for p in found.best) + found.without_end == 20
+
+
+FACTORED = PhraseForm(1, 0)
+RULES = PhraseForm(hierarchical=True)
+SIDES = [
+    ("source-to-target", PLAIN, b"a\t b ", b"a b"),
+    ("source-to-target", FACTORED, b"A|a B|b", b"a b"),
+    ("source-to-target", FACTORED, b"a b", b"a b"),
+    ("target-to-source", FACTORED, b"a|N b|V", b"a b"),
+    ("source-to-target", RULES, b"[X][X]1 a [X]", b"[X][X]1 a [X]"),
+]
+
+
+@pytest.mark.parametrize(("direction", "form", "phrase", "expected"), SIDES)
+def test_sources_are_read_as_the_network_learned_them(direction, form, phrase, expected):
+    reading = Reading(checkpoint(direction, form))
+    assert list(parse_sources([phrase + b"\r\n"], "s", reading)) == [expected]
+    assert reading.source(expected) == expected
+
+
+LINES = [
+    ("source-to-target", PLAIN, b"a b ||| t zork ||| .1\n", (b"a b", b"t <unk>")),
+    ("target-to-source", PLAIN, b"t zork ||| a b ||| .1\n", (b"a b", b"t <unk>")),
+    ("source-to-target", FACTORED, b"A|a ||| t|N u|V ||| .1\n", (b"a", b"t u")),
+    (
+        "source-to-target",
+        RULES,
+        b"[X][X] a [X] ||| t [X][X] [X] ||| .1 ||| 0-1\n",
+        (b"[X][X]1 a [X]", b"t <unk> <unk>"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("direction", "form", "line", "expected"), LINES)
+def test_lines_are_read_as_the_network_learned_them(direction, form, line, expected):
+    reading = Reading(checkpoint(direction, form))
+    (parsed,) = table_of([line], form)
+    assert reading.pair(parsed) == expected
+
+
+WRONG = {
+    "blank": (PLAIN, b" \t\n", "s:2: expected a source phrase, found a blank line"),
+    "a table": (PLAIN, b"a ||| t ||| .1\n", r"s:2: expected a source phrase alone, found 'a \|\|\| t \|\|\| .1'\n  A table's"),
+    "two lines": (PLAIN, b"a\nb\n", r"s:2: expected a source phrase alone, found 'a\\nb'"),
+    "gaps": (RULES, b"[X][X] a [X]\n", r"s:2: expected numbered gaps, found '\[X\]\[X\] a \[X\]'\n  Gaps are words"),
+    "no factor": (PhraseForm(2, 0), b"a|b\n", r"s:2: expected source factor 2, target factor 0 in every word, found 'a\|b'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_no_source_is_refused(case):
+    form, line, message = WRONG[case]
+    with pytest.raises(FormatError, match=message):
+        list(parse_sources([b"a\n", line], "s", Reading(checkpoint(form=form))))
+
+
+def test_a_table_of_other_phrases_is_refused():
+    reading = Reading(checkpoint(form=FACTORED))
+    reading.check_form("t", FACTORED)
+    message = r"t: expected phrases as the model learned from \(source factor 1, target factor 0\), found plain words"
+    with pytest.raises(InputError, match=message):
+        reading.check_form("t", PLAIN)

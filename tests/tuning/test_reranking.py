@@ -1,0 +1,196 @@
+"""The best hypotheses by new weights, and what they are worth."""
+
+import gzip
+import itertools
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from moses_rnn.errors import FormatError, InputError
+from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.tuning.reranking import best_lines, compared, translations, with_segments
+
+WEIGHTS = {"A": [1.0], "B": [0.5, -2.0]}
+
+
+def nbest(sentence, hypothesis, features, further=b""):
+    return b"%d ||| %b ||| %b ||| 0%b\n" % (sentence, hypothesis, features, further)
+
+
+def best(lines, weights=None):
+    return best_lines(parse_nbest(lines, "n"), weights or WEIGHTS, "n", "ini")
+
+
+def chosen(lines, weights=None, sentences=1):
+    return translations(best(lines, weights), sentences)
+
+
+BEST = {  # hypotheses with A and B, the best of them by A + ½ B₀ - 2 B₁
+    "sums": ([(b"a", b"A= 1 B= 2 3"), (b"b", b"A= 0 B= 2 2"), (b"c", b"A= -1 B= 8 3")], b"b"),  # -4, -3, -3: the first
+    "first of equal ones": ([(b"a", b"A= 0 B= 0 1"), (b"b", b"A= 2 B= 0 1"), (b"c", b"A= 2 B= 0 1")], b"b"),
+    "all equal": ([(b"a", b"A= 1 B= 0 0"), (b"b", b"A= 0 B= 2 0")], b"a"),
+    "below zero": ([(b"a", b"A= -1e9 B= 0 0"), (b"b", b"A= -1e8 B= 0 0")], b"b"),
+    "only one": ([(b"a", b"A= -9 B= 1 1")], b"a"),
+    "an empty one": ([(b"", b"A= 1 B= 0 0"), (b"a", b"A= 0 B= 0 0")], b""),
+    "odd bytes": ([(b"a", b"A= 0 B= 0 0"), (b"\xe9 \xc2\xa0", b"A= 1 B= 0 0")], b"\xe9 \xc2\xa0"),
+}
+
+
+@pytest.mark.parametrize(("hypotheses", "expected"), BEST.values(), ids=BEST)
+def test_the_best_by_the_weights(hypotheses, expected):
+    assert chosen([nbest(0, *hypothesis) for hypothesis in hypotheses]) == [expected]
+
+
+def test_totals_do_not_count():
+    lines = [b"0 ||| a ||| A= 0 ||| 99\n", b"0 ||| b ||| A= 1 ||| -99\n"]
+    assert chosen(lines, {"A": [1.0]}) == [b"b"]
+
+
+def test_lines_of_a_sentence_need_not_follow_each_other_and_sentences_may_be_missing():
+    lines = [nbest(3, b"d", b"A= 1"), nbest(1, b"b", b"A= 1"), nbest(3, b"D", b"A= 2"), nbest(1, b"B", b"A= 1")]
+    found = best(lines, {"A": [1.0]})
+    assert {sentence: line.hypothesis for sentence, line in found.items()} == {3: b"D", 1: b"b"}
+    assert translations(found, 5) == [b"", b"b", b"", b"D", b""]
+
+
+def test_weights_of_features_that_the_list_has_not_do_not_matter():
+    assert chosen([nbest(0, b"a", b"A= 1"), nbest(0, b"b", b"A= 2")], {"A": [-1.0], "Z": [7.0, 7.0]}) == [b"a"]
+
+
+SPARSE = [nbest(0, b"a", b"A= 1 A_x= 3"), nbest(0, b"b", b"A= 1 A_x= 2 A_y|z= 1")]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "expected"),
+    [(0.5, 0.25, b"a"), (0.5, 0.75, b"b"), (0.5, 0.5, b"a")],  # 3 x against 2 x + y
+)
+def test_sparse_features_have_weights_of_their_own(x, y, expected):
+    weights = {"A": [1.0], "A_x": [x], "A_y|z": [y]}
+    assert chosen(SPARSE, weights) == [expected]
+    parsed = list(parse_nbest(SPARSE, "n"))
+    assert compared(parsed, [[b"a"]], "n", [expected], weights) == (0, 0, 0)  # read for BLEU too
+
+
+@pytest.mark.parametrize(
+    ("lines", "weights", "message"),
+    [
+        ([], WEIGHTS, "n: expected hypotheses, found an empty list"),
+        ([nbest(0, b"a", b"A= 1 C= 2")], WEIGHTS, "ini: expected 1 weights of C, as the n-best list has values, found none"),
+        ([nbest(0, b"a", b"B= 1")], WEIGHTS, "ini: expected 1 weights of B, as the n-best list has values, found B= 0.5 -2.0"),
+        (SPARSE, {"A": [1.0], "A_x": [1.0]}, "n:2: expected a weight for every sparse feature, found none for A_y|z"),
+    ],
+)  # fmt: skip
+def test_refuses(lines, weights, message):
+    with pytest.raises(InputError) as caught:
+        best(lines, weights)
+    assert str(caught.value) == message
+
+
+def test_all_lines_have_the_features_of_the_first():
+    with pytest.raises(FormatError) as caught:
+        best([nbest(0, b"a", b"A= 1"), nbest(1, b"a", b"A= 1 B= 2")], {"A": [1.0], "B": [1.0]})
+    assert str(caught.value) == "n:2: expected the features of line 1, A(1), found A(1) B(1)"
+
+
+# Segments, as the decoder prints them (moses/Manager.cpp, OutputSurface), without its blank at the end of a line
+
+SEGMENTS = {
+    "one phrase": (b"a b", b"0-2=0-1", b"a b |0-2|"),
+    "single words": (b"a b", b"0=0 1=1", b"a |0-0| b |1-1|"),
+    "another order": (b"a b c", b"2=0 0-1=1-2", b"a |2-2| b c |0-1|"),
+    "a word dropped": (b"a b", b"0=0 1=1 2=1", b"a |0-0| b |2-2|"),
+    "dropped at the begin": (b"a", b"0=0-18446744073709551615 1=0", b"a |1-1|"),
+    "dropped at the end": (b"a", b"0=0 1=1", b"a |0-0|"),
+    "all dropped": (b"", b"0=0-18446744073709551615", b""),
+    "no words": (b"", b"", b""),
+    "blanks": (b"a \t b", b"0-2=0-1", b"a b |0-2|"),
+    "U+00A0": ("a\u00a0b c".encode(), b"0=0 1=1", "a\u00a0b |0-0| c |1-1|".encode()),
+}
+
+
+@pytest.mark.parametrize(("hypothesis", "segmentation", "expected"), SEGMENTS.values(), ids=SEGMENTS)
+def test_segments(hypothesis, segmentation, expected):
+    lines = [nbest(1, hypothesis, b"A= 1", b" ||| %b ||| 0-0 " % segmentation)]
+    assert with_segments(best(lines, {"A": [1.0]}), 3, "n") == [b"", expected, b""]
+
+
+@pytest.mark.parametrize(
+    ("further", "message"),
+    [
+        (b" ||| 0-0 ", "n: expected a segmentation of sentence 0, found none\n  Make the list with -include-segmentation-in-n-best."),
+        (b" ||| 0=1", "n: expected a segmentation of the 1 target words of sentence 0, found '0=1': '0 ||| a ||| A= 1 ||| 0 ||| 0=1'"),
+    ],
+)  # fmt: skip
+def test_segments_that_are_not_there(further, message):
+    found = best([nbest(0, b"a", b"A= 1", further)], {"A": [1.0]})
+    with pytest.raises(InputError) as caught:
+        with_segments(found, 1, "n")
+    assert str(caught.value) == message
+
+
+# BLEU
+
+
+def of_sacrebleu(hypotheses, references):
+    """BLEU of texts, words parted at blanks."""
+    texts = [[text.decode() for text in texts] for texts in (hypotheses, *references)]
+    return BLEU(tokenize="none", force=True, smooth_method="none").corpus_score(texts[0], texts[1:]).score
+
+
+REFERENCES = [
+    [b"the cat sat on the mat", b"a dog ran far away"],
+    [b"the cat was on the mat", b"one dog ran far off"],
+]
+LISTED = [
+    nbest(0, b"the cat is on mat", b"A= 3"),
+    nbest(1, b"a dog ran", b"A= 1"),
+    nbest(0, b"cat sat on the mat", b"A= 4"),
+    nbest(0, b"the cat was on the mat", b"A= 1"),
+    nbest(1, b"one dog ran far away", b"A= 2"),
+    nbest(1, b"a dog ran far off away", b"A= 3"),
+]
+FIRST, RERANKED = [b"the cat is on mat", b"a dog ran"], [b"cat sat on the mat", b"a dog ran far off away"]
+
+
+@pytest.mark.parametrize("references", [REFERENCES[:1], REFERENCES[1:], REFERENCES], ids=["one", "other", "both"])
+def test_bleu_before_after_and_at_best(references):
+    lines, weights = list(parse_nbest(LISTED, "n")), {"A": [1.0]}
+    by_weights = translations(best_lines(lines, weights, "n", "ini"), 2)
+    assert by_weights == RERANKED
+    first, reranked, at_best = compared(lines, references, "n", by_weights, weights)
+    assert first == pytest.approx(of_sacrebleu(FIRST, references))
+    assert reranked == pytest.approx(of_sacrebleu(RERANKED, references)) != pytest.approx(first)
+    of_sentences = [[line.hypothesis for line in lines if line.sentence == i] for i in range(2)]
+    every_choice = [of_sacrebleu(choice, references) for choice in itertools.product(*of_sentences)]
+    assert at_best == pytest.approx(max(every_choice))
+    assert at_best >= max(first, reranked)
+
+
+def test_missing_sentences_count_as_translated_by_nothing():
+    lines, weights = list(parse_nbest(LISTED[1:2] + LISTED[4:], "n")), {"A": [1.0]}
+    by_weights = translations(best_lines(lines, weights, "n", "ini"), 2)
+    first, reranked, _ = compared(lines, REFERENCES[:1], "n", by_weights, weights)
+    assert first == pytest.approx(of_sacrebleu([b"", FIRST[1]], REFERENCES[:1])) == 0  # no four words in a row
+    assert 0 < reranked == pytest.approx(of_sacrebleu([b"", RERANKED[1]], REFERENCES[:1]))
+
+
+def test_the_bleu_of_a_real_list_is_sacrebleus(multi30k):
+    with gzip.open(multi30k / "nbest.val.100.gz") as file:
+        lines = list(itertools.takewhile(lambda line: line.sentence < 20, parse_nbest(file, "n")))
+    reference = gzip.decompress((multi30k / "val.fr.gz").read_bytes()).split(b"\n")[:20]
+    weights = {
+        "LexicalReordering0": [0.1] * 6,
+        "Distortion0": [0.1],
+        "LM0": [0.2],
+        "WordPenalty0": [-0.5],
+        "PhrasePenalty0": [0.3],
+        "TranslationModel0": [0.1] * 4,
+    }
+    by_weights = translations(best_lines(lines, weights, "n", "ini"), 20)
+    firsts = {}
+    for line in lines:
+        firsts.setdefault(line.sentence, line.hypothesis)
+    first, reranked, at_best = compared(lines, [reference], "n", by_weights, weights)
+    assert first == pytest.approx(of_sacrebleu(list(firsts.values()), [reference]))
+    assert reranked == pytest.approx(of_sacrebleu(by_weights, [reference])) != pytest.approx(first)
+    assert at_best > max(first, reranked)
