@@ -14,9 +14,10 @@ import numpy as np
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
-from moses_rnn.inference.encdec import Elementwise
+from moses_rnn.inference.kernel import Elementwise
 from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.producers.phrases import EncDecProducer, Scores
+from moses_rnn.producers.base import Scores
+from moses_rnn.producers.phrases import EncDecProducer
 
 
 def rank_correlation(a: Scores, b: Scores) -> float:

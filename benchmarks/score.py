@@ -33,13 +33,15 @@ from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.inference.encdec import Elementwise, EncDecScorer
+from moses_rnn.inference.encdec import EncDecScorer
+from moses_rnn.inference.kernel import Elementwise
 from moses_rnn.inference.tries import Trie, build_trie
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.phrases import PAIRS, EncDecProducer, PhraseIds, Scores, Tally
+from moses_rnn.producers.base import PhraseIds, Scores, Tally
+from moses_rnn.producers.phrases import PAIRS, EncDecProducer
 from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ColumnOptions, ScoringReport, scored_table
 from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus

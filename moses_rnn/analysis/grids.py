@@ -114,6 +114,7 @@ def _csv_line(cells: Sequence[str]) -> str:
     return out.getvalue().removesuffix("\r\n")
 
 
+PICTURES = ("svg", "png")  # kinds of files that `plots` draws
 LAYOUTS: dict[str, Callable[[Grid], str]] = {
     "text": as_text,
     "markdown": as_markdown,

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError
-from moses_rnn.producers.language_models import CslmProducer, KenlmProducer, Values
+from moses_rnn.producers.cslm import CslmProducer
+from moses_rnn.producers.kenlm import KenlmProducer
+from moses_rnn.producers.language_models import Values
 
 SENTENCES = 2000  # scored together
 HALVINGS = 30  # of the range of weights: to a billionth

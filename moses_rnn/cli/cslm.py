@@ -26,10 +26,10 @@ from moses_rnn.cli.training_options import learning_options, prepare_folder, run
 from moses_rnn.errors import InputError, OutputError, Stopped
 
 if TYPE_CHECKING:
-    from moses_rnn.cli.progress import NGramsDisplay
+    from moses_rnn.cli.training_display import NGramsDisplay
     from moses_rnn.models.vocabulary import Vocabulary
     from moses_rnn.producers.backoff import Backoff
-    from moses_rnn.producers.language_models import KenlmProducer
+    from moses_rnn.producers.kenlm import KenlmProducer
     from moses_rnn.training.config import CslmPreset
     from moses_rnn.training.cslm_run import CslmRequest, Lines
 
@@ -80,7 +80,7 @@ def train(texts: tuple[str, ...], model: Path, restart: bool, quiet: bool, threa
     """Train a CSLM on tokenised TEXTS, taken as one."""
     import torch
 
-    from moses_rnn.cli.progress import NGramsDisplay
+    from moses_rnn.cli.training_display import NGramsDisplay
     from moses_rnn.models.cslm import CSLM
     from moses_rnn.models.learning_curves import verdict
     from moses_rnn.training.config import CSLM_PRESETS
@@ -122,7 +122,7 @@ def _lines(texts: tuple[str, ...], display: NGramsDisplay, stop: StopRequest) ->
 
 def _request(names: tuple[str, ...], device: str, preset: CslmPreset, options: dict[str, Any]) -> CslmRequest:
     """The preset with what the command line says otherwise."""
-    from moses_rnn.models.arithmetic import choose_precision
+    from moses_rnn.models.hardware import choose_precision
     from moses_rnn.training.config import for_optimiser
     from moses_rnn.training.cslm_run import CslmRequest
     from moses_rnn.training.n_grams import TextConfig
@@ -171,7 +171,7 @@ def perplexity(model: Path, texts: tuple[str, ...], lm: str | None, device: str)
     from moses_rnn.analysis.perplexity import best_weight, judge, report
     from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.models.cslm import load_cslm
-    from moses_rnn.producers.language_models import CslmProducer
+    from moses_rnn.producers.cslm import CslmProducer
 
     checkpoint = load_cslm(model)
     kenlm = backoff = None
@@ -194,7 +194,7 @@ def _backing_off(lm: str, vocabulary: Vocabulary) -> tuple[KenlmProducer, Backof
     from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.formats.arpa import parse_arpa
     from moses_rnn.producers.backoff import Backoff
-    from moses_rnn.producers.language_models import KenlmProducer
+    from moses_rnn.producers.kenlm import KenlmProducer
 
     path = existing_input(lm)
     model = KenlmProducer(path)

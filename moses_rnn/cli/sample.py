@@ -135,7 +135,8 @@ def _proposer(
     import torch
 
     from moses_rnn.inference.encdec import EncDecScorer
-    from moses_rnn.producers.phrases import PRECISIONS, EncDecProducer
+    from moses_rnn.producers.base import PRECISIONS
+    from moses_rnn.producers.phrases import EncDecProducer
     from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
     from moses_rnn.translation.proposals import Proposer
     from moses_rnn.translation.sampling import Sampler, SamplingConfig

@@ -124,7 +124,7 @@ def main(
     """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain, .gz, .bz2, .xz or .zst)."""
     import torch
 
-    from moses_rnn.cli.progress import PairsDisplay
+    from moses_rnn.cli.training_display import PairsDisplay
     from moses_rnn.files.streams import STANDARD_STREAM, existing_input
     from moses_rnn.formats.phrase_forms import PhraseForm
     from moses_rnn.formats.phrase_table import first_look
@@ -221,7 +221,7 @@ def _network(preset: Preset, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _training(preset: TrainingConfig, device: str, hidden_size: int, given: dict[str, Any]) -> TrainingConfig:
-    from moses_rnn.models.arithmetic import LARGE_TO_LEARN, choose_compiled, choose_precision
+    from moses_rnn.models.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
     from moses_rnn.training.config import for_optimiser
 
     config = for_optimiser(preset, given.get("optimiser", preset.optimiser))

@@ -8,7 +8,6 @@ which `torch.compile` can fuse.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from moses_rnn.inference.kernel import Elementwise, decoder_gates
 from moses_rnn.inference.tries import Trie
 from moses_rnn.models.encdec import EncDec
-from moses_rnn.models.fusing import fused
 
 LOGITS_AT_ONCE = 1 << 20  # of several states: they stay near the processor
 
@@ -47,114 +46,6 @@ class Prefixes(NamedTuple):
     def take(self, rows: slice) -> Prefixes:
         """Some of them."""
         return Prefixes(*(tensor[rows] for tensor in self))
-
-
-def gathered(embeddings: Tensor, words: Tensor, states: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """[e h] of each node, e of its word and h the state above it, in the type of products; and h."""
-    h = states.index_select(0, rows)
-    return torch.cat([embeddings.index_select(0, words), h.to(embeddings.dtype)], 1), h
-
-
-def reset_state(gates: Tensor, b: Tensor, eh: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    """The encoder's z and [e r⊙h] of each node, from its products W_z e + U_z h and W_r e + U_r h."""
-    z, r = gates.to(h.dtype).add_(b).sigmoid_().chunk(2, 1)
-    return z, torch.cat([eh[:, : -h.shape[1]], (r * h).to(eh.dtype)], 1)
-
-
-def encoder_state(candidate: Tensor, b: Tensor, z: Tensor, h: Tensor) -> Tensor:
-    """z h + (1 - z) tanh(W e + U (r ⊙ h) + b)."""
-    return torch.lerp(candidate.to(h.dtype).add_(b).tanh_(), h, z)
-
-
-def source_terms(of_c: Tensor, b: Tensor, H: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """h'_0 and the terms of the gates, of h~' and of the read-out, from the products of c; see `SourceTerms`."""
-    of_c = of_c.to(b.dtype) + b
-    h_0, gates, Cc, O_cc = torch.split(of_c, [H, 2 * H, H, of_c.shape[1] - 4 * H], 1)
-    return h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous()
-
-
-def decoder_gates(gates: Tensor, of_c: Tensor, sources: Tensor) -> Tensor:
-    """The decoder's z' and r' of each node; `of_c` is added for the node's source."""
-    return gates.to(of_c.dtype).add_(of_c.index_select(0, sources)).sigmoid_()
-
-
-def decoder_state(
-    gates: Tensor,
-    of_c: Tensor,
-    Uh: Tensor,
-    Cc: Tensor,
-    We: Tensor,
-    b: Tensor,
-    sources: Tensor,
-    eh: Tensor,
-    h: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """The next h' = z' h' + (1 - z') tanh(W' e + r' ⊙ (U' h' + C c) + b'), where the reset gate acts after the product.
-
-    And [e h'] with it, for the read-out.
-    """
-    z, r = decoder_gates(gates, of_c, sources).chunk(2, 1)
-    h_tilde = Uh.to(h.dtype).add_(Cc.index_select(0, sources)).mul_(r).add_(We).add_(b).tanh_()
-    state = torch.lerp(h_tilde, h, z)
-    return torch.cat([eh[:, : -h.shape[1]], state.to(eh.dtype)], 1), state
-
-
-def maxout(s: Tensor, O_cc: Tensor, sources: Tensor) -> Tensor:
-    """The larger of each pair of units; the first ones of all pairs come before the second ones."""
-    return torch.maximum(*s.to(O_cc.dtype).add_(O_cc.index_select(0, sources)).chunk(2, 1))
-
-
-def normaliser(logits: Tensor, b_G: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest logit of each state, its word, and the sum of the others' exp(logit - largest).
-
-    Near p = 1, log p is the small difference of two large numbers; with the largest taken out of the sum,
-    log p = (logit - largest) - log1p(rest) keeps its precision. `numbers` are those of the words, as floats, which is
-    faster than argmax.
-    """
-    x = logits.to(b_G.dtype) + b_G
-    largest = x.amax(1, keepdim=True)
-    at = torch.where(x == largest, numbers, 0.0).amax(1, keepdim=True)  # the last one of equals; 0 for NaN
-    rest = torch.where(numbers == at, 0.0, torch.exp(x - largest)).sum(1)
-    return largest.squeeze(1), at.squeeze(1).long(), rest
-
-
-def normaliser_in_place(logits: Tensor, b_G: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The same in fewer passes, for when they are not fused."""
-    x = logits.to(b_G.dtype).add_(b_G)
-    largest = x.amax(1, keepdim=True)
-    at = torch.where(x == largest, numbers, 0.0).amax(1, keepdim=True).long()
-    rest = x.scatter_(1, at, -torch.inf).sub_(largest).exp_().sum(1)
-    return largest.squeeze(1), at.squeeze(1), rest
-
-
-class Elementwise(NamedTuple):
-    """The work between products; eager, or compiled and so fused."""
-
-    gathered: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-    reset_state: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-    encoder_state: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-    source_terms: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor, Tensor]]
-    decoder_state: Callable[..., tuple[Tensor, Tensor]]
-    maxout: Callable[[Tensor, Tensor, Tensor], Tensor]
-    normaliser: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
-
-    @classmethod
-    def eager(cls) -> Elementwise:
-        """One operation after the other."""
-        return cls(gathered, reset_state, encoder_state, source_terms, decoder_state, maxout, normaliser_in_place)
-
-    @classmethod
-    def compiled(cls) -> Elementwise:
-        """Fused by torch.compile, which needs a C++ compiler on a CPU and half a minute the first time."""
-        return cls(
-            fused(gathered),
-            fused(reset_state),
-            fused(encoder_state),
-            fused(source_terms),
-            fused(decoder_state),
-            fused(maxout),
-            fused(normaliser),
-        )
 
 
 class EncDecScorer:

@@ -25,7 +25,6 @@ from moses_rnn.models.softmax import Passes, chosen_log_probs
 from moses_rnn.models.vocabulary import Vocabulary
 
 INITIAL_RANGE = 0.01
-ROWS = 512  # n-grams computed together when scoring; always so many, so that a value does not depend on its company
 MAX_ORDER = 64
 VOCABULARY = "target.vocab"
 SIZE_KEYS = ("embedding_size", "first_size", "second_size")
@@ -97,71 +96,6 @@ class Cslm(nn.Module):
 
 def _tensor(*shape: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(*shape))
-
-
-class CslmScorer:
-    """Scores n-grams; each distinct one once, whatever company it comes in.
-
-    Args:
-        model: a network on its device.
-        precision: of the matrix products.
-    """
-
-    def __init__(self, model: Cslm, precision: torch.dtype = torch.float32) -> None:
-        self.model = model
-        self._precision = precision
-        self._device = model.G.device
-
-    @torch.inference_mode()
-    def log_probs(self, n_grams: Ids) -> Values:
-        """log p of the last word of each n-gram, natural; n.
-
-        Args:
-            n_grams: ids, oldest word first; n × order.
-        """
-        values = np.empty(len(n_grams))
-        if not len(n_grams):
-            return values
-        distinct, place = _distinct_rows(n_grams)
-        context_of = np.append(0, np.cumsum((distinct[1:, :-1] != distinct[:-1, :-1]).any(1)))
-        first_of = np.append(np.flatnonzero(np.diff(context_of, prepend=-1)), len(distinct))  # n-grams are sorted
-        log_p = np.empty(len(distinct))
-        for first in range(0, len(first_of) - 1, ROWS):
-            last = min(first + ROWS, len(first_of) - 1)
-            rows = slice(first_of[first], first_of[last])
-            contexts = distinct[first_of[first:last], :-1]
-            log_p[rows] = self._of_contexts(contexts, context_of[rows] - first, distinct[rows, -1])
-        values[:] = log_p[place]
-        return values
-
-    @torch.inference_mode()
-    def log_normalisers(self, n_grams: Ids) -> Values:
-        """log Z of each n-gram's context; n. Arguments as of `log_probs`."""
-        parts = [np.zeros(0)]
-        for first in range(0, len(n_grams), ROWS):
-            contexts = torch.from_numpy(n_grams[first : first + ROWS, :-1]).to(self._device)
-            logits = linear(self.model.summary(contexts), self.model.G, self.model.b_G)
-            parts.append(torch.logsumexp(logits, 1).double().cpu().numpy())
-        return np.concatenate(parts)
-
-    def _of_contexts(self, contexts: Ids, context_of: Ids, words: Ids) -> Values:
-        whole = np.zeros((ROWS, contexts.shape[1]), np.int64)
-        whole[: len(contexts)] = contexts
-        h_2 = self.model.summary(torch.from_numpy(whole).to(self._device), self._precision)
-        logits = linear(h_2.to(self._precision), self.model.G.to(self._precision)).float() + self.model.b_G
-        log_Z = torch.logsumexp(logits, 1)
-        rows, chosen = (torch.from_numpy(part).to(self._device) for part in (context_of, words))
-        return cast("Values", (logits[rows, chosen] - log_Z[rows]).double().cpu().numpy())
-
-
-def _distinct_rows(rows: Ids) -> tuple[Ids, Ids]:
-    """The distinct rows in order, and which one each row is."""
-    order = np.lexsort(rows.T[::-1])
-    ordered = rows[order]
-    new = np.append(True, (ordered[1:] != ordered[:-1]).any(1))
-    place = np.empty(len(rows), np.int64)
-    place[order] = np.cumsum(new) - 1
-    return ordered[new], place
 
 
 def n_grams_of(flat: npt.NDArray[np.integer[Any]], positions: Ids, order: int) -> Ids:

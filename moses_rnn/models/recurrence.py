@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from moses_rnn.models.fusing import fused
+from moses_rnn.models.hardware import fused
 
 Forward = tuple[Tensor, Tensor, Tensor, Tensor]
 

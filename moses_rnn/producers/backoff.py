@@ -24,8 +24,9 @@ import numpy as np
 
 from moses_rnn.errors import InputError
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.language_models import BEGIN, LN_10, UNKNOWN, KenlmProducer, Values, text, words_of
-from moses_rnn.producers.phrases import Phrases
+from moses_rnn.producers.base import Phrases
+from moses_rnn.producers.kenlm import KenlmProducer
+from moses_rnn.producers.language_models import BEGIN, LN_10, UNKNOWN, Values, text, words_of
 
 NOTHING = 1e-98  # ARPA files write 10⁻⁹⁹ for 0, and KenLM puts 10⁻¹⁰⁰ where there is no <unk>
 Context = tuple[bytes, ...]

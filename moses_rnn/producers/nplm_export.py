@@ -9,8 +9,9 @@ import numpy as np
 
 from moses_rnn.errors import InputError
 from moses_rnn.formats.nplm import BEGIN, NEVER, NOTHING, NplmNetwork
-from moses_rnn.models.cslm import CslmCheckpoint, CslmScorer
-from moses_rnn.producers.language_models import CslmProducer
+from moses_rnn.inference.cslm import CslmScorer
+from moses_rnn.models.cslm import CslmCheckpoint
+from moses_rnn.producers.cslm import CslmProducer
 
 
 @dataclass(frozen=True)

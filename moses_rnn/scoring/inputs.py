@@ -17,10 +17,11 @@ from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.signatures import added_already
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
-from moses_rnn.inference.encdec import Elementwise
-from moses_rnn.models.arithmetic import choose_compiled, choose_precision
+from moses_rnn.inference.kernel import Elementwise
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
-from moses_rnn.producers.phrases import EncDecProducer, ScoreProducer, WordPenaltyProducer
+from moses_rnn.models.hardware import choose_compiled, choose_precision
+from moses_rnn.producers.base import ScoreProducer
+from moses_rnn.producers.phrases import EncDecProducer, WordPenaltyProducer
 from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.new_ini import NewIni
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport, scored_table

@@ -15,7 +15,8 @@ from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import load_cslm
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.backoff import Backoff
-from moses_rnn.producers.language_models import CslmProducer, KenlmProducer
+from moses_rnn.producers.cslm import CslmProducer
+from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.phrases import EncDecProducer, WordPenaltyProducer
 from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.nbest_lists import HypothesisScorer, Scorer, SegmentationScorer

@@ -11,7 +11,7 @@ import numpy as np
 from moses_rnn.errors import FormatError, MosesRnnError, shown
 from moses_rnn.formats.nbest import NAME, NBestLine, segmentation_of
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.producers.phrases import Phrases, ScoreProducer, Scores
+from moses_rnn.producers.base import Phrases, ScoreProducer, Scores
 
 LINES = 20_000  # hypotheses scored together; a sentence's list is never parted
 

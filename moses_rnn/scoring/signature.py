@@ -11,7 +11,7 @@ from moses_rnn import __version__
 
 if TYPE_CHECKING:  # who only reads signatures needs no torch
     from moses_rnn.models.checkpoint import Checkpoint
-    from moses_rnn.producers.phrases import ScoreProducer
+    from moses_rnn.producers.base import ScoreProducer
     from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
 
 # of a column: over all lines

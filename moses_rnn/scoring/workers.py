@@ -16,7 +16,7 @@ import numpy as np
 
 from moses_rnn.errors import MosesRnnError, Stopped, shown
 from moses_rnn.formats.table_blocks import TableBlock
-from moses_rnn.producers.phrases import ScoreProducer, Scores, Tally
+from moses_rnn.producers.base import ScoreProducer, Scores, Tally
 
 Chunk = TableBlock  # lines to be scored together
 Item = TypeVar("Item")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
-from moses_rnn.models.fusing import fused
+from moses_rnn.models.hardware import fused
 from moses_rnn.training.config import TrainingConfig
 
 

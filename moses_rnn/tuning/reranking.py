@@ -1,4 +1,4 @@
-"""The best hypothesis of each sentence by new weights, and its phrases as the decoder reports them."""
+"""The best hypothesis of each sentence, by new weights or if the references were known; and its phrases."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 from moses_rnn.errors import InputError
 from moses_rnn.formats.nbest import NBestLine, segmentation_of
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.tuning.bleu import References, corpus_bleu
-from moses_rnn.tuning.oracle import oracle
+from moses_rnn.tuning.bleu import Integers, References, corpus_bleu, smoothed_bleu
 from moses_rnn.tuning.reading import Features, read_tunable
-from moses_rnn.tuning.tunable import statistics_of
+from moses_rnn.tuning.tunable import TunableList, statistics_of
 from moses_rnn.tuning.tune import starting_weights
 
 
@@ -97,3 +96,28 @@ def _segmented(line: NBestLine, name: str) -> bytes:
 def _sparse(weights: Mapping[str, Sequence[float]]) -> dict[str, float] | None:
     """The weights of sparse features, by label; None without any."""
     return {label: values[0] for label, values in weights.items() if "_" in label and len(values) == 1} or None
+
+
+def oracle(points: TunableList) -> Integers:
+    """A choice of hypotheses that no change of a single one improves in the corpus's BLEU.
+
+    It begins with the best smoothed BLEU of each sentence and then goes through the sentences until none changes; the
+    true oracle may be better still. Of equally good hypotheses the first in the list.
+
+    Returns:
+        The index of a hypothesis for each sentence; 0 where there is none.
+    """
+    # Padding repeats the first hypothesis, which comes before it.
+    statistics = np.where(points.present[:, :, None], points.statistics, points.statistics[:, :1])
+    chosen: Integers = smoothed_bleu(statistics).argmax(1)
+    total = statistics_of(points, chosen)
+    changed = True
+    while changed:
+        changed = False
+        for sentence, of_sentence in enumerate(statistics):
+            sums = total - of_sentence[chosen[sentence]] + of_sentence  # hypotheses × 10
+            bleus = corpus_bleu(sums)
+            best = bleus.argmax()
+            if bleus[best] > bleus[chosen[sentence]]:
+                chosen[sentence], total, changed = best, sums[best], True
+    return chosen

@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.map_plot import as_image
 from moses_rnn.analysis.maps import (
     CSV_COLUMNS,
     Map,
@@ -24,7 +23,7 @@ from moses_rnn.analysis.maps import (
     principal_components,
     word_points,
 )
-from moses_rnn.analysis.pictures import check_matplotlib
+from moses_rnn.analysis.plots import check_matplotlib, map_image
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.inference.inspection import summaries
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
@@ -158,13 +157,13 @@ def test_as_text_lists_the_zooms_from_their_middle():
 def test_a_picture_is_sound_repeatable_and_escaped():
     pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
     everything = Map("a & b", LABELS, np.array([[0.0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]]), [])
-    svg = as_image(everything, "svg")
-    assert svg == as_image(everything, "svg")
+    svg = map_image(everything, "svg")
+    assert svg == map_image(everything, "svg")
     texts = {
         "".join(node.itertext()).strip() for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")
     }
     assert texts == {"a & b (6)", *LABELS[:4], "x" * 43 + "…", "e"}
-    assert as_image(sketch(), "png").startswith(b"\x89PNG")
+    assert map_image(sketch(), "png").startswith(b"\x89PNG")
 
 
 def boxes(axes):
@@ -178,11 +177,11 @@ def boxes(axes):
 
 def test_labels_do_not_cover_each_other():
     pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
-    from moses_rnn.analysis.map_plot import _figure
+    from moses_rnn.analysis.plots import _map_figure
 
     points = np.random.default_rng(1).normal(size=(80, 2))
     crowded = Map("t", [f"long word {i}" for i in range(80)], points, chosen_zooms(points, points, MapConfig(zooms=2)))
-    figure = _figure(crowded)
+    figure = _map_figure(crowded)
     written = [list(boxes(axes)) for axes in figure.axes[1:]]  # the first has numbers only
     assert sum(map(len, written)) > 10
     for labels_of_axes in written:
@@ -198,7 +197,7 @@ def test_missing_libraries_are_named(monkeypatch):
         check_method("tsne")
     assert str(caught.value) == ("t-SNE needs scikit-learn: pip install 'moses-rnn[plot]' (--method pca needs nothing)")
     check_method("pca")
-    for call in (check_matplotlib, lambda: as_image(sketch(), "svg")):
+    for call in (check_matplotlib, lambda: map_image(sketch(), "svg")):
         with pytest.raises(MosesRnnError) as caught:
             call()
         assert str(caught.value) == (

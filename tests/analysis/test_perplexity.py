@@ -12,7 +12,8 @@ from moses_rnn.analysis.perplexity import Judged, best_weight, judge, perplexity
 from moses_rnn.errors import InputError
 from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.producers.backoff import Backoff
-from moses_rnn.producers.language_models import CslmProducer, KenlmProducer
+from moses_rnn.producers.cslm import CslmProducer
+from moses_rnn.producers.kenlm import KenlmProducer
 from tests.producers.tiny_lm import NBSP, SENTENCES, SMALL, checkpoint
 
 TEXT = [sentence.encode() + b"\n" for sentence in SENTENCES if sentence]

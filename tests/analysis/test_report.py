@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.pictures import missing_libraries
+from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.preferences import Preferences, Summary
 from moses_rnn.analysis.report import head as report_head
 from moses_rnn.analysis.report import report

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis.grids import as_csv
-from moses_rnn.analysis.pictures import check_matplotlib
+from moses_rnn.analysis.plots import SCATTER_OTHERWISE, check_matplotlib, scatter_file, scatter_image
 from moses_rnn.analysis.scatter import BIN, BINS, Group, groups_grid, histogram_grid, scatter
-from moses_rnn.analysis.scatter_plot import OTHERWISE, as_image, written
 from moses_rnn.errors import FormatError, MosesRnnError
 from tests.analysis.scored import line, scored
 
@@ -100,20 +99,20 @@ def test_without_matplotlib_the_error_says_what_brings_it(tmp_path, monkeypatch)
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MosesRnnError) as error:
-        check_matplotlib(OTHERWISE)
+        check_matplotlib(SCATTER_OTHERWISE)
     assert str(error.value) == "drawing needs matplotlib: pip install 'moses-rnn[plot]' (a .csv needs nothing)"
-    assert written(found(tmp_path), "csv").count(b"\n") == 4
+    assert scatter_file(found(tmp_path), "csv").count(b"\n") == 4
 
 
 @pytest.mark.parametrize(("kind", "head"), [("svg", b"<?xml"), ("png", b"\x89PNG")])
 def test_pictures_are_the_same_each_time(tmp_path, kind, head):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
-    picture = as_image(found(tmp_path), kind)
+    picture = scatter_image(found(tmp_path), kind)
     assert picture.startswith(head)
-    assert picture == written(found(tmp_path), kind)
+    assert picture == scatter_file(found(tmp_path), kind)
 
 
 def test_a_picture_of_nothing(tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
-    picture = as_image(found(tmp_path, [line("a", "x", 0.5, FLOOR)]), "svg")
+    picture = scatter_image(found(tmp_path, [line("a", "x", 0.5, FLOOR)]), "svg")
     assert b"1 at the RNN's floor not shown" in picture

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.encdec import Elementwise, EncDecScorer
+from moses_rnn.inference.encdec import EncDecScorer
+from moses_rnn.inference.kernel import Elementwise
 from moses_rnn.inference.tries import build_trie
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID

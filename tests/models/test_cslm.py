@@ -9,18 +9,9 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
+from moses_rnn.inference.cslm import ROWS, CslmScorer
 from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.models.cslm import (
-    CSLM,
-    ROWS,
-    Cslm,
-    CslmCheckpoint,
-    CslmConfig,
-    CslmScorer,
-    load_cslm,
-    n_grams_of,
-    save_cslm,
-)
+from moses_rnn.models.cslm import CSLM, Cslm, CslmCheckpoint, CslmConfig, load_cslm, n_grams_of, save_cslm
 from moses_rnn.models.folders import finish_saving
 from moses_rnn.models.vocabulary import Vocabulary
 

@@ -1,8 +1,8 @@
 import pytest
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.models import arithmetic
-from moses_rnn.models.arithmetic import LARGE, choose_compiled, choose_precision
+from moses_rnn.models import hardware
+from moses_rnn.models.hardware import LARGE, choose_compiled, choose_precision
 
 
 @pytest.mark.parametrize(
@@ -10,23 +10,23 @@ from moses_rnn.models.arithmetic import LARGE, choose_compiled, choose_precision
 )
 def test_bf16_is_chosen_where_the_processor_has_it_and_the_network_is_large(monkeypatch, tmp_path, flags, large):
     (tmp_path / "cpuinfo").write_text(f"flags\t: {flags}\n")
-    monkeypatch.setattr(arithmetic, "CPU_FLAGS", tmp_path / "cpuinfo")
+    monkeypatch.setattr(hardware, "CPU_FLAGS", tmp_path / "cpuinfo")
     assert choose_precision("auto", "cpu", LARGE) == large
     assert choose_precision("auto", "cpu", LARGE - 1) == "fp32"
     for wanted in ("fp32", "bf16"):
         assert choose_precision(wanted, "cpu", LARGE) == wanted
-    monkeypatch.setattr(arithmetic, "CPU_FLAGS", tmp_path / "nowhere")
+    monkeypatch.setattr(hardware, "CPU_FLAGS", tmp_path / "nowhere")
     assert choose_precision("auto", "cpu", LARGE) == "fp32"
 
 
 def test_compiling_is_chosen_for_long_work_with_large_networks(monkeypatch):
-    monkeypatch.setattr(arithmetic, "can_fuse", lambda: True)
+    monkeypatch.setattr(hardware, "can_fuse", lambda: True)
     assert choose_compiled(None, "cpu", LARGE, long=True)
     assert not choose_compiled(None, "cpu", LARGE, long=False)
     assert not choose_compiled(None, "cpu", LARGE - 1, long=True)
     assert not choose_compiled(None, "cuda:0", LARGE, long=True)
     assert not choose_compiled(False, "cpu", LARGE, long=True)
-    monkeypatch.setattr(arithmetic, "can_fuse", lambda: False)
+    monkeypatch.setattr(hardware, "can_fuse", lambda: False)
     assert not choose_compiled(None, "cpu", LARGE, long=True)
 
 
@@ -34,6 +34,6 @@ def test_compiling_is_refused_where_it_cannot_be_done(monkeypatch):
     def missing():
         raise MosesRnnError("no compiler")
 
-    monkeypatch.setattr(arithmetic, "require_fusing", missing)
+    monkeypatch.setattr(hardware, "require_fusing", missing)
     with pytest.raises(MosesRnnError, match="no compiler"):
         choose_compiled(True, "cpu", 8, long=False)

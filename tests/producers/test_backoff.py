@@ -10,7 +10,8 @@ from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.backoff import Backoff
-from moses_rnn.producers.language_models import CslmProducer, KenlmProducer
+from moses_rnn.producers.cslm import CslmProducer
+from moses_rnn.producers.kenlm import KenlmProducer
 from tests.producers.tiny_lm import NBSP, SHORTLIST, SMALL, checkpoint, random_model
 
 pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")

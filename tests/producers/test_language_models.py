@@ -9,7 +9,8 @@ import pytest
 
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.producers.backoff import Backoff
-from moses_rnn.producers.language_models import CslmProducer, KenlmProducer
+from moses_rnn.producers.cslm import CslmProducer
+from moses_rnn.producers.kenlm import KenlmProducer
 from tests.producers.tiny_lm import NBSP, SENTENCES, SMALL, checkpoint, random_model
 
 CORPUS = [sentence.encode() for sentence in SENTENCES]

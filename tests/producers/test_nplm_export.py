@@ -8,8 +8,8 @@ import torch
 
 from moses_rnn.errors import InputError
 from moses_rnn.formats.nplm import NEVER
-from moses_rnn.models.cslm import CslmScorer
-from moses_rnn.producers.language_models import CslmProducer
+from moses_rnn.inference.cslm import CslmScorer
+from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.nplm_export import normalisers, nplm_network
 from tests.producers.tiny_lm import SENTENCES, checkpoint
 

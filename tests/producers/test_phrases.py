@@ -8,7 +8,8 @@ from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
 from moses_rnn.producers import phrases as producers
-from moses_rnn.producers.phrases import EncDecProducer, Tally, WordPenaltyProducer
+from moses_rnn.producers.base import Tally
+from moses_rnn.producers.phrases import EncDecProducer, WordPenaltyProducer
 from tests.models import reference
 from tests.models.test_encdec import network, weights_of
 

@@ -6,7 +6,7 @@ import torch
 
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.models.cslm import CslmCheckpoint, CslmConfig
-from moses_rnn.producers.language_models import CslmProducer
+from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring.nbest_lists import (
     HypothesisScorer,

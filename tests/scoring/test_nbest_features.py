@@ -11,7 +11,7 @@ from moses_rnn.formats.nbest import parse_nbest_line
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from moses_rnn.models.cslm import CslmCheckpoint, CslmConfig, load_cslm, save_cslm
 from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.producers.language_models import CslmProducer
+from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.phrases import EncDecProducer
 from moses_rnn.scoring.nbest_features import FeatureRequest, scorers
 from moses_rnn.scoring.nbest_lists import HypothesisScorer, SegmentationScorer

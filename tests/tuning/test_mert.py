@@ -8,7 +8,7 @@ from sacrebleu.metrics.bleu import BLEU
 from moses_rnn.tuning.bleu import References, corpus_bleu, smoothed_bleu
 from moses_rnn.tuning.line_search import Step, line_search, upper_envelopes
 from moses_rnn.tuning.mert import mert, ranges
-from moses_rnn.tuning.oracle import oracle
+from moses_rnn.tuning.reranking import oracle
 from moses_rnn.tuning.tunable import TunableList, bleu_of, choose, model_scores, statistics_of
 
 # lengths of hypothesis and reference; matches; n-grams that there are

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from moses_rnn.analysis import map_plot, scatter_plot
+from moses_rnn.analysis import plots
 from moses_rnn.analysis.explain import Explainer, Explanation
 from moses_rnn.analysis.gates import GateConfig, GateReport, gate_report
 from moses_rnn.analysis.maps import Map, MapConfig, drawn_map, phrase_points, word_points
-from moses_rnn.analysis.pictures import missing_libraries
+from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.preferences import Summary, summarise
 from moses_rnn.analysis.report.survey import Coverage, Disagreement, Literalness, Survey, SurveyConfig
 from moses_rnn.analysis.scatter import Scatter, scatter
@@ -210,5 +210,5 @@ def _explained(
 
 def _pictures(scattered: Scatter, maps: Mapping[str, Map], step: Step) -> dict[str, bytes]:
     step("drawing", "pictures")
-    drawn = {name: map_plot.as_image(found, "svg") for name, found in maps.items()}
-    return {"scatter": scatter_plot.as_image(scattered, "svg"), **drawn}
+    drawn = {name: plots.map_image(found, "svg") for name, found in maps.items()}
+    return {"scatter": plots.scatter_image(scattered, "svg"), **drawn}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_rnn.analysis.pictures import KINDS
+from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse.options import (
     force_option,
     is_inverse,
@@ -177,28 +177,27 @@ def _draw(
     drawn: Callable[[], Map], config: MapConfig, outputs: tuple[str, ...], inputs: tuple[str, ...], *, force: bool
 ) -> None:
     """Make a map and write it, as each output's suffix says; what is missing is found before the long work."""
-    from moses_rnn.analysis.map_plot import as_image
     from moses_rnn.analysis.maps import as_csv, as_json, as_text, check_method
-    from moses_rnn.analysis.pictures import check_matplotlib
+    from moses_rnn.analysis.plots import check_matplotlib, map_image
     from moses_rnn.files.outputs import OutputFile, refuse_equal
 
     kinds = [_kind_of(output) for output in outputs]
     refuse_equal(outputs)
     check_method(config.method)
-    if set(kinds) & set(KINDS):
+    if set(kinds) & set(PICTURES):
         check_matplotlib()
     with ExitStack() as stack:
         files = [stack.enter_context(OutputFile(output, force=force, inputs=inputs)) for output in outputs]
         found = drawn()
         texts = {"csv": as_csv, "json": as_json}
         for file, kind in zip(files, kinds, strict=True):
-            file.commit(texts[kind](found).encode() if kind in texts else as_image(found, kind))
+            file.commit(texts[kind](found).encode() if kind in texts else map_image(found, kind))
     put("\n".join(as_text(found)))
 
 
 def _kind_of(output: str) -> str:
     kind = Path(output).suffix.removeprefix(".").lower()
-    if kind not in KINDS + DATA:
+    if kind not in PICTURES + DATA:
         raise click.UsageError(f"--output {output}: expected a name that ends with .svg, .png, .csv or .json")
     return kind
 

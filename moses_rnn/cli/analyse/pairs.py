@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from moses_rnn.analysis.pictures import KINDS
+from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse.options import (
     SORTED,
     column_option,
@@ -65,18 +65,17 @@ def scatter(
 ) -> None:
     """Compare log p(target|source) and the RNN's log p over all pairs (the paper's Figure 3)."""
     from moses_rnn.analysis.grids import LAYOUTS
-    from moses_rnn.analysis.pictures import check_matplotlib
+    from moses_rnn.analysis.plots import SCATTER_OTHERWISE, check_matplotlib, scatter_file
     from moses_rnn.analysis.scatter import groups_grid
     from moses_rnn.analysis.scatter import scatter as scattered
-    from moses_rnn.analysis.scatter_plot import OTHERWISE, written
     from moses_rnn.files.outputs import NoOutput, OutputFile
     from moses_rnn.formats.signatures import read_signature, recorded_floor
 
     suffix = Path(output).suffix.removeprefix(".").lower() if output else ""
-    if output and suffix not in (*KINDS, "csv"):
+    if output and suffix not in (*PICTURES, "csv"):
         raise click.BadParameter(f"{output!r} does not end in .svg, .png or .csv.", param_hint="--output")
-    if suffix in KINDS:
-        check_matplotlib(OTHERWISE)
+    if suffix in PICTURES:
+        check_matplotlib(SCATTER_OTHERWISE)
     table = open_table(phrase_table, column)
     if floor is None:
         floor = recorded_floor(read_signature(table.path) or {}, table.column)
@@ -84,7 +83,7 @@ def scatter(
         with progress(quiet=quiet) as advanced:
             found = scattered(table, table.lines(advanced), floor=floor, sample_size=sample, seed=seed)
         if output:
-            file.commit(written(found, suffix))
+            file.commit(scatter_file(found, suffix))
     put(LAYOUTS[layout](groups_grid(found)))
 
 

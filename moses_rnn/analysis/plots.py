@@ -1,21 +1,32 @@
-"""Maps of words and phrases as pictures; needs matplotlib, which the extra ``plot`` brings."""
+"""Figures as files: the one place that knows matplotlib.
+
+The extra ``plot`` brings it, and it is loaded only when something is drawn.
+"""
 
 from __future__ import annotations
 
+import importlib
+import io
+import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from moses_rnn.analysis.grids import as_csv
 from moses_rnn.analysis.maps import Map, Zoom
-from moses_rnn.analysis.pictures import check_matplotlib, picture
+from moses_rnn.analysis.scatter import Scatter, histogram_grid
+from moses_rnn.errors import MosesRnnError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
+LIBRARIES = {"matplotlib": "matplotlib.figure", "scikit-learn": "sklearn.manifold"}  # of the extra ``plot``
+STYLE: Any = {"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
 SIDE = 7.0  # inches of the whole map
-DOTS_PER_INCH = 150
+MAP_DOTS_PER_INCH = 150
 MEASURED = 288  # dots per inch, so many that the widths of labels are true at any size
 DOTS = MEASURED / 72  # of a point
 FEW = 60  # points that can all have their labels on the whole map
@@ -32,9 +43,53 @@ PLACES = [
 ]  # fmt: skip
 MARGIN = 0.08  # around the points of a part
 FAR = 8  # points, from where on a line leads from a label to its point
+INCHES = 5.0
+SCATTER_DOTS_PER_INCH = 200
+SCATTER_OTHERWISE = "a .csv needs nothing"
 
 
-def as_image(found: Map, kind: str) -> bytes:
+def missing_libraries() -> list[str]:
+    """Of the extra ``plot``: those that are not installed."""
+    return [name for name in LIBRARIES if not _is_there(name)]
+
+
+def check_matplotlib(otherwise: str = ".csv and .json need nothing") -> None:
+    """Raise MosesRnnError if pictures cannot be drawn here: better before a long pass than after it.
+
+    Args:
+        otherwise: what the message says can be written without.
+    """
+    if not _is_there("matplotlib"):
+        raise MosesRnnError(f"drawing needs matplotlib: pip install 'moses-rnn[plot]' ({otherwise})")
+
+
+def picture(draw: Callable[[], Figure], kind: str, *, dots_per_inch: int) -> bytes:
+    """A figure as a file of one of PICTURES; equal figures give equal bytes.
+
+    Args:
+        draw: makes the figure, in our style.
+        kind: one of PICTURES.
+        dots_per_inch: of a png.
+    """
+    import matplotlib as mpl  # noqa: PLC0415, an extra
+
+    out = io.BytesIO()
+    with mpl.rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph ")  # a script that the font lacks is drawn as boxes
+        metadata = {"Date": None} if kind == "svg" else {"Software": None}
+        draw().savefig(out, format=kind, dpi=dots_per_inch, metadata=metadata)
+    return out.getvalue()
+
+
+def _is_there(library: str) -> bool:
+    try:
+        importlib.import_module(LIBRARIES[library])
+    except ImportError:
+        return False
+    return True
+
+
+def map_image(found: Map, kind: str) -> bytes:
     """The map and its enlarged parts as a picture; equal maps give equal bytes.
 
     Args:
@@ -45,10 +100,10 @@ def as_image(found: Map, kind: str) -> bytes:
         MosesRnnError: matplotlib is not installed.
     """
     check_matplotlib()
-    return picture(lambda: _figure(found), kind, dots_per_inch=DOTS_PER_INCH)
+    return picture(lambda: _map_figure(found), kind, dots_per_inch=MAP_DOTS_PER_INCH)
 
 
-def _figure(found: Map) -> Figure:
+def _map_figure(found: Map) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
 
     columns = (len(found.zooms) + 1) // 2
@@ -150,3 +205,56 @@ def _write(axes: Axes, text: str, at: Any, place: tuple[float, float, str, str])
     line = {"arrowstyle": "-", "linewidth": 0.4, "color": "#999999", "shrinkA": 0, "shrinkB": 1}
     axes.annotate(text, at, xytext=(dx, dy), textcoords="offset points", fontsize=7, ha=horizontal, va=vertical,
                   parse_math=False, arrowprops=line if max(abs(dx), abs(dy)) > FAR else None)  # fmt: skip
+
+
+def scatter_file(found: Scatter, kind: str) -> bytes:
+    """The figure as a file of a kind: svg, png or csv; see `scatter_image` and `scatter.histogram_grid`."""
+    return f"{as_csv(histogram_grid(found))}\n".encode() if kind == "csv" else scatter_image(found, kind)
+
+
+def scatter_image(found: Scatter, kind: str) -> bytes:
+    """The histogram as a picture; equal histograms give equal bytes.
+
+    Args:
+        found: the pairs.
+        kind: svg or png.
+
+    Raises:
+        MosesRnnError: matplotlib is not installed.
+    """
+    check_matplotlib(SCATTER_OTHERWISE)
+    return picture(lambda: _scatter_figure(found), kind, dots_per_inch=SCATTER_DOTS_PER_INCH)
+
+
+def _scatter_figure(found: Scatter) -> Figure:
+    from matplotlib.colors import LogNorm  # noqa: PLC0415, an extra
+    from matplotlib.figure import Figure  # noqa: PLC0415, the same: and without pyplot, which looks for a screen
+
+    figure = Figure(figsize=(INCHES, INCHES), layout="constrained")
+    axes = figure.add_subplot()
+    columns, rows = (int(np.flatnonzero(found.histogram.any(axis=axis)).max(initial=0)) + 1 for axis in (1, 0))
+    cells = found.histogram[:columns, :rows].T[::-1, ::-1]  # 0 to the right and above
+    low = -columns * found.bin_width, -rows * found.bin_width
+    image = axes.imshow(
+        np.ma.masked_equal(cells, 0),
+        extent=(low[0], 0, low[1], 0),
+        origin="lower",
+        aspect="auto",
+        norm=LogNorm(1, max(int(cells.max()), 2)),
+        interpolation="nearest",
+    )
+    axes.set_xlabel("log p(target | source) of the table")
+    axes.set_ylabel("log p(target | source) of the RNN")
+    axes.set_title(_caption(found), fontsize="small")
+    figure.colorbar(image, label="pairs")
+    return figure
+
+
+def _caption(found: Scatter) -> str:
+    pairs = found.groups[0]
+    parts = [f"{pairs.pairs:,} pairs"]
+    if pairs.spearman is not None:
+        parts.append(f"Spearman {pairs.spearman:.2f}")
+    if pairs.at_floor:
+        parts.append(f"{pairs.at_floor:,} at the RNN's floor not shown")
+    return ", ".join(parts)

@@ -1,0 +1,81 @@
+"""The seam where the package grows: a score producer, words in and log-probabilities out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.models.batches import Lengths
+from moses_rnn.models.vocabulary import UNKNOWN_ID, Vocabulary
+
+Phrases = Sequence[bytes]
+Scores = npt.NDArray[np.float64]  # pairs × num_scores
+Flat = npt.NDArray[np.int64]  # ids of several phrases laid end to end
+MARK, MARK_ID = b"\n", -1  # between phrases; no phrase of a line holds one
+Values = npt.NDArray[np.float64]  # pairs
+
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
+
+
+@dataclass
+class Tally:
+    """What a producer met while it scored some pairs."""
+
+    unknown: int = 0  # pairs with a word, on either side, that it reads as <unk>
+    halvings: int = 0  # how often work was split because the device's memory ran out
+
+
+class ScoreProducer(Protocol):
+    """A source of feature values, as Moses calls its own."""
+
+    name: str
+    num_scores: int
+    meaning: str  # what the score is, for the signature
+
+    def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × num_scores. A pair's scores depend on that pair alone.
+
+        Args:
+            sources: of the pairs; words with blanks between.
+            targets: as many.
+            tally: is added to, by producers that meet what it counts.
+        """
+
+
+class PhraseIds:
+    """Maps many phrases to ids at once."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._id_of = {**vocabulary.id_of(), MARK: MARK_ID}
+
+    def __call__(self, phrases: Sequence[bytes]) -> tuple[Flat, Lengths]:
+        """Ids of all phrases laid end to end, and the length of each."""
+        between = words((b" " + MARK + b" ").join(phrases))
+        ids = np.fromiter(map(self._id_of.get, between, itertools.repeat(UNKNOWN_ID)), np.int64, len(between))
+        marks = np.flatnonzero(ids == MARK_ID)
+        if len(marks) != len(phrases) - 1:
+            raise ValueError("expected phrases without line ends")
+        ends = np.append(marks - np.arange(len(marks)), len(ids) - len(marks))
+        return ids[ids != MARK_ID], np.diff(ends, prepend=0)
+
+
+def check_lengths(sources: Phrases, targets: Phrases) -> None:
+    """Raise ValueError if there are not as many targets as sources."""
+    if len(sources) != len(targets):
+        raise ValueError(f"expected as many targets as sources, found {len(targets):,} and {len(sources):,}")
+
+
+def unknown_words(ids: Flat, lengths: Lengths) -> Flat:
+    """How many words of each phrase are outside the shortlist."""
+    unknown = np.append(0, np.cumsum(ids == UNKNOWN_ID))
+    ends = np.cumsum(lengths)
+    counts: Flat = unknown[ends] - unknown[ends - lengths]
+    return counts

@@ -1,0 +1,86 @@
+"""An n-gram model by KenLM as a language model of target sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.producers.base import Phrases, Scores, Tally
+from moses_rnn.producers.language_models import END, LN_10, Values, sums, text, words_of
+
+
+class KenlmProducer:
+    """An n-gram model by KenLM: log p of a target sentence, natural, whatever the file says in log10.
+
+    Args:
+        path: an ARPA file or a binary one.
+
+    Raises:
+        MosesRnnError: the module kenlm is not installed.
+        InputError: it cannot read the file.
+    """
+
+    name = "KENLM"
+    num_scores = 1
+    meaning = "log p(target) of an n-gram model by KenLM, natural, </s> included"
+
+    def __init__(self, path: Path | str) -> None:
+        try:
+            import kenlm  # noqa: PLC0415, an extra
+        except ImportError as error:
+            needs = "it is compiled on installation, which needs a C++ compiler"
+            raise MosesRnnError(f"kenlm is not installed: pip install 'moses-rnn[lm]' ({needs})") from error
+        self._kenlm: Any = kenlm
+        try:
+            config = kenlm.Config()
+            config.show_progress = False
+            config.arpa_complain = kenlm.ARPALoadComplain.NONE  # a binary file would not say which words it knows
+            self.model: Any = kenlm.Model(str(path), config)
+        except (OSError, RuntimeError) as error:
+            reason = str(error).split("\n")[0]
+            raise InputError(f"{path}: expected a language model that KenLM reads, found: {reason}") from error
+        self.order: int = self.model.order
+
+    def word_log_probs(self, sentences: Phrases) -> Values:
+        """See `LanguageModel`."""
+        values = [value for sentence in sentences for value in self._of_sentence(words_of(sentence))]
+        return LN_10 * np.array(values, np.float64)
+
+    def log_probs(self, _sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
+        """Natural logarithms; targets × 1."""
+        return sums(self.word_log_probs(targets), targets)
+
+    def unknown(self, sentences: Phrases) -> npt.NDArray[np.bool_]:
+        """Which words the model does not know; as `word_log_probs`."""
+        found = [[text(word) not in self.model for word in words_of(sentence)] + [False] for sentence in sentences]
+        return np.array([value for sentence in found for value in sentence], np.bool_)
+
+    def _of_sentence(self, sentence: Sequence[bytes]) -> list[float]:
+        """log10 p of every word and of the end."""
+        before, after = self.begin(), self.state()
+        values = []
+        for word in [*sentence, END]:
+            values.append(self.model.BaseScore(before, text(word), after))
+            before, after = after, before
+        return values
+
+    def state(self) -> Any:
+        """A state to write into."""
+        return self._kenlm.State()
+
+    def begin(self) -> Any:
+        """The state at the begin of a sentence."""
+        state = self.state()
+        self.model.BeginSentenceWrite(state)
+        return state
+
+    def nothing(self) -> Any:
+        """The state in which nothing is known of the words before."""
+        state = self.state()
+        self.model.NullContextWrite(state)
+        return state
