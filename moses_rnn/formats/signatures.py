@@ -10,6 +10,8 @@ from typing import Any
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
 MAX_BYTES = 1 << 20
+UNKNOWN_WARNING = 0.2  # share of the pairs with a word that the model reads as <unk>
+FLOORED_REFUSAL = 0.5  # share of the scores that were raised to the floor
 
 
 def read_signature(table: str) -> dict[str, Any] | None:

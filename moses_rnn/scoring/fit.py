@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from moses_rnn.errors import CheckpointError, MisfitError
+from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_WARNING
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.scoring.phrase_tables import ScoringReport
 
 FIRST_LOOK = 100_000  # lines, after which and after each doubling a table is judged before its end
-UNKNOWN_WARNING, UNKNOWN_REFUSAL = 0.2, 0.8  # shares of the pairs with a word that is read as <unk>
-FLOORED_REFUSAL = 0.5  # share of the scores that are raised to the floor
+UNKNOWN_REFUSAL = 0.8  # share of the pairs with a word that is read as <unk>
 
 
 def check_learned(folder: Path, checkpoint: Checkpoint) -> None:

@@ -10,8 +10,7 @@ import pytest
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.preferences import Preferences, Summary
-from moses_rnn.analysis.report import head as report_head
-from moses_rnn.analysis.report import report
+from moses_rnn.analysis.report.document import report
 from moses_rnn.analysis.report.findings import ReportConfig, Scorer, gather
 from moses_rnn.analysis.report.head import warnings
 from moses_rnn.analysis.report.page import Markup, element, markup, page, table
@@ -19,7 +18,6 @@ from moses_rnn.analysis.report.survey import Literalness
 from moses_rnn.analysis.report.verdicts import literal, shorter, verdicts
 from moses_rnn.errors import InputError
 from moses_rnn.formats.signatures import recorded_column, recorded_floor, recorded_names
-from moses_rnn.scoring import fit
 from tests.analysis.scored import scored
 from tests.analysis.tiny import checkpoint
 
@@ -320,7 +318,3 @@ def test_cells_that_rows_share_stand_once():
 
 def test_a_page_without_sections():
     assert page("t", [], [], "f").startswith(b'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">')
-
-
-def test_a_report_warns_where_scoring_does():
-    assert (report_head.UNKNOWN_WARNING, report_head.FLOORED_REFUSAL) == (fit.UNKNOWN_WARNING, fit.FLOORED_REFUSAL)

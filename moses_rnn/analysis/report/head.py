@@ -10,11 +10,10 @@ from moses_rnn.analysis.report import page
 from moses_rnn.analysis.report.findings import Findings
 from moses_rnn.analysis.report.page import Markup
 from moses_rnn.errors import printable
-from moses_rnn.formats.signatures import records_of
+from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_WARNING, records_of
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.learning_curves import verdict
 
-UNKNOWN_WARNING, FLOORED_REFUSAL = 0.2, 0.5  # as in scoring
 Facts = list[tuple[str, str | bytes]]
 HASH_DIGITS = 12
 TOLERANCE = 0.1  # nats; bfloat16 may be off by hundredths

@@ -62,7 +62,7 @@ def report(
     """Write a page on SCORED_TABLE and the network MODEL that scored it: the paper's tables and figures of them."""
     import torch
 
-    from moses_rnn.analysis.report import report as written
+    from moses_rnn.analysis.report.document import report as written
     from moses_rnn.analysis.report.findings import ReportConfig, Scorer, gather
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import existing_input
