@@ -14,10 +14,8 @@ import numpy as np
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
-from moses_rnn.inference.kernel import Elementwise
-from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.producers.base import Scores
-from moses_rnn.producers.phrases import EncDecProducer
+from moses_rnn.producers.base import Compute, Scores
+from moses_rnn.producers.open import open_model
 
 
 def rank_correlation(a: Scores, b: Scores) -> float:
@@ -39,18 +37,15 @@ def main() -> None:
     first = random.Random(1).randrange(max(len(everything) - given.pairs, 1))  # noqa: S311, no secret
     block = everything[first : first + given.pairs]  # neighbours, as scoring meets them
     pairs = block.phrases()
-    checkpoint = load_checkpoint(given.model)
-    exact = EncDecProducer(checkpoint, precision="fp64").log_probs(*pairs)
+    model = open_model(given.model)
+    exact = model.make_producer(Compute(precision="fp64")).log_probs(*pairs)
     print(f"{len(block):,} pairs, log p from {exact.min():.1f} to {exact.max():.2g}, mean {exact.mean():.2f}")
     print(f"{'against float64':<28}{'mean |Δ log p|':>16}{'largest':>12}{'rank correlation':>20}")
-    ways: list[tuple[str, Elementwise | None]] = [("", None)]
-    if not given.no_compile:
-        ways.append((", compiled", Elementwise.compiled()))
-    for precision, (way, elementwise) in itertools.product(("fp32", "bf16"), ways):
-        scores = EncDecProducer(checkpoint, precision=precision, elementwise=elementwise).log_probs(*pairs)
-        off = np.abs(scores - exact)
+    for precision, compiled in itertools.product(("fp32", "bf16"), (False,) if given.no_compile else (False, True)):
+        scores = model.make_producer(Compute(precision=precision, compiled=compiled)).log_probs(*pairs)
+        off, way = np.abs(scores - exact), ", compiled" * compiled
         print(f"{precision + way:<28}{off.mean():>16.2g}{off.max():>12.2g}{rank_correlation(scores, exact):>20.6f}")
-    apart = EncDecProducer(checkpoint)
+    apart = model.make_producer()
     unshared = np.concatenate([apart.log_probs([source], [target]) for source, target in block[:1000].pairs()])
     shared = apart.log_probs(*pairs)[:1000]
     print(f"fp32, 1 000 pairs scored alone against together: largest |Δ log p| {np.abs(unshared - shared).max():.2g}")

@@ -33,15 +33,17 @@ from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.inference.encdec import EncDecScorer
-from moses_rnn.inference.kernel import Elementwise
+from moses_rnn.inference.encdec import EncDecStepper
+from moses_rnn.inference.trie_scoring import score_trie
 from moses_rnn.inference.tries import Trie, build_trie
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
-from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
+from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.base import PhraseIds, Scores, Tally
-from moses_rnn.producers.phrases import PAIRS, EncDecProducer
+from moses_rnn.producers.base import Compute, PhraseIds, Scores, Tally
+from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.phrases import PAIRS
 from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ColumnOptions, ScoringReport, scored_table
 from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
@@ -59,7 +61,8 @@ def untrained(table: Iterable[Pair], preset: str) -> Checkpoint:
         corpus = build_corpus(table, Path(folder), shortlists)
     source, target = corpus.source_vocabulary, corpus.target_vocabulary
     shape = (sizes.hidden_size, sizes.embedding_size, sizes.maxout_size, sizes.output_rank)
-    return Checkpoint(EncDec(EncDecConfig(len(source), len(target), *shape), seed=1).eval(), source, target)
+    network = EncDec(EncDecConfig(len(source), len(target), *shape), seed=1).eval()
+    return Checkpoint(ENCDEC, network, {"source": source, "target": target})
 
 
 @torch.inference_mode()
@@ -85,10 +88,10 @@ class Levers:
     """The scorer with sharing switched off in parts."""
 
     def __init__(
-        self, checkpoint: Checkpoint, scorer: EncDecScorer, *, sources: str, targets: bool, workers: int = 1
+        self, checkpoint: Checkpoint, stepper: EncDecStepper, *, sources: str, targets: bool, workers: int = 1
     ) -> None:
         self._workers = workers
-        self._scorer = scorer
+        self._stepper = stepper
         self._read = PhraseIds(checkpoint.source_vocabulary)
         self._written = PhraseIds(checkpoint.target_vocabulary)
         self._sources, self._targets = sources, targets
@@ -119,10 +122,10 @@ class Levers:
 
     def _score(self, pairs: Sequence[Pair]) -> npt.NDArray[np.float64]:
         read, written = self.tries(pairs)
-        terms = self._scorer.encode(read)
+        terms = self._stepper.encode(read)
         if not self._targets:  # each pair's terms for itself
             terms = type(terms)(*(tensor[torch.from_numpy(self.source_of)] for tensor in terms))
-        return self._scorer.decode(terms, written)[written.leaf_of]
+        return score_trie(self._stepper, terms, written)[written.leaf_of]
 
 
 @contextlib.contextmanager
@@ -245,8 +248,8 @@ def main() -> None:
 def ladder(checkpoint: Checkpoint, pairs: list[Pair], given: argparse.Namespace) -> tuple[list[Stage], float]:
     """The levers, each added to those above it; and the operations of the last of them."""
     few = pairs[:: max(len(pairs) // 2560, 1)][:2560]  # the reference is slow
-    plain = EncDecScorer(checkpoint.model)
-    rough = EncDecScorer(checkpoint.model, dtype=torch.bfloat16)
+    plain = EncDecStepper(checkpoint.model)
+    rough = EncDecStepper(checkpoint.model, dtype=torch.bfloat16)
     count = torch.get_num_threads()
     steps = [
         ("fp32, by trie level, nothing shared", plain, "no", False, 1),
@@ -257,13 +260,12 @@ def ladder(checkpoint: Checkpoint, pairs: list[Pair], given: argparse.Namespace)
         ("+ bf16 products", rough, "prefixes", True, count),
     ]
     if not given.no_compile:
-        fused = Elementwise.compiled()
-        compiled = [EncDecScorer(checkpoint.model, dtype=kind, elementwise=fused) for kind in PRODUCTS]
+        compiled = [EncDecStepper(checkpoint.model, dtype=kind, kernel=COMPILED) for kind in PRODUCTS]
         steps.insert(5, ("(the same, compiled)", compiled[0], "prefixes", True, count))
         steps.append(("+ element-wise work compiled", compiled[1], "prefixes", True, count))
     stages = [Stage("naive: 64 pairs at once, nothing shared, fp32", lambda: naive(checkpoint, few), len(few))]
-    for name, scorer, sources, targets, workers in steps:
-        lever = Levers(checkpoint, scorer, sources=sources, targets=targets, workers=workers)
+    for name, stepper, sources, targets, workers in steps:
+        lever = Levers(checkpoint, stepper, sources=sources, targets=targets, workers=workers)
         lever.score(pairs[:300])  # warms up
         stages.append(Stage(name, lambda lever=lever: lever.score(pairs), len(pairs)))  # type: ignore[misc]
     parts = [lever.tries(pairs[first : first + PAIRS]) for first in range(0, len(pairs), PAIRS)]
@@ -289,9 +291,11 @@ def whole_program(
     def shell(command: str) -> Callable[[], object]:
         return lambda: subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)  # noqa: S602
 
-    elementwise: Elementwise | None = None if given.no_compile else Elementwise.compiled()
-    fp32 = EncDecProducer(checkpoint, elementwise=elementwise)
-    bf16 = EncDecProducer(checkpoint, precision="bf16", elementwise=elementwise)
+    model = OpenModel(Path(), checkpoint)
+    fp32, bf16 = (
+        model.make_producer(Compute(precision=precision, compiled=not given.no_compile))
+        for precision in ("fp32", "bf16")
+    )
     return [
         Stage("whole program, fp32: read, score, write", through(fp32), given.lines),
         Stage("whole program, bf16: read, score, write", through(bf16), given.lines),

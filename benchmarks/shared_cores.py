@@ -27,8 +27,9 @@ from score import Pair, pairs_of
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.cslm import Cslm, CslmConfig
-from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.producers.phrases import EncDecProducer
+from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
+from moses_rnn.producers.base import Compute
+from moses_rnn.producers.open import OpenModel
 from moses_rnn.training.config import CSLM_PRESETS, PRESETS, NGramConfig, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.n_grams import NGrams, build_texts
@@ -83,9 +84,9 @@ def learner(name: str, task: Task, config: TrainingConfig) -> Line:
     return line(name, step)
 
 
-def scorer(name: str, checkpoint: Checkpoint, pairs: list[Pair], workers: int, precision: str) -> Line:
+def scoring_line(name: str, checkpoint: Checkpoint, pairs: list[Pair], workers: int, precision: str) -> Line:
     """A line that scores, each worker its own pairs."""
-    producer = EncDecProducer(checkpoint, precision=precision)
+    producer = OpenModel(Path(), checkpoint).make_producer(Compute(precision=precision))
     pool = ThreadPoolExecutor(workers)
     shares = [list(zip(*pairs[i * CHUNK : (i + 1) * CHUNK], strict=True)) for i in range(workers)]
     torch.set_num_threads(1)
@@ -128,9 +129,10 @@ def lines(corpus: Corpus, pairs: list[Pair], folder: Path, preset: str) -> Itera
     network = CslmConfig(words[1], small.order, small.embedding_size, small.first_size, small.second_size)
     config = replace(small.training, threads=share_cores(cores, small.training.batch_size))
     yield learner("moses-rnn-cslm train", NGrams(Cslm(network, seed=1), *text, config, NGramConfig()), config)
-    checkpoint = Checkpoint(EncDec(shape, seed=1).eval(), corpus.source_vocabulary, corpus.target_vocabulary)
+    vocabularies = {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary}
+    checkpoint = Checkpoint(ENCDEC, EncDec(shape, seed=1).eval(), vocabularies)
     for precision in ("fp32", "bf16"):
-        yield scorer(f"moses-rnn-score --precision {precision}", checkpoint, pairs, cores, precision)
+        yield scoring_line(f"moses-rnn-score --precision {precision}", checkpoint, pairs, cores, precision)
 
 
 def main() -> None:

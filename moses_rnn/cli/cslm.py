@@ -170,14 +170,16 @@ def perplexity(model: Path, texts: tuple[str, ...], lm: str | None, device: str)
     """Print perplexities of tokenised TEXTS: the CSLM's, an n-gram model's, and of both together."""
     from moses_rnn.analysis.perplexity import best_weight, judge, report
     from moses_rnn.files.streams import existing_input, read_lines
-    from moses_rnn.models.cslm import load_cslm
+    from moses_rnn.models.checkpoint import load_checkpoint
+    from moses_rnn.models.cslm import CSLM
+    from moses_rnn.producers.base import Compute
     from moses_rnn.producers.cslm import CslmProducer
 
-    checkpoint = load_cslm(model)
+    checkpoint = load_checkpoint(model, CSLM)
     kenlm = backoff = None
     if lm:
-        kenlm, backoff = _backing_off(lm, checkpoint.vocabulary)
-    cslm = CslmProducer(checkpoint, choose_device(device), backoff=backoff)
+        kenlm, backoff = _backing_off(lm, checkpoint.target_vocabulary)
+    cslm = CslmProducer(checkpoint, Compute(choose_device(device)), backoff)
     paths = [existing_input(text) for text in texts]
     judged = [judge(read_lines(path), Path(path).name, cslm, kenlm) for path in paths]
     weight = best_weight(judged[0]) if kenlm else None
@@ -221,12 +223,13 @@ def export_nplm(model: Path, output: str, dev: str, force: bool) -> None:
     """Write a CSLM as NPLM text file OUTPUT, and print the lines of moses.ini that load it."""
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import STANDARD_STREAM, compression_of, existing_input, read_lines
-    from moses_rnn.models.cslm import load_cslm
+    from moses_rnn.models.checkpoint import load_checkpoint
+    from moses_rnn.models.cslm import CSLM
     from moses_rnn.producers.nplm_export import normalisers, nplm_network
 
     if output == STANDARD_STREAM or compression_of(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
-    checkpoint = load_cslm(model)
+    checkpoint = load_checkpoint(model, CSLM)
     dev = existing_input(dev)
     with OutputFile(output, force=force, inputs=(dev, str(model))) as file:
         found = normalisers(checkpoint, read_lines(dev), dev)

@@ -86,8 +86,8 @@ def add(nbest: str, source: str, output: str, force: bool, quiet: bool, threads:
     import torch
 
     from moses_rnn.cli.progress import Display
-    from moses_rnn.scoring.nbest_features import FeatureRequest, scorers
-    from moses_rnn.scoring.nbest_lists import NBestReport, labelled, with_features
+    from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
+    from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
 
     if threads:
         torch.set_num_threads(threads)
@@ -95,7 +95,7 @@ def add(nbest: str, source: str, output: str, force: bool, quiet: bool, threads:
     first = next(lines, None)
     sources = _text(source)
     request = FeatureRequest(**options | {"device": choose_device(options["device"])})
-    features = labelled(first, scorers(first, name, request))
+    features = label_features(first, make_features(first, name, request))
     report = NBestReport()
     whole = _behind(first, lines)
     display = Display("hypotheses", quiet=quiet)

@@ -14,7 +14,7 @@ from moses_rnn import __version__
 from moses_rnn.cli.command import CONTEXT, CONTROL, FiniteFloat, Program, choose_device, put, reports_errors, say
 
 if TYPE_CHECKING:
-    from moses_rnn.models.checkpoint import Checkpoint
+    from moses_rnn.producers.open import OpenModel
     from moses_rnn.translation.proposals import Known, Proposals, Proposer, Reading, Write
 
 SAMPLING: dict[str, Any] = {"samples": 50, "temperature": 1.0, "seed": 1}  # defaults of what --beam has no use for
@@ -68,15 +68,15 @@ def main(model: Path, file: str | None, sources: tuple[str, ...], layout: str, q
     Source phrases are those of --source, then the lines of the file SOURCES; - is stdin.
     """
     from moses_rnn.cli.progress import Display
-    from moses_rnn.models.checkpoint import load_checkpoint
+    from moses_rnn.producers.open import open_model
     from moses_rnn.translation.proposals import Reading, Totals
 
     _check_options(file, sources, options)
     device = choose_device(options["device"])
-    checkpoint = load_checkpoint(model)
-    reading = Reading(checkpoint)
+    opened = open_model(model)
+    reading = Reading(opened.checkpoint)
     wanted = _sources(file, sources, reading)
-    proposer = _proposer(checkpoint, reading, _known(options["table"], wanted, reading), device, options)
+    proposer = _proposer(opened, reading, _known(options["table"], wanted, reading), device, options)
     totals, unit = Totals(), "targets" if options["beam"] else "samples"
     # On a terminal the targets themselves show how far the work is.
     display = Display("sources", quiet=quiet or sys.stdout.isatty() or not sys.stderr.isatty())
@@ -129,28 +129,27 @@ def _known(table: str | None, wanted: Sequence[bytes], reading: Reading) -> Know
 
 
 def _proposer(
-    checkpoint: Checkpoint, reading: Reading, known: Known | None, device: str, options: dict[str, Any]
+    model: OpenModel, reading: Reading, known: Known | None, device: str, options: dict[str, Any]
 ) -> Proposer:
     """What writes targets, by sampling or search, and scores them."""
     import torch
 
-    from moses_rnn.inference.encdec import EncDecScorer
-    from moses_rnn.producers.base import PRECISIONS
-    from moses_rnn.producers.phrases import EncDecProducer
+    from moses_rnn.producers.base import Compute
     from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
     from moses_rnn.translation.proposals import Proposer
     from moses_rnn.translation.sampling import Sampler, SamplingConfig
 
     if options["threads"]:
         torch.set_num_threads(options["threads"])
-    network = EncDecScorer(checkpoint.model, device, PRECISIONS[options["precision"]])
+    compute = Compute(device, options["precision"])
+    network = model.make_stepper(compute)
     limits = {"max_words": options["max_words"], "allow_unknown": not options["no_unk"]}
     if options["beam"]:
         write: Write = BeamSearch(network, BeamConfig(options["beam"], options["top"], **limits))
     else:
         given = {name: default if options[name] is None else options[name] for name, default in SAMPLING.items()}
         write = Sampler(network, SamplingConfig(**given, **limits))
-    return Proposer(reading, write, EncDecProducer(checkpoint, device, options["precision"]).log_probs, known)
+    return Proposer(reading, write, model.make_producer(compute).log_probs, known)
 
 
 def _print(found: Proposals, layout: str, top: int, unit: str, *, first: bool) -> None:

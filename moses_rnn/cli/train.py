@@ -129,7 +129,7 @@ def main(
     from moses_rnn.formats.phrase_forms import PhraseForm
     from moses_rnn.formats.phrase_table import first_look
     from moses_rnn.formats.table_blocks import parse_blocks
-    from moses_rnn.models.checkpoint import ENCDEC
+    from moses_rnn.models.encdec import ENCDEC
     from moses_rnn.models.learning_curves import verdict
     from moses_rnn.training.config import PRESETS
     from moses_rnn.training.run import estimate_run, train

@@ -1,15 +1,23 @@
-"""What is recorded beside a scored table and within a model; such a file may hold anything, so nothing is trusted."""
+"""The signature beside a scored table: what made its numbers and what each new column means; written and read.
+
+A file of that name may hold anything: nothing that is read is trusted.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from moses_rnn import __version__
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
 MAX_BYTES = 1 << 20
+PROGRAM = f"moses_rnn {__version__}"
+# of a column: over all lines
+COUNTED = ("unknown", "unknown_share", "floored", "floored_share", "lowest", "highest")
 UNKNOWN_WARNING = 0.2  # share of the pairs with a word that the model reads as <unk>
 FLOORED_REFUSAL = 0.5  # share of the scores that were raised to the floor
 
@@ -66,3 +74,144 @@ def recorded_floor(signature: Mapping[str, Any], column: int) -> float:
         if record.get("index") == column and isinstance(record.get("floor"), int | float):
             return float(record["floor"])
     return DEFAULT_FLOOR
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """A model that scores: its direction, and the hashes of its files."""
+
+    direction: str
+    sha256: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ColumnSettings:
+    """A column that is added: its name, and what it means."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides the bytes of a scored table."""
+
+    torch: str  # its version
+    table: Mapping[str, Any]  # what tells it from another
+    models: Sequence[ModelSettings]
+    columns: Sequence[ColumnSettings]
+    floor: float
+    logarithms: bool
+    chunk: Sequence[int]  # lines and bytes that are scored together
+    level: int  # of compression
+    devices: Sequence[str]  # their types
+    threads: int
+    precision: str
+    compiled: bool
+    phrases: str  # their form
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """For the journal: a run is resumed only with equal settings."""
+        return {
+            "program": PROGRAM,
+            "torch": self.torch,
+            "input": dict(self.table),
+            "resumable": "pipe" not in self.table,
+            "models": [dict(model.sha256) for model in self.models],
+            "columns": [column.name for column in self.columns],
+            "floor": self.floor,
+            "logarithms": self.logarithms,
+            "chunk": list(self.chunk),
+            "level": self.level,
+            "device": list(self.devices),
+            "threads": self.threads,
+            "precision": self.precision,
+            "compiled": self.compiled,
+            "phrases": self.phrases,
+        }
+
+    def signature(self, files: Mapping[str, Any], old_columns: int, counts: ColumnCounts) -> bytes:
+        """The signature as a JSON file.
+
+        Args:
+            files: names of input and output, size and hash of the output, how many lines were rejected.
+            old_columns: scores that the table had.
+            counts: of all lines.
+        """
+        record = {
+            "program": PROGRAM,
+            "torch": self.torch,
+            **files,
+            "precision": self.precision,
+            "compiled": self.compiled,
+            "phrases": self.phrases,
+            "lines": counts.lines,
+            "columns": old_columns + len(self.columns),
+            "added_columns": [
+                {
+                    "index": old_columns + i,  # from 0, as Moses counts
+                    "name": column.name,
+                    "meaning": column.meaning,
+                    "written_as": "natural logarithm" if self.logarithms else "exp of it; Moses takes the logarithm",
+                    "floor": None if self.logarithms else self.floor,
+                    **counts.of_column(i),
+                }
+                for i, column in enumerate(self.columns)
+            ],
+            "models": [{"direction": model.direction, "sha256": dict(model.sha256)} for model in self.models],
+        }
+        return _as_file(record)
+
+
+@dataclass
+class ColumnCounts:
+    """What was counted over all lines; lists have one value for each added column.
+
+    `unknown` are pairs with a word that is read as ``<unk>``, `floored` scores that were raised to the floor.
+    """
+
+    lines: int = 0
+    unknown: list[int] = field(default_factory=list)
+    floored: list[int] = field(default_factory=list)
+    lowest: list[float] = field(default_factory=list)
+    highest: list[float] = field(default_factory=list)
+
+    def of_column(self, i: int) -> dict[str, Any]:
+        """As they stand in a signature; see COUNTED."""
+        return {
+            "unknown": self.unknown[i],
+            "unknown_share": _share(self.unknown[i], self.lines),
+            "floored": self.floored[i],
+            "floored_share": _share(self.floored[i], self.lines),
+            "lowest": self.lowest[i],
+            "highest": self.highest[i],
+        }
+
+
+def _share(count: int, lines: int) -> float:
+    return round(count / lines, 6) if lines else 0.0
+
+
+def pruned_signature(
+    before: Mapping[str, Any] | None, files: Mapping[str, Any], lines: int, columns: int, how: Mapping[str, Any]
+) -> bytes:
+    """The signature of a table from which lines were taken, as a JSON file: what made its numbers stays known.
+
+    Args:
+        before: the signature of the larger table, if it has one.
+        files: names of input and output, size and hash of the output.
+        lines: of the output.
+        columns: its scores.
+        how: what was taken.
+    """
+    record = {"program": PROGRAM, **(before or {}), **files, "lines": lines, "columns": columns}
+    added = records_of(record, "added_columns")
+    record["added_columns"] = [{k: v for k, v in column.items() if k not in COUNTED} for column in added]
+    pruned = record.get("pruned")
+    record["pruned"] = [*(pruned if isinstance(pruned, list) else []), dict(how)]
+    return _as_file(record)
+
+
+def _as_file(record: Mapping[str, Any]) -> bytes:
+    return (json.dumps(record, indent=2) + "\n").encode()

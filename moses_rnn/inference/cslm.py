@@ -8,12 +8,13 @@ import numpy as np
 import torch
 from torch.nn.functional import linear
 
-from moses_rnn.models.cslm import Cslm, Ids, Values
+from moses_rnn.models.cslm import Cslm, Values
+from moses_rnn.models.vocabulary import Ids
 
 ROWS = 512  # n-grams computed together; always so many, so that a value does not depend on its company
 
 
-class CslmScorer:
+class NGramScores:
     """Scores n-grams; each distinct one once, whatever company it comes in.
 
     Args:

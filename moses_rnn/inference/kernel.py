@@ -1,17 +1,12 @@
-"""The element-wise work between the products of the RNN Encoder-Decoder, eager or compiled and so fused.
+"""The element-wise work between the products of the RNN Encoder-Decoder, in functions that a `Kernel` can fuse.
 
-What `torch.compile` can fuse stands in functions of its own; H hidden units, M maxout units, E embedding dimensions.
+H hidden units, M maxout units, E embedding dimensions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
-
-from moses_rnn.models.hardware import fused
 
 
 def gathered(embeddings: Tensor, words: Tensor, states: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -31,21 +26,21 @@ def encoder_state(candidate: Tensor, b: Tensor, z: Tensor, h: Tensor) -> Tensor:
     return torch.lerp(candidate.to(h.dtype).add_(b).tanh_(), h, z)
 
 
-def source_terms(of_c: Tensor, b: Tensor, H: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """h'_0 and the terms of the gates, of h~' and of the read-out, from the products of c; see `SourceTerms`."""
-    of_c = of_c.to(b.dtype) + b
-    h_0, gates, Cc, O_cc = torch.split(of_c, [H, 2 * H, H, of_c.shape[1] - 4 * H], 1)
+def terms(Wc: Tensor, b: Tensor, H: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """h'_0 and the terms of the gates, of h~' and of the read-out, from the products of c; see `Terms`."""
+    Wc = Wc.to(b.dtype) + b
+    h_0, gates, Cc, O_cc = torch.split(Wc, [H, 2 * H, H, Wc.shape[1] - 4 * H], 1)
     return h_0.tanh(), gates.contiguous(), Cc.contiguous(), O_cc.contiguous()
 
 
-def decoder_gates(gates: Tensor, of_c: Tensor, sources: Tensor) -> Tensor:
-    """The decoder's z' and r' of each node; `of_c` is added for the node's source."""
-    return gates.to(of_c.dtype).add_(of_c.index_select(0, sources)).sigmoid_()
+def decoder_gates(gates: Tensor, Cc: Tensor, sources: Tensor) -> Tensor:
+    """The decoder's z' and r' of each node; C_z c and C_r c are those of the node's source."""
+    return gates.to(Cc.dtype).add_(Cc.index_select(0, sources)).sigmoid_()
 
 
 def decoder_state(
     gates: Tensor,
-    of_c: Tensor,
+    gates_c: Tensor,
     Uh: Tensor,
     Cc: Tensor,
     We: Tensor,
@@ -58,7 +53,7 @@ def decoder_state(
 
     And [e h'] with it, for the read-out.
     """
-    z, r = decoder_gates(gates, of_c, sources).chunk(2, 1)
+    z, r = decoder_gates(gates, gates_c, sources).chunk(2, 1)
     h_tilde = Uh.to(h.dtype).add_(Cc.index_select(0, sources)).mul_(r).add_(We).add_(b).tanh_()
     state = torch.lerp(h_tilde, h, z)
     return torch.cat([eh[:, : -h.shape[1]], state.to(eh.dtype)], 1), state
@@ -90,33 +85,3 @@ def normaliser_in_place(logits: Tensor, b_G: Tensor, numbers: Tensor) -> tuple[T
     at = torch.where(x == largest, numbers, 0.0).amax(1, keepdim=True).long()
     rest = x.scatter_(1, at, -torch.inf).sub_(largest).exp_().sum(1)
     return largest.squeeze(1), at.squeeze(1), rest
-
-
-class Elementwise(NamedTuple):
-    """The work between products; eager, or compiled and so fused."""
-
-    gathered: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-    reset_state: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-    encoder_state: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-    source_terms: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor, Tensor, Tensor]]
-    decoder_state: Callable[..., tuple[Tensor, Tensor]]
-    maxout: Callable[[Tensor, Tensor, Tensor], Tensor]
-    normaliser: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
-
-    @classmethod
-    def eager(cls) -> Elementwise:
-        """One operation after the other."""
-        return cls(gathered, reset_state, encoder_state, source_terms, decoder_state, maxout, normaliser_in_place)
-
-    @classmethod
-    def compiled(cls) -> Elementwise:
-        """Fused by torch.compile, which needs a C++ compiler on a CPU and half a minute the first time."""
-        return cls(
-            fused(gathered),
-            fused(reset_state),
-            fused(encoder_state),
-            fused(source_terms),
-            fused(decoder_state),
-            fused(maxout),
-            fused(normaliser),
-        )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.models.batches import Lengths
+from moses_rnn.models.vocabulary import END_ID, Ids
 
 Ints = npt.NDArray[np.int64]
 NOTHING = -1
@@ -52,7 +53,7 @@ class Trie:
         return sum(len(level.words) for level in self.levels)
 
 
-def build_trie(flat: Ints, lengths: Ints, roots: Ints | None = None) -> Trie:
+def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
     """The trie of phrases, each below its root.
 
     Args:
@@ -88,7 +89,7 @@ def build_trie(flat: Ints, lengths: Ints, roots: Ints | None = None) -> Trie:
     return Trie(int(roots.max(initial=0)) + 1, levels, leaf_of)
 
 
-def _padded(flat: Ints, lengths: Ints) -> Ints:
+def _padded(flat: Ids, lengths: Lengths) -> Ints:
     """Phrases with their ``</s>`` as rows, followed by NOTHING."""
     width = int(lengths.max(initial=0)) + 1
     ids = np.full((len(lengths), width), NOTHING, dtype=np.int64)

@@ -10,9 +10,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.models.vocabulary import END_ID, Ids
 
-Ids = npt.NDArray[np.int32]
 Lengths = npt.NDArray[np.int64]
 
 

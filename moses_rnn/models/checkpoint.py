@@ -1,4 +1,4 @@
-"""A trained RNN Encoder-Decoder as a folder: config.json, model.safetensors, source.vocab, target.vocab."""
+"""A trained network of any kind, and the folder that holds it."""
 
 from __future__ import annotations
 
@@ -6,37 +6,53 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
-from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
-from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size, load_folder, save_folder
+from moses_rnn.errors import CheckpointError, shown_value
+from moses_rnn.models.encdec import ENCDEC
+from moses_rnn.models.folders import CONFIG, Kind, load_folder, read_network, save_folder, vocabulary_file
 from moses_rnn.models.vocabulary import Vocabulary
 
-SOURCE_VOCABULARY, TARGET_VOCABULARY = "source.vocab", "target.vocab"
-SIZE_KEYS = ("hidden_size", "embedding_size", "maxout_size", "output_rank")
-SWITCH_VALUES = {
-    "summary": ("tanh", "last"),
-    "first_step": ("zero-embedding", "initial-state"),
-    "decoder_reset": ("after", "before"),
-}
+SOURCE_TO_TARGET, TARGET_TO_SOURCE = "source-to-target", "target-to-source"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A network with its vocabularies.
+    """A network of any kind with its vocabularies.
 
-    `direction` says which column of a table the network reads: "source-to-target" gives p(target | source),
-    "target-to-source" p(source | target). `provenance` is what training wished to remember.
+    `vocabularies` are by side: "source" is what the network reads, "target" what it writes. `direction` says which of
+    them is a table's source: "source-to-target" gives p(target | source), "target-to-source" p(source | target).
+    `provenance` is what training wished to remember.
     """
 
-    model: EncDec
-    source_vocabulary: Vocabulary
-    target_vocabulary: Vocabulary
-    direction: str = "source-to-target"
+    kind: Kind
+    model: Any  # the kind's module
+    vocabularies: Mapping[str, Vocabulary]
+    direction: str = SOURCE_TO_TARGET
     provenance: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, str] = field(default_factory=dict)  # of the files it was loaded from
+
+    @property
+    def source_vocabulary(self) -> Vocabulary:
+        """Words that the network reads."""
+        return self.vocabularies["source"]
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """Words that the network writes."""
+        return self.vocabularies["target"]
+
+    @property
+    def inverse(self) -> bool:
+        """Whether the network reads target phrases and writes source phrases."""
+        return self.direction == TARGET_TO_SOURCE
+
+    @property
+    def form(self) -> Any:
+        """The form of the phrases that it learned from, as training recorded it; None: plain words."""
+        return self.provenance.get("phrases")
 
     @property
     def held_out_nats(self) -> float | None:
@@ -55,48 +71,43 @@ class Checkpoint:
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint folder, replacing the one there; see `save_folder`."""
-    vocabularies = {SOURCE_VOCABULARY: checkpoint.source_vocabulary, TARGET_VOCABULARY: checkpoint.target_vocabulary}
-    config = {**dataclasses.asdict(checkpoint.model.config), "direction": checkpoint.direction}
-    save_folder(folder, checkpoint.model, vocabularies, config, checkpoint.provenance)
+    kind = checkpoint.kind
+    config = {**kind.named, **dataclasses.asdict(checkpoint.model.config)}
+    if "source" in kind.sides:
+        config["direction"] = checkpoint.direction
+    files = {vocabulary_file(side): checkpoint.vocabularies[side] for side in kind.sides}
+    save_folder(folder, checkpoint.model, files, config, checkpoint.provenance)
 
 
-def load_checkpoint(folder: Path, device: torch.device | str = "cpu") -> Checkpoint:
-    """Read and check a checkpoint folder.
+def load_checkpoint(folder: Path, kind: Kind = ENCDEC, device: torch.device | str = "cpu") -> Checkpoint:
+    """Read and check a checkpoint folder of a kind.
 
     Raises:
-        CheckpointError: anything is missing, damaged, not finite, of another format, or does not fit together.
+        CheckpointError: anything is missing, damaged, not finite, of another kind or format, or does not fit together.
     """
-    loaded = load_folder(folder, ENCDEC, device)
+    loaded = load_folder(folder, kind, device)
     return Checkpoint(
-        model=cast("EncDec", loaded.model),
-        source_vocabulary=loaded.vocabularies[0],
-        target_vocabulary=loaded.vocabularies[1],
-        direction=loaded.config.get("direction", "source-to-target"),
+        kind=kind,
+        model=loaded.model,
+        vocabularies=dict(zip(kind.sides, loaded.vocabularies, strict=True)),
+        direction=loaded.config.get("direction", SOURCE_TO_TARGET),
         provenance=loaded.config.get("provenance", {}),
         hashes=loaded.hashes,
     )
 
 
-def _network(config: Mapping[str, Any], words: list[int]) -> EncDec:
-    choices = {key: config[key] for key in (*SIZE_KEYS, "variant", *SWITCH_VALUES)}
-    return EncDec(EncDecConfig(source_vocabulary_size=words[0], target_vocabulary_size=words[1], **choices), seed=None)
+def kind_of(folder: Path, kinds: Mapping[str, Kind]) -> Kind:
+    """Of some kinds the one that a checkpoint folder is of.
 
+    Args:
+        folder: its config.json names the network, or none for an RNN Encoder-Decoder.
+        kinds: by network.
 
-def _check(config: dict[str, Any], expect: Expect) -> None:
-    expect("network", "network" not in config, "none, as in an RNN Encoder-Decoder's config")
-    for key in SIZE_KEYS:
-        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
-    for key, values in SWITCH_VALUES.items():
-        expect(key, config.get(key) in values, " or ".join(map(repr, values)))
-    variant = config.get("variant")
-    named = (
-        isinstance(variant, str)
-        and variant in SWITCHES
-        and all(config[key] == value for key, value in SWITCHES[variant].items())
-    )
-    expect("variant", named or variant == "custom", "the name of its three switches (paper, groundhog, else custom)")
-    direction = config.get("direction", "source-to-target")
-    expect("direction", direction in ("source-to-target", "target-to-source"), "a known direction")
-
-
-ENCDEC = Kind("network", (SOURCE_VOCABULARY, TARGET_VOCABULARY), _check, _network)
+    Raises:
+        CheckpointError: there is no config.json to be read, or it names another network.
+    """
+    network = read_network(folder)
+    if not isinstance(network, str) or network not in kinds:
+        known = " or ".join(sorted(kinds))
+        raise CheckpointError(f"{folder / CONFIG}: expected network to be {known}, found {shown_value(network)}")
+    return kinds[network]

@@ -7,11 +7,9 @@ h_1 = max(0, W_1 x + b_1), h_2 = max(0, W_2 h_1 + b_2), p(w | x) = exp(G h_2 + b
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +18,15 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size, load_folder, save_folder
-from moses_rnn.models.softmax import Passes, chosen_log_probs
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size
+from moses_rnn.models.hardware import EAGER
+from moses_rnn.models.softmax import chosen_log_probs
+from moses_rnn.models.vocabulary import Ids
 
 INITIAL_RANGE = 0.01
 MAX_ORDER = 64
-VOCABULARY = "target.vocab"
 SIZE_KEYS = ("embedding_size", "first_size", "second_size")
 
-Ids = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
 
@@ -42,6 +39,11 @@ class CslmConfig:
     embedding_size: int = 512
     first_size: int = 1536
     second_size: int = 1024
+
+    @property
+    def width(self) -> int:
+        """Hidden units, which decide what pays on a processor."""
+        return self.first_size
 
 
 class Cslm(nn.Module):
@@ -68,29 +70,29 @@ class Cslm(nn.Module):
                 for tensor in self.parameters():
                     tensor.copy_(INITIAL_RANGE * (2 * torch.rand(tensor.shape, generator=random) - 1))
 
-    def summary(self, contexts: Tensor, product: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
+    def summary(self, contexts: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
         """h_2 of some contexts; n × H_2.
 
         Args:
             contexts: ids of the words before, oldest first; n × (order - 1).
-            product: the type that matrix products are computed in; by default that of the weights.
+            product_dtype: the type that matrix products are computed in; by default that of the weights.
             drop: leaves units of both layers out, for training.
         """
-        product = product or self.G.dtype
+        dtype = product_dtype or self.G.dtype
         x = embedding(contexts, self.embedding).flatten(1)  # n × (order - 1)E
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
-            x = drop(torch.relu(linear(x.to(product), W.to(product)).to(b.dtype) + b))
+            x = drop(torch.relu(linear(x.to(dtype), W.to(dtype)).to(b.dtype) + b))
         return x
 
     def log_probs(
-        self, contexts: Tensor, words: Tensor, product: torch.dtype | None = None, drop: Drop = keep
+        self, contexts: Tensor, words: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep
     ) -> tuple[Tensor, Tensor]:
         """log p(w | context) and log Z of some n-grams; n each. Arguments as of `summary`, words: n."""
-        product = product or self.G.dtype
-        h_2 = self.summary(contexts, product, drop)
-        log_p = chosen_log_probs(h_2, self.G, self.b_G, words, product, Passes.eager())
-        rows = self.G.index_select(0, words).to(product)
-        chosen = (h_2.to(product) * rows).to(self.b_G.dtype).sum(1) + self.b_G.index_select(0, words)
+        dtype = product_dtype or self.G.dtype
+        h_2 = self.summary(contexts, dtype, drop)
+        log_p = chosen_log_probs(h_2, self.G, self.b_G, words, dtype, EAGER)
+        rows = self.G.index_select(0, words).to(dtype)
+        chosen = (h_2.to(dtype) * rows).to(self.b_G.dtype).sum(1) + self.b_G.index_select(0, words)
         return log_p, chosen - log_p
 
 
@@ -110,33 +112,6 @@ def n_grams_of(flat: npt.NDArray[np.integer[Any]], positions: Ids, order: int) -
     return n_grams
 
 
-@dataclass(frozen=True)
-class CslmCheckpoint:
-    """A network with its shortlist. `provenance` is what training wished to remember."""
-
-    model: Cslm
-    vocabulary: Vocabulary
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    hashes: Mapping[str, str] = field(default_factory=dict)  # of the files it was loaded from
-
-
-def save_cslm(folder: Path, checkpoint: CslmCheckpoint) -> None:
-    """Write a CSLM's folder, replacing the one there; see `save_folder`."""
-    config = {"network": "cslm", **dataclasses.asdict(checkpoint.model.config)}
-    save_folder(folder, checkpoint.model, {VOCABULARY: checkpoint.vocabulary}, config, checkpoint.provenance)
-
-
-def load_cslm(folder: Path, device: torch.device | str = "cpu") -> CslmCheckpoint:
-    """Read and check a CSLM's folder.
-
-    Raises:
-        CheckpointError: anything is missing, damaged, not finite, of another format, or does not fit together.
-    """
-    loaded = load_folder(folder, CSLM, device)
-    remembered = loaded.config.get("provenance", {})
-    return CslmCheckpoint(cast("Cslm", loaded.model), loaded.vocabularies[0], remembered, loaded.hashes)
-
-
 def _network(config: Mapping[str, Any], words: list[int]) -> Cslm:
     return Cslm(CslmConfig(words[0], config["order"], *(config[key] for key in SIZE_KEYS)), seed=None)
 
@@ -149,4 +124,4 @@ def _check(config: dict[str, Any], expect: Expect) -> None:
         expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
 
 
-CSLM = Kind("CSLM", (VOCABULARY,), _check, _network)
+CSLM = Kind("cslm", "CSLM", ("target",), _check, _network)

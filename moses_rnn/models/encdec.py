@@ -8,8 +8,9 @@ A matrix W maps a column vector; on rows of states that is ``x @ W.T``, written 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +18,22 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.recurrence import Recurrence, Steps
-from moses_rnn.models.softmax import Passes, WordSample, chosen_log_probs, sampled_log_probs
+from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size
+from moses_rnn.models.hardware import EAGER, Kernel
+from moses_rnn.models.recurrence import Recurrence
+from moses_rnn.models.softmax import WordSample, chosen_log_probs, sampled_log_probs
 
 INITIAL_DEVIATION = 0.01
 SWITCHES = {
     "paper": {"summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"},
     "groundhog": {"summary": "last", "first_step": "initial-state", "decoder_reset": "before"},
+}
+
+SIZE_KEYS = ("hidden_size", "embedding_size", "maxout_size", "output_rank")
+SWITCH_VALUES = {
+    "summary": ("tanh", "last"),
+    "first_step": ("zero-embedding", "initial-state"),
+    "decoder_reset": ("after", "before"),
 }
 
 
@@ -42,6 +52,11 @@ class EncDecConfig:
     first_step: str = "zero-embedding"  # or "initial-state": y_1 is predicted from h'_0
     decoder_reset: str = "after"  # or "before": r' gates h' before the product, and never C c
 
+    @property
+    def width(self) -> int:
+        """Hidden units, which decide what pays on a processor."""
+        return self.hidden_size
+
 
 class EncDec(nn.Module):
     """Encoder and decoder; `state_dict` has the tensor names of the checkpoint format.
@@ -56,7 +71,7 @@ class EncDec(nn.Module):
         self.config = config
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.passes = Passes.eager()
+        self.kernel = EAGER
         if seed is not None:
             self.initialise(seed)
 
@@ -78,17 +93,16 @@ class EncDec(nn.Module):
             else:
                 tensor.copy_(torch.randn(tensor.shape, generator=random) * deviation)
 
-    def compile_elementwise(self) -> None:
-        """Let torch fuse the work between products, for a long training; see `fused`."""
-        self.passes = Passes.compiled()
-        self.encoder.do = self.decoder.do = Steps.compiled()
+    def use_kernel(self, kernel: Kernel) -> None:
+        """Choose how the work between products is done: compiled, for a long training."""
+        self.kernel = self.encoder.kernel = self.decoder.kernel = kernel
 
     def word_log_probs(
         self,
         sources: Batch,
         targets: Batch,
         source_of: Tensor,
-        product: torch.dtype | None = None,
+        product_dtype: torch.dtype | None = None,
         sample: WordSample | None = None,
         drop: Drop = keep,
     ) -> Tensor:
@@ -98,23 +112,23 @@ class EncDec(nn.Module):
             sources: S source phrases.
             targets: T target phrases.
             source_of: for each target its source's row; T.
-            product: the type that matrix products are computed in; by default that of the weights.
+            product_dtype: the type that matrix products are computed in; by default that of the weights.
             sample: estimate the normalisation by these words, for training with a large shortlist.
             drop: leaves units out of embeddings and maxout, for training.
 
         Returns:
             One value for each of ``targets.packed()``; nodes.
         """
-        product = product or self.decoder.U.dtype
-        context = self.decoder.context(self.encoder(sources, product, drop), product).take(source_of)
-        low = self.decoder.read_out(*self.decoder.nodes(context, targets, product, drop), product, drop)
-        of_words = low, self.decoder.G_l, self.decoder.b_G, targets.packed(), product
-        return chosen_log_probs(*of_words, self.passes) if sample is None else sampled_log_probs(*of_words, sample)
+        dtype = product_dtype or self.decoder.U.dtype
+        terms = self.decoder.terms(self.encoder(sources, dtype, drop), dtype).take(source_of)
+        projected = self.decoder.read_out(*self.decoder.nodes(terms, targets, dtype, drop), dtype, drop)
+        operands = projected, self.decoder.G_l, self.decoder.b_G, targets.packed(), dtype
+        return chosen_log_probs(*operands, self.kernel) if sample is None else sampled_log_probs(*operands, sample)
 
 
-def times(x: Tensor, matrix: Tensor, product: torch.dtype) -> Tensor:
+def times(x: Tensor, matrix: Tensor, product_dtype: torch.dtype) -> Tensor:
     """Rows times a matrix, computed in a type of its own and given back in theirs."""
-    return linear(x.to(product), matrix.to(product)).to(x.dtype)
+    return linear(x.to(product_dtype), matrix.to(product_dtype)).to(x.dtype)
 
 
 def _matrix(rows: int, columns: int) -> nn.Parameter:
@@ -126,7 +140,14 @@ def _bias(size: int) -> nn.Parameter:
 
 
 class Encoder(nn.Module):
-    """Source words to the summary c. The reset gate acts before the product; z keeps the old state."""
+    """Source words x_1 … x_N, the last of them ``</s>``, to the summary c (section 2.3, appendix A.1.1).
+
+    z_t  = σ(W_z e(x_t) + U_z h_{t-1} + b_z)                update gate: z keeps the old state
+    r_t  = σ(W_r e(x_t) + U_r h_{t-1} + b_r)                reset gate
+    h~_t = tanh(W e(x_t) + U (r_t ⊙ h_{t-1}) + b)
+    h_t  = z_t ⊙ h_{t-1} + (1 - z_t) ⊙ h~_t                 h_0 = 0
+    c    = tanh(V h_N + b_V)                                or h_N, by the switch `summary`
+    """
 
     def __init__(self, config: EncDecConfig) -> None:
         super().__init__()
@@ -135,41 +156,68 @@ class Encoder(nn.Module):
         self.W, self.W_z, self.W_r = _matrix(H, E), _matrix(H, E), _matrix(H, E)
         self.U, self.U_z, self.U_r = _matrix(H, H), _matrix(H, H), _matrix(H, H)
         self.b, self.b_z, self.b_r = _bias(H), _bias(H), _bias(H)
-        self.do = Steps.eager()
         self.has_summary = config.summary == "tanh"
         if self.has_summary:
             self.V, self.b_V = _matrix(H, H), _bias(H)
+        self.kernel = EAGER
 
-    def forward(self, sources: Batch, product: torch.dtype, drop: Drop = keep) -> Tensor:
+    def forward(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
         """The summary c of each source phrase; S × H."""
+        states = self._recurrence(product_dtype).states(*self._operands(sources, product_dtype, drop))
+        h_N = states.index_select(0, sources.last())  # S × H
+        return torch.tanh(times(h_N, self.V, product_dtype) + self.b_V) if self.has_summary else h_N
+
+    def gates(self, sources: Batch) -> tuple[Tensor, Tensor]:
+        """z_t and r_t at each of ``sources.packed()``; nodes × H each."""
+        dtype = self.b.dtype
+        return self._recurrence(dtype).gates(*self._operands(sources, dtype, keep))
+
+    def _recurrence(self, product_dtype: torch.dtype) -> Recurrence:
+        return Recurrence(self.U_z, self.U_r, self.U, False, product_dtype, self.kernel)
+
+    def _operands(
+        self, sources: Batch, product_dtype: torch.dtype, drop: Drop
+    ) -> tuple[Tensor, Tensor, Tensor, list[int]]:
+        """What the words, what c and what h_0 add; see `Recurrence.states`."""
         e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
-        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product) + torch.cat([self.b_z, self.b_r, self.b])
+        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype)  # nodes × 3H
         h_0 = We.new_zeros(sources.active[0], self.U.shape[0])  # S × H
-        nothing = We.new_zeros(1, 1).expand(sources.active[0], We.shape[1])
-        recurrence = Recurrence(self.U_z, self.U_r, self.U, reset_after=False, product=product, do=self.do)
-        last = recurrence.states(We, nothing, h_0, sources.active).index_select(0, sources.last())  # S × H; h_N
-        return torch.tanh(times(last, self.V, product) + self.b_V) if self.has_summary else last
+        nothing = We.new_zeros(1, 1).expand(sources.active[0], We.shape[1])  # S × 3H
+        return We + torch.cat([self.b_z, self.b_r, self.b]), nothing, h_0, sources.active
 
 
-class Context(NamedTuple):
-    """All that the decoder computes from c, once for a source."""
+class Terms(NamedTuple):
+    """What the decoder needs of a source, and what depends on it alone; a row each."""
 
-    h_0: Tensor  # tanh(V' c + b_V'); S × H
-    gates: Tensor  # C_z c + b'_z, C_r c + b'_r, C c: what c adds inside z', r' and h~'; S × 3H
-    O_cc: Tensor  # O_c c + b_O; S × 2M
+    h_0: Tensor  # tanh(V' c + b_V'); H
+    gates: Tensor  # C_z c + b'_z and C_r c + b'_r; 2H
+    Cc: Tensor  # H
+    O_cc: Tensor  # O_c c + b_O; 2M
 
-    def take(self, rows: Tensor) -> Context:
+    def take(self, rows: Tensor) -> Terms:
         """The same for chosen rows, repeated at will."""
-        return Context(*(tensor.index_select(0, rows) for tensor in self))
+        return Terms(*(tensor.index_select(0, rows) for tensor in self))
 
 
 class Decoder(nn.Module):
-    """Summary c and target words to log-probabilities; c enters every gate and the read-out."""
+    """Summary c and target words y_1 … y_T to log-probabilities; c enters every gate and the read-out (appendix A.1.2).
+
+    h'_0  = tanh(V' c + b_V')                               e(y_0) = 0
+    z'_t  = σ(W'_z e(y_{t-1}) + U'_z h'_{t-1} + C_z c + b'_z)
+    r'_t  = σ(W'_r e(y_{t-1}) + U'_r h'_{t-1} + C_r c + b'_r)
+    h~'_t = tanh(W' e(y_{t-1}) + r'_t ⊙ (U' h'_{t-1} + C c) + b')
+    h'_t  = z'_t ⊙ h'_{t-1} + (1 - z'_t) ⊙ h~'_t
+    s'_t  = O_h h'_t + O_y e(y_{t-1}) + O_c c + b_O
+    s_t,i = max(s'_t,2i-1 , s'_t,2i)                        maxout
+    p(y_t | y_<t, e) = softmax(G_l G_r s_t + b_G)
+
+    By the switch `decoder_reset`, h~'_t = tanh(W' e(y_{t-1}) + U' (r'_t ⊙ h'_{t-1}) + C c + b') instead; by the switch
+    `first_step`, y_1 is predicted from h'_0, without a step before it.
+    """
 
     def __init__(self, config: EncDecConfig) -> None:
         super().__init__()
         self.config = config
-        self.do = Steps.eager()
         H, E, M = config.hidden_size, config.embedding_size, config.maxout_size
         K, R = config.target_vocabulary_size, config.output_rank
         self.embedding = _matrix(K, E)
@@ -180,42 +228,65 @@ class Decoder(nn.Module):
         self.C, self.C_z, self.C_r = _matrix(H, H), _matrix(H, H), _matrix(H, H)
         self.O_h, self.O_c, self.O_y, self.b_O = _matrix(2 * M, H), _matrix(2 * M, H), _matrix(2 * M, E), _bias(2 * M)
         self.G_r, self.G_l, self.b_G = _matrix(R, M), _matrix(K, R), _bias(K)
+        self.kernel = EAGER
 
-    def context(self, c: Tensor, product: torch.dtype) -> Context:
+    def terms(self, c: Tensor, product_dtype: torch.dtype) -> Terms:
         """What depends on the source alone; c is S × H."""
-        c = c.to(product)
-        C_zc, C_rc, Cc = (linear(c, C.to(product)).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
-        return Context(
-            h_0=torch.tanh(linear(c, self.V.to(product)) + self.b_V),
-            gates=torch.cat([C_zc + self.b_z, C_rc + self.b_r, Cc], 1),
-            O_cc=linear(c, self.O_c.to(product)) + self.b_O,
+        c = c.to(product_dtype)
+        C_zc, C_rc, Cc = (linear(c, C.to(product_dtype)).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
+        return Terms(
+            h_0=torch.tanh(linear(c, self.V.to(product_dtype)) + self.b_V),
+            gates=torch.cat([C_zc + self.b_z, C_rc + self.b_r], 1),
+            Cc=Cc,
+            O_cc=linear(c, self.O_c.to(product_dtype)) + self.b_O,
         )
 
     def nodes(
-        self, context: Context, targets: Batch, product: torch.dtype, drop: Drop = keep
+        self, terms: Terms, targets: Batch, product_dtype: torch.dtype, drop: Drop = keep
     ) -> tuple[Tensor, Tensor, Tensor]:
         """What the read-out needs to predict each of ``targets.packed()``.
 
         Args:
-            context: of each target's source; T rows.
+            terms: of each target's source; T rows.
             targets: T target phrases.
-            product: the type that matrix products are computed in.
+            product_dtype: the type that matrix products are computed in.
             drop: leaves units out of embeddings.
 
         Returns:
             h'_t (nodes × H), e(y_{t-1}) (nodes × E, zeros for the first word), O_c c + b_O (nodes × 2M).
         """
         e = drop(self.previous_embeddings(targets))  # nodes × E
-        skipped = 0 if self.config.first_step == "zero-embedding" else 1  # steps: y_1 is predicted from h'_0
-        stepped = targets.active[skipped:]
-        first = targets.active[0] * skipped
-        no_b = torch.zeros_like(self.b)
-        We = times(e[first:], torch.cat([self.W_z, self.W_r, self.W]), product) + torch.cat([no_b, no_b, self.b])
+        h = self._recurrence(product_dtype).states(*self._operands(terms, e, targets, product_dtype))
+        if not self._steps_first:
+            h = torch.cat([terms.h_0, h])
+        return h, e, terms.O_cc.index_select(0, targets.rows())
+
+    def gates(self, terms: Terms, targets: Batch) -> tuple[Tensor, Tensor]:
+        """z'_t and r'_t of every step, packed; steps × H each.
+
+        There is a step for each of ``targets.packed()``; where `first_step` is "initial-state", none for first words.
+        """
+        dtype = self.b.dtype
+        operands = self._operands(terms, self.previous_embeddings(targets), targets, dtype)
+        return self._recurrence(dtype).gates(*operands)
+
+    @property
+    def _steps_first(self) -> bool:
+        return self.config.first_step == "zero-embedding"
+
+    def _recurrence(self, product_dtype: torch.dtype) -> Recurrence:
         reset_after = self.config.decoder_reset == "after"
-        recurrence = Recurrence(self.U_z, self.U_r, self.U, reset_after, product, self.do)
-        states = recurrence.states(We, context.gates, context.h_0, stepped)
-        h = torch.cat([context.h_0, states]) if skipped else states
-        return h, e, context.O_cc.index_select(0, targets.rows())
+        return Recurrence(self.U_z, self.U_r, self.U, reset_after, product_dtype, self.kernel)
+
+    def _operands(
+        self, terms: Terms, e: Tensor, targets: Batch, product_dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor, Tensor, list[int]]:
+        """What the words, what c and what h'_0 add; see `Recurrence.states`."""
+        skipped = 0 if self._steps_first else 1
+        no_b = torch.zeros_like(self.b)
+        stepped = e[targets.active[0] * skipped :]
+        We = times(stepped, torch.cat([self.W_z, self.W_r, self.W]), product_dtype) + torch.cat([no_b, no_b, self.b])
+        return We, torch.cat([terms.gates, terms.Cc], 1), terms.h_0, targets.active[skipped:]
 
     def previous_embeddings(self, targets: Batch) -> Tensor:
         """e(y_{t-1}) for each node, where e(y_0) = 0; nodes × E."""
@@ -223,8 +294,33 @@ class Decoder(nn.Module):
         previous = [targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:])]
         return torch.cat([nothing, *(embedding(ids, self.embedding) for ids in previous)])
 
-    def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, product: torch.dtype, drop: Drop = keep) -> Tensor:
-        """G_r s'_t: what each node predicts, before the words; nodes × R."""
-        s = times(h, self.O_h, product) + times(e, self.O_y, product) + O_cc  # s'_t; nodes × 2M
-        s = torch.maximum(*s.view(len(s), -1, 2).unbind(2))  # maxout over the pairs (0, 1), (2, 3), …; nodes × M
-        return times(drop(s), self.G_r, product)
+    def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+        """G_r s_t: what each node predicts, before the words; nodes × R."""
+        s = times(h, self.O_h, product_dtype) + times(e, self.O_y, product_dtype) + O_cc  # s'_t; nodes × 2M
+        s = torch.maximum(*s.view(len(s), -1, 2).unbind(2))  # s_t; nodes × M
+        return times(drop(s), self.G_r, product_dtype)
+
+
+def _network(config: Mapping[str, Any], words: list[int]) -> EncDec:
+    choices = {key: config[key] for key in (*SIZE_KEYS, "variant", *SWITCH_VALUES)}
+    return EncDec(EncDecConfig(source_vocabulary_size=words[0], target_vocabulary_size=words[1], **choices), seed=None)
+
+
+def _check(config: dict[str, Any], expect: Expect) -> None:
+    expect("network", "network" not in config, "none, as in an RNN Encoder-Decoder's config")
+    for key in SIZE_KEYS:
+        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
+    for key, values in SWITCH_VALUES.items():
+        expect(key, config.get(key) in values, " or ".join(map(repr, values)))
+    variant = config.get("variant")
+    named = (
+        isinstance(variant, str)
+        and variant in SWITCHES
+        and all(config[key] == value for key, value in SWITCHES[variant].items())
+    )
+    expect("variant", named or variant == "custom", "the name of its three switches (paper, groundhog, else custom)")
+    direction = config.get("direction", "source-to-target")
+    expect("direction", direction in ("source-to-target", "target-to-source"), "a known direction")
+
+
+ENCDEC = Kind("encdec", "network", ("source", "target"), _check, _network)

@@ -26,6 +26,7 @@ from moses_rnn.models.vocabulary import Vocabulary
 FORMAT = 1
 CONFIG, MODEL = "config.json", "model.safetensors"
 PENDING_CONFIG = ".config.json.new"
+FIRST_NETWORK = "encdec"  # whose config.json has no key "network"
 MAX_SIZE = 1 << 24  # no size of a network is larger; refused before anything is allocated
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary
 MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
@@ -36,12 +37,26 @@ Expect = Callable[[str, bool, str], None]  # key, whether its value is valid, wh
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of network, as far as its folder is concerned."""
+    """A kind of network, as far as its folder is concerned.
 
-    name: str  # in messages
-    vocabularies: tuple[str, ...]  # file names
+    Its networks have a `config`, a dataclass of the keys that config.json has for them, with a `width` in hidden units.
+    """
+
+    network: str  # as config.json names it
+    title: str  # in messages
+    sides: tuple[str, ...]  # that have a vocabulary: "source" and "target", or one of them
     check: Callable[[Json, Expect], None]  # of the config's own keys
-    network: Callable[[Mapping[str, Any], list[int]], nn.Module]  # by the config and the vocabularies' sizes, unset
+    build: Callable[[Mapping[str, Any], list[int]], nn.Module]  # by config and sizes of vocabularies
+
+    @property
+    def named(self) -> Json:
+        """What config.json has in its name: nothing for the first kind there was."""
+        return {} if self.network == FIRST_NETWORK else {"network": self.network}
+
+    @property
+    def vocabularies(self) -> tuple[str, ...]:
+        """Names of the vocabularies' files."""
+        return tuple(map(vocabulary_file, self.sides))
 
     def files(self) -> tuple[str, ...]:
         """Names of all files of the folder."""
@@ -50,7 +65,12 @@ class Kind:
     def without_weights(self, config: Mapping[str, Any], words: list[int]) -> nn.Module:
         """A network of shapes only: nothing is allocated, nothing drawn."""
         with torch.device("meta"):
-            return self.network(config, words)
+            return self.build(config, words)
+
+
+def vocabulary_file(side: str) -> str:
+    """The name of a vocabulary's file."""
+    return f"{side}.vocab"
 
 
 class Loaded(NamedTuple):
@@ -130,7 +150,7 @@ def load_folder(folder: Path, kind: Kind, device: torch.device | str = "cpu") ->
     vocabularies = [_vocabulary(folder / name, files[name]) for name in kind.vocabularies]
     model = kind.without_weights(config, [len(vocabulary) for vocabulary in vocabularies])
     tensors = _tensors(folder / MODEL, files[MODEL])
-    _check_tensors(folder / MODEL, tensors, model, f"{config.get('variant', '')} {kind.name}".strip())
+    _check_tensors(folder / MODEL, tensors, model, f"{config.get('variant', '')} {kind.title}".strip())
     model.load_state_dict(tensors, assign=True)
     return Loaded(config, vocabularies, model.to(device).eval().requires_grad_(False), hashes)
 
@@ -147,12 +167,7 @@ def _read_folder(
     A training run may be replacing the files, or have died between its last two renames: then the config that fits is
     the one waiting beside, and a second look finds it or the finished change.
     """
-    if not folder.is_dir():
-        advice = (
-            "\n  Only folders of moses-rnn-train are read; pickle-based files never are." if folder.exists() else ""
-        )
-        found = "a file" if folder.exists() else "nothing"
-        raise CheckpointError(f"{folder}: expected a model folder, found {found}{advice}")
+    _check_folder(folder)
     problem: CheckpointError | None = None
     for name in configs:
         try:
@@ -168,6 +183,15 @@ def _read_folder(
             return config, files, hashes
     assert problem is not None
     raise problem
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        advice = (
+            "\n  Only folders of moses-rnn-train are read; pickle-based files never are." if folder.exists() else ""
+        )
+        found = "a file" if folder.exists() else "nothing"
+        raise CheckpointError(f"{folder}: expected a model folder, found {found}{advice}")
 
 
 def _largest_model(kind: Kind, config: Mapping[str, Any], words: list[int]) -> int:
@@ -193,14 +217,19 @@ def _read(path: Path, most: int) -> bytes:
         raise CheckpointError(f"{path}: expected a file of a model folder, found: {error.strerror}{advice}") from error
 
 
-def _read_config(path: Path, kind: Kind) -> dict[str, Any]:
+def _read_config(path: Path, kind: Kind) -> Json:
+    config = _read_json(path)
+    _check_config(path, config, kind)
+    return config
+
+
+def _read_json(path: Path) -> Json:
     try:
         config = json.loads(_read(path, MAX_TEXT))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: expected JSON, found: {error}") from error
     if not isinstance(config, dict):
         raise CheckpointError(f"{path}: expected a JSON object, found {type(config).__name__}")
-    _check_config(path, config, kind)
     return config
 
 
@@ -212,6 +241,22 @@ def _check_config(path: Path, config: Json, kind: Kind) -> None:
     expect("format", config.get("format") == FORMAT, f"{FORMAT}, the format this version reads")
     kind.check(config, expect)
     expect("files", isinstance(config.get("files", {}), dict), "hashes by file name")
+
+
+def read_network(folder: Path) -> Any:
+    """The network that a folder's config.json names, whatever that is; of one that names none the first there was.
+
+    Raises:
+        CheckpointError: it cannot be read.
+    """
+    _check_folder(folder)
+    return _read_json(_config_file(folder)).get("network", FIRST_NETWORK)
+
+
+def _config_file(folder: Path) -> Path:
+    """Where the config stands; a save that died before its last rename has left it under another name."""
+    path, pending = folder / CONFIG, folder / PENDING_CONFIG
+    return pending if pending.exists() and not path.exists() else path
 
 
 def is_size(value: object) -> bool:

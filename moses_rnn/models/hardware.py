@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -31,6 +32,28 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def fused(function: Function) -> Function:
     """The same function by torch.compile; needs a C++ compiler on a CPU, and some seconds the first time."""
     return cast(Function, _compiled(function))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """How the element-wise work between products is done: one operation after the other, or compiled and so fused.
+
+    ``kernel(function)(…)`` calls a function of tensors that way.
+    """
+
+    compiled: bool = False
+
+    def __call__(self, function: Function, eager: Function | None = None) -> Function:
+        """The function as it is to be called.
+
+        Args:
+            function: what is computed.
+            eager: the same in fewer passes over memory, for when they are not fused.
+        """
+        return fused(function) if self.compiled else eager or function
+
+
+EAGER, COMPILED = Kernel(), Kernel(compiled=True)
 
 
 def require_fusing() -> None:

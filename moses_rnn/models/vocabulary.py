@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from moses_rnn.errors import CheckpointError
+
+Ids = npt.NDArray[np.integer[Any]]  # of words: of a phrase, of phrases end to end, of n-grams
+Phrase = Sequence[int]  # ids of a few words, without an end symbol
 
 UNKNOWN_ID = 0
 END_ID = 1

@@ -13,16 +13,38 @@ import torch
 
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.batches import Lengths
-from moses_rnn.models.vocabulary import UNKNOWN_ID, Vocabulary
+from moses_rnn.models.hardware import Kernel
+from moses_rnn.models.vocabulary import UNKNOWN_ID, Ids, Vocabulary
 
 Phrases = Sequence[bytes]
 Scores = npt.NDArray[np.float64]  # pairs × num_scores
-Flat = npt.NDArray[np.int64]  # ids of several phrases laid end to end
 MARK, MARK_ID = b"\n", -1  # between phrases; no phrase of a line holds one
 Values = npt.NDArray[np.float64]  # pairs
 
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Where and how a producer's network computes."""
+
+    device: str = "cpu"
+    precision: str = "fp32"  # of matrix products, one of PRECISIONS
+    compiled: bool = False  # whether torch.compile fuses the work between products
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of matrix products."""
+        return PRECISIONS[self.precision]
+
+    @property
+    def kernel(self) -> Kernel:
+        """What does the work between products."""
+        return Kernel(self.compiled)
+
+
+HERE = Compute()  # on the processor, in float32
 
 
 @dataclass
@@ -56,7 +78,7 @@ class PhraseIds:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._id_of = {**vocabulary.id_of(), MARK: MARK_ID}
 
-    def __call__(self, phrases: Sequence[bytes]) -> tuple[Flat, Lengths]:
+    def __call__(self, phrases: Sequence[bytes]) -> tuple[Ids, Lengths]:
         """Ids of all phrases laid end to end, and the length of each."""
         between = words((b" " + MARK + b" ").join(phrases))
         ids = np.fromiter(map(self._id_of.get, between, itertools.repeat(UNKNOWN_ID)), np.int64, len(between))
@@ -73,9 +95,9 @@ def check_lengths(sources: Phrases, targets: Phrases) -> None:
         raise ValueError(f"expected as many targets as sources, found {len(targets):,} and {len(sources):,}")
 
 
-def unknown_words(ids: Flat, lengths: Lengths) -> Flat:
+def unknown_words(ids: Ids, lengths: Lengths) -> npt.NDArray[np.int64]:
     """How many words of each phrase are outside the shortlist."""
     unknown = np.append(0, np.cumsum(ids == UNKNOWN_ID))
     ends = np.cumsum(lengths)
-    counts: Flat = unknown[ends] - unknown[ends - lengths]
+    counts: npt.NDArray[np.int64] = unknown[ends] - unknown[ends - lengths]
     return counts

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.inference.cslm import CslmScorer
-from moses_rnn.models.cslm import CslmCheckpoint, n_grams_of
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.inference.cslm import NGramScores
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.cslm import n_grams_of
+from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Ids
 from moses_rnn.producers.backoff import Backoff
-from moses_rnn.producers.base import PRECISIONS, PhraseIds, Phrases, Scores, Tally
+from moses_rnn.producers.base import HERE, Compute, PhraseIds, Phrases, Scores, Tally
 from moses_rnn.producers.language_models import Values, sums
 
 
@@ -18,19 +19,16 @@ class CslmProducer:
 
     Args:
         checkpoint: network and shortlist.
-        device: of the network.
-        precision: of its matrix products.
+        compute: where and how; nothing is compiled.
         backoff: shares the probability of ``<unk>`` out among the words it stands for.
     """
 
     name = "CSLM"
     num_scores = 1
 
-    def __init__(
-        self, checkpoint: CslmCheckpoint, device: str = "cpu", precision: str = "fp32", backoff: Backoff | None = None
-    ) -> None:
-        self._scorer = CslmScorer(checkpoint.model.to(device), PRECISIONS[precision])
-        self._ids_of = PhraseIds(checkpoint.vocabulary)
+    def __init__(self, checkpoint: Checkpoint, compute: Compute = HERE, backoff: Backoff | None = None) -> None:
+        self._network = NGramScores(checkpoint.model.to(compute.device), compute.dtype)
+        self._ids_of = PhraseIds(checkpoint.target_vocabulary)
         self._order = checkpoint.model.config.order
         self._backoff = backoff
         rest = "backed off to an n-gram model" if backoff else "counted as <unk>"
@@ -39,7 +37,7 @@ class CslmProducer:
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""
         n_grams = self.n_grams(sentences)
-        values = self._scorer.log_probs(n_grams)
+        values = self._network.log_probs(n_grams)
         if self._backoff:
             unknown = np.flatnonzero(n_grams[:, -1] == UNKNOWN_ID)
             values[unknown] += self._backoff.log_shares(sentences, unknown)
@@ -54,12 +52,12 @@ class CslmProducer:
         unknown: npt.NDArray[np.bool_] = self.n_grams(sentences)[:, -1] == UNKNOWN_ID
         return unknown
 
-    def n_grams(self, sentences: Phrases) -> npt.NDArray[np.int64]:
+    def n_grams(self, sentences: Phrases) -> Ids:
         """One n-gram for each word and end; n × order."""
         if not sentences:
             return np.zeros((0, self._order), np.int64)
         ids, lengths = self._ids_of(sentences)
-        begin = self._scorer.model.config.vocabulary_size
+        begin = self._network.model.config.vocabulary_size
         padded = lengths + self._order  # (order - 1) × <s>, the words, </s>
         firsts = np.cumsum(padded) - padded
         flat = np.full(int(padded.sum()), begin, np.int64)

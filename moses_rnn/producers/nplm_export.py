@@ -9,8 +9,8 @@ import numpy as np
 
 from moses_rnn.errors import InputError
 from moses_rnn.formats.nplm import BEGIN, NEVER, NOTHING, NplmNetwork
-from moses_rnn.inference.cslm import CslmScorer
-from moses_rnn.models.cslm import CslmCheckpoint
+from moses_rnn.inference.cslm import NGramScores
+from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.producers.cslm import CslmProducer
 
 
@@ -24,7 +24,7 @@ class Normalisers:
     mean_abs_without_mean: float  # what remains when the mean is folded into the output biases
 
 
-def normalisers(checkpoint: CslmCheckpoint, lines: Iterable[bytes], name: str) -> Normalisers:
+def normalisers(checkpoint: Checkpoint, lines: Iterable[bytes], name: str) -> Normalisers:
     """How far a CSLM is from normalising itself.
 
     Raises:
@@ -33,12 +33,12 @@ def normalisers(checkpoint: CslmCheckpoint, lines: Iterable[bytes], name: str) -
     sentences = [line.rstrip(b"\r\n") for line in lines if line.strip(b" \t\r\n")]
     if not sentences:
         raise InputError(f"{name}: expected sentences, found none")
-    log_Z = CslmScorer(checkpoint.model).log_normalisers(CslmProducer(checkpoint).n_grams(sentences))
+    log_Z = NGramScores(checkpoint.model).log_normalisers(CslmProducer(checkpoint).n_grams(sentences))
     mean = float(log_Z.mean())
     return Normalisers(len(log_Z), mean, float(np.abs(log_Z).mean()), float(np.abs(log_Z - mean).mean()))
 
 
-def nplm_network(checkpoint: CslmCheckpoint, mean_log_z: float) -> NplmNetwork:
+def nplm_network(checkpoint: Checkpoint, mean_log_z: float) -> NplmNetwork:
     """The network as NPLM has it.
 
     ``<s>`` and ``<null>``, a word missing before a phrase, are words that are never predicted; the embedding of
@@ -54,7 +54,7 @@ def nplm_network(checkpoint: CslmCheckpoint, mean_log_z: float) -> NplmNetwork:
     never = np.full(2, NEVER, np.float32)
     return NplmNetwork(
         order=model.config.order,
-        words=[*checkpoint.vocabulary.words, BEGIN, NOTHING],
+        words=[*checkpoint.target_vocabulary.words, BEGIN, NOTHING],
         input_embeddings=np.concatenate([embeddings, nothing]),
         hidden_weights=(W_1, W_2),
         hidden_biases=(b_1, b_2),

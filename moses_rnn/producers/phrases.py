@@ -1,54 +1,51 @@
-"""Score producers: whatever gives a phrase pair one or more scores. All of them speak natural logarithms."""
+"""Scores of phrase pairs: of a network that steps word by word, and the paper's word penalty."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import OutOfMemoryError
 
-from moses_rnn.errors import MosesRnnError
-from moses_rnn.inference.encdec import EncDecScorer
-from moses_rnn.inference.kernel import Elementwise
+from moses_rnn.errors import CheckpointError, InputError, MosesRnnError
+from moses_rnn.inference.steps import Stepper
+from moses_rnn.inference.trie_scoring import score_trie
 from moses_rnn.inference.tries import build_trie
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.base import PRECISIONS, PhraseIds, Phrases, Scores, Tally, Values, check_lengths, unknown_words
+from moses_rnn.producers.base import PhraseIds, Phrases, Scores, Tally, Values, check_lengths, unknown_words
 
 PAIRS = 8192  # scored together
 TRIE_CELLS = 1 << 24  # pairs × longest phrase from which a trie is built
 
 
-class EncDecProducer:
-    """The log-probability of an RNN Encoder-Decoder: log p(target | source), or of the inverse direction.
+class StepperProducer:
+    """The log-probability of a network that steps word by word: log p(target | source), or of the inverse direction.
 
     Conditioned on the whole other phrase; end symbols of both sides are included; words outside the shortlists count as
-    ``<unk>``. Of pairs scored together each distinct source prefix is stepped once, and each distinct target prefix of
-    a source is stepped and normalised once.
+    ``<unk>``. Of pairs scored together each distinct source is read once, and each distinct target prefix of a source
+    is stepped and normalised once.
+
+    Args:
+        checkpoint: whose vocabularies and direction count.
+        stepper: its network.
+        name: of the score.
+        title: the network's, for the score's meaning.
     """
 
     num_scores = 1
 
-    def __init__(
-        self,
-        checkpoint: Checkpoint,
-        device: str = "cpu",
-        precision: str = "fp32",
-        elementwise: Elementwise | None = None,
-    ) -> None:
-        self._inverse = checkpoint.direction == "target-to-source"
-        self.name = self.name_of(checkpoint)
+    def __init__(self, checkpoint: Checkpoint, stepper: Stepper[Any, Any], name: str, title: str) -> None:
+        self.name = name
+        self._inverse = checkpoint.inverse
         side, given = ("source", "target") if self._inverse else ("target", "source")
-        self.meaning = f"log p({side} | {given}) of the RNN Encoder-Decoder, natural, both </s> included"
-        self._scorer = EncDecScorer(checkpoint.model, device, PRECISIONS[precision], elementwise)
+        self.meaning = f"log p({side} | {given}) of the {title}, natural, both </s> included"
+        self._stepper = stepper
         self._read = PhraseIds(checkpoint.source_vocabulary)
         self._written = PhraseIds(checkpoint.target_vocabulary)
-        self._device = device
-
-    @staticmethod
-    def name_of(checkpoint: Checkpoint) -> str:
-        """The name of a network's score."""
-        return "RNNInverse" if checkpoint.direction == "target-to-source" else "RNN"
 
     def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
         """Natural logarithms; pairs × 1.
@@ -68,30 +65,31 @@ class EncDecProducer:
     def _within_memory(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
         """Scores of pairs, or of their halves one after the other if the device's memory is too small for all."""
         try:
-            return self._scored(read, written, tally)
+            return self._score(read, written, tally)
         except (OutOfMemoryError, MemoryError, RuntimeError) as error:
             if not _is_out_of_memory(error):
                 raise
             if len(read) == 1:
-                too_small = f"the memory of {self._device} is too small for a single phrase"
+                too_small = f"the memory of {self._stepper.device} is too small for a single phrase"
                 raise MosesRnnError(f"{too_small}: {error}") from error
         tally.halvings += 1
-        if self._device.startswith("cuda"):
+        if self._stepper.device.type == "cuda":
             torch.cuda.empty_cache()
         half = len(read) // 2
         halves = [self._within_memory(read[part], written[part], tally) for part in (slice(half), slice(half, None))]
         return np.concatenate(halves)
 
-    def _scored(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
+    def _score(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
         distinct = {phrase: i for i, phrase in enumerate(dict.fromkeys(read))}  # neighbours often read the same
         row_of = np.fromiter(map(distinct.__getitem__, read), np.int64, len(read))
         sources, targets = self._read(list(distinct)), self._written(written)
-        longest = max(int(sources[1].max()), int(targets[1].max()))
+        (_, source_lengths), (_, target_lengths) = sources, targets
+        longest = max(int(source_lengths.max()), int(target_lengths.max()))
         if len(read) > 1 and len(read) * longest > TRIE_CELLS:  # a few long ones among many: both halves apart
-            return self._short_and_long_apart(read, written, sources[1][row_of] + targets[1], tally)
-        read_trie = build_trie(*sources)
-        written_trie = build_trie(*targets, read_trie.leaf_of[row_of])
-        values = self._scorer.decode(self._scorer.encode(read_trie), written_trie)[written_trie.leaf_of]
+            return self._short_and_long_apart(read, written, source_lengths[row_of] + target_lengths, tally)
+        terms, term_of = self._stepper.read(*sources)
+        trie = build_trie(*targets, term_of[row_of])
+        values = score_trie(self._stepper, terms, trie)[trie.leaf_of]
         tally.unknown += int(np.count_nonzero(unknown_words(*sources)[row_of] + unknown_words(*targets)))
         return values
 
@@ -99,7 +97,7 @@ class EncDecProducer:
         order = np.argsort(lengths, kind="stable")
         values = np.empty(len(read))
         for part in np.array_split(order, 2):
-            values[part] = self._scored([read[i] for i in part], [written[i] for i in part], tally)
+            values[part] = self._score([read[i] for i in part], [written[i] for i in part], tally)
         return values
 
 
@@ -129,3 +127,23 @@ class WordPenaltyProducer:
 def _is_out_of_memory(error: Exception) -> bool:
     """Whether memory ran out; on a CPU torch says so in a bare RuntimeError."""
     return not isinstance(error, RuntimeError) or isinstance(error, OutOfMemoryError) or "allocate memory" in str(error)
+
+
+def read_shortlist(path: Path, most: int | None) -> Vocabulary:
+    """The words of a vocabulary file, or of a model's target side; of them the most frequent ones.
+
+    Args:
+        path: the file, or the model's folder.
+        most: how many words; None: all.
+
+    Raises:
+        InputError: there is no vocabulary to be read.
+    """
+    file = path / "target.vocab" if path.is_dir() else path
+    try:
+        known = Vocabulary.from_bytes(file.read_bytes())
+    except OSError as error:
+        raise InputError(f"{file}: expected a vocabulary, found: {error.strerror}") from error
+    except CheckpointError as error:
+        raise InputError(f"{file}: {error}") from error
+    return Vocabulary(known.words[: most + 2]) if most else known

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from moses_rnn.errors import CheckpointError, MisfitError
 from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_WARNING
-from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.producers.open import OpenModel
 from moses_rnn.scoring.phrase_tables import ScoringReport
 
 FIRST_LOOK = 100_000  # lines, after which and after each doubling a table is judged before its end
 UNKNOWN_REFUSAL = 0.8  # share of the pairs with a word that is read as <unk>
 
 
-def check_learned(folder: Path, checkpoint: Checkpoint) -> None:
+def check_learned(model: OpenModel) -> None:
     """Refuse a network that predicts held-out targets no better than word frequencies do.
 
     Raises:
         CheckpointError: it does not, by what its training recorded.
     """
-    learned, unigram = checkpoint.held_out_nats, checkpoint.unigram_nats
+    learned, unigram = model.checkpoint.held_out_nats, model.checkpoint.unigram_nats
     if learned is None or unigram is None or learned < unigram:
         return
     raise CheckpointError(
-        f"{folder}: expected a model that costs less than a unigram model's {unigram:.2f} nats per target token, found "
-        f"{learned:.2f}\n  It has learned nothing that helps. Train longer (the same moses-rnn-train with a larger "
-        "--max-minutes or --max-epochs goes on), or\n  train anew with another --learning-rate; --allow-misfit scores "
-        "with it all the same."
+        f"{model.folder}: expected a model that costs less than a unigram model's {unigram:.2f} nats per target token, "
+        f"found {learned:.2f}\n"
+        "  It has learned nothing that helps. Train longer (the same moses-rnn-train with a larger --max-minutes or "
+        "--max-epochs goes on), or\n"
+        "  train again with another --learning-rate; --allow-misfit scores with it all the same."
     )
 
 
@@ -38,10 +38,12 @@ class FitWatch:
         table: its name.
         report: of the run.
         names: of the added columns.
+        allow_misfit: whether nothing is judged after all.
     """
 
-    def __init__(self, table: str, report: ScoringReport, names: Sequence[str]) -> None:
+    def __init__(self, table: str, report: ScoringReport, names: Sequence[str], *, allow_misfit: bool = False) -> None:
         self._table, self._report, self._names = table, report, names
+        self._allow_misfit = allow_misfit
         self._next = FIRST_LOOK
 
     def look(self) -> None:
@@ -57,19 +59,24 @@ class FitWatch:
 
     def judge(self) -> None:
         """Judge the lines so far; raises as `look`."""
+        if self._allow_misfit:
+            return
         for name, unknown, floored in shares(self._report, self._names):
-            found = []
+            misfits = []
             if unknown > UNKNOWN_REFUSAL:
-                found.append(f"{unknown:.1%} of the pairs with a word outside its shortlists")
+                misfits.append(f"{unknown:.1%} of the pairs with a word outside its shortlists")
             if floored >= FLOORED_REFUSAL:
-                found.append(f"{floored:.1%} of the scores at the floor")
-            if found:
-                raise MisfitError(
-                    f"{self._table}: expected a table that {name}'s model knows, found {' and '.join(found)} in "
-                    f"{self._report.lines:,} lines\n  Was the model trained on another table, language or "
-                    f"tokenisation? Make one with: moses-rnn-train {self._table}\n  --allow-misfit scores with it all "
-                    "the same."
-                )
+                misfits.append(f"{floored:.1%} of the scores at the floor")
+            if misfits:
+                raise self._misfit(name, " and ".join(misfits))
+
+    def _misfit(self, name: str, misfits: str) -> MisfitError:
+        table = self._table
+        return MisfitError(
+            f"{table}: expected a table that {name}'s model knows, found {misfits} in {self._report.lines:,} lines\n"
+            "  Was the model trained on another table, language or tokenisation? Make one with: moses-rnn-train "
+            f"{table}\n  --allow-misfit scores with it all the same."
+        )
 
 
 def shares(report: ScoringReport, names: Sequence[str]) -> Iterator[tuple[str, float, float]]:

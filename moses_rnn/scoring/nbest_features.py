@@ -6,41 +6,53 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_rnn.errors import CheckpointError, FormatError, InputError
+from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.streams import existing_input, read_lines
 from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.formats.nbest import NBestLine, segmentation_of
-from moses_rnn.formats.phrase_forms import PhraseForm
-from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.models.cslm import load_cslm
-from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.backoff import Backoff
+from moses_rnn.producers.base import Compute, ScoreProducer
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.kenlm import KenlmProducer
-from moses_rnn.producers.phrases import EncDecProducer, WordPenaltyProducer
+from moses_rnn.producers.open import OpenModel, open_model
+from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
 from moses_rnn.scoring.fit import check_learned
-from moses_rnn.scoring.nbest_lists import HypothesisScorer, Scorer, SegmentationScorer
+from moses_rnn.scoring.nbest_lists import Feature, PhraseSum, WholeHypothesis
+
+# of models, by the name of their score
+OPTIONS = {"CSLM": "--cslm", "KENLM": "--lm", "RNN": "--rnn", "RNNInverse": "--inverse-rnn"}
 
 
 @dataclass(frozen=True)
 class FeatureRequest:
-    """What shall be added to an n-best list."""
+    """What is to be added to an n-best list.
 
+    `add` are models of any kind; `cslm`, `rnn` and `inverse_rnn` must be of their own, and `lm` an n-gram model.
+    """
+
+    add: tuple[Path, ...] = ()
     cslm: Path | None = None
-    backoff: str | None = None  # an ARPA file, for the words outside the CSLM's shortlist
-    lm: str | None = None
+    lm: Path | None = None
     rnn: Path | None = None
     inverse_rnn: Path | None = None
-    whole: bool = False  # sentences, not their phrases, for the RNNs
+    backoff: str | None = None  # an ARPA file, for the words outside a CSLM's shortlist
+    whole: bool = False  # sentences, not their phrases, for networks of pairs
     word_penalty: Path | None = None  # a model's folder or a vocabulary file
-    word_penalty_words: int | None = None  # only its so many most frequent words
+    word_penalty_words: int | None = None  # only its N most frequent words
     device: str = "cpu"
     precision: str = "fp32"
-    allow_misfit: bool = False  # take an RNN that is no better than a unigram model, see `fit`
+    allow_misfit: bool = False  # take a model that is no better than a unigram model, see `fit`
+
+    @property
+    def models(self) -> Iterator[tuple[Path, str | None]]:
+        """All models, and for which option's sake; None: any kind will do."""
+        named = zip((self.cslm, self.lm, self.rnn, self.inverse_rnn), OPTIONS.values(), strict=True)
+        yield from ((path, option) for path, option in named if path)
+        yield from ((path, None) for path in self.add)
 
 
-def scorers(first: NBestLine | None, name: str, request: FeatureRequest) -> Iterator[tuple[str, Scorer]]:
-    """What gives each feature, with the feature's name.
+def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -> Iterator[tuple[str, Feature]]:
+    """The features, each with its name.
 
     Args:
         first: line of the list; it tells whether segmentations are there.
@@ -51,59 +63,56 @@ def scorers(first: NBestLine | None, name: str, request: FeatureRequest) -> Iter
         InputError: a model cannot be read, or is of another kind.
         FormatError: the list has no segmentation, and phrases are to be scored.
     """
-    if request.cslm:
-        yield "CSLM", HypothesisScorer(_cslm(request.cslm, request))
-    if request.lm:
-        yield "KENLM", HypothesisScorer(KenlmProducer(existing_input(request.lm)))
-    if request.rnn:
-        yield "RNN", _rnn(request.rnn, "--rnn", first, name, request)
-    if request.inverse_rnn:
-        yield "RNNInverse", _rnn(request.inverse_rnn, "--inverse-rnn", first, name, request)
+    for path, option in request.models:
+        if option == OPTIONS["KENLM"] or (option is None and not path.is_dir()):
+            yield KenlmProducer.name, WholeHypothesis(KenlmProducer(existing_input(str(path))))
+            continue
+        model = _open(path, option, request)
+        yield model.name, _feature(model, first, name, request)
     if request.word_penalty:
-        yield "WP", HypothesisScorer(WordPenaltyProducer(_shortlist(request.word_penalty, request.word_penalty_words)))
+        shortlist = read_shortlist(request.word_penalty, request.word_penalty_words)
+        yield "WP", WholeHypothesis(WordPenaltyProducer(shortlist))
 
 
-def _cslm(model: Path, request: FeatureRequest) -> CslmProducer:
-    checkpoint = load_cslm(model)
-    backoff = None
-    if request.backoff:
-        path = existing_input(request.backoff)
-        backoff = Backoff(parse_arpa(read_lines(path), path), KenlmProducer(path), checkpoint.vocabulary, path)
-    return CslmProducer(checkpoint, request.device, request.precision, backoff)
-
-
-def _rnn(model: Path, option: str, first: NBestLine | None, name: str, request: FeatureRequest) -> Scorer:
-    """An RNN Encoder-Decoder, for the phrases of a hypothesis unless sentences are wanted."""
-    checkpoint = load_checkpoint(model)
+def _open(path: Path, option: str | None, request: FeatureRequest) -> OpenModel:
+    model = open_model(path, of_pairs=False)
     if not request.allow_misfit:
-        check_learned(model, checkpoint)
-    found = "--inverse-rnn" if checkpoint.direction == "target-to-source" else "--rnn"
-    if found != option:
-        raise InputError(f"{model}: expected a model for {option}, found one for {found}")
-    form = PhraseForm.from_record(checkpoint.provenance.get("phrases"))
-    if form.hierarchical:
-        raise InputError(f"{model}: expected a model of phrases, found one of rules, which no hypothesis shows")
-    if form.is_factored:
-        raise InputError(f"{model}: expected a model of plain words, found one of {form}")
-    producer = EncDecProducer(checkpoint, request.device, request.precision)
+        check_learned(model)
+    if option not in (None, OPTIONS.get(model.name)):
+        is_for = OPTIONS.get(model.name, "--add")
+        raise InputError(f"{path}: expected a model for {option}, found one for {is_for}")
+    return model
+
+
+def _feature(model: OpenModel, first: NBestLine | None, name: str, request: FeatureRequest) -> Feature:
+    """Of the phrases of a hypothesis if the network is one of pairs, unless sentences are wanted."""
+    producer = _producer(model, request)
+    if not model.reads_sources:
+        return WholeHypothesis(producer)
+    _check_form(model)
     if request.whole or first is None:
-        return HypothesisScorer(producer)
+        return WholeHypothesis(producer)
     if first.hypothesis and segmentation_of(first, name) is None:
         advice = (
             "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"
             "  network that learned phrases was not made for."
         )
         raise FormatError(name, 1, "a segmentation, for the phrases of a hypothesis", "none", advice)
-    return SegmentationScorer(producer, name)
+    return PhraseSum(producer, name)
 
 
-def _shortlist(path: Path, most: int | None) -> Vocabulary:
-    """The words of a vocabulary file, or of a model's target side."""
-    file = path / "target.vocab" if path.is_dir() else path
-    try:
-        known = Vocabulary.from_bytes(file.read_bytes())
-    except OSError as error:
-        raise InputError(f"{file}: expected a vocabulary, found: {error.strerror}") from error
-    except CheckpointError as error:
-        raise InputError(f"{file}: {error}") from error
-    return Vocabulary(known.words[: most + 2]) if most else known
+def _producer(model: OpenModel, request: FeatureRequest) -> ScoreProducer:
+    compute = Compute(request.device, request.precision)
+    if not request.backoff or model.name != CslmProducer.name:
+        return model.make_producer(compute)
+    path = existing_input(request.backoff)
+    shortlist = model.checkpoint.target_vocabulary
+    backoff = Backoff(parse_arpa(read_lines(path), path), KenlmProducer(path), shortlist, path)
+    return CslmProducer(model.checkpoint, compute, backoff)
+
+
+def _check_form(model: OpenModel) -> None:
+    if model.form.hierarchical:
+        raise InputError(f"{model.folder}: expected a model of phrases, found one of rules, which no hypothesis shows")
+    if model.form.is_factored:
+        raise InputError(f"{model.folder}: expected a model of plain words, found one of {model.form}")

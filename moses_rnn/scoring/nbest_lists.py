@@ -1,4 +1,4 @@
-"""N-best lists in, the same lists with further features out, each the sum of what a producer says of its parts."""
+"""N-best lists in, the same lists with further features out, each the sum of a producer's scores of its parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Pair = tuple[bytes, bytes]
 Texts = list[bytes]  # the values of a feature, as they are written
 
 
-class HypothesisScorer:
+class WholeHypothesis:
     """Scores hypotheses as whole sentences: a language model, a word penalty, a network that has read sentences."""
 
     def __init__(self, producer: ScoreProducer) -> None:
@@ -32,7 +32,7 @@ class HypothesisScorer:
         )
 
 
-class SegmentationScorer:
+class PhraseSum:
     """Scores the phrase pairs that a hypothesis is made of, and adds them up, as the decoder does.
 
     Words that the decoder copied because no phrase has them are pairs too: their score is the same in all hypotheses.
@@ -57,14 +57,14 @@ class SegmentationScorer:
 
     def _pairs(self, line: NBestLine, source: bytes) -> list[Pair]:
         read, written = words(source), words(line.hypothesis)
-        found = segmentation_of(line, self._name)
-        if found is None:
+        segments = segmentation_of(line, self._name)
+        if segments is None:
             if not written:
                 return []
             advice = "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole."
             raise FormatError(self._name, None, f"a segmentation of sentence {line.sentence}", "none", advice)
         pairs = []
-        for first, last, begin, end in found:
+        for first, last, begin, end in segments:
             if not first <= last < len(read):
                 what = f"a segmentation of the {len(read)} source words of sentence {line.sentence}"
                 raise FormatError(self._name, None, what, f"{first}-{last}: {shown(line.line)}")
@@ -82,15 +82,15 @@ def _distinct(pairs: Sequence[Pair], producer: ScoreProducer) -> Scores:
     return scores[[place[pair] for pair in pairs]]
 
 
-Scorer = HypothesisScorer | SegmentationScorer
+Feature = WholeHypothesis | PhraseSum
 
 
 @dataclass(frozen=True)
-class NBestFeature:
+class LabelledFeature:
     """A feature to be added: its label, and what gives its values."""
 
     label: str
-    scorer: Scorer
+    feature: Feature
 
 
 @dataclass
@@ -112,7 +112,7 @@ class NBestReport:
         return [label for label, chooses in self.choosing.items() if not chooses]
 
 
-def labelled(first: NBestLine | None, named: Iterable[tuple[str, Scorer]]) -> list[NBestFeature]:
+def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]) -> list[LabelledFeature]:
     """Features with the next free number in their labels: CSLM0, or CSLM1 if the list has a CSLM0."""
     taken = (
         {word[:-1].decode("ascii", "replace") for word in words(first.features) if word.endswith(b"=")}
@@ -120,18 +120,18 @@ def labelled(first: NBestLine | None, named: Iterable[tuple[str, Scorer]]) -> li
         else set()
     )
     features = []
-    for name, scorer in named:
+    for name, feature in named:
         label = next(label for n in itertools.count() if (label := f"{name}{n}") not in taken)
         assert NAME.fullmatch(label)
         taken.add(label)
-        features.append(NBestFeature(label, scorer))
+        features.append(LabelledFeature(label, feature))
     return features
 
 
 def with_features(
     lines: Iterable[NBestLine],
     sources: Sequence[bytes],
-    features: Sequence[NBestFeature],
+    features: Sequence[LabelledFeature],
     name: str,
     report: NBestReport,
 ) -> Iterator[bytes]:
@@ -175,8 +175,8 @@ def _sentences_together(lines: Iterable[NBestLine]) -> Iterator[list[NBestLine]]
         yield group
 
 
-def _finite(feature: NBestFeature, lines: Sequence[NBestLine], sources: Phrases) -> Scores:
-    scores = feature.scorer.scores(lines, sources)
+def _finite(feature: LabelledFeature, lines: Sequence[NBestLine], sources: Phrases) -> Scores:
+    scores = feature.feature.scores(lines, sources)
     bad = np.flatnonzero(~np.isfinite(scores).all(1))
     if len(bad):
         line = lines[int(bad[0])]

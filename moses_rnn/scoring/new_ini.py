@@ -1,7 +1,8 @@
-"""The ini of a scored table, made from that of the table it was."""
+"""The ini of a scored table, made from that of the table before."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from moses_rnn.files.streams import STANDARD_STREAM
@@ -13,8 +14,17 @@ from moses_rnn.scoring.request import IniRequest, ScoringRequest
 SOMEWHERE = "/path/of/the/scored/table"
 
 
+@dataclass(frozen=True)
 class NewIni:
-    """The new ini's content, or without one the lines that it would need.
+    """The new ini's content, or without one the lines that it would need: of [feature] and of [weight]."""
+
+    lines: tuple[str, str]
+    content: bytes = b""
+    warnings: tuple[str, ...] = ()
+
+
+def make_ini(request: ScoringRequest, old: Shape, added: int) -> NewIni:
+    """The ini of the scored table.
 
     Args:
         request: all choices of the run.
@@ -22,34 +32,30 @@ class NewIni:
         added: scores that are added.
 
     Raises:
-        InputError: the ini is none, or does not fit the table.
+        InputError: the ini given is not a valid one, or does not fit the table.
     """
+    if request.ini:
+        return _extended(request, request.ini, old.columns, added)
+    path = SOMEWHERE if request.output == STANDARD_STREAM else str(Path(request.output).absolute())
+    lines = default_lines(path, old.columns + added, old.factors)
+    if is_readable_path(path):
+        return NewIni(lines)
+    return NewIni(
+        lines, warnings=(f"{path}: Moses cannot read paths with blanks or '#': move the table before using it",)
+    )
 
-    def __init__(self, request: ScoringRequest, old: Shape, added: int) -> None:
-        self.content = b""
-        self.warnings: list[str] = []
-        if request.ini:
-            self._extend(request, request.ini, old.columns, added)
-        else:
-            self._lines_only(request, old.columns + added, old.factors)
 
-    def _lines_only(self, request: ScoringRequest, columns: int, factors: tuple[int, int]) -> None:
-        path = SOMEWHERE if request.output == STANDARD_STREAM else str(Path(request.output).absolute())
-        self.lines = default_lines(path, columns, factors)
-        if not is_readable_path(path):
-            self.warnings.append(f"{path}: Moses cannot read paths with blanks or '#': move the table before using it")
-
-    def _extend(self, request: ScoringRequest, wanted: IniRequest, old_columns: int, added: int) -> None:
-        ini = MosesIni(Path(wanted.ini).read_bytes(), wanted.ini)
-        feature = ini.choose(name=wanted.feature, table=request.table)
-        weights = None if wanted.weight is None else (wanted.weight,) * added
-        path = ini.path_like(feature, Path(request.output))
-        self.content = ini.extended(feature, Extension(path, old_columns, added, weights))
-        new = MosesIni(self.content, wanted.output)
-        self.lines = new.lines_of(feature.name)
-        self.warnings += ini.warnings(feature, request.table)
-        if relative := new.relative_paths():
-            self.warnings.append(
-                f"the new ini has relative paths ({', '.join(relative)}), as the old one: run Moses in that folder, "
-                "and make them absolute for mert-moses.pl"
-            )
+def _extended(request: ScoringRequest, wanted: IniRequest, old_columns: int, added: int) -> NewIni:
+    ini = MosesIni(Path(wanted.ini).read_bytes(), wanted.ini)
+    feature = ini.choose(name=wanted.feature, table=request.table)
+    weights = None if wanted.weight is None else (wanted.weight,) * added
+    path = ini.path_like(feature, Path(request.output))
+    content = ini.extended(feature, Extension(path, old_columns, added, weights))
+    new = MosesIni(content, wanted.output)
+    warnings = list(ini.warnings(feature, request.table))
+    if relative := new.relative_paths():
+        warnings.append(
+            f"the new ini has relative paths ({', '.join(relative)}), as the old one: run Moses in that folder, "
+            "and make them absolute for mert-moses.pl"
+        )
+    return NewIni(new.lines_of(feature.name), content, tuple(warnings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from moses_rnn.formats.census import Census
 from moses_rnn.formats.numbers import nine_digits
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
+from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import TableBlock
 from moses_rnn.producers.base import ScoreProducer, Scores, Tally
 from moses_rnn.scoring.workers import Chunk, ScoredChunk, in_order, scored_chunks
@@ -32,22 +33,16 @@ class ColumnOptions:
 
 
 @dataclass
-class ScoringReport:
-    """What went through, for the signature and the user; lists have one value for each added column.
+class ScoringReport(ColumnCounts):
+    """What went through, for the signature and the user.
 
     `lines` were written; `read` is the number of the last of them in the input; `halvings` is how often work was split
-    because the device's memory ran out; `oddities` are a census's; `unknown` are pairs with a word that is read as
-    ``<unk>``, `floored` scores that were raised to the floor.
+    because the device's memory ran out; `oddities` are a census's.
     """
 
-    lines: int = 0
     read: int = 0
     halvings: int = 0
     oddities: dict[str, list[int]] = field(default_factory=dict)
-    unknown: list[int] = field(default_factory=list)
-    floored: list[int] = field(default_factory=list)
-    lowest: list[float] = field(default_factory=list)
-    highest: list[float] = field(default_factory=list)
 
     def count(self, scores: Scores, tallies: Sequence[Tally], floor: float, last: int) -> None:
         """Take in the scores of further lines, the last of which has that number; lines × columns."""
@@ -65,9 +60,10 @@ class ScoringReport:
         self.highest = [max(a, float(b)) for a, b in zip(self.highest, written.max(axis=0), strict=True)]
 
     def take_over(self, note: dict[str, Any] | None) -> None:
-        """Go on from a report that was left in a journal."""
-        for key, value in (note or {}).items():
-            setattr(self, key, value)
+        """Resume from a report that was left in a journal."""
+        for known in fields(self):
+            if note and known.name in note:
+                setattr(self, known.name, note[known.name])
 
     def as_note(self) -> dict[str, Any]:
         """The report as JSON, for the journal."""

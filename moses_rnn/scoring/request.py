@@ -1,4 +1,4 @@
-"""What is asked of a scoring run, and what it answers."""
+"""What a scoring run is given, and what it gives back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class IniRequest:
 class ScoringRequest:
     """All choices of a run.
 
-    `rejects` is where lines that are none go; without it the first one ends the run. `strict` refuses what is odd too
+    `rejects` is where invalid lines go; without it the first one ends the run. `strict` refuses what is odd too
     (see `Census`).
     """
 

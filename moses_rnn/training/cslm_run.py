@@ -13,7 +13,8 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.models.cslm import CSLM, Cslm, CslmCheckpoint, CslmConfig, save_cslm
+from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
+from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
 from moses_rnn.training.config import NGramConfig, TrainingConfig
 from moses_rnn.training.model_folder import FolderObserver, Prepared, train_in
@@ -98,7 +99,9 @@ def train_cslm(
         remembered = _provenance(request, statistics)
         return Prepared(
             NGrams(model, *texts, request.training, request.learning),
-            lambda news: save_cslm(folder, CslmCheckpoint(model, vocabulary, {**remembered, **news})),
+            lambda news: save_checkpoint(
+                folder, Checkpoint(CSLM, model, {"target": vocabulary}, provenance={**remembered, **news})
+            ),
         )
 
     choices = {**request.network, **asdict(request.learning), **request.training.course()}

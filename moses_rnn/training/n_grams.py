@@ -17,7 +17,7 @@ from moses_rnn.errors import InputError, writing
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.cslm import Cslm, n_grams_of
 from moses_rnn.models.dropout import Drop, drop_units, keep
-from moses_rnn.models.vocabulary import END_ID, Vocabulary
+from moses_rnn.models.vocabulary import END_ID, Ids, Vocabulary
 from moses_rnn.training.config import NGramConfig, TrainingConfig
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.threads import Threads
@@ -28,8 +28,6 @@ BLOCK = 1 << 22  # words and boundaries shuffled together
 EVALUATION_ROWS = 2048
 SENTENCES_AT_ONCE = 1 << 14
 MAX_HELD_OUT_SHARE = 0.1
-
-Ids = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)

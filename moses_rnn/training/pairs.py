@@ -14,6 +14,7 @@ from torch import Tensor
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, drop_units, keep
 from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.softmax import WordSample
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
@@ -46,7 +47,7 @@ class PhrasePairs:
         self._product = torch.bfloat16 if config.precision == "bf16" else torch.float32
         self._unigram: npt.NDArray[np.float64] | None = None
         if config.compiled:
-            model.compile_elementwise()
+            model.use_kernel(COMPILED)
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
         """See `epoch_batches`."""

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import torch
 
 from moses_rnn import __version__
-from moses_rnn.models.checkpoint import ENCDEC, Checkpoint, save_checkpoint
-from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
+from moses_rnn.models.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.estimate import Estimate, estimate
@@ -130,5 +130,6 @@ def provenance(request: TrainingRequest, corpus: Corpus, unigram: float) -> dict
 
 
 def _save(folder: Path, task: PhrasePairs, request: TrainingRequest, remembered: Mapping[str, Any]) -> None:
-    known = task.corpus.source_vocabulary, task.corpus.target_vocabulary
-    save_checkpoint(folder, Checkpoint(task.model, *known, direction=request.direction, provenance=remembered))
+    vocabularies = {"source": task.corpus.source_vocabulary, "target": task.corpus.target_vocabulary}
+    checkpoint = Checkpoint(ENCDEC, task.model, vocabularies, direction=request.direction, provenance=remembered)
+    save_checkpoint(folder, checkpoint)

@@ -11,14 +11,14 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from moses_rnn.inference.encdec import EncDecScorer, Prefixes, SourceTerms
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, Ids, row_blocks, source_blocks, source_terms
+from moses_rnn.inference.steps import Prefixes, Stepper, Terms, row_blocks
+from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Phrase
+from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, read_sources, source_blocks
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class BeamSearch:
     What it finds is the best of what it looked at: only a beam that loses no prefix is sure to find the best of all.
 
     Args:
-        scorer: the network; its type of products decides the precision.
+        stepper: the network; its type of products decides the precision.
         config: how far to search.
     """
 
-    def __init__(self, scorer: EncDecScorer, config: BeamConfig) -> None:
+    def __init__(self, stepper: Stepper[Any, Any], config: BeamConfig) -> None:
         self.config = config
-        self._scorer = scorer
-        self._words = scorer.config.target_vocabulary_size
+        self._stepper = stepper
+        self._words = stepper.words
 
-    def __call__(self, sources: Sequence[Ids]) -> list[list[Hypothesis]]:
+    def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
         """The best targets of each source, best first.
 
         Args:
@@ -60,12 +60,12 @@ class BeamSearch:
         return [best for block in blocks for best in self._block(block)]
 
     @torch.inference_mode()
-    def _block(self, sources: Sequence[Ids]) -> list[list[Hypothesis]]:
-        terms = source_terms(self._scorer, sources)
+    def _block(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+        terms = read_sources(self._stepper, sources)
         live = _Live(
-            self._scorer.begin(terms),
-            words=torch.empty(len(sources), 0, dtype=torch.int64, device=self._scorer.device),
-            totals=torch.zeros(len(sources), dtype=torch.float64, device=self._scorer.device),
+            self._stepper.start(terms),
+            words=torch.empty(len(sources), 0, dtype=torch.int64, device=self._stepper.device),
+            totals=torch.zeros(len(sources), dtype=torch.float64, device=self._stepper.device),
         )
         ended = [_Best(self.config.best) for _ in sources]
         for step in range(self.config.max_words + 1):
@@ -74,15 +74,15 @@ class BeamSearch:
             longer = self._narrow(longer, live, ended)
             if step == self.config.max_words or not len(longer.rows):
                 break
-            prefixes = self._scorer.extend(terms, live.prefixes, longer.rows, longer.words)
+            prefixes = self._stepper.step(terms, live.prefixes, longer.rows, longer.words)
             live = _Live(prefixes, torch.cat([live.words[longer.rows], longer.words[:, None]], 1), longer.totals)
         return [best.in_order() + rest for best, rest in zip(ended, self._left(longer, live, len(ended)), strict=True)]
 
-    def _judge(self, terms: SourceTerms, live: _Live) -> tuple[Tensor, _Longer]:
+    def _judge(self, terms: Terms, live: _Live) -> tuple[Tensor, _Longer]:
         """log p of each live prefix with ``</s>``, and its likeliest continuations, of which none loses one wanted."""
         ends, parts = [], []
         for rows in row_blocks(len(live.totals), self._words):
-            totals = live.totals[rows, None] + self._scorer.next_log_probs(terms, live.prefixes.take(rows))
+            totals = live.totals[rows, None] + self._stepper.next_log_probs(terms, live.prefixes.take(rows))
             ends.append(totals[:, END_ID].clone())
             totals[:, END_ID] = -torch.inf
             if not self.config.allow_unknown:
@@ -107,7 +107,7 @@ class BeamSearch:
         return _Longer(*(tensor[best] for tensor in longer))
 
     def _bounds(self, ended: list[_Best]) -> Tensor:
-        return torch.tensor([best.bound for best in ended], dtype=torch.float64, device=self._scorer.device)
+        return torch.tensor([best.bound for best in ended], dtype=torch.float64, device=self._stepper.device)
 
     def _left(self, longer: _Longer, live: _Live, sources: int) -> list[list[Hypothesis]]:
         """For each source the likeliest prefix that the length limit kept from going on, if there is one."""

@@ -1,17 +1,17 @@
-"""What sampling and search share: target phrases are written word by word, for many sources together."""
+"""What sampling and search share: targets are written word by word, for many sources together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
-from moses_rnn.inference.encdec import LOGITS_AT_ONCE, EncDecScorer, SourceTerms
-from moses_rnn.inference.tries import build_trie
+from moses_rnn.inference.steps import SomeTerms, Stepper
+from moses_rnn.models.vocabulary import Phrase
 
-Ids = Sequence[int]  # of a phrase, without an end symbol
 MAX_WORDS = 50  # a phrase of a table has seven; what a network writes without end is no phrase
 PREFIXES_AT_ONCE = 8192  # whose states are in memory
 
@@ -29,23 +29,16 @@ class Hypothesis:
     ended: bool
 
 
-def source_terms(scorer: EncDecScorer, sources: Sequence[Ids]) -> SourceTerms:
-    """What the decoder needs of each source; equal ones are encoded once."""
-    flat = np.array([i for source in sources for i in source], dtype=np.int64)
-    trie = build_trie(flat, np.array([len(source) for source in sources], dtype=np.int64))
-    with torch.inference_mode():
-        return scorer.encode(trie).take(torch.from_numpy(trie.leaf_of).to(scorer.device))
+@torch.inference_mode()
+def read_sources(stepper: Stepper[SomeTerms, Any], sources: Sequence[Phrase]) -> SomeTerms:
+    """The terms of each source; equal ones are read once."""
+    ids = np.array([i for source in sources for i in source], dtype=np.int64)
+    terms, term_of = stepper.read(ids, np.array([len(source) for source in sources], dtype=np.int64))
+    return terms.take(torch.from_numpy(term_of).to(stepper.device))
 
 
-def source_blocks(sources: Sequence[Ids], prefixes_of_each: int) -> Iterator[Sequence[Ids]]:
-    """Sources that are decoded together, at least one."""
+def source_blocks(sources: Sequence[Phrase], prefixes_of_each: int) -> Iterator[Sequence[Phrase]]:
+    """Sources whose targets are written together, at least one."""
     count = max(PREFIXES_AT_ONCE // prefixes_of_each, 1)
     for first in range(0, len(sources), count):
         yield sources[first : first + count]
-
-
-def row_blocks(prefixes: int, words: int) -> Iterator[slice]:
-    """Rows of prefixes whose distributions over words are in memory at once, at least one."""
-    count = max(LOGITS_AT_ONCE // words, 1)
-    for first in range(0, prefixes, count):
-        yield slice(first, min(first + count, prefixes))

@@ -18,11 +18,11 @@ from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.phrase_forms import PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.vocabulary import UNKNOWN
-from moses_rnn.translation.hypotheses import Hypothesis, Ids
+from moses_rnn.models.vocabulary import UNKNOWN, Phrase
+from moses_rnn.translation.hypotheses import Hypothesis
 
 Phrases = Sequence[bytes]
-Write = Callable[[Sequence[Ids]], list[list[Hypothesis]]]  # a Sampler or a BeamSearch
+Write = Callable[[Sequence[Phrase]], list[list[Hypothesis]]]  # a Sampler or a BeamSearch
 LogProbs = Callable[[Phrases, Phrases], npt.NDArray[np.float64]]  # a score producer's; its first column counts
 Known = Mapping[bytes, Collection[bytes]]  # targets by source
 
@@ -65,7 +65,7 @@ class Reading:
         known = self.source_vocabulary.id_of()
         return [word for word in words(source) if word not in known]
 
-    def target(self, ids: Ids) -> bytes:
+    def target(self, ids: Phrase) -> bytes:
         """A target that the network wrote."""
         return b" ".join(self.target_vocabulary.words[i] for i in ids)
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from moses_rnn.inference.encdec import EncDecScorer, Prefixes, SourceTerms
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, Ids, row_blocks, source_blocks, source_terms
+from moses_rnn.inference.steps import Prefixes, Stepper, Terms, row_blocks
+from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Phrase
+from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, read_sources, source_blocks
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,16 @@ class Sampler:
     samples then falls on the other side of the border between two words.
 
     Args:
-        scorer: the network; its type of products decides the precision.
+        stepper: the network; its type of products decides the precision.
         config: how to draw.
     """
 
-    def __init__(self, scorer: EncDecScorer, config: SamplingConfig) -> None:
+    def __init__(self, stepper: Stepper[Any, Any], config: SamplingConfig) -> None:
         self.config = config
-        self._scorer = scorer
-        self._words = scorer.config.target_vocabulary_size
+        self._stepper = stepper
+        self._words = stepper.words
 
-    def __call__(self, sources: Sequence[Ids]) -> list[list[Hypothesis]]:
+    def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
         """The samples of each source, in the order in which they were drawn; equal sources get equal samples.
 
         Args:
@@ -64,13 +65,13 @@ class Sampler:
         return [samples for block in blocks for samples in self._block(block)]
 
     @torch.inference_mode()
-    def _block(self, sources: Sequence[Ids]) -> list[list[Hypothesis]]:
-        steps, device = self.config.max_words + 1, self._scorer.device  # one more for </s>
+    def _block(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+        steps, device = self.config.max_words + 1, self._stepper.device  # one more for </s>
         random = torch.cat([self._random(source) for source in sources], 1).to(device)  # steps × samples
         words = torch.full(random.shape, END_ID, device=device)
         totals = torch.zeros(random.shape[1], dtype=torch.float64, device=device)
-        terms = source_terms(self._scorer, sources)
-        prefixes = self._scorer.begin(terms)
+        terms = read_sources(self._stepper, sources)
+        prefixes = self._stepper.start(terms)
         live = torch.arange(random.shape[1], device=device)  # samples that have not ended
         at = live // self.config.samples  # the prefix that each has come to
         for step in range(steps):
@@ -84,11 +85,11 @@ class Sampler:
             distinct, at = torch.unique(at[goes_on] * self._words + drawn[goes_on], return_inverse=True)
             if step == self.config.max_words or not len(live):
                 break
-            prefixes = self._scorer.extend(terms, prefixes, distinct // self._words, distinct % self._words)
-        found = [self._hypothesis(*sample) for sample in zip(words.T.tolist(), totals.tolist(), strict=True)]
-        return [found[first : first + self.config.samples] for first in range(0, len(found), self.config.samples)]
+            prefixes = self._stepper.step(terms, prefixes, distinct // self._words, distinct % self._words)
+        samples = [self._hypothesis(*sample) for sample in zip(words.T.tolist(), totals.tolist(), strict=True)]
+        return [samples[first : first + self.config.samples] for first in range(0, len(samples), self.config.samples)]
 
-    def _random(self, source: Ids) -> Tensor:
+    def _random(self, source: Phrase) -> Tensor:
         """Numbers from 0 to below 1 that decide a source's samples; steps × samples, float64.
 
         They are numpy's, the same for every device: a torch generator heeds 32 bits of its seed on a CPU, too few for a
@@ -97,11 +98,11 @@ class Sampler:
         random = np.random.default_rng([self.config.seed, *source, END_ID])
         return torch.from_numpy(random.random((self.config.max_words + 1, self.config.samples)))
 
-    def _draw(self, terms: SourceTerms, prefixes: Prefixes, at: Tensor, random: Tensor) -> tuple[Tensor, Tensor]:
+    def _draw(self, terms: Terms, prefixes: Prefixes, at: Tensor, random: Tensor) -> tuple[Tensor, Tensor]:
         """The next word of each sample and its log p after the prefix; samples."""
         words, log_probs = torch.empty_like(at), torch.empty_like(random)
-        for rows in row_blocks(len(prefixes.h), self._words):
-            log_p = self._scorer.next_log_probs(terms, prefixes.take(rows))
+        for rows in row_blocks(len(prefixes.sources), self._words):
+            log_p = self._stepper.next_log_probs(terms, prefixes.take(rows))
             here = (at >= rows.start) & (at < rows.stop)
             row = at[here] - rows.start
             words[here] = first_above(self._weights(log_p).cumsum(1), row, random[here])

@@ -10,8 +10,8 @@ from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.inference.inspection import summaries
-from moses_rnn.producers.phrases import EncDecProducer
 from tests.analysis.tiny import checkpoint
+from tests.models.checkpoints import make_producer
 
 SCORED = [
     b"a ||| w ||| .5 .5 .5 .5 .5\n",
@@ -49,13 +49,13 @@ SUMS = [
 @pytest.mark.parametrize(("variant", "direction", "pair"), SUMS)
 def test_words_sum_to_the_score(variant, direction, pair):
     of = checkpoint(variant, direction=direction)
-    found = explain(pair, of=of, log_probs=EncDecProducer(of).log_probs, added=())
+    found = explain(pair, of=of, log_probs=make_producer(of).log_probs, added=())
     assert sum(word.log_prob for word in found.words) == pytest.approx(found.log_prob, abs=1e-4)
     assert found.words[-1].word == "</s>"
 
 
 def test_words_and_what_is_not_known_of_them():
-    found = explain(b"qq a ||| u v", log_probs=EncDecProducer(checkpoint()).log_probs)
+    found = explain(b"qq a ||| u v", log_probs=make_producer(checkpoint()).log_probs)
     assert [(word.word, word.known) for word in found.words] == [("u", True), ("v", True), ("</s>", True)]
     assert found.unknown == ["qq"]
     found = explain(b"a ||| \xff \x1b</s>", log_probs=lambda s, t: np.zeros((len(s), 1)))

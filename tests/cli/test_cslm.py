@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from moses_rnn.cli.cslm import main
-from moses_rnn.models.cslm import load_cslm, save_cslm
+from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
+from moses_rnn.models.cslm import CSLM
 from moses_rnn.producers.nplm_export import normalisers, nplm_network
 from tests.producers.tiny_lm import NBSP, SMALL, checkpoint
 
@@ -98,9 +99,9 @@ def test_training_says_what_it_found_and_what_it_does(prepared):
 
 
 def test_training_leaves_a_model(prepared):
-    loaded = load_cslm(prepared / "cslm")
+    loaded = load_checkpoint(prepared / "cslm", CSLM)
     expected = [word.encode() for word in ("le", "chat", "la", "bête", "dort", NBSP)]
-    assert sorted(loaded.vocabulary.words) == sorted([b"<unk>", b"</s>", *expected])
+    assert sorted(loaded.target_vocabulary.words) == sorted([b"<unk>", b"</s>", *expected])
     config = loaded.model.config
     assert (config.order, config.embedding_size, config.first_size, config.second_size) == (3, 4, 6, 5)
     assert loaded.provenance["texts"] == ["train.fr"]
@@ -135,14 +136,14 @@ def test_a_text_of_its_own_to_judge_by(here):
     (here / "dev.gz").write_bytes(gzip.compress((here / "dev.fr").read_bytes()))
     code, _, messages = cslm(*TRAIN, "--model", "judged", "--dev", "dev.gz")
     assert (code, "held out: " in messages) == (0, False)
-    assert load_cslm(Path("judged")).provenance["text"]["held_out_lines"] == 0
+    assert load_checkpoint(Path("judged"), CSLM).provenance["text"]["held_out_lines"] == 0
 
 
 def test_restart_begins_anew(here):
     code, _, messages = cslm(*TRAIN, "--order", "4")
     assert (code, "order 3, now 4" in messages) == (3, True)
     assert cslm(*TRAIN, "--order", "4", "--restart", "-q") == (0, "", "")
-    assert load_cslm(here / "cslm").model.config.order == 4
+    assert load_checkpoint(here / "cslm", CSLM).model.config.order == 4
 
 
 @pytest.mark.parametrize("option", ["--dev", "text"])
@@ -208,7 +209,7 @@ def test_perplexity_of_standard_input(here):
 def test_export_writes_the_network_and_prints_what_loads_it(here):
     code, out, messages = cslm("export-nplm", "cslm", "cslm.nplm", "--dev", "dev.fr")
     assert (code, out) == (0, INI.format(here / "cslm.nplm"))
-    model = load_cslm(here / "cslm")
+    model = load_checkpoint(here / "cslm", CSLM)
     found = normalisers(model, (here / "dev.fr").read_bytes().splitlines(), "dev.fr")
     assert (here / "cslm.nplm").read_bytes() == b"".join(nplm_network(model, found.mean).lines())
     assert messages == (
@@ -219,7 +220,7 @@ def test_export_writes_the_network_and_prints_what_loads_it(here):
 
 
 def test_export_warns_of_a_network_that_is_far_from_normal(here):
-    save_cslm(here / "far", checkpoint(scale=1000))
+    save_checkpoint(here / "far", checkpoint(scale=1000))
     code, _, messages = cslm("export-nplm", "far", "far.nplm", "--dev", "dev.fr")
     assert code == 0
     assert messages.endswith(
@@ -325,8 +326,8 @@ def test_an_n_gram_model_needs_kenlm(here, monkeypatch):
 
 def test_a_shortlist_that_nplm_cannot_read_is_refused_and_nothing_is_written(here):
     odd = checkpoint()
-    odd.vocabulary.words[2] = b"le la"
-    save_cslm(here / "odd", odd)
+    odd.target_vocabulary.words[2] = b"le la"
+    save_checkpoint(here / "odd", odd)
     code, _, messages = cslm("export-nplm", "odd", "out", "--dev", "dev.fr")
     assert (code, messages) == (
         3,

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from moses_rnn.cli.sample import main
 from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.producers.phrases import EncDecProducer
 from tests.commands import run
+from tests.models.checkpoints import make_producer
 
 
 def sample(*arguments, code=0, **options):
@@ -52,7 +52,7 @@ def test_columns_hold_the_scorers_log_prob(model, table, tmp_path, beam):
     rows = columns(sample(model, tmp_path / "sources", "--format", "tsv", "--table", table, *beam))
     assert rows[0] == [b"source", b"rank", b"target", b"log_prob", b"times", b"in_table"]
     assert list(dict.fromkeys(row[0] for row in rows[1:])) == sources
-    expected = EncDecProducer(load_checkpoint(model), precision="fp64").log_probs(
+    expected = make_producer(load_checkpoint(model), precision="fp64").log_probs(
         [row[0] for row in rows[1:]], [row[2] for row in rows[1:]]
     )
     assert [float(row[3]) for row in rows[1:]] == pytest.approx(expected[:, 0], abs=1e-6)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
 from moses_rnn.models.encdec import EncDec, EncDecConfig
 from tests.faults.conftest import FULL
+from tests.models.checkpoints import encdec_checkpoint
 
 COMMAND = Path(sys.executable).with_name("moses-rnn-score")
 HIDDEN = 1000 if FULL else 64
@@ -23,7 +24,7 @@ def test_workers_and_resume_point_change_no_byte(folder):
     network = EncDec(EncDecConfig(*words, HIDDEN, 100, 50, 50), seed=1)
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=0.1)
-    save_checkpoint(folder.path / "large", Checkpoint(network, small.source_vocabulary, small.target_vocabulary))
+    save_checkpoint(folder.path / "large", encdec_checkpoint(network, small.source_vocabulary, small.target_vocabulary))
     lines = (folder.path / "t").read_bytes().splitlines(keepends=True)[:20_000]
     (folder.path / "t").write_bytes(b"".join(lines))
     options = ["t", "--model", "large", "--threads", "1", "-q"]

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import atheris
 
+from tests.models.checkpoints import encdec_checkpoint
+
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError, FormatError, InputError
     from moses_rnn.files.streams import read_lines
@@ -26,7 +28,7 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
     from moses_rnn.formats.phrase_table import parse_table
     from moses_rnn.formats.table_blocks import parse_blocks
-    from moses_rnn.models.checkpoint import ENCDEC, Checkpoint, load_checkpoint, save_checkpoint
+    from moses_rnn.models.checkpoint import ENCDEC, load_checkpoint, save_checkpoint
     from moses_rnn.models.encdec import EncDec, EncDecConfig
     from moses_rnn.models.folders import finish_saving
     from moses_rnn.models.vocabulary import Vocabulary
@@ -150,7 +152,7 @@ def arpa(data: bytes) -> None:
 def _model() -> Path:
     folder = PLACE / "model"
     vocabulary = Vocabulary([b"<unk>", b"</s>", b"a"])
-    save_checkpoint(folder, Checkpoint(EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1), vocabulary, vocabulary))
+    save_checkpoint(folder, encdec_checkpoint(EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1), vocabulary, vocabulary))
     return folder
 
 

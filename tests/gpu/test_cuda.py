@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
+from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.producers.phrases import EncDecProducer
 from tests.commands import run
 from tests.conftest import LEARNED, TINY
+from tests.models.checkpoints import encdec_checkpoint, make_producer
 from tests.models.test_encdec import network
 from tests.producers.test_phrases import SOURCE, TARGET, of_pairs, random_pairs
 
@@ -26,7 +26,8 @@ def test_scores_are_those_of_the_cpu(variant):
     pairs = random_pairs(500)
     scores = [
         of_pairs(
-            EncDecProducer(Checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET), device), pairs
+            make_producer(encdec_checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET), device),
+            pairs,
         )
         for device in ("cpu", "cuda")
     ]

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.encdec import EncDecScorer
-from moses_rnn.inference.kernel import Elementwise
+from moses_rnn.inference.encdec import EncDecStepper
+from moses_rnn.inference.trie_scoring import score_trie
 from moses_rnn.inference.tries import build_trie
 from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.vocabulary import END_ID
 from tests.models import reference
 from tests.models.test_encdec import network, weights_of
@@ -16,11 +17,11 @@ def flat(phrases):
     return np.array([i for phrase in phrases for i in phrase], dtype=np.int64), lengths
 
 
-def score(scorer, pairs):
+def score(stepper, pairs):
     """Pairs of id lists, each distinct source once."""
     sources = build_trie(*flat([source for source, _ in pairs]))
     targets = build_trie(*flat([target for _, target in pairs]), sources.leaf_of)
-    return scorer.decode(scorer.encode(sources), targets)[targets.leaf_of]
+    return score_trie(stepper, stepper.encode(sources), targets)[targets.leaf_of]
 
 
 def random_pairs(count, vocabulary=(9, 8), longest=6, seed=3):
@@ -62,7 +63,7 @@ ALL_SWITCHES = [
 def test_equals_the_scalar_equations(switches):
     model = network(switches, dtype=torch.float64)
     pairs = random_pairs(60)
-    found = score(EncDecScorer(model, dtype=torch.float64), pairs)
+    found = score(EncDecStepper(model, dtype=torch.float64), pairs)
     weights = weights_of(model)
     for value, (source, target) in zip(found, pairs, strict=True):
         assert value == pytest.approx(
@@ -73,7 +74,7 @@ def test_equals_the_scalar_equations(switches):
 @pytest.mark.parametrize("variant", SWITCHES)
 def test_sharing_changes_nothing(variant):
     model = network(SWITCHES[variant], dtype=torch.float32)
-    scorer = EncDecScorer(model)
+    scorer = EncDecStepper(model)
     pairs = random_pairs(300)
     together = score(scorer, pairs)
     alone = np.concatenate([score(scorer, [pair]) for pair in pairs])
@@ -83,8 +84,8 @@ def test_sharing_changes_nothing(variant):
 def test_bfloat16_products_stay_near():
     model = network(SWITCHES["paper"], dtype=torch.float32)
     pairs = random_pairs(300)
-    exact = score(EncDecScorer(model, dtype=torch.float64), pairs)
-    rough = score(EncDecScorer(model, dtype=torch.bfloat16), pairs)
+    exact = score(EncDecStepper(model, dtype=torch.float64), pairs)
+    rough = score(EncDecStepper(model, dtype=torch.bfloat16), pairs)
     assert np.abs(rough - exact).mean() < 0.02
 
 
@@ -92,5 +93,5 @@ def test_bfloat16_products_stay_near():
 def test_compiled_and_eager_work_agree():
     model = network(SWITCHES["paper"], dtype=torch.float32)
     pairs = random_pairs(100)
-    fused = EncDecScorer(model, elementwise=Elementwise.compiled())
-    np.testing.assert_allclose(score(fused, pairs), score(EncDecScorer(model), pairs), rtol=1e-5)
+    fused = EncDecStepper(model, kernel=COMPILED)
+    np.testing.assert_allclose(score(fused, pairs), score(EncDecStepper(model), pairs), rtol=1e-5)

@@ -115,16 +115,6 @@ def test_a_phrase_depends_on_no_other():
     np.testing.assert_allclose(together.z[together.phrases == 5], encoder_gates(model, [phrases[5]]).z, atol=1e-6)
 
 
-def test_listening_leaves_the_network_as_it_was():
-    model = network(CUSTOM[0])
-    before = model.encoder.do, model.decoder.do
-    encoder_gates(model, SOURCES)
-    with pytest.raises(IndexError):
-        encoder_gates(model, [[99]])
-    decoder_gates(model, SOURCES, TARGETS)
-    assert (model.encoder.do, model.decoder.do) == before
-
-
 def test_no_phrases_have_no_rows():
     model = network(CUSTOM[0], dtype=torch.float32)
     assert summaries(model, []).shape == (0, 5)

@@ -7,10 +7,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.models.checkpoint import ENCDEC, Checkpoint, load_checkpoint, save_checkpoint
+from moses_rnn.models.checkpoint import ENCDEC, load_checkpoint, save_checkpoint
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
 from moses_rnn.models.folders import finish_saving
 from moses_rnn.models.vocabulary import Vocabulary
+from tests.models.checkpoints import encdec_checkpoint
 
 SOURCE = Vocabulary([b"<unk>", b"</s>", b"a", b"b"])
 TARGET = Vocabulary([b"<unk>", b"</s>", "été".encode()])
@@ -30,7 +31,7 @@ PAPER_TENSORS = {
 
 def checkpoint(variant="paper", seed=1, **changes):
     model = EncDec(EncDecConfig(4, 3, **SIZES, variant=variant, **SWITCHES[variant]), seed=seed)
-    return Checkpoint(model, SOURCE, TARGET, **changes)
+    return encdec_checkpoint(model, SOURCE, TARGET, **changes)
 
 
 @pytest.fixture

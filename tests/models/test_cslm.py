@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.inference.cslm import ROWS, CslmScorer
-from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.models.cslm import CSLM, Cslm, CslmCheckpoint, CslmConfig, load_cslm, n_grams_of, save_cslm
+from moses_rnn.inference.cslm import ROWS, NGramScores
+from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
+from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig, n_grams_of
+from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import finish_saving
 from moses_rnn.models.vocabulary import Vocabulary
+from tests.models.checkpoints import cslm_checkpoint
 
 CONFIG = CslmConfig(vocabulary_size=6, order=4, embedding_size=3, first_size=5, second_size=4)
 VOCABULARY = Vocabulary([b"<unk>", b"</s>", b"le", b"chat", b"dort", b"mal"])
@@ -58,8 +60,8 @@ def test_log_p_is_that_of_the_equations():
     given = torch.from_numpy(n_grams)
     log_p, log_Z = model.log_probs(given[:, :-1], given[:, -1])
     assert log_p.tolist() == pytest.approx(expected, abs=1e-5)
-    assert CslmScorer(model).log_probs(n_grams) == pytest.approx(expected, abs=1e-5)
-    assert CslmScorer(model).log_normalisers(n_grams) == pytest.approx(log_Z.numpy(), abs=1e-5)
+    assert NGramScores(model).log_probs(n_grams) == pytest.approx(expected, abs=1e-5)
+    assert NGramScores(model).log_normalisers(n_grams) == pytest.approx(log_Z.numpy(), abs=1e-5)
 
 
 def test_the_paper_s_sizes_are_the_defaults():
@@ -87,7 +89,7 @@ def test_all_weights_begin_uniform_within_a_hundredth():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_score_does_not_depend_on_its_company(dtype):
     config = CslmConfig(300, 7, 32, 64, 48)
-    scorer, n_grams = CslmScorer(network(config), dtype), some_n_grams(3 * ROWS + 7, config)
+    scorer, n_grams = NGramScores(network(config), dtype), some_n_grams(3 * ROWS + 7, config)
     together = scorer.log_probs(n_grams)
     order = np.random.default_rng(1).permutation(len(n_grams))
     assert np.array_equal(scorer.log_probs(n_grams[order]), together[order])
@@ -96,7 +98,7 @@ def test_a_score_does_not_depend_on_its_company(dtype):
 
 
 def test_each_distinct_context_is_computed_once(monkeypatch):
-    scorer, computed = CslmScorer(network()), []
+    scorer, computed = NGramScores(network()), []
     summary = scorer.model.summary
     monkeypatch.setattr(
         scorer.model, "summary", lambda contexts, *rest: computed.append(len(contexts)) or summary(contexts, *rest)
@@ -107,8 +109,8 @@ def test_each_distinct_context_is_computed_once(monkeypatch):
 
 
 def test_nothing_to_score_is_no_score():
-    assert CslmScorer(network()).log_probs(np.zeros((0, 4), np.int64)).shape == (0,)
-    assert CslmScorer(network()).log_normalisers(np.zeros((0, 4), np.int64)).shape == (0,)
+    assert NGramScores(network()).log_probs(np.zeros((0, 4), np.int64)).shape == (0,)
+    assert NGramScores(network()).log_normalisers(np.zeros((0, 4), np.int64)).shape == (0,)
 
 
 def test_n_grams_end_at_their_positions():
@@ -119,9 +121,9 @@ def test_n_grams_end_at_their_positions():
 
 def test_a_folder_gives_back_what_was_saved(tmp_path):
     model = network()
-    save_cslm(tmp_path, CslmCheckpoint(model, VOCABULARY, {"texts": ["train.fr"]}))
-    loaded = load_cslm(tmp_path)
-    assert (loaded.model.config, loaded.vocabulary.words) == (CONFIG, VOCABULARY.words)
+    save_checkpoint(tmp_path, cslm_checkpoint(model, VOCABULARY, {"texts": ["train.fr"]}))
+    loaded = load_checkpoint(tmp_path, CSLM)
+    assert (loaded.model.config, loaded.target_vocabulary.words) == (CONFIG, VOCABULARY.words)
     assert loaded.provenance == {"texts": ["train.fr"]}
     assert sorted(loaded.hashes) == ["model.safetensors", "target.vocab"]
     for name, tensor in model.state_dict().items():
@@ -142,33 +144,33 @@ CONFIGS = [
 
 @pytest.mark.parametrize(("changes", "message"), CONFIGS, ids=lambda value: str(value)[:30])
 def test_a_config_that_fits_nothing_is_refused(tmp_path, changes, message):
-    save_cslm(tmp_path, CslmCheckpoint(network(), VOCABULARY))
+    save_checkpoint(tmp_path, cslm_checkpoint(network(), VOCABULARY))
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | changes))
     with pytest.raises(CheckpointError, match=message):
-        load_cslm(tmp_path)
+        load_checkpoint(tmp_path, CSLM)
 
 
 def test_one_kind_of_network_is_not_taken_for_the_other(tmp_path):
-    save_cslm(tmp_path, CslmCheckpoint(network(), VOCABULARY))
+    save_checkpoint(tmp_path, cslm_checkpoint(network(), VOCABULARY))
     (tmp_path / "source.vocab").write_bytes(VOCABULARY.to_bytes())
     with pytest.raises(
         CheckpointError, match="expected network to be none, as in an RNN Encoder-Decoder's config, found 'cslm'"
     ):
-        load_checkpoint(tmp_path)
+        load_checkpoint(tmp_path, ENCDEC)
 
 
 def test_a_vocabulary_of_another_size_is_refused(tmp_path):
-    save_cslm(tmp_path, CslmCheckpoint(network(), VOCABULARY))
+    save_checkpoint(tmp_path, cslm_checkpoint(network(), VOCABULARY))
     config = json.loads((tmp_path / "config.json").read_text())
     del config["files"]
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "target.vocab").write_bytes(b"<unk>\n</s>\nle\n")
     with pytest.raises(CheckpointError, match="expected (embedding|G) to be float32"):
-        load_cslm(tmp_path)
+        load_checkpoint(tmp_path, CSLM)
 
 
 def test_an_unknown_size_of_config_is_written(tmp_path):
-    save_cslm(tmp_path, CslmCheckpoint(network(), VOCABULARY))
+    save_checkpoint(tmp_path, cslm_checkpoint(network(), VOCABULARY))
     written = json.loads((tmp_path / "config.json").read_text())
     assert {key: written[key] for key in dataclasses.asdict(CONFIG)} == dataclasses.asdict(CONFIG)

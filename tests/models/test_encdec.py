@@ -7,7 +7,8 @@ from torch.nn.functional import linear
 
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
-from moses_rnn.models.softmax import Passes, WordSample, chosen_log_probs, sampled_log_probs
+from moses_rnn.models.hardware import COMPILED, EAGER
+from moses_rnn.models.softmax import WordSample, chosen_log_probs, sampled_log_probs
 from moses_rnn.models.vocabulary import END_ID
 from tests.models import reference
 
@@ -61,9 +62,9 @@ def distributions(model, sources, targets):
     """For each pair the distributions of its words, from one batch."""
     target_batch = Batch.from_lists(targets)
     decoder, kind = model.decoder, torch.float64
-    context = decoder.context(model.encoder(Batch.from_lists(sources), kind), kind)
-    low = decoder.read_out(*decoder.nodes(context, target_batch, kind), kind)
-    p = linear(low, decoder.G_l, decoder.b_G).softmax(dim=1)
+    terms = decoder.terms(model.encoder(Batch.from_lists(sources), kind), kind)
+    projected = decoder.read_out(*decoder.nodes(terms, target_batch, kind), kind)
+    p = linear(projected, decoder.G_l, decoder.b_G).softmax(dim=1)
     return [p[target_batch.rows() == row].tolist() for row in range(len(targets))]
 
 
@@ -106,8 +107,8 @@ def test_without_reset_the_paper_forgets_the_summary_and_groundhog_keeps_it():
             model.decoder.V.zero_()
         states = []
         for c in (torch.zeros(1, 5).double(), torch.ones(1, 5).double()):
-            context = model.decoder.context(c, torch.float64)
-            states.append(model.decoder.nodes(context, nothing, torch.float64)[0])
+            terms = model.decoder.terms(c, torch.float64)
+            states.append(model.decoder.nodes(terms, nothing, torch.float64)[0])
         assert torch.equal(*states) == forgets
 
 
@@ -151,7 +152,7 @@ def test_the_sampled_sum_over_words_is_unbiased():
     random = np.random.default_rng(1)
     low, G_l, b_G = (torch.from_numpy(random.normal(size=size)) for size in ((5, 3), (8, 3), (8,)))
     words = torch.tensor([2, 0, 7, 2, 5])
-    exact = chosen_log_probs(low, G_l, b_G, words, torch.float64, Passes.eager())
+    exact = chosen_log_probs(low, G_l, b_G, words, torch.float64, EAGER)
     likely = random.dirichlet(np.ones(8)) * 0.9 + 0.1 / 8
     sums = []
     for _ in range(4000):
@@ -184,7 +185,7 @@ def test_fused_and_unfused_work_give_the_same_gradients(variant):
         model.zero_grad()
         log_probs(model, SOURCES, TARGETS).sum().backward()
         gradients.append(torch.cat([tensor.grad.flatten() for tensor in model.parameters()]))
-        model.compile_elementwise()
+        model.use_kernel(COMPILED)
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
 
 

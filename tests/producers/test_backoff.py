@@ -24,7 +24,9 @@ MODELS = {
 
 def backoff_of(path, vocabulary=None):
     lines = path.read_bytes().splitlines(keepends=True)
-    return Backoff(parse_arpa(lines, path.name), KenlmProducer(path), vocabulary or checkpoint().vocabulary, path.name)
+    return Backoff(
+        parse_arpa(lines, path.name), KenlmProducer(path), vocabulary or checkpoint().target_vocabulary, path.name
+    )
 
 
 def vocabulary_of(model):

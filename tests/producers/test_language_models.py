@@ -25,7 +25,9 @@ def kenlm(tmp_path_factory):
 def backed_off(kenlm):
     n_grams = [tuple(word.encode() for word in (*h, w)) for h, after in SMALL.seen.items() for w in after]
     unigrams = [(word.encode(),) for word in SMALL.unigrams]
-    return CslmProducer(checkpoint(), backoff=Backoff([*unigrams, *n_grams], kenlm, checkpoint().vocabulary, "lm"))
+    return CslmProducer(
+        checkpoint(), backoff=Backoff([*unigrams, *n_grams], kenlm, checkpoint().target_vocabulary, "lm")
+    )
 
 
 @pytest.fixture(params=["CSLM", "CSLM backed off", "KenLM"])

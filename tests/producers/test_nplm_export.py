@@ -8,7 +8,7 @@ import torch
 
 from moses_rnn.errors import InputError
 from moses_rnn.formats.nplm import NEVER
-from moses_rnn.inference.cslm import CslmScorer
+from moses_rnn.inference.cslm import NGramScores
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.nplm_export import normalisers, nplm_network
 from tests.producers.tiny_lm import SENTENCES, checkpoint
@@ -97,7 +97,7 @@ def test_both_vocabularies_are_the_same_and_have_the_special_words(exported):
 def test_log_probabilities_are_ours_but_for_the_mean(order):
     nplm = Nplm(b"".join(nplm_network(checkpoint(order), MEAN).lines()))
     n_grams = CslmProducer(checkpoint(order)).n_grams([sentence.encode() for sentence in SENTENCES])
-    scorer = CslmScorer(checkpoint(order).model)
+    scorer = NGramScores(checkpoint(order).model)
     log_p, log_Z = scorer.log_probs(n_grams), scorer.log_normalisers(n_grams)
     for (*context, word), ours, sum_of_all in zip(n_grams.tolist(), log_p, log_Z, strict=True):
         scores = nplm.scores([nplm.id["<s>"] if i == K else i for i in context])
@@ -167,7 +167,7 @@ def test_a_text_without_sentences_is_refused(lines):
 @pytest.mark.parametrize(("word", "found"), [(b"le la", "'le la'"), (b"<s>", "'<s>'"), (b"<null>", "'<null>'")])
 def test_a_shortlist_that_nplm_would_not_read_back_is_refused(word, found):
     given = checkpoint()
-    given.vocabulary.words[2] = word
+    given.target_vocabulary.words[2] = word
     with pytest.raises(
         InputError, match=f"expected words without blanks, each once, as NPLM reads them, found {found}$"
     ):

@@ -3,14 +3,14 @@ import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.inference import encdec as inference
-from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.inference import steps
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
 from moses_rnn.producers import phrases as producers
 from moses_rnn.producers.base import Tally
-from moses_rnn.producers.phrases import EncDecProducer, WordPenaltyProducer
+from moses_rnn.producers.phrases import WordPenaltyProducer
 from tests.models import reference
+from tests.models.checkpoints import encdec_checkpoint, make_producer
 from tests.models.test_encdec import network, weights_of
 
 SOURCE = Vocabulary([b"<unk>", b"</s>", *(b"s%d" % i for i in range(2, 9))])
@@ -19,7 +19,7 @@ TARGET = Vocabulary([b"<unk>", b"</s>", *(b"t%d" % i for i in range(2, 8))])
 
 def producer(variant="paper", direction="source-to-target"):
     model = network(SWITCHES[variant], dtype=torch.float32)
-    return EncDecProducer(Checkpoint(model, SOURCE, TARGET, direction)), weights_of(model)
+    return make_producer(encdec_checkpoint(model, SOURCE, TARGET, direction)), weights_of(model)
 
 
 def of_pairs(producer, pairs):
@@ -56,7 +56,7 @@ def test_a_score_depends_on_its_pair_alone(monkeypatch):
     order = np.random.default_rng(0).permutation(300)
     np.testing.assert_allclose(of_pairs(scorer, [pairs[i] for i in order]), together[order], rtol=1e-5)
     monkeypatch.setattr(producers, "PAIRS", 7)
-    monkeypatch.setattr(inference, "LOGITS_AT_ONCE", 3 * len(TARGET))
+    monkeypatch.setattr(steps, "LOGITS_AT_ONCE", 3 * len(TARGET))
     np.testing.assert_allclose(of_pairs(scorer, pairs), together, rtol=1e-5)
     monkeypatch.setattr(producers, "TRIE_CELLS", 10)
     np.testing.assert_allclose(of_pairs(scorer, pairs), together, rtol=1e-5)
@@ -66,7 +66,7 @@ def test_likely_pairs_keep_their_relative_precision():
     """Near p = 1, log p is the small difference of two large numbers if it is computed carelessly."""
     scorer, weights = producer()
     with torch.no_grad():
-        scorer._scorer._b_G[END_ID] = 14.0  # the empty target becomes all but certain
+        scorer._stepper._b_G[END_ID] = 14.0  # the empty target becomes all but certain
     weights["decoder.b_G"][END_ID] = 14.0
     value = of_pairs(scorer, [(b"s2 s3", b"")])[0, 0]
     expected = reference.log_prob(weights, [*SOURCE.ids([b"s2", b"s3"]), END_ID], [END_ID], SWITCHES["paper"])

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import torch
 
-from moses_rnn.models.cslm import Cslm, CslmCheckpoint, CslmConfig
+from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.vocabulary import Vocabulary
+from tests.models.checkpoints import cslm_checkpoint
 
 NBSP = "10\u00a0km"
 
@@ -103,4 +104,4 @@ def checkpoint(order=3, scale=50.0):
     with torch.no_grad():
         for tensor in model.parameters():
             tensor.mul_(scale)
-    return CslmCheckpoint(model.requires_grad_(False), Vocabulary(words))
+    return cslm_checkpoint(model.requires_grad_(False), Vocabulary(words))

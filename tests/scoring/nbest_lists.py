@@ -5,15 +5,16 @@ import re
 import torch
 
 from moses_rnn.formats.nbest import parse_nbest
-from moses_rnn.models.cslm import CslmCheckpoint, CslmConfig
+from moses_rnn.models.cslm import CslmConfig
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring.nbest_lists import (
-    HypothesisScorer,
     NBestReport,
-    labelled,
+    WholeHypothesis,
+    label_features,
     with_features,
 )
+from tests.models.checkpoints import cslm_checkpoint
 from tests.models.test_cslm import network
 from tests.producers.test_phrases import TARGET
 
@@ -26,11 +27,11 @@ def cslm(**changed):
     with torch.no_grad():
         for name, value in changed.items():
             getattr(model, name).fill_(value)
-    return CslmProducer(CslmCheckpoint(model, TARGET))
+    return CslmProducer(cslm_checkpoint(model, TARGET))
 
 
 def whole_sentences():
-    return [("CSLM", HypothesisScorer(cslm())), ("WP", HypothesisScorer(WordPenaltyProducer(TARGET)))]
+    return [("CSLM", WholeHypothesis(cslm())), ("WP", WholeHypothesis(WordPenaltyProducer(TARGET)))]
 
 
 def nbest(hypothesis, further=b"", sentence=0, features=b"LM0= -4 TM0= -1.5 -2"):
@@ -44,5 +45,5 @@ def parsed(lines):
 def added(lines, named, sources=SOURCES, report=None):
     """The list with features, as bytes."""
     given_lines = parsed(lines)
-    features = labelled(given_lines[0], named)
+    features = label_features(given_lines[0], named)
     return b"".join(with_features(given_lines, sources, features, "n", report or NBestReport()))

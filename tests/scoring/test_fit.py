@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from moses_rnn.errors import CheckpointError, MisfitError
-from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.producers.open import OpenModel
 from moses_rnn.scoring import fit
 from moses_rnn.scoring.fit import FitWatch, check_learned, fit_warnings
 from moses_rnn.scoring.phrase_tables import ScoringReport
+from tests.models.checkpoints import encdec_checkpoint
 
 
 def report(lines, unknown, floored):
@@ -59,7 +60,7 @@ def test_too_many_unknown_words_are_warned_of():
 
 
 def learned(history, unigram):
-    return Checkpoint(None, None, None, provenance={"history": history, "unigram_nats_per_token": unigram})
+    return encdec_checkpoint(None, None, None, provenance={"history": history, "unigram_nats_per_token": unigram})
 
 
 @pytest.mark.parametrize("costs", [[5.0], [6.0, 5.5]])
@@ -67,7 +68,7 @@ def test_a_model_no_better_than_unigrams_is_refused(costs):
     history = [{"nats_per_token": cost} for cost in costs]
     message = rf"model: expected a model that costs less than a unigram model's 5.00 nats .* found {costs[-1]:.2f}\n"
     with pytest.raises(CheckpointError, match=message):
-        check_learned(Path("model"), learned(history, 5.0))
+        check_learned(OpenModel(Path("model"), learned(history, 5.0)))
 
 
 @pytest.mark.parametrize(
@@ -83,4 +84,4 @@ def test_a_model_no_better_than_unigrams_is_refused(costs):
     ],
 )
 def test_a_better_one_and_one_of_which_nothing_is_known_are_not(history, unigram):
-    check_learned(Path("model"), learned(history, unigram))
+    check_learned(OpenModel(Path("model"), learned(history, unigram)))

@@ -8,14 +8,14 @@ import torch
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.nbest import parse_nbest_line
-from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from moses_rnn.models.cslm import CslmCheckpoint, CslmConfig, load_cslm, save_cslm
+from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
+from moses_rnn.models.cslm import CSLM, CslmConfig
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.producers.cslm import CslmProducer
-from moses_rnn.producers.phrases import EncDecProducer
-from moses_rnn.scoring.nbest_features import FeatureRequest, scorers
-from moses_rnn.scoring.nbest_lists import HypothesisScorer, SegmentationScorer
+from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
+from moses_rnn.scoring.nbest_lists import PhraseSum, WholeHypothesis
 from tests.models import test_cslm, test_encdec
+from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint, make_producer
 from tests.producers.test_phrases import SOURCE, TARGET, of_pairs
 
 SEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0=0 1=1\n"
@@ -44,14 +44,14 @@ ngram 2=2
 def save_models(folder):
     """Tiny models: ``cslm``, ``rnn``, ``inverse``, and three that fit no n-best list; a vocabulary file, an ARPA file."""
     config = CslmConfig(len(TARGET), order=3, embedding_size=4, first_size=8, second_size=4)
-    save_cslm(folder / "cslm", CslmCheckpoint(test_cslm.network(config), TARGET))
+    save_checkpoint(folder / "cslm", cslm_checkpoint(test_cslm.network(config), TARGET))
     network = test_encdec.network(SWITCHES["paper"], dtype=torch.float32)
-    save_checkpoint(folder / "rnn", Checkpoint(network, SOURCE, TARGET))
-    save_checkpoint(folder / "inverse", Checkpoint(network, SOURCE, TARGET, "target-to-source"))
+    save_checkpoint(folder / "rnn", encdec_checkpoint(network, SOURCE, TARGET))
+    save_checkpoint(folder / "inverse", encdec_checkpoint(network, SOURCE, TARGET, "target-to-source"))
     for name, phrases in (("rules", {"hierarchical": True}), ("factored", {"source_factor": 1})):
-        save_checkpoint(folder / name, Checkpoint(network, SOURCE, TARGET, provenance={"phrases": phrases}))
+        save_checkpoint(folder / name, encdec_checkpoint(network, SOURCE, TARGET, provenance={"phrases": phrases}))
     unlearned = {"history": [{"nats_per_token": 3.0}], "unigram_nats_per_token": 2.0}
-    save_checkpoint(folder / "unlearned", Checkpoint(network, SOURCE, TARGET, provenance=unlearned))
+    save_checkpoint(folder / "unlearned", encdec_checkpoint(network, SOURCE, TARGET, provenance=unlearned))
     (folder / "words").write_bytes(TARGET.to_bytes())
     (folder / "lm.arpa").write_text(ARPA, encoding="utf-8")
     return folder
@@ -64,7 +64,7 @@ def models(tmp_path_factory):
 
 def asked(line=SEGMENTED, **wanted):
     first = line and parse_nbest_line(line, "n", 1)
-    return dict(scorers(first, "n", FeatureRequest(**wanted)))
+    return dict(make_features(first, "n", FeatureRequest(**wanted)))
 
 
 def values(scorer, hypotheses, sources=None):
@@ -85,8 +85,8 @@ def test_features_come_in_an_order_of_their_own(models):
 
 def test_the_cslm_scores_hypotheses(models):
     scorer = asked(cslm=models / "cslm")["CSLM"]
-    assert isinstance(scorer, HypothesisScorer)
-    expected = CslmProducer(load_cslm(models / "cslm")).log_probs([], [b"t2 t9", b""])[:, 0]
+    assert isinstance(scorer, WholeHypothesis)
+    expected = CslmProducer(load_checkpoint(models / "cslm", CSLM)).log_probs([], [b"t2 t9", b""])[:, 0]
     assert values(scorer, [b"t2 t9", b""]) == expected.tolist()
 
 
@@ -96,18 +96,18 @@ def test_the_cslm_scores_hypotheses(models):
 @pytest.mark.parametrize(
     ("line", "whole", "kind"),
     [
-        (SEGMENTED, False, SegmentationScorer),
-        (EMPTY, False, SegmentationScorer),  # says nothing about the lines to come
-        (SEGMENTED, True, HypothesisScorer),
-        (UNSEGMENTED, True, HypothesisScorer),
-        (None, False, HypothesisScorer),  # an empty list
+        (SEGMENTED, False, PhraseSum),
+        (EMPTY, False, PhraseSum),  # says nothing about the lines to come
+        (SEGMENTED, True, WholeHypothesis),
+        (UNSEGMENTED, True, WholeHypothesis),
+        (None, False, WholeHypothesis),  # an empty list
     ],
 )
 def test_networks_score_phrases_unless_they_shall_not(models, option, name, folder, line, whole, kind):
     scorer = asked(line, whole=whole, **{option: models / folder})[name]
     assert type(scorer) is kind
     pairs = [(b"s2 s3", b"t2")]
-    expected = of_pairs(EncDecProducer(load_checkpoint(models / folder)), pairs)
+    expected = of_pairs(make_producer(load_checkpoint(models / folder)), pairs)
     assert of_pairs(scorer.producer, pairs).tolist() == expected.tolist()
     assert scorer.producer.name == name
 
@@ -137,7 +137,7 @@ def test_the_precision_is_the_one_asked_for(models, option, name, folder):
 )
 def test_the_word_penalty_counts_what_is_outside(models, of, most, penalties):
     scorer = asked(UNSEGMENTED, word_penalty=models / of, word_penalty_words=most)["WP"]
-    assert isinstance(scorer, HypothesisScorer)
+    assert isinstance(scorer, WholeHypothesis)
     assert values(scorer, [b"t2 t3 t4", b"t3 t9", b"x </s>"]) == penalties
 
 
@@ -174,11 +174,11 @@ REFUSED = {
     ),
     "RNN as CSLM": (
         {"cslm": "rnn"},
-        "{}/rnn/config.json: expected network to be 'cslm', as moses-rnn-cslm train writes it, found None",
+        "{}/rnn: expected a model for --cslm, found one for --rnn",
     ),
     "CSLM as RNN": (
         {"rnn": "cslm"},
-        "{}/cslm/config.json: expected network to be none, as in an RNN Encoder-Decoder's config, found 'cslm'",
+        "{}/cslm: expected a model for --rnn, found one for --cslm",
     ),
     "inverse": ({"rnn": "inverse"}, "{}/inverse: expected a model for --rnn, found one for --inverse-rnn"),
     "not inverse": ({"inverse_rnn": "rnn"}, "{}/rnn: expected a model for --inverse-rnn, found one for --rnn"),

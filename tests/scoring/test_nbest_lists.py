@@ -10,10 +10,10 @@ from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
 from moses_rnn.scoring.nbest_lists import (
-    HypothesisScorer,
     NBestReport,
-    SegmentationScorer,
-    labelled,
+    PhraseSum,
+    WholeHypothesis,
+    label_features,
     with_features,
 )
 from tests.producers.test_phrases import TARGET, of_pairs, producer
@@ -86,10 +86,10 @@ def test_features_stand_in_the_order_in_which_they_were_asked_for():
     ],
 )
 def test_labels_have_the_next_free_number(features, names, labels):
-    scorer = HypothesisScorer(WordPenaltyProducer(TARGET))
+    scorer = WholeHypothesis(WordPenaltyProducer(TARGET))
     (first,) = parsed([nbest(b"t2", features=features)])
-    assert [feature.label for feature in labelled(first, [(name, scorer) for name in names])] == labels
-    assert labelled(None, [("WP", scorer)])[0].label == "WP0"
+    assert [feature.label for feature in label_features(first, [(name, scorer) for name in names])] == labels
+    assert label_features(None, [("WP", scorer)])[0].label == "WP0"
 
 
 def test_a_list_scored_twice_has_both():
@@ -106,7 +106,7 @@ def test_a_list_scored_twice_has_both():
 
 def test_a_language_model_scores_the_sentence():
     lines = [nbest(b"t2 t3"), nbest(b"t2  \tt3"), nbest(b""), nbest(b"\xff t3", sentence=1)]
-    scores = HypothesisScorer(cslm()).scores(parsed(lines), [b""] * 4)
+    scores = WholeHypothesis(cslm()).scores(parsed(lines), [b""] * 4)
     expected = [cslm().word_log_probs([text]).sum() for text in (b"t2 t3", b"t2 t3", b"", b"<unk> t3")]
     assert scores[:, 0].tolist() == pytest.approx(expected, rel=1e-12)
     assert len(cslm().word_log_probs([b"t2 t3"])) == 3  # </s> is a word
@@ -114,7 +114,7 @@ def test_a_language_model_scores_the_sentence():
 
 def test_values_have_the_precision_that_moses_prints():
     (line,) = parsed([added([nbest(b"t2 t3 x")], whole_sentences())])
-    ((value,),) = HypothesisScorer(cslm()).scores([line], [b""])
+    ((value,),) = WholeHypothesis(cslm()).scores([line], [b""])
     assert line.values("CSLM0") == [float(f"{value:.6g}")] != [value]
 
 
@@ -133,14 +133,14 @@ SEGMENTED = [  # source, hypothesis, segmentation, phrase pairs
 def test_phrases_are_scored_and_added_up(source, hypothesis, segmentation, pairs):
     network, _ = producer()
     lines = parsed([nbest(hypothesis, b" ||| %b ||| 0-0 " % segmentation)])
-    ((value,),) = SegmentationScorer(network, "n").scores(lines, [source])
+    ((value,),) = PhraseSum(network, "n").scores(lines, [source])
     assert value == pytest.approx(of_pairs(network, pairs).sum(), rel=1e-5)
 
 
 def test_the_network_reads_the_whole_sentence_if_it_shall():
     network, _ = producer()
     lines = parsed([nbest(b"t2 t3", b" ||| 0=0 1-2=1"), nbest(b"t2 t3", sentence=1)])
-    scores = HypothesisScorer(network).scores(lines, [b"s2 s3 s9", b"s4"])
+    scores = WholeHypothesis(network).scores(lines, [b"s2 s3 s9", b"s4"])
     assert scores == pytest.approx(of_pairs(network, [(b"s2 s3 s9", b"t2 t3"), (b"s4", b"t2 t3")]), rel=1e-5)
     assert scores[0] != scores[1]
 
@@ -148,7 +148,7 @@ def test_the_network_reads_the_whole_sentence_if_it_shall():
 def test_copied_words_have_the_same_score_in_all_hypotheses():
     network, _ = producer()
     lines = parsed([nbest(b"t2 xyz", b" ||| 0=0 1=1"), nbest(b"xyz t2", b" ||| 1=0 0=1")])
-    first, second = SegmentationScorer(network, "n").scores(lines, [b"s2 xyz"] * 2)
+    first, second = PhraseSum(network, "n").scores(lines, [b"s2 xyz"] * 2)
     assert first == second
 
 
@@ -166,7 +166,7 @@ class Counting:
 def test_equal_hypotheses_of_equal_sentences_are_scored_once():
     counting = Counting(cslm())
     lines = parsed([nbest(b"t2"), nbest(b"t3"), nbest(b"t2"), nbest(b"t2", sentence=1), nbest(b"t2", sentence=2)])
-    scores = HypothesisScorer(counting).scores(lines, [b"s2", b"s2", b"s2", b"s2", b"s3"])
+    scores = WholeHypothesis(counting).scores(lines, [b"s2", b"s2", b"s2", b"s2", b"s3"])
     assert counting.asked == [(b"s2", b"t2"), (b"s2", b"t3"), (b"s3", b"t2")]
     assert scores[[0, 2, 3], 0].tolist() == [scores[0, 0]] * 3
 
@@ -174,7 +174,7 @@ def test_equal_hypotheses_of_equal_sentences_are_scored_once():
 def test_equal_phrase_pairs_are_scored_once():
     counting = Counting(producer()[0])
     lines = parsed([nbest(b"t2 t2", b" ||| 0=0 1=1"), nbest(b"t2 t3", b" ||| 0=0 1=1"), nbest(b"")])
-    scores = SegmentationScorer(counting, "n").scores(lines, [b"s2 s2", b"s2 s2", b""])
+    scores = PhraseSum(counting, "n").scores(lines, [b"s2 s2", b"s2 s2", b""])
     assert counting.asked == [(b"s2", b"t2"), (b"s2", b"t3")]
     once, other = of_pairs(counting.of, [(b"s2", b"t2"), (b"s2", b"t3")])[:, 0]
     assert scores[:, 0].tolist() == [once + once, once + other, 0]
@@ -182,7 +182,7 @@ def test_equal_phrase_pairs_are_scored_once():
 
 def test_where_there_are_no_phrases_nothing_is_asked():
     counting = Counting(producer()[0])
-    assert SegmentationScorer(counting, "n").scores(parsed([nbest(b"")]), [b""]).tolist() == [[0]]
+    assert PhraseSum(counting, "n").scores(parsed([nbest(b"")]), [b""]).tolist() == [[0]]
     assert counting.asked == []
 
 
@@ -212,13 +212,13 @@ def test_features_that_can_choose_nothing_are_reported(monkeypatch, hypotheses, 
 def test_what_differs_by_less_than_is_written_is_constant():
     report = NBestReport()
     lines = [nbest(b"t2 t3 t4", b" ||| 0=0 1=1 2=2"), nbest(b"t4 t2 t3", b" ||| 2=0 0=1 1=2")]
-    added(lines, [("RNN", SegmentationScorer(producer()[0], "n"))], [b"s2 s3 s4"], report)
+    added(lines, [("RNN", PhraseSum(producer()[0], "n"))], [b"s2 s3 s4"], report)
     assert report.constant == ["RNN0"]
 
 
 def test_an_empty_list():
     report = NBestReport()
-    assert list(with_features([], SOURCES, labelled(None, whole_sentences()), "n", report)) == []
+    assert list(with_features([], SOURCES, label_features(None, whole_sentences()), "n", report)) == []
     assert (report.lines, report.sentences, report.constant) == (0, 0, ["CSLM0", "WP0"])
 
 
@@ -253,19 +253,19 @@ def test_an_empty_list():
 )
 def test_refuses(lines, message):
     with pytest.raises(FormatError) as caught:
-        added(lines, [("RNN", SegmentationScorer(producer()[0], "n"))])
+        added(lines, [("RNN", PhraseSum(producer()[0], "n"))])
     assert str(caught.value) == message
 
 
 def test_scores_that_are_not_finite_are_an_error_that_names_the_hypothesis():
     lines = [nbest(b"t2"), nbest(b"t3 \xff")]
     with pytest.raises(MosesRnnError) as caught:
-        added(lines, [("CSLM", HypothesisScorer(cslm(b_G=float("nan"))))])
+        added(lines, [("CSLM", WholeHypothesis(cslm(b_G=float("nan"))))])
     assert str(caught.value) == "CSLM0: expected finite scores, found [nan] for 't2'"
 
 
 def test_nothing_is_given_out_before_an_error_in_the_same_block():
     lines = parsed([nbest(b"t2"), nbest(b"t2", sentence=3)])
-    blocks = with_features(lines, SOURCES, labelled(None, whole_sentences()), "n", NBestReport())
+    blocks = with_features(lines, SOURCES, label_features(None, whole_sentences()), "n", NBestReport())
     with pytest.raises(FormatError, match="found 3"):
         next(blocks)

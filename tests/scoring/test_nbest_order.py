@@ -8,10 +8,10 @@ import pytest
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
 from moses_rnn.scoring.nbest_lists import (
-    HypothesisScorer,
     NBestReport,
-    SegmentationScorer,
-    labelled,
+    PhraseSum,
+    WholeHypothesis,
+    label_features,
     with_features,
 )
 from tests.producers.test_phrases import TARGET, producer
@@ -38,11 +38,11 @@ ORDERS = {
     "all": np.random.default_rng(2).permutation(len(LINES)),
 }
 SCORERS = {
-    "CSLM": lambda: HypothesisScorer(cslm()),
-    "WP": lambda: HypothesisScorer(WordPenaltyProducer(TARGET)),
-    "RNN": lambda: SegmentationScorer(producer()[0], "n"),
-    "RNNInverse": lambda: SegmentationScorer(producer(direction="target-to-source")[0], "n"),
-    "RNN of sentences": lambda: HypothesisScorer(producer()[0]),
+    "CSLM": lambda: WholeHypothesis(cslm()),
+    "WP": lambda: WholeHypothesis(WordPenaltyProducer(TARGET)),
+    "RNN": lambda: PhraseSum(producer()[0], "n"),
+    "RNNInverse": lambda: PhraseSum(producer(direction="target-to-source")[0], "n"),
+    "RNN of sentences": lambda: WholeHypothesis(producer()[0]),
 }
 
 
@@ -76,14 +76,14 @@ class Lengths:
 def test_a_sum_does_not_depend_on_the_lines_before():
     lines = parsed(LINES)
     sources = [OF_LINES[line.sentence] for line in lines]
-    scorer = SegmentationScorer(Lengths(), "n")
+    scorer = PhraseSum(Lengths(), "n")
     alone = [scorer.scores([line], [source]) for line, source in zip(lines, sources, strict=True)]
     assert scorer.scores(lines, sources).tobytes() == np.concatenate(alone).tobytes()
 
 
 def test_a_producer_may_have_several_scores():
     lines = [nbest(b"t2 t3", b" ||| 0=0 1=1"), nbest(b"t2 t3", b" ||| 0-1=0-1")]
-    found = added(lines, [("Lengths", SegmentationScorer(Lengths(), "n"))], [b"s2 s3"])
+    found = added(lines, [("Lengths", PhraseSum(Lengths(), "n"))], [b"s2 s3"])
     assert [line.values("Lengths0") for line in parsed(found.splitlines())] == [
         [float(f"{-(2 + 2) / 3:.6g}"), float(f"{-(2 + 2) / 7:.6g}")],
         [float(f"{-5 / 3:.6g}"), float(f"{-5 / 7:.6g}")],
@@ -99,7 +99,7 @@ def test_lines_in_another_order_are_the_same_lines(order):
 
 def test_a_sentence_is_never_parted(monkeypatch):
     monkeypatch.setattr(nbest_lists, "LINES", 13)
-    features = labelled(None, whole_sentences())
+    features = label_features(None, whole_sentences())
     blocks = list(with_features(parsed(LINES), OF_LINES, features, "n", NBestReport()))
     assert [block.count(b"\n") for block in blocks] == [24, 24, 24]
     monkeypatch.undo()

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from moses_rnn.errors import InputError
-from moses_rnn.models.cslm import Cslm, CslmConfig, load_cslm
+from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.training import n_grams as n_grams_module
 from moses_rnn.training.config import NGramConfig, TrainingConfig
@@ -147,9 +148,9 @@ def test_a_run_leaves_a_folder(tmp_path):
     listener = Listener()
     lines = [*sentences(100), b"<s> <null> rare"]
     train_cslm(lambda: iter(lines), None, tmp_path, request(names=("a.fr",)), listener, never)
-    loaded = load_cslm(tmp_path)
-    assert len(loaded.vocabulary) == 6 + 2
-    assert not {b"<s>", b"<null>"} & set(loaded.vocabulary.words)
+    loaded = load_checkpoint(tmp_path, CSLM)
+    assert len(loaded.target_vocabulary) == 6 + 2
+    assert not {b"<s>", b"<null>"} & set(loaded.target_vocabulary.words)
     assert (listener.statistics.lines, listener.statistics.held_out_lines) == (101, 10)
     assert loaded.provenance["texts"] == ["a.fr"]
     assert loaded.provenance["history"][0]["n-grams"] > 0

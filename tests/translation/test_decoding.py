@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.encdec import EncDecScorer
-from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.inference import steps as inference
+from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Vocabulary
-from moses_rnn.producers.phrases import EncDecProducer
 from moses_rnn.translation import hypotheses as decoding
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch, best_of_each
 from moses_rnn.translation.sampling import Sampler, SamplingConfig, first_above
 from tests.models import reference
+from tests.models.checkpoints import encdec_checkpoint, make_producer
 from tests.models.test_encdec import CUSTOM, SIZES, network, weights_of
 
 SOURCES = [[2, 3, 4], [], [6, 0], [7, 7, 7, 7], [2, 3]]
@@ -37,7 +37,7 @@ def writer(switches=SWITCHES["paper"], end=1.0):
 
 
 def scorer(switches=SWITCHES["paper"], dtype=torch.float64):
-    return EncDecScorer(writer(switches), dtype=dtype)
+    return EncDecStepper(writer(switches), dtype=dtype)
 
 
 def sampler(switches=SWITCHES["paper"], dtype=torch.float64, **config):
@@ -54,7 +54,7 @@ def phrase(ids, vocabulary):
 
 def scores(switches, sources, found, precision="fp64"):
     """The scorer's log p of what was found for sources."""
-    producer = EncDecProducer(Checkpoint(writer(switches), SOURCE, TARGET), precision=precision)
+    producer = make_producer(encdec_checkpoint(writer(switches), SOURCE, TARGET), precision=precision)
     pairs = [
         (phrase(source, SOURCE), phrase(h.words, TARGET)) for source, of in zip(sources, found, strict=True) for h in of
     ]
@@ -179,7 +179,7 @@ def test_a_sources_targets_do_not_depend_on_its_company(maker, monkeypatch):
     alone = [find([source])[0] for source in SOURCES]
     assert words_of(together) == words_of(alone)
     assert words_of(find(SOURCES[::-1])) == words_of(together[::-1])
-    monkeypatch.setattr(decoding, "LOGITS_AT_ONCE", 3 * SIZES["target_vocabulary_size"])
+    monkeypatch.setattr(inference, "LOGITS_AT_ONCE", 3 * SIZES["target_vocabulary_size"])
     monkeypatch.setattr(decoding, "PREFIXES_AT_ONCE", 60)
     assert words_of(find(SOURCES)) == words_of(together)
     np.testing.assert_allclose([h.log_prob for h in flat(together)], [h.log_prob for h in flat(alone)], rtol=1e-12)
@@ -219,7 +219,7 @@ def test_the_log_prob_stays_the_models_when_unknown_words_are_forbidden():
 def test_samples_without_an_end_are_marked(max_words):
     model, source = writer(end=-1.5), SOURCES[0]
     config = SamplingConfig(samples=200, max_words=max_words)
-    (found,) = Sampler(EncDecScorer(model, dtype=torch.float64), config)([source])
+    (found,) = Sampler(EncDecStepper(model, dtype=torch.float64), config)([source])
     weights = weights_of(model)
     assert {len(h.words) for h in found if not h.ended} == {max_words}
     assert {len(h.words) for h in found if h.ended} <= set(range(max_words + 1))
@@ -234,7 +234,9 @@ def test_samples_without_an_end_are_marked(max_words):
 def test_a_search_that_the_limit_ends_says_with_what_it_was_left():
     """Here every target of at most two words is less likely than what longer ones share."""
     model, source = writer(end=-1.5), SOURCES[0]
-    (found,) = BeamSearch(EncDecScorer(model, dtype=torch.float64), BeamConfig(width=60, best=2, max_words=2))([source])
+    (found,) = BeamSearch(EncDecStepper(model, dtype=torch.float64), BeamConfig(width=60, best=2, max_words=2))(
+        [source]
+    )
     weights = weights_of(model)
     of_words = {
         words: sum(
@@ -253,9 +255,9 @@ def test_a_search_that_the_limit_ends_says_with_what_it_was_left():
 def test_a_search_stops_when_nothing_can_become_better(monkeypatch):
     """With an end that is nearly certain after one word, nobody looks at the longer ones."""
     steps = []
-    scorer = EncDecScorer(writer(end=14.0), dtype=torch.float64)
-    original = scorer.extend
-    monkeypatch.setattr(scorer, "extend", lambda *given: steps.append(len(given[2])) or original(*given))
+    scorer = EncDecStepper(writer(end=14.0), dtype=torch.float64)
+    original = scorer.step
+    monkeypatch.setattr(scorer, "step", lambda *given: steps.append(len(given[2])) or original(*given))
     (found,) = BeamSearch(scorer, BeamConfig(width=5, best=1))([SOURCES[0]])
     assert (found[0].words, steps) == ((), [])
     BeamSearch(scorer, BeamConfig(width=5, best=3))([SOURCES[0]])

@@ -5,11 +5,9 @@ import torch
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.formats.phrase_table import parse_table
-from moses_rnn.inference.encdec import EncDecScorer
-from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.phrases import EncDecProducer
 from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.proposals import (
     TSV_COLUMNS,
@@ -24,6 +22,7 @@ from moses_rnn.translation.proposals import (
     parse_sources,
 )
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
+from tests.models.checkpoints import encdec_checkpoint, make_producer
 from tests.models.test_encdec import network
 
 SOURCE = Vocabulary([b"<unk>", b"</s>", *b"a b c d e f g".split()])
@@ -38,7 +37,7 @@ TABLE = [
 
 def checkpoint(direction="source-to-target", form=PLAIN):
     model = network(SWITCHES["paper"], dtype=torch.float32)
-    return Checkpoint(model, SOURCE, TARGET, direction, {"phrases": form.as_record()})
+    return encdec_checkpoint(model, SOURCE, TARGET, direction, {"phrases": form.as_record()})
 
 
 def hypothesis(*words, ended=True):
@@ -145,8 +144,8 @@ def test_words_outside_the_shortlist_are_said():
 @pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
 def test_a_real_networks_samples_are_ranked_by_its_scorer(variant, direction):
     """Of an inverse model, what it reads are target phrases; its scorer is asked in the table's order."""
-    given = Checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
-    sampler = Sampler(EncDecScorer(given.model, dtype=torch.float64), SamplingConfig(samples=20))
+    given = encdec_checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
+    sampler = Sampler(EncDecStepper(given.model, dtype=torch.float64), SamplingConfig(samples=20))
     sampled = {}
 
     def write(sources):
@@ -156,7 +155,7 @@ def test_a_real_networks_samples_are_ranked_by_its_scorer(variant, direction):
         )
         return found
 
-    for found in Proposer(Reading(given), write, EncDecProducer(given).log_probs)([b"a b c", b"d", b"d zork"]):
+    for found in Proposer(Reading(given), write, make_producer(given).log_probs)([b"a b c", b"d", b"d zork"]):
         source = tuple(SOURCE.ids(found.source.split()))
         expected = [sampled[source, tuple(TARGET.ids(p.target.split()))] for p in found.best]
         assert [p.log_prob for p in found.best] == pytest.approx(expected, abs=1e-4)

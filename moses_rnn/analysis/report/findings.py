@@ -23,7 +23,7 @@ from moses_rnn.analysis.tables import long_sources
 from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_table import TableLine
 from moses_rnn.formats.signatures import recorded_floor, recorded_names
-from moses_rnn.inference.encdec import EncDecScorer
+from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.translation.proposals import LogProbs, Proposals, Proposer, Reading, known_targets
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
@@ -169,7 +169,7 @@ def _proposals(
     step("sampling targets", "sources")
     sources = list(dict.fromkeys(reading.pair(lines[0])[0] for lines in kept.values() if lines))
     known = known_targets((line for lines in kept.values() for line in lines), sources, reading)
-    network = EncDecScorer(checkpoint.model, "cpu", torch.float64)
+    network = EncDecStepper(checkpoint.model, "cpu", torch.float64)
     write = Sampler(network, SamplingConfig(samples=config.samples, seed=config.seed))
     return list(Proposer(reading, write, scorer.log_probs, known)(sources))
 

@@ -50,17 +50,16 @@ def explain(model: Path, phrase_table: str, pair: str, output: str | None, *, fo
     from moses_rnn.analysis.lookup import look_up, parse_pair
     from moses_rnn.files.outputs import NoOutput, OutputFile
     from moses_rnn.files.streams import existing_input
-    from moses_rnn.formats.phrase_forms import PhraseForm
     from moses_rnn.formats.signatures import read_signature, recorded_names
-    from moses_rnn.models.checkpoint import load_checkpoint
-    from moses_rnn.producers.phrases import EncDecProducer
+    from moses_rnn.producers.open import open_model
 
     inputs = (phrase_table, options["moses_ini"] or "")
     with OutputFile(output, force=force, inputs=inputs) if output else NoOutput() as file:
-        checkpoint = load_checkpoint(model)
-        asked = parse_pair(os.fsencode(pair), PhraseForm.from_record(checkpoint.provenance.get("phrases")))
+        opened = open_model(model)
+        checkpoint = opened.checkpoint
+        asked = parse_pair(os.fsencode(pair), opened.form)
         weights = _weights(options["moses_ini"], options["feature"], phrase_table, options["table_limit"])
-        scorer = EncDecProducer(checkpoint)
+        scorer = opened.make_producer()
         found = look_up(
             model_blocks(phrase_table, checkpoint),
             phrase_table,

@@ -135,7 +135,7 @@ def prune(
     from moses_rnn.analysis.pruning import as_grid, warnings
     from moses_rnn.analysis.pruning import prune as pruned
     from moses_rnn.files.outputs import OutputFile, refuse_equal
-    from moses_rnn.scoring.signature import pruned_signature
+    from moses_rnn.formats.signatures import pruned_signature
 
     if keep_best_words and not keep_best:
         raise click.UsageError("--keep-best-words and --no-keep-best exclude each other")

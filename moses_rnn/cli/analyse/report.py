@@ -67,16 +67,17 @@ def report(
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import existing_input
     from moses_rnn.formats.signatures import read_signature
-    from moses_rnn.models.checkpoint import load_checkpoint
-    from moses_rnn.producers.phrases import EncDecProducer
+    from moses_rnn.producers.base import Compute
+    from moses_rnn.producers.open import open_model
 
     if threads:
         torch.set_num_threads(threads)
     path = existing_input(scored_table)
     signature = read_signature(path) or {}
     with OutputFile(output, force=force, inputs=(path,)) as file:
-        checkpoint = load_checkpoint(model)
-        producer = EncDecProducer(checkpoint, precision="fp64")
+        opened = open_model(model)
+        checkpoint = opened.checkpoint
+        producer = opened.make_producer(Compute(precision="fp64"))
         table = open_table(path, column)
         scorer = Scorer(producer.name, producer.log_probs)
         steps = _Steps(quiet=quiet or not sys.stderr.isatty())

@@ -1,0 +1,97 @@
+"""What scoring, sampling and search stand on: a network that reads sources and writes targets word by word."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Generic, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from moses_rnn.models.batches import Lengths
+from moses_rnn.models.vocabulary import Ids
+
+LOGITS_AT_ONCE = 1 << 20  # of several states: they stay near the processor
+
+
+class Terms(Protocol):
+    """What depends on the sources alone; a row each."""
+
+    def take(self, rows: Tensor) -> Self:
+        """The same for chosen rows, repeated at will."""
+
+
+class Prefixes(Protocol):
+    """Beginnings of targets, with all that predicts the word after each; a row each."""
+
+    @property
+    def sources(self) -> Tensor:
+        """The row of each one's source among the terms."""
+
+    def take(self, rows: slice) -> Self:
+        """Some of them."""
+
+
+SomeTerms = TypeVar("SomeTerms", bound=Terms)
+SomePrefixes = TypeVar("SomePrefixes", bound=Prefixes)
+
+
+class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
+    """A network arranged for scoring and search: ids in, natural log-probabilities out. K words can be written.
+
+    A network has its own `read`, `start`, `step` and `next_log_probs`; what else there is follows from them, and may be
+    done better by one that knows how.
+    """
+
+    device: torch.device
+    words: int  # K
+
+    @abstractmethod
+    def read(self, ids: Ids, lengths: Lengths) -> tuple[SomeTerms, npt.NDArray[np.int64]]:
+        """Read sources.
+
+        Args:
+            ids: of all sources end to end, without end symbols; sum of `lengths`.
+            lengths: words of each source.
+
+        Returns:
+            The terms of the distinct sources, and the row of each source among them; sources.
+        """
+
+    @abstractmethod
+    def start(self, terms: SomeTerms) -> SomePrefixes:
+        """The empty prefix of each source."""
+
+    @abstractmethod
+    def step(self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor) -> SomePrefixes:
+        """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
+
+    @abstractmethod
+    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor:
+        """log p(y_t | y_<t, e) of every word after each prefix; natural, prefixes × K, float64."""
+
+    def word_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor) -> Tensor:
+        """log p of some words, each after one of the prefixes; as many.
+
+        Args:
+            terms: of the sources.
+            prefixes: that words follow.
+            rows: the prefix of each word; ascending.
+            words: ids.
+        """
+        parts = [torch.zeros(0, dtype=torch.float64, device=self.device)]
+        for block in row_blocks(len(prefixes.sources), self.words):
+            log_probs = self.next_log_probs(terms, prefixes.take(block))
+            first, last = (int(torch.searchsorted(rows, bound)) for bound in (block.start, block.stop))
+            parts.append(log_probs[rows[first:last] - block.start, words[first:last]])
+        return torch.cat(parts)
+
+
+def row_blocks(prefixes: int, words: int) -> Iterator[slice]:
+    """Rows of prefixes whose distributions over words are in memory at once, at least one."""
+    count = max(LOGITS_AT_ONCE // words, 1)
+    for first in range(0, prefixes, count):
+        yield slice(first, min(first + count, prefixes))
