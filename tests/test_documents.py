@@ -1,4 +1,4 @@
-"""What the documents say about tests and commands is so."""
+"""What the documents say about tests, rooms and each other is so; their commands are in test_documented_commands.py."""
 
 import ast
 import re
@@ -6,10 +6,14 @@ import re
 import pytest
 
 from tests.commands import ROOT
+from tests.test_house import PACKAGE, ROOMS
 
-FAULTS = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
+FAULTS = (DOCS / "faults.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = re.compile(r"`(tests/[\w/]+\.py)?::(\w+)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def names_in(path):
@@ -20,9 +24,9 @@ def names_in(path):
 def references(text):
     """All tests named in a text; ``::test_x`` belongs to the file named before it."""
     path = None
-    for found in REFERENCE.finditer(text):
-        path = found.group(1) or path
-        yield path, found.group(2)
+    for reference in REFERENCE.finditer(text):
+        path = reference.group(1) or path
+        yield path, reference.group(2)
 
 
 def rows():
@@ -43,14 +47,74 @@ def test_every_fault_names_tests_that_exist(row):
         assert name in names_in(path), f"{path}::{name}"
 
 
-def test_every_promise_of_the_readme_names_tests_that_exist():
-    promises = README.split("## What it promises")[1].split("\n## ")[0]
-    numbered = re.split(r"\n\d\. ", promises)[1:]
-    assert len(numbered) == 8
-    for promise in numbered:
-        links = re.findall(r"\]\((tests/[\w/]+\.py)\)", promise)
-        named = re.findall(r"\[`(\w+)`\]\((tests/[\w/]+\.py)\)", promise)
+def test_every_promise_names_tests_that_exist():
+    promises = re.split(r"\n\d\. ", (DOCS / "promises.md").read_text(encoding="utf-8"))[1:]
+    assert len(promises) == 8
+    for promise in promises:
+        links = re.findall(r"\]\(\.\./(tests/[\w/]+\.py)\)", promise)
+        named = re.findall(r"\[`(\w+)`\]\(\.\./(tests/[\w/]+\.py)\)", promise)
         assert named
         assert len(links) == len(named)
         for name, path in named:
             assert name in names_in(path), f"{path}::{name}"
+
+
+# --- the table of rooms -------------------------------------------------------------------------------------------------
+
+
+def rooms():
+    """Of each row of docs/architecture.md that begins with a folder: its modules and the rooms that it uses."""
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    for room, holds, uses in re.findall(r"^\| `(\w+)/` \|[^|]*\|([^|]*)\|([^|]*)\|$", text, re.MULTILINE):
+        yield room, re.findall(r"`([\w/]+)`", holds), uses.strip()
+
+
+def test_the_table_has_the_rooms_and_what_they_may_use():
+    every = ", ".join(ROOMS["cli"])
+    used = {room: uses.replace("–", "").replace("all", every) for room, _, uses in rooms()}
+    assert {room: {*filter(None, uses.split(", "))} for room, uses in used.items()} == ROOMS
+
+
+@pytest.mark.parametrize(
+    ("room", "named"), [(room, named) for room, named, _ in rooms()], ids=lambda part: str(part)[:12]
+)
+def test_the_table_names_every_module_of_a_room(room, named):
+    folder = PACKAGE / room
+    modules = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.py")}
+    modules = {module for module in modules if not module.endswith("__init__")}
+    assert len(named) == len(set(named))
+    lacking, gone = sorted(modules - set(named)), sorted(set(named) - modules)
+    assert not lacking, f"docs/architecture.md, row `{room}/`: name {', '.join(lacking)}, which moses_rnn/{room}/ holds"
+    assert not gone, f"docs/architecture.md, row `{room}/`: {', '.join(gone)} is not in moses_rnn/{room}/"
+
+
+# --- the pages together -------------------------------------------------------------------------------------------------
+
+
+def anchors(path):
+    """As GitHub makes them of headings."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(page):
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        if not link.startswith("http"):
+            name, _, anchor = link.partition("#")
+            target = page.parent / name if name else page
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), link
+
+
+def test_the_readme_is_short_and_links_every_page():
+    assert len(README.splitlines()) <= 200
+    assert {f"docs/{path.name}" for path in DOCS.glob("*.md")} <= {
+        link.partition("#")[0] for link in LINK.findall(README)
+    }
+
+
+def test_the_readme_has_one_table_of_results_between_its_marks():
+    (results,) = re.findall(r"<!-- results -->\n(.*?)<!-- /results -->\n", README, re.DOTALL)
+    assert "| Baseline |" in results
+    assert "| +RNN |" in results

@@ -1,0 +1,252 @@
+"""Every command that README.md and docs/ print is run: here, with a real Moses, or by the test that is named for it.
+
+A block of commands is run in order in a folder of its own, as it is printed but for the options of `SMALLER`.
+"""
+
+import gzip
+import itertools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+from tests.commands import ROOT, program, zygote
+from tests.conftest import EXAMPLES, LEARNED, TINY
+from tests.test_documents import names_in
+
+# What is added to a command so that it takes a second
+SMALLER = {
+    "moses-rnn-train": " ".join([*TINY, *LEARNED]),
+    "moses-rnn-cslm train": "--order 3 --embedding-size 4 --first-size 6 --second-size 5 --shortlist 60 --max-epochs 1",
+    "moses-rnn-analyse report": "--phrases 20 --points 30 --samples 3 --sources 1",
+    "moses-rnn-analyse targets": "--min-words 2 --min-targets 1",
+    "moses-rnn-analyse words": "--method pca --max-points 60",
+    "moses-rnn-analyse phrases": "--method pca --max-points 60 --min-words 2",
+    "moses-rnn-analyse gates": "--phrases 50",
+    "moses-rnn-analyse explain": "--phrases 50",
+    "$MOSES_ROOT/scripts/training/mert-moses.pl": "--maximum-iterations 1",
+}
+# Places that a reader puts in; they become files in the block's folder
+PLACES = {"/my/system/model": ".", "/my/": "$PWD/"}
+# Commands that are not run here: the test that runs them, or why none does
+RUN_BY = {
+    "make demo": "tests/test_demo.py::test_the_demo_ends_with_a_converged_network_and_gives_the_readmes_line",
+    "make test": "it runs this test",
+    'git clone "$URL" moses_rnn && make -C moses_rnn setup && export PATH="$PWD/moses_rnn/.venv/bin:$PATH"': (
+        "make demo and make test begin with the same set-up"
+    ),
+    "moses-rnn-verify phrase-table.rnn.gz": "tests/moses/test_verify.py::test_all_kinds_show_what_the_table_says",
+    "export MOSES_ROOT=/path/to/mosesdecoder": "tests/test_pipeline.py::test_from_a_corpus_to_results",
+    "make results WORK=work SRC=en TRG=fr TRAIN=data/train DEV=data/dev TEST=data/test": (
+        "tests/test_pipeline.py::test_from_a_corpus_to_results"
+    ),
+    "make pipeline-help": "tests/test_documented_commands.py::test_the_pipelines_help_names_its_variables",
+    "python benchmarks/score.py phrase-table.gz --skip 300000 --rounds 1": (
+        "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
+    ),
+    "python benchmarks/sweep.py phrase-table.gz benchmarks/sweep.toml runs --at-once 2 --minutes 6 9": (
+        "tests/test_benchmarks.py::test_a_sweep_is_a_table_and_is_gone_on_with"
+    ),
+    "pip install mtdata sacrebleu": "downloads programs",
+    "mtdata get -l eng-fra --merge -o wmt14 --train Statmt-europarl-7-fra-eng Statmt-commoncrawl_wmt13-1-fra-eng": (
+        "downloads gigabytes"
+    ),
+    "mv wmt14/train.eng wmt14/train.en; mv wmt14/train.fra wmt14/train.fr": "moves what was downloaded",
+    "for set in wmt13:dev wmt14/full:test; do for side in src:en ref:fr; do "
+    "sacrebleu -t ${set%:*} -l en-fr --echo ${side%:*} > wmt14/${set#*:}.${side#*:}; done; done": "downloads test sets",
+    "make results WORK=work-wmt14 TRAIN=wmt14/train DEV=wmt14/dev TEST=wmt14/test TRAIN_FLAGS='--preset paper'": (
+        "takes days; tests/test_pipeline.py runs it on the example corpus"
+    ),
+}
+
+
+def is_whole(lines):
+    """Whether the shell would run these lines and not wait for more."""
+    shell = subprocess.run(["bash", "-n"], input=lines, capture_output=True, text=True, check=False)
+    return not lines.endswith("\\") and shell.returncode == 0
+
+
+def commands_of(block):
+    """The commands of a block, each on a line and without its comment."""
+    lines = []
+    for line in block.splitlines():
+        lines.append(re.sub(r"(^|\s+)# .*", "", line))
+        if is_whole("\n".join(lines)):
+            command = " ".join(line.removesuffix("\\").strip() for line in lines)
+            lines = []
+            if command:
+                yield command
+    assert not lines, lines
+
+
+def blocks():
+    """(page and number, its commands) for all blocks of commands."""
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        found = re.findall(r"^```sh\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        for number, block in enumerate(found, 1):
+            yield f"{page.name}-{number}", list(commands_of(block))
+
+
+BLOCKS = dict(blocks())
+NEEDS_MOSES = {name for name, commands in BLOCKS.items() if any("$MOSES_ROOT" in command for command in commands)}
+
+
+def is_run_here(command):
+    return command.startswith(("moses-rnn-", "cd ", "$MOSES_ROOT/")) and command not in RUN_BY
+
+
+RUN_HERE = {
+    name: run for name, all_ in BLOCKS.items() if (run := [command for command in all_ if is_run_here(command)])
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_every_command_is_run_somewhere(name):
+    for command in BLOCKS[name]:
+        assert is_run_here(command) or command in RUN_BY, (
+            f"{name}: no test runs `{command}`; name the one that does in RUN_BY (tests/test_documented_commands.py)"
+        )
+
+
+def test_the_table_of_other_tests_is_up_to_date():
+    assert set(RUN_BY) <= {*itertools.chain(*BLOCKS.values())}
+    for how in RUN_BY.values():
+        path, _, test = how.partition("::")
+        assert not test or test in names_in(path), how
+
+
+# --- a system to run them on --------------------------------------------------------------------------------------------
+
+
+def sentences(name, count):
+    path = EXAMPLES / "corpus" / name
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        return list(itertools.islice(lines, count))
+
+
+def n_best_list(sources, references):
+    """Two hypotheses of each sentence, the worse one first, each a single phrase."""
+    for number, (source, reference) in enumerate(zip(sources, references, strict=True)):
+        words = reference.split()
+        for hypothesis, lm in ((words[::-1], -1), (words, -1.5)):
+            spans = f"0-{len(source.split()) - 1}=0-{len(words) - 1}"
+            yield f"{number} ||| {' '.join(hypothesis)}  ||| LM0= {lm} ||| {lm} ||| {spans} \n"
+
+
+@pytest.fixture(scope="module")
+def bare_system(tmp_path_factory, table):
+    """What train-model.perl leaves, texts, and n-best lists."""
+    here = tmp_path_factory.mktemp("system")
+    shutil.copy(table, here)
+    ini = (EXAMPLES / "moses.ini").read_text().replace("lm.arpa.gz", str(EXAMPLES / "lm.arpa.gz"))
+    (here / "moses.ini").write_text(ini.replace("path=phrase-table.gz", f"path={here}/phrase-table.gz"))
+    (here / "train.fr").write_text("".join(sentences("train.fr.gz", 300)))
+    for name, side in itertools.product(("dev", "test"), ("en", "fr")):
+        (here / f"{name}.{side}").write_text("".join(sentences(f"{name}.{side}", 8)))
+    for name in ("dev", "test"):
+        texts = [(here / f"{name}.{side}").read_text().splitlines() for side in ("en", "fr")]
+        (here / f"{name}.nbest").write_text("".join(n_best_list(*texts)))
+    (here / "lm.arpa").write_bytes(gzip.decompress((EXAMPLES / "lm.arpa.gz").read_bytes()))
+    (here / "tuned").mkdir()
+    (here / "tuned" / "moses.ini").write_text("[weight]\nLM0= 1\n")
+    return here
+
+
+@pytest.fixture(scope="module")
+def scored_system(tmp_path_factory, bare_system, model):
+    """The same with networks and a scored table."""
+    here = tmp_path_factory.mktemp("scored") / "system"
+    shutil.copytree(bare_system, here)
+    shutil.copytree(model, here / model.name)
+    perform("moses-rnn-cslm train train.fr --model cslm --preset small --quiet", here)
+    perform("moses-rnn-score phrase-table.gz --moses-ini moses.ini --quiet", here)
+    return here
+
+
+@pytest.fixture
+def system(request, tmp_path, bare_system):
+    """A folder for a block: without networks if it trains them."""
+    trains = any(re.match(r"moses-rnn-(cslm )?train ", command) for command in RUN_HERE[request.param])
+    folder = bare_system if trains else request.getfixturevalue("scored_system")
+    here = tmp_path / "here"
+    shutil.copytree(folder, here)
+    for ini in here.glob("*.ini"):
+        ini.write_text(re.sub(r"path=.*/(phrase-table[.\w]*\.gz)", rf"path={here}/\1", ini.read_text()))
+    return here, RUN_HERE[request.param]
+
+
+def smaller(command):
+    """The command with the options that make it take a second."""
+    before, redirected, after = command.partition(" > ")
+    more = [options for beginning, options in SMALLER.items() if command.startswith(beginning)]
+    return " ".join([before, *more]) + redirected + after
+
+
+def perform(command, here):
+    """Run a command of this package in a folder; what it prints goes where it says."""
+    words = shlex.split(smaller(command))
+    output = here / words.pop() if ">" in words else None
+    name = words[0].removeprefix("moses-rnn-")
+    done = zygote(name, *(word for word in words[1:] if word != ">"), cwd=here, stdout=output)
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("system", [name for name in RUN_HERE if name not in NEEDS_MOSES], indirect=True)
+def test_the_commands_of_a_block_run_as_printed(system, monkeypatch):
+    monkeypatch.delenv("MOSES_ROOT", raising=False)
+    here, commands = system
+    if any("--lm" in command for command in commands):
+        pytest.importorskip("kenlm")
+    for command in commands:
+        perform(command, here)
+
+
+@pytest.mark.parametrize("system", sorted(NEEDS_MOSES), indirect=True)
+def test_what_a_block_does_beside_moses_runs_as_printed(system, monkeypatch):
+    monkeypatch.delenv("MOSES_ROOT", raising=False)
+    here, commands = system
+    for command in commands:
+        if command.startswith("moses-rnn-"):
+            perform(command, here)
+
+
+@pytest.mark.moses
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("system", sorted(NEEDS_MOSES), indirect=True)
+def test_a_block_runs_as_printed_with_moses(system, moses_root):
+    here, commands = system
+    shutil.copy(here / "moses.ini", here / "tuned" / "moses.ini")
+    for name in ("dev", "test"):
+        (here / f"{name}.nbest").unlink()
+        shutil.copy(here / f"{name}.en", here / f"{name}.src")
+        shutil.copy(here / f"{name}.fr", here / f"{name}.ref")
+    script = "\n".join(map(smaller, commands))
+    for place, path in PLACES.items():
+        script = script.replace(place, path)
+    environment = {
+        **os.environ,
+        "MOSES_ROOT": str(moses_root),
+        "PATH": f"{program('train').parent}:{os.environ['PATH']}",
+    }
+    shell = ["bash", "-euxc", script]
+    done = subprocess.run(shell, cwd=here, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert len((here / "test.out").read_text().splitlines()) == 8
+
+
+def test_the_pipelines_help_names_its_variables():
+    done = subprocess.run(["make", "-C", ROOT, "pipeline-help"], capture_output=True, text=True, check=True)
+    assert "MOSES_ROOT=/path/to/mosesdecoder must be set" in done.stdout
+    assert "TUNER=mert" in done.stdout
+
+
+def test_the_lines_of_python_run(model):
+    page = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    *statements, expression = lines.replace("demo/model", str(model)).strip().splitlines()
+    names = {}
+    exec("\n".join(statements), names)
+    assert eval(expression, names).shape == (1, 1)
