@@ -1,4 +1,6 @@
 import gzip
+import math
+import re
 import subprocess
 import sys
 
@@ -40,6 +42,8 @@ def test_the_readmes_line_is_one_of_the_table():
     parsed = parse_line(after.encode(), "README.md", 1)
     scores = parsed.scores.rpartition(b" ")[0]
     assert after.replace(parsed.scores.decode(), scores.decode()) == before
+    (shown,) = re.findall(r"# array\(\[\[(\S+)\]\]\)", (ROOT / "docs" / "files.md").read_text())
+    assert float(shown) == pytest.approx(math.log(float(parsed.scores.split()[-1])), abs=0.01)
 
 
 @pytest.mark.parametrize(("template", "columns"), [("baseline", 4), ("rnn", 5), ("rnn-wp", 6)])
