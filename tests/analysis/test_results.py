@@ -3,17 +3,11 @@ import math
 
 import pytest
 
-from moses_rnn.analysis.results import (
-    Chosen,
-    Place,
-    as_json,
-    chosen_phrases,
-    odd_weights,
-    results,
-    share_different,
-    table,
-    warnings,
-)
+from moses_rnn.analysis import runs
+from moses_rnn.analysis.results import as_json, compare_systems, list_warnings, odd_weights, share_different
+from moses_rnn.analysis.results_table import format_table
+from moses_rnn.analysis.runs import Chosen, Place, chosen_phrases
+from moses_rnn.analysis.systems import System
 from moses_rnn.errors import InputError
 
 REFERENCES = ["the old man sleeps here .", "a dog runs over the green hill .", "two women walk home together ."] * 20
@@ -45,9 +39,9 @@ def work(tmp_path):
 
 
 def test_systems_are_compared(work):
-    found = results(Place(work, "fr"), ["baseline", "rnn"], ["1", "2"], samples=100)
-    assert json.loads(as_json(found)) == found
-    rnn, baseline = found["systems"]["rnn"], found["systems"]["baseline"]
+    comparison = compare_systems(Place(work, "fr"), ["baseline", "rnn"], ["1", "2"], samples=100)
+    assert json.loads(as_json(comparison)) == comparison
+    rnn, baseline = comparison["systems"]["rnn"], comparison["systems"]["baseline"]
     assert rnn["test_BLEU"]["mean"] == pytest.approx(100)
     assert rnn["test_BLEU"]["sd"] == 0
     assert baseline["test_BLEU"]["mean"] < 90
@@ -55,15 +49,15 @@ def test_systems_are_compared(work):
     assert [run["phrases_chosen_differently"] for run in rnn["runs"]] == [pytest.approx(2 / 3)] * 2
     assert [run["sentences_different"] for run in rnn["runs"]] == [pytest.approx(2 / 3)] * 2
     assert rnn["runs"][0]["weights"] == {"TranslationModel0": [0.1, 0.2, 0.00001], "LM0": [0.5]}
-    assert "tok:none" in found["signatures"]["BLEU"]
-    assert list(warnings(found)) == [
+    assert "tok:none" in comparison["signatures"]["BLEU"]
+    assert list(list_warnings(comparison)) == [
         f"rnn, seed {seed}: TranslationModel0 2: weight 1e-05: hardly any use was found for it, or it is constant"
         for seed in "12"
     ]
 
 
 def test_the_table_stands_beside_the_papers(work):
-    lines = list(table(results(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
     assert lines[2].startswith("| Baseline | 61.50 | 61.50 |  |  |")
     assert lines[2].endswith("|  | 30.64, 33.30 |")
     assert "| +RNN | 100.00 | 100.00 | +38.50 | 0." in lines[3]
@@ -79,14 +73,14 @@ def test_several_test_sets_have_columns_of_their_own(work):
     for suffix in ("fr", "segments"):
         better = work / "decode" / f"rnn.1.later.{suffix}"
         better.write_text((work / "decode" / f"baseline.1.later.{suffix}").read_text())
-    found = results(Place(work, "fr", ("test", "later")), ["baseline", "rnn"], ["1", "2"], samples=50)
-    first, second = found["systems"]["rnn"]["runs"]
+    comparison = compare_systems(Place(work, "fr", ("test", "later")), ["baseline", "rnn"], ["1", "2"], samples=50)
+    first, second = comparison["systems"]["rnn"]["runs"]
     assert (first["test_p"] <= 0.02, first["p"] <= 0.02) == (True, True)
-    assert first["later_BLEU"] == found["systems"]["baseline"]["runs"][0]["later_BLEU"] < second["later_BLEU"]
+    assert first["later_BLEU"] == comparison["systems"]["baseline"]["runs"][0]["later_BLEU"] < second["later_BLEU"]
     assert (first["phrases_chosen_differently"], second["phrases_chosen_differently"]) == (
         pytest.approx(1 / 3), pytest.approx(2 / 3),
     )  # fmt: skip
-    lines = list(table(found))
+    lines = list(format_table(comparison))
     assert lines[0].startswith(
         "| system | dev BLEU | test BLEU | against Baseline | p by seed | later BLEU | against Baseline | p by seed | p, all"
     )
@@ -98,23 +92,37 @@ def test_systems_on_lists_are_marked(work):
     """Their weights stand alone; the other systems' stand in a whole ini."""
     for ini in (work / "tune").glob("rnn.?/moses.ini"):
         ini.write_text("[weight]\nTranslationModel0= 0.1\n")
-    lines = list(table(results(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
     assert lines[2].startswith("| Baseline |")
     assert lines[3].startswith("| +RNN* |")
     assert lines[-1].startswith("* The CSLM (and WP) chose from n-best lists")
 
 
+def test_a_network_that_translates_by_itself(work, monkeypatch):
+    """It has neither weights of Moses nor phrases."""
+    monkeypatch.setattr(runs, "read_systems", lambda: {"nmt": System("nmt", "self", "NMT")})
+    for path in (work / "decode").glob("rnn.*.fr"):
+        path.rename(path.with_name(path.name.replace("rnn.", "nmt.")))
+    comparison = compare_systems(Place(work, "fr"), ["baseline", "nmt"], ["1", "2"], samples=20)
+    assert [run["phrases_chosen_differently"] for run in comparison["systems"]["nmt"]["runs"]] == [None, None]
+    assert [run["weights"] for run in comparison["systems"]["nmt"]["runs"]] == [{}, {}]
+    assert list(list_warnings(comparison)) == []
+    lines = list(format_table(comparison))
+    assert lines[3].startswith("| nmt | 100.00 ± 0.00 |")
+    assert lines[3].endswith("|  |  |")
+
+
 def test_a_system_alone(work):
-    lines = list(table(results(Place(work, "fr"), ["baseline"], ["1"])))
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline"], ["1"])))
     assert lines[2].count("|") == lines[0].count("|")
 
 
 def test_missing_and_short_files_are_named(work):
     (work / "decode" / "rnn.2.test.fr").write_text("one line\n")
     with pytest.raises(InputError, match="rnn, seed 2: expected 60 lines of test, found 1"):
-        results(Place(work, "fr"), ["baseline", "rnn"], ["1", "2"])
+        compare_systems(Place(work, "fr"), ["baseline", "rnn"], ["1", "2"])
     with pytest.raises(InputError, match=r"tune/rnn.3/moses.ini: expected a file that the pipeline made"):
-        results(Place(work, "fr"), ["rnn"], ["3"])
+        compare_systems(Place(work, "fr"), ["rnn"], ["3"])
 
 
 def test_phrases_of_a_segmented_translation():
@@ -133,7 +141,7 @@ def test_share_of_other_phrases():
 
 
 @pytest.mark.parametrize(
-    ("weights", "said"),
+    ("weights", "warnings"),
     [
         ({"A": [0.5, -0.2]}, []),
         ({"A": [0.5, 0.0004]}, ["A 1: weight 0.0004: hardly any use was found for it, or it is constant"]),
@@ -141,5 +149,5 @@ def test_share_of_other_phrases():
         ({"A": [math.nan], "B": [1.0]}, ["A 0: weight nan: this tuning failed"]),
     ],
 )
-def test_odd_weights(weights, said):
-    assert list(odd_weights(weights)) == said
+def test_odd_weights(weights, warnings):
+    assert list(odd_weights(weights)) == warnings

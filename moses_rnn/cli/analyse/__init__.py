@@ -59,14 +59,15 @@ def results(
     force: bool,
 ) -> None:
     """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
-    from moses_rnn.analysis.results import Place, as_json, table, warnings
-    from moses_rnn.analysis.results import results as compared
+    from moses_rnn.analysis.results import as_json, compare_systems, list_warnings
+    from moses_rnn.analysis.results_table import format_table
+    from moses_rnn.analysis.runs import Place
     from moses_rnn.files.outputs import OutputFile
 
-    found = compared(Place(work, target, tests), systems, seeds, samples=samples)
+    comparison = compare_systems(Place(work, target, tests), systems, seeds, samples=samples)
     if output:
         with OutputFile(output, force=force) as file:
-            file.commit(as_json(found))
-    for text in warnings(found):
+            file.commit(as_json(comparison))
+    for text in list_warnings(comparison):
         say(f"warning: {text}")
-    put("\n".join(table(found)))
+    put("\n".join(format_table(comparison)))

@@ -1,0 +1,42 @@
+import pytest
+
+from moses_rnn.analysis.published import CHO_2014, PUBLISHED
+from moses_rnn.analysis.systems import read_systems
+from moses_rnn.errors import FormatError
+
+
+def test_the_systems_of_the_pipeline():
+    systems = read_systems()
+    assert [(system.name, system.kind, system.title) for system in systems.values()] == [
+        ("baseline", "table", "Baseline"),
+        ("rnn", "table", "+RNN"),
+        ("rnn-wp", "table", "+RNN+WP"),
+        ("cslm", "list", "+CSLM"),
+        ("cslm-rnn", "list", "+CSLM+RNN"),
+        ("cslm-rnn-wp", "list", "+CSLM+RNN+WP"),
+    ]
+    assert systems["rnn"].published == (31.20, 33.87, CHO_2014)
+    assert systems["rnn-wp"].published is None
+
+
+def test_every_published_row_has_its_system():
+    assert {system.published for system in read_systems().values()} - {None} == set(PUBLISHED.values())
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("x table - - - X", "expected 7 columns (name kind base added decoder title published), found 6"),
+        ("x magic - - - X -", "expected kind to be one of table, list, self, found magic"),
+        (
+            "x self - - - X nowhere",
+            "expected published to be one of -, baseline, rnn, cslm-rnn, cslm-rnn-wp, found nowhere",
+        ),
+    ],
+)
+def test_rows_that_cannot_be_read_are_named(tmp_path, row, message):
+    path = tmp_path / "systems"
+    path.write_text(f"# a comment\n\nfine self - - - FINE -\n{row}\n")
+    with pytest.raises(FormatError) as refused:
+        read_systems(path)
+    assert str(refused.value) == f"{path}:4: {message}"
