@@ -93,6 +93,11 @@ bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios;
 	$(BIN)/python benchmarks/shared_cores.py $(TABLE) $(SHARED_FLAGS)
 	@for peer in benchmarks/peers/joey_nmt.py benchmarks/peers/opennmt.py; do $(BIN)/python $$peer $(TABLE) || true; done
 
+# The pipeline's corpus, if no other is given
+TRAIN ?= examples/corpus/train
+DEV ?= examples/corpus/dev
+TEST ?= examples/corpus/test
+
 include moses_configs/pipeline.mk
 
 .PHONY: clean

@@ -3,12 +3,13 @@
     python moses_configs/align.py train.en train.fr > aligned.grow-diag-final-and
 
 Made with sil-thot (extra `align`), whose eflomal model needs half a minute for 30 000 sentence pairs. For large corpora
-use fast_align or mgiza, which keep nothing in memory but their tables.
+use fast_align or mgiza, which keep only their tables in memory.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from thot.alignment import EflomalAlignmentModel, SymmetrizationHeuristic, SymmetrizedAlignmentModel
 
@@ -16,8 +17,8 @@ Sentence = list[str]
 
 
 def sentences(path: str) -> list[Sentence]:
-    """The words of all lines; lines end at line feeds and words at blanks, and nowhere else."""
-    with open(path, encoding="utf-8", errors="backslashreplace", newline="\n") as text:  # noqa: PTH123, lines as Moses's
+    """The words of all lines; lines end at line feeds and words at blanks only, as they do for Moses."""
+    with Path(path).open(encoding="utf-8", errors="backslashreplace", newline="\n") as text:
         return [[word for word in line.rstrip("\n").split(" ") if word] for line in text]
 
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # A step of Moses's experiment.perl (see ems.config beside this file): called with the stems of the phrase table and of
-# the one to be made, it trains a network on the first and writes the second with the network's score.
-# RNN_TRAIN_FLAGS and RNN_SCORE_FLAGS are passed on. A step that was stopped goes on when it is run again.
+# the new one, it trains a network on the first and writes the second with the network's score.
+# RNN_TRAIN_FLAGS and RNN_SCORE_FLAGS are passed on. A step that was stopped resumes when it is run again.
 set -eu
 if [ $# -ne 2 ]; then
 	echo "usage: $0 PHRASE_TABLE_STEM NEW_PHRASE_TABLE_STEM" >&2

@@ -26,7 +26,7 @@ ROOMS["cli"] = {*ROOMS}
 NOT_YET = {f"scoring/{name}.py" for name in ("fit", "inputs", "nbest_features", "run", "signature")}
 WITHOUT_TENSORS = {"files", "formats", "moses", "tuning"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
-COMMANDS = ("train", "score", "validate", "ini", "verify", "cslm", "nbest", "analyse", "sample", "tokenise")
+COMMANDS = ("train", "score", "validate", "ini", "verify", "cslm", "nbest", "analyse", "sample", "tokenise", "pipeline")
 
 
 def room_of(path):

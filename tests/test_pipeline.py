@@ -1,27 +1,32 @@
-"""The Makefile's way from a corpus to results, on a slice of the example corpus."""
+"""The pipeline from a corpus to results, on a slice of the example corpus."""
 
 import gzip
 import itertools
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.commands import ROOT
+from moses_rnn.analysis.systems import read_systems
+from tests.commands import ROOT, run
 from tests.conftest import EXAMPLES
 
-VENV = Path(sys.executable).parent.parent
+BIN = Path(sys.executable).parent
+CONFIGS = ROOT / "moses_configs"
+CORPORA = [f"{name.upper()}={EXAMPLES / 'corpus' / name}" for name in ("train", "dev", "test")]
 SIZES = "--hidden-size 16 --embedding-size 8 --maxout-size 8 --output-rank 8 --max-epochs 0.5 --quiet"
 
 
-def make(*arguments, check=True):
-    # the environment is taken as it is: nothing is installed into it
-    command = ["make", "-o", VENV / ".installed", "-C", ROOT, f"VENV={VENV}", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def make(*arguments, check=True, makefile=CONFIGS / "pipeline.mk"):
+    """Run make on the pipeline alone, with the programs that are there: it knows of no installation."""
+    command = ["make", "-f", makefile, f"BIN={BIN}", *CORPORA, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert not check or done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     return done
 
@@ -49,10 +54,10 @@ def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
     ]  # fmt: skip
     done = make("results", *given)
     print(done.stdout[-1500:])
-    found = json.loads((work / "results.json").read_text())
-    assert list(found["systems"]) == ["baseline", "rnn"]
-    assert all(system["test_BLEU"]["mean"] > 5 for system in found["systems"].values())
-    assert len(found["systems"]["rnn"]["runs"][0]["weights"]["TranslationModel0"]) == 5
+    results = json.loads((work / "results.json").read_text())
+    assert list(results["systems"]) == ["baseline", "rnn"]
+    assert all(system["test_BLEU"]["mean"] > 5 for system in results["systems"].values())
+    assert len(results["systems"]["rnn"]["runs"][0]["weights"]["TranslationModel0"]) == 5
     assert "| +RNN |" in done.stdout
     # what is done stays done
     before = (work / "results.json").stat().st_mtime
@@ -68,11 +73,11 @@ def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
         f"CSLM_FLAGS={cslm}",
     ]
     done = make("results", *given, *more)
-    found = json.loads((work / "results.json").read_text())
-    assert [system["on_lists"] for system in found["systems"].values()] == [False, False, True, True]
-    assert set(found["systems"]["cslm-rnn-wp"]["runs"][0]["weights"]) >= {"CSLM0", "WP0", "TranslationModel0", "LM0"}
+    results = json.loads((work / "results.json").read_text())
+    assert [system["on_lists"] for system in results["systems"].values()] == [False, False, True, True]
+    assert set(results["systems"]["cslm-rnn-wp"]["runs"][0]["weights"]) >= {"CSLM0", "WP0", "TranslationModel0", "LM0"}
     assert "| +CSLM+RNN+WP* |" in done.stdout
-    # a broken run goes on where it was, in a fresh tuning folder
+    # a broken run continues where it was, in a fresh tuning folder
     (work / "done" / "tune-rnn.2").unlink()
     (work / "tune" / "rnn.2" / "features.list").write_text("of another table\n")
     again = make("bleu-rnn", *given)
@@ -85,8 +90,9 @@ def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
 def test_a_step_of_experiment_perl(corpus, tmp_path):
     """The script is called with the stems of two tables."""
     shutil.copy(EXAMPLES / "phrase-table.gz", tmp_path / "phrase-table.1.gz")
-    environment = {"PATH": f"{VENV}/bin:/usr/bin:/bin", "RNN_TRAIN_FLAGS": SIZES, "RNN_SCORE_FLAGS": "--quiet"}
-    step = [ROOT / "moses_configs" / "ems-train-and-score.sh", "phrase-table.1", "phrase-table-pruned.1"]
+    flags = {"RNN_TRAIN_FLAGS": SIZES, "RNN_SCORE_FLAGS": "--quiet"}
+    environment = {**os.environ, "PATH": f"{BIN}:/usr/bin:/bin", **flags}
+    step = [CONFIGS / "ems-train-and-score.sh", "phrase-table.1", "phrase-table-pruned.1"]
     subprocess.run(step, check=True, cwd=tmp_path, env=environment, capture_output=True)
     with (
         gzip.open(tmp_path / "phrase-table-pruned.1.gz", "rt") as new,
@@ -99,7 +105,17 @@ def test_a_step_of_experiment_perl(corpus, tmp_path):
 MISSING = {
     "no Moses": (["MOSES_ROOT="], "missing: MOSES_ROOT, the folder of a built Moses"),
     "an empty folder": (["MOSES_ROOT=/nowhere"], "missing: /nowhere/bin/moses: build Moses there with ./bjam"),
-    "no corpus": (["MOSES_ROOT=/nowhere", "DEV=/no/dev"], "missing: /no/dev.en or /no/dev.en.gz: a corpus"),
+    "no corpus": (["MOSES_ROOT=/nowhere", "DEV=/no/dev"], "missing: /no/dev.en or /no/dev.en.gz: a corpus (DEV=)"),
+    "no corpus named": (["MOSES_ROOT=/nowhere", "TRAIN="], "missing: TRAIN, the prefix of a corpus: TRAIN=data/x for data/x.en and data/x.fr"),
+    "no test set named": (["MOSES_ROOT=/nowhere", "TEST="], "missing: TEST, the prefix of a corpus"),
+    "sets of one name": (["MOSES_ROOT=/nowhere", "TEST=a/all b/x"], "missing: TEST sets whose names differ, none of them dev, train or all"),
+    "no commands": (["MOSES_ROOT=/nowhere", "BIN=/nowhere"], "missing: /nowhere/moses-rnn-score: pip install 'moses-rnn'"),
+    "no sacrebleu": (["MOSES_ROOT=/nowhere", "BIN=/nowhere"], "missing: /nowhere/sacrebleu: pip install 'moses-rnn[eval]'"),
+    "no thot": (
+        ["MOSES_ROOT=/nowhere", "ALIGNER=thot", "BIN_PYTHON=false"],
+        "missing: an aligner: fast_align and atools in PATH, or pip install 'moses-rnn[align]'",
+    ),
+    "no mgiza": (["MOSES_ROOT=/nowhere", "ALIGNER=mgiza"], "missing: MGIZA_BIN/mgiza: the programs of"),
     "half a start": (["MOSES_ROOT=/nowhere", "PHRASE_TABLE=README.md"], "missing: one of PHRASE_TABLE and BASELINE_INI: give both"),
     "no such aligner": (["MOSES_ROOT=/nowhere", "ALIGNER=nonsense"], "missing: an ALIGNER that is one of"),
     "no such system": (["MOSES_ROOT=/nowhere", "SYSTEMS=baseline magic"], "missing: a system named magic"),
@@ -135,3 +151,113 @@ def test_pruned_systems_of_other_tunings_are_other_files(tmp_path):
     written = set(re.findall(r"touch \S*/done/(prune-\S+)", done.stdout))
     assert written == {"prune-all.1.2", "prune-rnn.0.5.2", "prune-direct.0.5.2", "prune-both.0.5.2"}
     assert f"{tmp_path}/tune/rnn.2/moses.ini" in done.stdout
+
+
+def test_the_makefile_of_a_clone_has_the_pipeline(tmp_path):
+    """A dry run: it installs nothing."""
+    command = [
+        "make",
+        "-n",
+        "-C",
+        ROOT,
+        f"VENV={tmp_path}/venv",
+        f"WORK={tmp_path}/work",
+        "MOSES_ROOT=/nowhere",
+        "results",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "TRAIN='examples/corpus/train' DEV='examples/corpus/dev' TEST='examples/corpus/test'" in done.stdout
+    assert f"{tmp_path}/venv/bin/moses-rnn-analyse results {tmp_path}/work --target fr" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+# --- systems ---
+
+ROWS = """
+more  list  cslm-rnn-wp  lm+length  -  +MORE  -
+nmt   self  -            net        -  NMT    -
+"""
+
+
+@pytest.fixture
+def more_systems(tmp_path):
+    """A copy of the pipeline whose table of systems has two more rows."""
+    configs = shutil.copytree(CONFIGS, tmp_path / "configs")
+    with (configs / "systems").open("a") as rows:
+        rows.write(ROWS)
+    return configs / "pipeline.mk"
+
+
+def test_make_and_the_package_read_the_same_systems():
+    named = re.search("SYSTEM is one of: (.*)", make("pipeline-help").stdout)[1].split()
+    assert named == list(read_systems())
+
+
+def test_a_system_on_lists_is_a_row(more_systems, tmp_path):
+    """It adds to the lists of another such system, whose weights go back to the one in the decoder."""
+    given = [
+        "CSLM_IN=nbest",
+        "SEEDS=4",
+        "LIST_OPTIONS_lm=--lm x",
+        "LIST_OPTIONS_length=--length",
+        "TRAINED_lm=README.md",
+    ]
+    done = make("-n", "tune-more", f"WORK={tmp_path}", "MOSES_ROOT=/nowhere", *given, makefile=more_systems)
+    commands = done.stdout.replace("\\\n", " ").split("\n")
+    (features,) = [" ".join(line.split()) for line in commands if f"-o {tmp_path}/nbest/more.4.$set.gz" in line]
+    assert f"moses-rnn-nbest {tmp_path}/nbest/cslm-rnn-wp.4.$set.gz --source" in features
+    assert "--lm x --length -o" in features
+    (tuning,) = [line for line in commands if f"moses-rnn-nbest tune {tmp_path}/nbest/more.4.dev.gz" in line]
+    assert f"--weights {tmp_path}/tune/rnn.4/moses.ini" in tuning
+
+
+def test_a_network_that_translates_by_itself_is_a_row(more_systems, tmp_path, corpus):
+    given = [f"WORK={tmp_path}/work", f"DEV={corpus / 'dev'}", f"TEST={corpus / 'test'}", "SYSTEMS=nmt", "SEEDS=4 5"]
+    done = make("results", *given, "MOSES_ROOT=/nowhere", makefile=more_systems, check=False)
+    assert "missing: TRANSLATE_nmt, the command by which nmt translates stdin to stdout" in done.stderr
+    # with Moses's absence overlooked: it needs none
+    translate = """TRANSLATE_nmt=sed "s/$$/ $$SEED/" """
+    make("decode-nmt", *given, "TOKENISED=yes", translate, "-o", "pipeline-tools", makefile=more_systems)
+    for seed in "45":
+        translated = (tmp_path / "work" / "decode" / f"nmt.{seed}.test.fr").read_text().splitlines()
+        assert translated == [f"{line} {seed}" for line in (corpus / "test.en").read_text().splitlines()]
+
+
+# --- the command ---
+
+
+def test_the_command_is_make_on_the_same_file(tmp_path):
+    done = run("pipeline", "--dry-run", "results", "MOSES_ROOT=/nowhere", *CORPORA, cwd=tmp_path)
+    expected = make(
+        "--dry-run", "results", f"WORK={tmp_path}/work", "MOSES_ROOT=/nowhere", f"BIN_PYTHON={sys.executable}"
+    )
+    assert done.stdout == expected.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_names_what_to_give(tmp_path):
+    done = run("pipeline", "results", cwd=tmp_path, check=False)
+    assert done.returncode == 2
+    assert "missing: MOSES_ROOT, the folder of a built Moses" in done.stderr
+    for name in ("TRAIN", "DEV", "TEST"):
+        assert (
+            f"missing: {name}, the prefix of a corpus: {name}=data/x for data/x.en and data/x.fr, plain or .gz"
+            in done.stderr
+        )
+    assert run("pipeline", "nonsense", check=False).returncode == 2
+    assert "SYSTEM is one of: baseline rnn" in run("pipeline").stdout
+
+
+def test_the_command_without_make(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = run("pipeline", "results", check=False)
+    assert (done.returncode, done.stderr) == (
+        1, "moses-rnn-pipeline: make: not found in PATH; the pipeline needs GNU make (the package `make` of Debian)\n",
+    )  # fmt: skip
+
+
+def test_the_command_leaves_signals_as_programs_want_them():
+    """Python ignores SIGPIPE, which zcat in `zcat | head` must not."""
+    done = run("pipeline", "--", "--eval", "ignored: ; @grep SigIgn /proc/self/status", "ignored")
+    assert int(done.stdout.split()[1], 16) & (1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1) == 0

@@ -1,0 +1,113 @@
+#!/bin/sh
+# Names on stderr everything that the pipeline needs and does not find; exit code 1 if there is anything.
+# Called by pipeline.mk, whose variables are in the environment.
+set -eu
+
+anything=0
+missing() {
+	echo "missing: $1" >&2
+	anything=1
+}
+
+needs_program() { # PROGRAM EXTRA
+	[ -x "$BIN/$1" ] || missing "$BIN/$1: pip install '$2'"
+}
+
+given() { # NAME FILE
+	[ -z "$2" ] || [ -f "$2" ] || missing "$2: given as $1"
+}
+
+one_of() { # NAME VALUE ALLOWED…
+	name=$1 value=$2
+	shift 2
+	for allowed; do
+		[ "$value" != "$allowed" ] || return 0
+	done
+	missing "$name that is one of: $*"
+}
+
+corpus() { # NAME PREFIX
+	for language in $SRC $TRG; do
+		[ -f "$2.$language" ] || [ -f "$2.$language.gz" ] ||
+			missing "$2.$language or $2.$language.gz: a corpus ($1=)"
+	done
+}
+
+corpora() { # NAME PREFIXES
+	[ -n "$2" ] || missing "$1, the prefix of a corpus: $1=data/x for data/x.$SRC and data/x.$TRG, plain or .gz"
+	for prefix in $2; do
+		corpus "$1" "$prefix"
+	done
+}
+
+# --- Moses ---
+if [ -z "$MOSES_ROOT" ]; then
+	missing 'MOSES_ROOT, the folder of a built Moses (github.com/moses-smt/mosesdecoder; ./bjam -j4)'
+else
+	programs='moses mert extractor'
+	[ "$TUNER" != mira ] || programs="$programs kbmira"
+	[ -n "$PHRASE_TABLE" ] || programs="$programs lmplz build_binary"
+	for program in $programs; do
+		[ -x "$MOSES_ROOT/bin/$program" ] || missing "$MOSES_ROOT/bin/$program: build Moses there with ./bjam"
+	done
+	for script in mert-moses.pl train-model.perl filter-model-given-input.pl clean-corpus-n.perl; do
+		script=$MOSES_ROOT/scripts/training/$script
+		[ -f "$script" ] || missing "$script: part of Moses"
+	done
+fi
+
+# --- other programs ---
+for program in perl gzip sort; do
+	command -v "$program" > /dev/null || missing "$program: part of the operating system"
+done
+needs_program moses-rnn-score moses-rnn
+[ "$TOKENISED" = yes ] || needs_program moses-rnn-tokenise moses-rnn
+needs_program sacrebleu 'moses-rnn[eval]'
+case $ALIGNER in
+fast_align) ;;
+thot)
+	[ -n "$PHRASE_TABLE" ] || "$BIN_PYTHON" -c 'import sys, importlib.util as u; sys.exit(not u.find_spec("thot"))' ||
+		missing "an aligner: fast_align and atools in PATH, or pip install 'moses-rnn[align]'"
+	;;
+mgiza) [ -x "$MGIZA_BIN/mgiza" ] || missing 'MGIZA_BIN/mgiza: the programs of github.com/moses-smt/mgiza' ;;
+*) missing 'an ALIGNER that is one of: auto fast_align thot mgiza' ;;
+esac
+
+# --- files ---
+[ -n "$PHRASE_TABLE" ] || corpora TRAIN "$TRAIN"
+corpora DEV "$DEV"
+corpora TEST "$TEST"
+[ -z "$(printf '%s\n' $SETS train all | sort | uniq -d)" ] ||
+	missing 'TEST sets whose names differ, none of them dev, train or all'
+given PHRASE_TABLE "$PHRASE_TABLE"
+given BASELINE_INI "$BASELINE_INI"
+case ${PHRASE_TABLE:+table}${BASELINE_INI:+ini} in
+table | ini) missing 'one of PHRASE_TABLE and BASELINE_INI: give both' ;;
+esac
+
+# --- systems ---
+for system in $UNKNOWN_SYSTEMS; do
+	missing "a system named $system ($ALL_SYSTEMS)"
+done
+for system in $UNTRANSLATED_SYSTEMS; do
+	missing "TRANSLATE_$system, the command by which $system translates stdin to stdout"
+done
+if [ -n "$WITH_CSLM" ] && [ -n "$PHRASE_TABLE" ] && [ -z "$CSLM$CSLM_TEXT" ]; then
+	missing 'one of CSLM and CSLM_TEXT, for systems with a CSLM: with PHRASE_TABLE there is no corpus'
+fi
+if [ -z "$CSLM" ]; then
+	for text in $CSLM_TEXT; do
+		given CSLM_TEXT "$text"
+	done
+elif [ ! -f "$CSLM/config.json" ]; then
+	missing "$CSLM/config.json: given as CSLM"
+fi
+
+# --- values ---
+one_of 'a CSLM_IN' "$CSLM_IN" auto decoder nbest
+one_of 'a TUNER' "$TUNER" mert mira
+case $WORK in
+*[\ \#]*) missing 'a WORK without blanks or number signs, which Moses cannot read in an ini' ;;
+esac
+
+exit $anything

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Prints --restart if a model has been started and one of the files that it learns from has changed since:
+#   restart.sh MODEL FILE…
+set -eu
+config=$1/config.json
+shift
+[ -e "$config" ] || exit 0
+for file; do
+	if [ "$file" -nt "$config" ]; then
+		echo --restart
+		break
+	fi
+done
