@@ -93,8 +93,11 @@ bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios;
 	$(BIN)/python benchmarks/shared_cores.py $(TABLE) $(SHARED_FLAGS)
 	@for peer in benchmarks/peers/joey_nmt.py benchmarks/peers/opennmt.py; do $(BIN)/python $$peer $(TABLE) || true; done
 
-# The pipeline's corpus, if no other is given
-TRAIN ?= examples/corpus/train
+# The pipeline's corpus, if no other is given; a grammar has made it, so that lmplz cannot estimate its discounts
+ifndef TRAIN
+TRAIN := examples/corpus/train
+LM_FLAGS ?= --discount_fallback
+endif
 DEV ?= examples/corpus/dev
 TEST ?= examples/corpus/test
 

@@ -50,7 +50,7 @@ def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
     work = tmp_path / "work"
     given = [
         f"WORK={work}", f"MOSES_ROOT={moses_root}", *(f"{name.upper()}={corpus / name}" for name in ("train", "dev", "test")),
-        "SEEDS=1 2", "ORDER=3", "MAX_PHRASE=4", f"TRAIN_FLAGS={SIZES}", "MERT_FLAGS=--maximum-iterations 2", "THREADS=2",
+        "SEEDS=1 2", "ORDER=3", "LM_FLAGS=--discount_fallback", "MAX_PHRASE=4", f"TRAIN_FLAGS={SIZES}", "MERT_FLAGS=--maximum-iterations 2", "THREADS=2",
     ]  # fmt: skip
     done = make("results", *given)
     print(done.stdout[-1500:])
@@ -168,6 +168,7 @@ def test_the_makefile_of_a_clone_has_the_pipeline(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "TRAIN='examples/corpus/train' DEV='examples/corpus/dev' TEST='examples/corpus/test'" in done.stdout
+    assert re.search("lmplz -o 5 .* --discount_fallback ", done.stdout)
     assert f"{tmp_path}/venv/bin/moses-rnn-analyse results {tmp_path}/work --target fr" in done.stdout
     assert not list(tmp_path.iterdir())
 
