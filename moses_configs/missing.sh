@@ -106,8 +106,5 @@ fi
 # --- values ---
 one_of 'a CSLM_IN' "$CSLM_IN" auto decoder nbest
 one_of 'a TUNER' "$TUNER" mert mira
-case $WORK in
-*[\ \#]*) missing 'a WORK without blanks or number signs, which Moses cannot read in an ini' ;;
-esac
 
 exit $anything

@@ -62,6 +62,10 @@ PIPELINE := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 BIN ?= $(patsubst %/,%,$(dir $(shell command -v moses-rnn-score 2> /dev/null)))
 BIN_PYTHON ?= $(BIN)/python
 W := $(abspath $(WORK))
+NUMBER_SIGN := \#
+ifneq ($(words $(W))$(findstring $(NUMBER_SIGN),$(W)),1)
+$(error $(W): a WORK without blanks or number signs is needed; neither make nor an ini of Moses can have them)
+endif
 DONE := $(W)/done
 LOG := $(W)/log
 MOSES_BIN = $(MOSES_ROOT)/bin
@@ -176,7 +180,7 @@ CHECKED = BIN BIN_PYTHON MOSES_ROOT SRC TRG TRAIN DEV TEST SETS TOKENISED MGIZA_
 .PHONY: pipeline-tools
 pipeline-tools: $(INSTALLED)
 	@mkdir -p $(DONE) $(LOG)
-	@$(call with,$(CHECKED)) WORK='$(W)' ALIGNER='$(CHOSEN_ALIGNER)' sh $(PIPELINE)/missing.sh
+	@$(call with,$(CHECKED)) ALIGNER='$(CHOSEN_ALIGNER)' sh $(PIPELINE)/missing.sh
 
 # --- corpus -----------------------------------------------------------------------------------------------------------
 

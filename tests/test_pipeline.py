@@ -141,6 +141,14 @@ def test_what_is_missing_is_named_before_anything_runs(tmp_path, case):
     assert not list((work / "log").iterdir())
 
 
+@pytest.mark.parametrize("name", ["a b", "a#b"])
+def test_a_folder_that_moses_cannot_read_is_refused(tmp_path, name):
+    done = make("pipeline-tools", f"WORK={tmp_path}/{name}", check=False)
+    assert done.returncode == 2
+    assert "a WORK without blanks or number signs is needed" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_pruned_systems_of_other_tunings_are_other_files(tmp_path):
     (tmp_path / "done").mkdir()
     for name in ("prune-rnn.0.5.1", "prune-all.1.1"):  # which the first seed has left there
