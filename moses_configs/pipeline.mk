@@ -116,7 +116,7 @@ TRAINED_rnn = $(DONE)/train-rnn
 TRAINED_wp = $(DONE)/train-rnn
 TRAINED_cslm = $(DONE)/train-cslm
 
-# NAME KIND BASE ADDED DECODER of a row
+# The columns NAME KIND BASE ADDED DECODER of a row; \043 is the sign that comments begin with
 define read_row
 ALL_SYSTEMS += $(word 1,$(1))
 KIND_$(word 1,$(1)) := $(word 2,$(1))
@@ -125,7 +125,7 @@ ADDED_$(word 1,$(1)) := $(subst +, ,$(filter-out -,$(word 4,$(1))))
 DECODER_$(word 1,$(1)) := $(filter-out -,$(word 5,$(1)))
 endef
 ALL_SYSTEMS :=
-ROWS := $(shell awk -v OFS=: '/^[a-z]/ { print $$1, $$2, $$3, $$4, $$5 }' $(PIPELINE)/systems)
+ROWS := $(shell awk -v OFS=: 'NF && !/^\043/ { print $$1, $$2, $$3, $$4, $$5 }' $(PIPELINE)/systems)
 $(foreach row,$(ROWS),$(eval $(call read_row,$(subst :, ,$(row)))))
 
 of_kind = $(foreach system,$(ALL_SYSTEMS),$(if $(filter $(1),$(KIND_$(system))),$(system)))
