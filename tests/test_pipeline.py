@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from moses_rnn.analysis.systems import read_systems
+from moses_rnn.cli.pipeline import main as pipeline_command
 from tests.commands import ROOT, run
 from tests.conftest import EXAMPLES
 
@@ -264,6 +265,14 @@ def test_the_command_without_make(monkeypatch, tmp_path):
     assert (done.returncode, done.stderr) == (
         1, "moses-rnn-pipeline: make: not found in PATH; the pipeline needs GNU make (the package `make` of Debian)\n",
     )  # fmt: skip
+
+
+def test_the_command_in_a_folder_that_make_cannot_name(monkeypatch, capsys):
+    monkeypatch.setattr("moses_rnn.cli.pipeline.shipped_file", lambda name: Path("/my programs") / name)
+    with pytest.raises(SystemExit) as leaving:
+        pipeline_command.main(["results"])
+    assert leaving.value.code == 1
+    assert "/my programs/pipeline.mk: make cannot read files whose path has blanks; install" in capsys.readouterr().err
 
 
 def test_the_command_leaves_signals_as_programs_want_them():
