@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import click
 
 from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, Program, factor_options, put, reports_errors, say, table_options
+from moses_rnn.cli.command import (
+    CONTEXT,
+    FactorOptions,
+    Program,
+    TableOptions,
+    factor_options,
+    put,
+    reports_errors,
+    say,
+    table_options,
+    takes,
+)
 
 EPILOG = """\b
 Example: before hours of scoring, and after a copy to another machine:
@@ -19,6 +32,16 @@ and looks at no line. Exit codes: 0 sound, 1 failure, 2 wrong command line, 3 no
 SHOWN_BAD_LINES = 10
 
 
+@dataclass(frozen=True, kw_only=True)
+class Validation(TableOptions, FactorOptions):
+    """What the command line asks for."""
+
+    phrase_table: str
+    quick: bool
+    must_be_sorted: bool
+    quiet: bool
+
+
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("phrase_table")
 @click.option("--quick", is_flag=True, help="Only compare the file with its signature")
@@ -28,47 +51,50 @@ SHOWN_BAD_LINES = 10
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings and errors stay")
 @click.version_option(__version__)
 @reports_errors
-def main(
-    phrase_table: str,
-    quick: bool,
-    must_be_sorted: bool,
-    strict: bool,
-    max_line_bytes: int,
-    source_factor: int | None,
-    target_factor: int | None,
-    quiet: bool,
-) -> None:
+@takes(Validation)
+def main(request: Validation) -> None:
     """Check a Moses PHRASE_TABLE (- is stdin) without scoring it."""
-    from moses_rnn.cli.progress import Display
     from moses_rnn.files.streams import existing_input
-    from moses_rnn.formats.phrase_forms import PhraseForm
-    from moses_rnn.formats.validation import check_signature, validate
 
-    table = existing_input(phrase_table)
-    if quick:
-        if must_be_sorted or strict:
-            raise click.UsageError("--quick looks at no line: it cannot go with --sorted or --strict")
-        sound = check_signature(table)
-        if not quiet:
-            put(f"{table}: {sound}")
-        return
-    display = Display("lines", quiet=quiet)
+    table = existing_input(request.phrase_table)
+    if request.quick:
+        _compare_with_signature(table, request)
+    else:
+        _read_every_line(table, request)
+
+
+def _compare_with_signature(table: str, request: Validation) -> None:
+    from moses_rnn.formats.validation import check_signature
+
+    if request.must_be_sorted or request.strict:
+        raise click.UsageError("--quick looks at no line: it cannot go with --sorted or --strict")
+    sound = check_signature(table)
+    if not request.quiet:
+        put(f"{table}: {sound}")
+
+
+def _read_every_line(table: str, request: Validation) -> None:
+    from moses_rnn.cli.progress import Display
+    from moses_rnn.formats.phrase_forms import PhraseForm
+    from moses_rnn.formats.validation import validate
+
+    display = Display("lines", quiet=request.quiet)
     try:
-        found = validate(
+        report = validate(
             table,
             _Shown(SHOWN_BAD_LINES),
             display.show,
-            strict=strict,
-            must_be_sorted=must_be_sorted,
-            max_line_bytes=max_line_bytes,
-            form=PhraseForm(source_factor, target_factor),
+            strict=request.strict,
+            must_be_sorted=request.must_be_sorted,
+            max_line_bytes=request.max_line_bytes,
+            form=PhraseForm(request.source_factor, request.target_factor),
         )
     finally:
         display.close()
-    for warning in found.warnings:
+    for warning in report.warnings:
         say(f"warning: {warning}")
-    if not quiet:
-        put("\n".join(found.summary()))
+    if not request.quiet:
+        put("\n".join(report.summary()))
 
 
 class _Shown:
