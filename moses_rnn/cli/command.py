@@ -111,6 +111,21 @@ class FiniteFloat(click.FloatRange):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
 
+    def _describe_range(self) -> str:
+        """What --help shows; of a range without limits click would show "x<=None"."""
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
+
+class Seed(click.IntRange):
+    """A number from 0 to below 2^`bits`, which is how --help shows it: 9223372036854775807 says less."""
+
+    def __init__(self, bits: int) -> None:
+        super().__init__(0, 2**bits - 1)
+        self._bits = bits
+
+    def _describe_range(self) -> str:
+        return f"0<=x<2^{self._bits}"
+
 
 class _Careful(click.Command):
     """A command that notices what becomes of its output, --help and --version included."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_rnn.cli.command import FiniteFloat
+from moses_rnn.cli.command import FiniteFloat, Seed
 from moses_rnn.errors import OutputError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def learning_options(unit: str, text: str, *, evaluated: str = "", patience: str
 def run_options(command: Command) -> Command:
     """The options of where and how a run takes place."""
     return _together(
-        click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True),
+        click.option("--seed", type=Seed(63), default=1, show_default=True),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …"),
         click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]"),
         click.option("--restart", is_flag=True, help="Throw away what the model folder holds and begin anew"),

@@ -1,5 +1,6 @@
 """What all commands share: the record of a command's options."""
 
+import re
 from dataclasses import dataclass, fields
 from importlib.metadata import entry_points
 
@@ -45,17 +46,27 @@ def test_an_option_without_a_field_does_not_vanish():
 
 
 def commands():
-    """Every command that takes a request."""
+    """Every command and subcommand."""
     for script in entry_points(group="console_scripts"):
         if not script.value.startswith("moses_rnn.cli."):
             continue
         main = script.load()
         for command in (main, *getattr(main, "commands", {}).values()):
-            if hasattr(command.callback, "request"):
-                yield pytest.param(command, id=f"{script.name} {command.name}")
+            yield pytest.param(command, id=f"{script.name} {command.name}")
 
 
-@pytest.mark.parametrize("command", list(commands()))
+COMMANDS = list(commands())
+WITH_REQUEST = [command for command in COMMANDS if hasattr(command.values[0].callback, "request")]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_readable_ranges(command):
+    text = CliRunner().invoke(command, ["--help"]).output
+    assert "None" not in text
+    assert not re.search(r"\d{9}", text)
+
+
+@pytest.mark.parametrize("command", WITH_REQUEST)
 def test_each_option_has_a_field_and_each_field_an_option(command):
     options = {parameter.name for parameter in command.params if parameter.expose_value}
     assert options == {field.name for field in fields(command.callback.request)}

@@ -18,7 +18,7 @@ from moses_rnn.cli.analyse.options import (
     progress_of,
     seed_option,
 )
-from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors
+from moses_rnn.cli.command import CONTEXT, Program, Seed, put, reports_errors
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _map_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option("--method", type=click.Choice(["tsne", "pca"]), default="tsne", show_default=True),
         click.option("--perplexity", type=click.FloatRange(1), default=30, show_default=True, help="Of t-SNE"),
-        click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True),
+        click.option("--seed", type=Seed(32), default=1, show_default=True),
         click.option("--zooms", type=click.IntRange(0), default=4, show_default=True, help="Parts to enlarge"),
         click.option(
             "--zoom-points", type=click.IntRange(3), default=24, show_default=True, help="About as many in each"
