@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
+
+if TYPE_CHECKING:
+    from moses_rnn.moses.ini_editing import EditedIni
 
 EPILOG = """\b
 Example: the ini for a scored table, then the one for its compact form:
@@ -19,6 +23,23 @@ Changed are num-features, path, type and weights of one phrase dictionary; no ot
 from the text table, the command that makes it is printed, with the number of scores that this table has. Exit codes:
 0 done, 1 failure, 2 wrong command line, 3 ini or table rejected.
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """What the command line asks for."""
+
+    moses_ini: str | None
+    table: str | None
+    feature: str | None
+    kind: str | None
+    path: str | None
+    weights: tuple[float, ...]
+    absolute_paths: bool
+    template: str | None
+    output: str | None
+    diff: bool
+    force: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -43,55 +64,51 @@ from the text table, the command that makes it is printed, with the number of sc
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @click.version_option(__version__)
 @reports_errors
-def main(moses_ini: str | None, template: str | None, **options: Any) -> None:
+@takes(Edit)
+def main(request: Edit) -> None:
     """Make MOSES_INI load a scored table."""
-    if template:
+    if request.template:
         from moses_rnn.formats.ini_templates import TEMPLATES
 
-        if moses_ini:
+        if request.moses_ini:
             raise click.UsageError("--template is instead of a MOSES_INI")
-        click.echo(TEMPLATES[template].text(), nl=False)
-    elif moses_ini:
-        _edit(moses_ini, **options)
+        click.echo(TEMPLATES[request.template].text(), nl=False)
+    elif request.moses_ini:
+        _edit(request.moses_ini, request)
     else:
         raise click.UsageError("Missing argument 'MOSES_INI'.")
 
 
-def _edit(
-    moses_ini: str,
-    table: str | None,
-    feature: str | None,
-    kind: str | None,
-    path: str | None,
-    weights: tuple[float, ...],
-    output: str | None,
-    *,
-    absolute_paths: bool,
-    diff: bool,
-    force: bool,
-) -> None:
-    from moses_rnn.files.outputs import OutputFile
+def _edit(moses_ini: str, request: Edit) -> None:
     from moses_rnn.files.streams import existing_input
     from moses_rnn.moses.ini_editing import IniEdit, edit_ini
 
-    if table is None:
-        if feature or kind or path or weights:
+    if request.table is None:
+        if request.feature or request.kind or request.path or request.weights:
             raise click.UsageError("--feature, --type, --path and --weight need --table, the scored table")
-        if not absolute_paths:
+        if not request.absolute_paths:
             raise click.UsageError("nothing to do: give --table, --absolute-paths or both")
     source = existing_input(moses_ini)
-    scored = existing_input(table) if table else None
-    output = output or str(Path(source).with_suffix(".rnn.ini"))
-    edited = edit_ini(IniEdit(source, scored, feature, kind, path, weights, absolute_paths))
+    scored = existing_input(request.table) if request.table else None
+    how = request.feature, request.kind, request.path, request.weights, request.absolute_paths
+    edited = edit_ini(IniEdit(source, scored, *how))
     for warning in edited.warnings:
         say(f"warning: {warning}")
-    if diff:
+    _write(edited, request, (source, *([scored] if scored else [])))
+    for command in edited.commands:
+        say(f"make the dictionary with: {command}")
+
+
+def _write(edited: EditedIni, request: Edit, inputs: tuple[str, ...]) -> None:
+    """Show the changes, or put the new ini where it belongs; `inputs`, the ini first, are not overwritten."""
+    from moses_rnn.files.outputs import OutputFile
+
+    output = request.output or str(Path(inputs[0]).with_suffix(".rnn.ini"))
+    if request.diff:
         put(edited.diff(output))
     elif output == "-":
         click.echo(edited.content, nl=False)
     else:
-        with OutputFile(output, force=force, inputs=(source, *([scored] if scored else []))) as file:
+        with OutputFile(output, force=request.force, inputs=inputs) as file:
             file.commit(edited.content)
         say(f"ini: {output}")
-    for command in edited.commands:
-        say(f"make the dictionary with: {command}")

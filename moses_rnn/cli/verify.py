@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, Program, end_cleanly_on_sigterm, put, reports_errors, say
+from moses_rnn.cli.command import CONTEXT, Program, end_cleanly_on_sigterm, put, reports_errors, say, takes
 from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.moses.programs import KINDS
 
 if TYPE_CHECKING:
     from moses_rnn.moses.programs import Dictionary
-
-KINDS = ("text", "compact", "on-disk", "probing", "moses2")
 
 EPILOG = """\b
 Example: the table as text and in all its binary forms, then a table and its ini without Moses:
@@ -29,13 +29,30 @@ as the table says.
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What the command line asks for."""
+
+    phrase_table: str
+    moses_ini: str | None
+    feature: str | None
+    no_decoder: bool
+    kinds: tuple[str, ...]
+    sources: int
+    seed: int
+    whole: bool
+    tolerance: float
+    moses_root: Path | None
+    quiet: bool
+
+
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("phrase_table")
 @click.option("--moses-ini", help="Also compare this ini with the table, and ask the dictionary it names")
 @click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
 @click.option("--no-decoder", is_flag=True, help="Only do that; needs no Moses")
 @click.option(
-    "--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Of dictionary; repeat it [default: all]"
+    "--kind", "kinds", type=click.Choice(list(KINDS)), multiple=True, help="Of dictionary; repeat it [default: all]"
 )
 @click.option("--sources", type=click.IntRange(1), default=300, show_default=True, help="Source phrases to look at")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of their choice")
@@ -47,48 +64,47 @@ as the table says.
 @click.option("-q", "--quiet", is_flag=True, help="Do not say what is being done")
 @click.version_option(__version__)
 @reports_errors
-def main(phrase_table: str, moses_ini: str | None, feature: str | None, no_decoder: bool, **options: Any) -> None:
+@takes(Check)
+def main(request: Check) -> None:
     """Check with real Moses that the decoder sees what a scored PHRASE_TABLE says."""
     from moses_rnn.files.streams import existing_input
     from moses_rnn.moses.verification import check_ini
 
-    if (no_decoder or feature) and not moses_ini:
-        name = "--no-decoder" if no_decoder else "--feature"
+    if (request.no_decoder or request.feature) and not request.moses_ini:
+        name = "--no-decoder" if request.no_decoder else "--feature"
         raise click.UsageError(f"{name} is about an ini: name it with --moses-ini")
-    table = existing_input(phrase_table)
+    table = existing_input(request.phrase_table)
     if table == "-":
         raise click.UsageError("the table is read twice: name a file")
     own = None
-    if moses_ini:
-        said, own = check_ini(table, existing_input(moses_ini), feature)
-        put("\n".join(said))
-    if not no_decoder:
-        _verify(table, own, **options)
+    if request.moses_ini:
+        report, own = check_ini(table, existing_input(request.moses_ini), request.feature)
+        put("\n".join(report))
+    if not request.no_decoder:
+        _ask_moses(table, own, request)
 
 
-def _verify(
-    table: str,
-    own: Dictionary | None,
-    moses_root: Path | None,
-    kinds: tuple[str, ...],
-    sources: int,
-    seed: int,
-    tolerance: float,
-    *,
-    whole: bool,
-    quiet: bool,
-) -> None:
+def _ask_moses(table: str, own: Dictionary | None, request: Check) -> None:
     from moses_rnn.moses.programs import Moses
     from moses_rnn.moses.verification import Verification, verify
 
-    if moses_root is None:
+    if request.moses_root is None:
         raise click.UsageError("MOSES_ROOT is not set: name a built Moses with it, or give --no-decoder")
-    wanted = Verification(table, Moses(moses_root.absolute()), kinds or KINDS, sources, seed, whole, tolerance, own)
+    verification = Verification(
+        table,
+        Moses(request.moses_root.absolute()),
+        request.kinds or tuple(KINDS),
+        request.sources,
+        request.seed,
+        request.whole,
+        request.tolerance,
+        own,
+    )
     end_cleanly_on_sigterm()
-    compared = verify(wanted, lambda text: None if quiet else say(text))
-    for comparison in compared:
+    comparisons = verify(verification, lambda text: None if request.quiet else say(text))
+    for comparison in comparisons:
         put("\n".join(comparison.summary()))
-    if any(comparison.failure for comparison in compared):
+    if any(comparison.failure for comparison in comparisons):
         raise MosesRnnError(f"{table}: not everything could be compared: a program of Moses failed")
-    if not all(comparison.is_good for comparison in compared):
+    if not all(comparison.is_good for comparison in comparisons):
         raise InputError(f"{table}: the decoder does not see what the table says")

@@ -18,17 +18,10 @@ from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import TableLine, first_look, parse_table
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.moses.comparison import FULL_PRECISION, Comparison, Pair, compare, feature_of
-from moses_rnn.moses.programs import EVERYTHING, Dictionary, Moses
+from moses_rnn.moses.programs import EVERYTHING, KINDS, Dictionary, Moses
 
 Said = Callable[[str], None]
 
-KINDS = {
-    "text": ("PhraseDictionaryMemory", "moses"),
-    "compact": ("PhraseDictionaryCompact", "moses"),
-    "on-disk": ("PhraseDictionaryOnDisk", "moses"),
-    "probing": ("ProbingPT", "moses"),
-    "moses2": ("ProbingPT", "moses2"),
-}
 OF_RULES = ("text", "on-disk")  # what rules can be; CreateProbingPT --scfg ends on those of train-model.perl
 
 
