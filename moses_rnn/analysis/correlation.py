@@ -64,7 +64,7 @@ class Moments:
         return max(-1.0, min(1.0, float(self._products[0, 1]) / both)) if both else None
 
 
-class Sample:
+class RowSample:
     """So many rows of a stream, each as likely as any other (a reservoir).
 
     Rows come with random keys, and those with the smallest are kept: which ones that are does not depend on how the

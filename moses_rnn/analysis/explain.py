@@ -19,7 +19,7 @@ from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, log_of
 from moses_rnn.inference.inspection import summaries, word_log_probs
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import END as END_WORD
-from moses_rnn.translation.proposals import LogProbs
+from moses_rnn.producers.base import ScoreProducer
 
 TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
 TABLE_LIMIT = 20  # Moses's own
@@ -75,16 +75,16 @@ class Neighbour(NamedTuple):
 class Explanation:
     """What is known of a pair.
 
-    `log_prob` is the scorer's log p of the whole pair, natural; `words` are those that the network writes (the target,
-    or of an inverse network the source) with their shares of it, ``</s>`` last. `unknown` are the words that it reads
-    as ``<unk>``. `table_limit` is None without weights.
+    `log_prob` is the log p of the whole pair that `producer`, a score producer of that name, gives it, natural; `words`
+    are those that the network writes (the target, or of an inverse network the source) with their shares of it,
+    ``</s>`` last. `unknown` are the words that it reads as ``<unk>``. `table_limit` is None without weights.
     """
 
     source: str
     target: str
     in_table: bool
     targets: int  # of the source in the table
-    scorer: str
+    producer: str
     log_prob: float
     words: list[Word]
     unknown: list[str]
@@ -107,16 +107,14 @@ class Explainer:
 
     Args:
         checkpoint: the network.
-        log_probs: its scorer, called with source and target phrases in the network's words; the first column counts.
-        scorer: its name, as that of its column in a scored table.
+        producer: of its scores, called by the name of its column in a scored table; the first column counts.
         added: names of the table's last columns.
         weights: of the dictionary, if they are known.
         nearest: how many phrases to name that are near by their summary c.
     """
 
     checkpoint: Checkpoint
-    log_probs: LogProbs
-    scorer: str
+    producer: ScoreProducer
     added: Sequence[str] = ()
     weights: Weights | None = None
     nearest: int = 5
@@ -128,8 +126,8 @@ class Explainer:
             InputError: the weights are not those of the table, or a rule that the table lacks has gaps.
         """
         if has_gaps(pair.read[0]):  # unnumbered: neither the pair nor the table gave an alignment
-            found = f"{shown(pair.source)} and {shown(pair.target)} alone"
-            raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {found}")
+            alone = f"{shown(pair.source)} and {shown(pair.target)} alone"
+            raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {alone}")
         inverse = self.checkpoint.direction == "target-to-source"
         read, written = pair.read[::-1] if inverse else pair.read
         known = self.checkpoint.source_vocabulary.id_of()
@@ -141,7 +139,7 @@ class Explainer:
             target=readable(pair.target),
             in_table=pair.chosen is not None,
             targets=len(pair.options),
-            scorer=self.scorer,
+            producer=self.producer.name,
             log_prob=float(rnn[-1]),
             words=self._words(read, written),
             unknown=[readable(word) for word in words(read) if word not in known],
@@ -156,13 +154,13 @@ class Explainer:
         scores = np.array([option.scores for option in pair.options])
         last = np.log(np.maximum(scores[:, -1], np.exp(DEFAULT_FLOOR)))
         is_rnn = scores.shape[1] > len(TABLE_COLUMNS) and np.allclose(last, np.maximum(rnn, DEFAULT_FLOOR), atol=0.01)
-        return column_names(scores.shape[1], self.added or [self.scorer] * is_rnn)
+        return column_names(scores.shape[1], self.added or [self.producer.name] * is_rnn)
 
     def _scores(self, pair: Lookup) -> npt.NDArray[np.float64]:
-        """The scorer's log p of every target of the source, then of the pair itself."""
+        """The producer's log p of every target of the source, then of the pair itself."""
         read = [*(option.read for option in pair.options), pair.read]
         sources, targets = zip(*read, strict=True)
-        scores: npt.NDArray[np.float64] = self.log_probs(list(sources), list(targets))[:, 0]
+        scores: npt.NDArray[np.float64] = self.producer.log_probs(list(sources), list(targets))[:, 0]
         return scores
 
     def _words(self, read: bytes, written: bytes) -> list[Word]:
@@ -170,15 +168,15 @@ class Explainer:
         source = self.checkpoint.source_vocabulary.ids(words(read))
         log_probs = word_log_probs(self.checkpoint.model, source, vocabulary.ids(words(written))).tolist()
         known = vocabulary.id_of()
-        told = [(readable(word), word in known) for word in words(written)] + [(END_WORD.decode(), True)]
-        return [Word(word, p, is_known) for (word, is_known), p in zip(told, log_probs, strict=True)]
+        its_words = [(readable(word), word in known) for word in words(written)] + [(END_WORD.decode(), True)]
+        return [Word(word, p, is_known) for (word, is_known), p in zip(its_words, log_probs, strict=True)]
 
     def _ranks(self, pair: Lookup, names: list[str], rnn: npt.NDArray[np.float64]) -> Iterator[Rank]:
         logs = np.array([[log_of(score) for score in option.scores] for option in pair.options])
         if pair.options and len(names) > DIRECT_COLUMN:
             yield _rank("p(target|source)", logs[:, DIRECT_COLUMN], pair.chosen)
         new = pair.chosen is None
-        yield _rank(self.scorer, rnn if new else rnn[:-1], len(rnn) - 1 if new else pair.chosen)
+        yield _rank(self.producer.name, rnn if new else rnn[:-1], len(rnn) - 1 if new else pair.chosen)
         if self.weights and pair.options:
             yield from self._weighted(logs, names, rnn[:-1], pair.chosen)
 
@@ -188,7 +186,8 @@ class Explainer:
         """By the weighted sum of the scores without the RNN's, and with it if it has a weight."""
         assert self.weights is not None
         weights = np.array(self.weights.values)
-        at = len(names) - 1 - names[::-1].index(self.scorer) if self.scorer in names else None
+        rnn_name = self.producer.name
+        at = len(names) - 1 - names[::-1].index(rnn_name) if rnn_name in names else None
         if at is None and len(weights) == len(names) + 1:  # not scored yet
             logs, at = np.column_stack([logs, rnn]), len(names)
         if len(weights) != logs.shape[1]:
@@ -201,9 +200,9 @@ class Explainer:
         if at is not None:
             without[at] = 0
         is_clear = at is not None or len(names) <= len(TABLE_COLUMNS)  # no further score may be the RNN's
-        yield _rank("weighted sum" + f" without {self.scorer}" * is_clear, logs @ without, chosen, limit)
+        yield _rank("weighted sum" + f" without {rnn_name}" * is_clear, logs @ without, chosen, limit)
         if at is not None:
-            yield _rank(f"weighted sum with {self.scorer}", logs @ weights, chosen, limit)
+            yield _rank(f"weighted sum with {rnn_name}", logs @ weights, chosen, limit)
 
     def _neighbours(self, read: bytes, others: Sequence[bytes]) -> list[Neighbour]:
         """The phrases whose summaries point most nearly the same way."""
@@ -223,27 +222,29 @@ def _rank(by: str, values: npt.NDArray[np.float64], chosen: int | None, limit: i
     return Rank(by, rank, len(values), float(values[chosen]), None if limit is None else rank > limit)
 
 
-def as_text(found: Explanation) -> list[str]:
+def as_text(explanation: Explanation) -> list[str]:
     """An explanation for people to read."""
-    where = f"one of {found.targets:,} targets of its source in the table" if found.in_table else (
-        f"not in the table, which has {found.targets:,} other targets of its source" if found.targets
+    where = f"one of {explanation.targets:,} targets of its source in the table" if explanation.in_table else (
+        f"not in the table, which has {explanation.targets:,} other targets of its source" if explanation.targets
         else "not in the table, nor is its source"
     )  # fmt: skip
-    lines = [f"{found.source} ||| {found.target}", f"  {where}", ""]
-    lines += [f"{found.scorer}: log p = {found.log_prob:.4f}, p = {math.exp(found.log_prob):.3g}; word by word:"]
-    lines += [f"  {word.log_prob:9.4f}  {word.word}{'' if word.known else '  (<unk>)'}" for word in found.words]
-    lines += [f"  read as <unk>: {' '.join(found.unknown)}"] * bool(found.unknown)
-    if found.columns:
-        width = max(len(column.name) for column in found.columns)
+    lines = [f"{explanation.source} ||| {explanation.target}", f"  {where}", ""]
+    log_prob, neighbours = explanation.log_prob, explanation.neighbours
+    lines += [f"{explanation.producer}: log p = {log_prob:z.4f}, p = {math.exp(log_prob):.3g}; word by word:"]
+    lines += [f"  {word.log_prob:z9.4f}  {word.word}{'' if word.known else '  (<unk>)'}" for word in explanation.words]
+    lines += [f"  read as <unk>: {' '.join(explanation.unknown)}"] * bool(explanation.unknown)
+    if explanation.columns:
+        width = max(len(column.name) for column in explanation.columns)
         lines += ["", f"{'scores of the table':<{width + 2}}  {'score':>11}       log"]
-        lines += [f"  {name:<{width}}  {score:11.6g} {log:9.4f}" for name, score, log in found.columns]
-    lines += ["", "rank among the targets of its source:", *map(_rank_line, found.ranks)]
-    if found.table_limit is not None:
-        lines += [f"  (of the table's scores alone; with table-limit={found.table_limit} Moses counts the word penalty",
+        lines += [f"  {name:<{width}}  {score:11.6g} {log:z9.4f}" for name, score, log in explanation.columns]
+    lines += ["", "rank among the targets of its source:", *map(_rank_line, explanation.ranks)]
+    if explanation.table_limit is not None:
+        limit = f"table-limit={explanation.table_limit}"
+        lines += [f"  (of the table's scores alone; with {limit} Moses counts the word penalty",
                   "  and the language model's estimate too)"]  # fmt: skip
-    if found.neighbours:
+    if neighbours:
         lines += ["", "nearest phrases by the summary c (cosine):"]
-        lines += [f"  {cosine:7.4f}  {phrase}" for phrase, cosine in found.neighbours]
+        lines += [f"  {cosine:z7.4f}  {phrase}" for phrase, cosine in neighbours]
     return lines
 
 
@@ -251,12 +252,12 @@ def _rank_line(rank: Rank) -> str:
     if rank.rank is None:
         return f"  {rank.by}: none of {rank.of:,}, as it is not in the table"
     cut = {None: "", True: ", cut by the table limit", False: ", within the table limit"}[rank.cut]
-    return f"  {rank.by}: {rank.rank:,} of {rank.of:,} ({rank.value:.4f}){cut}"
+    return f"  {rank.by}: {rank.rank:,} of {rank.of:,} ({rank.value:z.4f}){cut}"
 
 
-def as_json(found: Explanation) -> str:
+def as_json(explanation: Explanation) -> str:
     """An explanation for programs: the fields of `Explanation`, tuples as objects."""
-    record: dict[str, Any] = asdict(found)
+    record: dict[str, Any] = asdict(explanation)
     for name in ("words", "columns", "ranks", "neighbours"):
-        record[name] = [item._asdict() for item in getattr(found, name)]
+        record[name] = [item._asdict() for item in getattr(explanation, name)]
     return json.dumps(record, indent=2, ensure_ascii=False)

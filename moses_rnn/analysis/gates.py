@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.analysis.choices import NETWORKS
 from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.formats.phrase_forms import words
@@ -28,7 +29,6 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Show = Callable[[int], None]
 
-NETWORKS = ("encoder", "decoder")
 BINS = 10
 MOST = 0.5  # of the steps
 BEGINNING = "(beginning)"  # what a decoder reads before its first word
@@ -100,7 +100,7 @@ class GateReport:
         return counts
 
 
-def gate_report(
+def measure_gates(
     checkpoint: Checkpoint, pairs: Sequence[Pair], config: GateConfig, show: Show = lambda _: None
 ) -> GateReport:
     """Run a network over phrases and look at its gates.
@@ -112,7 +112,7 @@ def gate_report(
         checkpoint: of the network.
         pairs: a sample, in the network's words (of an encoder, only `read` counts).
         config: what is counted.
-        show: told how many phrases are done; each counts twice.
+        show: called with how many phrases are done; each counts twice.
     """
     runs = _Runs(checkpoint, pairs, config.network)
     sums, steps, reset_steps = np.zeros((4, checkpoint.model.config.hidden_size)), 0, 0
@@ -132,8 +132,8 @@ def gate_report(
     for done, gates in runs:
         of_words.add(gates, runs.has_state(gates))
         show(len(pairs) + done)
-    units = ([Unit(int(i), z[i], r[i], *of_words.ends(gate, n, config)) for n, i in enumerate(found)]
-             for gate, found in enumerate(extremes))  # fmt: skip
+    units = ([Unit(int(i), z[i], r[i], *of_words.ends(gate, n, config)) for n, i in enumerate(chosen)]
+             for gate, chosen in enumerate(extremes))  # fmt: skip
     return GateReport(config, len(pairs), steps, z, r, update, reset, *units)
 
 
@@ -190,9 +190,9 @@ class _WordSums:
         seen = np.flatnonzero(times >= max(least, 1))
         means = self._sums[gate][seen, unit] / times[seen]
         order = np.argsort(-means, kind="stable")
-        found = [WordGate(self._name(int(seen[i])), float(means[i]), int(times[seen[i]])) for i in order]
-        shown = min(config.words, len(found) // 2)  # none on both sides
-        return found[:shown], found[::-1][:shown]
+        gates = [WordGate(self._name(int(seen[i])), float(means[i]), int(times[seen[i]])) for i in order]
+        shown = min(config.words, len(gates) // 2)  # none on both sides
+        return gates[:shown], gates[::-1][:shown]
 
     def _name(self, word: int) -> str:
         return BEGINNING if word == len(self._vocabulary) else readable(self._vocabulary.words[word])
@@ -230,8 +230,8 @@ def _units(title: str, units: Sequence[Unit], gate: str, verbs: tuple[str, str])
     yield from ("", f"{title} (words with their mean {gate}):")
     for unit in units:
         yield f"  unit {unit.unit:<5} z {unit.z:.3f}  r {unit.r:.3f}"
-        for verb, found in zip(verbs, (unit.highest, unit.lowest), strict=True):
-            yield f"    {verb + ':':<13}" + "  ".join(f"{word} {value:.2f}" for word, value, _ in found)
+        for verb, gates in zip(verbs, (unit.highest, unit.lowest), strict=True):
+            yield f"    {verb + ':':<13}" + "  ".join(f"{word} {value:.2f}" for word, value, _ in gates)
 
 
 def as_csv(report: GateReport) -> str:

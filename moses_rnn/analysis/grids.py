@@ -54,7 +54,7 @@ def readable(phrase: bytes) -> str:
 
 def in_markdown(text: str) -> str:
     """Text so that Markdown shows it as it is, within a table too."""
-    return MARKDOWN_SPECIAL.sub(lambda found: "\\" + found.group(), text)
+    return MARKDOWN_SPECIAL.sub(lambda special: "\\" + special.group(), text)
 
 
 def in_latex(text: str) -> str:

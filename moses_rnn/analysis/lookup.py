@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from moses_rnn.analysis.phrase_samples import Sample
+from moses_rnn.analysis.phrase_samples import PhraseSample
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import SEPARATOR, parse_line, score_words
@@ -65,9 +65,9 @@ def look_up(blocks: Iterable[TableBlock], name: str, pair: Lookup, *, inverse: b
         seed: of the sample.
 
     Returns:
-        The pair with what was found; if a rule is in the table more than once, the first one counts.
+        The pair with what the table has; if a rule is in the table more than once, the first one counts.
     """
-    sample = Sample(others, seed)
+    sample = PhraseSample(others, seed)
     options: list[Option] = []
     for block in blocks:
         for phrase in dict.fromkeys(block.phrases()[inverse]):

@@ -28,7 +28,6 @@ from moses_rnn.models.vocabulary import END_ID
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-METHODS = ("tsne", "pca")
 FEWEST = 5  # points of which t-SNE can make more than PCA does
 LEAST_ZOOM = 3  # points
 NEIGHBOURS = 10  # whose agreement is counted
@@ -89,7 +88,7 @@ def phrase_points(checkpoint: Checkpoint, phrases: Sequence[bytes]) -> tuple[lis
     )
 
 
-def drawn_map(title: str, labels: Sequence[str], vectors: Floats, config: MapConfig) -> Map:
+def draw_map(title: str, labels: Sequence[str], vectors: Floats, config: MapConfig) -> Map:
     """Lay points out and choose what to enlarge; equal points and seeds give equal maps.
 
     Args:
@@ -104,19 +103,19 @@ def drawn_map(title: str, labels: Sequence[str], vectors: Floats, config: MapCon
     coordinates = principal_components(vectors)
     if config.method == "tsne" and len(np.unique(vectors, axis=0)) >= FEWEST:
         coordinates = _tsne(vectors, coordinates, config)
-    return Map(title, list(labels), coordinates, chosen_zooms(vectors, coordinates, config))
+    return Map(title, list(labels), coordinates, choose_zooms(vectors, coordinates, config))
 
 
 def principal_components(vectors: Floats) -> Floats:
     """The two directions in which points differ most, the larger part of each positive; points × 2."""
     centred = vectors - vectors.mean(axis=0)
-    found = np.zeros((len(vectors), 2))
+    coordinates = np.zeros((len(vectors), 2))
     if len(vectors) > 1:
         u, s, _ = np.linalg.svd(centred, full_matrices=False)
         components = (u * s)[:, :2]
         signs = np.sign(components[np.abs(components).argmax(axis=0), np.arange(components.shape[1])])
-        found[:, : components.shape[1]] = components * np.where(signs == 0, 1, signs)
-    return found
+        coordinates[:, : components.shape[1]] = components * np.where(signs == 0, 1, signs)
+    return coordinates
 
 
 def check_method(method: str) -> None:
@@ -144,15 +143,15 @@ def _tsne(vectors: Floats, start: Floats, config: MapConfig) -> Floats:
 
 def nearest(points: Floats, count: int) -> tuple[Ints, Floats]:
     """For each point its nearest others, nearest first, and their distances; points × count each."""
-    found, distances = np.empty((len(points), count), np.int64), np.empty((len(points), count))
+    members, distances = np.empty((len(points), count), np.int64), np.empty((len(points), count))
     squares = (points**2).sum(1)
     for first in range(0, len(points), ROWS):
         rows = np.arange(first, min(first + ROWS, len(points)))
         d = np.maximum(squares[rows, None] + squares - 2 * points[rows] @ points.T, 0)
         d[rows - first, rows] = -1  # itself comes first
         order = np.argsort(d, axis=1, kind="stable")[:, 1 : count + 1]
-        found[rows], distances[rows] = order, np.sqrt(np.take_along_axis(d, order, 1))
-    return found, distances
+        members[rows], distances[rows] = order, np.sqrt(np.take_along_axis(d, order, 1))
+    return members, distances
 
 
 def agreement(vectors: Floats, coordinates: Floats) -> Floats:
@@ -163,7 +162,7 @@ def agreement(vectors: Floats, coordinates: Floats) -> Floats:
     return shares
 
 
-def chosen_zooms(vectors: Floats, coordinates: Floats, config: MapConfig) -> list[Zoom]:
+def choose_zooms(vectors: Floats, coordinates: Floats, config: MapConfig) -> list[Zoom]:
     """Parts of a map that are true to the network, dense, set apart, and far from each other; the best first.
 
     A part is a point with its nearest ones on the map. Its worth is their mean `agreement`, times how much farther one
@@ -193,28 +192,28 @@ def _zoom(coordinates: Floats, centre: int, half: float, purity: float) -> Zoom:
     return Zoom(x, y, half, inside[np.argsort(away[inside], kind="stable")].tolist(), purity)
 
 
-def as_text(found: Map) -> list[str]:
+def as_text(map_: Map) -> list[str]:
     """What is in the enlarged parts, from the middle of each."""
-    lines = [f"{found.title}: {len(found.labels):,} points"]
-    for number, zoom in enumerate(found.zooms, start=1):
+    lines = [f"{map_.title}: {len(map_.labels):,} points"]
+    for number, zoom in enumerate(map_.zooms, start=1):
         lines += ["", f"{number}: {len(zoom.points)} points, {zoom.purity:.0%} of neighbours are the network's"]
-        lines += [f"    {found.labels[i]}" for i in zoom.points]
+        lines += [f"    {map_.labels[i]}" for i in zoom.points]
     return lines
 
 
-def as_csv(found: Map) -> str:
+def as_csv(map_: Map) -> str:
     """CSV_COLUMNS: a line for each point, with the number of its enlarged part, if any."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
-    zoom_of = {i: number for number, zoom in enumerate(found.zooms, start=1) for i in zoom.points}
-    for i, (label, (x, y)) in enumerate(zip(found.labels, found.coordinates.tolist(), strict=True)):
+    zoom_of = {i: number for number, zoom in enumerate(map_.zooms, start=1) for i in zoom.points}
+    for i, (label, (x, y)) in enumerate(zip(map_.labels, map_.coordinates.tolist(), strict=True)):
         writer.writerow([label, f"{x:.6g}", f"{y:.6g}", zoom_of.get(i, "")])
     return text.getvalue()
 
 
-def as_json(found: Map) -> str:
+def as_json(map_: Map) -> str:
     """The fields of `Map`; points of a zoom count from 0."""
-    record: dict[str, Any] = {**asdict(found), "zooms": [zoom._asdict() for zoom in found.zooms]}
-    record["coordinates"] = np.round(found.coordinates, 6).tolist()
+    record: dict[str, Any] = {**asdict(map_), "zooms": [zoom._asdict() for zoom in map_.zooms]}
+    record["coordinates"] = np.round(map_.coordinates, 6).tolist()
     return json.dumps(record, indent=1, ensure_ascii=False)

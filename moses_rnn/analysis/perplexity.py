@@ -90,7 +90,7 @@ def perplexity(log_probs: Values) -> float:
     return math.exp(-float(log_probs.mean())) if len(log_probs) else math.nan
 
 
-def report(texts: Sequence[Judged], weight: float | None) -> Iterator[str]:
+def as_markdown(texts: Sequence[Judged], weight: float | None) -> Iterator[str]:
     """Lines of Markdown: a line a text, perplexities over all tokens, and over those of the shortlist.
 
     Args:

@@ -21,7 +21,7 @@ class Pair(NamedTuple):
     written: bytes
 
 
-class Sample:
+class PhraseSample:
     """So many of the distinct phrases that come by, each as likely as any other, however often and where it comes.
 
     Kept are those with the smallest hashes. Unlike a reservoir, this needs no memory of what came before to keep each
@@ -54,7 +54,7 @@ class Sample:
         return [item for _, item in sorted(self._kept, reverse=True)]
 
 
-def sampled_phrases(
+def sample_phrases(
     blocks: Iterable[TableBlock], count: int, seed: int, *, inverse: bool, min_words: int = 1
 ) -> list[bytes]:
     """A sample of the distinct phrases that a network reads.
@@ -69,7 +69,7 @@ def sampled_phrases(
     Raises:
         InputError: there are none.
     """
-    sample = Sample(count, seed)
+    sample = PhraseSample(count, seed)
     for block in blocks:
         for phrase in dict.fromkeys(block.phrases()[inverse]):  # lines of one source stand together
             if len(words(phrase)) >= min_words:
@@ -77,13 +77,13 @@ def sampled_phrases(
     return [phrase for (phrase,) in _some(sample, min_words)]
 
 
-def sampled_pairs(blocks: Iterable[TableBlock], count: int, seed: int, *, inverse: bool) -> list[Pair]:
-    """A sample of the distinct pairs with words on both sides; see `sampled_phrases`.
+def sample_pairs(blocks: Iterable[TableBlock], count: int, seed: int, *, inverse: bool) -> list[Pair]:
+    """A sample of the distinct pairs with words on both sides; see `sample_phrases`.
 
     Raises:
         InputError: there are none.
     """
-    sample = Sample(count, seed)
+    sample = PhraseSample(count, seed)
     for block in blocks:
         for read, written in block.pairs(inverse=inverse):
             if words(read) and words(written):
@@ -91,7 +91,7 @@ def sampled_pairs(blocks: Iterable[TableBlock], count: int, seed: int, *, invers
     return [Pair(*item) for item in _some(sample, 1)]
 
 
-def _some(sample: Sample, min_words: int) -> list[tuple[bytes, ...]]:
+def _some(sample: PhraseSample, min_words: int) -> list[tuple[bytes, ...]]:
     items = sample.items()
     if not items:
         raise InputError(f"expected phrases of {min_words} or more words in the table, found none")

@@ -89,42 +89,42 @@ def _is_there(library: str) -> bool:
     return True
 
 
-def map_image(found: Map, kind: str) -> bytes:
+def map_image(map_: Map, kind: str) -> bytes:
     """The map and its enlarged parts as a picture; equal maps give equal bytes.
 
     Args:
-        found: the map.
+        map_: the map.
         kind: svg or png.
 
     Raises:
         MosesRnnError: matplotlib is not installed.
     """
     check_matplotlib()
-    return picture(lambda: _map_figure(found), kind, dots_per_inch=MAP_DOTS_PER_INCH)
+    return picture(lambda: _map_figure(map_), kind, dots_per_inch=MAP_DOTS_PER_INCH)
 
 
-def _map_figure(found: Map) -> Figure:
+def _map_figure(map_: Map) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
 
-    columns = (len(found.zooms) + 1) // 2
+    columns = (len(map_.zooms) + 1) // 2
     figure = Figure(figsize=(SIDE + columns * SIDE * 0.62, SIDE), dpi=MEASURED)
     grid = figure.add_gridspec(2, 1 + columns, width_ratios=[1, *[0.62] * columns], left=0.01, right=0.99, top=0.94,
                                bottom=0.01, wspace=0.03, hspace=0.1)  # fmt: skip
     whole = figure.add_subplot(grid[:, 0])
-    _bare(whole, f"{found.title} ({len(found.labels):,})", "#444444")
-    whole.scatter(found.coordinates[:, 0], found.coordinates[:, 1], s=5, c="#777777", linewidths=0)
+    _bare(whole, f"{map_.title} ({len(map_.labels):,})", "#444444")
+    whole.scatter(map_.coordinates[:, 0], map_.coordinates[:, 1], s=5, c="#777777", linewidths=0)
     whole.margins(0.03)
     whole.set_aspect("equal", adjustable="datalim")  # parts are stretched, which makes room for labels
     parts = []
-    for number, zoom in enumerate(found.zooms):
+    for number, zoom in enumerate(map_.zooms):
         part = figure.add_subplot(grid[number % 2, 1 + number // 2])
-        _enlarge(whole, part, found, zoom, number)
+        _enlarge(whole, part, map_, zoom, number)
         parts.append((part, zoom.points))
-    if len(found.labels) <= FEW:
-        parts.append((whole, list(range(len(found.labels)))))
+    if len(map_.labels) <= FEW:
+        parts.append((whole, list(range(len(map_.labels)))))
     whole.apply_aspect()
     for axes, points in parts:
-        _label(axes, found, points)
+        _label(axes, map_, points)
     return figure
 
 
@@ -136,12 +136,12 @@ def _bare(axes: Axes, title: str, colour: str) -> None:
         edge.set_color(colour)
 
 
-def _enlarge(whole: Axes, part: Axes, found: Map, zoom: Zoom, number: int) -> None:
+def _enlarge(whole: Axes, part: Axes, map_: Map, zoom: Zoom, number: int) -> None:
     """Frame a part on the whole map and draw it anew."""
     from matplotlib.patches import Rectangle  # noqa: PLC0415, an extra
 
     colour = COLOURS[number % len(COLOURS)]
-    points = found.coordinates[zoom.points]
+    points = map_.coordinates[zoom.points]
     margin = np.maximum(MARGIN * np.ptp(points, axis=0), MARGIN / 4 * zoom.half)
     (left, low), (right, high) = points.min(axis=0) - margin, points.max(axis=0) + margin
     whole.add_patch(Rectangle((left, low), right - left, high - low, fill=False, color=colour, linewidth=1.2))
@@ -161,24 +161,24 @@ def _enlarge(whole: Axes, part: Axes, found: Map, zoom: Zoom, number: int) -> No
     part.set_ylim(low, high)
 
 
-def _label(axes: Axes, found: Map, points: list[int]) -> None:
+def _label(axes: Axes, map_: Map, points: list[int]) -> None:
     """Write the labels of points, each where it covers no other; one without such a place is left out."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415, an extra
     from matplotlib.transforms import Bbox  # noqa: PLC0415, an extra
 
     renderer = FigureCanvasAgg(axes.get_figure(root=True)).get_renderer()  # type: ignore[no-untyped-call]
     frame = axes.get_window_extent()
-    dots = axes.transData.transform(found.coordinates[points])
+    dots = axes.transData.transform(map_.coordinates[points])
     taken = [Bbox.from_extents(x - 2 * DOTS, y - 2 * DOTS, x + 2 * DOTS, y + 2 * DOTS) for x, y in dots]
     text = axes.text(0.5, 0.5, "", transform=axes.transAxes, fontsize=7, parse_math=False)
     for i in points:
-        text.set_text(_short(found.labels[i]))
+        text.set_text(_short(map_.labels[i]))
         box = text.get_window_extent(renderer).expanded(1.03, 1)  # other fonts may be wider
-        x, y = axes.transData.transform(found.coordinates[i])
+        x, y = axes.transData.transform(map_.coordinates[i])
         place = next((p for p in PLACES if _fits(_moved(box, x, y, *p), frame, taken)), None)
         if place is not None:
             taken.append(_moved(box, x, y, *place))
-            _write(axes, text.get_text(), found.coordinates[i], place)
+            _write(axes, text.get_text(), map_.coordinates[i], place)
     text.remove()
 
 
@@ -207,34 +207,34 @@ def _write(axes: Axes, text: str, at: Any, place: tuple[float, float, str, str])
                   parse_math=False, arrowprops=line if max(abs(dx), abs(dy)) > FAR else None)  # fmt: skip
 
 
-def scatter_file(found: Scatter, kind: str) -> bytes:
+def scatter_file(scatter: Scatter, kind: str) -> bytes:
     """The figure as a file of a kind: svg, png or csv; see `scatter_image` and `scatter.histogram_grid`."""
-    return f"{as_csv(histogram_grid(found))}\n".encode() if kind == "csv" else scatter_image(found, kind)
+    return f"{as_csv(histogram_grid(scatter))}\n".encode() if kind == "csv" else scatter_image(scatter, kind)
 
 
-def scatter_image(found: Scatter, kind: str) -> bytes:
+def scatter_image(scatter: Scatter, kind: str) -> bytes:
     """The histogram as a picture; equal histograms give equal bytes.
 
     Args:
-        found: the pairs.
+        scatter: the pairs.
         kind: svg or png.
 
     Raises:
         MosesRnnError: matplotlib is not installed.
     """
     check_matplotlib(SCATTER_OTHERWISE)
-    return picture(lambda: _scatter_figure(found), kind, dots_per_inch=SCATTER_DOTS_PER_INCH)
+    return picture(lambda: _scatter_figure(scatter), kind, dots_per_inch=SCATTER_DOTS_PER_INCH)
 
 
-def _scatter_figure(found: Scatter) -> Figure:
+def _scatter_figure(scatter: Scatter) -> Figure:
     from matplotlib.colors import LogNorm  # noqa: PLC0415, an extra
     from matplotlib.figure import Figure  # noqa: PLC0415, the same: and without pyplot, which looks for a screen
 
     figure = Figure(figsize=(INCHES, INCHES), layout="constrained")
     axes = figure.add_subplot()
-    columns, rows = (int(np.flatnonzero(found.histogram.any(axis=axis)).max(initial=0)) + 1 for axis in (1, 0))
-    cells = found.histogram[:columns, :rows].T[::-1, ::-1]  # 0 to the right and above
-    low = -columns * found.bin_width, -rows * found.bin_width
+    columns, rows = (int(np.flatnonzero(scatter.histogram.any(axis=axis)).max(initial=0)) + 1 for axis in (1, 0))
+    cells = scatter.histogram[:columns, :rows].T[::-1, ::-1]  # 0 to the right and above
+    low = -columns * scatter.bin_width, -rows * scatter.bin_width
     image = axes.imshow(
         np.ma.masked_equal(cells, 0),
         extent=(low[0], 0, low[1], 0),
@@ -245,13 +245,13 @@ def _scatter_figure(found: Scatter) -> Figure:
     )
     axes.set_xlabel("log p(target | source) of the table")
     axes.set_ylabel("log p(target | source) of the RNN")
-    axes.set_title(_caption(found), fontsize="small")
+    axes.set_title(_caption(scatter), fontsize="small")
     figure.colorbar(image, label="pairs")
     return figure
 
 
-def _caption(found: Scatter) -> str:
-    pairs = found.groups[0]
+def _caption(scatter: Scatter) -> str:
+    pairs = scatter.groups[0]
     parts = [f"{pairs.pairs:,} pairs"]
     if pairs.spearman is not None:
         parts.append(f"Spearman {pairs.spearman:.2f}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moses_rnn.analysis.correlation import Floats, Sample, spearman
+from moses_rnn.analysis.correlation import Floats, RowSample, spearman
 from moses_rnn.analysis.grids import Cell, Grid
 from moses_rnn.analysis.scored_table import COUNT_CLASSES, UNCOUNTED, ScoredTable, class_of, counts_of, length
 from moses_rnn.formats.phrase_table import TableLine
@@ -83,8 +83,8 @@ def summarise(
         seed: of the draw.
     """
     random = np.random.default_rng(seed)
-    classes = {name: _Sums(name) for name in (ALL, *COUNT_CLASSES, UNCOUNTED)}
-    sample = Sample(sample_size, 3)
+    classes = {name: _PreferenceSums(name) for name in (ALL, *COUNT_CLASSES, UNCOUNTED)}
+    sample = RowSample(sample_size, 3)
     for lines in sources:
         if length(lines[0].source) < min_words or len(lines) < min_targets:
             continue
@@ -94,9 +94,9 @@ def summarise(
         figures = _figures(rows, np.array([length(line.target) for line in lines]))
         for name in (ALL, class_of(counts_of(lines[0]).source)):
             classes[name].add(*figures)
-    found = [sums.preferences() for name, sums in classes.items() if sums.sources or name == ALL]
+    preferences = [sums.preferences() for name, sums in classes.items() if sums.sources or name == ALL]
     table_scores, rnn_scores, counts = sample.rows.T
-    return Summary(found, len(counts), spearman(table_scores, counts), spearman(rnn_scores, counts))
+    return Summary(preferences, len(counts), spearman(table_scores, counts), spearman(rnn_scores, counts))
 
 
 def _figures(rows: Floats, words: Floats) -> tuple[Floats, float | None]:
@@ -112,7 +112,7 @@ def _figures(rows: Floats, words: Floats) -> tuple[Floats, float | None]:
     return figures, spearman(rows[:, 1], rows[:, 2]) if has_counts else None
 
 
-class _Sums:
+class _PreferenceSums:
     """Of the figures of many sources."""
 
     def __init__(self, name: str) -> None:
@@ -171,22 +171,23 @@ HEADER = (
 )
 
 
-def as_grid(found: Summary) -> Grid:
+def as_grid(summary: Summary) -> Grid:
     """The classes as a table of a row each, to be rendered by `grids`."""
-    rows: list[list[Cell]] = [list(vars(one).values()) for one in found.classes]
+    rows: list[list[Cell]] = [list(vars(one).values()) for one in summary.classes]
     return Grid("Preferences among the targets of a source", HEADER, rows)
 
 
-def notes(found: Summary) -> list[str]:
+def notes(summary: Summary) -> list[str]:
     """What the table does not say: what its columns are, and the correlations over pairs."""
     over_pairs = ", ".join(
         f"{name} {'–' if value is None else format(value, '.3f')}"
-        for name, value in (("table", found.table_over_pairs), ("RNN", found.rnn_over_pairs))
+        for name, value in (("table", summary.table_over_pairs), ("RNN", summary.rnn_over_pairs))
     )
+    drawn = f"{summary.sample:,} pairs of all these sources"
     return [
         "agree: the best target is the same; words: of the best target by p(target|source), by the RNN, and of all, of "
         "equally good ones the mean; apart: the RNN's best is none of the table's, and how many of those are shorter;",
         "~ count: mean Spearman correlation of score and pair count among a source's targets, over the ordered "
         "sources, where both differ.",
-        f"Spearman correlation of score and pair count over {found.sample:,} pairs of all these sources: {over_pairs}.",
+        f"Spearman correlation of score and pair count over {drawn}: {over_pairs}.",
     ]

@@ -20,26 +20,20 @@ quantiles, wide) are ties, of which evenly spread ones stay, so that the share i
 from __future__ import annotations
 
 import math
-from array import array  # a numpy array's cells are several times as slow to get at one by one
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.scored_table import Advanced, ScoredTable, length, nobody
+from moses_rnn.analysis.scored_table import ScoredTable, length
+from moses_rnn.analysis.thresholds import MOST_CELLS, CellOf, Chooser, criterion, zeros
 from moses_rnn.errors import InputError
-from moses_rnn.formats.phrase_table import LOWEST, TableLine
+from moses_rnn.files.progress import Advanced, nobody
+from moses_rnn.formats.phrase_table import TableLine
 
-CRITERIA = ("rnn", "direct", "both")
-CELLS_PER_NAT = 10_000
-LOG_CELLS = int(-LOWEST) * CELLS_PER_NAT + 1
-QUANTILE_CELLS = 1_000_000
 WRITTEN_AT_ONCE = 1 << 20  # bytes
 MANY_TIES = 0.01  # of all lines: so many equal ones that go are worth a word
-
-CellOf = Callable[[TableLine], int]  # the higher, the better the pair
 
 
 class Sink(Protocol):
@@ -81,13 +75,19 @@ class Pruned:
     before: Side = field(default_factory=Side)
     after: Side = field(default_factory=Side)
 
+    def add(self, lines: Sequence[TableLine], stay: Sequence[TableLine]) -> None:
+        """Count the lines of a source in, of which some stay."""
+        self.before.add(lines)
+        self.after.add(stay)
+        self.lost_words += not stay and length(lines[0].source) == 1
+
     @property
     def lost(self) -> int:
         """Sources that are gone."""
         return self.before.sources - self.after.sources
 
 
-def prune(
+def prune_table(
     table: ScoredTable,
     kept: Sink,
     dropped: Sink | None = None,
@@ -108,34 +108,31 @@ def prune(
         keep_best: sources of at most so many words do not lose the target that is best by this criterion (the first of
             equal ones): all of them by default, so that no word becomes unknown; none with 0. The share counts these
             targets; it is exceeded if they alone are more, as most sources of a raw table have one target only.
-        advanced: told now and then how many lines were read, all passes together, and the share of the work.
+        advanced: called now and then with how many lines were read, all passes together, and the share of the work.
 
     Raises:
         InputError: the table is not sorted, has negative scores, was changed meanwhile, or is so small that no line
             would stay.
     """
     passes = _Passes(table, 3 if by == "both" else 2, advanced)
-    cell_of = _criterion(table, by, passes)
-    found = Pruned(table.path, by)
+    cell_of = criterion(table, by, passes.lines())
     counts = _counted(passes.sources(), cell_of, keep_best)
-    found.wanted = _wanted(table, keep, counts.lines)
-    chooser = _Chooser(counts.free, found.wanted - counts.forced)
+    pruned = Pruned(table.path, by, wanted=_wanted(table, keep, counts.lines))
+    chooser = Chooser(counts.free, pruned.wanted - counts.forced)
+    pruned.tied, pruned.tied_stay = chooser.ties
     outputs = _Buffered(kept), _Buffered(dropped)
     for lines in passes.sources():
         parts = _parted(lines, cell_of, chooser, keep_best)
-        found.before.add(lines)
-        found.after.add(parts[0])
-        found.lost_words += not parts[0] and length(lines[0].source) == 1
+        pruned.add(lines, parts[0])
         for output, part in zip(outputs, parts, strict=True):
             output.append(part)
     for output in outputs:
         output.flush()
-    found.tied, found.tied_stay = chooser.ties
-    return found
+    return pruned
 
 
 class _Passes:
-    """Reads a table several times and tells of all passes as of one work."""
+    """Reads a table several times and shows the progress of all passes as that of one work."""
 
     def __init__(self, table: ScoredTable, count: int, advanced: Advanced) -> None:
         self._table = table
@@ -145,7 +142,7 @@ class _Passes:
 
     def sources(self) -> Iterator[list[TableLine]]:
         lines = 0
-        for members in self._table.sources(self._told):
+        for members in self._table.sources(self._show):
             lines = members[-1].number
             yield members
         self._done += 1
@@ -155,48 +152,9 @@ class _Passes:
         for members in self.sources():
             yield from members
 
-    def _told(self, lines: int, share: float | None) -> None:
+    def _show(self, lines: int, share: float | None) -> None:
         whole = None if share is None else (self._done + share) / self._count
         self._advanced(self._lines_before + lines, whole)
-
-
-def _criterion(table: ScoredTable, by: str, passes: _Passes) -> CellOf:
-    """How good a pair is by a criterion, as a cell of a histogram."""
-
-    def direct(line: TableLine) -> int:
-        return _log_cell(table.log_probs(line)[0])
-
-    def rnn(line: TableLine) -> int:
-        return _log_cell(table.log_probs(line)[1])
-
-    if by != "both":
-        return {"direct": direct, "rnn": rnn}[by]
-    histograms = _zeros(LOG_CELLS), _zeros(LOG_CELLS)
-    for line in passes.lines():
-        for histogram, log_prob in zip(histograms, table.log_probs(line), strict=True):
-            histogram[_log_cell(log_prob)] += 1
-    quantiles = [_quantiles(histogram) for histogram in histograms]
-
-    def both(line: TableLine) -> int:
-        left, right = (q[_log_cell(x)] for q, x in zip(quantiles, table.log_probs(line), strict=True))
-        return int((left + right) / 2 * (QUANTILE_CELLS - 1))
-
-    return both
-
-
-def _log_cell(log_prob: float) -> int:
-    return min(int((log_prob - LOWEST) * CELLS_PER_NAT + 0.5), LOG_CELLS - 1)
-
-
-def _zeros(count: int) -> array[int]:
-    return array("q", bytes(8 * count))
-
-
-def _quantiles(histogram: array[int]) -> array[float]:
-    """The share of pairs below each cell, those within it counted half: 0 to 1, and 1/2 if all are in one."""
-    here = np.frombuffer(histogram, np.int64)
-    upto = here.cumsum()
-    return array("d", ((upto - here / 2) / upto[-1]).tobytes())
 
 
 @dataclass
@@ -209,7 +167,7 @@ class _Counts:
 
 
 def _counted(sources: Iterable[list[TableLine]], cell_of: CellOf, keep_best: float) -> _Counts:
-    counts = _Counts(_zeros(max(LOG_CELLS, QUANTILE_CELLS)))
+    counts = _Counts(zeros(MOST_CELLS))
     for lines in sources:
         cells = [cell_of(line) for line in lines]
         for cell in cells:
@@ -222,7 +180,7 @@ def _counted(sources: Iterable[list[TableLine]], cell_of: CellOf, keep_best: flo
 
 
 def _parted(
-    lines: list[TableLine], cell_of: CellOf, chooser: _Chooser, keep_best: float
+    lines: list[TableLine], cell_of: CellOf, chooser: Chooser, keep_best: float
 ) -> tuple[list[TableLine], list[TableLine]]:
     """Those lines of a source that stay, and those that go."""
     cells = [cell_of(line) for line in lines]
@@ -238,35 +196,6 @@ def _wanted(table: ScoredTable, keep: float, lines: int) -> int:
     if not wanted:
         raise InputError(f"{table.path}: expected a share of which something stays, found {keep:g} of {lines:,} lines")
     return wanted
-
-
-class _Chooser:
-    """Lets so many pairs pass: all above the threshold, and evenly spread ones of those within its cell.
-
-    Args:
-        histogram: of all pairs that will be asked about.
-        wanted: how many of them pass; below 0 is none.
-    """
-
-    def __init__(self, histogram: array[int], wanted: int) -> None:
-        wanted = max(wanted, 0)
-        from_above = np.frombuffer(histogram, np.int64)[::-1].cumsum()
-        cell = min(int(np.searchsorted(from_above, wanted)), len(histogram) - 1)
-        self._threshold = len(histogram) - 1 - cell
-        self._ties = histogram[self._threshold]
-        self._passing = wanted - (int(from_above[cell]) - self._ties)
-        self._seen = 0
-
-    @property
-    def ties(self) -> tuple[int, int]:
-        """How many pairs are at the threshold, and how many of them pass."""
-        return self._ties, self._passing
-
-    def __call__(self, cell: int) -> bool:
-        if cell != self._threshold:
-            return cell > self._threshold
-        self._seen += 1
-        return self._seen * self._passing // self._ties > (self._seen - 1) * self._passing // self._ties
 
 
 class _Buffered:
@@ -290,28 +219,28 @@ class _Buffered:
         self._waiting, self._bytes = [], 0
 
 
-def as_grid(found: Pruned) -> Grid:
+def as_grid(pruned: Pruned) -> Grid:
     """What stayed and went as a table, to be rendered by `grids`."""
     rows = []
     for name in ("lines", "sources", "bytes"):
-        before, after = getattr(found.before, name), getattr(found.after, name)
+        before, after = getattr(pruned.before, name), getattr(pruned.after, name)
         rows.append((name, before, after, before - after, f"{after / before:.1%}"))
-    return Grid(f"{found.table}, pruned by {found.by}", ("", "before", "after", "dropped", "kept"), rows)
+    return Grid(f"{pruned.table}, pruned by {pruned.by}", ("", "before", "after", "dropped", "kept"), rows)
 
 
-def warnings(found: Pruned) -> Iterator[str]:
+def warnings(pruned: Pruned) -> Iterator[str]:
     """What the user should know of it."""
-    if found.after.lines > found.wanted:
+    if pruned.after.lines > pruned.wanted:
         yield (
-            f"the {found.after.lines:,} best targets of a source are more than the {found.wanted:,} lines that were "
+            f"the {pruned.after.lines:,} best targets of a source are more than the {pruned.wanted:,} lines that were "
             "to stay: nothing else does (--keep-best-words 1 protects sources of one word only)"
         )
-    if found.lost:
-        words = f"{found.lost_words:,} of them single words, which are unknown now" if found.lost_words else (
+    if pruned.lost:
+        words = f"{pruned.lost_words:,} of them single words, which are unknown now" if pruned.lost_words else (
             "none of them a single word")  # fmt: skip
-        yield f"{found.lost:,} sources lost all their targets, {words}"
-    if found.tied - found.tied_stay > MANY_TIES * found.before.lines:
+        yield f"{pruned.lost:,} sources lost all their targets, {words}"
+    if pruned.tied - pruned.tied_stay > MANY_TIES * pruned.before.lines:
         yield (
-            f"{found.tied:,} pairs are equally good at the threshold: {found.tied_stay:,} of them stay, spread evenly "
-            "over the table"
+            f"{pruned.tied:,} pairs are equally good at the threshold: {pruned.tied_stay:,} of them stay, spread "
+            "evenly over the table"
         )

@@ -14,7 +14,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.correlation import Floats, Moments, Sample
+from moses_rnn.analysis.correlation import Floats, Moments, RowSample
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import COUNT_CLASSES, UNCOUNTED, ScoredTable, class_of, counts_of
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, LOWEST, TableLine
@@ -59,7 +59,7 @@ class Scatter:
     groups: list[Group]
 
 
-def scatter(
+def compute_scatter(
     table: ScoredTable,
     lines: Iterable[TableLine],
     *,
@@ -81,7 +81,7 @@ def scatter(
     """
     random = np.random.default_rng(seed)
     histogram = np.zeros((BINS, BINS), np.int64)
-    sums = {name: _Sums(name, sample_size, floor) for name in (ALL, *COUNT_CLASSES, UNCOUNTED)}
+    sums = {name: _GroupSums(name, sample_size, floor) for name in (ALL, *COUNT_CLASSES, UNCOUNTED)}
     rest = iter(lines)
     while block := list(islice(rest, PAIRS_AT_ONCE)):
         logs = np.array([table.log_probs(line) for line in block])  # [pairs, 2]
@@ -106,7 +106,7 @@ def _count(histogram: npt.NDArray[np.int64], logs: Floats) -> None:
     histogram += flat.reshape(BINS, BINS)
 
 
-class _Sums:
+class _GroupSums:
     """Of the pairs of one group."""
 
     def __init__(self, name: str, sample_size: int, floor: float) -> None:
@@ -114,7 +114,7 @@ class _Sums:
         self._floor = floor
         self.pairs = self._at_floor = self._without_log = 0
         self._moments = Moments()
-        self._sample = Sample(sample_size)
+        self._sample = RowSample(sample_size)
 
     def add(self, logs: Floats, keys: Floats) -> None:
         usable = _has_logs(logs, self._floor)
@@ -133,16 +133,16 @@ class _Sums:
 GROUPS_HEADER = ("pairs", "number", "at the floor", "score 0", "Pearson", "sample", "Spearman")
 
 
-def groups_grid(found: Scatter) -> Grid:
+def groups_grid(pairs: Scatter) -> Grid:
     """The correlations as a table of a row for each class, to be rendered by `grids`."""
-    rows = [list(vars(group).values()) for group in found.groups]
+    rows = [list(vars(group).values()) for group in pairs.groups]
     return Grid("Correlation of log p(target|source) and the RNN's log p", GROUPS_HEADER, rows)
 
 
-def histogram_grid(found: Scatter) -> Grid:
+def histogram_grid(pairs: Scatter) -> Grid:
     """The figure as numbers: the middle of each cell that is not empty, in nats, and its pairs."""
     rows = [
-        (-(i + 0.5) * found.bin_width, -(j + 0.5) * found.bin_width, int(found.histogram[i, j]))
-        for i, j in np.argwhere(found.histogram).tolist()
+        (-(i + 0.5) * pairs.bin_width, -(j + 0.5) * pairs.bin_width, int(pairs.histogram[i, j]))
+        for i, j in np.argwhere(pairs.histogram).tolist()
     ]
     return Grid("", ("log_p_table", "log_p_rnn", "pairs"), rows)

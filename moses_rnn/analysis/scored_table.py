@@ -8,13 +8,14 @@ remembering all sources.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.files.progress import Advanced, nobody
 from moses_rnn.files.streams import STANDARD_STREAM, Meter, read_lines, sorting, stamp_of
 from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
 from moses_rnn.formats.phrase_table import (
@@ -27,16 +28,10 @@ from moses_rnn.formats.phrase_table import (
     score_words,
 )
 
-Advanced = Callable[[int, float | None], None]  # lines that are done, and their share of all if that is known
-
 TABLE_SCORES = 4  # what phrase-extract writes
 LINES_BETWEEN_LOOKS = 10_000
 COUNT_CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more")
 UNCOUNTED = "without a count"
-
-
-def nobody(_lines: int, _share: float | None) -> None:
-    """Is told how far work is, and does not care."""
 
 
 class Counts(NamedTuple):
@@ -50,9 +45,9 @@ class Counts(NamedTuple):
 def counts_of(line: TableLine) -> Counts:
     """The counts of a line; a field that is missing or odd has none."""
     fields = line.line[line.places.scores_end :].split(SEPARATOR, 3)
-    found = words(fields[2].strip()) if len(fields) > 2 else []
+    numbers = words(fields[2].strip()) if len(fields) > 2 else []
     try:
-        counts = [float(count) for count in found[:3]]
+        counts = [float(count) for count in numbers[:3]]
     except ValueError:
         return Counts()
     return Counts(*counts) if all(map(math.isfinite, counts)) else Counts()
@@ -68,8 +63,8 @@ def class_of(count: float) -> str:
 
 def length(phrase: bytes) -> int:
     """Words of a phrase, gaps included, the left-hand side of a rule not."""
-    found = words(phrase)
-    return len(found) - bool(found and LEFT_HAND_SIDE.fullmatch(found[-1]))
+    all_words = words(phrase)
+    return len(all_words) - bool(all_words and LEFT_HAND_SIDE.fullmatch(all_words[-1]))
 
 
 @dataclass(frozen=True)
@@ -95,7 +90,7 @@ class ScoredTable:
             column: the RNN's score, from 0; a negative one counts from the end.
 
         Raises:
-            InputError: it is no table, cannot be read twice, is not scored or has no such column.
+            InputError: it is not a table, cannot be read twice, is not scored or has no such column.
         """
         if path == STANDARD_STREAM or not Path(path).is_file():
             raise InputError(f"{path}: expected a regular file, which can be read more than once")

@@ -119,16 +119,16 @@ def select(sources: Iterable[Sequence[TableLine]], wanted: Sequence[Wanted]) -> 
         sources: the lines of each, as `scored_table.by_source` gives them.
         wanted: one or more choices, which do not know of each other.
     """
-    found = [Selection(one) for one in wanted]
+    selections = [Selection(one) for one in wanted]
     heaps: list[list[tuple[float, int, Targets]]] = [[] for _ in wanted]
     for order, lines in enumerate(sources):
-        for selection, heap in zip(found, heaps, strict=True):
+        for selection, heap in zip(selections, heaps, strict=True):
             if selection.wanted.limits.admit(lines):
                 selection.fitting += 1
                 _offer(heap, selection.wanted, order, lines)
-    for selection, heap in zip(found, heaps, strict=True):
+    for selection, heap in zip(selections, heaps, strict=True):
         selection.sources = [targets for _, _, targets in sorted(heap, reverse=True)]
-    return found
+    return selections
 
 
 def _offer(heap: list[tuple[float, int, Targets]], wanted: Wanted, order: int, lines: Sequence[TableLine]) -> None:

@@ -23,7 +23,7 @@ GRID_HEADER = (
 
 
 @dataclass(frozen=True)
-class Section:
+class SourceGroup:
     """Sources under a title, such as the long and rare ones; `note` says how they were chosen."""
 
     title: str
@@ -41,15 +41,15 @@ class Pick:
     rnn_probability: float
 
 
-def picks(found: Targets, column: int, top: int) -> list[Pick]:
+def picks(targets: Targets, column: int, top: int) -> list[Pick]:
     """The best targets of a source by both, best first.
 
     Args:
-        found: the source with its targets.
+        targets: the source with its targets.
         column: the RNN's score, from 0.
         top: of so many ranks at most.
     """
-    both = zip(found.best(DIRECT_COLUMN, top), found.best(column, top), strict=True)
+    both = zip(targets.best(DIRECT_COLUMN, top), targets.best(column, top), strict=True)
     return [Pick(*left, *right) for left, right in both]
 
 
@@ -74,12 +74,12 @@ def long_sources(
     }
 
 
-def side_by_side(found: Targets, column: int, top: int) -> list[str]:
+def side_by_side(targets: Targets, column: int, top: int) -> list[str]:
     """A source and its best targets before and after, as lines of text."""
-    ranks = picks(found, column, top)
+    ranks = picks(targets, column, top)
     width = max(8, *(len(readable(rank.by_table)) + 2 for rank in ranks))
-    seen = f"seen {found.frequency:g} times, " if found.frequency else ""
-    title = f"{readable(found.source)}   ({seen}{len(found.targets)} targets)"
+    seen = f"seen {targets.frequency:g} times, " if targets.frequency else ""
+    title = f"{readable(targets.source)}   ({seen}{len(targets.targets)} targets)"
     lines = [title, f"    {'p(target|source)':<{width + 10}}RNN"]
     for rank in ranks:
         left = f"{rank.table_probability:<8.3g}  {readable(rank.by_table):<{width}}"
@@ -87,24 +87,24 @@ def side_by_side(found: Targets, column: int, top: int) -> list[str]:
     return lines
 
 
-def as_text(sections: Sequence[Section], column: int, top: int) -> str:
+def as_text(sections: Sequence[SourceGroup], column: int, top: int) -> str:
     """All sections for people to read in a terminal."""
     lines: list[str] = []
     for section in sections:
         lines += [section.note or section.title, ""] if section.title else []
-        for found in section.sources:
-            lines += [*side_by_side(found, column, top), ""]
+        for targets in section.sources:
+            lines += [*side_by_side(targets, column, top), ""]
     return "\n".join(lines)
 
 
-def as_grid(sections: Sequence[Section], column: int, top: int) -> Grid:
+def as_grid(sections: Sequence[SourceGroup], column: int, top: int) -> Grid:
     """All sections as one table of a row for each rank, to be rendered by `grids`."""
-    rows = [row for section in sections for found in section.sources for row in _rows(section, found, column, top)]
+    rows = [row for section in sections for targets in section.sources for row in _rows(section, targets, column, top)]
     title = "Best targets by the translation model and by the RNN"
     return Grid(title, GRID_HEADER, rows, group_columns=4)
 
 
-def _rows(section: Section, found: Targets, column: int, top: int) -> Iterator[Sequence[Cell]]:
-    group = section.title, found.source, found.frequency or None, len(found.targets)
-    for i, rank in enumerate(picks(found, column, top), start=1):
+def _rows(section: SourceGroup, targets: Targets, column: int, top: int) -> Iterator[Sequence[Cell]]:
+    group = section.title, targets.source, targets.frequency or None, len(targets.targets)
+    for i, rank in enumerate(picks(targets, column, top), start=1):
         yield (*group, i, rank.by_table, rank.table_probability, rank.by_rnn, rank.rnn_probability)

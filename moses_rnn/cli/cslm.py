@@ -168,7 +168,7 @@ not say which words it knows.
 @reports_errors
 def perplexity(model: Path, texts: tuple[str, ...], lm: str | None, device: str) -> None:
     """Print perplexities of tokenised TEXTS: the CSLM's, an n-gram model's, and of both together."""
-    from moses_rnn.analysis.perplexity import best_weight, judge, report
+    from moses_rnn.analysis.perplexity import as_markdown, best_weight, judge
     from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.models.checkpoint import load_checkpoint
     from moses_rnn.models.cslm import CSLM
@@ -183,7 +183,7 @@ def perplexity(model: Path, texts: tuple[str, ...], lm: str | None, device: str)
     paths = [existing_input(text) for text in texts]
     judged = [judge(read_lines(path), Path(path).name, cslm, kenlm) for path in paths]
     weight = best_weight(judged[0]) if kenlm else None
-    put("\n".join(report(judged, weight)))
+    put("\n".join(as_markdown(judged, weight)))
     if backoff and weight is not None:
         put(
             f"\nThe weight is the best for {judged[0].name}. Outside the shortlist: {backoff.words:,} words of the "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, printable
+from moses_rnn.files.progress import Advanced
 from moses_rnn.files.streams import MAX_LINE_BYTES, Meter, read_lines, sorting
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
@@ -17,7 +18,6 @@ from moses_rnn.formats.signatures import read_signature
 
 READ_BYTES = 1 << 20
 LINES_BETWEEN_LOOKS = 10_000
-Advanced = Callable[[int, float | None], None]
 
 
 @dataclass

@@ -7,23 +7,20 @@ reads and a target is what it writes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
-
-import numpy as np
-import numpy.typing as npt
 
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.phrase_forms import PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.vocabulary import UNKNOWN, Phrase
-from moses_rnn.translation.hypotheses import Hypothesis
+from moses_rnn.models.vocabulary import UNKNOWN
+from moses_rnn.producers.base import Phrases, ScoreProducer
+from moses_rnn.translation.beam_search import BeamSearch
+from moses_rnn.translation.hypotheses import Ids
+from moses_rnn.translation.sampling import Sampler
 
-Phrases = Sequence[bytes]
-Write = Callable[[Sequence[Phrase]], list[list[Hypothesis]]]  # a Sampler or a BeamSearch
-LogProbs = Callable[[Phrases, Phrases], npt.NDArray[np.float64]]  # a score producer's; its first column counts
 Known = Mapping[bytes, Collection[bytes]]  # targets by source
 
 Side = TypeVar("Side")
@@ -118,7 +115,7 @@ def known_targets(lines: Iterable[TableLine], sources: Collection[bytes], readin
 class Proposal:
     """A target that the network wrote.
 
-    `log_prob` is the scorer's log p(target | source), natural, with the end symbols of both sides. `in_table` is
+    `log_prob` is the producer's log p(target | source), natural, with the end symbols of both sides. `in_table` is
     whether the table has it for this source; None without a table, or where that lacks the source.
     """
 
@@ -148,15 +145,17 @@ class Proposer:
 
     Args:
         reading: of the network.
-        write: what writes, as ids.
-        log_probs: the scorer, called with the table's source and target phrases, in the network's words.
+        writer: what writes, as ids.
+        producer: scores what was written, in the network's words; its first column counts.
         known: the table's targets; None without a table.
     """
 
-    def __init__(self, reading: Reading, write: Write, log_probs: LogProbs, known: Known | None = None) -> None:
+    def __init__(
+        self, reading: Reading, writer: Sampler | BeamSearch, producer: ScoreProducer, known: Known | None = None
+    ) -> None:
         self._reading = reading
-        self._write = write
-        self._log_probs = log_probs
+        self._writer = writer
+        self._producer = producer
         self._known = known
 
     def __call__(self, sources: Phrases) -> Iterator[Proposals]:
@@ -165,7 +164,7 @@ class Proposer:
             yield from self._block(sources[first : first + SOURCES_AT_ONCE])
 
     def _block(self, sources: Phrases) -> Iterator[Proposals]:
-        written = self._write([self._reading.source_vocabulary.ids(words(source)) for source in sources])
+        written = self._writer([self._reading.source_vocabulary.ids(words(source)) for source in sources])
         times = [Counter(self._reading.target(h.words) for h in of_source if h.ended) for of_source in written]
         pairs = [(source, target) for source, targets in zip(sources, times, strict=True) for target in targets]
         log_probs = iter(self._scores([source for source, _ in pairs], [target for _, target in pairs]))
@@ -176,7 +175,7 @@ class Proposer:
             yield Proposals(source, best, without_end, self._reading.unknown(source), is_lacking)
 
     def _scores(self, sources: Phrases, targets: Phrases) -> list[float]:
-        values: list[float] = self._log_probs(*self._reading.turned(sources, targets))[:, 0].tolist()
+        values: list[float] = self._producer.log_probs(*self._reading.turned(sources, targets))[:, 0].tolist()
         return values
 
     def _ranked(self, source: bytes, targets: Mapping[bytes, int], log_probs: Iterator[float]) -> list[Proposal]:
@@ -204,21 +203,21 @@ class Totals:
     with_unknown: int = 0  # sources
     unknown: dict[bytes, None] = field(default_factory=dict)  # words, in order
 
-    def add(self, found: Proposals) -> Totals:
+    def add(self, proposals: Proposals) -> Totals:
         """Count a source in."""
-        judged = [proposal for proposal in found.best if proposal.in_table is not None]
+        judged = [proposal for proposal in proposals.best if proposal.in_table is not None]
         new = [proposal for proposal in judged if not proposal.in_table]
         self.sources += 1
-        self.written += sum(proposal.times for proposal in found.best)
-        self.distinct += len(found.best)
+        self.written += sum(proposal.times for proposal in proposals.best)
+        self.distinct += len(proposals.best)
         self.judged += sum(proposal.times for proposal in judged)
         self.judged_distinct += len(judged)
         self.new += sum(proposal.times for proposal in new)
         self.new_distinct += len(new)
-        self.without_end += found.without_end
-        self.lacking |= dict.fromkeys([found.source] * found.is_lacking)
-        self.with_unknown += bool(found.unknown)
-        self.unknown |= dict.fromkeys(found.unknown)
+        self.without_end += proposals.without_end
+        self.lacking |= dict.fromkeys([proposals.source] * proposals.is_lacking)
+        self.with_unknown += bool(proposals.unknown)
+        self.unknown |= dict.fromkeys(proposals.unknown)
         return self
 
     def summary(self, unit: str) -> str:
@@ -250,25 +249,25 @@ def _some(phrases: Collection[bytes]) -> str:
     return ", ".join([shown(phrase) for phrase in phrases][:SHOWN]) + more
 
 
-def as_text(found: Proposals, top: int, unit: str) -> list[str]:
+def as_text(proposals: Proposals, top: int, unit: str) -> list[str]:
     """A source and its best targets for people to read; bytes that are no UTF-8 stand as surrogates."""
-    title = Totals().add(found).summary(unit)
-    title += ", the table lacks this source" if found.is_lacking else ""
-    lines = [f"{_text(found.source)}   ({title})"]
-    for proposal in found.best[:top]:
+    title = Totals().add(proposals).summary(unit)
+    title += ", the table lacks this source" if proposals.is_lacking else ""
+    lines = [f"{_text(proposals.source)}   ({title})"]
+    for proposal in proposals.best[:top]:
         times = f"  ×{proposal.times:,}" if proposal.times > 1 else ""
         new = "  not in the table" if proposal.in_table is False else ""
         lines.append(f"    {proposal.log_prob:8.3f}  {_text(proposal.target) or '(nothing)'}{times}{new}")
     return lines
 
 
-def as_tsv(found: Proposals, top: int) -> list[str]:
+def as_tsv(proposals: Proposals, top: int) -> list[str]:
     """For programs: TSV_COLUMNS; `in_table` is yes, no, or nothing where there is nothing to compare with."""
     marks = {True: "yes", False: "no", None: ""}
     return [
-        f"{_text(found.source)}\t{rank}\t{_text(proposal.target)}\t{proposal.log_prob:.6f}\t{proposal.times}\t"
+        f"{_text(proposals.source)}\t{rank}\t{_text(proposal.target)}\t{proposal.log_prob:.6f}\t{proposal.times}\t"
         f"{marks[proposal.in_table]}"
-        for rank, proposal in enumerate(found.best[:top], start=1)
+        for rank, proposal in enumerate(proposals.best[:top], start=1)
     ]
 
 

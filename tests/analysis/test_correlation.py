@@ -4,7 +4,7 @@ import random
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.correlation import Moments, Sample, pearson, ranks, spearman
+from moses_rnn.analysis.correlation import Moments, RowSample, pearson, ranks, spearman
 
 
 def slow_pearson(x, y):
@@ -58,7 +58,7 @@ def test_a_stream_has_the_correlation_of_the_whole(size):
 
 def sampled(block, size=50, seed=1):
     random = np.random.default_rng(seed)
-    sample = Sample(size)
+    sample = RowSample(size)
     rows = np.arange(2000.0).reshape(1000, 2)
     for i in range(0, 1000, block):
         part = rows[i : i + block]

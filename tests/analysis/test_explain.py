@@ -25,15 +25,26 @@ RNN = {b"u": 0.1, b"u v": 0.8, b"w": 0.2, b"z": 0.15}
 LOW = -100.0  # log 0, to Moses
 
 
-def stub(_sources, targets):
-    return np.log([[RNN[target]] for target in targets])
+class Producer:
+    """Scores that are given by a function of both sides."""
+
+    name, num_scores, meaning = "RNN", 1, "as told"
+
+    def __init__(self, log_probs=lambda _sources, targets: np.log([[RNN[target]] for target in targets])):
+        self._log_probs = log_probs
+
+    def log_probs(self, sources, targets, tally=None):
+        return self._log_probs(sources, targets)
 
 
-def explain(text, lines=SCORED, *, of=None, log_probs=stub, weights=None, added=("RNN",), nearest=5):
+STUB = Producer()
+
+
+def explain(text, lines=SCORED, *, of=None, producer=STUB, weights=None, added=("RNN",), nearest=5):
     of = of or checkpoint()
     inverse = of.direction == "target-to-source"
     found = look_up(parse_blocks([b"".join(lines)], "t"), "t", parse_pair(text), inverse=inverse, others=9, seed=1)
-    return Explainer(of, log_probs, "RNN", added, weights, nearest)(found)
+    return Explainer(of, producer, added, weights, nearest)(found)
 
 
 # variant, direction, pair: known words, unknown ones, not in the table
@@ -49,16 +60,16 @@ SUMS = [
 @pytest.mark.parametrize(("variant", "direction", "pair"), SUMS)
 def test_words_sum_to_the_score(variant, direction, pair):
     of = checkpoint(variant, direction=direction)
-    found = explain(pair, of=of, log_probs=make_producer(of).log_probs, added=())
+    found = explain(pair, of=of, producer=EncDecProducer(of), added=())
     assert sum(word.log_prob for word in found.words) == pytest.approx(found.log_prob, abs=1e-4)
     assert found.words[-1].word == "</s>"
 
 
 def test_words_and_what_is_not_known_of_them():
-    found = explain(b"qq a ||| u v", log_probs=make_producer(checkpoint()).log_probs)
+    found = explain(b"qq a ||| u v", producer=EncDecProducer(checkpoint()))
     assert [(word.word, word.known) for word in found.words] == [("u", True), ("v", True), ("</s>", True)]
     assert found.unknown == ["qq"]
-    found = explain(b"a ||| \xff \x1b</s>", log_probs=lambda s, t: np.zeros((len(s), 1)))
+    found = explain(b"a ||| \xff \x1b</s>", producer=Producer(lambda s, t: np.zeros((len(s), 1))))
     assert [(word.word, word.known) for word in found.words] == [
         ("\\xff", False),
         ("\\x1b</s>", False),
@@ -68,7 +79,7 @@ def test_words_and_what_is_not_known_of_them():
 
 def test_an_inverse_network_writes_the_source():
     of = checkpoint(direction="target-to-source")
-    found = explain(b"u v ||| a qq", [b"u v ||| a qq ||| .1 .2 .4 .3\n"], of=of, log_probs=lambda s, t: -np.ones((len(s), 1)), added=())  # fmt: skip
+    found = explain(b"u v ||| a qq", [b"u v ||| a qq ||| .1 .2 .4 .3\n"], of=of, producer=Producer(lambda s, t: -np.ones((len(s), 1))), added=())  # fmt: skip
     assert [word.word for word in found.words] == ["u", "v", "</s>"]
     assert found.unknown == ["qq"]
 
@@ -219,7 +230,7 @@ def test_a_factored_pair_is_read_by_its_factors():
 def test_a_rule_with_gaps_needs_its_alignment():
     rule = b"a [X][X] [X] ||| u [X][X] [X]"
     with pytest.raises(InputError, match=r"^expected a rule of the table, or a line with its gaps' alignment, found "):
-        Explainer(checkpoint(), stub, "RNN")(parse_pair(rule, RULES))
+        Explainer(checkpoint(), STUB)(parse_pair(rule, RULES))
     assert parse_pair(rule + b" ||| .1 ||| 1-1", RULES).read == (b"a [X][X]1 [X]", b"u [X][X]1 [X]")
     line = rule + b" ||| .1 .1 .1 .1 ||| 1-1 ||| 1 1 1\n"
     found = look_up(parse_blocks([line], "t", form=RULES), "t", parse_pair(rule, RULES), inverse=False, others=1, seed=1)  # fmt: skip

@@ -4,8 +4,17 @@ import io
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.gates import BEGINNING, CSV_COLUMNS, GateConfig, GateReport, Unit, as_csv, as_text, gate_report
-from moses_rnn.analysis.phrase_samples import Pair, Sample, sampled_pairs, sampled_phrases
+from moses_rnn.analysis.gates import (
+    BEGINNING,
+    CSV_COLUMNS,
+    GateConfig,
+    GateReport,
+    Unit,
+    as_csv,
+    as_text,
+    measure_gates,
+)
+from moses_rnn.analysis.phrase_samples import Pair, PhraseSample, sample_pairs, sample_phrases
 from moses_rnn.errors import InputError
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.inference.inspection import PHRASES, decoder_gates, encoder_gates
@@ -31,18 +40,18 @@ SAMPLES = [
 
 @pytest.mark.parametrize(("options", "expected"), SAMPLES)
 def test_a_sample_has_each_phrase_once_wherever_it_stands(options, expected):
-    everything = sampled_phrases(blocks(), 9, 1, **options)
+    everything = sample_phrases(blocks(), 9, 1, **options)
     assert len(everything) == len(expected)
     assert set(everything) == expected
-    assert sampled_phrases(blocks(LINES[::-1]), 9, 1, **options) == everything
-    assert sampled_phrases(blocks(), 1, 1, **options) == everything[:1]
+    assert sample_phrases(blocks(LINES[::-1]), 9, 1, **options) == everything
+    assert sample_phrases(blocks(), 1, 1, **options) == everything[:1]
 
 
 def test_every_phrase_is_as_likely_as_any_other():
     phrases = [b"%d" % i for i in range(10)] * 3
     times = dict.fromkeys(phrases, 0)
     for seed in range(300):
-        sample = Sample(3, seed)
+        sample = PhraseSample(3, seed)
         for phrase in phrases:
             sample.add(phrase)
         for (phrase,) in sample.items():
@@ -52,15 +61,15 @@ def test_every_phrase_is_as_likely_as_any_other():
 
 
 def test_pairs_are_sampled_as_the_network_reads_them():
-    assert len(sampled_pairs(blocks(), 99, 1, inverse=False)) == len(LINES)
-    assert set(sampled_pairs(blocks(LINES[:1]), 2, 1, inverse=True)) == {Pair(b"u", b"a b")}
+    assert len(sample_pairs(blocks(), 99, 1, inverse=False)) == len(LINES)
+    assert set(sample_pairs(blocks(LINES[:1]), 2, 1, inverse=True)) == {Pair(b"u", b"a b")}
 
 
 def test_a_table_without_such_phrases_is_refused():
     with pytest.raises(InputError, match="^expected phrases of 4 or more words in the table, found none$"):
-        sampled_phrases(blocks(), 9, 1, inverse=False, min_words=4)
+        sample_phrases(blocks(), 9, 1, inverse=False, min_words=4)
     with pytest.raises(InputError, match="^expected phrases of 1 or more words in the table, found none$"):
-        sampled_pairs(blocks([b"  ||| u ||| .1 .1 .7 .1\n"]), 9, 1, inverse=False)
+        sample_pairs(blocks([b"  ||| u ||| .1 .1 .7 .1\n"]), 9, 1, inverse=False)
 
 
 PAIRS = [Pair(b"a b", b"u v"), Pair(b"c", b"w"), Pair(b"a zzz", b"u")]
@@ -68,7 +77,7 @@ IDS = [[2, 3], [4], [2, 0]], [[2, 3], [4], [2]]
 
 
 def test_means_are_over_steps_and_the_first_has_nothing_to_reset():
-    found = gate_report(checkpoint(), PAIRS, GateConfig(threshold=0.6))
+    found = measure_gates(checkpoint(), PAIRS, GateConfig(threshold=0.6))
     gates = encoder_gates(checkpoint().model, IDS[0])  # a b </s>, c </s>, a <unk> </s>
     later = [1, 2, 4, 6, 7]
     assert (found.phrases, found.steps) == (3, 8)
@@ -85,7 +94,7 @@ DECODERS = [("paper", {"u", "v", "w", BEGINNING}, 4), ("groundhog", {"u", "v", "
 @pytest.mark.parametrize(("variant", "read", "shown"), DECODERS)
 def test_a_decoder_has_a_state_from_the_beginning(variant, read, shown):
     model = checkpoint(variant)
-    found = gate_report(model, PAIRS, GateConfig("decoder", units=1, min_times=1, words=9))
+    found = measure_gates(model, PAIRS, GateConfig("decoder", units=1, min_times=1, words=9))
     gates = decoder_gates(model.model, *IDS)
     np.testing.assert_allclose(found.r, gates.r.mean(0), atol=1e-6)
     words = {word for word, _, _ in found.resetting[0].highest + found.resetting[0].lowest}
@@ -94,7 +103,7 @@ def test_a_decoder_has_a_state_from_the_beginning(variant, read, shown):
 
 
 def test_the_extreme_units_and_their_words():
-    found = gate_report(checkpoint(), PAIRS, GateConfig(units=2, words=2, min_times=2))
+    found = measure_gates(checkpoint(), PAIRS, GateConfig(units=2, words=2, min_times=2))
     gates = encoder_gates(checkpoint().model, IDS[0])
     at = {"a": [0, 5], "</s>": [2, 4, 7]}  # the words that come twice, and their steps
     assert [unit.unit for unit in found.remembering] == np.argsort(-gates.z.mean(0))[:2].tolist()
@@ -110,9 +119,9 @@ def test_the_extreme_units_and_their_words():
 
 
 def test_blocks_and_duplicates_change_no_mean():
-    one = gate_report(checkpoint(), PAIRS, GateConfig())
+    one = measure_gates(checkpoint(), PAIRS, GateConfig())
     done = []
-    many = gate_report(checkpoint(), PAIRS * PHRASES, GateConfig(), done.append)
+    many = measure_gates(checkpoint(), PAIRS * PHRASES, GateConfig(), done.append)
     np.testing.assert_allclose(many.z, one.z, atol=1e-6)
     np.testing.assert_allclose(many.update_active, one.update_active, atol=1e-12)
     n = PHRASES
@@ -120,7 +129,7 @@ def test_blocks_and_duplicates_change_no_mean():
 
 
 def test_one_phrase_of_unknown_words_is_enough():
-    found = gate_report(checkpoint(), [Pair(b"qq", b"")], GateConfig())
+    found = measure_gates(checkpoint(), [Pair(b"qq", b"")], GateConfig())
     assert found.steps == 2
     assert {word for unit in found.remembering for word, _, _ in unit.highest + unit.lowest} == {"<unk>", "</s>"}
 
@@ -148,7 +157,7 @@ def test_histograms_have_ten_bins():
 
 def test_as_text():
     model = checkpoint(source_words=[*SOURCE_WORDS[:2], b"\x1b[2J", *SOURCE_WORDS[3:]])
-    found = gate_report(model, [Pair(b"\x1b[2J", b"")], GateConfig(units=1, words=1))
+    found = measure_gates(model, [Pair(b"\x1b[2J", b"")], GateConfig(units=1, words=1))
     text = "\n".join(as_text(found))
     assert text.startswith("encoder: 5 units, 1 phrases, 2 steps\n")
     assert "\x1b" not in text

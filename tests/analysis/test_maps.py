@@ -16,8 +16,8 @@ from moses_rnn.analysis.maps import (
     as_json,
     as_text,
     check_method,
-    chosen_zooms,
-    drawn_map,
+    choose_zooms,
+    draw_map,
     nearest,
     phrase_points,
     principal_components,
@@ -80,7 +80,7 @@ DEGENERATE = [
 def test_degenerate_points_have_places(method, points):
     if method == "tsne":
         pytest.importorskip("sklearn", reason="t-SNE is scikit-learn's")
-    found = drawn_map("t", labels(points), points, MapConfig(method=method))
+    found = draw_map("t", labels(points), points, MapConfig(method=method))
     assert found.coordinates.shape == (len(points), 2)
     assert np.isfinite(found.coordinates).all()
 
@@ -88,11 +88,11 @@ def test_degenerate_points_have_places(method, points):
 def test_tsne_keeps_clusters_and_is_repeatable():
     pytest.importorskip("sklearn", reason="t-SNE is scikit-learn's")
     points = clusters()
-    first, second = (drawn_map("t", labels(points), points, MapConfig(perplexity=10)).coordinates for _ in range(2))
+    first, second = (draw_map("t", labels(points), points, MapConfig(perplexity=10)).coordinates for _ in range(2))
     assert first.tolist() == second.tolist()
     found, _ = nearest(first, 5)
     assert (found // 15 == np.arange(60)[:, None] // 15).mean() > 0.99
-    other = drawn_map("t", labels(points), points, MapConfig(perplexity=3)).coordinates
+    other = draw_map("t", labels(points), points, MapConfig(perplexity=3)).coordinates
     assert other.tolist() != first.tolist()
 
 
@@ -114,14 +114,14 @@ def test_zooms_are_true_parts_apart_from_each_other():
     points = clusters(count=6)
     flat = np.repeat(np.array([[0, 0], [9, 0], [0, 9], [9, 9], [40, 0], [40, 40]]), 15, axis=0) + clusters(6, 15, 2) * 0.05  # fmt: skip
     flat[75:] = np.random.default_rng(3).permutation(flat[75:] * 1.0)  # the last part is wrong
-    zooms = chosen_zooms(points, flat, MapConfig(zooms=3, zoom_points=10))
+    zooms = choose_zooms(points, flat, MapConfig(zooms=3, zoom_points=10))
     assert len(zooms) == 3
     for i, zoom in enumerate(zooms):
         assert len({point // 15 for point in zoom.points}) == 1
         for other in zooms[:i]:
             assert max(abs(zoom.x - other.x), abs(zoom.y - other.y)) > zoom.half / 1.1 + other.half / 1.1
-    assert chosen_zooms(points, flat, MapConfig(zooms=0)) == []
-    assert chosen_zooms(points[:10], flat[:10], MapConfig()) == []
+    assert choose_zooms(points, flat, MapConfig(zooms=0)) == []
+    assert choose_zooms(points[:10], flat[:10], MapConfig()) == []
 
 
 LABELS = ["<b>&amp;", "$x$ $", "日本 🙂", "a\\x1b[2J", "x" * 90, "e"]
@@ -130,7 +130,7 @@ LABELS = ["<b>&amp;", "$x$ $", "日本 🙂", "a\\x1b[2J", "x" * 90, "e"]
 def sketch():
     points = np.random.default_rng(1).normal(size=(80, 2))
     names = LABELS + [f"word{i}" for i in range(74)]
-    return Map("a & b", names, points, chosen_zooms(points, points, MapConfig(zooms=3)))
+    return Map("a & b", names, points, choose_zooms(points, points, MapConfig(zooms=3)))
 
 
 def test_as_csv_and_json_give_every_point_back():
@@ -147,7 +147,7 @@ def test_as_csv_and_json_give_every_point_back():
 
 def test_as_text_lists_the_zooms_from_their_middle():
     points = np.array([[0.0, 0], [1, 0], [0, 2], [0, 3]])
-    zooms = chosen_zooms(points, points, MapConfig(zooms=1))
+    zooms = choose_zooms(points, points, MapConfig(zooms=1))
     assert zooms == []
     found = Map("t", ["a", "b", "c", "d"], points, [(0.0, 0.0, 2.0, [0, 1, 2], 0.5)])
     found.zooms[0] = type(sketch().zooms[0])(*found.zooms[0])
@@ -180,7 +180,7 @@ def test_labels_do_not_cover_each_other():
     from moses_rnn.analysis.plots import _map_figure
 
     points = np.random.default_rng(1).normal(size=(80, 2))
-    crowded = Map("t", [f"long word {i}" for i in range(80)], points, chosen_zooms(points, points, MapConfig(zooms=2)))
+    crowded = Map("t", [f"long word {i}" for i in range(80)], points, choose_zooms(points, points, MapConfig(zooms=2)))
     figure = _map_figure(crowded)
     written = [list(boxes(axes)) for axes in figure.axes[1:]]  # the first has numbers only
     assert sum(map(len, written)) > 10
@@ -203,4 +203,4 @@ def test_missing_libraries_are_named(monkeypatch):
         assert str(caught.value) == (
             "drawing needs matplotlib: pip install 'moses-rnn[plot]' (.csv and .json need nothing)"
         )
-    drawn_map("t", SOURCE_WORDS, np.eye(9), PCA)
+    draw_map("t", SOURCE_WORDS, np.eye(9), PCA)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.analysis import perplexity as perplexity_module
-from moses_rnn.analysis.perplexity import Judged, best_weight, judge, perplexity, report
+from moses_rnn.analysis.perplexity import Judged, as_markdown, best_weight, judge, perplexity
 from moses_rnn.errors import InputError
 from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.producers.backoff import Backoff
@@ -92,7 +92,7 @@ def test_the_best_weight_is_never_worse_than_either_alone_or_any_other(pairs):
 def test_a_report_without_an_n_gram_model():
     dev = judged([1 / 4, 1 / 4, 1 / 100], None, outside=[False, False, True])
     empty = judged([1 / 100], None, outside=[True], name="all | odd")
-    assert list(report([dev, empty], None)) == [
+    assert list(as_markdown([dev, empty], None)) == [
         "| text | tokens | outside the shortlist | CSLM, shortlist only |",
         "|---|---|---|---|",
         "| dev.fr | 3 | 33.33% | 4.00 |",
@@ -105,7 +105,7 @@ def test_a_report_with_an_n_gram_model():
     test = judged([1 / 4] * 2000, [1 / 10] * 2000, name="test.fr")
     # at a weight of 3/4: p = 3/4 · 1/2 + 1/4 · 1/10 = 2/5 and a quarter of it; perplexity (5/2 · 10)^½ = 5
     # and 3/4 · 1/4 + 1/4 · 1/10 = 17/80
-    assert list(report([dev, test], 0.75)) == [
+    assert list(as_markdown([dev, test], 0.75)) == [
         "| text | tokens | outside the shortlist | CSLM, shortlist only | CSLM | n-gram model | both (0.750 CSLM) | gain "
         "| both, known words only |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -167,7 +167,7 @@ def test_both_models_on_a_text(tmp_path):
     assert text.unknown.tolist() == [word in ("neuf", "jamais", "vu") for word in words]
     weight = best_weight(text)
     assert 0 < weight < 1
-    line = list(report([text], weight))[2].split(" | ")
+    line = list(as_markdown([text], weight))[2].split(" | ")
     costs = [mean_cost(text, share) for share in (1, 0, weight)]
     assert line[4:7] == [f"{math.exp(cost):.2f}" for cost in costs]
     assert line[1] == str(len(words))

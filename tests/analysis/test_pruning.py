@@ -4,8 +4,9 @@ import random
 
 import pytest
 
+from moses_rnn.analysis.choices import CRITERIA
 from moses_rnn.analysis.grids import as_text
-from moses_rnn.analysis.pruning import CRITERIA, as_grid, prune, warnings
+from moses_rnn.analysis.pruning import as_grid, prune_table, warnings
 from moses_rnn.errors import FormatError, InputError
 from tests.analysis.scored import line, scored
 
@@ -24,7 +25,7 @@ def pruned(tmp_path, lines, **options):
     """Targets of the lines that stay, and what the function says."""
     table = scored(tmp_path / "t", lines)
     kept, dropped = Kept(), Kept()
-    found = prune(table, kept, dropped, **options)
+    found = prune_table(table, kept, dropped, **options)
     sides = [side.data.splitlines(keepends=True) for side in (kept, dropped)]
     assert sides == [[one for one in lines if one in side] for side in sides]  # as they were, in their order
     assert sorted(sides[0] + sides[1]) == sorted(lines)
@@ -112,7 +113,7 @@ def test_ties_are_spread_evenly_and_the_same_each_time(tmp_path):
     table = scored(tmp_path / "t", lines)
     kept, again = Kept(), Kept()
     for sink in (kept, again):
-        prune(table, sink, keep=0.25, by="both", keep_best=0)
+        prune_table(table, sink, keep=0.25, by="both", keep_best=0)
     assert kept.data == again.data
     assert len(first) == 10
     stay = [i for i in range(40) if lines[i] in kept.data.splitlines(keepends=True)]
@@ -132,7 +133,7 @@ def test_ties_are_spread_evenly_and_the_same_each_time(tmp_path):
 def test_odd_lines_stay_byte_for_byte(tmp_path, by, lines):
     table = scored(tmp_path / "t", lines)
     kept = Kept()
-    prune(table, kept, keep=1, by=by)
+    prune_table(table, kept, keep=1, by=by)
     assert kept.data == b"".join(lines)
 
 
@@ -149,7 +150,7 @@ def test_odd_tables_are_refused(tmp_path):
 def test_progress_covers_all_passes(tmp_path):
     table = scored(tmp_path / "t", [line("a", f"x{i}", 1, 1) for i in range(10_000)])
     told = []
-    prune(table, Kept(), keep=0.5, by="both", advanced=lambda *done: told.append(done))
+    prune_table(table, Kept(), keep=0.5, by="both", advanced=lambda *done: told.append(done))
     assert told == [(10_000 * (i + 1), pytest.approx((i + 1) / 3)) for i in range(3)]
 
 

@@ -10,8 +10,8 @@ import pytest
 from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.preferences import Preferences, Summary
-from moses_rnn.analysis.report.document import report
-from moses_rnn.analysis.report.findings import ReportConfig, Scorer, gather
+from moses_rnn.analysis.report.document import write_report
+from moses_rnn.analysis.report.findings import ReportConfig, gather
 from moses_rnn.analysis.report.head import warnings
 from moses_rnn.analysis.report.page import Markup, element, markup, page, table
 from moses_rnn.analysis.report.survey import Literalness
@@ -44,8 +44,13 @@ TABLE = [
 ]  # fmt: skip
 
 
-def log_probs(sources, targets):
-    return -np.array([[0.5 + len(target)] for target in targets])
+class Producer:
+    """Scores by the length of the target."""
+
+    name, num_scores, meaning = "RNN", 1, "minus bytes and a half"
+
+    def log_probs(self, sources, targets, tally=None):
+        return -np.array([[0.5 + len(target)] for target in targets])
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +62,7 @@ def findings(tmp_path_factory):
         return lambda done, share: None
 
     opened = scored(tmp_path_factory.mktemp("report") / "t<1>", TABLE)
-    found = gather(opened, checkpoint(), Scorer("RNN", log_probs), SIGNATURE, CONFIG, step)
+    found = gather(opened, checkpoint(), Producer(), SIGNATURE, CONFIG, step)
     assert steps[:3] == ["counting and choosing", "comparing preferences", "comparing scores"]
     return found
 
@@ -87,7 +92,7 @@ class Reader(HTMLParser):
 
 
 def test_a_page_stands_alone(findings):
-    text = report(findings).decode()
+    text = write_report(findings).decode()
     found = Reader(text)
     assert found.open == []
     assert found.ids == NAMES
@@ -136,12 +141,12 @@ def test_the_head_says_how_training_went(findings):
     checkpoint = replace(findings.checkpoint, provenance={"history": history})
     assert (
         "still falling: the held-out cost fell from 0.250 to 0.143"
-        in report(replace(findings, checkpoint=checkpoint)).decode()
+        in write_report(replace(findings, checkpoint=checkpoint)).decode()
     )
 
 
 def test_every_word_is_escaped(findings):
-    text = report(findings).decode()
+    text = write_report(findings).decode()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "<bdi>u \\xff</bdi>" in text
     assert "<bdi>&lt;img/src=x&gt; &amp;amp;</bdi>" in text
@@ -151,10 +156,8 @@ def test_every_word_is_escaped(findings):
 
 
 def test_equal_findings_give_equal_bytes(findings):
-    again = gather(
-        findings.table, findings.checkpoint, Scorer("RNN", log_probs), SIGNATURE, CONFIG, lambda *_: lambda *_: None
-    )
-    assert report(again) == report(findings)
+    again = gather(findings.table, findings.checkpoint, Producer(), SIGNATURE, CONFIG, lambda *_: lambda *_: None)
+    assert write_report(again) == write_report(findings)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +176,7 @@ def test_equal_findings_give_equal_bytes(findings):
     ],
 )
 def test_what_is_told(findings, told):
-    assert told in report(findings).decode()
+    assert told in write_report(findings).decode()
 
 
 def test_the_survey(findings):
@@ -204,8 +207,8 @@ def test_the_survey(findings):
     ],
 )  # fmt: skip
 def test_what_is_lacking_is_said(findings, change, warned):
-    assert warned not in report(findings).decode()
-    text = report(replace(findings, **change)).decode()
+    assert warned not in write_report(findings).decode()
+    text = write_report(replace(findings, **change)).decode()
     assert warned in text
     assert Reader(text).ids == NAMES
 
@@ -214,20 +217,20 @@ def test_what_is_lacking_is_said(findings, change, warned):
 def test_a_column_of_another_model_is_noticed(findings, apart):
     (disagreement, explanation), *_ = findings.explained
     near = replace(explanation, log_prob=explanation.columns[4].log + apart)
-    text = report(replace(findings, explained=[(disagreement, near)])).decode()
+    text = write_report(replace(findings, explained=[(disagreement, near)])).decode()
     assert ("another model scored it" in text) == (apart > 0.1)
 
 
 def test_pictures_are_there_if_the_libraries_are(findings):
     pictures = {"scatter", "words", "phrases"} if "matplotlib" not in missing_libraries() else set()
     assert set(findings.pictures) == pictures
-    assert report(findings).count(b"data:image/svg+xml;base64,") == len(pictures)
+    assert write_report(findings).count(b"data:image/svg+xml;base64,") == len(pictures)
 
 
 def test_an_inverse_model_is_refused(findings):
     inverse = checkpoint(direction="target-to-source")
     with pytest.raises(InputError, match=r"expected a model of p\(target \| source\) to report on, found direction"):
-        gather(findings.table, inverse, Scorer("RNN", log_probs), {}, CONFIG, lambda *_: lambda *_: None)
+        gather(findings.table, inverse, Producer(), {}, CONFIG, lambda *_: lambda *_: None)
 
 
 def test_the_column_is_the_recorded_one():

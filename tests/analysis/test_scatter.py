@@ -6,7 +6,7 @@ import pytest
 
 from moses_rnn.analysis.grids import as_csv
 from moses_rnn.analysis.plots import SCATTER_OTHERWISE, check_matplotlib, scatter_file, scatter_image
-from moses_rnn.analysis.scatter import BIN, BINS, Group, groups_grid, histogram_grid, scatter
+from moses_rnn.analysis.scatter import BIN, BINS, Group, compute_scatter, groups_grid, histogram_grid
 from moses_rnn.errors import FormatError, MosesRnnError
 from tests.analysis.scored import line, scored
 
@@ -23,7 +23,7 @@ TABLE = [
 
 def found(tmp_path, lines=TABLE, **options):
     table = scored(tmp_path / "t", lines)
-    return scatter(table, table.lines(), **options)
+    return compute_scatter(table, table.lines(), **options)
 
 
 def test_all_pairs_are_counted_and_those_without_a_place_left_out(tmp_path):

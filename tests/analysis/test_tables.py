@@ -3,7 +3,7 @@ import pytest
 from moses_rnn.analysis.grids import as_latex, as_markdown
 from moses_rnn.analysis.scored_table import by_source
 from moses_rnn.analysis.selection import select, targets_of
-from moses_rnn.analysis.tables import Pick, Section, as_grid, as_text, long_sources, picks, side_by_side
+from moses_rnn.analysis.tables import Pick, SourceGroup, as_grid, as_text, long_sources, picks, side_by_side
 from moses_rnn.formats.phrase_table import parse_table
 from tests.analysis.scored import line
 
@@ -64,7 +64,7 @@ def test_long_frequent_and_long_rare_sources(limits, frequent, rare):
 
 def sections():
     found = list(targets_of(sources(), [b"a b c", b"g h i"]))
-    return [Section("Some", found[:1], "Some (because)"), Section("Others", found[1:])]
+    return [SourceGroup("Some", found[:1], "Some (because)"), SourceGroup("Others", found[1:])]
 
 
 def test_sections_as_text():

@@ -26,34 +26,44 @@ TARGETS_HEADER = ("source", "#", "by the table", "its p", "by the RNN", "its p")
 HOW_TO_GET = "pip install 'moses-rnn[plot]' brings what is missing; then make the report anew."
 
 
-def report(found: Findings) -> bytes:
+def write_report(findings: Findings) -> bytes:
     """The page; equal findings give equal bytes."""
     sections = [
-        coverage(found.coverage, found.scatter),
-        targets(found),
-        samples(found.proposals, found.config),
-        observations(found),
-        scores(found),
-        word_map(found),
-        phrase_map(found),
-        gates(found.gates),
-        explained(found.explained),
+        coverage(findings.coverage, findings.scatter),
+        targets(findings),
+        samples(findings.proposals, findings.config),
+        observations(findings),
+        scores(findings),
+        word_map(findings),
+        phrase_map(findings),
+        gates(findings.gates),
+        explained(findings.explained),
     ]
-    title = f"Phrase table {found.name} and its RNN"
-    return page.page(title, head(found), sections, f"Made by moses_rnn {__version__}. The paper: {CITATION}")
+    title = f"Phrase table {findings.name} and its RNN"
+    return page.page(title, head(findings), sections, f"Made by moses_rnn {__version__}. The paper: {CITATION}")
 
 
-def coverage(found: Coverage, scattered: scatter.Scatter) -> Section:
+def coverage(counted: Coverage, pairs: scatter.Scatter) -> Section:
     """What the shortlists and the floor leave out."""
     rows = [
-        ("source words", found.source_words, found.source_unknown, _share(found.source_unknown, found.source_words)),
-        ("target words", found.target_words, found.target_unknown, _share(found.target_unknown, found.target_words)),
-        ("pairs with <unk>", found.lines, found.pairs_unknown, _share(found.pairs_unknown, found.lines)),
+        (
+            "source words",
+            counted.source_words,
+            counted.source_unknown,
+            _share(counted.source_unknown, counted.source_words),
+        ),
+        (
+            "target words",
+            counted.target_words,
+            counted.target_unknown,
+            _share(counted.target_unknown, counted.target_words),
+        ),
+        ("pairs with <unk>", counted.lines, counted.pairs_unknown, _share(counted.pairs_unknown, counted.lines)),
     ]
-    all_pairs = scattered.groups[0]
+    all_pairs = pairs.groups[0]
     at_floor = (
         f"{all_pairs.at_floor:,} of {all_pairs.pairs:,} pairs ({_share(all_pairs.at_floor, all_pairs.pairs)}) have an "
-        f"RNN score at the floor, log p = {scattered.floor:g}; "
+        f"RNN score at the floor, log p = {pairs.floor:g}; "
         + (f"{all_pairs.without_log:,} have a score of 0." if all_pairs.without_log else "none has a score of 0.")
     )
     grid = Grid("", ("running words of the table", "all", "<unk>", "share"), rows)
@@ -69,92 +79,92 @@ def _share(part: float, whole: float) -> str:
     return f"{part / whole:.2%}" if whole else "–"
 
 
-def targets(found: Findings) -> Section:
+def targets(findings: Findings) -> Section:
     """Table 2."""
     how = (
         "Table 2 (section 4.3): the best targets of long source phrases by the table's p(target|source) and by the "
         "RNN, each with its probability. Of rare phrases the table's estimates are coarse (1, ½, ⅓ …), and there the "
         "RNN has something to say; the paper sees it choose literal and rather short targets."
     )
-    return Section("targets", "Table 2: best targets", how, list(_targets(found)))
+    return Section("targets", "Table 2: best targets", how, list(_targets(findings)))
 
 
-def _targets(found: Findings) -> Iterator[Markup]:
-    for selection in found.selections:
+def _targets(findings: Findings) -> Iterator[Markup]:
+    for selection in findings.selections:
         remark = str(selection).removeprefix(f"{selection.wanted.title} (").removesuffix(")")
         yield page.element("h3", selection.wanted.title)
         yield page.note(f"{remark[:1].upper()}{remark[1:]}.")
-        rows = [row for one in selection.sources for row in _ranks(one, found)]
+        rows = [row for one in selection.sources for row in _ranks(one, findings)]
         if rows:
             yield page.table(Grid("", TARGETS_HEADER, rows, group_columns=1))
 
 
-def _ranks(source: Targets, found: Findings) -> Iterator[Sequence[Cell]]:
+def _ranks(source: Targets, findings: Findings) -> Iterator[Sequence[Cell]]:
     """The best targets of a source; what else is known of it stands beside it, which spares two columns on a phone."""
     seen = f"seen {source.frequency:,g} times, " if source.frequency else ""
     title = page.joined([page.phrase(source.source), page.element("small", f"{seen}{len(source.targets):,} targets")])
-    for rank, pick in enumerate(tables.picks(source, found.table.column, found.config.top), start=1):
+    for rank, pick in enumerate(tables.picks(source, findings.table.column, findings.config.top), start=1):
         yield title, rank, pick.by_table, pick.table_probability, pick.by_rnn, pick.rnn_probability
 
 
-def observations(found: Findings) -> Section:
+def observations(findings: Findings) -> Section:
     """Whether what the paper observes is so here."""
     how = (
         "Sections 3.1 and 4.3 observe this on examples; here it is counted over the whole table. These are figures of "
         "one table and one model, which has learned from such a table itself: they describe, they do not prove."
     )
-    told = [
+    observed = [
         page.joined([page.element("strong", f"{claim}: {verdict}."), text])
-        for claim, verdict, text in verdicts(found.summary, found.literalness)
+        for claim, verdict, text in verdicts(findings.summary, findings.literalness)
     ]
-    grid = preferences.as_grid(found.summary)
-    notes = " ".join(preferences.notes(found.summary)[:2])
-    all_sources = found.summary.classes[0]
+    grid = preferences.as_grid(findings.summary)
+    notes = " ".join(preferences.notes(findings.summary)[:2])
+    all_sources = findings.summary.classes[0]
     if all_sources.agreement is not None and all_sources.chance is not None:
         agree = f"Both choose the same best target for {all_sources.agreement:.1%} of the sources"
-        told.append(page.markup(f"{agree}; a blind choice would for {all_sources.chance:.1%}."))
+        observed.append(page.markup(f"{agree}; a blind choice would for {all_sources.chance:.1%}."))
     return Section("preferences", "What the RNN prefers", how,
-                   [page.bullets(told), page.table(grid), page.note(notes)])  # fmt: skip
+                   [page.bullets(observed), page.table(grid), page.note(notes)])  # fmt: skip
 
 
-def scores(found: Findings) -> Section:
+def scores(findings: Findings) -> Section:
     """Figure 3."""
     how = (
         "Figure 3 (section 4.3): where pairs lie by both log-probabilities. Were the points on one line, the RNN would "
         "tell the decoder nothing new; the more they spread, the more it adds, right or wrong. Logarithms are natural."
     )
-    all_pairs = found.scatter.groups[0]
+    all_pairs = findings.scatter.groups[0]
     caption = f"log p(target|source) of table and RNN, {all_pairs.pairs:,} pairs; the scale says how many a cell holds."
-    return Section("scores", "Figure 3: both scores", how,
-                   [_picture(found, "scatter", caption), page.table(scatter.groups_grid(found.scatter))])  # fmt: skip
+    body = [_picture(findings, "scatter", caption), page.table(scatter.groups_grid(findings.scatter))]
+    return Section("scores", "Figure 3: both scores", how, body)
 
 
-def word_map(found: Findings) -> Section:
+def word_map(findings: Findings) -> Section:
     """Figure 4."""
     how = (
         "Figure 4 (section 4.4): the most frequent source words by their embeddings. Words that do the same work "
         "should lie together. Distances across such a map mean little; neighbours in an enlarged part mean more."
     )
-    return Section("words", "Figure 4: words", how, list(_map(found, "words")))
+    return Section("words", "Figure 4: words", how, list(_map(findings, "words")))
 
 
-def phrase_map(found: Findings) -> Section:
+def phrase_map(findings: Findings) -> Section:
     """Figure 5."""
     how = (
         "Figure 5 (section 4.4): source phrases of four and more words by their summary c. Phrases alike in meaning or "
         "syntax should lie together; a part's share says how many neighbours on the map are those in the network."
     )
-    return Section("phrases", "Figure 5: phrases", how, list(_map(found, "phrases")))
+    return Section("phrases", "Figure 5: phrases", how, list(_map(findings, "phrases")))
 
 
-def _map(found: Findings, name: str) -> Iterator[Markup]:
-    drawn = found.maps.get(name)
+def _map(findings: Findings, name: str) -> Iterator[Markup]:
+    drawn = findings.maps.get(name)
     if drawn is None:
         yield page.paragraph(f"There are no such {name}.")
         return
     caption = f"{len(drawn.labels):,} {name}; framed parts are enlarged beside the map."
-    yield page.element("div", _picture(found, name, caption), class_="map")
-    if "scikit-learn" in found.missing:
+    yield page.element("div", _picture(findings, name, caption), class_="map")
+    if "scikit-learn" in findings.missing:
         yield page.paragraph(f"Points are laid out by PCA: t-SNE, as in the paper, needs scikit-learn. {HOW_TO_GET}")
     yield from _parts(drawn)
 
@@ -166,8 +176,8 @@ def _parts(drawn: Map) -> Iterator[Markup]:
         yield page.details(title, page.paragraph(labels))
 
 
-def _picture(found: Findings, name: str, caption: str) -> Markup:
-    data = found.pictures.get(name)
+def _picture(findings: Findings, name: str, caption: str) -> Markup:
+    data = findings.pictures.get(name)
     if data is None:
         return page.paragraph(f"Pictures need matplotlib. {HOW_TO_GET}")
     return page.element("div", page.picture(data, "svg", caption, caption), class_=name)

@@ -11,24 +11,26 @@ import torch
 
 from moses_rnn.analysis import plots
 from moses_rnn.analysis.explain import Explainer, Explanation
-from moses_rnn.analysis.gates import GateConfig, GateReport, gate_report
-from moses_rnn.analysis.maps import Map, MapConfig, drawn_map, phrase_points, word_points
+from moses_rnn.analysis.gates import GateConfig, GateReport, measure_gates
+from moses_rnn.analysis.maps import Map, MapConfig, draw_map, phrase_points, word_points
 from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.preferences import Summary, summarise
 from moses_rnn.analysis.report.survey import Coverage, Disagreement, Literalness, Survey, SurveyConfig
-from moses_rnn.analysis.scatter import Scatter, scatter
-from moses_rnn.analysis.scored_table import Advanced, ScoredTable
+from moses_rnn.analysis.scatter import Scatter, compute_scatter
+from moses_rnn.analysis.scored_table import ScoredTable
 from moses_rnn.analysis.selection import Selection, select
 from moses_rnn.analysis.tables import long_sources
 from moses_rnn.errors import InputError
+from moses_rnn.files.progress import Advanced
 from moses_rnn.formats.phrase_table import TableLine
 from moses_rnn.formats.signatures import recorded_floor, recorded_names
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.translation.proposals import LogProbs, Proposals, Proposer, Reading, known_targets
+from moses_rnn.producers.base import ScoreProducer
+from moses_rnn.translation.proposals import Proposals, Proposer, Reading, known_targets
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 
-Step = Callable[[str, str], Advanced]  # told of a long step and the unit in which it will be told how far that is
+Announce = Callable[[str, str], Advanced]  # of a long step: what it does, and the unit in which it shows how far it is
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,6 @@ class ReportConfig:
     pairs: int = 100_000  # from which rank correlations are estimated
     phrases: int = 2000  # through whose gates is looked
     points: int = 1000  # of either map
-
-
-@dataclass(frozen=True)
-class Scorer:
-    """The model's own score producer: as it is called in a table, and what it does."""
-
-    name: str
-    log_probs: LogProbs
 
 
 @dataclass(frozen=True)
@@ -88,20 +82,20 @@ class Findings:
 def gather(
     table: ScoredTable,
     checkpoint: Checkpoint,
-    scorer: Scorer,
+    producer: ScoreProducer,
     signature: Mapping[str, Any],
     config: ReportConfig,
-    step: Step,
+    announce: Announce,
 ) -> Findings:
     """Look at everything.
 
     Args:
         table: scored by the model.
         checkpoint: the model.
-        scorer: its score producer.
+        producer: of its scores.
         signature: what is recorded beside the table; empty if there is nothing.
         config: how much.
-        step: told what is being done.
+        announce: called with what is being done.
 
     Raises:
         InputError: the model is of the inverse direction or learned from phrases of another form; the table is damaged
@@ -112,16 +106,16 @@ def gather(
     survey = Survey(table, reading, SurveyConfig(config.phrases, config.points, config.seed))
     wanted = long_sources(config.sources, min_words=config.min_words, min_targets=config.top, min_count=None,
                           max_count=config.max_count, seed=config.seed)  # fmt: skip
-    advanced = step("counting and choosing", "lines")
+    advanced = announce("counting and choosing", "lines")
     selections = select(survey.watch(table.sources(advanced)), list(wanted.values()))
-    advanced = step("comparing preferences", "lines")
+    advanced = announce("comparing preferences", "lines")
     summary = summarise(table, table.sources(advanced), sample_size=config.pairs, seed=config.seed)
-    kept: dict[bytes, list[TableLine]] = {found.source: [] for one in selections for found in one.sources}
-    lines = _keeping(table.lines(step("comparing scores", "lines")), kept)
+    kept: dict[bytes, list[TableLine]] = {targets.source: [] for one in selections for targets in one.sources}
+    lines = _keeping(table.lines(announce("comparing scores", "lines")), kept)
     floor = recorded_floor(signature, table.column)
-    scattered = scatter(table, lines, floor=floor, sample_size=config.pairs, seed=config.seed)
+    scatter = compute_scatter(table, lines, floor=floor, sample_size=config.pairs, seed=config.seed)
     missing = missing_libraries()
-    maps = _maps(checkpoint, survey, config, "pca" if "scikit-learn" in missing else "tsne", step)
+    maps = _maps(checkpoint, survey, config, "pca" if "scikit-learn" in missing else "tsne", announce)
     return Findings(
         table=table,
         checkpoint=checkpoint,
@@ -131,12 +125,12 @@ def gather(
         literalness=survey.literalness,
         selections=selections,
         summary=summary,
-        scatter=scattered,
-        proposals=_proposals(checkpoint, reading, scorer, kept, config, step),
-        gates=_gates(checkpoint, survey, step),
+        scatter=scatter,
+        proposals=_proposals(checkpoint, reading, producer, kept, config, announce),
+        gates=_gates(checkpoint, survey, announce),
         maps=maps,
-        explained=list(_explained(checkpoint, scorer, signature, survey, step)),
-        pictures={} if "matplotlib" in missing else _pictures(scattered, maps, step),
+        explained=list(_explained(checkpoint, producer, signature, survey, announce)),
+        pictures={} if "matplotlib" in missing else _pictures(scatter, maps, announce),
         missing=missing,
     )
 
@@ -160,55 +154,57 @@ def _keeping(lines: Iterable[TableLine], kept: dict[bytes, list[TableLine]]) -> 
 def _proposals(
     checkpoint: Checkpoint,
     reading: Reading,
-    scorer: Scorer,
+    producer: ScoreProducer,
     kept: Mapping[bytes, list[TableLine]],
     config: ReportConfig,
-    step: Step,
+    announce: Announce,
 ) -> list[Proposals]:
     """What the network writes for the sources of Table 2."""
-    step("sampling targets", "sources")
+    announce("sampling targets", "sources")
     sources = list(dict.fromkeys(reading.pair(lines[0])[0] for lines in kept.values() if lines))
     known = known_targets((line for lines in kept.values() for line in lines), sources, reading)
-    network = EncDecStepper(checkpoint.model, "cpu", torch.float64)
-    write = Sampler(network, SamplingConfig(samples=config.samples, seed=config.seed))
-    return list(Proposer(reading, write, scorer.log_probs, known)(sources))
+    network = EncDecScorer(checkpoint.model, "cpu", torch.float64)
+    writer = Sampler(network, SamplingConfig(samples=config.samples, seed=config.seed))
+    return list(Proposer(reading, writer, producer, known)(sources))
 
 
-def _gates(checkpoint: Checkpoint, survey: Survey, step: Step) -> GateReport | None:
+def _gates(checkpoint: Checkpoint, survey: Survey, announce: Announce) -> GateReport | None:
     pairs = survey.phrases()
     if not pairs:
         return None
-    advanced, total = step("looking at gates", "phrases"), 2 * len(pairs)
-    return gate_report(checkpoint, pairs, GateConfig(), lambda done: advanced(done, done / total))
+    advanced, total = announce("looking at gates", "phrases"), 2 * len(pairs)
+    return measure_gates(checkpoint, pairs, GateConfig(), lambda done: advanced(done, done / total))
 
 
-def _maps(checkpoint: Checkpoint, survey: Survey, config: ReportConfig, method: str, step: Step) -> dict[str, Map]:
+def _maps(
+    checkpoint: Checkpoint, survey: Survey, config: ReportConfig, method: str, announce: Announce
+) -> dict[str, Map]:
     points = {
         "words": word_points(checkpoint, "source", config.points),
         "phrases": phrase_points(checkpoint, survey.long_phrases()),
     }
     laid_out = MapConfig(method=method, seed=config.seed)
-    found = {}
+    maps = {}
     for name, (labels, vectors) in points.items():
         if labels:
-            step(f"mapping {name}", "points")
-            found[name] = drawn_map(f"source {name}, {method}", labels, vectors, laid_out)
-    return found
+            announce(f"mapping {name}", "points")
+            maps[name] = draw_map(f"source {name}, {method}", labels, vectors, laid_out)
+    return maps
 
 
 def _explained(
-    checkpoint: Checkpoint, scorer: Scorer, signature: Mapping[str, Any], survey: Survey, step: Step
+    checkpoint: Checkpoint, producer: ScoreProducer, signature: Mapping[str, Any], survey: Survey, announce: Announce
 ) -> Iterator[tuple[Disagreement, Explanation]]:
     """The pairs on which table and RNN disagree most."""
-    step("explaining pairs", "pairs")
-    explainer = Explainer(checkpoint, scorer.log_probs, scorer.name, recorded_names(signature))
+    announce("explaining pairs", "pairs")
+    explainer = Explainer(checkpoint, producer, recorded_names(signature))
     others = [pair.read for pair in survey.phrases()]
-    for found in survey.disagreements:
-        if found.lines:
-            yield found, explainer(found.lookup(survey.table, others))
+    for disagreement in survey.disagreements:
+        if disagreement.lines:
+            yield disagreement, explainer(disagreement.lookup(survey.table, others))
 
 
-def _pictures(scattered: Scatter, maps: Mapping[str, Map], step: Step) -> dict[str, bytes]:
-    step("drawing", "pictures")
-    drawn = {name: plots.map_image(found, "svg") for name, found in maps.items()}
-    return {"scatter": plots.scatter_image(scattered, "svg"), **drawn}
+def _pictures(scatter: Scatter, maps: Mapping[str, Map], announce: Announce) -> dict[str, bytes]:
+    announce("drawing", "pictures")
+    drawn = {name: plots.map_image(map_, "svg") for name, map_ in maps.items()}
+    return {"scatter": plots.scatter_image(scatter, "svg"), **drawn}

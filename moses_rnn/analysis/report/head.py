@@ -19,39 +19,39 @@ HASH_DIGITS = 12
 TOLERANCE = 0.1  # nats; bfloat16 may be off by hundredths
 
 
-def head(found: Findings) -> list[Markup]:
+def head(findings: Findings) -> list[Markup]:
     """Table, model and signature."""
     return [
-        *(page.element("p", text, class_="warning") for text in warnings(found)),
+        *(page.element("p", text, class_="warning") for text in warnings(findings)),
         page.element("h2", "The table"),
-        page.facts(_table(found)),
+        page.facts(_table(findings)),
         page.element("h2", "The model"),
-        page.facts([*_model(found.checkpoint), *_training(found.checkpoint)]),
+        page.facts([*_model(findings.checkpoint), *_training(findings.checkpoint)]),
         page.element("h2", "How it was scored"),
-        *_signature(found.signature),
+        *_signature(findings.signature),
     ]
 
 
-def warnings(found: Findings) -> Iterator[str]:
+def warnings(findings: Findings) -> Iterator[str]:
     """What a reader must know first."""
-    models = [model.get("sha256") for model in records_of(found.signature, "models")]
-    if found.signature and dict(found.checkpoint.hashes) not in models:
+    models = [model.get("sha256") for model in records_of(findings.signature, "models")]
+    if findings.signature and dict(findings.checkpoint.hashes) not in models:
         yield (
             "The signature beside the table names another model than this one: what is said of targets, scores and "
             "preferences is about the table's own column, the rest about this model."
         )
-    lines = found.signature.get("lines")
-    if isinstance(lines, int) and lines != found.coverage.lines:
-        yield f"The signature beside the table tells of {lines:,} lines, the table has {found.coverage.lines:,}."
-    checkpoint = found.checkpoint
+    lines = findings.signature.get("lines")
+    if isinstance(lines, int) and lines != findings.coverage.lines:
+        yield f"The signature beside the table tells of {lines:,} lines, the table has {findings.coverage.lines:,}."
+    checkpoint = findings.checkpoint
     learned, unigram = checkpoint.held_out_nats, checkpoint.unigram_nats
     if learned is not None and unigram is not None and learned >= unigram:
         yield (
             f"The model costs {learned:.2f} nats a held-out target token, a unigram model {unigram:.2f}: it has "
             "learned nothing, and its column says nothing."
         )
-    yield from _misfits(found.signature)
-    if any(_differs(found, explanation) for _, explanation in found.explained):
+    yield from _misfits(findings.signature)
+    if any(_differs(findings, explanation) for _, explanation in findings.explained):
         yield "The table's RNN column is not what this model gives for the pairs in dispute: another model scored it."
 
 
@@ -74,21 +74,21 @@ def _misfits(signature: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _differs(found: Findings, explanation: Explanation) -> bool:
+def _differs(findings: Findings, explanation: Explanation) -> bool:
     """Whether a pair's score is another one in the table: by more than any precision would explain."""
-    in_table = explanation.columns[found.table.column].log
-    return abs(max(explanation.log_prob, found.scatter.floor) - in_table) > TOLERANCE
+    in_table = explanation.columns[findings.table.column].log
+    return abs(max(explanation.log_prob, findings.scatter.floor) - in_table) > TOLERANCE
 
 
-def _table(found: Findings) -> Facts:
-    n = found.coverage
+def _table(findings: Findings) -> Facts:
+    n = findings.coverage
     return [
-        ("file", found.name),
+        ("file", findings.name),
         ("pairs (lines)", f"{n.lines:,}"),
         ("source phrases", f"{n.sources:,}"),
         ("pairs a source", f"{n.lines / n.sources:.2f}" if n.sources else "–"),
-        ("form of phrases", str(found.table.form)),
-        ("scores", f"{found.table.scores}, of which number {found.table.column + 1} is the RNN's"),
+        ("form of phrases", str(findings.table.form)),
+        ("scores", f"{findings.table.scores}, of which number {findings.table.column + 1} is the RNN's"),
     ]
 
 

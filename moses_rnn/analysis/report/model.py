@@ -18,7 +18,7 @@ from moses_rnn.translation.proposals import Proposals, Totals
 NO_BREAK = Markup("&nbsp;")
 
 
-def samples(found: Sequence[Proposals], config: ReportConfig) -> Section:
+def samples(proposals: Sequence[Proposals], config: ReportConfig) -> Section:
     """Table 3."""
     how = (
         f"Table 3 (section 4.3): {config.samples} targets drawn from the RNN for each source of Table 2, the best "
@@ -26,51 +26,51 @@ def samples(found: Sequence[Proposals], config: ReportConfig) -> Section:
         "and that read well would mean that the RNN could do more than rescore."
     )
     totals = Totals()
-    for one in found:
+    for one in proposals:
         totals.add(one)
-    rows = [row for one in found for row in _proposals(one, config.top_samples)]
+    rows = [row for one in proposals for row in _proposals(one, config.top_samples)]
     grid = Grid("", ("source", "#", "sampled target", "log p", "times drawn", "in the table"), rows, group_columns=1)
-    told = [page.table(grid), page.paragraph(f"{totals.summary('samples')}.")] if rows else [page.paragraph("None.")]
+    body = [page.table(grid), page.paragraph(f"{totals.summary('samples')}.")] if rows else [page.paragraph("None.")]
     unknown = page.joined([page.phrase(word) for word in totals.unknown], ", ")
-    told += [page.paragraph("Words of these sources that the network reads as <unk>: ", unknown)] * bool(totals.unknown)
-    return Section("samples", "Table 3: samples", how, told)
+    body += [page.paragraph("Words of these sources that the network reads as <unk>: ", unknown)] * bool(totals.unknown)
+    return Section("samples", "Table 3: samples", how, body)
 
 
-def _proposals(found: Proposals, top: int) -> Iterator[Sequence[Cell]]:
-    for rank, one in enumerate(found.best[:top], start=1):
+def _proposals(proposals: Proposals, top: int) -> Iterator[Sequence[Cell]]:
+    for rank, one in enumerate(proposals.best[:top], start=1):
         known = {True: "yes", False: "no", None: "–"}[one.in_table]
-        yield found.source, rank, one.target or "(nothing)", _fixed(one.log_prob), one.times, known
+        yield proposals.source, rank, one.target or "(nothing)", _fixed(one.log_prob), one.times, known
 
 
 def _fixed(value: float) -> Figure:
     return Figure(f"{value:.2f}")
 
 
-def gates(found: GateReport | None) -> Section:
+def gates(report: GateReport | None) -> Section:
     """What the units do."""
     how = (
         "Section 2.3: a unit whose update gate z is mostly near 1 keeps its state and can carry something through the "
         "phrase; a unit whose reset gate r is mostly near 0 forgets what was before and attends to the word at hand. "
         "The paper expects both kinds; which words open and close a gate hints at what a unit is for."
     )
-    return Section("gates", "Gates", how, list(_gates(found)) if found else [page.paragraph("There are no phrases.")])
+    return Section("gates", "Gates", how, list(_gates(report)) if report else [page.paragraph("There are no phrases.")])
 
 
-def _gates(found: GateReport) -> Iterator[Markup]:
-    high, low, units = found.config.threshold, 1 - found.config.threshold, len(found.z)
+def _gates(report: GateReport) -> Iterator[Markup]:
+    high, low, units = report.config.threshold, 1 - report.config.threshold, len(report.z)
     yield page.paragraph(
-        f"The {found.config.network}'s {units:,} units over {found.phrases:,} phrases, {found.steps:,} steps: "
-        f"{int(found.long_term.sum()):,} are long-term (z above {high:g} at most steps), "
-        f"{int(found.short_term.sum()):,} short-term (r below {low:g} at most steps), "
-        f"{int((found.long_term & found.short_term).sum()):,} of them both. Mean z is {found.z.mean():.2f}, mean r "
-        f"{found.r.mean():.2f}."
+        f"The {report.config.network}'s {units:,} units over {report.phrases:,} phrases, {report.steps:,} steps: "
+        f"{int(report.long_term.sum()):,} are long-term (z above {high:g} at most steps), "
+        f"{int(report.short_term.sum()):,} short-term (r below {low:g} at most steps), "
+        f"{int((report.long_term & report.short_term).sum()):,} of them both. Mean z is {report.z.mean():.2f}, mean r "
+        f"{report.r.mean():.2f}."
     )
-    yield page.element("div", page.columns(found.histogram("z"), "Units by mean z (1 keeps)"),
-                       page.columns(found.histogram("r"), "Units by mean r (0 forgets)"), class_="charts")  # fmt: skip
+    yield page.element("div", page.columns(report.histogram("z"), "Units by mean z (1 keeps)"),
+                       page.columns(report.histogram("r"), "Units by mean r (0 forgets)"), class_="charts")  # fmt: skip
     yield page.element("h3", "Units that remember most, with their mean z at words")
-    yield page.table(_units(found.remembering, ("keeps at", "takes in")))
+    yield page.table(_units(report.remembering, ("keeps at", "takes in")))
     yield page.element("h3", "Units that forget most, with their mean r at words")
-    yield page.table(_units(found.resetting, ("remembers at", "forgets at")))
+    yield page.table(_units(report.resetting, ("remembers at", "forgets at")))
 
 
 def _units(units: Sequence[Unit], verbs: tuple[str, str]) -> Grid:
@@ -78,41 +78,41 @@ def _units(units: Sequence[Unit], verbs: tuple[str, str]) -> Grid:
     return Grid("", ("unit", "mean z", "mean r", *verbs), rows)
 
 
-def _words(found: Sequence[WordGate]) -> Markup:
-    return page.words_of([page.joined([page.phrase(one.word), f"{one.gate:.2f}"], NO_BREAK) for one in found])
+def _words(gates: Sequence[WordGate]) -> Markup:
+    return page.words_of([page.joined([page.phrase(one.word), f"{one.gate:.2f}"], NO_BREAK) for one in gates])
 
 
-def explained(found: Sequence[tuple[Disagreement, Explanation]]) -> Section:
+def explained(disputes: Sequence[tuple[Disagreement, Explanation]]) -> Section:
     """Pairs on which both disagree."""
     how = (
         "Among frequent sources, the pairs on which both disagree most (cf. Table 2, section 4.3): where the RNN is "
         "right, tuning its weight pays; where it is wrong, its words show why. log p of a pair is the sum of that of "
         "its words, each given the source and the words before (section 2.2)."
     )
-    body = [part for disagreement, explanation in found for part in _explained(disagreement, explanation)]
+    body = [part for disagreement, explanation in disputes for part in _explained(disagreement, explanation)]
     return Section("explained", "Pairs in dispute", how, body or [page.paragraph("There are no such pairs.")])
 
 
-def _explained(disagreement: Disagreement, found: Explanation) -> Iterator[Markup]:
+def _explained(disagreement: Disagreement, explanation: Explanation) -> Iterator[Markup]:
     other = "RNN" if disagreement.by == "table" else "table"
-    yield page.element("h3", page.phrase(found.source), " → ", page.phrase(found.target))
+    yield page.element("h3", page.phrase(explanation.source), " → ", page.phrase(explanation.target))
     seen = f", seen {disagreement.frequency:,g} times," if disagreement.frequency else ""
     yield page.paragraph(
         f"The {disagreement.by}'s first choice for this source{seen} is number {disagreement.rank:,} of "
-        f"{found.targets:,} with the {other}. {found.scorer}: log p = {found.log_prob:.3f}."
+        f"{explanation.targets:,} with the {other}. {explanation.producer}: log p = {explanation.log_prob:.3f}."
     )
-    yield page.table(_word_grid(found))
-    yield page.table(_score_grid(found))
-    if found.neighbours:
-        near = [page.joined([page.phrase(phrase), f"({cosine:.2f})"]) for phrase, cosine in found.neighbours]
+    yield page.table(_word_grid(explanation))
+    yield page.table(_score_grid(explanation))
+    if explanation.neighbours:
+        near = [page.joined([page.phrase(phrase), f"({cosine:.2f})"]) for phrase, cosine in explanation.neighbours]
         yield page.paragraph("Nearest phrases by the summary c, with their cosine: ", page.joined(near, " · "))
 
 
-def _word_grid(found: Explanation) -> Grid:
+def _word_grid(explanation: Explanation) -> Grid:
     rows = [
         (page.joined([page.phrase(word.word), "" if word.known else "(<unk>)"]), _fixed(word.log_prob),
          _bar(word.log_prob))
-        for word in found.words
+        for word in explanation.words
     ]  # fmt: skip
     return Grid("", ("target word", "log p", "p"), rows)
 
@@ -121,9 +121,11 @@ def _bar(log_prob: float) -> Markup:
     return page.joined([page.bar(math.exp(log_prob)), Markup(f"{math.exp(log_prob):.2g}")])
 
 
-def _score_grid(found: Explanation) -> Grid:
+def _score_grid(explanation: Explanation) -> Grid:
     """The table's scores, each with the rank that it gives."""
-    ranks = {{"p(target|source)": TABLE_COLUMNS[DIRECT_COLUMN]}.get(rank.by, rank.by): rank for rank in found.ranks}
+    ranks = {
+        {"p(target|source)": TABLE_COLUMNS[DIRECT_COLUMN]}.get(rank.by, rank.by): rank for rank in explanation.ranks
+    }
     rows = [
         (
             name,
@@ -131,6 +133,6 @@ def _score_grid(found: Explanation) -> Grid:
             _fixed(log),
             f"{rank.rank:,} of {rank.of:,}" if (rank := ranks.get(name)) else "",
         )
-        for name, score, log in found.columns
+        for name, score, log in explanation.columns
     ]
     return Grid("", ("score", "value", "log", "rank"), rows)

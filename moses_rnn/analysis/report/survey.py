@@ -9,7 +9,7 @@ import numpy as np
 
 from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.lookup import Lookup, Option
-from moses_rnn.analysis.phrase_samples import Pair, Sample
+from moses_rnn.analysis.phrase_samples import Pair, PhraseSample
 from moses_rnn.analysis.scored_table import ScoredTable, counts_of, length
 from moses_rnn.analysis.selection import Limits
 from moses_rnn.formats.phrase_forms import words
@@ -110,8 +110,8 @@ class Survey:
 
     def __post_init__(self) -> None:
         self.disagreements = Disagreement("table"), Disagreement("RNN")
-        self._phrases = Sample(self.config.phrases, self.config.seed)
-        self._long = Sample(self.config.map_phrases, self.config.seed)
+        self._phrases = PhraseSample(self.config.phrases, self.config.seed)
+        self._long = PhraseSample(self.config.map_phrases, self.config.seed)
         self._has_lexical = self.table.scores > LEXICAL_COLUMN and self.table.column != LEXICAL_COLUMN
 
     def watch(self, sources: Iterable[Sequence[TableLine]]) -> Iterator[Sequence[TableLine]]:

@@ -27,25 +27,25 @@ def verdicts(summary: Summary, literalness: Literalness) -> list[tuple[str, str,
     ]
 
 
-def shorter(found: Preferences) -> tuple[str, str]:
+def shorter(figures: Preferences) -> tuple[str, str]:
     """Of the length of the best targets."""
-    if found.sources < FEWEST or found.shorter is None or found.longer is None:
-        return OPEN, f"Only {found.sources:,} sources have several targets."
-    told = (
-        f"Over {found.sources:,} sources with several targets, the best target has {found.words_by_rnn:.2f} words by "
-        f"the RNN and {found.words_by_table:.2f} by the table ({found.words_of_all:.2f} over all targets); the RNN's "
-        f"is shorter for {found.shorter:.1%} of the sources and longer for {found.longer:.1%}, where of targets that "
-        "are equally good to the table the mean length counts."
+    if figures.sources < FEWEST or figures.shorter is None or figures.longer is None:
+        return OPEN, f"Only {figures.sources:,} sources have several targets."
+    text = (
+        f"Over {figures.sources:,} sources with several targets, the best target has {figures.words_by_rnn:.2f} words "
+        f"by the RNN and {figures.words_by_table:.2f} by the table ({figures.words_of_all:.2f} over all targets); the "
+        f"RNN's is shorter for {figures.shorter:.1%} of the sources and longer for {figures.longer:.1%}, where of "
+        "targets that are equally good to the table the mean length counts."
     )
-    if found.shorter_apart is not None and found.longer_apart is not None:
-        told += (
-            f" Where the RNN's is none of the table's best ({found.apart:,} sources), it is shorter for "
-            f"{found.shorter_apart:.1%} and longer for {found.longer_apart:.1%}."
+    if figures.shorter_apart is not None and figures.longer_apart is not None:
+        text += (
+            f" Where the RNN's is none of the table's best ({figures.apart:,} sources), it is shorter for "
+            f"{figures.shorter_apart:.1%} and longer for {figures.longer_apart:.1%}."
         )
     return _together(
-        _decided(found.shorter * found.sources, found.longer * found.sources),
-        _decided((found.shorter_apart or 0) * found.apart, (found.longer_apart or 0) * found.apart),
-    ), told
+        _decided(figures.shorter * figures.sources, figures.longer * figures.sources),
+        _decided((figures.shorter_apart or 0) * figures.apart, (figures.longer_apart or 0) * figures.apart),
+    ), text
 
 
 def _together(first: str, second: str) -> str:
@@ -54,17 +54,17 @@ def _together(first: str, second: str) -> str:
     return first if len(both) == 1 else PARTLY if HOLDS in both else FAILS
 
 
-def literal(found: Literalness) -> tuple[str, str]:
+def literal(counts: Literalness) -> tuple[str, str]:
     """Of the lexical weight, as far as that stands for being literal."""
-    if found.sources < FEWEST:
+    if counts.sources < FEWEST:
         why = "the table has no lexical weights, or the two hardly ever choose different targets"
         return OPEN, f"Literalness can only be judged by lexical weights, and {why}."
-    told = (
+    text = (
         f"Judged by the lexical weight lex(target | source) for each word, which is only a stand-in: where the best "
-        f"targets differ ({found.sources:,} sources), the RNN's is the more literal one for "
-        f"{found.rnn_more / found.sources:.1%} and the less literal one for {found.rnn_less / found.sources:.1%}."
+        f"targets differ ({counts.sources:,} sources), the RNN's is the more literal one for "
+        f"{counts.rnn_more / counts.sources:.1%} and the less literal one for {counts.rnn_less / counts.sources:.1%}."
     )
-    return _decided(found.rnn_more, found.rnn_less), told
+    return _decided(counts.rnn_more, counts.rnn_less), text
 
 
 def _decided(for_it: float, against: float) -> str:
@@ -73,29 +73,29 @@ def _decided(for_it: float, against: float) -> str:
     return HOLDS if difference > noise else FAILS if difference < -noise else OPEN
 
 
-def insensitive(found: Summary) -> tuple[str, str]:
+def insensitive(summary: Summary) -> tuple[str, str]:
     """Of correlations with the counts of pairs."""
-    rnn, table = found.rnn_over_pairs, found.table_over_pairs
-    if found.sample < FEWEST:
-        return OPEN, f"Only {found.sample:,} pairs of sources with several targets have a count."
+    rnn, table = summary.rnn_over_pairs, summary.table_over_pairs
+    if summary.sample < FEWEST:
+        return OPEN, f"Only {summary.sample:,} pairs of sources with several targets have a count."
     if rnn is None:
-        return OPEN, f"Of {found.sample:,} pairs of sources with several targets, all have one count or one score."
-    told = (
-        f"Over a sample of {found.sample:,} pairs of sources with several targets, the RNN's score has {strength(rnn)} "
-        f"rank correlation with the pair's count ({rnn:+.2f}; p(target|source): "
+        return OPEN, f"Of {summary.sample:,} pairs of sources with several targets, all have one count or one score."
+    text = (
+        f"Over a sample of {summary.sample:,} pairs of sources with several targets, the RNN's score has "
+        f"{strength(rnn)} rank correlation with the pair's count ({rnn:+.2f}; p(target|source): "
         f"{'–' if table is None else format(table, '+.2f')})."
     )
-    within = found.classes[0].rnn_with_count
+    within = summary.classes[0].rnn_with_count
     strongest = max(abs(rnn), abs(within or 0.0))
     verdict = HOLDS if strongest < WEAK else PARTLY if strongest < MODERATE else UNSEEN
-    return verdict, told + "".join(_caveats(found.classes[0], rnn))
+    return verdict, text + "".join(_caveats(summary.classes[0], rnn))
 
 
-def _caveats(found: Preferences, over_pairs: float) -> Iterator[str]:
+def _caveats(figures: Preferences, over_pairs: float) -> Iterator[str]:
     """What else is to be known of these correlations."""
-    within = found.rnn_with_count
+    within = figures.rnn_with_count
     if within is not None:
-        yield f" Among the targets of one source it is {within:+.2f} on average, over {found.ordered:,} sources."
+        yield f" Among the targets of one source it is {within:+.2f} on average, over {figures.ordered:,} sources."
     if over_pairs >= WEAK:
         yield " Short pairs are both frequent and likely, which is part of the correlation over pairs."
     if within is not None and within >= WEAK:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ from moses_rnn.cli.analyse.model import MODEL_COMMANDS
 from moses_rnn.cli.analyse.pairs import PAIR_COMMANDS
 from moses_rnn.cli.analyse.report import REPORT_COMMANDS
 from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
-from moses_rnn.cli.command import CONTEXT, ProgramGroup, put, reports_errors, say
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, put, reports_errors, say, takes
 
 EPILOG = """\b
 Example:
@@ -37,6 +38,20 @@ Example, as `make results` calls it:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class ResultsRequest:
+    """What the command line asks for."""
+
+    work: Path
+    target: str
+    systems: tuple[str, ...]
+    tests: tuple[str, ...]
+    seeds: tuple[str, ...]
+    samples: int
+    output: str | None
+    force: bool
+
+
 @main.command(context_settings=CONTEXT, epilog=RESULTS_EPILOG)
 @click.argument("work", type=click.Path(path_type=Path))
 @click.option("--target", required=True, help="Suffix of the target language")
@@ -47,27 +62,19 @@ Example, as `make results` calls it:
 @click.option("-o", "--output", help="Write all numbers as JSON")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @reports_errors
-def results(
-    work: Path,
-    target: str,
-    systems: tuple[str, ...],
-    tests: tuple[str, ...],
-    seeds: tuple[str, ...],
-    samples: int,
-    output: str | None,
-    *,
-    force: bool,
-) -> None:
+@takes(ResultsRequest)
+def results(request: ResultsRequest) -> None:
     """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
     from moses_rnn.analysis.results import as_json, compare_systems, list_warnings
     from moses_rnn.analysis.results_table import format_table
     from moses_rnn.analysis.runs import Place
     from moses_rnn.files.outputs import OutputFile
 
-    comparison = compare_systems(Place(work, target, tests), systems, seeds, samples=samples)
-    if output:
-        with OutputFile(output, force=force) as file:
+    place = Place(request.work, request.target, request.tests)
+    comparison = compared(place, request.systems, request.seeds, samples=request.samples)
+    if request.output:
+        with OutputFile(request.output, force=request.force) as file:
             file.commit(as_json(comparison))
-    for text in list_warnings(comparison):
+    for text in warnings(comparison):
         say(f"warning: {text}")
-    put("\n".join(format_table(comparison)))
+    put("\n".join(table(comparison)))

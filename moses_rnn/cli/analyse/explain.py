@@ -3,25 +3,51 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.analyse.options import force_option, is_inverse, model_argument, model_blocks, seed_option
-from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors
+from moses_rnn.cli.analyse.options import (
+    EITHER_ORDER,
+    ModelAndTable,
+    force_option,
+    in_either_order,
+    is_inverse,
+    model_argument,
+    model_blocks,
+    seed_option,
+)
+from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.explain import Weights
+    from moses_rnn.analysis.explain import Explanation, Weights
 
-EXPLAIN_EPILOG = """\b
+EXPLAIN_EPILOG = f"""\b
 Example:
   moses-rnn-analyse explain phrase-table.rnn-model phrase-table.rnn.gz "far from the ||| loin de la" \\
       --moses-ini tuned/moses.ini
 
 A pair that is not in the table is explained too. Log-probabilities are natural, with the end symbols of both sides.
+{EITHER_ORDER}
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explain(ModelAndTable):
+    """What the command line asks for."""
+
+    pair: str
+    moses_ini: str | None
+    feature: str | None
+    table_limit: int | None
+    nearest: int
+    phrases: int
+    seed: int
+    output: str | None
+    force: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EXPLAIN_EPILOG)
@@ -41,55 +67,62 @@ A pair that is not in the table is explained too. Log-probabilities are natural,
 @click.option("-o", "--output", help="Write the explanation as JSON")
 @force_option
 @reports_errors
-def explain(model: Path, phrase_table: str, pair: str, output: str | None, *, force: bool, **options: Any) -> None:
+@takes(Explain)
+def explain(request: Explain) -> None:
     """Say all that the network MODEL, PHRASE_TABLE and the weights of a moses.ini know of a PAIR.
 
     PAIR is "source ||| target", in the table's words, or a whole line of it.
     """
-    from moses_rnn.analysis.explain import Explainer, as_json, as_text
-    from moses_rnn.analysis.lookup import look_up, parse_pair
+    from moses_rnn.analysis.explain import as_json, as_text
     from moses_rnn.files.outputs import NoOutput, OutputFile
-    from moses_rnn.files.streams import existing_input
-    from moses_rnn.formats.signatures import read_signature, recorded_names
-    from moses_rnn.producers.open import open_model
 
-    inputs = (phrase_table, options["moses_ini"] or "")
-    with OutputFile(output, force=force, inputs=inputs) if output else NoOutput() as file:
-        opened = open_model(model)
-        checkpoint = opened.checkpoint
-        asked = parse_pair(os.fsencode(pair), opened.form)
-        weights = _weights(options["moses_ini"], options["feature"], phrase_table, options["table_limit"])
-        scorer = opened.make_producer()
-        found = look_up(
-            model_blocks(phrase_table, checkpoint),
-            phrase_table,
-            asked,
-            inverse=is_inverse(checkpoint),
-            others=options["phrases"],
-            seed=options["seed"],
-        )
-        added = recorded_names(read_signature(existing_input(phrase_table)) or {})
-        explainer = Explainer(checkpoint, scorer.log_probs, scorer.name, added, weights, options["nearest"])
-        explanation = explainer(found)
+    request = in_either_order(request)
+    output, inputs = request.output, (request.phrase_table, request.moses_ini or "")
+    with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
+        explanation = _explanation(request)
         file.commit(as_json(explanation).encode())
     put("\n".join(as_text(explanation)))
 
 
-def _weights(moses_ini: str | None, feature: str | None, table: str, limit: int | None) -> Weights | None:
+def _explanation(request: Explain) -> Explanation:
+    from moses_rnn.analysis.explain import Explainer
+    from moses_rnn.analysis.lookup import look_up, parse_pair
+    from moses_rnn.files.streams import existing_input
+    from moses_rnn.formats.signatures import read_signature, recorded_names
+    from moses_rnn.producers.open import open_model
+
+    checkpoint = load_checkpoint(request.model)
+    pair = parse_pair(os.fsencode(request.pair), PhraseForm.from_record(checkpoint.provenance.get("phrases")))
+    weights = _weights(request)
+    producer = EncDecProducer(checkpoint)
+    looked_up = look_up(
+        model_blocks(request.phrase_table, checkpoint),
+        request.phrase_table,
+        pair,
+        inverse=is_inverse(checkpoint),
+        others=request.phrases,
+        seed=request.seed,
+    )
+    added = recorded_names(read_signature(existing_input(request.phrase_table)) or {})
+    return Explainer(checkpoint, producer, added, weights, request.nearest)(looked_up)
+
+
+def _weights(request: Explain) -> Weights | None:
     """The weights and the table limit that an ini has for a table."""
     from moses_rnn.analysis.explain import TABLE_LIMIT, Weights
     from moses_rnn.formats.moses_ini import MosesIni
 
-    if moses_ini is None:
-        if limit is not None or feature is not None:
+    if request.moses_ini is None:
+        if request.table_limit is not None or request.feature is not None:
             raise click.UsageError("--table-limit and --feature are about a --moses-ini")
         return None
     try:
-        ini = MosesIni(Path(moses_ini).read_bytes(), moses_ini)
+        ini = MosesIni(Path(request.moses_ini).read_bytes(), request.moses_ini)
     except OSError as error:
-        raise InputError(f"{moses_ini}: cannot be read: {error.strerror}") from error
-    found = ini.choose(name=feature, table=table)
+        raise InputError(f"{request.moses_ini}: cannot be read: {error.strerror}") from error
+    feature = ini.choose(name=request.feature, table=request.phrase_table)
+    limit = request.table_limit
     if limit is None:
-        own = found.options.get("table-limit", "")
+        own = feature.options.get("table-limit", "")
         limit = int(own) if own.isdecimal() else TABLE_LIMIT
-    return Weights(ini.weights(found), moses_ini, limit)
+    return Weights(ini.weights(feature), request.moses_ini, limit)

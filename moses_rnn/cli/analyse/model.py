@@ -4,42 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from moses_rnn.analysis.choices import METHODS, NETWORKS
 from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse.options import (
+    EITHER_ORDER,
+    ModelAndTable,
     force_option,
+    in_either_order,
     is_inverse,
     model_argument,
     model_blocks,
     progress_of,
     seed_option,
 )
-from moses_rnn.cli.command import CONTEXT, Program, Seed, put, reports_errors
+from moses_rnn.cli.command import CONTEXT, Program, Seed, put, reports_errors, takes
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.maps import Map, MapConfig
+    from moses_rnn.analysis.phrase_samples import Pair
+    from moses_rnn.models.checkpoint import Checkpoint
 
 DATA = ("csv", "json")
 
-GATES_EPILOG = """\b
+GATES_EPILOG = f"""\b
 Example: which units of a network remember and which forget, the numbers of all units in a file
   moses-rnn-analyse gates phrase-table.rnn-model phrase-table.gz -o gates.csv
 
 z near 1: the unit keeps its state (long-term); r near 0: it forgets it (short-term); section 2.3 of the paper.
+{EITHER_ORDER}
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatesRequest(ModelAndTable):
+    """What the command line asks for."""
+
+    network: str
+    phrases: int
+    seed: int
+    threshold: float
+    units: int
+    words: int
+    min_times: int
+    output: str | None
+    force: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=GATES_EPILOG)
 @model_argument
 @click.argument("phrase_table")
-@click.option(
-    "--network", type=click.Choice(["encoder", "decoder"]), default="encoder", show_default=True, help="Whose gates"
-)
+@click.option("--network", type=click.Choice(NETWORKS), default="encoder", show_default=True, help="Whose gates")
 @click.option("--phrases", type=click.IntRange(1), default=2000, show_default=True, help="To sample from the table")
 @seed_option
 @click.option(
@@ -57,26 +78,45 @@ z near 1: the unit keeps its state (long-term); r near 0: it forgets it (short-t
 @click.option("-o", "--output", help="Write the numbers of all units as CSV")
 @force_option
 @reports_errors
-def gates(
-    model: Path, phrase_table: str, phrases: int, seed: int, output: str | None, *, force: bool, **options: Any
-) -> None:
+@takes(GatesRequest)
+def gates(request: GatesRequest) -> None:
     """Report what the gates of each unit of the network MODEL do over phrases of PHRASE_TABLE."""
-    from moses_rnn.analysis.gates import GateConfig, as_csv, as_text, gate_report
-    from moses_rnn.analysis.phrase_samples import Pair, sampled_pairs, sampled_phrases
+    from moses_rnn.analysis.gates import GateConfig, as_csv, as_text, measure_gates
     from moses_rnn.files.outputs import NoOutput, OutputFile
     from moses_rnn.models.checkpoint import load_checkpoint
 
-    config = GateConfig(**options)
-    with OutputFile(output, force=force, inputs=(phrase_table,)) if output else NoOutput() as file:
-        checkpoint = load_checkpoint(model)
-        blocks, inverse = model_blocks(phrase_table, checkpoint), is_inverse(checkpoint)
-        if config.network == "decoder":
-            pairs = sampled_pairs(blocks, phrases, seed, inverse=inverse)
-        else:
-            pairs = [Pair(phrase, b"") for phrase in sampled_phrases(blocks, phrases, seed, inverse=inverse)]
-        found = gate_report(checkpoint, pairs, config, progress_of("phrases", 2 * len(pairs)))
-        file.commit(as_csv(found).encode())
-    put("\n".join(as_text(found)))
+    request = in_either_order(request)
+    config = GateConfig(request.network, request.threshold, request.units, request.words, request.min_times)
+    output, inputs = request.output, (request.phrase_table,)
+    with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
+        checkpoint = load_checkpoint(request.model)
+        pairs = _pairs(checkpoint, request)
+        report = measure_gates(checkpoint, pairs, config, progress_of("phrases", 2 * len(pairs)))
+        file.commit(as_csv(report).encode())
+    put("\n".join(as_text(report)))
+
+
+def _pairs(checkpoint: Checkpoint, request: GatesRequest) -> list[Pair]:
+    """What the network runs over; an encoder writes nothing."""
+    from moses_rnn.analysis.phrase_samples import Pair, sample_pairs, sample_phrases
+
+    blocks, inverse = model_blocks(request.phrase_table, checkpoint), is_inverse(checkpoint)
+    if request.network == "decoder":
+        return sample_pairs(blocks, request.phrases, request.seed, inverse=inverse)
+    return [Pair(phrase, b"") for phrase in sample_phrases(blocks, request.phrases, request.seed, inverse=inverse)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapOptions:
+    """What `_map_options` ask for."""
+
+    outputs: tuple[str, ...]
+    method: str
+    perplexity: float
+    seed: int
+    zooms: int
+    zoom_points: int
+    force: bool
 
 
 def _map_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -90,7 +130,7 @@ def _map_options(command: Callable[..., None]) -> Callable[..., None]:
             required=True,
             help="Picture (.svg, .png) or coordinates (.csv, .json); may be repeated",
         ),
-        click.option("--method", type=click.Choice(["tsne", "pca"]), default="tsne", show_default=True),
+        click.option("--method", type=click.Choice(METHODS), default="tsne", show_default=True),
         click.option("--perplexity", type=click.FloatRange(1), default=30, show_default=True, help="Of t-SNE"),
         click.option("--seed", type=Seed(32), default=1, show_default=True),
         click.option("--zooms", type=click.IntRange(0), default=4, show_default=True, help="Parts to enlarge"),
@@ -109,6 +149,15 @@ Example:
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class WordsRequest(MapOptions):
+    """What the command line asks for."""
+
+    model: Path
+    side: str
+    max_points: int
+
+
 @click.command(cls=Program, context_settings=CONTEXT, epilog=WORDS_EPILOG)
 @model_argument
 @click.option(
@@ -117,26 +166,35 @@ Example:
 @click.option("--max-points", type=click.IntRange(1), default=2000, show_default=True, help="The most frequent words")
 @_map_options
 @reports_errors
-def words(model: Path, side: str, max_points: int, outputs: tuple[str, ...], *, force: bool, **options: Any) -> None:
+@takes(WordsRequest)
+def words(request: WordsRequest) -> None:
     """Draw a map of the word embeddings of the network MODEL (the paper's Figure 4)."""
-    from moses_rnn.analysis.maps import MapConfig, drawn_map, word_points
+    from moses_rnn.analysis.maps import draw_map, word_points
     from moses_rnn.models.checkpoint import load_checkpoint
 
-    config = MapConfig(**options)
-
-    def drawn() -> Map:
-        labels, vectors = word_points(load_checkpoint(model), side, max_points)
+    def draw(config: MapConfig) -> Map:
+        labels, vectors = word_points(load_checkpoint(request.model), request.side, request.max_points)
         if not labels:
-            raise InputError(f"{model}: expected a {side} shortlist with words, found none")
-        return drawn_map(f"{side} words, {config.method}", labels, vectors, config)
+            raise InputError(f"{request.model}: expected a {request.side} shortlist with words, found none")
+        return draw_map(f"{request.side} words, {config.method}", labels, vectors, config)
 
-    _draw(drawn, config, outputs, (), force=force)
+    _draw_files(draw, request)
 
 
-PHRASES_EPILOG = """\b
+PHRASES_EPILOG = f"""\b
 Example:
   moses-rnn-analyse phrases phrase-table.rnn-model phrase-table.gz -o phrases.svg
+
+{EITHER_ORDER}
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhrasesRequest(MapOptions, ModelAndTable):
+    """What the command line asks for."""
+
+    min_words: int
+    max_points: int
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=PHRASES_EPILOG)
@@ -146,53 +204,44 @@ Example:
 @click.option("--max-points", type=click.IntRange(1), default=2000, show_default=True, help="To sample from the table")
 @_map_options
 @reports_errors
-def phrases(
-    model: Path,
-    phrase_table: str,
-    min_words: int,
-    max_points: int,
-    outputs: tuple[str, ...],
-    *,
-    force: bool,
-    **options: Any,
-) -> None:
+@takes(PhrasesRequest)
+def phrases(request: PhrasesRequest) -> None:
     """Draw a map of PHRASE_TABLE's phrases by their summaries c in the network MODEL (the paper's Figure 5)."""
-    from moses_rnn.analysis.maps import MapConfig, drawn_map, phrase_points
-    from moses_rnn.analysis.phrase_samples import sampled_phrases
+    from moses_rnn.analysis.maps import draw_map, phrase_points
+    from moses_rnn.analysis.phrase_samples import sample_phrases
     from moses_rnn.models.checkpoint import load_checkpoint
 
-    config = MapConfig(**options)
+    request = in_either_order(request)
 
-    def drawn() -> Map:
-        checkpoint = load_checkpoint(model)
-        blocks, inverse = model_blocks(phrase_table, checkpoint), is_inverse(checkpoint)
-        found = sampled_phrases(blocks, max_points, config.seed, inverse=inverse, min_words=min_words)
+    def draw(config: MapConfig) -> Map:
+        checkpoint = load_checkpoint(request.model)
+        blocks, inverse = model_blocks(request.phrase_table, checkpoint), is_inverse(checkpoint)
+        sample = sample_phrases(blocks, request.max_points, config.seed, inverse=inverse, min_words=request.min_words)
         side = "target" if inverse else "source"
-        return drawn_map(f"{side} phrases, {config.method}", *phrase_points(checkpoint, found), config)
+        return draw_map(f"{side} phrases, {config.method}", *phrase_points(checkpoint, sample), config)
 
-    _draw(drawn, config, outputs, (phrase_table,), force=force)
+    _draw_files(draw, request, (request.phrase_table,))
 
 
-def _draw(
-    drawn: Callable[[], Map], config: MapConfig, outputs: tuple[str, ...], inputs: tuple[str, ...], *, force: bool
-) -> None:
-    """Make a map and write it, as each output's suffix says; what is missing is found before the long work."""
-    from moses_rnn.analysis.maps import as_csv, as_json, as_text, check_method
+def _draw_files(draw: Callable[[MapConfig], Map], options: MapOptions, inputs: tuple[str, ...] = ()) -> None:
+    """Draw a map and write it, as each output's suffix says; what is missing is noticed before the long work."""
+    from moses_rnn.analysis.maps import MapConfig, as_csv, as_json, as_text, check_method
     from moses_rnn.analysis.plots import check_matplotlib, map_image
     from moses_rnn.files.outputs import OutputFile, refuse_equal
 
-    kinds = [_kind_of(output) for output in outputs]
-    refuse_equal(outputs)
-    check_method(config.method)
+    kinds = [_kind_of(output) for output in options.outputs]
+    refuse_equal(options.outputs)
+    check_method(options.method)
     if set(kinds) & set(PICTURES):
         check_matplotlib()
+    config = MapConfig(options.method, options.perplexity, options.seed, options.zooms, options.zoom_points)
     with ExitStack() as stack:
-        files = [stack.enter_context(OutputFile(output, force=force, inputs=inputs)) for output in outputs]
-        found = drawn()
+        files = [stack.enter_context(OutputFile(name, force=options.force, inputs=inputs)) for name in options.outputs]
+        map_ = draw(config)
         texts = {"csv": as_csv, "json": as_json}
         for file, kind in zip(files, kinds, strict=True):
-            file.commit(texts[kind](found).encode() if kind in texts else map_image(found, kind))
-    put("\n".join(as_text(found)))
+            file.commit(texts[kind](map_).encode() if kind in texts else map_image(map_, kind))
+    put("\n".join(as_text(map_)))
 
 
 def _kind_of(output: str) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from moses_rnn.analysis.grids import LAYOUTS
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.scored_table import Advanced, ScoredTable
+    from moses_rnn.analysis.scored_table import ScoredTable
+    from moses_rnn.files.progress import Advanced
     from moses_rnn.formats.table_blocks import TableBlock
     from moses_rnn.models.checkpoint import Checkpoint
 
@@ -27,7 +29,7 @@ column_option = click.option(
 layout_option = click.option(
     "--format",
     "layout",
-    type=click.Choice(["text", "markdown", "latex", "csv"]),
+    type=click.Choice(list(LAYOUTS)),
     default="text",
     show_default=True,
 )
@@ -37,6 +39,25 @@ force_option = click.option("--force", is_flag=True, help="Replace existing outp
 
 RNN = "RNN"  # what the score of a network of p(target | source) is called
 SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it; it is read as a stream."
+EITHER_ORDER = "MODEL and table may come in either order: the model is a folder."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelAndTable:
+    """What the commands that look at a network and at a table have in common."""
+
+    model: Path
+    phrase_table: str
+
+
+Request = TypeVar("Request", bound=ModelAndTable)
+
+
+def in_either_order(request: Request) -> Request:
+    """The request with model and table in their places: a model is a folder, a table is not."""
+    if Path(request.phrase_table).is_dir() and not request.model.is_dir():
+        return replace(request, model=Path(request.phrase_table), phrase_table=str(request.model))
+    return request
 
 
 def open_table(path: str, column: int | None) -> ScoredTable:
@@ -51,13 +72,13 @@ def open_table(path: str, column: int | None) -> ScoredTable:
     names = recorded_names(signature)
     if column is not None or not names:
         return table
-    found = recorded_column(signature, RNN, table.scores)
-    if found is None:
+    recorded = recorded_column(signature, RNN, table.scores)
+    if recorded is None:
         raise InputError(
             f"{name}: expected a score named {RNN} in its signature, found {', '.join(names)}\n"
             "  Say with --column which score to look at."
         )
-    return replace(table, column=found)
+    return replace(table, column=recorded)
 
 
 @contextmanager

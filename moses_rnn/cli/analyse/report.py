@@ -3,36 +3,70 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, fields
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.analyse.options import SORTED, column_option, force_option, open_table, quiet_option, seed_option
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say
+from moses_rnn.cli.analyse.options import (
+    EITHER_ORDER,
+    SORTED,
+    ModelAndTable,
+    column_option,
+    force_option,
+    in_either_order,
+    model_argument,
+    open_table,
+    quiet_option,
+    seed_option,
+)
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.scored_table import Advanced
+    from moses_rnn.analysis.report.findings import Findings
     from moses_rnn.cli.progress import Display
+    from moses_rnn.files.progress import Advanced
 
 EPILOG = f"""\b
 Example:
   moses-rnn-analyse report phrase-table.rnn.gz phrase-table.rnn-model -o report.html
 
 The page needs no network and no other file. Pictures need pip install 'moses-rnn[plot]'; without it the page is made
-without them. Equal tables, models and options give equal pages. A table of 839 112 lines takes minutes. {SORTED}
+without them. Equal tables, models and options give equal pages. A table of 839 112 lines takes minutes. {EITHER_ORDER}
+{SORTED}
 """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Report(ModelAndTable):
+    """What the command line asks for; what has the name of a field of `ReportConfig` is that field."""
+
+    output: str
+    sources: int
+    min_words: int
+    max_count: float
+    top: int
+    samples: int
+    top_samples: int
+    pairs: int
+    phrases: int
+    points: int
+    column: int | None
+    threads: int | None
+    seed: int
+    force: bool
+    quiet: bool
+
+
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("scored_table")
-@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("phrase_table", metavar="SCORED_TABLE")
+@model_argument
 @click.option("-o", "--output", required=True, help="The page, one file of HTML")
 @click.option("--sources", type=click.IntRange(1), default=3, show_default=True, help="Of each kind in Table 2")
 @click.option("--min-words", type=click.IntRange(1), default=4, show_default=True, help="Their least length")
 @click.option(
-    "--max-count", type=FiniteFloat(1), default=3, show_default=True, help="Rare ones were extracted at most so often"
+    "--max-count", type=FiniteFloat(1), default=3, show_default=True, help="Rare sources were extracted at most N times"
 )
 @click.option("--top", type=click.IntRange(1), default=3, show_default=True, help="Targets of each by table and RNN")
 @click.option("--samples", type=click.IntRange(1), default=50, show_default=True, help="Of each source in Table 3")
@@ -48,47 +82,43 @@ without them. Equal tables, models and options give equal pages. A table of 839 
 @force_option
 @quiet_option
 @reports_errors
-def report(
-    scored_table: str,
-    model: Path,
-    output: str,
-    column: int | None,
-    threads: int | None,
-    *,
-    force: bool,
-    quiet: bool,
-    **options: Any,
-) -> None:
+@takes(Report)
+def report(request: Report) -> None:
     """Write a page on SCORED_TABLE and the network MODEL that scored it: the paper's tables and figures of them."""
     import torch
 
-    from moses_rnn.analysis.report.document import report as written
-    from moses_rnn.analysis.report.findings import ReportConfig, Scorer, gather
+    from moses_rnn.analysis.report.document import write_report
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import existing_input
+
+    request = in_either_order(request)
+    if request.threads:
+        torch.set_num_threads(request.threads)
+    path = existing_input(request.phrase_table)
+    with OutputFile(request.output, force=request.force, inputs=(path,)) as file:
+        findings = _gather(path, request)
+        file.commit(write_report(findings))
+    if findings.missing:
+        say(f"warning: {' and '.join(findings.missing)} not found: pip install 'moses-rnn[plot]' for all pictures")
+    put(f"The report is in {request.output}.")
+
+
+def _gather(path: str, request: Report) -> Findings:
+    from moses_rnn.analysis.report.findings import ReportConfig, gather
     from moses_rnn.formats.signatures import read_signature
     from moses_rnn.producers.base import Compute
     from moses_rnn.producers.open import open_model
 
-    if threads:
-        torch.set_num_threads(threads)
-    path = existing_input(scored_table)
     signature = read_signature(path) or {}
-    with OutputFile(output, force=force, inputs=(path,)) as file:
-        opened = open_model(model)
-        checkpoint = opened.checkpoint
-        producer = opened.make_producer(Compute(precision="fp64"))
-        table = open_table(path, column)
-        scorer = Scorer(producer.name, producer.log_probs)
-        steps = _Steps(quiet=quiet or not sys.stderr.isatty())
-        try:
-            found = gather(table, checkpoint, scorer, signature, ReportConfig(**options), steps)
-        finally:
-            steps.close()
-        file.commit(written(found))
-    if found.missing:
-        say(f"warning: {' and '.join(found.missing)} not found: pip install 'moses-rnn[plot]' for all pictures")
-    put(f"The report is in {output}.")
+    checkpoint = load_checkpoint(request.model)
+    producer = EncDecProducer(checkpoint, precision="fp64")
+    table = open_table(path, request.column)
+    config = ReportConfig(**{field.name: getattr(request, field.name) for field in fields(ReportConfig)})
+    steps = _Steps(quiet=request.quiet or not sys.stderr.isatty())
+    try:
+        return gather(table, checkpoint, producer, signature, config, steps)
+    finally:
+        steps.close()
 
 
 class _Steps:
@@ -99,7 +129,7 @@ class _Steps:
         self._display: Display | None = None
 
     def __call__(self, title: str, unit: str) -> Advanced:
-        """Begin a step; a bar shows only once something of it is done."""
+        """Begin a step; its bar appears only once something of it is done."""
         self.close()
         if not self._quiet:
             say(f"{title} …")

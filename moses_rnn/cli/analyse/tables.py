@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,12 +17,13 @@ from moses_rnn.cli.analyse.options import (
     quiet_option,
     seed_option,
 )
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, put, reports_errors, say
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, put, reports_errors, say, takes
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.scored_table import Advanced, ScoredTable
-    from moses_rnn.analysis.tables import Section
+    from moses_rnn.analysis.scored_table import ScoredTable
+    from moses_rnn.analysis.tables import SourceGroup
+    from moses_rnn.files.progress import Advanced
 
 TARGETS_EPILOG = f"""\b
 Example: long sources seen often and seldom; other limits, as a table of LaTeX; given ones:
@@ -32,6 +34,25 @@ Example: long sources seen often and seldom; other limits, as a table of LaTeX; 
 A source is drawn by the seed and its own words, so that other tables of the same text give the same ones. Of equally
 good targets, the table's first one stands first. {SORTED}
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetsRequest:
+    """What the command line asks for."""
+
+    phrase_table: str
+    sources: tuple[str, ...]
+    kind: str
+    count: int
+    min_words: int
+    min_targets: int | None
+    min_count: float | None
+    max_count: float
+    top: int
+    seed: int
+    column: int | None
+    layout: str
+    quiet: bool
 
 
 @click.command(context_settings=CONTEXT, epilog=TARGETS_EPILOG)
@@ -71,58 +92,55 @@ good targets, the table's first one stands first. {SORTED}
 @layout_option
 @quiet_option
 @reports_errors
-def targets(
-    phrase_table: str,
-    sources: tuple[str, ...],
-    top: int,
-    column: int | None,
-    layout: str,
-    *,
-    quiet: bool,
-    **options: Any,
-) -> None:
+@takes(TargetsRequest)
+def targets(request: TargetsRequest) -> None:
     """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
     from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.tables import as_grid, as_text
 
-    table = open_table(phrase_table, column)
-    options["min_targets"] = options["min_targets"] or top
-    with progress(quiet=quiet) as advanced:
-        sections = _given(table, sources, advanced) if sources else _chosen(table, options, advanced)
-    if layout == "text":
-        put(as_text(sections, table.column, top))
+    table = open_table(request.phrase_table, request.column)
+    with progress(quiet=request.quiet) as advanced:
+        groups = _given(table, request.sources, advanced) if request.sources else _chosen(table, request, advanced)
+    if request.layout == "text":
+        put(as_text(groups, table.column, request.top))
     else:
-        put(LAYOUTS[layout](as_grid(sections, table.column, top)))
+        put(LAYOUTS[request.layout](as_grid(groups, table.column, request.top)))
 
 
-def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> list[Section]:
+def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> list[SourceGroup]:
     from moses_rnn.analysis.selection import targets_of
-    from moses_rnn.analysis.tables import Section
+    from moses_rnn.analysis.tables import SourceGroup
     from moses_rnn.formats.phrase_forms import words
 
-    found = list(targets_of(table.sources(advanced), [os.fsencode(source) for source in sources]))
-    if not found:
+    there = list(targets_of(table.sources(advanced), [os.fsencode(source) for source in sources]))
+    if not there:
         wanted = ", ".join(map(repr, sources))
         raise InputError(f"{table.path}: expected source phrases {wanted}, found none")
-    there = {tuple(words(one.source)) for one in found}
+    names = {tuple(words(one.source)) for one in there}
     for source in sources:
-        if tuple(words(os.fsencode(source))) not in there:
+        if tuple(words(os.fsencode(source))) not in names:
             say(f"warning: {table.path}: has no source phrase {source!r}")
-    return [Section("", found)]
+    return [SourceGroup("", there)]
 
 
-def _chosen(table: ScoredTable, options: dict[str, Any], advanced: Advanced) -> list[Section]:
+def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> list[SourceGroup]:
     from moses_rnn.analysis.selection import select
-    from moses_rnn.analysis.tables import Section, long_sources
+    from moses_rnn.analysis.tables import SourceGroup, long_sources
 
-    kind = options.pop("kind")
-    kinds = long_sources(options.pop("count"), **options)
-    wanted = list(kinds.values()) if kind == "both" else [kinds[kind]]
-    found = select(table.sources(advanced), wanted)
-    if not any(selection.sources for selection in found):
+    kinds = long_sources(
+        request.count,
+        min_words=request.min_words,
+        min_targets=request.min_targets or request.top,
+        min_count=request.min_count,
+        max_count=request.max_count,
+        seed=request.seed,
+    )
+    wanted = list(kinds.values()) if request.kind == "both" else [kinds[request.kind]]
+    selections = select(table.sources(advanced), wanted)
+    if not any(selection.sources for selection in selections):
         limits = "; or ".join(str(one.limits) for one in wanted)
         raise InputError(f"{table.path}: expected source phrases of {limits}, found none")
-    return [Section(selection.wanted.title, selection.sources, str(selection)) for selection in found]
+    return [SourceGroup(selection.wanted.title, selection.sources, str(selection)) for selection in selections]
 
 
 SUMMARY_EPILOG = f"""\b
@@ -131,6 +149,20 @@ Example: over all source phrases of four words and more:
 
 Whether the paper's observations hold: does the RNN prefer shorter targets, does it follow counts? {SORTED}
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryRequest:
+    """What the command line asks for."""
+
+    phrase_table: str
+    min_words: int
+    min_targets: int
+    sample: int
+    seed: int
+    column: int | None
+    layout: str
+    quiet: bool
 
 
 @click.command(context_settings=CONTEXT, epilog=SUMMARY_EPILOG)
@@ -145,28 +177,25 @@ Whether the paper's observations hold: does the RNN prefer shorter targets, does
 @layout_option
 @quiet_option
 @reports_errors
-def summary(
-    phrase_table: str,
-    min_words: int,
-    min_targets: int,
-    sample: int,
-    seed: int,
-    column: int | None,
-    layout: str,
-    *,
-    quiet: bool,
-) -> None:
+@takes(SummaryRequest)
+def summary(request: SummaryRequest) -> None:
     """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts."""
     from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.preferences import as_grid, notes, summarise
 
-    table = open_table(phrase_table, column)
-    limits = {"min_words": min_words, "min_targets": min_targets}
-    with progress(quiet=quiet) as advanced:
-        found = summarise(table, table.sources(advanced), **limits, sample_size=sample, seed=seed)
-    put(LAYOUTS[layout](as_grid(found)))
-    if layout == "text":
-        put("\n".join(notes(found)))
+    table = open_table(request.phrase_table, request.column)
+    with progress(quiet=request.quiet) as advanced:
+        figures = summarise(
+            table,
+            table.sources(advanced),
+            min_words=request.min_words,
+            min_targets=request.min_targets,
+            sample_size=request.sample,
+            seed=request.seed,
+        )
+    put(LAYOUTS[request.layout](as_grid(figures)))
+    if request.layout == "text":
+        put("\n".join(notes(figures)))
 
 
 TABLE_COMMANDS = (targets, summary)

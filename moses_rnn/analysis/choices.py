@@ -1,0 +1,5 @@
+"""What there is to choose from in an analysis; no library is loaded here, so that --help can show it."""
+
+CRITERIA = ("rnn", "direct", "both")  # by which pairs are pruned
+METHODS = ("tsne", "pca")  # by which maps are laid out
+NETWORKS = ("encoder", "decoder")  # whose gates are looked at
