@@ -29,6 +29,18 @@ LATEX_SPECIAL = {
     "|": r"\textbar{}",
     "[": r"{[}",  # which behind \\ would begin a distance
 }
+# As escape-special-chars.perl writes what means something to Moses
+MOSES_ESCAPES = {
+    "&amp;": "&",
+    "&#124;": "|",
+    "&lt;": "<",
+    "&gt;": ">",
+    "&apos;": "'",
+    "&quot;": '"',
+    "&#91;": "[",
+    "&#93;": "]",
+}
+ESCAPED = re.compile("|".join(MOSES_ESCAPES))
 LIGATURE = re.compile(r"-(?=-)")
 
 
@@ -50,6 +62,11 @@ def readable(phrase: bytes) -> str:
     """A phrase as it can be shown anywhere: what is no character, or commands a terminal, is escaped."""
     text = phrase.decode("utf-8", "backslashreplace")
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def unescaped(text: str) -> str:
+    """A readable phrase with the characters that Moses's escapes stand for: what people read, not what a table has."""
+    return ESCAPED.sub(lambda escape: MOSES_ESCAPES[escape.group()], text)
 
 
 def in_markdown(text: str) -> str:

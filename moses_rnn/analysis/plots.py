@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moses_rnn.analysis.grids import as_csv
+from moses_rnn.analysis.grids import as_csv, unescaped
 from moses_rnn.analysis.maps import Map, Zoom
 from moses_rnn.analysis.scatter import Scatter, histogram_grid
 from moses_rnn.errors import MosesRnnError
@@ -183,6 +183,7 @@ def _label(axes: Axes, map_: Map, points: list[int]) -> None:
 
 
 def _short(label: str) -> str:
+    label = unescaped(label)
     return label if len(label) <= LONGEST else label[: LONGEST - 1] + "…"
 
 

@@ -283,6 +283,16 @@ def test_as_text():
     ]
 
 
+def test_what_rounds_to_zero_has_no_sign():
+    certain = Producer(lambda sources, _targets: np.full((len(sources), 1), -1e-9))
+    text = "\n".join(
+        as_text(explain(b"a b ||| u", [b"a b ||| u ||| .1 .2 .99999999 .3\n"], producer=certain, added=()))
+    )
+    assert "RNN: log p = 0.0000, p = 1;" in text
+    assert "p(target|source): 1 of 1 (0.0000)" in text
+    assert "-0.0000" not in text
+
+
 def test_as_json_is_the_explanation():
     found = explain(b"a b ||| u v", weights=FIVE)
     record = json.loads(as_json(found))

@@ -13,7 +13,7 @@ from moses_rnn.analysis.preferences import Preferences, Summary
 from moses_rnn.analysis.report.document import write_report
 from moses_rnn.analysis.report.findings import ReportConfig, gather
 from moses_rnn.analysis.report.head import warnings
-from moses_rnn.analysis.report.page import Markup, element, markup, page, table
+from moses_rnn.analysis.report.page import Markup, element, markup, page, phrase, table
 from moses_rnn.analysis.report.survey import Literalness
 from moses_rnn.analysis.report.verdicts import literal, shorter, verdicts
 from moses_rnn.errors import InputError
@@ -65,6 +65,19 @@ def findings(tmp_path_factory):
     found = gather(opened, checkpoint(), Producer(), SIGNATURE, CONFIG, step)
     assert steps[:3] == ["counting and choosing", "comparing preferences", "comparing scores"]
     return found
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (b"c &apos;est", "c &#x27;est"),
+        ("&quot; &#91;X&#93; &#124;", "&quot; [X] |"),
+        (b"&lt;script&gt;", "&lt;script&gt;"),
+        (b"&amp;lt; &eacute; &lt \xff", "&amp;lt; &amp;eacute; &amp;lt \\xff"),  # once, and only what Moses escapes
+    ],
+)
+def test_phrases_are_shown_without_the_escapes_of_moses(given, shown):
+    assert phrase(given) == f"<bdi>{shown}</bdi>"
 
 
 class Reader(HTMLParser):
@@ -149,7 +162,7 @@ def test_every_word_is_escaped(findings):
     text = write_report(findings).decode()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "<bdi>u \\xff</bdi>" in text
-    assert "<bdi>&lt;img/src=x&gt; &amp;amp;</bdi>" in text
+    assert "<bdi>&lt;img/src=x&gt; &amp;</bdi>" in text
     assert "<bdi>\\u202ex</bdi>" in text
     assert "t&lt;1&gt;" in text
     assert "moses_rnn &lt;b&gt;" in text

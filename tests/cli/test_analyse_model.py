@@ -81,6 +81,18 @@ def test_explain(tmp_path, table, model, scored):
     assert "nor is its source" in invoke("explain", model, scored, "no such ||| rien").stdout
 
 
+@pytest.mark.parametrize("command", ["gates", "phrases", "explain", "report"])
+def test_model_and_table_come_in_either_order(tmp_path, model, scored, command):
+    pytest.importorskip("sklearn", reason="t-SNE is scikit-learn's")
+    few = {"explain": ["a ||| b"], "report": ["--phrases", 5, "--points", 9, "--samples", 2, "--sources", 1]}
+    pages = []
+    for i, places in enumerate([(model, scored), (scored, model)]):
+        out = tmp_path / f"out{i}.{'csv' if command in ('gates', 'phrases') else 'any'}"
+        invoke(command, *places, *few.get(command, []), "-o", out)
+        pages.append(out.read_bytes())
+    assert pages[0] == pages[1]
+
+
 def _a_pair(table):
     with gzip.open(table) as lines:
         line = next(itertools.islice(lines, 2000, None))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
 
-from moses_rnn.analysis.grids import Cell, Grid, readable
+from moses_rnn.analysis.grids import Cell, Grid, readable, unescaped
 
 VOID = frozenset({"meta", "img"})  # of the elements used here, those without an end tag; SVG has none
 PICTURE_TYPES = {"svg": "image/svg+xml", "png": "image/png"}
@@ -37,8 +37,11 @@ def markup(content: str | bytes) -> Markup:
     """Text as it is to be read; bytes are phrases, of which odd ones are shown escaped."""
     if isinstance(content, Markup):
         return content
-    text = readable(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
-    return Markup(html.escape(text))
+    return Markup(html.escape(_readable(content)))
+
+
+def _readable(content: str | bytes) -> str:
+    return readable(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
 
 
 def element(tag: str, *content: str | bytes, **attributes: str | int | float) -> Markup:
@@ -50,8 +53,8 @@ def element(tag: str, *content: str | bytes, **attributes: str | int | float) ->
 
 
 def phrase(text: str | bytes) -> Markup:
-    """A phrase of a table, whichever way its script runs."""
-    return element("bdi", text)
+    """A phrase of a table, whichever way its script runs; Moses's escapes are shown as what they stand for."""
+    return element("bdi", unescaped(_readable(text)))
 
 
 def joined(parts: Sequence[str | bytes], between: str = " ") -> Markup:

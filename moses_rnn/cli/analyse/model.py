@@ -121,7 +121,7 @@ class MapOptions:
 
 def _map_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of both maps."""
-    for option in (
+    options = (
         click.option(
             "-o",
             "--output",
@@ -138,7 +138,8 @@ def _map_options(command: Callable[..., None]) -> Callable[..., None]:
             "--zoom-points", type=click.IntRange(3), default=24, show_default=True, help="About as many in each"
         ),
         force_option,
-    ):
+    )
+    for option in reversed(options):  # --help shows the one that is applied last first
         command = option(command)
     return command
 

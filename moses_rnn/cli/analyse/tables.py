@@ -77,14 +77,14 @@ class TargetsRequest:
 @click.option(
     "--min-count",
     type=FiniteFloat(0),
-    help="Draw frequent ones from all that were extracted so often [default: take the most frequent]",
+    help="Draw frequent ones from all that were extracted at least N times [default: take the most frequent]",
 )
 @click.option(
     "--max-count",
     type=FiniteFloat(1),
     default=3,
     show_default=True,
-    help="Draw rare ones from all that were extracted at most so often",
+    help="Draw rare ones from all that were extracted at most N times",
 )
 @click.option("--top", type=click.IntRange(1), default=3, show_default=True, help="Targets of each")
 @seed_option
