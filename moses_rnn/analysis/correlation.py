@@ -1,4 +1,4 @@
-"""How two columns of figures hang together: over a stream, or over a sample that was drawn from one."""
+"""How two columns of figures correlate: over a stream, or over a sample that was drawn from one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Moments:
 
 
 class RowSample:
-    """So many rows of a stream, each as likely as any other (a reservoir).
+    """A number of rows of a stream, each as likely as any other (a reservoir).
 
     Rows come with random keys, and those with the smallest are kept: which ones that are does not depend on how the
     stream is cut into blocks.

@@ -150,7 +150,7 @@ class Explainer:
         )
 
     def _names(self, pair: Lookup, rnn: npt.NDArray[np.float64]) -> list[str]:
-        """Of the table's scores; a last one that nobody named is the RNN's if it agrees with it."""
+        """Of the table's scores; a last one without a name is the RNN's if it agrees with it."""
         scores = np.array([option.scores for option in pair.options])
         last = np.log(np.maximum(scores[:, -1], np.exp(DEFAULT_FLOOR)))
         is_rnn = scores.shape[1] > len(TABLE_COLUMNS) and np.allclose(last, np.maximum(rnn, DEFAULT_FLOOR), atol=0.01)

@@ -27,7 +27,7 @@ LATEX_SPECIAL = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    "[": r"{[}",  # which behind \\ would begin a distance
+    "[": r"{[}",  # which after \\ would begin a distance
 }
 # As escape-special-chars.perl writes what means something to Moses
 MOSES_ESCAPES = {
@@ -59,7 +59,7 @@ class Grid:
 
 
 def readable(phrase: bytes) -> str:
-    """A phrase as it can be shown anywhere: what is no character, or commands a terminal, is escaped."""
+    """A phrase as it can be shown anywhere: invalid bytes, and what could command a terminal, are escaped."""
     text = phrase.decode("utf-8", "backslashreplace")
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 

@@ -41,7 +41,7 @@ def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
     """A pair as somebody wrote it, or as a whole line of a table, still without a table.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a pair.
     """
     fields = [b" ".join(words(field)) for field in text.rstrip(b"\r\n").split(SEPARATOR)]
     if len(fields) < 2 or not fields[0] or not fields[1] or b"\n" in text.rstrip(b"\r\n"):
@@ -88,7 +88,7 @@ def _options(block: TableBlock, name: str, source: bytes) -> Iterator[Option]:
             line = parse_line(block.text[begin : block.places[i, END]], name, number, block.form)
             scores = [float(score) for score in score_words(line.scores)]
             if min(scores) < 0:
-                advice = "A table that holds logarithms is none for Moses: score it anew without --log."
+                advice = "Moses cannot use a table of logarithms: score it again without --log."
                 raise FormatError(name, number, "probabilities as scores", shown(line.scores), advice)
             target = b" ".join(words(line.target))
             yield Option(target, scores, block.form.read(line.source, line.target, line.alignment))

@@ -22,7 +22,7 @@ class Pair(NamedTuple):
 
 
 class PhraseSample:
-    """So many of the distinct phrases that come by, each as likely as any other, however often and where it comes.
+    """A number of the distinct phrases in a stream, each as likely as any other, however often and wherever it comes.
 
     Kept are those with the smallest hashes. Unlike a reservoir, this needs no memory of what came before to keep each
     phrase once, does not depend on the table's order, and a smaller sample is the beginning of a larger one.
@@ -39,7 +39,7 @@ class PhraseSample:
         self._members: set[tuple[bytes, ...]] = set()
 
     def add(self, *item: bytes) -> None:
-        """Let a phrase, or several that belong together, come by."""
+        """Let a phrase, or several that belong together, in."""
         digest = hashlib.blake2b(b"\n".join(item), digest_size=DIGEST_BYTES, key=self._key).digest()
         entry = -int.from_bytes(digest, "big"), item
         if item in self._members or (len(self._kept) == self._count and entry < self._kept[0]):
@@ -61,13 +61,13 @@ def sample_phrases(
 
     Args:
         blocks: of a table, as they come.
-        count: at most so many.
+        count: the most phrases to keep.
         seed: of the sample.
         inverse: whether the network reads target phrases.
-        min_words: shorter ones are passed by.
+        min_words: shorter ones are left out.
 
     Raises:
-        InputError: there are none.
+        InputError: the table has none.
     """
     sample = PhraseSample(count, seed)
     for block in blocks:
@@ -81,7 +81,7 @@ def sample_pairs(blocks: Iterable[TableBlock], count: int, seed: int, *, inverse
     """A sample of the distinct pairs with words on both sides; see `sample_phrases`.
 
     Raises:
-        InputError: there are none.
+        InputError: the table has none.
     """
     sample = PhraseSample(count, seed)
     for block in blocks:

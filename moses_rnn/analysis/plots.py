@@ -27,7 +27,7 @@ LIBRARIES = {"matplotlib": "matplotlib.figure", "scikit-learn": "sklearn.manifol
 STYLE: Any = {"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
 SIDE = 7.0  # inches of the whole map
 MAP_DOTS_PER_INCH = 150
-MEASURED = 288  # dots per inch, so many that the widths of labels are true at any size
+MEASURED = 288  # dots per inch: enough that the widths of labels are true at any size
 DOTS = MEASURED / 72  # of a point
 FEW = 60  # points that can all have their labels on the whole map
 LONGEST = 44  # characters of a label
@@ -137,7 +137,7 @@ def _bare(axes: Axes, title: str, colour: str) -> None:
 
 
 def _enlarge(whole: Axes, part: Axes, map_: Map, zoom: Zoom, number: int) -> None:
-    """Frame a part on the whole map and draw it anew."""
+    """Frame a part on the whole map and draw it enlarged."""
     from matplotlib.patches import Rectangle  # noqa: PLC0415, an extra
 
     colour = COLOURS[number % len(COLOURS)]

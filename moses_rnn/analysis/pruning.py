@@ -33,7 +33,7 @@ from moses_rnn.files.progress import Advanced, nobody
 from moses_rnn.formats.phrase_table import TableLine
 
 WRITTEN_AT_ONCE = 1 << 20  # bytes
-MANY_TIES = 0.01  # of all lines: so many equal ones that go are worth a word
+MANY_TIES = 0.01  # of all lines: from this share of equal ones that go, the user is warned
 
 
 class Sink(Protocol):
@@ -102,11 +102,12 @@ def prune_table(
     Args:
         table: is read twice, for ``both`` three times.
         kept: is given the smaller table.
-        dropped: is given the other lines, if anybody wants them.
+        dropped: is given the other lines, if they are wanted.
         keep: the share of lines that stay, above 0 and up to 1; the number is rounded.
-        by: one of CRITERIA; logarithms are told apart to 1 / CELLS_PER_NAT, and a score above 1 counts as 1.
-        keep_best: sources of at most so many words do not lose the target that is best by this criterion (the first of
-            equal ones): all of them by default, so that no word becomes unknown; none with 0. The share counts these
+        by: one of CRITERIA; logarithms that differ by less than 1 / CELLS_PER_NAT are equal, and a score above 1
+            counts as 1.
+        keep_best: sources of at most this many words do not lose the target that is best by this criterion (the first
+            of equal ones): all of them by default, so that no word becomes unknown; none with 0. The share counts these
             targets; it is exceeded if they alone are more, as most sources of a raw table have one target only.
         advanced: called now and then with how many lines were read, all passes together, and the share of the work.
 

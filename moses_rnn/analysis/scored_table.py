@@ -129,7 +129,7 @@ class ScoredTable:
         scores = score_words(line.scores)
         for column in (DIRECT_COLUMN, self.column):
             if float(scores[column]) < 0:
-                advice = "A table that holds logarithms is none for Moses: score it anew without --log."
+                advice = "Moses cannot use a table of logarithms: score it again without --log."
                 expected = f"a probability as score {column + 1}"
                 raise FormatError(self.path, line.number, expected, shown(scores[column]), advice)
 

@@ -81,7 +81,7 @@ class Limits:
 class Wanted:
     """So many of the sources that fit: the most frequent ones, or with a `seed` any.
 
-    Whether a source is drawn depends on the seed and its own words: a table that was filtered or scored anew gives the
+    Whether a source is drawn depends on the seed and its own words: a table that was filtered or scored again gives the
     same ones as far as it has them.
     """
 

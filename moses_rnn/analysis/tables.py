@@ -47,7 +47,7 @@ def picks(targets: Targets, column: int, top: int) -> list[Pick]:
     Args:
         targets: the source with its targets.
         column: the RNN's score, from 0.
-        top: of so many ranks at most.
+        top: how many ranks at most.
     """
     both = zip(targets.best(DIRECT_COLUMN, top), targets.best(column, top), strict=True)
     return [Pick(*left, *right) for left, right in both]
@@ -60,10 +60,10 @@ def long_sources(
 
     Args:
         how_many: of each kind.
-        min_words: a long source has so many.
-        min_targets: so many there must be to choose from.
-        min_count: a frequent source was extracted so often, and any of those is drawn; None: the most frequent ones.
-        max_count: a rare source was extracted at most so often.
+        min_words: the least length of a long source.
+        min_targets: the fewest targets to choose from.
+        min_count: frequent sources are drawn from those extracted at least this often; None: the most frequent ones.
+        max_count: a rare source was extracted at most this often.
         seed: of what is drawn.
     """
     frequent = Limits(min_words, min_targets, min_count or 0.0)

@@ -65,11 +65,11 @@ def _quantiles(histogram: array[int]) -> array[float]:
 
 
 class Chooser:
-    """Lets so many pairs pass: all above the threshold, and evenly spread ones of those within its cell.
+    """Lets a given number of pairs pass: all above the threshold, and evenly spread ones of those within its cell.
 
     Args:
         histogram: of all pairs that it will be called with.
-        wanted: how many of them pass; below 0 is none.
+        wanted: how many of them pass; none if it is below 0.
     """
 
     def __init__(self, histogram: array[int], wanted: int) -> None:

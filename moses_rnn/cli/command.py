@@ -105,7 +105,7 @@ class FiniteFloat(click.FloatRange):
     """A number within a range that is neither nan nor infinite."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert, and refuse what is no finite number."""
+        """Convert, and refuse what is not finite."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
@@ -199,7 +199,7 @@ def program() -> str:
 
 
 def say(text: str) -> None:
-    """Print lines on stderr, whatever characters they have; what could command a terminal is escaped."""
+    """Print lines on stderr, with any characters; what could command a terminal is escaped."""
     harmless = CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
     data = (harmless + "\n").encode(sys.stderr.encoding or "utf-8", "backslashreplace")
     with contextlib.suppress(OSError):  # nowhere is left to complain to
@@ -207,7 +207,7 @@ def say(text: str) -> None:
 
 
 def put(text: str) -> None:
-    """Print lines on stdout as UTF-8 under any locale; bytes of file names that are none stay as they are."""
+    """Print lines on stdout as UTF-8 under any locale; the bytes of file names that are not UTF-8 stay as they are."""
     click.echo((text + "\n").encode("utf-8", "surrogateescape"), nl=False)
 
 
@@ -251,7 +251,7 @@ def choose_device(wanted: str) -> str:
     """A torch device: "auto" is CUDA if there is one.
 
     Raises:
-        MosesRnnError: a device was asked for that is not there.
+        MosesRnnError: the device is not there.
     """
     import torch
 

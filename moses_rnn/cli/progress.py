@@ -18,7 +18,7 @@ class Display:
     def __init__(self, unit: str, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self._unit = unit
-        self._started = self._said = time.monotonic()
+        self._started = self._last_line = time.monotonic()
         on_terminal = sys.stderr.isatty() and not quiet
         self._bar = tqdm(unit=f" {unit}", unit_scale=True, file=sys.stderr) if on_terminal else None
 
@@ -28,14 +28,14 @@ class Display:
         Args:
             done: in units.
             share: of all the work, 0 to 1, if that is known.
-            note: what else is to be said.
+            note: what else to show.
         """
         if self._bar is not None:
             self._bar.total = done / share if share else None
             self._bar.set_postfix_str(note, refresh=False)
             self._bar.update(done - self._bar.n)
-        elif not self._quiet and time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
-            self._said = time.monotonic()
+        elif not self._quiet and time.monotonic() - self._last_line > SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
             say(self._line(done, share, note))
 
     def _line(self, done: float, share: float | None, note: str) -> str:

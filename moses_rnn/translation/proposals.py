@@ -80,7 +80,7 @@ def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterat
     """Source phrases in the network's words, one a line.
 
     Raises:
-        FormatError: a line is blank, or rather one of a phrase table, lacks the factor that the network reads, or has
+        FormatError: a line is blank, is a line of a phrase table, lacks the factor that the network reads, or has
             gaps without numbers.
     """
     for number, line in enumerate(lines, start=1):
@@ -129,7 +129,7 @@ class Proposal:
 class Proposals:
     """All distinct targets that the network wrote for a source, best first.
 
-    `without_end` counts those that the length limit cut off, which are no targets and stand nowhere else; `unknown` are
+    `without_end` counts those that the length limit cut off, which are not targets and are not in `best`; `unknown` are
     the source's words that were read as ``<unk>``; `is_lacking` is whether there is a table and it lacks the source.
     """
 
@@ -250,7 +250,7 @@ def _some(phrases: Collection[bytes]) -> str:
 
 
 def as_text(proposals: Proposals, top: int, unit: str) -> list[str]:
-    """A source and its best targets for people to read; bytes that are no UTF-8 stand as surrogates."""
+    """A source and its best targets for people to read; invalid UTF-8 stands as surrogates."""
     title = Totals().add(proposals).summary(unit)
     title += ", the table lacks this source" if proposals.is_lacking else ""
     lines = [f"{_text(proposals.source)}   ({title})"]

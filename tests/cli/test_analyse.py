@@ -220,7 +220,7 @@ def test_a_table_that_is_refused_leaves_no_output(tmp_path):
     ("signature", "message"),
     [
         ({**SIGNATURE, "file": {"bytes": 1, "sha256": "0"}}, "expected 1 bytes, SHA-256 0… as in its signature, found"),
-        ("odd", "t.gz.json: is no signature of moses-rnn-score, and is not carried over"),
+        ("odd", "t.gz.json: is not a signature of moses-rnn-score, and is not carried over"),
     ],
 )
 def test_a_signature_that_does_not_fit_is_not_carried_over(scored_table, tmp_path, signature, message):

@@ -23,7 +23,7 @@ CITATION = (
     "EMNLP 2014, arXiv:1406.1078. Sections, tables and figures are those of this paper."
 )
 TARGETS_HEADER = ("source", "#", "by the table", "its p", "by the RNN", "its p")
-HOW_TO_GET = "pip install 'moses-rnn[plot]' brings what is missing; then make the report anew."
+HOW_TO_GET = "pip install 'moses-rnn[plot]' brings what is missing; then write the report again."
 
 
 def write_report(findings: Findings) -> bytes:

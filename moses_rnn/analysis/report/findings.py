@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -103,6 +103,41 @@ def gather(
     """
     reading = Reading(checkpoint)
     _check(table, checkpoint, reading)
+    read = _read(table, reading, signature, config, announce)
+    missing = missing_libraries()
+    maps = _maps(checkpoint, read.survey, config, "pca" if "scikit-learn" in missing else "tsne", announce)
+    return Findings(
+        table=table,
+        checkpoint=checkpoint,
+        config=config,
+        signature=signature,
+        coverage=read.survey.coverage,
+        literalness=read.survey.literalness,
+        selections=read.selections,
+        summary=read.summary,
+        scatter=read.scatter,
+        proposals=_proposals(checkpoint, reading, producer, read.lines, config, announce),
+        gates=_gates(checkpoint, read.survey, announce),
+        maps=maps,
+        explained=list(_explained(checkpoint, producer, signature, read.survey, announce)),
+        pictures={} if "matplotlib" in missing else _pictures(read.scatter, maps, announce),
+        missing=missing,
+    )
+
+
+class _Read(NamedTuple):
+    """What three passes over the table give; `lines` are those of the chosen sources."""
+
+    survey: Survey
+    selections: list[Selection]
+    summary: Summary
+    scatter: Scatter
+    lines: dict[bytes, list[TableLine]]
+
+
+def _read(
+    table: ScoredTable, reading: Reading, signature: Mapping[str, Any], config: ReportConfig, announce: Announce
+) -> _Read:
     survey = Survey(table, reading, SurveyConfig(config.phrases, config.points, config.seed))
     wanted = long_sources(config.sources, min_words=config.min_words, min_targets=config.top, min_count=None,
                           max_count=config.max_count, seed=config.seed)  # fmt: skip
@@ -114,25 +149,7 @@ def gather(
     lines = _keeping(table.lines(announce("comparing scores", "lines")), kept)
     floor = recorded_floor(signature, table.column)
     scatter = compute_scatter(table, lines, floor=floor, sample_size=config.pairs, seed=config.seed)
-    missing = missing_libraries()
-    maps = _maps(checkpoint, survey, config, "pca" if "scikit-learn" in missing else "tsne", announce)
-    return Findings(
-        table=table,
-        checkpoint=checkpoint,
-        config=config,
-        signature=signature,
-        coverage=survey.coverage,
-        literalness=survey.literalness,
-        selections=selections,
-        summary=summary,
-        scatter=scatter,
-        proposals=_proposals(checkpoint, reading, producer, kept, config, announce),
-        gates=_gates(checkpoint, survey, announce),
-        maps=maps,
-        explained=list(_explained(checkpoint, producer, signature, survey, announce)),
-        pictures={} if "matplotlib" in missing else _pictures(scatter, maps, announce),
-        missing=missing,
-    )
+    return _Read(survey, selections, summary, scatter, kept)
 
 
 def _check(table: ScoredTable, checkpoint: Checkpoint, reading: Reading) -> None:

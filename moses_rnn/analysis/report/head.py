@@ -37,8 +37,8 @@ def warnings(findings: Findings) -> Iterator[str]:
     models = [model.get("sha256") for model in records_of(findings.signature, "models")]
     if findings.signature and dict(findings.checkpoint.hashes) not in models:
         yield (
-            "The signature beside the table names another model than this one: what is said of targets, scores and "
-            "preferences is about the table's own column, the rest about this model."
+            "The signature beside the table names another model than this one: what the page says of targets, scores "
+            "and preferences is about the table's own column, the rest about this model."
         )
     lines = findings.signature.get("lines")
     if isinstance(lines, int) and lines != findings.coverage.lines:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from moses_rnn.analysis.preferences import Preferences, Summary
 from moses_rnn.analysis.report.survey import Literalness
 
-DEVIATIONS = 2.0  # of a fair coin, from where on a difference is called one
-FEWEST = 30  # sources or pairs of which anything is said
-# |Spearman's correlation| from which on it is called so
+DEVIATIONS = 2.0  # of a fair coin, beyond which a difference counts
+FEWEST = 30  # sources or pairs: too few for any verdict below that
+# |Spearman's correlation| from which it counts as strong, moderate or weak
 STRONG, MODERATE, WEAK = 0.5, 0.3, 0.1
 STRENGTHS = ((STRONG, "a strong"), (MODERATE, "a moderate"), (WEAK, "a weak"), (0.0, "practically no"))
 HOLDS, PARTLY, FAILS, OPEN = "Holds here", "Holds in part", "Does not hold here", "Not to be decided here"

@@ -114,7 +114,7 @@ Example: seven tenths of the table; what went is kept as well:
 
 Then change path= in the tuned moses.ini; the weights stay. The threshold is one for the whole table; lines that stay
 are not changed, and of equally good ones evenly spread ones stay. Most sources of a raw table have a single target:
-where those alone are more than what shall stay, more stays, unless --keep-best-words 1 protects single words only,
+where those alone are more than --keep allows, more stays, unless --keep-best-words 1 protects single words only,
 which longer sources are made of. --by: direct is p(target|source), which is 1 for most sources that were seen once;
 both is the mean of the two rank quantiles. {SORTED}
 """
@@ -219,7 +219,7 @@ def _sound_signature(table: str) -> dict[str, Any] | None:
     signature = read_signature(table)
     if signature is None:
         if Path(f"{table}.json").exists():
-            say(f"warning: {table}.json: is no signature of moses-rnn-score, and is not carried over")
+            say(f"warning: {table}.json: is not a signature of moses-rnn-score, and is not carried over")
         return None
     try:
         check_signature(table)
