@@ -236,18 +236,20 @@ def _scatter_figure(scatter: Scatter) -> Figure:
     columns, rows = (int(np.flatnonzero(scatter.histogram.any(axis=axis)).max(initial=0)) + 1 for axis in (1, 0))
     cells = scatter.histogram[:columns, :rows].T[::-1, ::-1]  # 0 to the right and above
     low = -columns * scatter.bin_width, -rows * scatter.bin_width
+    # p = 1, of most sources that were seen once, has a column of its own: scaled by it, all others would be dark
+    most = max(int(cells[:, :-1].max(initial=0)) or int(cells.max()), 2)
     image = axes.imshow(
         np.ma.masked_equal(cells, 0),
         extent=(low[0], 0, low[1], 0),
         origin="lower",
         aspect="auto",
-        norm=LogNorm(1, max(int(cells.max()), 2)),
+        norm=LogNorm(1, most),
         interpolation="nearest",
     )
     axes.set_xlabel("log p(target | source) of the table")
     axes.set_ylabel("log p(target | source) of the RNN")
     axes.set_title(_caption(scatter), fontsize="small")
-    figure.colorbar(image, label="pairs")
+    figure.colorbar(image, label="pairs", extend="max" if cells.max() > most else "neither")
     return figure
 
 

@@ -112,6 +112,17 @@ def test_pictures_are_the_same_each_time(tmp_path, kind, head):
     assert picture == scatter_file(found(tmp_path), kind)
 
 
+def test_the_many_pairs_of_probability_1_do_not_darken_the_others(tmp_path):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
+    from moses_rnn.analysis.plots import _scatter_figure
+
+    few = [line("a", f"x{i}", 0.5, 0.25) for i in range(5)]
+    many = [line("b", f"x{i:02}", 1, 0.25) for i in range(50)]
+    for lines, most in ((few, 5), (few + many, 5), (many, 50)):
+        (image,) = _scatter_figure(found(tmp_path, lines)).axes[0].images
+        assert (image.norm.vmin, image.norm.vmax) == (1, most)
+
+
 def test_a_picture_of_nothing(tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
     picture = scatter_image(found(tmp_path, [line("a", "x", 0.5, FLOOR)]), "svg")
