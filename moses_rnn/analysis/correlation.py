@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+SAMPLE_SIZE = 100_000  # rows from which a rank correlation is estimated
 
 
 def ranks(values: Floats) -> Floats:

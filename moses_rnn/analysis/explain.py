@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.lookup import Lookup
 from moses_rnn.errors import InputError, shown
@@ -149,18 +149,18 @@ class Explainer:
             neighbours=self._neighbours(read, pair.others),
         )
 
-    def _names(self, pair: Lookup, rnn: npt.NDArray[np.float64]) -> list[str]:
+    def _names(self, pair: Lookup, rnn: Floats) -> list[str]:
         """Of the table's scores; a last one without a name is the RNN's if it agrees with it."""
         scores = np.array([option.scores for option in pair.options])
         last = np.log(np.maximum(scores[:, -1], np.exp(DEFAULT_FLOOR)))
         is_rnn = scores.shape[1] > len(TABLE_COLUMNS) and np.allclose(last, np.maximum(rnn, DEFAULT_FLOOR), atol=0.01)
         return column_names(scores.shape[1], self.added or [self.producer.name] * is_rnn)
 
-    def _scores(self, pair: Lookup) -> npt.NDArray[np.float64]:
+    def _scores(self, pair: Lookup) -> Floats:
         """The producer's log p of every target of the source, then of the pair itself."""
         read = [*(option.read for option in pair.options), pair.read]
         sources, targets = zip(*read, strict=True)
-        scores: npt.NDArray[np.float64] = self.producer.log_probs(list(sources), list(targets))[:, 0]
+        scores: Floats = self.producer.log_probs(list(sources), list(targets))[:, 0]
         return scores
 
     def _words(self, read: bytes, written: bytes) -> list[Word]:
@@ -171,7 +171,7 @@ class Explainer:
         its_words = [(readable(word), word in known) for word in words(written)] + [(END_WORD.decode(), True)]
         return [Word(word, p, is_known) for (word, is_known), p in zip(its_words, log_probs, strict=True)]
 
-    def _ranks(self, pair: Lookup, names: list[str], rnn: npt.NDArray[np.float64]) -> Iterator[Rank]:
+    def _ranks(self, pair: Lookup, names: list[str], rnn: Floats) -> Iterator[Rank]:
         logs = np.array([[log_of(score) for score in option.scores] for option in pair.options])
         if pair.options and len(names) > DIRECT_COLUMN:
             yield _rank("p(target|source)", logs[:, DIRECT_COLUMN], pair.chosen)
@@ -180,9 +180,7 @@ class Explainer:
         if self.weights and pair.options:
             yield from self._weighted(logs, names, rnn[:-1], pair.chosen)
 
-    def _weighted(
-        self, logs: npt.NDArray[np.float64], names: list[str], rnn: npt.NDArray[np.float64], chosen: int | None
-    ) -> Iterator[Rank]:
+    def _weighted(self, logs: Floats, names: list[str], rnn: Floats, chosen: int | None) -> Iterator[Rank]:
         """By the weighted sum of the scores without the RNN's, and with it if it has a weight."""
         assert self.weights is not None
         weights = np.array(self.weights.values)
@@ -215,7 +213,7 @@ class Explainer:
         return [Neighbour(readable(others[i]), float(cosines[i])) for i in nearest]
 
 
-def _rank(by: str, values: npt.NDArray[np.float64], chosen: int | None, limit: int | None = None) -> Rank:
+def _rank(by: str, values: Floats, chosen: int | None, limit: int | None = None) -> Rank:
     if chosen is None:
         return Rank(by, None, len(values), None)
     rank = 1 + int((values > values[chosen]).sum())

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.choices import NETWORKS
+from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.formats.phrase_forms import words
@@ -25,7 +26,6 @@ from moses_rnn.inference.tries import NOTHING
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import Vocabulary
 
-Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Show = Callable[[int], None]
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.grids import readable
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.formats.phrase_forms import words
@@ -25,7 +26,6 @@ from moses_rnn.inference.inspection import SIDES, summaries, word_embeddings
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import END_ID
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 FEWEST = 5  # points of which t-SNE can make more than PCA does

@@ -14,17 +14,15 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.correlation import Floats, Moments, RowSample
+from moses_rnn.analysis.correlation import SAMPLE_SIZE, Floats, Moments, RowSample
 from moses_rnn.analysis.grids import Grid
-from moses_rnn.analysis.scored_table import COUNT_CLASSES, UNCOUNTED, ScoredTable, class_of, counts_of
+from moses_rnn.analysis.scored_table import ALL, COUNT_CLASSES, UNCOUNTED, ScoredTable, class_of, counts_of
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, LOWEST, TableLine
 
 BIN = 0.25  # nats
 BINS = int(-LOWEST / BIN)
 ROUNDING = 1e-6  # nats; scores have nine digits
-SAMPLE_SIZE = 100_000
 PAIRS_AT_ONCE = 1 << 15
-ALL = "all"
 
 
 @dataclass(frozen=True)

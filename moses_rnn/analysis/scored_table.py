@@ -32,6 +32,7 @@ TABLE_SCORES = 4  # what phrase-extract writes
 LINES_BETWEEN_LOOKS = 10_000
 COUNT_CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more")
 UNCOUNTED = "without a count"
+ALL = "all"  # of these classes
 
 
 class Counts(NamedTuple):

@@ -82,7 +82,7 @@ class FactorOptions:
 
 def table_options(command: Callable[P, None]) -> Callable[P, None]:
     """The options of every command that judges the lines of a table."""
-    strict = "Refuse what is only odd: scores not above 0, invalid UTF-8, CRLF, …"
+    strict = "Refuse what is merely odd: scores not above 0, invalid UTF-8, CRLF, …"
     longest = click.option(
         "--max-line-bytes",
         type=click.IntRange(1),

@@ -1,4 +1,4 @@
-"""moses-rnn-analyse explain: all that is known of one phrase pair."""
+"""moses-rnn-analyse explain: everything that is known about one phrase pair."""
 
 from __future__ import annotations
 
@@ -54,22 +54,28 @@ class Explain(ModelAndTable):
 @model_argument
 @click.argument("phrase_table")
 @click.argument("pair")
-@click.option("--moses-ini", help="With tuned weights of the table's scores: rank by the weighted sum too")
+@click.option("--moses-ini", help="With tuned weights of the table's scores: also rank by their weighted sum")
 @click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
 @click.option(
     "--table-limit",
     type=click.IntRange(0),
     help="Targets of a source that Moses keeps; 0 is all [default: the ini's, else 20]",
 )
-@click.option("--nearest", type=click.IntRange(0), default=5, show_default=True, help="Phrases near by to show")
-@click.option("--phrases", type=click.IntRange(1), default=5000, show_default=True, help="To sample them from")
+@click.option("--nearest", type=click.IntRange(0), default=5, show_default=True, help="Nearby phrases to show")
+@click.option(
+    "--phrases",
+    type=click.IntRange(1),
+    default=5000,
+    show_default=True,
+    help="Phrases of the table to choose them from",
+)
 @seed_option
 @click.option("-o", "--output", help="Write the explanation as JSON")
 @force_option
 @reports_errors
 @takes(Explain)
 def explain(request: Explain) -> None:
-    """Say all that the network MODEL, PHRASE_TABLE and the weights of a moses.ini know of a PAIR.
+    """Print everything that the network MODEL, PHRASE_TABLE and the weights of a moses.ini say about a PAIR.
 
     PAIR is "source ||| target", in the table's words, or a whole line of it.
     """

@@ -109,7 +109,7 @@ def _figure_kind(output: str) -> str:
 
 
 PRUNE_EPILOG = f"""\b
-Example: seven tenths of the table; what went is kept as well:
+Example: keep seven tenths of the table, and the lines that go in a file of their own:
   moses-rnn-analyse prune phrase-table.rnn.gz -o pruned.gz --keep 0.7 --keep-best-words 1 --rejects dropped.gz
 
 Then change path= in the tuned moses.ini; the weights stay. The threshold is one for the whole table; lines that stay
@@ -142,7 +142,7 @@ class PruneRequest:
 @click.option("-o", "--output", required=True, help="The smaller table; compressed by its suffix")
 @click.option("--keep", type=FiniteFloat(0, 1, min_open=True), required=True, help="The share of lines that stay")
 @click.option("--by", type=click.Choice(CRITERIA), default="rnn", show_default=True)
-@click.option("--rejects", help="Write the lines that go to this file")
+@click.option("--rejects", help="Write the dropped lines to this file")
 @click.option(
     "--keep-best/--no-keep-best", default=True, show_default=True, help="Never drop the best target of a source"
 )

@@ -169,7 +169,7 @@ class SummaryRequest:
 @click.argument("phrase_table")
 @click.option("--min-words", type=click.IntRange(1), default=1, show_default=True, help="Leave shorter sources out")
 @click.option(
-    "--min-targets", type=click.IntRange(2), default=2, show_default=True, help="And those with fewer targets"
+    "--min-targets", type=click.IntRange(2), default=2, show_default=True, help="Leave sources with fewer targets out"
 )
 @click.option("--sample", type=click.IntRange(2), default=100_000, show_default=True, help="Pairs to draw")
 @seed_option
