@@ -257,7 +257,7 @@ def as_text(proposals: Proposals, top: int, unit: str) -> list[str]:
     for proposal in proposals.best[:top]:
         times = f"  ×{proposal.times:,}" if proposal.times > 1 else ""
         new = "  not in the table" if proposal.in_table is False else ""
-        lines.append(f"    {proposal.log_prob:8.3f}  {_text(proposal.target) or '(nothing)'}{times}{new}")
+        lines.append(f"    {proposal.log_prob:z8.3f}  {_text(proposal.target) or '(nothing)'}{times}{new}")
     return lines
 
 

@@ -20,8 +20,14 @@ SCORED = [
     b"a b ||| w ||| .1 .2 0 .3 .2\n",
     b"a c ||| u ||| .5 .5 .5 .5 .5\n",
 ]
+
+
 UNSCORED = [line.rsplit(b" ", 1)[0] + b"\n" for line in SCORED]
+
+
 RNN = {b"u": 0.1, b"u v": 0.8, b"w": 0.2, b"z": 0.15}
+
+
 LOW = -100.0  # log 0, to Moses
 
 
@@ -109,6 +115,8 @@ def test_columns_are_as_moses_takes_them():
 
 
 FIVE = Weights([0, 0, 1, 0, 2], "moses.ini", 1)
+
+
 # the pair, weights; by p(target|source), by the RNN, without its weight, with it: rank and value
 RANKS = [
     (b"a b ||| u", None, (1, math.log(0.4)), (3, math.log(0.1)), None, None),
@@ -205,26 +213,6 @@ def test_a_pasted_line_is_a_pair():
 
 
 RULES = PhraseForm(hierarchical=True)
-# what was given as a pair, form; what is wrong
-NOT_PAIRS = [
-    (b"a b", PhraseForm(), "expected a pair as 'source ||| target', found 'a b'"),
-    (b"a ||| ", PhraseForm(), "expected a pair as 'source ||| target', found 'a ||| '"),
-    (b"||| a", PhraseForm(), "expected a pair as 'source ||| target', found '||| a'"),
-    (b"a ||| b\nc ||| d", PhraseForm(), "expected a pair as 'source ||| target', found 'a ||| b\\nc ||| d'"),
-    (b"a [X] ||| b [X]", PhraseForm(), "the pair:1: expected words without brackets, found 'a [X]'"),
-    (b"a|A ||| b", PhraseForm(2, None), "the pair:1: expected source words with a factor 2 (counted from 0), found 2 in 'a|A'"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "form", "message"), NOT_PAIRS)
-def test_what_is_no_pair_is_refused(text, form, message):
-    with pytest.raises(InputError) as caught:
-        parse_pair(text, form)
-    assert str(caught.value).startswith(message)
-
-
-def test_a_factored_pair_is_read_by_its_factors():
-    assert parse_pair(b"a|A b|B ||| u|U", PhraseForm(1, 0)).read == (b"A B", b"u")
 
 
 def test_a_rule_with_gaps_needs_its_alignment():

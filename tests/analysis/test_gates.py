@@ -14,65 +14,13 @@ from moses_rnn.analysis.gates import (
     as_text,
     measure_gates,
 )
-from moses_rnn.analysis.phrase_samples import Pair, PhraseSample, sample_pairs, sample_phrases
-from moses_rnn.errors import InputError
-from moses_rnn.formats.table_blocks import parse_blocks
+from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.inference.inspection import PHRASES, decoder_gates, encoder_gates
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
 
-LINES = [b"%b ||| %b ||| .1 .1 .7 .1\n" % pair for pair in [
-    (b"a b", b"u"), (b"a b", b"v"), (b"c", b"u"), (b"d\te  f", b"u"), (b"d e f", b"u"), (b"a b", b"w"),
-]]  # fmt: skip
-
-
-def blocks(lines=LINES):
-    return parse_blocks(lines, "t")
-
-
-# what is asked for, what of it there is
-SAMPLES = [
-    ({"inverse": False}, {b"a b", b"c", b"d\te  f", b"d e f"}),
-    ({"inverse": False, "min_words": 2}, {b"a b", b"d\te  f", b"d e f"}),
-    ({"inverse": False, "min_words": 3}, {b"d\te  f", b"d e f"}),
-    ({"inverse": True}, {b"u", b"v", b"w"}),
-]
-
-
-@pytest.mark.parametrize(("options", "expected"), SAMPLES)
-def test_a_sample_has_each_phrase_once_wherever_it_stands(options, expected):
-    everything = sample_phrases(blocks(), 9, 1, **options)
-    assert len(everything) == len(expected)
-    assert set(everything) == expected
-    assert sample_phrases(blocks(LINES[::-1]), 9, 1, **options) == everything
-    assert sample_phrases(blocks(), 1, 1, **options) == everything[:1]
-
-
-def test_every_phrase_is_as_likely_as_any_other():
-    phrases = [b"%d" % i for i in range(10)] * 3
-    times = dict.fromkeys(phrases, 0)
-    for seed in range(300):
-        sample = PhraseSample(3, seed)
-        for phrase in phrases:
-            sample.add(phrase)
-        for (phrase,) in sample.items():
-            times[phrase] += 1
-    expected, deviation = 300 * 3 / 10, (300 * 0.3 * 0.7) ** 0.5
-    assert all(abs(n - expected) < 4 * deviation for n in times.values())
-
-
-def test_pairs_are_sampled_as_the_network_reads_them():
-    assert len(sample_pairs(blocks(), 99, 1, inverse=False)) == len(LINES)
-    assert set(sample_pairs(blocks(LINES[:1]), 2, 1, inverse=True)) == {Pair(b"u", b"a b")}
-
-
-def test_a_table_without_such_phrases_is_refused():
-    with pytest.raises(InputError, match="^expected phrases of 4 or more words in the table, found none$"):
-        sample_phrases(blocks(), 9, 1, inverse=False, min_words=4)
-    with pytest.raises(InputError, match="^expected phrases of 1 or more words in the table, found none$"):
-        sample_pairs(blocks([b"  ||| u ||| .1 .1 .7 .1\n"]), 9, 1, inverse=False)
-
-
 PAIRS = [Pair(b"a b", b"u v"), Pair(b"c", b"w"), Pair(b"a zzz", b"u")]
+
+
 IDS = [[2, 3], [4], [2, 0]], [[2, 3], [4], [2]]
 
 

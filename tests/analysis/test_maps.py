@@ -2,7 +2,6 @@ import csv
 import io
 import json
 import sys
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -26,6 +25,7 @@ from moses_rnn.analysis.maps import (
 from moses_rnn.analysis.plots import check_matplotlib, map_image
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.inference.inspection import summaries
+from tests.analysis.sketches import sketch
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
 
 PCA = MapConfig(method="pca")
@@ -124,15 +124,6 @@ def test_zooms_are_true_parts_apart_from_each_other():
     assert choose_zooms(points[:10], flat[:10], MapConfig()) == []
 
 
-LABELS = ["<b>&amp;", "$x$ $", "日本 🙂", "a\\x1b[2J", "x" * 90, "e"]
-
-
-def sketch():
-    points = np.random.default_rng(1).normal(size=(80, 2))
-    names = LABELS + [f"word{i}" for i in range(74)]
-    return Map("a & b", names, points, choose_zooms(points, points, MapConfig(zooms=3)))
-
-
 def test_as_csv_and_json_give_every_point_back():
     found = sketch()
     rows = list(csv.reader(io.StringIO(as_csv(found))))
@@ -152,43 +143,6 @@ def test_as_text_lists_the_zooms_from_their_middle():
     found = Map("t", ["a", "b", "c", "d"], points, [(0.0, 0.0, 2.0, [0, 1, 2], 0.5)])
     found.zooms[0] = type(sketch().zooms[0])(*found.zooms[0])
     assert as_text(found) == ["t: 4 points", "", "1: 3 points, 50% of neighbours are the network's", "    a", "    b", "    c"]  # fmt: skip
-
-
-def test_a_picture_is_sound_repeatable_and_escaped():
-    pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
-    everything = Map("a & b", LABELS, np.array([[0.0, 0], [1, 0], [2, 0], [0, 1], [1, 1], [2, 1]]), [])
-    svg = map_image(everything, "svg")
-    assert svg == map_image(everything, "svg")
-    texts = {
-        "".join(node.itertext()).strip() for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")
-    }
-    shown = ["<b>&", *LABELS[1:4]]  # without Moses's escapes; markup, formulas and control characters are text
-    assert texts == {"a & b (6)", *shown, "x" * 43 + "…", "e"}
-    assert map_image(sketch(), "png").startswith(b"\x89PNG")
-
-
-def boxes(axes):
-    """Of its labels alone, without the lines to their points."""
-    from matplotlib.text import Text
-
-    for text in axes.texts:
-        text.get_window_extent()  # puts it in its place
-        yield Text.get_window_extent(text)
-
-
-def test_labels_do_not_cover_each_other():
-    pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
-    from moses_rnn.analysis.plots import _map_figure
-
-    points = np.random.default_rng(1).normal(size=(80, 2))
-    crowded = Map("t", [f"long word {i}" for i in range(80)], points, choose_zooms(points, points, MapConfig(zooms=2)))
-    figure = _map_figure(crowded)
-    written = [list(boxes(axes)) for axes in figure.axes[1:]]  # the first has numbers only
-    assert sum(map(len, written)) > 10
-    for labels_of_axes in written:
-        for i, box in enumerate(labels_of_axes):
-            shrunk = box.shrunk(0.98, 0.98)
-            assert not shrunk.count_overlaps(labels_of_axes[:i])
 
 
 def test_missing_libraries_are_named(monkeypatch):

@@ -43,7 +43,7 @@ def _proposals(proposals: Proposals, top: int) -> Iterator[Sequence[Cell]]:
 
 
 def _fixed(value: float) -> Figure:
-    return Figure(f"{value:.2f}")
+    return Figure(f"{value:z.2f}")
 
 
 def gates(report: GateReport | None) -> Section:
@@ -99,7 +99,7 @@ def _explained(disagreement: Disagreement, explanation: Explanation) -> Iterator
     seen = f", seen {disagreement.frequency:,g} times," if disagreement.frequency else ""
     yield page.paragraph(
         f"The {disagreement.by}'s first choice for this source{seen} is number {disagreement.rank:,} of "
-        f"{explanation.targets:,} with the {other}. {explanation.producer}: log p = {explanation.log_prob:.3f}."
+        f"{explanation.targets:,} with the {other}. {explanation.producer}: log p = {explanation.log_prob:z.3f}."
     )
     yield page.table(_word_grid(explanation))
     yield page.table(_score_grid(explanation))

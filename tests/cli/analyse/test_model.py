@@ -1,32 +1,14 @@
 import csv
-import gzip
 import io
-import itertools
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from moses_rnn.cli.analyse import main
-from tests.commands import run
-
-
-def invoke(*arguments, code=0):
-    """A subcommand in this process."""
-    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert done.exit_code == code, done.output
-    return done
+from tests.cli.analyse.calls import invoke
 
 
 def rows_of(path):
     return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
-
-
-@pytest.fixture
-def scored(tmp_path, table, model):
-    path = tmp_path / "scored.gz"
-    run("score", table, "--model", model, "-o", path, "--quiet")
-    return path
 
 
 @pytest.mark.parametrize("network", ["encoder", "decoder"])
@@ -58,50 +40,6 @@ def test_words_and_phrases(tmp_path, table, model):
     labels = [row[0] for row in rows_of(tmp_path / "phrases.csv")][1:]
     assert len(labels) == 39
     assert all(len(label.split()) >= 4 for label in labels)
-
-
-def test_explain(tmp_path, table, model, scored):
-    ini = tmp_path / "tuned.ini"
-    ini.write_text(
-        f"[feature]\nPhraseDictionaryMemory name=T num-features=5 path={scored} table-limit=2\n"
-        "[weight]\nT= 0.1 0.1 0.3 0.1 0.4\n"
-    )
-    pair, out = _a_pair(table), tmp_path / "pair.json"
-    done = invoke("explain", model, scored, pair, "--moses-ini", ini, "-o", out)
-    found = json.loads(out.read_bytes())
-    assert done.stdout.startswith(f"{pair}\n  one of ")
-    assert sum(word["log_prob"] for word in found["words"]) == pytest.approx(found["log_prob"], abs=1e-4)
-    column = found["columns"][-1]
-    assert column["name"] == "RNN"
-    assert column["log"] == pytest.approx(found["log_prob"], abs=1e-4)  # the table's own score
-    assert found["table_limit"] == 2
-    assert [rank["by"] for rank in found["ranks"]][2:] == ["weighted sum without RNN", "weighted sum with RNN"]
-    limited = invoke("explain", model, scored, pair, "--moses-ini", ini, "--table-limit", 0)
-    assert "cut" not in limited.stdout
-    assert "nor is its source" in invoke("explain", model, scored, "no such ||| rien").stdout
-
-
-# arguments behind model and table
-EITHER_ORDER = [
-    ["gates", "--phrases", 9],
-    ["phrases", "--method", "pca", "--max-points", 9],
-    ["explain", "a ||| b", "--phrases", 9],
-]
-
-
-@pytest.mark.parametrize("arguments", EITHER_ORDER, ids=lambda arguments: arguments[0])
-def test_model_and_table_come_in_either_order(tmp_path, model, table, arguments):
-    command, *rest = arguments
-    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
-    invoke(command, model, table, *rest, "-o", first)
-    invoke(command, table, model, *rest, "-o", second)
-    assert first.read_bytes() == second.read_bytes()
-
-
-def _a_pair(table):
-    with gzip.open(table) as lines:
-        line = next(itertools.islice(lines, 2000, None))
-    return " ||| ".join(line.decode().split(" ||| ")[:2])
 
 
 # arguments behind model and table; exit code, the message

@@ -1,0 +1,66 @@
+"""A small scored table with all that a page must escape, and what reads the page."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+
+from moses_rnn.analysis.report.findings import ReportConfig
+
+NAMES = ["coverage", "targets", "samples", "preferences", "scores", "words", "phrases", "gates", "explained"]
+
+
+CONFIG = ReportConfig(sources=1, min_words=2, samples=5, phrases=20, points=8)
+
+
+SIGNATURE = {
+    "program": "moses_rnn <b>",
+    "lines": 9,
+    "odd": {"a": [1]},
+    "added_columns": [{"index": 4, "name": "RNN", "floor": -5.0, "floored": 1}, "odd"],
+    "models": [{"sha256": {}}, 3],
+}
+
+
+def line(source, target, direct, rnn, counts):
+    return b"%b ||| %b ||| .1 .1 %g .1 %g ||| 0-0 ||| %b ||| |||\n" % (source, target, direct, rnn, counts)
+
+
+TABLE = [
+    *(line(b"a <script>alert(1)</script>", target, 0.2 + 0.01 * i, 0.3 - 0.01 * i, b"9 40 %d" % (5 + i))
+      for i, target in enumerate([b"u \xff", b"v", b"w", b"<img/src=x> &amp;", b"\xe2\x80\xaex"])),
+    *(line(b"b c d e", target, 0.33, 0.001, b"9 3 1") for target in [b"u", b"v", b"w"]),
+    line(b"c d e f g", b"u v", 1, 0.2, b"9 1 1"),
+]  # fmt: skip
+
+
+class Producer:
+    """Scores by the length of the target."""
+
+    name, num_scores, meaning = "RNN", 1, "minus bytes and a half"
+
+    def log_probs(self, sources, targets, tally=None):
+        return -np.array([[0.5 + len(target)] for target in targets])
+
+
+class Reader(HTMLParser):
+    """Notes what a page fetches, and that all its elements end in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.addresses, self.ids, self.metas = [], set(), [], [], {}
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        assert not {"style", "onclick", "onload", "onerror", "srcset"} & set(given)
+        self.tags.add(tag)
+        self.addresses += [given[name] for name in ("src", "href") if name in given]
+        self.ids += [given["id"]] if "id" in given else []
+        if tag == "meta":
+            self.metas[given.get("name") or given.get("http-equiv")] = given.get("content")
+        elif tag != "img":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag

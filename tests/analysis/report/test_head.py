@@ -1,0 +1,53 @@
+from dataclasses import replace
+
+import pytest
+
+from moses_rnn.analysis.report.document import write_report
+from moses_rnn.analysis.report.head import warnings
+from tests.analysis.report.small import SIGNATURE
+
+
+def headed(findings, signature=(), provenance=()):
+    """The warnings above a report."""
+    checkpoint = replace(findings.checkpoint, provenance=dict(provenance))
+    return list(warnings(replace(findings, signature={**SIGNATURE, **dict(signature)}, checkpoint=checkpoint)))
+
+
+def test_a_model_that_does_not_fit_is_flagged(findings):
+    before = headed(findings)
+    column = {"index": 4, "name": "RNN", "unknown_share": 0.205, "floored_share": 0.5}
+    assert headed(findings, {"added_columns": [column]}) == [
+        *before[:-1],
+        "20.5% of the pairs have a word that RNN's model reads as <unk>: it was trained on another table, or its "
+        "shortlists are too small.",
+        "50.0% of the scores of RNN are at the floor: its model does not fit this table.",
+        *before[-1:],
+    ]
+    assert headed(findings, {"added_columns": [{**column, "unknown_share": 0.2, "floored_share": "1"}]}) == before
+
+
+def test_a_model_that_learned_nothing_is_flagged(findings):
+    history = [{"nats_per_token": 6.5, "seconds": 9.0}]
+    told = headed(findings, provenance={"history": history, "unigram_nats_per_token": 6.25})
+    assert told[-2] == (
+        "The model costs 6.50 nats a held-out target token, a unigram model 6.25: it has learned nothing, and its column "
+        "says nothing."
+    )
+    assert headed(findings, provenance={"history": history, "unigram_nats_per_token": 7}) == headed(findings)
+
+
+def test_the_head_says_how_training_went(findings):
+    history = [{"nats_per_token": 1 / i, "seconds": i} for i in range(1, 8)]
+    checkpoint = replace(findings.checkpoint, provenance={"history": history})
+    assert (
+        "still falling: the held-out cost fell from 0.250 to 0.143"
+        in write_report(replace(findings, checkpoint=checkpoint)).decode()
+    )
+
+
+@pytest.mark.parametrize("apart", [0.05, 0.2])
+def test_a_column_of_another_model_is_noticed(findings, apart):
+    (disagreement, explanation), *_ = findings.explained
+    near = replace(explanation, log_prob=explanation.columns[4].log + apart)
+    text = write_report(replace(findings, explained=[(disagreement, near)])).decode()
+    assert ("another model scored it" in text) == (apart > 0.1)

@@ -1,0 +1,45 @@
+import pytest
+
+from moses_rnn.analysis.grids import Grid
+from moses_rnn.analysis.report.page import Markup, element, markup, page, phrase, table
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (b"c &apos;est", "c &#x27;est"),
+        ("&quot; &#91;X&#93; &#124;", "&quot; [X] |"),
+        (b"&lt;script&gt;", "&lt;script&gt;"),
+        (b"&amp;lt; &eacute; &lt \xff", "&amp;lt; &amp;eacute; &amp;lt \\xff"),  # once, and only what Moses escapes
+    ],
+)
+def test_phrases_are_shown_without_the_escapes_of_moses(given, shown):
+    assert phrase(given) == f"<bdi>{shown}</bdi>"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("<b>", "&lt;b&gt;"),
+        (b"\xff", "\\xff"),
+        ("\udcff", "\\xff"),
+        ("\"'", "&quot;&#x27;"),
+        (Markup("<b>"), "<b>"),
+        (element("p", "<", id='"'), '<p id="&quot;">&lt;</p>'),
+    ],
+)
+def test_markup(content, expected):
+    assert markup(content) == expected
+
+
+def test_cells_that_rows_share_stand_once():
+    grid = Grid("", ("a", "b"), [("x", 1), ("x", 2), ("y", 3)], group_columns=1)
+    body = table(grid).partition("<tbody>")[2].partition("</tbody>")[0]
+    assert body == (
+        '<tr class="group"><th scope="rowgroup" colspan="1">x</th></tr>'
+        '<tr><td class="figure">1</td></tr><tr><td class="figure">2</td></tr>'
+    )
+
+
+def test_a_page_without_sections():
+    assert page("t", [], [], "f").startswith(b'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">')

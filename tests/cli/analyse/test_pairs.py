@@ -1,0 +1,133 @@
+import csv
+import gzip
+import hashlib
+import io
+import json
+import sys
+
+import pytest
+
+from moses_rnn.formats.signatures import read_signature
+from moses_rnn.formats.validation import check_signature
+from tests.cli.analyse.calls import seen
+from tests.cli.analyse.tables import SIGNATURE, TABLE, with_another_score
+
+
+def test_scatter(scored_table, tmp_path):
+    text = seen("scatter", scored_table, "-o", tmp_path / "s.csv").stdout
+    assert text.startswith("Correlation of log p(target|source) and the RNN's log p\n")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "s.csv").read_text())))
+    assert sum(int(row["pairs"]) for row in rows) == 6
+    again = seen("scatter", scored_table, "-o", tmp_path / "s.csv")
+    assert (again.exit_code, "s.csv: exists already; use --force" in again.stderr) == (1, True)
+    wrong = seen("scatter", scored_table, "-o", "s.pdf")
+    assert (wrong.exit_code, "does not end in .svg, .png or .csv" in wrong.stderr) == (2, True)
+
+
+def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    done = seen("scatter", scored_table, "-o", tmp_path / "s.png")
+    assert (done.exit_code, "pip install 'moses-rnn[plot]'" in done.stderr) == (1, True)
+    assert not list(tmp_path.glob("*s.png*"))
+    assert seen("scatter", scored_table).exit_code == 0
+
+
+def test_scatter_draws(scored_table, tmp_path):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
+    assert seen("scatter", scored_table, "-o", tmp_path / "s.png").exit_code == 0
+    assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_prune(scored_table, tmp_path):
+    new, gone = tmp_path / "new.gz", tmp_path / "gone"
+    done = seen("prune", scored_table, "-o", new, "--keep", "0.5", "--by", "rnn", "--rejects", gone, "--format", "csv")
+    kept = gzip.decompress(new.read_bytes()).splitlines(keepends=True)
+    assert kept == [TABLE[0], TABLE[1], TABLE[5]]
+    assert gone.read_bytes().splitlines(keepends=True) == [TABLE[2], TABLE[3], TABLE[4]]
+    assert done.stdout.split("\n")[1:3] == ["lines,6,3,3,50.0%", "sources,2,2,0,100.0%"]
+    done = seen("prune", scored_table, "-o", new, "--keep", "0.1", "--no-keep-best", "--force")
+    assert gzip.decompress(new.read_bytes()) == TABLE[1] or gzip.decompress(new.read_bytes()) == TABLE[0]
+    assert "warning: 1 sources lost all their targets" in done.stderr
+    done = seen(
+        "prune", scored_table, "-o", tmp_path / "words", "--keep", "0.5", "--by", "rnn", "--keep-best-words", "1"
+    )
+    assert "warning: 1 sources lost all their targets" in done.stderr
+    done = seen("prune", scored_table, "-o", new, "--keep", "0.5", "--keep-best-words", "1", "--no-keep-best")
+    assert (done.exit_code, "--keep-best-words and --no-keep-best exclude each other" in done.stderr) == (2, True)
+
+
+def digest(path):
+    return {"bytes": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+@pytest.mark.parametrize("before", [SIGNATURE, None])
+def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before):
+    if before:
+        before = {**before, "file": digest(scored_table)}
+        (tmp_path / "t.gz.json").write_text(json.dumps(before))
+    (tmp_path / "new.gz.json").write_text("of another table")
+    refused = seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5")
+    assert (refused.exit_code, "new.gz.json: exists already" in refused.stderr) == (1, True)
+    assert not (tmp_path / "new.gz").exists()
+    seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5", "--by", "rnn", "--force")
+    assert "as written by moses_rnn" in check_signature(str(tmp_path / "new.gz"))
+    found = read_signature(str(tmp_path / "new.gz"))
+    assert (found["lines"], found["columns"], found["input"], found["output"]) == (3, 5, "t.gz", "new.gz")
+    assert found["pruned"] == [
+        {"by": "rnn", "column": 4, "keep": 0.5, "keep_best": True, "keep_best_words": None, "lines_before": 6}
+    ]
+    assert found["added_columns"] == ([{"index": 4, "name": "RNN", "floor": -87.0}] if before else [])
+    assert found.get("models") == (SIGNATURE["models"] if before else None)
+    seen("prune", tmp_path / "new.gz", "-o", tmp_path / "less.gz", "--keep", "0.9", "--no-keep-best")
+    assert [one["lines_before"] for one in read_signature(str(tmp_path / "less.gz"))["pruned"]] == [6, 3]
+
+
+@pytest.mark.parametrize(
+    ("output", "rejects", "message"),
+    [
+        ("t.gz", "gone", "t.gz: is the input"),
+        ("new", "new", "new: is where"),
+        ("new", "t.gz", "t.gz: is the input"),
+        ("no/new", "gone", "no/new: cannot be written: No such file or directory"),
+    ],
+)
+def test_outputs_that_cannot_be(scored_table, tmp_path, output, rejects, message):
+    done = seen(
+        "prune", scored_table, "-o", tmp_path / output, "--rejects", tmp_path / rejects, "--keep", 0.5, "--force"
+    )
+    assert (done.exit_code, message in done.stderr) == (1, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.gz"]
+
+
+def test_a_table_that_is_refused_leaves_no_output(tmp_path):
+    (tmp_path / "t").write_bytes(b"".join(reversed(TABLE)))
+    done = seen("prune", tmp_path / "t", "-o", tmp_path / "new", "--keep", "0.5", "--rejects", tmp_path / "gone")
+    assert done.exit_code == 3
+    assert "t:4: expected sources in the order of LC_ALL=C sort" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("signature", "message"),
+    [
+        ({**SIGNATURE, "file": {"bytes": 1, "sha256": "0"}}, "expected 1 bytes, SHA-256 0… as in its signature, found"),
+        ("odd", "t.gz.json: is not a signature of moses-rnn-score, and is not carried over"),
+    ],
+)
+def test_a_signature_that_does_not_fit_is_not_carried_over(scored_table, tmp_path, signature, message):
+    (tmp_path / "t.gz.json").write_text(json.dumps(signature))
+    done = seen("prune", scored_table, "-o", tmp_path / "new", "--keep", "0.5", "--column", "4")
+    assert (done.exit_code, message in done.stderr) == (0, True), done.stderr
+    assert read_signature(str(tmp_path / "new"))["added_columns"] == []
+
+
+def test_a_constant_criterion_is_said(tmp_path):
+    with_another_score(tmp_path / "wide", {5: "RNN"})
+    done = seen("prune", tmp_path / "wide", "-o", tmp_path / "new", "--keep", "0.5", "--no-keep-best")
+    assert "warning: 6 pairs are equally good at the threshold: 3 of them stay, spread evenly" in done.stderr
+
+
+def test_a_smaller_table_is_not_written_to_standard_output(scored_table):
+    done = seen("prune", scored_table, "-o", "-", "--keep", "0.5")
+    assert (done.exit_code, "-: expected the name of a file" in done.stderr) == (1, True)

@@ -1,0 +1,79 @@
+import csv
+import io
+import shutil
+
+import pytest
+
+from tests.cli.analyse.calls import seen
+from tests.commands import run
+
+
+def test_targets_before_and_after(tmp_path, table, model):
+    scored = tmp_path / "t.gz"
+    run("score", table, "--model", model, "-o", scored)
+    done = run("analyse", "targets", scored, "--count", "2", "--top", "2", "--choose", "frequent", "--min-words", "3")
+    title, _, text = done.stdout.partition("\n\n")
+    assert title.startswith("Long, frequent source phrases (at least 3 words, at least 2 targets; 2 of ")
+    assert text.count("p(target|source)") == 2
+    one = run("analyse", "targets", scored, "--source", text.split("   (seen", maxsplit=1)[0], "--top", "2")
+    assert text.startswith(one.stdout.removesuffix("\n"))
+    assert one.stderr == ""  # progress is for terminals
+
+
+def test_frequent_and_rare_sources(scored_table):
+    text = seen("targets", scored_table).stdout
+    assert "a b c d   (seen 200 times, 3 targets)" in text
+    assert text.index("Long, frequent") < text.index("Long, rare") < text.rindex("e f g h   (seen 3 times, 3 targets)")
+    rare = seen("targets", scored_table, "--choose", "rare").stdout
+    assert "a b c d" not in rare
+    frequent = seen("targets", scored_table, "--choose", "frequent", "--min-count", "100").stdout
+    assert "e f g h" not in frequent
+    assert "seen at least 100 times; 1 of 1, drawn with seed 1)" in frequent
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        ("markdown", "| 2 | y\\&\\#124;z | 0.2 | x | 0.2 |"),
+        ("latex", r"& 3 & 50 \% & 0.1 & 50 \% & 0.1 \\"),
+        ("csv", '"Long, frequent source phrases",a b c d,200,3,2,y&#124;z,0.2,x,0.2\n'),
+    ],
+)
+def test_targets_in_other_formats(scored_table, layout, expected):
+    assert expected in seen("targets", scored_table, "--format", layout).stdout
+
+
+def test_csv_keeps_odd_bytes(tmp_path):
+    (tmp_path / "t").write_bytes(b"a ||| \xff\xc2\xa0 ||| 1 1 1 1 1\n")
+    data = seen("targets", tmp_path / "t", "--source", "a", "--format", "csv").stdout_bytes
+    assert b",\xff\xc2\xa0,1,\xff\xc2\xa0,1\n" in data
+
+
+def test_nothing_found_is_an_error(tmp_path, table):
+    shutil.copy(table, tmp_path)
+    path = tmp_path / "phrase-table"
+    done = run("analyse", "targets", path, "--source", "no such phrase", "--column", "3", check=False)
+    assert done.returncode == 3
+    assert "phrase-table.gz: expected source phrases 'no such phrase', found none" in done.stderr
+    done = seen("targets", path, "--min-words", "99", "--column", "3")
+    assert done.exit_code == 3
+    assert "expected source phrases of at least 99 words, at least 3 targets; or at least 99 words" in done.stderr
+
+
+def test_summary(scored_table):
+    text = seen("summary", scored_table).stdout
+    assert text.startswith("Preferences among the targets of a source\n")
+    assert "Spearman correlation of score and pair count over 6 pairs" in text
+    rows = list(csv.DictReader(io.StringIO(seen("summary", scored_table, "--format", "csv").stdout)))
+    assert [(row["sources"], row["number"], row["agree"]) for row in rows] == [
+        ("all", "2", "0"),
+        ("seen 2–9 times", "1", "0"),
+        ("seen 10 times or more", "1", "0"),
+    ]
+
+
+def test_sources_that_are_not_there_are_said(scored_table):
+    done = seen("targets", scored_table, "--source", " e  f g h", "--source", "zzz")
+    assert done.exit_code == 0
+    assert "t.gz: has no source phrase 'zzz'\n" in done.stderr
+    assert "e f g h   (seen 3 times, 3 targets)" in done.stdout
