@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from moses_rnn.translation.proposals import Known, Proposals, Proposer, Reading
     from moses_rnn.translation.sampling import Sampler
 
-DEFAULTS: dict[str, Any] = {"samples": 50, "temperature": 1.0, "seed": 1}  # defaults of what --beam has no use for
+SAMPLES, TEMPERATURE, SEED = 50, 1.0, 1  # defaults of what --beam has no use for
 
 EPILOG = """\b
 Example: the best of 50 samples and which are not in the table; the likeliest targets of all; many sources:
@@ -49,7 +49,7 @@ command line, 3 input or model rejected.
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """What the command line asks for; None where the default is one of DEFAULTS."""
+    """What the command line asks for; None where the default depends on --beam."""
 
     model: Path
     file: str | None
@@ -73,15 +73,15 @@ class Sampling:
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("file", metavar="[SOURCES]", required=False)
 @click.option("--source", "sources", multiple=True, help="A source phrase; may be repeated")
-@click.option("--samples", type=click.IntRange(1), help=f"Of each source [default: {DEFAULTS['samples']}]")
+@click.option("--samples", type=click.IntRange(1), help=f"Of each source [default: {SAMPLES}]")
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Targets to print of each source")
 @click.option("--beam", type=click.IntRange(1), help="Search with a beam of this width instead of sampling")
 @click.option(
     "--temperature",
     type=FiniteFloat(0, min_open=True),
-    help=f"Below 1, likely words are drawn more often; above, less [default: {DEFAULTS['temperature']:g}]",
+    help=f"Below 1, likely words are drawn more often; above, less [default: {TEMPERATURE:g}]",
 )
-@click.option("--seed", type=click.IntRange(0), help=f"Of the samples [default: {DEFAULTS['seed']}]")
+@click.option("--seed", type=click.IntRange(0), help=f"Of the samples [default: {SEED}]")
 @click.option("--no-unk", is_flag=True, help="Never write <unk>; log p stays the model's")
 @click.option("--max-words", type=click.IntRange(1), default=50, show_default=True, help="Of a target")
 @click.option("--table", help="Mark what is not in this phrase table, and print its share")
@@ -189,9 +189,11 @@ def _writer(network: EncDecScorer, request: Sampling) -> Sampler | BeamSearch:
     if request.beam:
         width, best = request.beam, request.top
         return BeamSearch(network, BeamConfig(width, best, request.max_words, not request.no_unk))
-    given = {"samples": request.samples, "temperature": request.temperature, "seed": request.seed}
-    sampling = DEFAULTS | {name: value for name, value in given.items() if value is not None}
-    return Sampler(network, SamplingConfig(**sampling, max_words=request.max_words, allow_unknown=not request.no_unk))
+    samples = SAMPLES if request.samples is None else request.samples
+    temperature = TEMPERATURE if request.temperature is None else request.temperature
+    seed = SEED if request.seed is None else request.seed
+    config = SamplingConfig(samples, temperature, seed, request.max_words, not request.no_unk)
+    return Sampler(network, config)
 
 
 def _print(proposals: Proposals, request: Sampling, unit: str, *, first: bool) -> None:

@@ -60,19 +60,22 @@ def coverage(counted: Coverage, pairs: scatter.Scatter) -> Section:
         ),
         ("pairs with <unk>", counted.lines, counted.pairs_unknown, _share(counted.pairs_unknown, counted.lines)),
     ]
-    all_pairs = pairs.groups[0]
-    at_floor = (
-        f"{all_pairs.at_floor:,} of {all_pairs.pairs:,} pairs ({_share(all_pairs.at_floor, all_pairs.pairs)}) have an "
-        f"RNN score at the floor, log p = {pairs.floor:g}; "
-        + (f"{all_pairs.without_log:,} have a score of 0." if all_pairs.without_log else "none has a score of 0.")
-    )
     grid = Grid("", ("running words of the table", "all", "<unk>", "share"), rows)
     how = (
         "Words outside the shortlists are <unk> to the network (section 4.1: there 15 000 words, 93% of the corpus), "
         "so pairs that differ only in them score alike; pairs at the floor cannot be told apart by the feature at all. "
         "The words of each line count once, so frequent phrases weigh no more than rare ones."
     )
-    return Section("coverage", "Coverage", how, [page.table(grid), page.paragraph(at_floor)])
+    return Section("coverage", "Coverage", how, [page.table(grid), page.paragraph(_at_floor(pairs))])
+
+
+def _at_floor(pairs: scatter.Scatter) -> str:
+    group = pairs.groups[0]
+    without_log = f"{group.without_log:,} have" if group.without_log else "none has"
+    return (
+        f"{group.at_floor:,} of {group.pairs:,} pairs ({_share(group.at_floor, group.pairs)}) have an RNN score at the "
+        f"floor, log p = {pairs.floor:g}; {without_log} a score of 0."
+    )
 
 
 def _share(part: float, whole: float) -> str:

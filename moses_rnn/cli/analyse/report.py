@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ without them. Equal tables, models and options give equal pages. A table of 839 
 
 @dataclass(frozen=True, kw_only=True)
 class Report(ModelAndTable):
-    """What the command line asks for; what has the name of a field of `ReportConfig` is that field."""
+    """What the command line asks for."""
 
     output: str
     sources: int
@@ -113,7 +113,18 @@ def _gather(path: str, request: Report) -> Findings:
     checkpoint = load_checkpoint(request.model)
     producer = EncDecProducer(checkpoint, precision="fp64")
     table = open_table(path, request.column)
-    config = ReportConfig(**{field.name: getattr(request, field.name) for field in fields(ReportConfig)})
+    config = ReportConfig(
+        seed=request.seed,
+        sources=request.sources,
+        min_words=request.min_words,
+        max_count=request.max_count,
+        top=request.top,
+        samples=request.samples,
+        top_samples=request.top_samples,
+        pairs=request.pairs,
+        phrases=request.phrases,
+        points=request.points,
+    )
     steps = _Steps(quiet=request.quiet or not sys.stderr.isatty())
     try:
         return gather(table, checkpoint, producer, signature, config, steps)
