@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,8 +25,8 @@ from moses_rnn.cli.command import (
 )
 
 if TYPE_CHECKING:
-    from moses_rnn.inference.encdec import EncDecScorer
-    from moses_rnn.models.checkpoint import Checkpoint
+    from moses_rnn.inference.steps import Stepper
+    from moses_rnn.producers.open import OpenModel
     from moses_rnn.translation.beam_search import BeamSearch
     from moses_rnn.translation.proposals import Known, Proposals, Proposer, Reading
     from moses_rnn.translation.sampling import Sampler
@@ -110,10 +110,10 @@ def main(request: Sampling) -> None:
 
     _check_options(request)
     request = replace(request, device=choose_device(request.device))
-    checkpoint = load_checkpoint(request.model)
-    reading = Reading(checkpoint)
+    model = open_model(request.model)
+    reading = Reading(model.checkpoint)
     sources = _sources(request, reading)
-    proposer = _proposer(checkpoint, reading, _known(request.table, sources, reading), request)
+    proposer = _proposer(model, reading, _known(request.table, sources, reading), request)
     totals, unit = Totals(), "targets" if request.beam else "samples"
     # On a terminal the targets themselves show how far the work is.
     display = Display("sources", quiet=request.quiet or sys.stdout.isatty() or not sys.stderr.isatty())
@@ -166,34 +166,32 @@ def _known(table: str | None, sources: Sequence[bytes], reading: Reading) -> Kno
     return known_targets(parse_table(read_lines(path), path, form=form), sources, reading)
 
 
-def _proposer(checkpoint: Checkpoint, reading: Reading, known: Known | None, request: Sampling) -> Proposer:
+def _proposer(model: OpenModel, reading: Reading, known: Known | None, request: Sampling) -> Proposer:
     """What writes targets, by sampling or search, and scores them."""
     import torch
 
-    from moses_rnn.inference.encdec import EncDecScorer
-    from moses_rnn.producers.base import PRECISIONS
-    from moses_rnn.producers.phrases import EncDecProducer
+    from moses_rnn.producers.base import Compute
     from moses_rnn.translation.proposals import Proposer
 
     if request.threads:
         torch.set_num_threads(request.threads)
-    network = EncDecScorer(checkpoint.model, request.device, PRECISIONS[request.precision])
-    producer = EncDecProducer(checkpoint, request.device, request.precision)
-    return Proposer(reading, _writer(network, request), producer, known)
+    compute = Compute(request.device, request.precision)
+    writer = _writer(model.make_stepper(compute), request)
+    return Proposer(reading, writer, model.make_producer(compute), known)
 
 
-def _writer(network: EncDecScorer, request: Sampling) -> Sampler | BeamSearch:
+def _writer(stepper: Stepper[Any, Any], request: Sampling) -> Sampler | BeamSearch:
     from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
     from moses_rnn.translation.sampling import Sampler, SamplingConfig
 
     if request.beam:
         width, best = request.beam, request.top
-        return BeamSearch(network, BeamConfig(width, best, request.max_words, not request.no_unk))
+        return BeamSearch(stepper, BeamConfig(width, best, request.max_words, not request.no_unk))
     samples = SAMPLES if request.samples is None else request.samples
     temperature = TEMPERATURE if request.temperature is None else request.temperature
     seed = SEED if request.seed is None else request.seed
     config = SamplingConfig(samples, temperature, seed, request.max_words, not request.no_unk)
-    return Sampler(network, config)
+    return Sampler(stepper, config)
 
 
 def _print(proposals: Proposals, request: Sampling, unit: str, *, first: bool) -> None:

@@ -15,10 +15,9 @@ from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.phrase_forms import PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.vocabulary import UNKNOWN
+from moses_rnn.models.vocabulary import UNKNOWN, Phrase
 from moses_rnn.producers.base import Phrases, ScoreProducer
 from moses_rnn.translation.beam_search import BeamSearch
-from moses_rnn.translation.hypotheses import Ids
 from moses_rnn.translation.sampling import Sampler
 
 Known = Mapping[bytes, Collection[bytes]]  # targets by source

@@ -66,13 +66,13 @@ SUMS = [
 @pytest.mark.parametrize(("variant", "direction", "pair"), SUMS)
 def test_words_sum_to_the_score(variant, direction, pair):
     of = checkpoint(variant, direction=direction)
-    found = explain(pair, of=of, producer=EncDecProducer(of), added=())
+    found = explain(pair, of=of, producer=make_producer(of), added=())
     assert sum(word.log_prob for word in found.words) == pytest.approx(found.log_prob, abs=1e-4)
     assert found.words[-1].word == "</s>"
 
 
 def test_words_and_what_is_not_known_of_them():
-    found = explain(b"qq a ||| u v", producer=EncDecProducer(checkpoint()))
+    found = explain(b"qq a ||| u v", producer=make_producer(checkpoint()))
     assert [(word.word, word.known) for word in found.words] == [("u", True), ("v", True), ("</s>", True)]
     assert found.unknown == ["qq"]
     found = explain(b"a ||| \xff \x1b</s>", producer=Producer(lambda s, t: np.zeros((len(s), 1))))

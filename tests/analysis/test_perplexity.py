@@ -158,7 +158,7 @@ def test_both_models_on_a_text(tmp_path):
     pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
     path = SMALL.write(tmp_path)
     kenlm = KenlmProducer(path)
-    backoff = Backoff(parse_arpa(path.read_bytes().splitlines(), "lm"), kenlm, checkpoint().vocabulary, "lm")
+    backoff = Backoff(parse_arpa(path.read_bytes().splitlines(), "lm"), kenlm, checkpoint().target_vocabulary, "lm")
     text = judge(TEXT, "dev.fr", CslmProducer(checkpoint(), backoff=backoff), kenlm)
     n_gram = [value for sentence in SENTENCES if sentence for value in SMALL.log_probs(sentence)]
     assert text.kenlm == pytest.approx(n_gram, abs=1e-5)

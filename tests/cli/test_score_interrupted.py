@@ -1,4 +1,4 @@
-"""moses-rnn-score stopped, killed, gone on with; and what it never overwrites."""
+"""moses-rnn-score stopped, killed, resumed; and what it never overwrites."""
 
 import json
 import shutil
@@ -141,7 +141,7 @@ def test_a_stop_is_heard_while_a_pipe_is_silent(here, number):
     messages = process.stderr.read()
     process.stdin.close()
     process.stderr.close()
-    assert b"stopped after 0 lines; what goes through a pipe cannot be gone on with" in messages
+    assert b"stopped after 0 lines; what goes through a pipe cannot be resumed" in messages
     assert names(here) == {"phrase-table.gz", "phrase-table.rnn-model"}
 
 
@@ -161,7 +161,7 @@ def test_the_models_own_files_are_not_overwritten(here):
 def test_what_is_missing_after_a_death_at_the_very_end_is_made_by_resume(long_table):
     """The table has its name, and its signature and ini have not: killed between two renames."""
     here = long_table
-    trace = "import os, pathlib, signal, sys\nfrom moses_rnn.formats import outputs\n"
+    trace = "import os, pathlib, signal, sys\nfrom moses_rnn.files import outputs\n"
     trace += "outputs.OutputFile.commit = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
     trace += "from moses_rnn.cli.score import main\nmain(sys.argv[1:])"
     done = subprocess.run([sys.executable, "-c", trace, *LONG], cwd=here, capture_output=True, check=False)
@@ -235,7 +235,7 @@ def test_resume_with_nothing_to_resume_replaces_nothing(here):
 def test_a_failing_disk_or_memory_is_no_reason_to_discard_what_was_done(long_table, error):
     here = long_table
     code = (
-        "import sys; from moses_rnn.formats import streams\n"
+        "import sys; from moses_rnn.files import streams\n"
         "read, calls = streams._MeteredFile._read_into, iter(range(10**6))\n"
         "def failing(self, buffer):\n"
         f"    if next(calls) > 6: raise {error}\n"

@@ -149,8 +149,8 @@ def test_words_outside_the_shortlist_are_said():
 @pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
 def test_a_real_networks_samples_are_ranked_by_its_producer(variant, direction):
     """Of an inverse model, what it reads are target phrases; its producer is asked in the table's order."""
-    given = Checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
-    sampler = Sampler(EncDecScorer(given.model, dtype=torch.float64), SamplingConfig(samples=20))
+    given = encdec_checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
+    sampler = Sampler(EncDecStepper(given.model, dtype=torch.float64), SamplingConfig(samples=20))
     sampled = {}
 
     def write(sources):
@@ -160,7 +160,7 @@ def test_a_real_networks_samples_are_ranked_by_its_producer(variant, direction):
         )
         return written
 
-    for proposals in Proposer(Reading(given), write, EncDecProducer(given))([b"a b c", b"d", b"d zork"]):
+    for proposals in Proposer(Reading(given), write, make_producer(given))([b"a b c", b"d", b"d zork"]):
         source = tuple(SOURCE.ids(proposals.source.split()))
         expected = [sampled[source, tuple(TARGET.ids(p.target.split()))] for p in proposals.best]
         assert [p.log_prob for p in proposals.best] == pytest.approx(expected, abs=1e-4)

@@ -180,7 +180,7 @@ def _proposals(
     announce("sampling targets", "sources")
     sources = list(dict.fromkeys(reading.pair(lines[0])[0] for lines in kept.values() if lines))
     known = known_targets((line for lines in kept.values() for line in lines), sources, reading)
-    network = EncDecScorer(checkpoint.model, "cpu", torch.float64)
+    network = EncDecStepper(checkpoint.model, "cpu", torch.float64)
     writer = Sampler(network, SamplingConfig(samples=config.samples, seed=config.seed))
     return list(Proposer(reading, writer, producer, known)(sources))
 

@@ -71,10 +71,10 @@ def results(request: ResultsRequest) -> None:
     from moses_rnn.files.outputs import OutputFile
 
     place = Place(request.work, request.target, request.tests)
-    comparison = compared(place, request.systems, request.seeds, samples=request.samples)
+    comparison = compare_systems(place, request.systems, request.seeds, samples=request.samples)
     if request.output:
         with OutputFile(request.output, force=request.force) as file:
             file.commit(as_json(comparison))
-    for text in warnings(comparison):
+    for text in list_warnings(comparison):
         say(f"warning: {text}")
-    put("\n".join(table(comparison)))
+    put("\n".join(format_table(comparison)))

@@ -97,10 +97,10 @@ def _explanation(request: Explain) -> Explanation:
     from moses_rnn.formats.signatures import read_signature, recorded_names
     from moses_rnn.producers.open import open_model
 
-    checkpoint = load_checkpoint(request.model)
-    pair = parse_pair(os.fsencode(request.pair), PhraseForm.from_record(checkpoint.provenance.get("phrases")))
+    model = open_model(request.model)
+    checkpoint = model.checkpoint
+    pair = parse_pair(os.fsencode(request.pair), model.form)
     weights = _weights(request)
-    producer = EncDecProducer(checkpoint)
     looked_up = look_up(
         model_blocks(request.phrase_table, checkpoint),
         request.phrase_table,
@@ -110,7 +110,7 @@ def _explanation(request: Explain) -> Explanation:
         seed=request.seed,
     )
     added = recorded_names(read_signature(existing_input(request.phrase_table)) or {})
-    return Explainer(checkpoint, producer, added, weights, request.nearest)(looked_up)
+    return Explainer(checkpoint, model.make_producer(), added, weights, request.nearest)(looked_up)
 
 
 def _weights(request: Explain) -> Weights | None:

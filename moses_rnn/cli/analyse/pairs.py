@@ -197,7 +197,7 @@ def _signature(
     signature: dict[str, Any] | None, table: ScoredTable, pruned: Pruned, digest: dict[str, Any], request: PruneRequest
 ) -> bytes:
     """What is recorded of the smaller table, whose own bytes have the `digest`."""
-    from moses_rnn.scoring.signature import pruned_signature
+    from moses_rnn.formats.signatures import pruned_signature
 
     files = {"input": Path(table.path).name, "output": Path(request.output).name, "file": digest}
     how = {

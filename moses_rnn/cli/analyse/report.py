@@ -110,8 +110,8 @@ def _gather(path: str, request: Report) -> Findings:
     from moses_rnn.producers.open import open_model
 
     signature = read_signature(path) or {}
-    checkpoint = load_checkpoint(request.model)
-    producer = EncDecProducer(checkpoint, precision="fp64")
+    model = open_model(request.model)
+    producer = model.make_producer(Compute(precision="fp64"))
     table = open_table(path, request.column)
     config = ReportConfig(
         seed=request.seed,
@@ -127,7 +127,7 @@ def _gather(path: str, request: Report) -> Findings:
     )
     steps = _Steps(quiet=request.quiet or not sys.stderr.isatty())
     try:
-        return gather(table, checkpoint, producer, signature, config, steps)
+        return gather(table, model.checkpoint, producer, signature, config, steps)
     finally:
         steps.close()
 
