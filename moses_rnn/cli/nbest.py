@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, StopRequest, choose_device, reports_errors, say
+from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, StopRequest, choose_device, reports_errors, say, takes
 from moses_rnn.errors import InputError, MosesRnnError
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput
     from moses_rnn.formats.nbest import NBestLine
+    from moses_rnn.scoring.nbest_features import FeatureRequest
 
 OPTIMISERS = ("moses-mert", "kbmira", "mert")
 
 EPILOG = """\b
 Example: two features for both lists, weights from the first, the second translated with them:
-  moses-rnn-nbest dev.nbest.gz --source dev.en --cslm cslm --rnn phrase-table.rnn-model -o dev.more.gz
-  moses-rnn-nbest test.nbest.gz --source test.en --cslm cslm --rnn phrase-table.rnn-model -o test.more.gz
+  moses-rnn-nbest dev.nbest.gz --source dev.en --add cslm --add phrase-table.rnn-model -o dev.more.gz
+  moses-rnn-nbest test.nbest.gz --source test.en --add cslm --add phrase-table.rnn-model -o test.more.gz
   moses-rnn-nbest tune dev.more.gz --reference dev.fr -o weights.ini
   moses-rnn-nbest rerank test.more.gz weights.ini > test.out
 
@@ -57,71 +59,120 @@ has one of that name.
 """
 
 
-@main.command(cls=Program, context_settings=CONTEXT, epilog=ADD_EPILOG)
+@dataclass(frozen=True, kw_only=True)
+class Adding:
+    """What `add` is asked for; see the options' help."""
+
+    nbest: str
+    source: str
+    add: tuple[Path, ...]
+    cslm: Path | None
+    backoff: str | None
+    lm: Path | None
+    rnn: Path | None
+    inverse_rnn: Path | None
+    whole: bool
+    word_penalty: Path | None
+    word_penalty_words: int | None
+    output: str
+    device: str
+    precision: str
+    threads: int | None
+    allow_misfit: bool
+    force: bool
+    quiet: bool
+
+
+@main.command("add", cls=Program, context_settings=CONTEXT, epilog=ADD_EPILOG)
 @click.argument("nbest")
 @click.option("--source", required=True, help="The sentences that were translated, as the decoder read them")
-@click.option("--cslm", type=click.Path(path_type=Path), help="Add log p(hypothesis) of this CSLM: CSLM0")
-@click.option("--backoff", help="With --cslm: an ARPA file that shares out its <unk> among the words outside")
-@click.option("--lm", help="Add log p(hypothesis) of this n-gram model (ARPA or KenLM's binary): KENLM0")
-@click.option("--rnn", type=click.Path(path_type=Path), help="Add log p of this model's phrase pairs, summed: RNN0")
-@click.option("--inverse-rnn", type=click.Path(path_type=Path), help="The same of an --inverse model: RNNInverse0")
-@click.option("--whole", is_flag=True, help="Score whole sentences with --rnn, whatever phrases they are made of")
+@click.option(
+    "--add",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Add log p by this model: a folder of any network, or an n-gram model (ARPA or KenLM's binary). A network "
+    "of phrase pairs scores the phrases of each hypothesis, summed; one of targets alone the hypothesis. Repeat it",
+)
+@click.option("--whole", is_flag=True, help="Score whole sentences with networks of pairs, whatever their phrases")
+@click.option("--backoff", help="An ARPA file that shares out a CSLM's <unk> among the words outside its shortlist")
 @click.option(
     "--word-penalty",
     type=click.Path(path_type=Path),
     help="Add minus the number of words outside the shortlist of this model or vocabulary file: WP0",
 )
-@click.option("--word-penalty-words", type=click.IntRange(1), help="Only its so many most frequent words")
+@click.option("--word-penalty-words", type=click.IntRange(1), help="Only its N most frequent words")
+@click.option("--cslm", type=click.Path(path_type=Path), help="Deprecated: --add, for a CSLM alone")
+@click.option("--lm", type=click.Path(path_type=Path), help="Deprecated: --add, for an n-gram model alone")
+@click.option("--rnn", type=click.Path(path_type=Path), help="Deprecated: --add, for an RNN Encoder-Decoder alone")
+@click.option("--inverse-rnn", type=click.Path(path_type=Path), help="Deprecated: --add, for an --inverse model alone")
 @click.option("-o", "--output", default="-", show_default=True, help="The new list, compressed if its suffix says so")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp64"]), default="fp32", show_default=True)
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
-@click.option("--allow-misfit", is_flag=True, help="Take an RNN that has learned nothing, which is refused otherwise")
+@click.option("--allow-misfit", is_flag=True, help="Take a model that has learned nothing, which is refused otherwise")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @reports_errors
-def add(nbest: str, source: str, output: str, force: bool, quiet: bool, threads: int | None, **options: Any) -> None:
+@takes(Adding)
+def add(given: Adding) -> None:
     """Add features to an n-best list."""
-    _check(nbest, source, options)
+    _check(given)
     import torch
 
     from moses_rnn.cli.progress import Display
-    from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
+    from moses_rnn.scoring.nbest_features import make_features
     from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
 
-    if threads:
-        torch.set_num_threads(threads)
-    name, lines = _parsed(nbest)
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    name, lines = _parsed(given.nbest)
     first = next(lines, None)
-    sources = _text(source)
-    request = FeatureRequest(**options | {"device": choose_device(options["device"])})
-    features = label_features(first, make_features(first, name, request))
+    sources = _text(given.source)
+    features = label_features(first, make_features(first, name, _feature_request(given)))
     report = NBestReport()
-    whole = _behind(first, lines)
-    display = Display("hypotheses", quiet=quiet)
-    with _output(output, force, (name, source)) as file:
-        for block in with_features(whole, sources, features, name, report):
+    display = Display("hypotheses", quiet=given.quiet)
+    with _output(given.output, given.force, (name, given.source)) as file:
+        for block in with_features(_behind(first, lines), sources, features, name, report):
             _append(file, block)
             display.show(report.lines)
         file.commit()
     display.close()
-    if not quiet:
+    if not given.quiet:
         say(f"{report.lines:,} hypotheses of {report.sentences:,} sentences, with {', '.join(report.choosing)}")
     for label in report.constant:
         say(f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it")
 
 
-def _check(nbest: str, source: str, options: Mapping[str, Any]) -> None:
+def _feature_request(given: Adding) -> FeatureRequest:
+    from moses_rnn.scoring.nbest_features import FeatureRequest
+
+    return FeatureRequest(
+        add=given.add,
+        cslm=given.cslm,
+        lm=given.lm,
+        rnn=given.rnn,
+        inverse_rnn=given.inverse_rnn,
+        backoff=given.backoff,
+        whole=given.whole,
+        word_penalty=given.word_penalty,
+        word_penalty_words=given.word_penalty_words,
+        device=choose_device(given.device),
+        precision=given.precision,
+        allow_misfit=given.allow_misfit,
+    )
+
+
+def _check(given: Adding) -> None:
     """Refuse what does not go together."""
-    if nbest == source == "-":
+    if given.nbest == given.source == "-":
         raise click.UsageError("only one of the list and --source can be -")
-    if not any(options[key] for key in ("cslm", "lm", "rnn", "inverse_rnn", "word_penalty")):
-        raise click.UsageError("nothing to add: give --cslm, --lm, --rnn, --inverse-rnn or --word-penalty")
-    if options["backoff"] and not options["cslm"]:
-        raise click.UsageError("--backoff is the n-gram model that --cslm backs off to")
-    if options["whole"] and not (options["rnn"] or options["inverse_rnn"]):
-        raise click.UsageError("--whole says how --rnn and --inverse-rnn score")
-    if options["word_penalty_words"] and not options["word_penalty"]:
+    if not any((given.add, given.cslm, given.lm, given.rnn, given.inverse_rnn, given.word_penalty)):
+        raise click.UsageError("nothing to add: give --add MODEL or --word-penalty")
+    if given.backoff and not (given.cslm or given.add):
+        raise click.UsageError("--backoff is the n-gram model that a CSLM backs off to: give one with --add")
+    if given.whole and not (given.rnn or given.inverse_rnn or given.add):
+        raise click.UsageError("--whole says how networks of pairs score: give one with --add")
+    if given.word_penalty_words and not given.word_penalty:
         raise click.UsageError("--word-penalty-words is for --word-penalty")
 
 
@@ -170,7 +221,22 @@ tell them. Added features begin at 0.
 """
 
 
-@main.command(cls=Program, context_settings=CONTEXT, epilog=TUNE_EPILOG)
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """What `tune` is asked for; see the options' help."""
+
+    nbest: str
+    references: tuple[str, ...]
+    weights: str | None
+    optimiser: str | None
+    seed: int
+    restarts: int
+    moses_root: Path | None
+    output: str
+    force: bool
+
+
+@main.command("tune", cls=Program, context_settings=CONTEXT, epilog=TUNE_EPILOG)
 @click.argument("nbest")
 @click.option("--reference", "references", multiple=True, required=True, help="A reference translation; repeat it")
 @click.option("--weights", help="An ini whose weights the search begins with")
@@ -185,14 +251,8 @@ tell them. Added features begin at 0.
 @click.option("-o", "--output", default="-", show_default=True, help="The weights, as an ini")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @reports_errors
-def tune(
-    nbest: str,
-    references: tuple[str, ...],
-    weights: str | None,
-    optimiser: str | None,
-    moses_root: Path | None,
-    **options: Any,
-) -> None:
+@takes(Tuning)
+def tune(given: Tuning) -> None:
     """Find weights by which an n-best list gets a good BLEU."""
     from moses_rnn.formats.moses_ini import MosesIni
     from moses_rnn.moses.programs import Moses
@@ -200,23 +260,24 @@ def tune(
     from moses_rnn.tuning.tune import as_ini, beginning, default_optimiser
     from moses_rnn.tuning.tune import tune as tune_weights
 
-    name, lines = _parsed(nbest)
-    inputs = (name, *references, *([weights] if weights else []))
-    with _output(options["output"], options["force"], inputs) as file:
-        points = read_tunable(lines, [_text(reference) for reference in references], name=name)
+    name, lines = _parsed(given.nbest)
+    inputs = (name, *given.references, *([given.weights] if given.weights else []))
+    with _output(given.output, given.force, inputs) as file:
+        points = read_tunable(lines, [_text(reference) for reference in given.references], name=name)
         if points.missing:
             say(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
-        start = beginning(points, MosesIni(_content(weights), weights) if weights else None)
-        moses = Moses(moses_root.absolute()) if moses_root else None
-        optimiser = optimiser or default_optimiser(moses)
-        numbers = {key: options[key] for key in ("seed", "restarts")}
+        start = beginning(points, MosesIni(_content(given.weights), given.weights) if given.weights else None)
+        moses = Moses(given.moses_root.absolute()) if given.moses_root else None
+        optimiser = given.optimiser or default_optimiser(moses)
         stop = StopRequest()
-        tuned = tune_weights(points, start, optimiser, moses=moses, should_stop=stop, **numbers)
+        tuned = tune_weights(
+            points, start, optimiser, moses=moses, should_stop=stop, seed=given.seed, restarts=given.restarts
+        )
         if stop():
             raise MosesRnnError("stopped before the search had ended; nothing was written")
         _append(file, as_ini(points.names, tuned.weights))
         file.commit()
-    say(f"{optimiser}, seed {options['seed']}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
+    say(f"{optimiser}, seed {given.seed}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
     for label in tuned.constant:
         say(f"warning: {label} is the same for all hypotheses of each sentence: its weight stays as it was")
 

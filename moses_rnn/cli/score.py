@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +13,11 @@ from moses_rnn import __version__
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
+    FactorOptions,
     FiniteFloat,
     Program,
     StopRequest,
+    TableOptions,
     choose_device,
     default_model,
     default_output,
@@ -23,13 +26,14 @@ from moses_rnn.cli.command import (
     reports_errors,
     say,
     table_options,
+    takes,
 )
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import compression_of
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
 if TYPE_CHECKING:
-    from moses_rnn.scoring.request import ScoringRequest, ScoringResult
+    from moses_rnn.scoring.request import IniRequest, ScoringRequest, ScoringResult
 
 MOST_CPU_WORKERS = 8  # each holds the states of its own lines
 WORKERS_OF_A_GPU = 2  # one maps words to ids while the other computes
@@ -45,6 +49,35 @@ feature's value is the natural log p, with the end symbols of both sides include
 byte for byte as it was. After an interruption, kill -9 included, --resume goes on. Exit codes: 0 done, 1 failure,
 2 wrong command line, 3 table, model or ini rejected, {STOPPED} stopped and resumable.
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring(TableOptions, FactorOptions):
+    """What the command line asks for; see the options' help."""
+
+    phrase_table: str
+    new_table: str | None
+    model: Path | None
+    output: str | None
+    moses_ini: str | None
+    output_ini: str | None
+    feature: str | None
+    weight: float | None
+    inverse_model: Path | None
+    word_penalty: bool
+    logarithms: bool
+    floor: float
+    device: str
+    precision: str
+    compiled: bool | None
+    threads: int | None
+    compression_level: int
+    resume: bool
+    on_bad_line: str
+    allow_misfit: bool
+    again: bool
+    force: bool
+    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -102,7 +135,7 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
     type=click.Choice(["error", "skip"]),
     default="error",
     show_default=True,
-    help="A line that is no phrase pair ends the run, or goes to OUTPUT.rejects",
+    help="A line that is not a phrase pair ends the run, or goes to OUTPUT.rejects",
 )
 @table_options
 @factor_options
@@ -116,7 +149,8 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @click.version_option(__version__)
 @reports_errors
-def main(phrase_table: str, new_table: str | None, quiet: bool, threads: int | None, **options: Any) -> None:
+@takes(Scoring)
+def main(given: Scoring) -> None:
     """Add log p(target | source) of an RNN Encoder-Decoder to a Moses PHRASE_TABLE (- is stdin).
 
     Both tables may be named without .gz, as Moses's experiment.perl names them.
@@ -124,44 +158,90 @@ def main(phrase_table: str, new_table: str | None, quiet: bool, threads: int | N
     from moses_rnn.cli.progress import Display
     from moses_rnn.scoring.run import score
 
-    if new_table:
-        if options["output"]:
-            raise click.UsageError("NEW_TABLE and --output are the same: give one")
-        options["output"] = _as_stem(phrase_table, new_table)
-    request = _request(phrase_table, threads, options)
-    display = Display("lines", quiet=quiet)
+    request = _request(given)
+    display = Display("lines", quiet=given.quiet)
     try:
         result = score(request, display.show, StopRequest())
     finally:
         display.close()
-    for line in [*([] if quiet else _summary(request, result)), *(f"warning: {text}" for text in result.warnings)]:
+    summary = [] if given.quiet else _summary(request, result)
+    for line in [*summary, *(f"warning: {text}" for text in result.warnings)]:
         say(line)
     if not request.columns.logarithms:
         _print_ini_lines(result, on_stderr=request.output == "-")
 
 
-def _as_stem(table: str, new_table: str) -> str:
-    """The new table's name, with .gz where the old one was named without."""
+def _request(given: Scoring) -> ScoringRequest:
     from moses_rnn.files.streams import existing_input
+    from moses_rnn.scoring.phrase_tables import ColumnOptions
+    from moses_rnn.scoring.request import ScoringRequest, rejects_of
 
-    was_stem = existing_input(table) == table + ".gz"
-    return new_table + ".gz" if was_stem and compression_of(new_table) is None else new_table
+    table = existing_input(given.phrase_table)
+    output = _output(given, table)
+    _check_options(given, output)
+    devices = tuple(choose_device(device) for device in given.device.split(","))
+    return ScoringRequest(
+        table=table,
+        output=output,
+        model=given.model or _model_beside(table),
+        inverse_model=given.inverse_model,
+        word_penalty=given.word_penalty,
+        columns=ColumnOptions(given.floor, given.logarithms),
+        ini=_ini(given, output),
+        devices=devices,
+        workers=_spread(devices, given.threads),
+        precision=given.precision,
+        compiled=given.compiled,
+        level=given.compression_level,
+        force=given.force,
+        resume=given.resume,
+        strict=given.strict,
+        allow_misfit=given.allow_misfit,
+        again=given.again,
+        rejects=rejects_of(output) if given.on_bad_line == "skip" else None,
+        max_line_bytes=given.max_line_bytes,
+        source_factor=given.source_factor,
+        target_factor=given.target_factor,
+    )
 
 
-def _check_options(output: str, options: dict[str, Any]) -> None:
+def _output(given: Scoring, table: str) -> str:
+    """Where the new table goes; with .gz where the old one was named without."""
+    from moses_rnn.files.streams import STANDARD_STREAM
+
+    if given.new_table and given.output:
+        raise click.UsageError("NEW_TABLE and --output are the same: give one")
+    if given.new_table:
+        was_stem = table == given.phrase_table + ".gz"
+        return given.new_table + ".gz" if was_stem and compression_of(given.new_table) is None else given.new_table
+    return given.output or (STANDARD_STREAM if table == STANDARD_STREAM else default_output(table))
+
+
+def _ini(given: Scoring, output: str) -> IniRequest | None:
+    from moses_rnn.files.streams import existing_input
+    from moses_rnn.scoring.request import IniRequest
+
+    if not given.moses_ini:
+        return None
+    new = given.output_ini or str(Path(output).parent / (Path(given.moses_ini).stem + ".rnn.ini"))
+    return IniRequest(existing_input(given.moses_ini), new, given.feature, given.weight)
+
+
+def _check_options(given: Scoring, output: str) -> None:
     """Refuse options that contradict each other or would do nothing."""
-    if not options["moses_ini"]:
-        idle = [name for name in ("output_ini", "feature", "weight") if options[name] is not None]
+    if not given.moses_ini:
+        of_an_ini = {"output-ini": given.output_ini, "feature": given.feature, "weight": given.weight}
+        idle = [name for name, value in of_an_ini.items() if value is not None]
         if idle:
-            raise click.UsageError(f"--{idle[0].replace('_', '-')} needs --moses-ini, the ini to extend")
-    elif options["logarithms"] or output == "-":
-        what = "--log" if options["logarithms"] else "a table on stdout"
+            raise click.UsageError(f"--{idle[0]} needs --moses-ini, the ini to extend")
+    elif given.logarithms or output == "-":
+        what = "--log" if given.logarithms else "a table on stdout"
         raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
     elif compression_of(output) not in (None, "gz"):
         raise click.UsageError(f"--moses-ini needs a plain or .gz table, found {output}: Moses's scripts read no other")
-    if "-" in (options["moses_ini"], options["output_ini"]):
+    if "-" in (given.moses_ini, given.output_ini):
         raise click.UsageError("an ini is read from and written to a file, not a standard stream")
-    if options["on_bad_line"] == "skip" and output == "-":
+    if given.on_bad_line == "skip" and output == "-":
         raise click.UsageError("--on-bad-line skip needs an --output, beside which the bad lines go")
 
 
@@ -181,42 +261,6 @@ def _spread(devices: Sequence[str], threads: int | None) -> int:
     of_each = -(-threads // MOST_CPU_WORKERS)
     torch.set_num_threads(of_each)
     return threads // of_each
-
-
-def _request(table: str, threads: int | None, options: dict[str, Any]) -> ScoringRequest:
-    from moses_rnn.files.streams import STANDARD_STREAM, existing_input
-    from moses_rnn.scoring.phrase_tables import ColumnOptions
-    from moses_rnn.scoring.request import IniRequest, ScoringRequest, rejects_of
-
-    table = existing_input(table)
-    output = options["output"] or (STANDARD_STREAM if table == STANDARD_STREAM else default_output(table))
-    ini = options["moses_ini"]
-    _check_options(output, options)
-    devices = tuple(choose_device(device) for device in options["device"].split(","))
-    ini_output = options["output_ini"] or str(Path(output).parent / (Path(ini or "").stem + ".rnn.ini"))
-    return ScoringRequest(
-        table=table,
-        output=output,
-        model=options["model"] or _model_beside(table),
-        inverse_model=options["inverse_model"],
-        word_penalty=options["word_penalty"],
-        columns=ColumnOptions(options["floor"], options["logarithms"]),
-        ini=IniRequest(existing_input(ini), ini_output, options["feature"], options["weight"]) if ini else None,
-        devices=devices,
-        workers=_spread(devices, threads),
-        precision=options["precision"],
-        compiled=options["compiled"],
-        level=options["compression_level"],
-        force=options["force"],
-        resume=options["resume"],
-        strict=options["strict"],
-        allow_misfit=options["allow_misfit"],
-        again=options["again"],
-        rejects=rejects_of(output) if options["on_bad_line"] == "skip" else None,
-        max_line_bytes=options["max_line_bytes"],
-        source_factor=options["source_factor"],
-        target_factor=options["target_factor"],
-    )
 
 
 def _model_beside(table: str) -> Path:
