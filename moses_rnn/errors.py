@@ -10,10 +10,28 @@ SHOWN_BYTES = 200
 
 
 class MosesRnnError(Exception):
-    """A failure of this package that a user can understand: I/O, device, or one of the kinds below."""
+    """A failure of this package that a user can understand: I/O, device, or one of the kinds below.
+
+    As text it is the message, then each line of the advice on a line of its own.
+
+    Args:
+        message: cause, place, expectation and finding.
+        advice: what the user can do about it; lines parted by ``\n``.
+    """
 
     exit_code = 1
-    hint = ""  # what else the user should know, when a layer above has something to add
+
+    def __init__(self, message: str, *, advice: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+    def add_advice(self, advice: str) -> None:
+        """Add what a layer above knows, behind the advice that is there."""
+        self.advice = "\n".join(filter(None, (self.advice, advice)))
+
+    def __str__(self) -> str:
+        return "\n  ".join([self.message, *filter(None, self.advice.split("\n"))])
 
 
 class InputError(MosesRnnError):
@@ -23,11 +41,11 @@ class InputError(MosesRnnError):
 
 
 class FormatError(InputError):
-    """A place in a file is not as its format wants it: ``name:line: expected …, found …``."""
+    """A place in a file does not follow its format: ``name:line: expected …, found …``."""
 
     def __init__(self, name: str, line: int | None, expected: str, found: str, advice: str = "") -> None:
         place = name if line is None else f"{name}:{line}"
-        super().__init__(f"{place}: expected {expected}, found {found}" + (f"\n  {advice}" if advice else ""))
+        super().__init__(f"{place}: expected {expected}, found {found}", advice=advice)
         self.name = name
         self.line = line
 

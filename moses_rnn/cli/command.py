@@ -184,7 +184,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except MosesRnnError as error:
-            say(f"{program()}: {error}" + (f"\n  {error.hint}" if error.hint else ""))
+            say(f"{program()}: {error}")
             sys.exit(error.exit_code)
         except MemoryError:
             say(f"{program()}: memory ran out")

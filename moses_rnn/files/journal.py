@@ -145,14 +145,14 @@ class BlockOutput:
             raise self._existing()
         if blocks:
             goes_on = records[0][0].get("resumable", True)
-            what_next = "--resume goes on" if goes_on else "what came through a pipe cannot be gone on with"
+            what_next = "--resume goes on" if goes_on else "what came through a pipe cannot be resumed"
             raise OutputError(
-                f"{self.path}: an interrupted run left {blocks:,} blocks of it; {what_next}, --force begins anew"
+                f"{self.path}: an interrupted run left {blocks:,} blocks of it; {what_next}, --force starts over"
             )
         if not records and self._part_bytes():
             raise OutputError(
-                f"{self._part}: expected a sound journal beside it, found none for its {self._part_bytes():,} bytes\n"
-                "  They cannot be gone on with; --force begins anew."
+                f"{self._part}: expected a sound journal beside it, found none for its {self._part_bytes():,} bytes",
+                advice="They cannot be resumed; --force starts over.",
             )
 
     def _part_bytes(self) -> int:
@@ -165,7 +165,7 @@ class BlockOutput:
 
     def _existing(self) -> OutputError:
         if self._journal_path.is_file() and self.has_leftover:
-            finish = "--resume finishes what an interrupted run left, --force begins anew"
+            finish = "--resume finishes what an interrupted run left, --force starts over"
             return OutputError(f"{self.path}: exists already; {finish}")
         return OutputError(f"{self.path}: exists already; use --force to replace it")
 
@@ -194,8 +194,8 @@ class BlockOutput:
         ]
         if differing:
             raise OutputError(
-                f"{self.path}: expected what the interrupted run was given, found other: {'; '.join(differing)}\n"
-                "  Give the same to go on, or --force to begin anew."
+                f"{self.path}: expected what the interrupted run was given, found other: {'; '.join(differing)}",
+                advice="Give the same to go on, or --force to start over.",
             )
 
     def _start(self, manifest: Note) -> None:

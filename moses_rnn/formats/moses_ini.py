@@ -113,8 +113,8 @@ class MosesIni:
         known = ", ".join(feature.name for feature in self.phrase_dictionaries) or "none"
         wanted = f"named {name!r}" if name is not None else f"for {table}"
         raise InputError(
-            f"{self.name}: expected one phrase dictionary {wanted}, found {len(candidates)} (in the file: {known})\n"
-            "  Name the one to extend with --feature."
+            f"{self.name}: expected one phrase dictionary {wanted}, found {len(candidates)} (in the file: {known})",
+            advice="Name the one to extend with --feature.",
         )
 
     def is_path_of(self, feature: Feature, table: str) -> bool:

@@ -115,8 +115,8 @@ def check_signature(table: str) -> str:
     found = _digest(table)
     if found != expected:
         raise InputError(
-            f"{table}: expected {_described(expected)} as in its signature, found {_described(found)}\n"
-            "  The table was changed, cut short or damaged after it was scored: score it anew."
+            f"{table}: expected {_described(expected)} as in its signature, found {_described(found)}",
+            advice="The table was changed, cut short or damaged after it was scored: score it anew.",
         )
     return f"{_described(found)}, as written by {printable(signature['program'])}"
 

@@ -69,14 +69,15 @@ def _with_table(ini: MosesIni, edit: IniEdit, table: str) -> tuple[bytes, list[s
     if added < 0:
         raise InputError(
             f"{ini.name}:{feature.line + 1}: expected at most {columns} scores, as {table} has, found "
-            f"num-features={declared}\n  Give the ini that the table had before it was scored."
+            f"num-features={declared}",
+            advice="Give the ini that the table had before it was scored.",
         )
     kind = edit.type or feature.type
     if kind not in LOADABLE:
         found = f"--type {kind}" if edit.type else f"{ini.name}:{feature.line + 1}: {kind}"
         raise InputError(
-            f"{found}: expected a type that a text table is, or is made into: {listed(LOADABLE)}\n"
-            "  --type names one of them."
+            f"{found}: expected a type that a text table is, or is made into: {listed(LOADABLE)}",
+            advice="--type names one of them.",
         )
     binary = BINARY.get(kind)
     made = binary.path_for(table) if binary else table

@@ -55,9 +55,9 @@ class Moses:
         path = self.root / "bin" / name
         if not os.access(path, os.X_OK):
             raise InputError(
-                f"{path}: expected a program of Moses, found none\n"
-                "  MOSES_ROOT must be the folder of a built Moses (github.com/moses-smt/mosesdecoder, ./bjam -j4); "
-                "compact tables need --with-cmph."
+                f"{path}: expected a program of Moses, found none",
+                advice="MOSES_ROOT must be the folder of a built Moses (github.com/moses-smt/mosesdecoder, ./bjam "
+                "-j4); compact tables need --with-cmph.",
             )
         return path
 

@@ -83,8 +83,8 @@ def _segmented(line: NBestLine, name: str) -> bytes:
     found, written = segmentation_of(line, name), words(line.hypothesis)
     if found is None and written:
         raise InputError(
-            f"{name}: expected a segmentation of sentence {line.sentence}, found none\n"
-            "  Make the list with -include-segmentation-in-n-best."
+            f"{name}: expected a segmentation of sentence {line.sentence}, found none",
+            advice="Make the list with -include-segmentation-in-n-best.",
         )
     return b" ".join(
         b" ".join(written[begin:end]) + b" |%d-%d|" % (first, last)

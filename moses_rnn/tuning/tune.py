@@ -69,7 +69,7 @@ def tune(
         return mert(points, begin, seed=seed, restarts=restarts, should_stop=should_stop)
     if moses is None:
         raise InputError(
-            f"{optimiser}: expected a built Moses, found none\n  Name it with MOSES_ROOT, or choose 'mert'."
+            f"{optimiser}: expected a built Moses, found none", advice="Name it with MOSES_ROOT, or choose 'mert'."
         )
     if points.is_constant.all():  # Moses's mert would find a random point as good as any
         return as_tuned(points, begin, begin)

@@ -37,7 +37,7 @@ def test_stopped_half_way_it_leaves_no_final_file_and_goes_on_to_the_same_bytes(
     again = run("score", *LONG, cwd=here, check=False)
     assert again.returncode == 1
     assert "long.rnn.gz: an interrupted run left " in again.stderr
-    assert " blocks of it; --resume goes on, --force begins anew" in again.stderr
+    assert " blocks of it; --resume goes on, --force starts over" in again.stderr
     run("score", *LONG, "--resume", cwd=here)
     assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()
     assert (here / "moses.rnn.ini").read_text().replace("long.rnn.gz", "whole.gz") == (here / "whole.ini").read_text()
@@ -199,7 +199,7 @@ def test_a_leftover_of_a_dead_run_is_not_silently_used(long_table):
     process.communicate()
     done = run("score", *LONG, cwd=long_table, check=False)
     assert done.returncode == 1
-    assert " blocks of it; --resume goes on, --force begins anew" in done.stderr
+    assert " blocks of it; --resume goes on, --force starts over" in done.stderr
     run("score", *LONG, "--force", cwd=long_table)
     assert (long_table / "long.rnn.gz").read_bytes() == (long_table / "whole.gz").read_bytes()
 

@@ -1,4 +1,4 @@
-"""Fault 29: killed at any time, gone on with, and the same bytes in the end; also when it happens again and again."""
+"""Fault 29: killed at any time, resumed, and the same bytes in the end; also when it happens again and again."""
 
 import os
 import random

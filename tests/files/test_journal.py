@@ -70,7 +70,7 @@ def test_a_leftover_is_never_silently_used_or_lost(tmp_path):
     path = tmp_path / "t.gz"
     die(path, 2)
     with pytest.raises(
-        OutputError, match="t.gz: an interrupted run left 2 blocks of it; --resume goes on, --force begins anew"
+        OutputError, match="t.gz: an interrupted run left 2 blocks of it; --resume goes on, --force starts over"
     ):
         make(path)
     assert all(file.exists() for file in left(path))

@@ -1,0 +1,24 @@
+import pytest
+
+from moses_rnn.errors import FormatError, InputError, MosesRnnError
+
+CASES = [
+    (MosesRnnError("t.gz: is lost"), "t.gz: is lost"),
+    (InputError("t.gz: is lost", advice="Find it."), "t.gz: is lost\n  Find it."),
+    (InputError("t.gz: is lost", advice="Find it,\nor make it anew."), "t.gz: is lost\n  Find it,\n  or make it anew."),
+    (FormatError("t.gz", 3, "a line", "none"), "t.gz:3: expected a line, found none"),
+    (FormatError("t.gz", None, "a line", "none", "Write one."), "t.gz: expected a line, found none\n  Write one."),
+]
+
+
+@pytest.mark.parametrize(("error", "text"), CASES, ids=range(len(CASES)))
+def test_as_text_an_error_is_its_message_and_its_advice(error, text):
+    assert str(error) == text
+    assert error.message == text.partition("\n")[0]
+
+
+def test_a_layer_above_adds_advice_behind_what_is_there():
+    error = FormatError("t.gz", 3, "a line", "none", "Write one.")
+    error.add_advice("Two lines are kept.")
+    error.add_advice("")
+    assert str(error).endswith("found none\n  Write one.\n  Two lines are kept.")
