@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--no-compile", action="store_true")
     given = parser.parse_args()
     blocks = parse_blocks(read_blocks(given.table), given.table)
-    everything = TableBlock.joined(list(blocks))
+    everything = TableLines.joined(list(blocks))
     first = random.Random(1).randrange(max(len(everything) - given.pairs, 1))  # noqa: S311, no secret
     block = everything[first : first + given.pairs]  # neighbours, as scoring meets them
     pairs = block.phrases()

@@ -10,7 +10,7 @@ from moses_rnn.analysis.phrase_samples import PhraseSample
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import SEPARATOR, parse_line, score_words
-from moses_rnn.formats.table_blocks import END, TableBlock
+from moses_rnn.formats.table_blocks import END, TableLines
 
 
 class Option(NamedTuple):
@@ -53,7 +53,7 @@ def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
     return Lookup(source, target, form.read(source, target, alignment), [], None, [])
 
 
-def look_up(blocks: Iterable[TableBlock], name: str, pair: Lookup, *, inverse: bool, others: int, seed: int) -> Lookup:
+def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: bool, others: int, seed: int) -> Lookup:
     """Read a table once, keeping the targets of the pair's source and a sample of phrases.
 
     Args:
@@ -78,7 +78,7 @@ def look_up(blocks: Iterable[TableBlock], name: str, pair: Lookup, *, inverse: b
     return replace(pair, read=read, options=options, chosen=chosen, others=[phrase for (phrase,) in sample.items()])
 
 
-def _options(block: TableBlock, name: str, source: bytes) -> Iterator[Option]:
+def _options(block: TableLines, name: str, source: bytes) -> Iterator[Option]:
     if source not in block.text:
         return
     for i in range(len(block)):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.table_blocks import TableBlock
+from moses_rnn.formats.table_blocks import TableLines
 
 DIGEST_BYTES = 8
 

@@ -34,7 +34,7 @@ FEW_COLUMNS = 16
 
 
 @dataclass(frozen=True)
-class TableBlock:
+class TableLines:
     """Sound lines laid end to end, and where their fields stand.
 
     `places` has a row for each line: its `Places`, then its end, as bytes from the beginning of `text`. `numbers` are
@@ -50,22 +50,22 @@ class TableBlock:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __getitem__(self, lines: slice) -> TableBlock:
+    def __getitem__(self, lines: slice) -> TableLines:
         """Some of the lines, one after the other."""
         first, last, _ = lines.indices(len(self))
         if last <= first:
-            return TableBlock(b"", self.places[:0], self.numbers[:0], form=self.form)
+            return TableLines(b"", self.places[:0], self.numbers[:0], form=self.form)
         begin, end = self._begin_of(first), int(self.places[last - 1, END])
         numbers = self.numbers[first:last]
         low, high = numbers[0], numbers[-1]
         irregular = tuple(line for line in self.irregular if low <= line.number <= high)
-        return TableBlock(self.text[begin:end], self.places[first:last] - begin, numbers, irregular, self.form)
+        return TableLines(self.text[begin:end], self.places[first:last] - begin, numbers, irregular, self.form)
 
     def _begin_of(self, line: int) -> int:
         return int(self.places[line - 1, END]) if line else 0
 
     @classmethod
-    def joined(cls, blocks: Sequence[TableBlock]) -> TableBlock:
+    def joined(cls, blocks: Sequence[TableLines]) -> TableLines:
         """One block after the other."""
         if len(blocks) == 1:
             return blocks[0]
@@ -83,7 +83,7 @@ class TableBlock:
         """Where each line ends; bytes from the beginning of `text`."""
         return self.places[:, END]
 
-    def after(self, number: int) -> TableBlock:
+    def after(self, number: int) -> TableLines:
         """The lines of higher numbers."""
         return self[int(np.searchsorted(self.numbers, number, side="right")) :]
 
@@ -126,7 +126,7 @@ class TableBlock:
 
 def parse_blocks(
     blocks: Iterable[bytes], name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN
-) -> Iterator[TableBlock]:
+) -> Iterator[TableLines]:
     """Parse a table of which each block holds whole lines; see `LineParser`.
 
     Raises:
@@ -179,7 +179,7 @@ class _Block:
         if line is not None:
             self._irregular.append(line)
 
-    def sound(self, form: PhraseForm) -> TableBlock | None:
+    def sound(self, form: PhraseForm) -> TableLines | None:
         """The lines that were found sound so far; None if there are none."""
         sound = self._regular.copy()
         sound[self._done :] = False
@@ -189,12 +189,12 @@ class _Block:
             self._places[rows, :END] = places + self._begins[rows, None]
             sound[rows] = True
         numbers = self._first_number + np.arange(len(self.ends))
-        block = TableBlock(self._text, self._places, numbers, tuple(self._irregular), form)
+        block = TableLines(self._text, self._places, numbers, tuple(self._irregular), form)
         if sound.all():
             return block
         edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).tolist()
         runs = [block[first:last] for first, last in zip(edges[::2], edges[1::2], strict=True)]
-        return TableBlock.joined(runs) if runs else None
+        return TableLines.joined(runs) if runs else None
 
     def _find_regular(self, columns: int) -> None:
         """Find the regular lines behind the first few, and their places."""

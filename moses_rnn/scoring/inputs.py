@@ -150,7 +150,7 @@ def _check_new(request: ScoringRequest, models: Sequence[OpenModel]) -> None:
         )
 
 
-def _with_first(blocks: Iterator[TableBlock], name: str) -> tuple[TableBlock, Iterator[TableBlock]]:
+def _with_first(blocks: Iterator[TableLines], name: str) -> tuple[TableLines, Iterator[TableLines]]:
     """The first block, and all of them."""
     first = next(blocks, None)
     if first is None:

@@ -75,27 +75,27 @@ class ScoringReport(ColumnCounts):
 
 
 def chunks_between_sources(
-    blocks: Iterable[TableBlock], size: int = CHUNK_LINES, most_bytes: int = CHUNK_BYTES
+    blocks: Iterable[TableLines], size: int = CHUNK_LINES, most_bytes: int = CHUNK_BYTES
 ) -> Iterator[Chunk]:
     """Chunks of at least `size` lines, cut where the source changes, or at twice the size where it does not.
 
     A chunk of more bytes is cut wherever it is. The cuts depend on the lines alone, not on the blocks they come in.
     """
-    held: list[TableBlock] = []
+    held: list[TableLines] = []
     for block in blocks:
         held.append(block)
         if sum(map(len, held)) <= size and sum(len(part.text) for part in held) <= most_bytes:
             continue  # which nothing shorter could be cut from
-        rest = TableBlock.joined(held)
+        rest = TableLines.joined(held)
         while cut := _cut(rest, size, most_bytes):
             yield rest[:cut]
             rest = rest[cut:]
         held = [rest]
-    if held and (rest := TableBlock.joined(held)):
+    if held and (rest := TableLines.joined(held)):
         yield rest
 
 
-def _cut(lines: TableBlock, size: int, most_bytes: int) -> int:
+def _cut(lines: TableLines, size: int, most_bytes: int) -> int:
     """How many of the lines make a chunk; 0: not known before there are more."""
     too_many_bytes = 1 + int(np.searchsorted(lines.line_ends, most_bytes, side="right"))
     last = min(2 * size, too_many_bytes)
@@ -126,7 +126,7 @@ def _as_it_is(data: bytes) -> bytes:
 
 
 def scored_table(
-    lines: Iterable[TableBlock],
+    lines: Iterable[TableLines],
     workers: Sequence[Sequence[ScoreProducer]],
     options: ColumnOptions,
     report: ScoringReport,

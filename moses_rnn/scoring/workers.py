@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from moses_rnn.errors import MosesRnnError, Stopped, shown
-from moses_rnn.formats.table_blocks import TableBlock
+from moses_rnn.formats.table_blocks import TableLines
 from moses_rnn.producers.base import ScoreProducer, Scores, Tally
 
-Chunk = TableBlock  # lines to be scored together
+Chunk = TableLines  # lines to be scored together
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 ITEMS_AHEAD = 2  # for each thread

@@ -4,7 +4,7 @@ from moses_rnn.errors import FormatError
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import first_look, parse_table
-from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
+from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 
 RULE = b"le [X][X] noir [X][X] [X] ||| the [X][X] black [X][X] [X] ||| 0.5 1 ||| 0-0 1-3 2-2 3-1 ||| 1 1 1 ||| |||\n"
 RULES = [
@@ -27,7 +27,7 @@ FACTORED = [
 
 
 def blocks_of(lines, form=PLAIN, size=1000):
-    return TableBlock.joined(
+    return TableLines.joined(
         list(parse_blocks([b"".join(lines[i : i + size]) for i in range(0, len(lines), size)], "t", form=form))
     )
 

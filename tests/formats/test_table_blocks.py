@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_table import parse_table
-from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
+from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from tests.formats.test_phrase_table import ACCEPTED, REFUSED
 
 REGULAR = b"a b ||| c d ||| 0.5 1 ||| 0-0 1-1 ||| 1 1 1 ||| |||\n"
 
 
 def parsed(blocks, rejected=None):
-    return TableBlock.joined(list(parse_blocks(blocks, "t", rejected)))
+    return TableLines.joined(list(parse_blocks(blocks, "t", rejected)))
 
 
 def assert_same_line_by_line(lines, sizes=(1, 2, 1000)):
@@ -31,7 +31,7 @@ def assert_same_line_by_line(lines, sizes=(1, 2, 1000)):
         if not table:
             assert found == []
             continue
-        block = TableBlock.joined(found)
+        block = TableLines.joined(found)
         assert block.text == b"".join(line.line for line in table)
         assert block.numbers.tolist() == [line.number for line in table]
         assert list(block.pairs()) == [(line.source, line.target) for line in table]

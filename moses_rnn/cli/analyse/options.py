@@ -98,7 +98,7 @@ def is_inverse(checkpoint: Checkpoint) -> bool:
     return checkpoint.direction == "target-to-source"
 
 
-def model_blocks(phrase_table: str, checkpoint: Checkpoint) -> Iterator[TableBlock]:
+def model_blocks(phrase_table: str, checkpoint: Checkpoint) -> Iterator[TableLines]:
     """A table as it is read, shown on a terminal; refused if its phrases are not of the form that the model knows."""
     from moses_rnn.files.streams import STANDARD_STREAM, Meter, existing_input, read_blocks
     from moses_rnn.formats.phrase_forms import PhraseForm
