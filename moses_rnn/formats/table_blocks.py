@@ -1,4 +1,4 @@
-"""Many lines of a phrase table at once: what `phrase_table` does line by line, for blocks of bytes.
+"""Many lines of a phrase table at once: what `phrase_table` does line by line, for blocks (bytes of whole lines).
 
 Nearly all lines of a table are regular: single blanks, numbers that are plainly finite and above 0, nothing odd. Those
 are found and vouched for by a few passes of numpy and one regular expression over the whole block; every other line is
@@ -65,17 +65,17 @@ class TableLines:
         return int(self.places[line - 1, END]) if line else 0
 
     @classmethod
-    def joined(cls, blocks: Sequence[TableLines]) -> TableLines:
-        """One block after the other."""
-        if len(blocks) == 1:
-            return blocks[0]
-        begins = np.cumsum([0, *(len(block.text) for block in blocks[:-1])])
+    def joined(cls, parts: Sequence[TableLines]) -> TableLines:
+        """The lines of one part after those of the other."""
+        if len(parts) == 1:
+            return parts[0]
+        begins = np.cumsum([0, *(len(part.text) for part in parts[:-1])])
         return cls(
-            b"".join([block.text for block in blocks]),
-            np.concatenate([block.places + begin for block, begin in zip(blocks, begins, strict=True)]),
-            np.concatenate([block.numbers for block in blocks]),
-            tuple(line for block in blocks for line in block.irregular),
-            blocks[0].form,
+            b"".join([part.text for part in parts]),
+            np.concatenate([part.places + begin for part, begin in zip(parts, begins, strict=True)]),
+            np.concatenate([part.numbers for part in parts]),
+            tuple(line for part in parts for line in part.irregular),
+            parts[0].form,
         )
 
     @property
@@ -189,11 +189,11 @@ class _Block:
             self._places[rows, :END] = places + self._begins[rows, None]
             sound[rows] = True
         numbers = self._first_number + np.arange(len(self.ends))
-        block = TableLines(self._text, self._places, numbers, tuple(self._irregular), form)
+        lines = TableLines(self._text, self._places, numbers, tuple(self._irregular), form)
         if sound.all():
-            return block
+            return lines
         edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).tolist()
-        runs = [block[first:last] for first, last in zip(edges[::2], edges[1::2], strict=True)]
+        runs = [lines[first:last] for first, last in zip(edges[::2], edges[1::2], strict=True)]
         return TableLines.joined(runs) if runs else None
 
     def _find_regular(self, columns: int) -> None:
