@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from moses_rnn.formats.phrase_table import parse_table, score_words
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import parse_table
 from tests.cli.scored import lines_of
 from tests.commands import ROOT
 from tests.test_pipeline import make
@@ -20,5 +21,5 @@ def test_the_demo_ends_with_a_converged_network_and_gives_the_readmes_line(tmp_p
     assert 'class="warning"' not in (tmp_path / "report.html").read_text()
     (shown,) = [line for line in (ROOT / "README.md").read_bytes().splitlines() if line.startswith(LINE)][1:]
     (made,) = [line for line in lines_of(tmp_path / "phrase-table.rnn.gz") if line.startswith(LINE)]
-    readme, demo = (float(score_words(parsed.scores)[-1]) for parsed in parse_table([shown, made], "lines"))
+    readme, demo = (float(words(parsed.scores)[-1]) for parsed in parse_table([shown, made], "lines"))
     assert demo == pytest.approx(readme, rel=0.25)  # processors and threads differ in the last digits, training in more

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from moses_rnn.formats.moses_ini import Extension, MosesIni
-from moses_rnn.formats.phrase_table import parse_table, score_words
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import parse_table
 from tests.cli.test_score import without_last_scores
 from tests.commands import run
 
@@ -71,7 +72,7 @@ def test_the_whole_table(multi30k, tmp_path):
         lines = 0
         for before, parsed in zip(old, parse_table(new, "t.gz"), strict=True):
             (after,) = without_last_scores([parsed.line])
-            value = float(score_words(parsed.scores)[-1])
+            value = float(words(parsed.scores)[-1])
             assert after == before
             assert math.isfinite(value)
             assert 0 < value <= 1

@@ -18,15 +18,7 @@ from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.files.progress import Advanced, nobody
 from moses_rnn.files.streams import STANDARD_STREAM, Meter, read_lines, sorting, stamp_of
 from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
-from moses_rnn.formats.phrase_table import (
-    DIRECT_COLUMN,
-    SEPARATOR,
-    TableLine,
-    first_look,
-    log_of,
-    parse_table,
-    score_words,
-)
+from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, first_look, log_of, parse_table
 
 TABLE_SCORES = 4  # what phrase-extract writes
 LINES_BETWEEN_LOOKS = 10_000
@@ -97,7 +89,7 @@ class ScoredTable:
             raise InputError(f"{path}: expected a regular file, which can be read more than once")
         stamp = stamp_of(path)
         line, form = first_look(path)
-        scores = len(score_words(line.scores))
+        scores = len(words(line.scores))
         return cls(path, scores, _checked_column(path, scores, column), form, stamp)
 
     def lines(self, advanced: Advanced = nobody) -> Iterator[TableLine]:
@@ -123,11 +115,11 @@ class ScoredTable:
 
     def log_probs(self, line: TableLine) -> tuple[float, float]:
         """Natural logarithms of p(target | source) and of the RNN's score, as Moses takes them."""
-        scores = score_words(line.scores)
+        scores = words(line.scores)
         return log_of(float(scores[DIRECT_COLUMN])), log_of(float(scores[self.column]))
 
     def _check(self, line: TableLine) -> None:
-        scores = score_words(line.scores)
+        scores = words(line.scores)
         for column in (DIRECT_COLUMN, self.column):
             if float(scores[column]) < 0:
                 advice = "Moses cannot use a table of logarithms: score it again without --log."

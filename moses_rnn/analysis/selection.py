@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from moses_rnn.analysis.scored_table import counts_of, length
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import TableLine, score_words
+from moses_rnn.formats.phrase_table import TableLine
 
 HASH_BYTES = 8
 
@@ -35,9 +35,7 @@ class Targets:
     @classmethod
     def of(cls, lines: Sequence[TableLine]) -> Targets:
         """From the lines of a source."""
-        targets = [
-            Target(line.target, tuple(map(float, score_words(line.scores))), counts_of(line).pair) for line in lines
-        ]
+        targets = [Target(line.target, tuple(map(float, words(line.scores))), counts_of(line).pair) for line in lines]
         return cls(lines[0].source, counts_of(lines[0]).source, targets)
 
     def best(self, column: int, count: int) -> list[tuple[bytes, float]]:

@@ -71,11 +71,6 @@ class TableLine(NamedTuple):
         return b"%b %b%b" % (line[:end], added, line[end:])
 
 
-def score_words(scores: bytes) -> list[bytes]:
-    """The numbers of a third field, unparsed."""
-    return words(scores)
-
-
 def log_of(score: float) -> float:
     """What Moses makes of a score: its natural logarithm, LOWEST at least."""
     return max(math.log(score), LOWEST) if score > 0 else LOWEST

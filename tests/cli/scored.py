@@ -6,7 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from moses_rnn.formats.phrase_table import parse_table, score_words
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import parse_table
 
 INI = """[feature]
 PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={table} input-factor=0 output-factor=0
@@ -25,13 +26,13 @@ def lines_of(path):
 def without_last_scores(lines, count=1):
     """Lines without the last numbers of their third field."""
     for parsed in parse_table(lines, "scored"):
-        added = sum(len(score) + 1 for score in score_words(parsed.scores)[-count:])
+        added = sum(len(score) + 1 for score in words(parsed.scores)[-count:])
         end = parsed.places.scores_end
         yield parsed.line[: end - added] + parsed.line[end:]
 
 
 def added_values(lines, count=1):
-    return [[float(s) for s in score_words(parsed.scores)[-count:]] for parsed in parse_table(lines, "scored")]
+    return [[float(s) for s in words(parsed.scores)[-count:]] for parsed in parse_table(lines, "scored")]
 
 
 OUTPUTS = {"long.rnn.gz", "long.rnn.gz.json", "moses.rnn.ini"}

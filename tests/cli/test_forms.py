@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
-from moses_rnn.formats.phrase_table import parse_table, score_words
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
+from moses_rnn.formats.phrase_table import parse_table
 from tests.cli.scored import lines_of
 from tests.commands import run
 from tests.conftest import EXAMPLES, LEARNED, TINY
@@ -50,7 +50,7 @@ FORMS = {"plain": PLAIN, "factored": PhraseForm(0, 0), "rules": PhraseForm(hiera
 
 
 def values_of(path, form):
-    return [score_words(line.scores)[-1] for line in parse_table(lines_of(path), "scored", form=form)]
+    return [words(line.scores)[-1] for line in parse_table(lines_of(path), "scored", form=form)]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -58,7 +58,7 @@ def test_only_a_score_is_added(here, name):
     scored = list(parse_table(lines_of(here / f"{name}.rnn.gz"), "scored", form=FORMS[name]))
     without = []
     for line in scored:
-        *_, added = score_words(line.scores)
+        *_, added = words(line.scores)
         assert 0 < float(added) < 1
         end = line.places.scores_end
         without.append(line.line[: end - len(added) - 1] + line.line[end:])

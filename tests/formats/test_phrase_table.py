@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import parse_line, parse_table, score_words
+from moses_rnn.formats.phrase_table import parse_line, parse_table
 
 # line → source, target, line with the score X added
 ACCEPTED = {
@@ -138,10 +138,10 @@ REST = st.sampled_from([b"", b" ||| 0-0", b" ||| ||| 1 1 1 ||| |||", b"|||", b" 
 def test_dropping_the_new_column_gives_the_line_back(source, target, scores, rest, end):
     line = b" ||| ".join((source, target, scores)) + rest + end
     parsed = parse_line(line, "t", 1)
-    assert [words(parsed.source), words(parsed.target), score_words(parsed.scores)] == slow_parse(line)
+    assert [words(parsed.source), words(parsed.target), words(parsed.scores)] == slow_parse(line)
     scored = parsed.with_scores(b"0.25")
     again = parse_line(scored, "t", 1)
-    assert score_words(again.scores) == [*score_words(parsed.scores), b"0.25"]
+    assert words(again.scores) == [*words(parsed.scores), b"0.25"]
     assert scored[: again.places.scores_end - len(b" 0.25")] + scored[again.places.scores_end :] == line
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.nbest import parse_nbest
-from moses_rnn.formats.phrase_table import parse_table, score_words
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import parse_table
 from tests.commands import ROOT, run
 from tests.conftest import EXAMPLES
 
@@ -67,7 +68,7 @@ def check_features(moses_root, folder, sources=300):
         table = list(parse_table(lines, "logs.gz"))
     chosen = {line.source for line in random.Random(1).sample(table, sources)}
     expected = {
-        (line.source.decode(), line.target.decode()): [float(score) for score in score_words(line.scores)[-2:]]
+        (line.source.decode(), line.target.decode()): [float(score) for score in words(line.scores)[-2:]]
         for line in table
         if line.source in chosen
     }

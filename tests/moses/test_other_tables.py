@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
-from moses_rnn.formats.phrase_table import parse_table, score_words
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
+from moses_rnn.formats.phrase_table import parse_table
 from tests.commands import run
 from tests.conftest import TINY
 
@@ -95,7 +95,7 @@ def test_only_a_score_was_added(system):
     with gzip.open(model / "scored.gz") as new, gzip.open(table) as old:
         for before, after in zip(old, parse_table(new, "scored", form=form), strict=True):
             end = after.places.scores_end
-            added = score_words(after.scores)[-1]
+            added = words(after.scores)[-1]
             assert after.line[: end - len(added) - 1] + after.line[end:] == before
             assert 0 < float(added) <= 1
             count += 1

@@ -4,7 +4,7 @@ import pytest
 
 from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import parse_table, score_words
+from moses_rnn.formats.phrase_table import parse_table
 from moses_rnn.moses.comparison import compare
 from moses_rnn.moses.verification import choose_lines
 
@@ -17,9 +17,7 @@ RIGHT = [
 
 
 def compared(seen, lines=LINES, tolerance=1e-4):
-    table = [
-        ((b" ".join(words(line.source)), line.target), score_words(line.scores)) for line in parse_table(lines, "t")
-    ]
+    table = [((b" ".join(words(line.source)), line.target), words(line.scores)) for line in parse_table(lines, "t")]
     return compare("text", table, seen, tolerance)
 
 

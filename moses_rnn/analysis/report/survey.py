@@ -13,7 +13,7 @@ from moses_rnn.analysis.phrase_samples import Pair, PhraseSample
 from moses_rnn.analysis.scored_table import ScoredTable, counts_of, length
 from moses_rnn.analysis.selection import Limits
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import TableLine, log_of, score_words
+from moses_rnn.formats.phrase_table import TableLine, log_of
 from moses_rnn.models.vocabulary import UNKNOWN
 from moses_rnn.translation.proposals import Reading
 
@@ -72,7 +72,7 @@ class Disagreement:
         options = [
             Option(
                 b" ".join(words(line.target)),
-                [float(score) for score in score_words(line.scores)],
+                [float(score) for score in words(line.scores)],
                 form.read(line.source, line.target, line.alignment),
             )
             for line in self.lines
@@ -168,4 +168,4 @@ class Survey:
 
 
 def _lexical(line: TableLine) -> float:
-    return log_of(float(score_words(line.scores)[LEXICAL_COLUMN])) / max(length(line.target), 1)
+    return log_of(float(words(line.scores)[LEXICAL_COLUMN])) / max(length(line.target), 1)
