@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from moses_rnn.cli.command import say
 from moses_rnn.cli.progress import Display, duration
 from moses_rnn.errors import Stopped
-from moses_rnn.files.streams import Meter, read_blocks
+from moses_rnn.files.metered import Meter
+from moses_rnn.files.streams import read_blocks
 
 if TYPE_CHECKING:
     from moses_rnn.models.vocabulary import Vocabulary

@@ -10,32 +10,27 @@ import contextlib
 import hashlib
 import io
 import os
-import select
 import shlex
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from xopen import xopen
 
 from moses_rnn.errors import FormatError, InputError, MosesRnnError, shown
-from moses_rnn.files.strict_streams import DECODERS, StrictStreams
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer as Buffer
+from moses_rnn.files.metered import Meter, MeteredFile
+from moses_rnn.files.strict_streams import BUFFER_BYTES, DECOMPRESSORS, StrictStreams
 
 PRINTED_BY = {None: "cat", "gz": "zcat", "bz2": "bzcat", "xz": "xzcat", "zst": "zstdcat"}  # by compression
 STANDARD_STREAM = "-"
 MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
-READ_BYTES = 1 << 20
-BLOCK_BYTES = READ_BYTES // 2  # what a core keeps near; numpy's arrays for it are several times as large
+IDENTITY_BYTES = 1 << 20  # of a file's beginning and of its end, which tell it from another
+BLOCK_BYTES = 1 << 19  # what a core keeps near; numpy's arrays for it are several times as large
 MAX_LINE_BYTES = 1 << 20
-MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe that has nothing to give
 
 
 def sorting(path: str) -> str:
@@ -80,25 +75,6 @@ def compression_of(path: str) -> str | None:
     return SUFFIXES.get(Path(path).suffix)
 
 
-def _nothing() -> None:
-    pass
-
-
-@dataclass
-class Meter:
-    """Follows the reading of a file.
-
-    `share` is how much of it was read so far, 0 to 1, or None where that cannot be known (a pipe); `bytes_read` counts
-    them as they are stored, `lines_read` those that were given out. `waiting` is called several times a second while a
-    pipe has nothing to give; it may raise.
-    """
-
-    share: float | None = None
-    bytes_read: int = 0
-    lines_read: int = 0
-    waiting: Callable[[], None] = _nothing
-
-
 def identity_of(path: str) -> dict[str, object]:
     """What tells one input from another without reading it whole: its size and hashes of its first and last MB.
 
@@ -110,9 +86,9 @@ def identity_of(path: str) -> dict[str, object]:
     try:
         with Path(path).open("rb") as file:
             status = os.fstat(file.fileno())
-            head = file.read(READ_BYTES)
-            file.seek(max(status.st_size - READ_BYTES, 0))
-            tail = file.read(READ_BYTES)
+            head = file.read(IDENTITY_BYTES)
+            file.seek(max(status.st_size - IDENTITY_BYTES, 0))
+            tail = file.read(IDENTITY_BYTES)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     return {
@@ -148,74 +124,25 @@ def open_input(path: str, meter: Meter | None = None) -> Iterator[BinaryIO]:
         if not head:
             raise FormatError(path, None, "at least one line", "an empty file")
         kind = next((name for magic, name in MAGIC.items() if head.startswith(magic)), None)
-        buffered = io.BufferedReader(raw, READ_BYTES // 8)
+        buffered = io.BufferedReader(raw, BUFFER_BYTES)
         if kind is None:
             yield buffered
-        elif kind in DECODERS:
-            yield cast(BinaryIO, io.BufferedReader(StrictStreams(buffered, DECODERS[kind]), READ_BYTES // 8))
+        elif kind in DECOMPRESSORS:
+            yield cast(BinaryIO, io.BufferedReader(StrictStreams(buffered, DECOMPRESSORS[kind]), BUFFER_BYTES))
         else:
             # No threads: those of zst take damaged ends for good ones, that of gz reads 8 MB ahead of the meter.
             yield stack.enter_context(xopen(buffered, "rb", format=kind, threads=0))
 
 
-def _open_raw(path: str, meter: Meter) -> _MeteredFile:
+def _open_raw(path: str, meter: Meter) -> MeteredFile:
     try:
         if path != STANDARD_STREAM:
-            return _MeteredFile(path, meter)
+            return MeteredFile(path, meter)
         if sys.stdin is None:
             raise InputError("standard input: is closed")
-        return _MeteredFile(sys.stdin.fileno(), meter)
+        return MeteredFile(sys.stdin.fileno(), meter)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-class _MeteredFile(io.FileIO):
-    """A file that notes on a meter how much of it was read, and lets itself be disturbed while it waits."""
-
-    def __init__(self, file: str | int, meter: Meter) -> None:
-        # Opening a FIFO without O_NONBLOCK waits for its writer, where nothing could disturb it.
-        super().__init__(file, closefd=isinstance(file, str), opener=_open_without_waiting)
-        status = os.fstat(self.fileno())
-        self._size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-        self._may_wait = not stat.S_ISREG(status.st_mode)
-        self._poll = select.poll()
-        self._poll.register(self.fileno(), select.POLLIN)
-        self._meter = meter
-        self._head = b""
-
-    def look(self, count: int) -> bytes:
-        """The first bytes, which stay to be read; fewer only if there are no more."""
-        while len(self._head) < count and (more := self._next(count - len(self._head))):
-            self._head += more
-        return self._head
-
-    def _next(self, count: int) -> bytes:
-        buffer = bytearray(count)
-        return bytes(buffer[: self._read_into(buffer)])
-
-    def readinto(self, buffer: Buffer, /) -> int:
-        if not self._head:
-            return self._read_into(buffer)
-        view = memoryview(buffer).cast("B")
-        given = self._head[: len(view)]
-        view[: len(given)] = given
-        self._head = self._head[len(given) :]
-        return len(given)
-
-    def _read_into(self, buffer: Buffer) -> int:
-        count = None
-        while count is None:  # a non-blocking descriptor may have nothing after all
-            while self._may_wait and not self._poll.poll(MILLISECONDS_BETWEEN_LOOKS):
-                self._meter.waiting()
-            count = super().readinto(buffer)
-        self._meter.bytes_read += count
-        if self._size:
-            self._meter.share = self._meter.bytes_read / self._size
-        return count
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
@@ -230,22 +157,22 @@ def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter
     Raises:
         InputError: the file cannot be opened.
         FormatError: it is empty, ends early, is damaged, or has a line of more than ``max_line_bytes``.
-        MosesRnnError: reading it failed for reasons of the system's.
+        MosesRnnError: reading it failed for reasons of the system.
     """
     meter = meter or Meter()
     with open_input(path, meter) as stream:
         rest = b""
-        while block := _read_block(stream, path, meter):
-            end = block.rfind(b"\n") + 1
-            whole, tail = rest + block[:end], block[end:]
+        while piece := _read_piece(stream, path, meter):
+            end = piece.rfind(b"\n") + 1
+            whole, tail = rest + piece[:end], piece[end:]
             if not end:
                 rest = whole + tail
                 _check_length(rest, max_line_bytes, path, meter.lines_read)
                 continue
             rest = tail
-            for part in [whole] if len(whole) <= max_line_bytes else _short_lines(whole, max_line_bytes, path, meter):
-                meter.lines_read += part.count(b"\n")
-                yield part
+            for block in [whole] if len(whole) <= max_line_bytes else _short_lines(whole, max_line_bytes, path, meter):
+                meter.lines_read += block.count(b"\n")
+                yield block
         if rest:
             _check_length(rest, max_line_bytes, path, meter.lines_read)
             meter.lines_read += 1
@@ -253,7 +180,7 @@ def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter
 
 
 def _short_lines(block: bytes, max_line_bytes: int, path: str, meter: Meter) -> Iterator[bytes]:
-    """The block, or what of it comes before a line that is too long, which is an error."""
+    """The block, or its lines before one that is too long, which is an error."""
     end = 0
     for line in io.BytesIO(block):
         if len(line) > max_line_bytes:
@@ -264,7 +191,7 @@ def _short_lines(block: bytes, max_line_bytes: int, path: str, meter: Meter) -> 
     yield block
 
 
-def _read_block(stream: BinaryIO, path: str, meter: Meter) -> bytes:
+def _read_piece(stream: BinaryIO, path: str, meter: Meter) -> bytes:
     lines_read = meter.lines_read
     try:
         return stream.read(BLOCK_BYTES)
@@ -276,7 +203,7 @@ def _read_block(stream: BinaryIO, path: str, meter: Meter) -> bytes:
             f"an early end at compressed byte {meter.bytes_read:,}, after line {lines_read:,}",
             "The file was cut short, by a full disk or a broken transfer: make it anew.",
         ) from error
-    except MosesRnnError:  # raised by whoever was told of a wait
+    except MosesRnnError:  # raised by `Meter.waiting`
         raise
     except MemoryError as error:
         raise MosesRnnError(f"{path}: memory ran out after line {lines_read:,}") from error

@@ -16,7 +16,6 @@ from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import TableLine, parse_table
 from moses_rnn.formats.signatures import read_signature
 
-READ_BYTES = 1 << 20
 LINES_BETWEEN_LOOKS = 10_000
 
 
@@ -126,13 +125,9 @@ def _described(digest: dict[str, Any]) -> str:
 
 
 def _digest(path: str) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    size = 0
     with Path(path).open("rb") as file:
-        while block := file.read(READ_BYTES):
-            digest.update(block)
-            size += len(block)
-    return {"bytes": size, "sha256": digest.hexdigest()}
+        digest = hashlib.file_digest(file, "sha256")
+        return {"bytes": file.tell(), "sha256": digest.hexdigest()}
 
 
 def _measured(lines: Iterable[TableLine], found: Validation) -> Iterator[TableLine]:

@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
-from moses_rnn.files.streams import Meter, identity_of, read_blocks, stamp_of
+from moses_rnn.files.metered import Meter
+from moses_rnn.files.streams import identity_of, read_blocks, stamp_of
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PhraseForm

@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from moses_rnn.errors import FormatError, InputError, Stopped
+from moses_rnn.files.metered import Meter
 from moses_rnn.files.outputs import compressed
-from moses_rnn.files.streams import Meter, existing_input, read_blocks, read_lines
+from moses_rnn.files.streams import existing_input, read_blocks, read_lines
 
 TEXT = b"un\ndeux \xe2\x80\xa8 deux\ntrois\x0b\x0c\x1c\x85\r\xc2\xa0\nquatre\r\n"
 LINES = [b"un\n", b"deux \xe2\x80\xa8 deux\n", b"trois\x0b\x0c\x1c\x85\r\xc2\xa0\n", b"quatre\r\n"]

@@ -100,7 +100,8 @@ def is_inverse(checkpoint: Checkpoint) -> bool:
 
 def model_blocks(phrase_table: str, checkpoint: Checkpoint) -> Iterator[TableLines]:
     """A table as it is read, shown on a terminal; refused if its phrases are not of the form that the model knows."""
-    from moses_rnn.files.streams import STANDARD_STREAM, Meter, existing_input, read_blocks
+    from moses_rnn.files.metered import Meter
+    from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_blocks
     from moses_rnn.formats.phrase_forms import PhraseForm
     from moses_rnn.formats.phrase_table import first_look
     from moses_rnn.formats.table_blocks import parse_blocks
