@@ -31,7 +31,7 @@ class MosesRnnError(Exception):
         self.advice = "\n".join(filter(None, (self.advice, advice)))
 
     def __str__(self) -> str:
-        return "\n  ".join([self.message, *filter(None, self.advice.split("\n"))])
+        return "\n  ".join([self.message, *(line.strip() for line in self.advice.split("\n") if line)])
 
 
 class InputError(MosesRnnError):

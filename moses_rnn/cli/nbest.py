@@ -14,7 +14,7 @@ from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, StopRequest, c
 from moses_rnn.errors import InputError, MosesRnnError
 
 if TYPE_CHECKING:
-    from moses_rnn.files.outputs import OutputFile, StandardOutput
+    from moses_rnn.files.outputs import Output
     from moses_rnn.formats.nbest import NBestLine
     from moses_rnn.scoring.nbest_features import FeatureRequest
 
@@ -176,17 +176,11 @@ def _check(given: Adding) -> None:
         raise click.UsageError("--word-penalty-words is for --word-penalty")
 
 
-def _output(path: str, force: bool, inputs: tuple[str, ...]) -> OutputFile | StandardOutput:
+def _output(path: str, force: bool, inputs: tuple[str, ...]) -> Output:
     """Where the result goes; refused before any work is done if it cannot."""
     from moses_rnn.files.outputs import OutputFile, StandardOutput
 
     return StandardOutput() if path == "-" else OutputFile(path, force=force, inputs=inputs)
-
-
-def _append(file: OutputFile | StandardOutput, data: bytes) -> None:
-    from moses_rnn.files.outputs import StandardOutput
-
-    file.append(data, {}) if isinstance(file, StandardOutput) else file.append(data)
 
 
 def _behind(first: NBestLine | None, lines: Iterator[NBestLine]) -> Iterator[NBestLine]:
@@ -275,7 +269,7 @@ def tune(given: Tuning) -> None:
         )
         if stop():
             raise MosesRnnError("stopped before the search had ended; nothing was written")
-        _append(file, as_ini(points.names, tuned.weights))
+        file.append(as_ini(points.names, tuned.weights))
         file.commit()
     say(f"{optimiser}, seed {given.seed}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
     for label in tuned.constant:
@@ -313,7 +307,7 @@ def rerank(nbest: str, weights: str, references: tuple[str, ...], segments: bool
             first, reranked, at_best = compared(kept, texts, name, chosen, of_ini)
             say(f"BLEU {first:.2f} of the list's first, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
         found = with_segments(best, sentences, name) if segments else translations(best, sentences)
-        _append(file, b"".join(line + b"\n" for line in found))
+        file.append(b"".join(line + b"\n" for line in found))
         file.commit()
 
 

@@ -1,24 +1,21 @@
 """An output that survives any death: numbered blocks, each durable and recorded before the next is begun.
 
-Beside the final name NAME stand, while it is being made, ``.NAME.part`` (the blocks, each one complete compressed
-member) and ``.NAME.journal`` (a line for what is being made, then one for each block: where it ends, its checksum, and
-a note of the writer's). A block counts once its journal line is on disk; whatever follows the last such block is cut
-off when the work is resumed. The journal is locked from the first moment to the last, and goes only when everything
-that belongs to the output is in its place.
+Beside the final name NAME stand, while it is being made, ``.NAME.part`` (the blocks, each as one complete compressed
+member) and ``.NAME.journal`` (the records; see `records`). A block counts once its record is on disk; whatever follows
+the last such block is cut off when the work is resumed. The journal is locked from the first moment to the last, and
+goes only when everything that belongs to the output is in its place.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
-import json
 import os
 import shutil
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO, Self
 
 from moses_rnn.errors import OutputError
 from moses_rnn.files.outputs import (
@@ -30,10 +27,16 @@ from moses_rnn.files.outputs import (
     refuse_no_name,
     sync_directory,
 )
+from moses_rnn.files.records import (
+    Note,
+    Records,
+    Written,
+    compare_manifests,
+    find_sound,
+    format_record,
+    read_records,
+)
 from moses_rnn.files.streams import compression_of
-
-Note = dict[str, Any]
-Records = list[tuple[Note, int]]  # and where each ends in the journal
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class BlockOutput:
     """A file made of durable blocks.
 
     Use it as a context: without a `commit`, what was written stays resumable if a block was finished, unless `discard`
-    was called. `blocks` are durable; `published` says that the file has its final name.
+    was called. `published` says that the file has its final name.
 
     Args:
         path: final name.
@@ -71,16 +74,20 @@ class BlockOutput:
         self._target = Path(path)
         self._part = self._target.with_name(f".{self._target.name}.part")
         self._journal_path = self._target.with_name(f".{self._target.name}.journal")
-        self.blocks = self._offset = 0
+        self._written = Written()
         self.published = False  # has its final name
         self._discarded = False
-        self._hash = hashlib.sha256()
         for place in (self._target, self._part, self._journal_path):
             refuse_inputs(str(place), inputs)
         if self._target.exists() and not self._opening.force and not self._opening.resume:
             raise self._existing()
         self._journal, self._stream = self._open()
         self._ours = not self._part_bytes() and not self._records()  # nothing of an earlier run is at stake
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks are durable."""
+        return self._written.blocks
 
     def _open(self) -> tuple[BinaryIO, BinaryIO]:
         try:
@@ -110,7 +117,7 @@ class BlockOutput:
         return OutputError(message)
 
     def begin(self, manifest: Note, *, most: int | None = None) -> Note | None:
-        """Say what is being made, and find out whether part of it is made already.
+        """Record what is being made, and find out whether part of it is made already.
 
         Args:
             manifest: everything that decides the bytes; JSON.
@@ -170,29 +177,10 @@ class BlockOutput:
         return OutputError(f"{self.path}: exists already; use --force to replace it")
 
     def _records(self) -> Records:
-        """The journal's sound lines and where each ends: a torn or changed one and all after it do not count."""
-        records: Records = []
-        end = 0
-        if not self._journal_path.exists():
-            return records
-        for line in self._journal_path.read_bytes().split(b"\n")[:-1]:
-            end += len(line) + 1
-            checksum, _, text = line.partition(b" ")
-            if checksum != b"%08x" % zlib.crc32(text):
-                break
-            record = json.loads(text)
-            if not isinstance(record, dict):
-                break
-            records.append((record, end))
-        return records
+        return read_records(self._journal_path)
 
     def _check_manifest(self, saved: Note, manifest: Note) -> None:
-        wanted = json.loads(json.dumps(manifest))
-        keys = sorted(saved.keys() | wanted.keys())
-        differing = [
-            f"{key} {saved.get(key)!r}, now {wanted.get(key)!r}" for key in keys if saved.get(key) != wanted.get(key)
-        ]
-        if differing:
+        if differing := compare_manifests(saved, manifest):
             raise OutputError(
                 f"{self.path}: expected what the interrupted run was given, found other: {'; '.join(differing)}",
                 advice="Give the same to go on, or --force to start over.",
@@ -218,53 +206,37 @@ class BlockOutput:
         """
         ends = [record["end"] for record, _ in records if "end" in record]
         if not self._part_bytes() and ends[-1] and self._target.exists():
-            kept = self._sound_blocks(self._target, records, most)
+            kept, self._written = find_sound(self._target, records, most)
             self.published = kept == len(records)
         if not self.published:
-            kept = self._sound_blocks(self._part, records, most)
-            self._truncate(self._stream, self._offset)
+            kept, self._written = find_sound(self._part, records, most)
+            self._truncate(self._stream, self._written.end)
         self._truncate(self._journal, records[kept - 1][1])
         return next((record["note"] for record, _ in reversed(records[:kept]) if "end" in record), None)
 
-    def _sound_blocks(self, path: Path, records: Records, most: int) -> int:
-        """How many of the journal's records hold for a file; notes the end and the hash of its blocks."""
-        self._hash, self._offset, self.blocks = hashlib.sha256(), 0, 0
-        with path.open("rb") as stream:
-            for kept, (record, _) in enumerate(records):
-                if "end" not in record:
-                    continue
-                data = stream.read(record["end"] - self._offset)
-                if self.blocks == most or zlib.crc32(data) != record["crc32"]:
-                    return kept
-                self._hash.update(data)
-                self._offset, self.blocks = record["end"], self.blocks + 1
-        return len(records)
-
     def pack(self, data: bytes) -> bytes:
-        """A block as it will stand in the file; any thread may call this."""
+        """A block as its member of the file; any thread may call this."""
         return compressed(data, self._kind, self._level)
 
-    def append(self, member: bytes, note: Note) -> None:
+    def append(self, member: bytes, /, note: Note | None = None) -> None:
         """Write a block and make it durable.
 
         Args:
             member: what `pack` made of it.
-            note: what `begin` shall return if this is the last block that survives; JSON.
+            note: what `begin` shall return if this is the last block that survives; JSON; nothing is an empty note.
         """
         try:
             self._stream.write(member)
         except OSError as error:
             raise self._failure(error, len(member)) from error
         self._sync(self._stream, len(member))
-        self._hash.update(member)
-        self._offset += len(member)
-        self.blocks += 1
-        self._record({"block": self.blocks, "end": self._offset, "crc32": zlib.crc32(member), "note": note})
+        self._written.add(member)
+        end = self._written.end
+        self._record({"block": self.blocks, "end": end, "crc32": zlib.crc32(member), "note": note or {}})
 
     def _record(self, record: Note) -> None:
-        text = json.dumps(record).encode()
         try:
-            self._journal.write(b"%08x %s\n" % (zlib.crc32(text), text))
+            self._journal.write(format_record(record))
         except OSError as error:
             raise self._failure(error) from error
         self._sync(self._journal)
@@ -278,7 +250,7 @@ class BlockOutput:
 
     def digest(self) -> Note:
         """Size and SHA-256 of the file as it will be, compressed."""
-        return {"bytes": self._offset, "sha256": self._hash.hexdigest()}
+        return {"bytes": self._written.end, "sha256": self._written.hash.hexdigest()}
 
     def commit(self) -> None:
         """Give the file its name; it is durable already. The journal stays until the context ends without an error."""

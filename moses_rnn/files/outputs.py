@@ -11,11 +11,12 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO, Protocol, Self
 
 from zlib_ng import gzip_ng
 
 from moses_rnn.errors import OutputError
+from moses_rnn.files.records import Note
 from moses_rnn.files.streams import STANDARD_STREAM, compression_of
 
 if sys.version_info >= (3, 14):
@@ -47,7 +48,7 @@ def compressed(data: bytes, kind: str | None, level: int = DEFAULT_LEVEL) -> byt
 
 
 def refuse_no_name(path: str) -> None:
-    """Raise OutputError if a path names no file."""
+    """Raise OutputError if a path does not name a file."""
     if path.endswith("/") or Path(path).name in ("", ".", ".."):
         raise OutputError(f"{path}: expected the name of a file")
 
@@ -104,6 +105,30 @@ def _is_at(stream: BinaryIO, path: Path) -> bool:
         return False
 
 
+class Output(Protocol):
+    """Where results go: an `OutputFile`, a `BlockOutput` of the journal's, or `StandardOutput`; used as a context."""
+
+    path: str
+
+    def append(self, data: bytes, /, note: Note | None = None) -> None:
+        """Write a part of the content.
+
+        Args:
+            data: bytes as this output wants them: what its `pack` made, where it has one.
+            note: kept with the data where an output can be resumed.
+        """
+
+    def digest(self) -> Note:
+        """Size in bytes and SHA-256 of what was written, as far as they are known."""
+
+    def commit(self) -> None:
+        """Make what was written durable, under its final name."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
 class OutputFile:
     """A file that appears under its name only when `commit` is called; until then it is ``.NAME.part`` beside it.
 
@@ -139,7 +164,7 @@ class OutputFile:
     def _failure(self, error: OSError) -> OutputError:
         return OutputError(f"{self.path}: cannot be written: {error.strerror}")
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes, /, note: Note | None = None) -> None:
         """Write a part of the content, compressed if the suffix asks for it."""
         packed = compressed(data, compression_of(self.path))
         try:
@@ -148,7 +173,7 @@ class OutputFile:
             raise self._failure(error) from error
         self._hash.update(packed)
 
-    def digest(self) -> dict[str, Any]:
+    def digest(self) -> Note:
         """Size in bytes and SHA-256 of the file, as far as it was written."""
         return {"bytes": self._stream.tell(), "sha256": self._hash.hexdigest()}
 
@@ -178,7 +203,7 @@ class OutputFile:
 class NoOutput:
     """In place of an `OutputFile` that nobody asked for."""
 
-    def commit(self, data: bytes) -> None:
+    def commit(self, data: bytes = b"") -> None:
         """Do nothing."""
 
     def __enter__(self) -> Self:
@@ -196,21 +221,21 @@ class StandardOutput:
     published = False
     has_leftover = False
 
-    def begin(self, _manifest: dict[str, Any]) -> dict[str, Any] | None:
-        """Begin; there is never anything to go on with."""
+    def begin(self, _manifest: Note) -> Note | None:
+        """Begin; there is never anything to resume."""
         return None
 
     def pack(self, data: bytes) -> bytes:
         """A block as it is."""
         return data
 
-    def append(self, data: bytes, _note: dict[str, Any]) -> None:
+    def append(self, data: bytes, /, note: Note | None = None) -> None:
         """Write a block."""
         left = memoryview(data)
         while left:  # an unbuffered stream may take less than it is given
             left = left[sys.stdout.buffer.write(left) :]
 
-    def digest(self) -> dict[str, Any]:
+    def digest(self) -> Note:
         """Nothing is known of what the reader made of it."""
         return {}
 
