@@ -10,7 +10,6 @@ from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import NUMBER
 
 SECTION = re.compile(rb"\\([0-9]{1,3})-grams:")
-VALUE = re.compile(NUMBER)
 
 
 def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]:
@@ -21,7 +20,7 @@ def parse_arpa(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, ...]]
         name: of the file, for messages.
 
     Raises:
-        FormatError: it is no ARPA file, or has no end.
+        FormatError: it is not an ARPA file, or has no end.
     """
     order, begun = 0, False  # 0: before the first section
     for number, line in enumerate(lines, start=1):
@@ -46,6 +45,6 @@ def _check_begin(text: bytes, name: str, number: int) -> None:
 
 def _n_gram(text: bytes, order: int, name: str, number: int) -> tuple[bytes, ...]:
     fields = words(text)
-    if not order + 1 <= len(fields) <= order + 2 or not VALUE.fullmatch(fields[0]):
+    if not order + 1 <= len(fields) <= order + 2 or not NUMBER.fullmatch(fields[0]):
         raise FormatError(name, number, f"a log-probability, {order} words and perhaps a backoff", shown(text))
     return tuple(fields[1 : order + 1])

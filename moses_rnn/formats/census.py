@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_forms import ALIGNMENT_POINT, words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -19,7 +19,6 @@ MAYBE_NOT_POSITIVE = re.compile(rb"(?<![^ \t])(?:-|\+?[0.]++(?![0-9.]))|[eE]-0*[
 OTHER_BLANKS = re.compile(
     rb"[\x01-\x08\x0b-\x1f\x7f]|\xc2[\x80-\xa0]|\xe1\x9a\x80|\xe2\x80[\x80-\x8b\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80"
 )
-POINT = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
 LONG_SCORE = re.compile(rb"[^ \t]{24}")
 MOST_FIELDS = 7
 
@@ -33,7 +32,7 @@ BOM = "byte order mark"
 BLANK_IN_WORD = "odd white space or control character in a word"
 SCORE_BLANKS = "more than one blank between scores"
 LONG_NUMBER = "score of 24 or more characters"
-BAD_ALIGNMENT = "alignment field that is none"
+BAD_ALIGNMENT = "invalid alignment field"
 ALIGNMENT_RANGE = "alignment point outside the phrases"
 MANY_FIELDS = "more than 7 fields"
 MEANINGS = {
@@ -148,16 +147,16 @@ def _finer_oddities(line: TableLine) -> Iterator[str]:
     if len(fields) > MOST_FIELDS - 2:
         yield MANY_FIELDS
     if len(fields) > 1:
-        yield from _of_alignment(words(fields[1].rstrip(b"\r\n")), line)
+        yield from _alignment_oddities(words(fields[1].rstrip(b"\r\n")), line)
 
 
-def _of_alignment(points: list[bytes], line: TableLine) -> Iterator[str]:
-    found = [POINT.fullmatch(point) for point in points]
-    if not all(found):
+def _alignment_oddities(points: list[bytes], line: TableLine) -> Iterator[str]:
+    matches = [ALIGNMENT_POINT.fullmatch(point) for point in points]
+    if not all(matches):
         yield BAD_ALIGNMENT
         return
     lengths = len(words(line.source)), len(words(line.target))
-    if any(int(s) >= lengths[0] or int(t) >= lengths[1] for s, t in (point.groups() for point in found if point)):
+    if any(int(s) >= lengths[0] or int(t) >= lengths[1] for s, t in (point.groups() for point in matches if point)):
         yield ALIGNMENT_RANGE
 
 

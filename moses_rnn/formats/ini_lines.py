@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+
+from moses_rnn.formats.phrase_table import NUMBER
+
+WEIGHT = re.compile(NUMBER.pattern.decode())
 
 
 def sections_of(lines: list[str]) -> list[str | None]:
@@ -14,7 +19,7 @@ def sections_of(lines: list[str]) -> list[str | None]:
     for line in lines:
         code = code_of(line)
         is_header = code.startswith("[")
-        if is_header and "]" in code:  # what follows the bracket is nothing to Moses
+        if is_header and "]" in code:  # Moses ignores what follows the bracket
             current = code[1 : code.index("]")]
         belongs.append(current if code and not is_header else None)
     return belongs
@@ -40,11 +45,21 @@ def is_readable_path(path: str) -> bool:
     return re.search(r"[ \t\r\n#]", path) is None
 
 
+def weight_of(word: str) -> float:
+    """A number as Moses reads it; ``nan`` for anything else."""
+    return float(word) if WEIGHT.fullmatch(word) else math.nan
+
+
+def encode_lines(lines: list[str]) -> bytes:
+    """The lines as a file, every byte that was no UTF-8 as it came."""
+    return "\n".join(lines).encode("utf-8", "surrogateescape")
+
+
 def with_options(line: str, edits: dict[str, Callable[[str], str]]) -> str:
     """A feature line with the values of some of its settings replaced, where it has them."""
     code, hash_sign, comment = line.partition("#")
     kept = code.rstrip(" \t\r")  # a CR inside a value is part of it
-    edited = re.sub(r"(?<=[ \t])([^ \t=]+)=([^ \t]*)", lambda found: _edited(found, edits), kept)
+    edited = re.sub(r"(?<=[ \t])([^ \t=]+)=([^ \t]*)", lambda setting: _edited(setting, edits), kept)
     return edited + code[len(kept) :] + hash_sign + comment
 
 
@@ -66,9 +81,9 @@ def with_weights(line: str, weights: list[float]) -> str:
         return line
     code, hash_sign, comment = line.partition("#")
     kept = code.rstrip(" \t\r")
-    return f"{kept} {joined(weights)}{code[len(kept) :]}{hash_sign}{comment}"
+    return f"{kept} {format_weights(weights)}{code[len(kept) :]}{hash_sign}{comment}"
 
 
-def joined(weights: list[float]) -> str:
+def format_weights(weights: list[float]) -> str:
     """Numbers as they stand in a weight line."""
     return " ".join(f"{weight:.6g}" for weight in weights)

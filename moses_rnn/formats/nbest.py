@@ -15,7 +15,6 @@ from moses_rnn.formats.phrase_table import NUMBER, SEPARATOR
 
 LABEL = re.compile(rb"([A-Za-z][A-Za-z0-9]*(?:_[^ \t]+)?)=")  # with an underscore: a sparse feature
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")  # what mert-moses.pl takes for a label
-VALUE = re.compile(NUMBER)
 SENTENCE = re.compile(rb"[0-9]{1,9}")
 # ``0-1=0-1 2=2 …``: source words = target words, both from 0
 SPAN = re.compile(rb"([0-9]{1,9})(?:-([0-9]{1,9}))?=([0-9]{1,9})(?:-([0-9]{1,20}))?")
@@ -37,7 +36,7 @@ class NBestLine(NamedTuple):
         """The line with further features behind its own, every other byte as it came.
 
         Raises:
-            ValueError: a name is none that Moses's tools read.
+            ValueError: Moses's tools would not read a name.
         """
         text = b""
         for name, values in added:
@@ -48,14 +47,14 @@ class NBestLine(NamedTuple):
 
     def values(self, name: str) -> list[float]:
         """The values of one feature; none if it is not there."""
-        found: list[float] = []
+        values: list[float] = []
         inside = False
         for word in words(self.features):
             if word.endswith(b"="):
                 inside = word[:-1] == name.encode()
             elif inside:
-                found.append(float(word))
-        return found
+                values.append(float(word))
+        return values
 
 
 def parse_nbest(lines: Iterable[bytes], name: str) -> Iterator[NBestLine]:
@@ -66,7 +65,7 @@ def parse_nbest(lines: Iterable[bytes], name: str) -> Iterator[NBestLine]:
         name: of the list, for messages.
 
     Raises:
-        FormatError: at the first line that is none.
+        FormatError: at the first line that is not valid.
     """
     for number, line in enumerate(lines, start=1):
         yield parse_nbest_line(line, name, number)
@@ -80,7 +79,7 @@ def parse_nbest_line(line: bytes, name: str, number: int) -> NBestLine:
     sentence, hypothesis, features, total = (field.strip(BLANKS) for field in fields[:4])
     if not SENTENCE.fullmatch(sentence):
         raise FormatError(name, number, "the number of a sentence in field 1", shown(sentence))
-    if not VALUE.fullmatch(total):
+    if not NUMBER.fullmatch(total):
         raise FormatError(name, number, "the total score in field 4", shown(total))
     _check_features(features, name, number)
     before = len(fields[0]) + len(fields[1]) + 2 * len(SEPARATOR)
@@ -93,7 +92,7 @@ def _check_features(features: bytes, name: str, number: int) -> None:
     """Labels and their values, each label with at least one."""
     label, count = b"", 1
     for word in words(features):
-        if VALUE.fullmatch(word) and label:
+        if NUMBER.fullmatch(word) and label:
             count += 1
         elif LABEL.fullmatch(word) and count:
             label, count = word, 0
@@ -108,8 +107,8 @@ def segmentation_of(line: NBestLine, name: str) -> list[tuple[int, int, int, int
     """First and last source word, first target word and the one behind the last of each phrase; None if it has none.
 
     All from 0. A phrase without target words (an unknown word under ``-drop-unknown``) is printed as if it had one, or
-    2^64 of them at the begin of the sentence (moses/TrellisPath.cpp, GetTargetWordsRange); but the next phrase begins
-    where it does.
+    2^64 of them at the beginning of the sentence (moses/TrellisPath.cpp, GetTargetWordsRange); but the next phrase
+    begins where it does.
 
     Raises:
         FormatError: of the list `name`; the phrases are not, one behind the other, the hypothesis.

@@ -16,7 +16,7 @@ from moses_rnn.formats.phrase_forms import words
 
 Matrix = npt.NDArray[np.float32]
 
-UNKNOWN, BEGIN, END, NOTHING = b"<unk>", b"<s>", b"</s>", b"<null>"
+UNKNOWN, BEGIN, END, NULL = b"<unk>", b"<s>", b"</s>", b"<null>"
 NEVER = -100.0  # output bias of what is never predicted; Moses floors scores there
 
 
@@ -72,7 +72,7 @@ class NplmNetwork:
             if words(word) != [word] or b"\n" in word or word in seen:
                 raise InputError(f"expected words without blanks, each once, as NPLM reads them, found {shown(word)}")
             seen.add(word)
-        if missing := {UNKNOWN, BEGIN, END, NOTHING} - seen:
+        if missing := {UNKNOWN, BEGIN, END, NULL} - seen:
             raise ValueError(f"expected {', '.join(map(shown, sorted(missing)))} among the words")
 
 

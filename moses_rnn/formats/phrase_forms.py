@@ -17,7 +17,7 @@ from moses_rnn.errors import FormatError, shown
 BLANKS = b" \t"
 LEFT_HAND_SIDE = re.compile(rb"\[[^\[\] \t|]+\]")
 NON_TERMINAL = re.compile(rb"\[[^\[\] \t|]+\]\[[^\[\] \t|]+\]")
-POINT = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")
+ALIGNMENT_POINT = re.compile(rb"([0-9]{1,9})-([0-9]{1,9})")  # source-target, from 0
 ESCAPED = "in a phrase-based table, brackets are escaped as &#91; and &#93;."
 
 
@@ -87,10 +87,10 @@ class PhraseForm:
 
     def _terminals(self, phrase: bytes) -> list[bytes]:
         """The words of a phrase without its non-terminals and left-hand side, which have no factors."""
-        found = words(phrase)
+        terminals = words(phrase)
         if self.hierarchical:
-            found = [word for word in found[:-1] if not NON_TERMINAL.fullmatch(word)]
-        return found
+            terminals = [word for word in terminals[:-1] if not NON_TERMINAL.fullmatch(word)]
+        return terminals
 
     def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int) -> None:
         """Refuse phrases that are not of this form.
@@ -152,7 +152,7 @@ def _gaps(phrase: list[bytes]) -> list[int]:
 def _links(source: list[bytes], target: list[bytes], alignment: bytes) -> Iterator[tuple[int, int]]:
     """The points of an alignment between non-terminals: source and target position."""
     gaps = frozenset(_gaps(source)), frozenset(_gaps(target))
-    for point in POINT.finditer(alignment):
+    for point in ALIGNMENT_POINT.finditer(alignment):
         s, t = int(point[1]), int(point[2])
         if s in gaps[0] and t in gaps[1]:
             yield s, t

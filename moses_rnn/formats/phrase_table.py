@@ -16,7 +16,7 @@ from moses_rnn.errors import FormatError, shown
 from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.phrase_forms import BLANKS, LEFT_HAND_SIDE, PLAIN, PhraseForm, alignment_field, is_rule, words
 
-Rejected = Callable[[bytes, FormatError], None]
+Rejected = Callable[[bytes, FormatError], None]  # called with an invalid line and why it is one
 
 SEPARATOR = b"|||"
 LOWEST = -100.0  # Moses's own floor of a feature, which a score of 0 becomes
@@ -25,16 +25,15 @@ LOWEST = -100.0  # Moses's own floor of a feature, which a score of 0 becomes
 DEFAULT_FLOOR = -87.0
 DIRECT_COLUMN = 2  # p(target | source) in the order in which phrase-extract writes its scores
 # What Moses's double-conversion reads as a number; no nan, inf, hexadecimal, underscores or other digits.
-NUMBER = rb"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
+NUMBER = re.compile(rb"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
 # A single `|` inside a word would be a factor, so no phrase holds one here. Possessive, so that no line takes
 # quadratic time; the blanks behind a phrase are stripped afterwards for the same reason.
 LINE = re.compile(
-    rb"[ \t]*+([^|]*+)\|\|\|[ \t]*+([^|]*+)\|\|\|[ \t]*+(" + NUMBER + rb"(?:[ \t]++" + NUMBER + rb")*+)"
+    rb"[ \t]*+([^|]*+)\|\|\|[ \t]*+([^|]*+)\|\|\|[ \t]*+(" + NUMBER.pattern + rb"(?:[ \t]++" + NUMBER.pattern + rb")*+)"
     rb"(?=[ \t]*+(?:\|\|\||\r?\n|\r?\Z))"  # a \r counts as part of the line's end and nowhere else
 )
 # The same where a `|` parts factors
 FACTORED_LINE = re.compile(LINE.pattern.replace(rb"[^|]*+", rb"(?:[^|]|\|(?!\|\|))*+"))
-ONE_NUMBER = re.compile(NUMBER)
 # Numbers that float32, in which Moses holds them, may not be able to hold: too many digits or a large exponent.
 MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{39}")
 FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # and from there on infinite
@@ -86,7 +85,7 @@ def parse_line(line: bytes, name: str, number: int, form: PhraseForm = PLAIN) ->
         form: of its phrases.
 
     Raises:
-        FormatError: the line is none that this package can score.
+        FormatError: this package cannot score the line.
     """
     parsed = _split(line, name, number, form)
     if not form.is_plain or b"]" in parsed.source or b"]" in parsed.target:
@@ -118,7 +117,7 @@ class LineParser:
     Args:
         name: of the table, for messages.
         form: which factors its words have, if any.
-        rejected: told of every line that is none, which is then left out; it may raise. None: such a line is an error.
+        rejected: called with every invalid line, which is then left out; it may raise. None: such a line is an error.
     """
 
     def __init__(self, name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN) -> None:
@@ -132,7 +131,7 @@ class LineParser:
         """The line, or None if it was rejected.
 
         Raises:
-            FormatError: it is not one of such a table, and nobody is told of it.
+            FormatError: it is not a line of such a table, and `rejected` is None.
         """
         try:
             if self._first is None:
@@ -172,7 +171,7 @@ def first_look(table: str, form: PhraseForm | None = None) -> tuple[TableLine, P
         form: which factors its words have, if any; None: the first ones of each side if it has any.
 
     Raises:
-        InputError: it is no phrase table.
+        InputError: it is not a phrase table.
     """
     if form is None:
         try:
@@ -193,7 +192,7 @@ def parse_table(
     """Parse a table line by line; see `LineParser`. For many lines at once there is `table_blocks.parse_blocks`.
 
     Raises:
-        FormatError: at the first line that is not one of such a table, if nobody is told of it.
+        FormatError: at the first line that is not one of such a table, if `rejected` is None.
     """
     parser = LineParser(name, rejected, form)
     for number, line in enumerate(lines, start=1):
@@ -240,13 +239,13 @@ def _explain(line: bytes, name: str, number: int, form: PhraseForm) -> NoReturn:
     numbers = words(fields[2].rstrip(b"\n"))
     if not b"".join(numbers).strip(b"\r"):
         raise FormatError(name, number, "scores in field 3", "none")
-    bad = [(i, text) for i, text in enumerate(numbers, start=1) if not ONE_NUMBER.fullmatch(text)]
+    bad = [(i, text) for i, text in enumerate(numbers, start=1) if not NUMBER.fullmatch(text)]
     position, text = bad[0] if bad else (len(numbers), fields[2])
     raise FormatError(name, number, f"a number as score {position} of {len(numbers)}", shown(text), _likely(text))
 
 
 def _likely(score: bytes) -> str:
-    """What probably happened to a score that is none."""
+    """What probably happened to a score that is not a number."""
     if b"," in score:
         return "Written under a locale with decimal commas? LC_ALL=C makes points of them."
     if score.lstrip(b"+-").lower() in (b"nan", b"inf", b"infinity"):

@@ -29,7 +29,7 @@ FIRST_NOT_ASCII = 0x80
 PIPES = 6  # of two separators; a third one may follow
 UNWANTED = b"\0\r]"  # on a regular line
 # Of a number that is plainly finite and above 0; Moses reads more than that
-NUMBER = rb"(?:0\.0{0,5}+[1-9]|[1-9][0-9]{0,14}+(?![0-9])\.?+)[0-9]*+(?:e-[0-3]?+[0-9])?+"
+PLAIN_NUMBER = rb"(?:0\.0{0,5}+[1-9]|[1-9][0-9]{0,14}+(?![0-9])\.?+)[0-9]*+(?:e-[0-3]?+[0-9])?+"
 FEW_COLUMNS = 16
 
 
@@ -130,8 +130,8 @@ def parse_blocks(
     """Parse a table of which each block holds whole lines; see `LineParser`.
 
     Raises:
-        FormatError: at the first line that is not one of such a table, if nobody is told of it; the lines before it
-            are given out first.
+        FormatError: at the first line that is not one of such a table, if `rejected` is None; the lines before it are
+            given out first.
     """
     parser = LineParser(name, rejected, form)
     lines_before = 0
@@ -217,8 +217,8 @@ class _Block:
         if not is_utf8(self._text):
             regular[self._lines_at(self._octets >= FIRST_NOT_ASCII)] = False
         self._check_scores(regular, columns)
-        found = np.stack([source, source_end, target, target_end, third - 1], 1)
-        np.copyto(self._places[:, :END], found, where=regular[:, None])
+        places = np.stack([source, source_end, target, target_end, third - 1], 1)
+        np.copyto(self._places[:, :END], places, where=regular[:, None])
         self._regular = regular
 
     def _octet(self, at: Ints) -> Octets:
@@ -255,7 +255,9 @@ class _Block:
 @functools.cache
 def _plain_scores(columns: int) -> re.Pattern[bytes]:
     """Any number of lines with so many plain scores."""
-    further = rb" " + NUMBER
+    further = rb" " + PLAIN_NUMBER
     # Written out where there are few, which is a quarter faster
-    scores = NUMBER + (further * (columns - 1) if columns <= FEW_COLUMNS else rb"(?:%b){%d}" % (further, columns - 1))
+    scores = PLAIN_NUMBER + (
+        further * (columns - 1) if columns <= FEW_COLUMNS else rb"(?:%b){%d}" % (further, columns - 1)
+    )
     return re.compile(rb"(?:[^|]*+\|\|\|[^|]*+\|\|\| " + scores + rb"(?: \|\|\|[^\n]*+)?+\n)*+")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from moses_rnn.errors import InputError
 from moses_rnn.formats.dictionaries import BINARY, LOADABLE, Shape, listed
-from moses_rnn.formats.moses_ini import Extension, MosesIni
+from moses_rnn.formats.ini_extension import Extension, extend_ini
+from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.phrase_table import first_look
 
 
@@ -83,7 +84,7 @@ def _with_table(ini: MosesIni, edit: IniEdit, table: str) -> tuple[bytes, list[s
     made = binary.path_for(table) if binary else table
     path = edit.path or ini.path_like(feature, Path(made))
     weights = _spread(edit.weights, added)
-    content = ini.extended(feature, Extension(path, declared, added, weights, kind))
+    content = extend_ini(ini, feature, Extension(path, declared, added, weights, kind))
     commands = [binary.command_for(table, shape, edit.path or made)] if binary else []
     warnings = [] if added else [f"{table} has as many scores as {feature.name} had: only its path changes"]
     return content, warnings, commands

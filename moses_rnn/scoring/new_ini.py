@@ -7,8 +7,9 @@ from pathlib import Path
 
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.formats.dictionaries import Shape
+from moses_rnn.formats.ini_extension import Extension, default_lines, extend_ini
 from moses_rnn.formats.ini_lines import is_readable_path
-from moses_rnn.formats.moses_ini import Extension, MosesIni, default_lines
+from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.scoring.request import IniRequest, ScoringRequest
 
 SOMEWHERE = "/path/of/the/scored/table"

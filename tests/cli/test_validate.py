@@ -52,7 +52,7 @@ ODD = {
     "a\u00a0b": (GOOD.replace(b"a b", b"a\xc2\xa0b"), "odd white space or control character in a word"),
     "double blank": (GOOD.replace(b"0.5 1", b"0.5  1"), "more than one blank between scores"),
     "long number": (GOOD.replace(b"0.5 1", b"0." + b"5" * 30 + b" 1"), "score of 24 or more characters"),
-    "alignment": (GOOD.replace(b"0-0 1-0", b"0-0 1"), "alignment field that is none"),
+    "alignment": (GOOD.replace(b"0-0 1-0", b"0-0 1"), "invalid alignment field"),
     "alignment range": (GOOD.replace(b"0-0 1-0", b"0-0 2-0"), "alignment point outside the phrases"),
     "fields": (GOOD.replace(b"|||\n", b"||| ||| x\n"), "more than 7 fields"),
     "negative": (GOOD.replace(b"0.5", b"-1.6"), "score not above 0"),

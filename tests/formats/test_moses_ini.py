@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.formats.moses_ini import Extension, MosesIni, default_lines
+from moses_rnn.formats.ini_extension import Extension, default_lines, extend_ini
+from moses_rnn.formats.moses_ini import MosesIni
 
 INI = b"""\
 # comment with PhraseDictionaryMemory name=Other num-features=9
@@ -31,7 +32,7 @@ NEW_WEIGHT = b"TranslationModel0= 0.1 -0.3 0.2 0.2 0.2   # four"
 def extend(data, **changes):
     ini = MosesIni(data, "moses.ini")
     extension = Extension(**{"table": "/new/t.rnn.gz", "old_columns": 4, "added_columns": 1, **changes})
-    return ini.extended(ini.choose(), extension)
+    return extend_ini(ini, ini.choose(), extension)
 
 
 def changed_lines(before, after):
@@ -191,7 +192,7 @@ def test_a_member_of_a_group_is_refused():
     with pytest.raises(
         FormatError, match="moses.ini:8: expected no group with TranslationModel0 as a member, found G\n"
     ):
-        ini.extended(ini.choose(name="TranslationModel0"), Extension("/t.gz", 4, 1))
+        extend_ini(ini, ini.choose(name="TranslationModel0"), Extension("/t.gz", 4, 1))
 
 
 def test_warns_of_another_table_and_of_a_weight_that_will_not_be_tuned(tmp_path):

@@ -23,7 +23,8 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.files.streams import read_lines
     from moses_rnn.formats.arpa import parse_arpa
     from moses_rnn.formats.census import Census
-    from moses_rnn.formats.moses_ini import Extension, MosesIni
+    from moses_rnn.formats.ini_extension import Extension, extend_ini
+    from moses_rnn.formats.moses_ini import MosesIni
     from moses_rnn.formats.nbest import parse_nbest_line
     from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
     from moses_rnn.formats.phrase_table import parse_table
@@ -112,7 +113,7 @@ def ini(data: bytes) -> None:
         file = MosesIni(data, "moses.ini")
         feature = file.choose(table="/d/t.gz")
         file.warnings(feature, "/d/t.gz")
-        new = file.extended(feature, Extension("/d/t.rnn.gz", 4, 1))
+        new = extend_ini(file, feature, Extension("/d/t.rnn.gz", 4, 1))
     except InputError:
         return
     old_lines, new_lines = data.split(b"\n"), new.split(b"\n")
