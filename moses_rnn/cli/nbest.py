@@ -12,13 +12,12 @@ import click
 from moses_rnn import __version__
 from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, StopRequest, choose_device, reports_errors, say, takes
 from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import Output
     from moses_rnn.formats.nbest import NBestLine
     from moses_rnn.scoring.nbest_features import FeatureRequest
-
-OPTIMISERS = ("moses-mert", "kbmira", "mert")
 
 EPILOG = """\b
 Example: two features for both lists, weights from the first, the second translated with them:
@@ -240,7 +239,7 @@ class Tuning:
     help="Moses's mert or kbmira, or this package's mert [default: moses-mert if MOSES_ROOT is set, else mert]",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--restarts", type=click.IntRange(0), default=20, show_default=True, help="Of mert")
+@click.option("--restarts", type=click.IntRange(0), default=RESTARTS, show_default=True, help="Of mert")
 @click.option("--moses-root", type=click.Path(path_type=Path), envvar="MOSES_ROOT", help="A built Moses [$MOSES_ROOT]")
 @click.option("-o", "--output", default="-", show_default=True, help="The weights, as an ini")
 @click.option("--force", is_flag=True, help="Replace an existing output")
@@ -251,7 +250,7 @@ def tune(given: Tuning) -> None:
     from moses_rnn.formats.moses_ini import MosesIni
     from moses_rnn.moses.programs import Moses
     from moses_rnn.tuning.reading import read_tunable
-    from moses_rnn.tuning.tune import as_ini, beginning, default_optimiser
+    from moses_rnn.tuning.tune import choose_start, default_optimiser, format_ini
     from moses_rnn.tuning.tune import tune as tune_weights
 
     name, lines = _parsed(given.nbest)
@@ -269,7 +268,7 @@ def tune(given: Tuning) -> None:
         )
         if stop():
             raise MosesRnnError("stopped before the search had ended; nothing was written")
-        file.append(as_ini(points.names, tuned.weights))
+        file.append(format_ini(points.names, tuned.weights))
         file.commit()
     say(f"{optimiser}, seed {given.seed}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
     for label in tuned.constant:
@@ -293,20 +292,20 @@ Example:
 def rerank(nbest: str, weights: str, references: tuple[str, ...], segments: bool, output: str, force: bool) -> None:
     """Print each sentence's best hypothesis by an ini's weights."""
     from moses_rnn.formats.moses_ini import MosesIni
-    from moses_rnn.tuning.reranking import best_lines, compared, translations, with_segments
+    from moses_rnn.tuning.reranking import choose_hypotheses, compare_bleu, format_segments, list_translations
 
     name, lines = _parsed(nbest)
     with _output(output, force, (name, weights, *references)) as file:
         kept = list(lines) if references else lines
         of_ini = MosesIni(_content(weights), weights).all_weights()
-        best = best_lines(kept, of_ini, name, weights)
+        best = choose_hypotheses(kept, of_ini, name, weights)
         texts = [_text(reference) for reference in references]
         sentences = len(texts[0]) if texts else 1 + max(best)
         if texts:
-            chosen = translations(best, sentences)
-            first, reranked, at_best = compared(kept, texts, name, chosen, of_ini)
+            chosen = list_translations(best, sentences)
+            first, reranked, at_best = compare_bleu(kept, texts, name, chosen, of_ini)
             say(f"BLEU {first:.2f} of the list's first, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
-        found = with_segments(best, sentences, name) if segments else translations(best, sentences)
+        found = format_segments(best, sentences, name) if segments else list_translations(best, sentences)
         file.append(b"".join(line + b"\n" for line in found))
         file.commit()
 

@@ -42,20 +42,20 @@ class Corners(NamedTuple):
     behind: Integers
 
 
-def line_search(points: TunableList, weights: npt.ArrayLike, direction: npt.ArrayLike) -> Step:
-    """The middle of the interval of steps with the best BLEU.
+def search_line(points: TunableList, weights: npt.ArrayLike, direction: npt.ArrayLike) -> Step:
+    """Find the middle of the interval of steps with the best BLEU.
 
     Of equally good intervals the widest; a step of 0 where none is better than here. The open intervals at the ends
     count as if they ended a little behind the last corner.
     """
     origin, slopes = model_scores(points, weights), model_scores(points, direction)
     here = float(corpus_bleu(statistics_of(points, origin.argmax(1))))
-    corners = upper_envelopes(origin, slopes)
+    corners = trace_envelopes(origin, slopes)
     if not len(corners.steps):
         return Step(0.0, here)
     order = corners.steps.argsort(kind="stable")  # equal steps of one sentence stay in order
     steps = corners.steps[order]
-    bleus = corpus_bleu(_running_sums(points, corners, order))  # corners + 1
+    bleus = corpus_bleu(_sum_statistics(points, corners, order))  # corners + 1
     scale = (np.abs(weights).sum() or 1.0) / np.abs(direction).sum()
     ends = [steps[0] - 2 * MARGIN * scale], steps, [steps[-1] + 2 * MARGIN * scale]
     bounds = np.concatenate(ends)
@@ -67,8 +67,8 @@ def line_search(points: TunableList, weights: npt.ArrayLike, direction: npt.Arra
     return Step(float(bounds[best : best + 2].mean()), float(bleus[best]))
 
 
-def upper_envelopes(origin: Floats, slopes: Floats) -> Corners:
-    """The corners of the upper envelopes of every sentence's lines, all sentences at once.
+def trace_envelopes(origin: Floats, slopes: Floats) -> Corners:
+    """Find the corners of the upper envelopes of every sentence's lines, all sentences at once.
 
     Each round finds the next corner of all sentences that have one: where the present best line is crossed first by a
     steeper one.
@@ -77,27 +77,29 @@ def upper_envelopes(origin: Floats, slopes: Floats) -> Corners:
         origin: heights of the lines at step 0, sentences × hypotheses.
         slopes: the same shape.
     """
-    first = _best_at_the_far_left(origin, slopes)
-    found = list(_corners(origin, slopes, first))
-    if not found:
+    first = _find_leftmost(origin, slopes)
+    rounds = list(_trace_rounds(origin, slopes, first))
+    if not rounds:
         none = np.zeros(0, np.int64)
         return Corners(first, np.zeros(0), none, none, none)
-    steps, *indices = (np.concatenate(of_rounds) for of_rounds in zip(*found, strict=True))
+    steps, *indices = (np.concatenate(of_rounds) for of_rounds in zip(*rounds, strict=True))
     return Corners(first, steps, *indices)
 
 
-def _best_at_the_far_left(origin: Floats, slopes: Floats) -> Integers:
+def _find_leftmost(origin: Floats, slopes: Floats) -> Integers:
     """The line with the smallest slope; of several the highest; of several the first."""
     flattest = slopes == slopes.min(1, keepdims=True)
     return np.asarray(np.where(flattest, origin, -np.inf).argmax(1))
 
 
-def _corners(origin: Floats, slopes: Floats, first: Integers) -> Iterator[tuple[Floats, Integers, Integers, Integers]]:
+def _trace_rounds(
+    origin: Floats, slopes: Floats, first: Integers
+) -> Iterator[tuple[Floats, Integers, Integers, Integers]]:
     """Steps, sentences, best hypotheses before and behind, of each round."""
     sentences, best = np.arange(len(first)), first
     reached = np.full(len(first), -np.inf)
     while len(sentences):
-        steps, behind = _next_corners(origin, slopes, best)
+        steps, behind = _find_next_corners(origin, slopes, best)
         unfinished = np.isfinite(steps)
         sentences, before, best = sentences[unfinished], best[unfinished], behind[unfinished]
         origin, slopes = origin[unfinished], slopes[unfinished]
@@ -105,7 +107,7 @@ def _corners(origin: Floats, slopes: Floats, first: Integers) -> Iterator[tuple[
         yield reached, sentences, before, best
 
 
-def _next_corners(origin: Floats, slopes: Floats, best: Integers) -> tuple[Floats, Integers]:
+def _find_next_corners(origin: Floats, slopes: Floats, best: Integers) -> tuple[Floats, Integers]:
     """Where a steeper line crosses the best first, infinite where none does; and the steepest of those that do."""
     rows = np.arange(len(best))
     rise = slopes - slopes[rows, best][:, None]
@@ -115,7 +117,7 @@ def _next_corners(origin: Floats, slopes: Floats, best: Integers) -> tuple[Float
     return nearest, np.where(crossings == nearest[:, None], slopes, -np.inf).argmax(1)
 
 
-def _running_sums(points: TunableList, corners: Corners, order: Integers) -> Integers:
+def _sum_statistics(points: TunableList, corners: Corners, order: Integers) -> Integers:
     """The corpus's statistics before the first corner and behind each, corners + 1 × 10."""
     sentences, before, behind = (indices[order] for indices in corners[2:])
     changes = points.statistics[sentences, behind] - points.statistics[sentences, before]

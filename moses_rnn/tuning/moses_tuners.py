@@ -16,7 +16,7 @@ import numpy as np
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.moses.programs import Moses
 from moses_rnn.tuning.bleu import MATCHES, REFERENCE_LENGTH, TOTALS, Floats, Integers
-from moses_rnn.tuning.mert import ranges
+from moses_rnn.tuning.mert import choose_ranges
 from moses_rnn.tuning.tunable import TunableList
 
 FILES = ("--ffile", "features.dat", "--scfile", "scores.dat")
@@ -24,7 +24,10 @@ KBMIRA_ROUNDS = 300  # scripts/nbest-rescore/train.py; 60 are meant for one of s
 
 
 def run_mert(points: TunableList, start: Floats, moses: Moses, *, seed: int, restarts: int) -> Floats:
-    """Weights that Moses's mert finds, in the order of the list's names; constant features keep those of the start.
+    """Run Moses's mert; constant features keep the weights of the start.
+
+    Returns:
+        The weights it finds, in the order of the list's names.
 
     Raises:
         InputError: there is no such program.
@@ -36,14 +39,17 @@ def run_mert(points: TunableList, start: Floats, moses: Moses, *, seed: int, res
         options += ["-o", ",".join(tuned)]  # else they would keep a random weight, and eat the others' share
 
     def prepare(folder: Path) -> None:
-        lines = (start, *ranges(start))
-        (folder / "init.opt").write_text("".join(f"{_joined(line)}\n" for line in lines), encoding="ascii")
+        lines = (start, *choose_ranges(start))
+        (folder / "init.opt").write_text("".join(f"{_format_weights(line)}\n" for line in lines), encoding="ascii")
 
     return _run(points, moses, "mert", options, prepare, "weights.txt", str.split)
 
 
 def run_kbmira(points: TunableList, start: Floats, moses: Moses, *, seed: int) -> Floats:
-    """Weights that Moses's kbmira finds (batch MIRA; Cherry and Foster, 2012), in the order of the list's names.
+    """Run Moses's kbmira (batch MIRA; Cherry and Foster, 2012).
+
+    Returns:
+        The weights it finds, in the order of the list's names.
 
     Raises:
         InputError: there is no such program.
@@ -75,33 +81,35 @@ def _run(
     with tempfile.TemporaryDirectory(prefix="moses-rnn-tune-") as name:
         folder = Path(name)
         prepare(folder)
-        _write(folder / "features.dat", features_text(points))
-        _write(folder / "scores.dat", scores_text(points))
+        _write(folder / "features.dat", format_features(points))
+        _write(folder / "scores.dat", format_scores(points))
         moses.run([str(moses.program(program)), *options], b"", folder)
         written = folder / output
-        found = numbers_of(written.read_text(encoding="utf-8", errors="replace")) if written.exists() else []
-    weights = [_number(word) for word in found]
+        words = numbers_of(written.read_text(encoding="utf-8", errors="replace")) if written.exists() else []
+    weights = [_parse_number(word) for word in words]
     if not any(weights):
         raise MosesRnnError(f"{program}: found no weights with a BLEU above 0")
     if len(weights) != len(points.names) or not all(map(math.isfinite, weights)):
-        raise MosesRnnError(f"{program}: expected {len(points.names)} finite weights in {output}, found {found}")
+        raise MosesRnnError(f"{program}: expected {len(points.names)} finite weights in {output}, found {words}")
     return np.array(weights)
 
 
-def features_text(points: TunableList) -> Iterator[str]:
+def format_features(points: TunableList) -> Iterator[str]:
     """The list as features.dat."""
     heading = f"{len(points.names)} {' '.join(points.names)} "
-    return _text(points, "FEATURES", heading, points.features, "%.9g " * len(points.names))
+    return _format_sections(points, "FEATURES", heading, points.features, "%.9g " * len(points.names))
 
 
-def scores_text(points: TunableList) -> Iterator[str]:
+def format_scores(points: TunableList) -> Iterator[str]:
     """The list's statistics as scores.dat: matches and totals in turn, then the length of the reference."""
     order = [column for n in range(4) for column in (MATCHES.start + n, TOTALS.start + n)] + [REFERENCE_LENGTH]
-    return _text(points, "SCORES", f"{len(order)} BLEU", points.statistics[:, :, order], "%d " * len(order))
+    return _format_sections(points, "SCORES", f"{len(order)} BLEU", points.statistics[:, :, order], "%d " * len(order))
 
 
-def _text(points: TunableList, kind: str, heading: str, values: Floats | Integers, form: str) -> Iterator[str]:
-    """A block for each sentence; one without hypotheses has that of place 0, the empty translation."""
+def _format_sections(
+    points: TunableList, kind: str, heading: str, values: Floats | Integers, form: str
+) -> Iterator[str]:
+    """A section for each sentence; one without hypotheses has that of place 0, the empty translation."""
     for sentence, count in enumerate(points.present.sum(1).tolist()):
         rows = values[sentence, : max(count, 1)].tolist()
         yield f"{kind}_TXT_BEGIN_0 {sentence} {len(rows)} {heading}\n"
@@ -114,11 +122,11 @@ def _write(path: Path, parts: Iterable[str]) -> None:
         file.writelines(parts)
 
 
-def _joined(weights: Floats) -> str:
+def _format_weights(weights: Floats) -> str:
     return " ".join(f"{weight:.9g}" for weight in weights)
 
 
-def _number(word: str) -> float:
+def _parse_number(word: str) -> float:
     try:
         return float(word)
     except ValueError:

@@ -44,11 +44,11 @@ class Features:
     @classmethod
     def of_first_line(cls, line: NBestLine, name: str, sparse_weights: Mapping[str, float] | None) -> Features:
         """What all lines must have, from the first one."""
-        labels = [label for label, _ in _labelled(line) if "_" not in label]
+        labels = [label for label, _ in _parse_labels(line) if "_" not in label]
         twice = [label for label, count in Counter(labels).items() if count > 1]
         if twice:
             raise FormatError(name, 1, "each feature once", f"{twice[0]} twice")
-        counts = {label: len(values) for label, values in _labelled(line) if "_" not in label}
+        counts = {label: len(values) for label, values in _parse_labels(line) if "_" not in label}
         return cls(name, counts, sparse_weights)
 
     @property
@@ -61,20 +61,20 @@ class Features:
         """A line's features in the order of `names`.
 
         Raises:
-            FormatError: they are others than in the first line, sparse without a weight, or not finite.
+            FormatError: they are not those of the first line, sparse without a weight, or not finite.
         """
         dense: list[float] = []
         sparse = 0.0
-        found: dict[str, int] = {}
-        for label, values in _labelled(line):
+        counts: dict[str, int] = {}
+        for label, values in _parse_labels(line):
             if "_" in label:
                 sparse += self._sparse(label, values, number)
             else:
-                found[label] = found.get(label, 0) + len(values)
+                counts[label] = counts.get(label, 0) + len(values)
                 dense += values
-        if found != self.labels or list(found) != list(self.labels):
-            expected = f"the features of line 1, {_listed(self.labels)}"
-            raise FormatError(self.name, number, expected, _listed(found) or "none")
+        if counts != self.labels or list(counts) != list(self.labels):
+            expected = f"the features of line 1, {_describe(self.labels)}"
+            raise FormatError(self.name, number, expected, _describe(counts) or "none")
         if self.sparse_weights is not None:
             dense.append(sparse)
         if not all(map(math.isfinite, dense)):
@@ -131,7 +131,7 @@ def read_tunable(
         _add(sentences[line.sentence], line, features.values(line, number), texts)
     if features is None:
         raise InputError(f"{name}: expected hypotheses, found an empty list")
-    return _padded(features.names, sentences, texts)
+    return _pad(features.names, sentences, texts)
 
 
 def _add(sentence: _Sentence, line: NBestLine, values: list[float], texts: References) -> None:
@@ -142,7 +142,7 @@ def _add(sentence: _Sentence, line: NBestLine, values: list[float], texts: Refer
     sentence.totals.append(float(line.total))
 
 
-def _padded(names: tuple[str, ...], sentences: list[_Sentence], texts: References) -> TunableList:
+def _pad(names: tuple[str, ...], sentences: list[_Sentence], texts: References) -> TunableList:
     counts = np.array([len(sentence.totals) for sentence in sentences])
     shape = len(sentences), int(counts.max())
     features: Floats = np.zeros((*shape, len(names)))
@@ -155,7 +155,7 @@ def _padded(names: tuple[str, ...], sentences: list[_Sentence], texts: Reference
     return TunableList(names, features, statistics, np.arange(shape[1]) < counts[:, None], totals)
 
 
-def _labelled(line: NBestLine) -> Iterable[tuple[str, list[float]]]:
+def _parse_labels(line: NBestLine) -> Iterable[tuple[str, list[float]]]:
     """Each label of a line with its values."""
     label, values = "", list[float]()
     for word in words(line.features):
@@ -169,5 +169,5 @@ def _labelled(line: NBestLine) -> Iterable[tuple[str, list[float]]]:
         yield label, values
 
 
-def _listed(labels: Mapping[str, int]) -> str:
+def _describe(labels: Mapping[str, int]) -> str:
     return " ".join(f"{label}({count})" for label, count in labels.items())

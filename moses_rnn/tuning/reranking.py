@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,13 +13,21 @@ from moses_rnn.formats.phrase_forms import words
 from moses_rnn.tuning.bleu import Integers, References, corpus_bleu, smoothed_bleu
 from moses_rnn.tuning.reading import Features, read_tunable
 from moses_rnn.tuning.tunable import TunableList, statistics_of
-from moses_rnn.tuning.tune import starting_weights
+from moses_rnn.tuning.tune import select_weights
 
 
-def best_lines(
+class BleuComparison(NamedTuple):
+    """BLEU, 0 to 100, of three choices from one list."""
+
+    first: float  # the decoder's
+    reranked: float
+    best: float  # an oracle's
+
+
+def choose_hypotheses(
     lines: Iterable[NBestLine], weights: Mapping[str, Sequence[float]], name: str, weights_name: str
 ) -> dict[int, NBestLine]:
-    """The line with the largest Σ weight · feature of each sentence; of equally good ones the first in the list.
+    """Choose the line with the largest Σ weight · feature of each sentence; of equally good ones the first in the list.
 
     Args:
         lines: those of one sentence need not follow each other.
@@ -34,8 +43,8 @@ def best_lines(
     features: Features | None = None
     for number, line in enumerate(lines, start=1):
         if features is None:
-            features = Features.of_first_line(line, name, _sparse(weights))
-            chosen = starting_weights(features.names, weights, weights_name).tolist()
+            features = Features.of_first_line(line, name, _select_sparse(weights))
+            chosen = select_weights(features.names, weights, weights_name).tolist()
         values = features.values(line, number)
         score = sum(weight * value for weight, value in zip(chosen, values, strict=True))
         if line.sentence not in best or score > best[line.sentence][0]:
@@ -45,61 +54,60 @@ def best_lines(
     return {sentence: line for sentence, (_, line) in best.items()}
 
 
-def translations(best: Mapping[int, NBestLine], sentences: int) -> list[bytes]:
+def list_translations(best: Mapping[int, NBestLine], sentences: int) -> list[bytes]:
     """A line for each sentence; empty where the list has none."""
     return [best[i].hypothesis if i in best else b"" for i in range(sentences)]
 
 
-def with_segments(best: Mapping[int, NBestLine], sentences: int, name: str) -> list[bytes]:
+def format_segments(best: Mapping[int, NBestLine], sentences: int, name: str) -> list[bytes]:
     """The same with ``|0-1|`` behind each phrase, as the decoder's ``-report-segmentation`` prints it.
 
     Raises:
         InputError: a hypothesis has no segmentation, or one that does not fit.
     """
-    return [_segmented(best[i], name) if i in best else b"" for i in range(sentences)]
+    return [_format_phrases(best[i], name) if i in best else b"" for i in range(sentences)]
 
 
-def compared(
+def compare_bleu(
     lines: Iterable[NBestLine],
     references: Sequence[Sequence[bytes]],
     name: str,
     chosen: Sequence[bytes],
     weights: Mapping[str, Sequence[float]],
-) -> tuple[float, float, float]:
+) -> BleuComparison:
     """BLEU, 0 to 100, of each sentence's first hypothesis, of the chosen ones, and of the best that the list allows.
 
-    The last is an oracle's: see `oracle`. Arguments as of `read_tunable` and `best_lines`; `chosen` has a line for each
-    sentence.
+    The last is an oracle's: see `find_oracle`. Arguments as of `read_tunable` and `choose_hypotheses`; `chosen` has a
+    line for each sentence.
     """
-    points = read_tunable(lines, references, name=name, sparse_weights=_sparse(weights))
+    points = read_tunable(lines, references, name=name, sparse_weights=_select_sparse(weights))
     texts = References(references)
     of_chosen = np.array([texts.statistics(i, line) for i, line in enumerate(chosen)])
-    sums = points.statistics[:, 0].sum(0), of_chosen.sum(0), statistics_of(points, oracle(points))
-    first, reranked, best = (100 * float(corpus_bleu(of_all)) for of_all in sums)
-    return first, reranked, best
+    sums = points.statistics[:, 0].sum(0), of_chosen.sum(0), statistics_of(points, find_oracle(points))
+    return BleuComparison(*(100 * float(corpus_bleu(of_all)) for of_all in sums))
 
 
-def _segmented(line: NBestLine, name: str) -> bytes:
-    found, written = segmentation_of(line, name), words(line.hypothesis)
-    if found is None and written:
+def _format_phrases(line: NBestLine, name: str) -> bytes:
+    spans, target = segmentation_of(line, name), words(line.hypothesis)
+    if spans is None and target:
         raise InputError(
             f"{name}: expected a segmentation of sentence {line.sentence}, found none",
             advice="Make the list with -include-segmentation-in-n-best.",
         )
     return b" ".join(
-        b" ".join(written[begin:end]) + b" |%d-%d|" % (first, last)
-        for first, last, begin, end in found or []
+        b" ".join(target[begin:end]) + b" |%d-%d|" % (first, last)
+        for first, last, begin, end in spans or []
         if begin < end  # the decoder reports no phrase without target words
     )
 
 
-def _sparse(weights: Mapping[str, Sequence[float]]) -> dict[str, float] | None:
+def _select_sparse(weights: Mapping[str, Sequence[float]]) -> dict[str, float] | None:
     """The weights of sparse features, by label; None without any."""
     return {label: values[0] for label, values in weights.items() if "_" in label and len(values) == 1} or None
 
 
-def oracle(points: TunableList) -> Integers:
-    """A choice of hypotheses that no change of a single one improves in the corpus's BLEU.
+def find_oracle(points: TunableList) -> Integers:
+    """Find a choice of hypotheses that no change of a single one improves in the corpus's BLEU.
 
     It begins with the best smoothed BLEU of each sentence and then goes through the sentences until none changes; the
     true oracle may be better still. Of equally good hypotheses the first in the list.

@@ -14,12 +14,11 @@ from moses_rnn.errors import InputError
 from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.moses.programs import Moses
 from moses_rnn.tuning.bleu import Floats
-from moses_rnn.tuning.mert import RESTARTS, Tuned, as_tuned, checked_start, mert
+from moses_rnn.tuning.mert import TunedWeights, check_start, measure_weights, search_weights
 from moses_rnn.tuning.moses_tuners import run_kbmira, run_mert
+from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
 from moses_rnn.tuning.reading import SPARSE
 from moses_rnn.tuning.tunable import TunableList
-
-OPTIMISERS = ("moses-mert", "kbmira", "mert")
 
 
 class Recovered(NamedTuple):
@@ -44,8 +43,8 @@ def tune(
     restarts: int = RESTARTS,
     moses: Moses | None = None,
     should_stop: Callable[[], bool] | None = None,
-) -> Tuned:
-    """Weights with a good BLEU on the lists.
+) -> TunedWeights:
+    """Find weights with a good BLEU on the lists.
 
     Args:
         points: the lists.
@@ -54,36 +53,36 @@ def tune(
         seed: not negative.
         restarts: of mert, Moses's or ours; kbmira has none.
         moses: needed by all but "mert".
-        should_stop: asked by ours only, between lines; Moses's run to their end.
+        should_stop: called by ours only, between lines; Moses's run to their end.
 
     Raises:
         InputError: the optimiser's program is not there.
         MosesRnnError: it failed.
         ValueError: there is no such optimiser, or `start` has another length.
     """
-    begin = checked_start(points, start)
+    begin = check_start(points, start)
     optimiser = optimiser or default_optimiser(moses)
     if optimiser not in OPTIMISERS:
         raise ValueError(f"expected an optimiser of {', '.join(OPTIMISERS)}, found {optimiser!r}")
     if optimiser == "mert":
-        return mert(points, begin, seed=seed, restarts=restarts, should_stop=should_stop)
+        return search_weights(points, begin, seed=seed, restarts=restarts, should_stop=should_stop)
     if moses is None:
         raise InputError(
             f"{optimiser}: expected a built Moses, found none", advice="Name it with MOSES_ROOT, or choose 'mert'."
         )
     if points.is_constant.all():  # Moses's mert would find a random point as good as any
-        return as_tuned(points, begin, begin)
+        return measure_weights(points, begin, begin)
     if optimiser == "moses-mert":
-        return as_tuned(points, begin, run_mert(points, begin, moses, seed=seed, restarts=restarts))
-    return as_tuned(points, begin, run_kbmira(points, begin, moses, seed=seed))
+        return measure_weights(points, begin, run_mert(points, begin, moses, seed=seed, restarts=restarts))
+    return measure_weights(points, begin, run_kbmira(points, begin, moses, seed=seed))
 
 
-def weights_from_totals(points: TunableList, totals: Floats) -> Recovered:
-    """The weights that a list was made with, by least squares from total = Σ weight · feature.
+def recover_weights(points: TunableList, totals: Floats) -> Recovered:
+    """Recover the weights that a list was made with, by least squares from total = Σ weight · feature.
 
     Totals and features are compared with those of the sentence's first hypothesis, so that what the list does not show
     and all hypotheses of a sentence share falls out: the penalty of unknown words, above all. For the same reason
-    nothing is found of a constant feature; its weight is 0. Features that cannot be told apart share theirs.
+    nothing can be learned of a constant feature; its weight is 0. Features that cannot be told apart share theirs.
 
     Args:
         points: the list.
@@ -98,7 +97,7 @@ def weights_from_totals(points: TunableList, totals: Floats) -> Recovered:
     return Recovered(weights, float(np.abs(features @ weights - differences).max(initial=0.0)))
 
 
-def beginning(points: TunableList, ini: MosesIni | None) -> Floats:
+def choose_start(points: TunableList, ini: MosesIni | None) -> Floats:
     """The weights that a search begins with: an ini's, or those that the list was made with; 0 for added features.
 
     Raises:
@@ -106,14 +105,14 @@ def beginning(points: TunableList, ini: MosesIni | None) -> Floats:
     """
     if ini is None:
         assert points.totals is not None, "a list that was read has totals"
-        return weights_from_totals(points, points.totals).weights
+        return recover_weights(points, points.totals).weights
     weights: dict[str, Sequence[float]] = dict(ini.all_weights())
-    for label, count in _counts(points.names).items():
+    for label, count in _count_values(points.names).items():
         weights.setdefault(label, [0.0] * count)
-    return starting_weights(points.names, weights, ini.name)
+    return select_weights(points.names, weights, ini.name)
 
 
-def starting_weights(names: Sequence[str], of_ini: Mapping[str, Sequence[float]], ini: str) -> Floats:
+def select_weights(names: Sequence[str], of_ini: Mapping[str, Sequence[float]], ini: str) -> Floats:
     """The weights of a list's features from those of an ini (`MosesIni.all_weights`).
 
     Args:
@@ -125,18 +124,18 @@ def starting_weights(names: Sequence[str], of_ini: Mapping[str, Sequence[float]]
         InputError: the ini lacks some, or has more or other than numbers.
     """
     weights: list[float] = []
-    for label, count in _counts(names).items():
-        found = [1.0] if label == SPARSE and label not in of_ini else of_ini.get(label, ())
-        if len(found) != count or not all(map(math.isfinite, found)):
-            shown = f"{label}= {' '.join(map(str, found))}" if found else "none"
+    for label, count in _count_values(names).items():
+        values = [1.0] if label == SPARSE and label not in of_ini else of_ini.get(label, ())
+        if len(values) != count or not all(map(math.isfinite, values)):
+            shown = f"{label}= {' '.join(map(str, values))}" if values else "none"
             raise InputError(
                 f"{ini}: expected {count} weights of {label}, as the n-best list has values, found {shown}"
             )
-        weights += found
+        weights += values
     return np.array(weights)
 
 
-def as_ini(
+def format_ini(
     names: Sequence[str], weights: Sequence[float] | Floats, sparse_weights: Mapping[str, float] | None = None
 ) -> bytes:
     """A ``[weight]`` section as Moses and its scripts/nbest-rescore/rescore.py read it; the latter knows no comments.
@@ -153,7 +152,7 @@ def as_ini(
     if len(left) != len(names):
         raise ValueError(f"expected {len(names)} weights, found {len(left)}")
     lines = ["[weight]"]
-    for label, count in _counts(names).items():
+    for label, count in _count_values(names).items():
         values, left = left[:count], left[count:]
         if label == SPARSE and sparse_weights is not None:
             lines += [f"{name}= {weight * values[0]:.9g}" for name, weight in sparse_weights.items()]
@@ -162,7 +161,7 @@ def as_ini(
     return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
-def _counts(names: Sequence[str]) -> dict[str, int]:
+def _count_values(names: Sequence[str]) -> dict[str, int]:
     """How many values each label has; in order.
 
     Raises:

@@ -12,10 +12,10 @@ import pytest
 from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.moses.programs import Moses
-from moses_rnn.tuning.moses_tuners import features_text, scores_text
+from moses_rnn.tuning.moses_tuners import format_features, format_scores
 from moses_rnn.tuning.reading import read_tunable
 from moses_rnn.tuning.tunable import bleu_of, choose
-from moses_rnn.tuning.tune import as_ini, starting_weights, tune, weights_from_totals
+from moses_rnn.tuning.tune import format_ini, recover_weights, select_weights, tune
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 SEEDS = (1, 2, 3)
@@ -52,8 +52,8 @@ def ran(*command, **options):
 def test_mosess_extractor_writes_the_same_files(moses_root, folder, points):
     files = ("--ffile", "features.dat", "--scfile", "scores.dat")
     ran(moses_root / "bin" / "extractor", "-d", "-r", "reference", "-n", "nbest", *files, cwd=folder)
-    assert "".join(features_text(points)) == (folder / "features.dat").read_text()
-    assert "".join(scores_text(points)) == (folder / "scores.dat").read_text()
+    assert "".join(format_features(points)) == (folder / "features.dat").read_text()
+    assert "".join(format_scores(points)) == (folder / "scores.dat").read_text()
 
 
 def test_with_several_references_too(moses_root, folder, points):
@@ -65,18 +65,18 @@ def test_with_several_references_too(moses_root, folder, points):
     with (folder / "nbest").open("rb") as nbest:
         with_two = read_tunable(parse_nbest(nbest, "nbest"), [lines, second])
     assert not np.array_equal(with_two.statistics, points.statistics)
-    assert "".join(scores_text(with_two)) == (folder / "two.scores.dat").read_text()
+    assert "".join(format_scores(with_two)) == (folder / "two.scores.dat").read_text()
 
 
 def test_the_weights_of_the_lists_are_found(points, of_ini):
-    found = weights_from_totals(points, points.totals)
+    found = recover_weights(points, points.totals)
     print(f"largest residual {found.largest_residual:.2g}")
-    assert found.weights == pytest.approx(starting_weights(points.names, of_ini[1], "tuned"), abs=2e-5)
+    assert found.weights == pytest.approx(select_weights(points.names, of_ini[1], "tuned"), abs=2e-5)
     assert found.largest_residual < 2e-3  # totals of -100 and less have three decimals
 
 
 def test_ours_reaches_what_mosess_mert_reaches(moses_root, points, of_ini):
-    start = starting_weights(points.names, of_ini[0], "moses.ini")
+    start = select_weights(points.names, of_ini[0], "moses.ini")
     reached = {"mert": [], "moses-mert": []}
     for optimiser, bleus in reached.items():
         for seed in SEEDS:
@@ -90,7 +90,7 @@ def test_ours_reaches_what_mosess_mert_reaches(moses_root, points, of_ini):
 
 
 def test_mosess_mert_and_we_mean_the_same_bleu(moses_root, folder, points):
-    for name, lines in (("features.dat", features_text(points)), ("scores.dat", scores_text(points))):
+    for name, lines in (("features.dat", format_features(points)), ("scores.dat", format_scores(points))):
         (folder / name).write_text("".join(lines))
     dimensions = len(points.names)
     (folder / "init.opt").write_text("".join(f"{' '.join([word] * dimensions)}\n" for word in ("0.1", "0", "1")))
@@ -103,7 +103,7 @@ def test_mosess_mert_and_we_mean_the_same_bleu(moses_root, folder, points):
 
 
 def test_kbmira(moses_root, points, of_ini):
-    start = starting_weights(points.names, of_ini[0], "moses.ini")
+    start = select_weights(points.names, of_ini[0], "moses.ini")
     tuned = tune(points, start, "kbmira", seed=1, moses=Moses(moses_root))
     print(f"kbmira: BLEU {100 * tuned.bleu:.3f}")
     assert tuned.bleu > tuned.start_bleu
@@ -126,7 +126,7 @@ def test_a_constant_feature_keeps_its_weight_in_mosess_tuners_too(moses_root, fo
 
 def test_mosess_rescorer_reads_the_ini_and_chooses_the_same(moses_root, folder, points):
     weights = np.random.default_rng(1).uniform(0, 1, len(points.names))
-    (folder / "rescore.ini").write_bytes(as_ini(points.names, weights))
+    (folder / "rescore.ini").write_bytes(format_ini(points.names, weights))
     scripts = moses_root / "scripts" / "nbest-rescore"
     rescored = ran(
         sys.executable, scripts / "rescore.py", "rescore.ini", cwd=folder, input=(folder / "nbest").read_text()

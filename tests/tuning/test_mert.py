@@ -6,9 +6,9 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from moses_rnn.tuning.bleu import References, corpus_bleu, smoothed_bleu
-from moses_rnn.tuning.line_search import Step, line_search, upper_envelopes
-from moses_rnn.tuning.mert import mert, ranges
-from moses_rnn.tuning.reranking import oracle
+from moses_rnn.tuning.line_search import Step, search_line, trace_envelopes
+from moses_rnn.tuning.mert import choose_ranges, search_weights
+from moses_rnn.tuning.reranking import find_oracle
 from moses_rnn.tuning.tunable import TunableList, bleu_of, choose, model_scores, statistics_of
 
 # lengths of hypothesis and reference; matches; n-grams that there are
@@ -133,24 +133,24 @@ def along(lines, qualities):
 def test_the_middle_of_the_best_interval(qualities, expected):
     for order in itertools.permutations(range(4)):
         points, weights, direction = along([LINES[i] for i in order], [qualities[i] for i in order])
-        assert line_search(points, weights, direction) == pytest.approx(expected)
+        assert search_line(points, weights, direction) == pytest.approx(expected)
 
 
 def test_the_corners_of_several_sentences_are_merged():
     # The first changes at 1 from bad to good, the second at 3 from good to bad; both are good between.
     heights = [[(0.0, 0.0), (1.0, -1.0)], [(0.0, 0.0), (1.0, -3.0)]]
     points = listed(heights, [[BAD, GOOD], [GOOD, BAD]])
-    assert line_search(points, [0.0, 1.0], [1.0, 0.0]) == pytest.approx(Step(2.0, 1.0))
+    assert search_line(points, [0.0, 1.0], [1.0, 0.0]) == pytest.approx(Step(2.0, 1.0))
 
 
 def test_an_interval_too_narrow_to_be_met_is_left_alone():
     # The third is the best line between 1 and 1 + 1e-9 only.
     lines = [(0.0, 0.0), (-2.0 - 1e-9, 2.0), (-1.0, 1.0)]
-    corners = upper_envelopes(*(np.array([[line[i] for line in lines]]) for i in (0, 1)))
+    corners = trace_envelopes(*(np.array([[line[i] for line in lines]]) for i in (0, 1)))
     assert corners.behind.tolist() == [2, 1]
     assert np.diff(corners.steps) == pytest.approx(1e-9, rel=1e-6)
-    assert line_search(*along(lines, [BAD, BAD, GOOD])) == Step(0.0, 0.0)
-    assert line_search(*along(lines, [BAD, FAIR, GOOD])) == pytest.approx(Step(1.1, OF_FAIR))
+    assert search_line(*along(lines, [BAD, BAD, GOOD])) == Step(0.0, 0.0)
+    assert search_line(*along(lines, [BAD, FAIR, GOOD])) == pytest.approx(Step(1.1, OF_FAIR))
 
 
 PAIR = [[(1.0, 2.0), (0.0, 3.0)]]  # with weights (1, 1): heights 3 and 3
@@ -173,7 +173,7 @@ DEGENERATE = {
 @pytest.mark.parametrize("case", DEGENERATE.values(), ids=DEGENERATE)
 def test_degenerate_envelopes(case):
     features, statistics, weights, direction, expected = case
-    assert line_search(listed(features, statistics), weights, direction) == pytest.approx(expected)
+    assert search_line(listed(features, statistics), weights, direction) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -181,7 +181,7 @@ def test_degenerate_envelopes(case):
 def test_the_search_against_a_dense_grid(seed, whole):
     points = random_list(seed, whole=whole)
     weights, direction = np.random.default_rng(seed + 100).standard_normal((2, 3))
-    found = line_search(points, weights, direction)
+    found = search_line(points, weights, direction)
     grid = plain_search(points, weights, direction, np.linspace(-20, 20, 8001))
     assert found.bleu == pytest.approx(plain_search(points, weights, direction, [found.step]), rel=1e-12)
     assert found.bleu >= grid - 1e-12
@@ -192,7 +192,7 @@ def test_the_search_against_a_dense_grid(seed, whole):
 def test_envelopes_against_the_highest_line_between_corners(seed, whole):
     rng = np.random.default_rng(seed)
     origin, slopes = rng.integers(-3, 4, (2, 6, 9)).astype(float) if whole else rng.standard_normal((2, 6, 9))
-    corners = upper_envelopes(origin, slopes)
+    corners = trace_envelopes(origin, slopes)
     for sentence in range(6):
         mine = corners.sentences == sentence
         steps, behind = corners.steps[mine], corners.behind[mine]
@@ -214,10 +214,13 @@ def test_padding_changes_nothing():
         np.arange(7) < np.full((4, 1), 5),
     )
     for weights, direction in rng.standard_normal((10, 2, 3)):
-        assert line_search(padded, weights, direction) == line_search(points, weights, direction)
+        assert search_line(padded, weights, direction) == search_line(points, weights, direction)
         assert choose(padded, weights).tolist() == choose(points, weights).tolist()
-    assert mert(padded, [1, 0, 0], seed=1, restarts=2).bleu == mert(points, [1, 0, 0], seed=1, restarts=2).bleu
-    assert oracle(padded).tolist() == oracle(points).tolist()
+    assert (
+        search_weights(padded, [1, 0, 0], seed=1, restarts=2).bleu
+        == search_weights(points, [1, 0, 0], seed=1, restarts=2).bleu
+    )
+    assert find_oracle(padded).tolist() == find_oracle(points).tolist()
 
 
 def test_the_first_of_equals_is_chosen():
@@ -241,8 +244,8 @@ def test_a_sentence_without_hypotheses_is_translated_by_nothing():
     assert points.missing == (1,)
     assert choose(points, [1]).tolist() == [1, 0]
     assert bleu_of(points, [1]) == pytest.approx(math.exp(1 - (4 + 4) / 4))
-    assert mert(points, [-1], seed=1, restarts=1).bleu == pytest.approx(math.exp(-1))
-    assert oracle(points).tolist() == [1, 0]
+    assert search_weights(points, [-1], seed=1, restarts=1).bleu == pytest.approx(math.exp(-1))
+    assert find_oracle(points).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -272,7 +275,7 @@ def telling_list(seed, sentences=40, hypotheses=8):
 def test_mert_finds_the_feature_that_knows(seed):
     points = telling_list(seed)
     start = [0.0, 1.0, 0.3]
-    tuned = mert(points, start, seed=seed, restarts=3)
+    tuned = search_weights(points, start, seed=seed, restarts=3)
     assert tuned.start_bleu == bleu_of(points, start)
     assert tuned.bleu == bleu_of(points, tuned.weights)
     assert tuned.bleu >= bleu_of(points, [1, 0, 0]) > tuned.start_bleu
@@ -285,37 +288,37 @@ def test_a_constant_feature_is_left_alone_and_named():
     points = telling_list(1)
     assert points.constant == ("C_0",)
     for start in (0.3, 0.0, -7.0):
-        tuned = mert(points, [0.0, 1.0, start], seed=1, restarts=2)
+        tuned = search_weights(points, [0.0, 1.0, start], seed=1, restarts=2)
         assert tuned.constant == ("C_0",)
         assert tuned.weights[2] == start
-        assert tuned.bleu == mert(points, [0.0, 1.0, 0.0], seed=1, restarts=2).bleu
+        assert tuned.bleu == search_weights(points, [0.0, 1.0, 0.0], seed=1, restarts=2).bleu
 
 
 def test_nothing_to_tune():
     points = listed([[(1.0, 2.0), (1.0, 2.0)]], [[FAIR, GOOD]])
-    tuned = mert(points, [0.5, 3.0], seed=1)
+    tuned = search_weights(points, [0.5, 3.0], seed=1)
     assert (tuned.weights.tolist(), tuned.bleu, tuned.constant) == ([0.5, 3.0], pytest.approx(OF_FAIR), ("A_0", "B_0"))
 
 
 def test_equal_seeds_equal_weights_and_more_restarts_never_less():
     points = random_list(5, 30, 10, 4)
-    found = [mert(points, np.ones(4), seed=3, restarts=restarts) for restarts in (0, 2, 2, 6)]
+    found = [search_weights(points, np.ones(4), seed=3, restarts=restarts) for restarts in (0, 2, 2, 6)]
     assert found[1].weights.tolist() == found[2].weights.tolist()
     bleus = [tuned.bleu for tuned in found]
     assert bleus == sorted(bleus)
-    assert mert(points, np.ones(4), seed=4, restarts=0).weights.tolist() != found[0].weights.tolist()
+    assert search_weights(points, np.ones(4), seed=4, restarts=0).weights.tolist() != found[0].weights.tolist()
 
 
 def test_the_result_is_as_good_as_any_of_many_random_weights():
     points = random_list(7, 6, 6, 3)
     best = max(bleu_of(points, weights) for weights in np.random.default_rng(1).standard_normal((5000, 3)))
-    assert mert(points, [1, 1, 1], seed=1).bleu >= best
+    assert search_weights(points, [1, 1, 1], seed=1).bleu >= best
 
 
 def test_a_search_can_be_stopped():
     asked = iter([False] * 4 + [True] * 100)
     points = telling_list(1)
-    tuned = mert(points, [0.0, 1.0, 0.3], seed=1, should_stop=lambda: next(asked))
+    tuned = search_weights(points, [0.0, 1.0, 0.3], seed=1, should_stop=lambda: next(asked))
     assert tuned.stopped
     assert sum(1 for _ in asked) == 99  # asked five times
     assert tuned.bleu > tuned.start_bleu
@@ -323,14 +326,14 @@ def test_a_search_can_be_stopped():
 
 
 def test_restarts_begin_in_mosess_range_on_the_starts_side():
-    lows, highs = ranges(np.array([0.2, 0.0, -1.0]))
+    lows, highs = choose_ranges(np.array([0.2, 0.0, -1.0]))
     assert (lows.tolist(), highs.tolist()) == ([0, 0, -1], [1, 1, 0])
 
 
 @pytest.mark.parametrize("start", [[1.0], [1.0, 2.0, 3.0, 4.0], [1.0, math.nan, 0.0], [[1.0, 2.0, 3.0]]])
 def test_a_start_of_another_length_is_refused(start):
     with pytest.raises(ValueError, match=r"expected 3 finite starting weights, found \["):
-        mert(random_list(1), start, seed=1)
+        search_weights(random_list(1), start, seed=1)
 
 
 def test_the_oracle_of_a_corpus_is_not_that_of_its_sentences():
@@ -342,14 +345,14 @@ def test_the_oracle_of_a_corpus_is_not_that_of_its_sentences():
     with_short = math.exp(1 - 12 / 8)
     with_long = (11 / 12 * 9 / 10 * 7 / 8 * 5 / 6) ** (1 / 4)
     assert with_short < with_long
-    assert oracle(points).tolist() == [0, 1]
-    assert corpus_bleu(statistics_of(points, oracle(points))) == pytest.approx(with_long)
+    assert find_oracle(points).tolist() == [0, 1]
+    assert corpus_bleu(statistics_of(points, find_oracle(points))) == pytest.approx(with_long)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_no_single_change_improves_the_oracle(seed):
     points = random_list(seed, 5, 4)
-    chosen = oracle(points)
+    chosen = find_oracle(points)
     best = plain_bleu(statistics_of(points, chosen))
     for sentence, hypothesis in itertools.product(range(5), range(4)):
         changed = chosen.copy()

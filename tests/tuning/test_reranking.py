@@ -8,7 +8,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.nbest import parse_nbest
-from moses_rnn.tuning.reranking import best_lines, compared, translations, with_segments
+from moses_rnn.tuning.reranking import choose_hypotheses, compare_bleu, format_segments, list_translations
 
 WEIGHTS = {"A": [1.0], "B": [0.5, -2.0]}
 
@@ -18,11 +18,11 @@ def nbest(sentence, hypothesis, features, further=b""):
 
 
 def best(lines, weights=None):
-    return best_lines(parse_nbest(lines, "n"), weights or WEIGHTS, "n", "ini")
+    return choose_hypotheses(parse_nbest(lines, "n"), weights or WEIGHTS, "n", "ini")
 
 
 def chosen(lines, weights=None, sentences=1):
-    return translations(best(lines, weights), sentences)
+    return list_translations(best(lines, weights), sentences)
 
 
 BEST = {  # hypotheses with A and B, the best of them by A + ½ B₀ - 2 B₁
@@ -50,7 +50,7 @@ def test_lines_of_a_sentence_need_not_follow_each_other_and_sentences_may_be_mis
     lines = [nbest(3, b"d", b"A= 1"), nbest(1, b"b", b"A= 1"), nbest(3, b"D", b"A= 2"), nbest(1, b"B", b"A= 1")]
     found = best(lines, {"A": [1.0]})
     assert {sentence: line.hypothesis for sentence, line in found.items()} == {3: b"D", 1: b"b"}
-    assert translations(found, 5) == [b"", b"b", b"", b"D", b""]
+    assert list_translations(found, 5) == [b"", b"b", b"", b"D", b""]
 
 
 def test_weights_of_features_that_the_list_has_not_do_not_matter():
@@ -68,7 +68,7 @@ def test_sparse_features_have_weights_of_their_own(x, y, expected):
     weights = {"A": [1.0], "A_x": [x], "A_y|z": [y]}
     assert chosen(SPARSE, weights) == [expected]
     parsed = list(parse_nbest(SPARSE, "n"))
-    assert compared(parsed, [[b"a"]], "n", [expected], weights) == (0, 0, 0)  # read for BLEU too
+    assert compare_bleu(parsed, [[b"a"]], "n", [expected], weights) == (0, 0, 0)  # read for BLEU too
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ SEGMENTS = {
 @pytest.mark.parametrize(("hypothesis", "segmentation", "expected"), SEGMENTS.values(), ids=SEGMENTS)
 def test_segments(hypothesis, segmentation, expected):
     lines = [nbest(1, hypothesis, b"A= 1", b" ||| %b ||| 0-0 " % segmentation)]
-    assert with_segments(best(lines, {"A": [1.0]}), 3, "n") == [b"", expected, b""]
+    assert format_segments(best(lines, {"A": [1.0]}), 3, "n") == [b"", expected, b""]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_segments(hypothesis, segmentation, expected):
 def test_segments_that_are_not_there(further, message):
     found = best([nbest(0, b"a", b"A= 1", further)], {"A": [1.0]})
     with pytest.raises(InputError) as caught:
-        with_segments(found, 1, "n")
+        format_segments(found, 1, "n")
     assert str(caught.value) == message
 
 
@@ -155,9 +155,9 @@ FIRST, RERANKED = [b"the cat is on mat", b"a dog ran"], [b"cat sat on the mat", 
 @pytest.mark.parametrize("references", [REFERENCES[:1], REFERENCES[1:], REFERENCES], ids=["one", "other", "both"])
 def test_bleu_before_after_and_at_best(references):
     lines, weights = list(parse_nbest(LISTED, "n")), {"A": [1.0]}
-    by_weights = translations(best_lines(lines, weights, "n", "ini"), 2)
+    by_weights = list_translations(choose_hypotheses(lines, weights, "n", "ini"), 2)
     assert by_weights == RERANKED
-    first, reranked, at_best = compared(lines, references, "n", by_weights, weights)
+    first, reranked, at_best = compare_bleu(lines, references, "n", by_weights, weights)
     assert first == pytest.approx(of_sacrebleu(FIRST, references))
     assert reranked == pytest.approx(of_sacrebleu(RERANKED, references)) != pytest.approx(first)
     of_sentences = [[line.hypothesis for line in lines if line.sentence == i] for i in range(2)]
@@ -168,8 +168,8 @@ def test_bleu_before_after_and_at_best(references):
 
 def test_missing_sentences_count_as_translated_by_nothing():
     lines, weights = list(parse_nbest(LISTED[1:2] + LISTED[4:], "n")), {"A": [1.0]}
-    by_weights = translations(best_lines(lines, weights, "n", "ini"), 2)
-    first, reranked, _ = compared(lines, REFERENCES[:1], "n", by_weights, weights)
+    by_weights = list_translations(choose_hypotheses(lines, weights, "n", "ini"), 2)
+    first, reranked, _ = compare_bleu(lines, REFERENCES[:1], "n", by_weights, weights)
     assert first == pytest.approx(of_sacrebleu([b"", FIRST[1]], REFERENCES[:1])) == 0  # no four words in a row
     assert 0 < reranked == pytest.approx(of_sacrebleu([b"", RERANKED[1]], REFERENCES[:1]))
 
@@ -186,11 +186,11 @@ def test_the_bleu_of_a_real_list_is_sacrebleus(multi30k):
         "PhrasePenalty0": [0.3],
         "TranslationModel0": [0.1] * 4,
     }
-    by_weights = translations(best_lines(lines, weights, "n", "ini"), 20)
+    by_weights = list_translations(choose_hypotheses(lines, weights, "n", "ini"), 20)
     firsts = {}
     for line in lines:
         firsts.setdefault(line.sentence, line.hypothesis)
-    first, reranked, at_best = compared(lines, [reference], "n", by_weights, weights)
+    first, reranked, at_best = compare_bleu(lines, [reference], "n", by_weights, weights)
     assert first == pytest.approx(of_sacrebleu(list(firsts.values()), [reference]))
     assert reranked == pytest.approx(of_sacrebleu(by_weights, [reference])) != pytest.approx(first)
     assert at_best > max(first, reranked)

@@ -12,10 +12,10 @@ from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.moses.programs import Moses
 from moses_rnn.tuning.bleu import References
-from moses_rnn.tuning.moses_tuners import features_text, scores_text
+from moses_rnn.tuning.moses_tuners import format_features, format_scores
 from moses_rnn.tuning.reading import read_tunable
 from moses_rnn.tuning.tunable import bleu_of, choose
-from moses_rnn.tuning.tune import as_ini, default_optimiser, starting_weights, tune, weights_from_totals
+from moses_rnn.tuning.tune import default_optimiser, format_ini, recover_weights, select_weights, tune
 
 REFERENCE = ["le chat dort ici", "un chien court"]
 LINES = [
@@ -115,7 +115,7 @@ def test_sparse_features_with_weights_are_one_feature():
     points = read(SPARSE, sparse_weights=weights)
     assert points.names == ("LM0_0", "Sparse_0")
     assert points.features[0].tolist() == [[-4, 0.5 * 2 + 3 * -1], [-5, 0.5 * 1 + 0.5 * 3]]
-    assert as_ini(points.names, [0.5, 0.25], weights) == b"[weight]\nLM0= 0.5\nLM0_a= 0.125\nTM0_x|y= 0.75\n"
+    assert format_ini(points.names, [0.5, 0.25], weights) == b"[weight]\nLM0= 0.5\nLM0_a= 0.125\nTM0_x|y= 0.75\n"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def made_with(weights, unknown_words=0.0, digits=9):
 def test_the_weights_of_a_list_are_found_from_its_totals(unknown_words):
     weights = np.array([0.5, -0.25, 0.125])
     points = made_with(weights, unknown_words)
-    found = weights_from_totals(points, points.totals)
+    found = recover_weights(points, points.totals)
     assert found.weights == pytest.approx(weights, abs=1e-6)
     assert found.largest_residual < 1e-6
 
@@ -173,7 +173,7 @@ def test_how_far_totals_are_from_any_weights_is_said():
     points = made_with(np.array([1.0, 2.0]))
     wrong = points.totals.copy()
     wrong[3, 2] += 1.0
-    found = weights_from_totals(points, wrong)
+    found = recover_weights(points, wrong)
     assert found.largest_residual == pytest.approx(1.0, abs=0.2)  # least squares give it a small part
 
 
@@ -181,25 +181,25 @@ def test_nothing_is_found_of_a_constant_feature():
     lines = [nbest(b"A= %d B= 7 C= %d" % (i, 2 * i), total=b"%d" % (-3 * i)) for i in range(4)]
     points = read([*lines, nbest(b"A= 1 B= 9 C= 1", sentence=1, total=b"5")])
     assert points.constant == ("B_0",)
-    found = weights_from_totals(points, points.totals)
+    found = recover_weights(points, points.totals)
     assert found.weights == pytest.approx([-3 / 5, 0, -6 / 5])  # A + 2 C = -3, the shortest such
     assert found.largest_residual == pytest.approx(0, abs=1e-9)
     one_each = read([LINES[0], LINES[1]])
-    assert weights_from_totals(one_each, one_each.totals).weights.tolist() == [0, 0, 0]
+    assert recover_weights(one_each, one_each.totals).weights.tolist() == [0, 0, 0]
 
 
 def test_weights_are_read_back_from_the_ini():
     weights = [0.5, -1.25e-7, 1 / 3]
-    data = as_ini(NAMES, np.array(weights))
+    data = format_ini(NAMES, np.array(weights))
     assert data == b"[weight]\nLM0= 0.5\nTM0= -1.25e-07 0.333333333\n"
     assert MosesIni(data, "ini").all_weights() == {"LM0": [0.5], "TM0": [-1.25e-7, 0.333333333]}
-    assert starting_weights(NAMES, MosesIni(data, "ini").all_weights(), "ini") == pytest.approx(weights, rel=1e-9)
+    assert select_weights(NAMES, MosesIni(data, "ini").all_weights(), "ini") == pytest.approx(weights, rel=1e-9)
 
 
 def test_weights_of_an_ini_in_the_order_of_the_list():
     of_ini = {"UnknownWordPenalty0": [1.0], "TM0": [2.0, 3.0], "LM0": [1.0]}
-    assert starting_weights(NAMES, of_ini, "ini").tolist() == [1, 2, 3]
-    assert starting_weights((*NAMES, "Sparse_0"), of_ini, "ini").tolist() == [1, 2, 3, 1]  # their own weights
+    assert select_weights(NAMES, of_ini, "ini").tolist() == [1, 2, 3]
+    assert select_weights((*NAMES, "Sparse_0"), of_ini, "ini").tolist() == [1, 2, 3, 1]  # their own weights
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_weights_of_an_ini_in_the_order_of_the_list():
 )
 def test_an_ini_of_another_list_is_refused(of_ini, found):
     with pytest.raises(InputError, match=f"moses.ini: expected {found}"):
-        starting_weights(NAMES, of_ini, "moses.ini")
+        select_weights(NAMES, of_ini, "moses.ini")
 
 
 @pytest.mark.parametrize(
@@ -227,15 +227,15 @@ def test_an_ini_of_another_list_is_refused(of_ini, found):
 )  # fmt: skip
 def test_names_and_weights_that_are_no_ini(names, weights, message):
     with pytest.raises(ValueError, match=message):
-        as_ini(names, weights)
+        format_ini(names, weights)
 
 
 def test_the_files_for_mosess_tuners():
-    assert "".join(features_text(read())) == (
+    assert "".join(format_features(read())) == (
         "FEATURES_TXT_BEGIN_0 0 2 3 LM0_0 TM0_0 TM0_1 \n-4 -1.5 -0.002 \n-5 0 -1 \nFEATURES_TXT_END_0\n"
         "FEATURES_TXT_BEGIN_0 1 1 3 LM0_0 TM0_0 TM0_1 \n-3 -1 0 \nFEATURES_TXT_END_0\n"
     )
-    assert "".join(scores_text(read([LINES[0]]))) == (
+    assert "".join(format_scores(read([LINES[0]]))) == (
         "SCORES_TXT_BEGIN_0 0 1 9 BLEU\n3 4 2 3 1 2 0 1 4 \nSCORES_TXT_END_0\n"
         "SCORES_TXT_BEGIN_0 1 1 9 BLEU\n0 0 0 0 0 0 0 0 3 \nSCORES_TXT_END_0\n"
     )
@@ -275,8 +275,8 @@ def test_mert_is_asked_with_its_own_files(false_moses, tmp_path):
         "-d 3 -n 9 -r 5 --ffile features.dat --scfile scores.dat --ifile init.opt -o A_0,B_0\n"
     )
     assert (tmp_path / "init.opt").read_text() == "0.5 -0.5 0.7\n0 -1 0\n1 0 1\n"
-    assert (tmp_path / "features.dat").read_text() == "".join(features_text(two_features()))
-    assert (tmp_path / "scores.dat").read_text() == "".join(scores_text(two_features()))
+    assert (tmp_path / "features.dat").read_text() == "".join(format_features(two_features()))
+    assert (tmp_path / "scores.dat").read_text() == "".join(format_scores(two_features()))
 
 
 def test_kbmira_is_asked_with_its_own_files(false_moses, tmp_path):

@@ -1,0 +1,4 @@
+"""The optimisers of weights by name, apart from what they do: --help lists them without loading a library."""
+
+OPTIMISERS = ("moses-mert", "kbmira", "mert")
+RESTARTS = 20  # as mert-moses.pl asks of Moses's mert
