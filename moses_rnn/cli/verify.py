@@ -68,7 +68,7 @@ class Check:
 def main(request: Check) -> None:
     """Check with real Moses that the decoder sees what a scored PHRASE_TABLE says."""
     from moses_rnn.files.streams import existing_input
-    from moses_rnn.moses.verification import check_ini
+    from moses_rnn.moses.ini_checking import check_ini
 
     if (request.no_decoder or request.feature) and not request.moses_ini:
         name = "--no-decoder" if request.no_decoder else "--feature"

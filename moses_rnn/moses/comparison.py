@@ -29,7 +29,7 @@ class Comparison:
     largest_below: float = 0.0
     missing: list[Pair] = field(default_factory=list)
     wrong: list[tuple[Pair, Values, Values]] = field(default_factory=list)  # expected, seen
-    failure: str = ""  # what a program of Moses said before it ended
+    failure: str = ""  # what a program of Moses printed before it ended
 
     @property
     def is_good(self) -> bool:
@@ -51,7 +51,7 @@ class Comparison:
                 yield f"         {len(pairs):,} pairs {name}, first: {first}"
         if self.wrong:
             _, expected, seen = self.wrong[0]
-            yield f"         expected {_text(expected)}, seen {_text(seen)}"
+            yield f"         expected {_format(expected)}, seen {_format(seen)}"
 
 
 def feature_of(score: bytes) -> float:
@@ -67,22 +67,22 @@ def compare(
 ) -> Comparison:
     """Compare a table's scores with a decoder's features.
 
-    Of equal pairs on several lines, each that was seen must be one of them.
+    Where several lines have one pair, each that was seen must agree with one of them.
     """
-    found = Comparison(kind)
+    comparison = Comparison(kind)
     expected: dict[Pair, list[Values]] = {}
     for pair, scores in table:
         expected.setdefault(pair, []).append(tuple(map(feature_of, scores)))
     met = set()
     for pair, values in seen:
         if pair not in expected:
-            continue  # made of the source by other means
+            continue  # the decoder made it by other means
         met.add(pair)
-        best = min(expected[pair], key=lambda wanted: _distance(wanted, values))
-        _count(found, pair, best, values, tolerance)
-    found.pairs = len(met)
-    found.missing = [pair for pair in expected if pair not in met]
-    return found
+        best = min(expected[pair], key=lambda candidate: _distance(candidate, values))
+        _count(comparison, pair, best, values, tolerance)
+    comparison.pairs = len(met)
+    comparison.missing = [pair for pair in expected if pair not in met]
+    return comparison
 
 
 def _distance(expected: Values, seen: Values) -> float:
@@ -91,21 +91,21 @@ def _distance(expected: Values, seen: Values) -> float:
     return max(abs(a - b) for a, b in zip(expected, seen, strict=True))
 
 
-def _count(found: Comparison, pair: Pair, expected: Values, seen: Values, tolerance: float) -> None:
+def _count(comparison: Comparison, pair: Pair, expected: Values, seen: Values, tolerance: float) -> None:
     good = len(expected) == len(seen)
     for a, b in zip(expected, seen, strict=False):
-        found.values += 1
+        comparison.values += 1
         difference = abs(a - b)
         if a > FULL_PRECISION + tolerance:
-            found.largest = max(found.largest, difference)
+            comparison.largest = max(comparison.largest, difference)
             good &= difference <= tolerance
         else:
-            found.below += 1
-            found.largest_below = max(found.largest_below, difference)
+            comparison.below += 1
+            comparison.largest_below = max(comparison.largest_below, difference)
             good &= difference <= max(tolerance, 0 if a > FULL_PRECISION - tolerance else DENORMAL_TOLERANCE)
     if not good:
-        found.wrong.append((pair, expected, seen))
+        comparison.wrong.append((pair, expected, seen))
 
 
-def _text(values: Values) -> str:
+def _format(values: Values) -> str:
     return " ".join(f"{value:.6g}" for value in values)

@@ -9,7 +9,7 @@ from pathlib import Path
 from moses_rnn.errors import InputError
 from moses_rnn.formats.dictionaries import BINARY, LOADABLE, Shape, listed
 from moses_rnn.formats.ini_extension import Extension, extend_ini
-from moses_rnn.formats.moses_ini import MosesIni
+from moses_rnn.formats.moses_ini import Feature, MosesIni
 from moses_rnn.formats.phrase_table import first_look
 
 
@@ -37,7 +37,7 @@ class EditedIni:
     commands: tuple[str, ...] = ()
 
     def diff(self, output: str) -> str:
-        """What changed, as `diff -u` says it."""
+        """What changed, as `diff -u` prints it."""
         before, after = (data.decode("utf-8", "surrogateescape").split("\n") for data in (self.old, self.content))
         return "\n".join(unified_diff(before, after, self.name, output, lineterm=""))
 
@@ -46,7 +46,7 @@ def edit_ini(edit: IniEdit) -> EditedIni:
     """Make the changes.
 
     Raises:
-        InputError: the ini or the table is none, or they do not fit each other.
+        InputError: the ini or the table is not valid, or they do not fit each other.
     """
     old = Path(edit.ini).read_bytes()
     content = old
@@ -73,13 +73,7 @@ def _with_table(ini: MosesIni, edit: IniEdit, table: str) -> tuple[bytes, list[s
             f"num-features={declared}",
             advice="Give the ini that the table had before it was scored.",
         )
-    kind = edit.type or feature.type
-    if kind not in LOADABLE:
-        found = f"--type {kind}" if edit.type else f"{ini.name}:{feature.line + 1}: {kind}"
-        raise InputError(
-            f"{found}: expected a type that a text table is, or is made into: {listed(LOADABLE)}",
-            advice="--type names one of them.",
-        )
+    kind = _choose_type(ini, feature, edit)
     binary = BINARY.get(kind)
     made = binary.path_for(table) if binary else table
     path = edit.path or ini.path_like(feature, Path(made))
@@ -88,6 +82,18 @@ def _with_table(ini: MosesIni, edit: IniEdit, table: str) -> tuple[bytes, list[s
     commands = [binary.command_for(table, shape, edit.path or made)] if binary else []
     warnings = [] if added else [f"{table} has as many scores as {feature.name} had: only its path changes"]
     return content, warnings, commands
+
+
+def _choose_type(ini: MosesIni, feature: Feature, edit: IniEdit) -> str:
+    """The type that the dictionary shall have."""
+    kind = edit.type or feature.type
+    if kind not in LOADABLE:
+        place = f"--type {kind}" if edit.type else f"{ini.name}:{feature.line + 1}: {kind}"
+        raise InputError(
+            f"{place}: expected a type that a text table is, or is made into: {listed(LOADABLE)}",
+            advice="--type names one of them.",
+        )
+    return kind
 
 
 def _spread(weights: tuple[float, ...], added: int) -> tuple[float, ...] | None:

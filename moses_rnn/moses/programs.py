@@ -14,7 +14,7 @@ from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.dictionaries import factor_list
 from moses_rnn.formats.nbest import NBestLine, parse_nbest
 
-SHOWN_LINES = 8  # of what a program said before it failed
+SHOWN_LINES = 8  # of what a program printed before it failed
 EVERYTHING = 1_000_000  # of translation options, hypotheses and the like: none may be pruned
 ONE_PHRASE = -100.0  # weight of the phrase penalty: translations by a single phrase come before all others
 GLUE_RULES = 3  # that a translation by a single rule needs besides: begin, append, end
@@ -30,7 +30,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Dictionary:
-    """A phrase dictionary that the decoder shall load; `labels` are the left-hand sides of rules, if it has such."""
+    """A phrase dictionary for the decoder to load; `labels` are the left-hand sides of rules, if it has such."""
 
     type: str
     path: Path
@@ -69,21 +69,20 @@ class Moses:
         """Run one of its programs; returns what it printed.
 
         Raises:
-            MosesRnnError: it failed; the message has the end of what it said.
+            MosesRnnError: it failed; the message has the end of what it printed.
         """
         self.program(Path(command[0]).name)
         done = subprocess.run(command, input=given, capture_output=True, cwd=folder, check=False)  # noqa: S603, Moses's
         if done.returncode:
-            said = (done.stderr or done.stdout).decode("utf-8", "replace").rstrip("\n").split("\n")[-SHOWN_LINES:]
-            raise MosesRnnError(
-                f"{shlex.join(command)}\n  ended with code {done.returncode}:\n    " + "\n    ".join(said)
-            )
+            printed = (done.stderr or done.stdout).decode("utf-8", "replace").rstrip("\n").split("\n")
+            end = "\n    ".join(printed[-SHOWN_LINES:])
+            raise MosesRnnError(f"{shlex.join(command)}\n  ended with code {done.returncode}:\n    {end}")
         return done.stdout
 
-    def single_phrases(
+    def translate_singly(
         self, dictionary: Dictionary, sources: Sequence[bytes], most: int, folder: Path
     ) -> list[NBestLine]:
-        """All translations of sources by a single phrase pair, as the decoder lists them.
+        """Translate sources, each by a single phrase pair, in all ways; as the decoder lists them.
 
         Args:
             dictionary: what is loaded, and nothing else.
@@ -92,17 +91,22 @@ class Moses:
             folder: for files that come and go.
         """
         ini, nbest, glue = (folder / name for name in ("moses.ini", "nbest", "glue-grammar"))
-        ini.write_text(_ini_of(dictionary, glue), encoding="utf-8", errors="surrogateescape")
-        glue.write_bytes(_glue(dictionary.labels))
+        ini.write_text(_format_ini(dictionary, glue), encoding="utf-8", errors="surrogateescape")
+        glue.write_bytes(_format_glue(dictionary.labels))
         nbest.unlink(missing_ok=True)
-        flags = ["-max-phrase-length", "1000", "-stack", str(EVERYTHING), "-v", "0"]
-        if dictionary.decoder == "moses":
-            flags += ["-max-trans-opt-per-coverage", str(EVERYTHING), "-beam-threshold", "0"]
         command = [str(self.program(dictionary.decoder)), "-f", str(ini), "-n-best-list", str(nbest), str(most)]
-        self.run([*command, *flags], b"".join(source + b"\n" for source in sources), folder)
+        self.run([*command, *_flags(dictionary)], b"".join(source + b"\n" for source in sources), folder)
         lines = parse_nbest(read_lines(str(nbest)), f"{dictionary.decoder}'s n-best list")
         used = 1.0 + (GLUE_RULES if dictionary.labels else 0)
         return [line for line in lines if line.values("PhrasePenalty0") == [used] and not _is_unknown(line, used)]
+
+
+def _flags(dictionary: Dictionary) -> list[str]:
+    """Options of the decoder by which nothing is pruned."""
+    flags = ["-max-phrase-length", "1000", "-stack", str(EVERYTHING), "-v", "0"]
+    if dictionary.decoder == "moses":
+        flags += ["-max-trans-opt-per-coverage", str(EVERYTHING), "-beam-threshold", "0"]
+    return flags
 
 
 def _is_unknown(line: NBestLine, used: float) -> bool:
@@ -110,7 +114,7 @@ def _is_unknown(line: NBestLine, used: float) -> bool:
     return not any(line.values("TranslationModel0")) and float(line.total) < (used + 0.5) * ONE_PHRASE
 
 
-def _ini_of(dictionary: Dictionary, glue: Path) -> str:
+def _format_ini(dictionary: Dictionary, glue: Path) -> str:
     """A moses.ini with a phrase dictionary and nothing else that prefers one translation to another."""
     source, target = map(factor_list, dictionary.factors)
     weights = " ".join([f"{0.1 / dictionary.columns:g}"] * dictionary.columns)  # however many: less than a phrase costs
@@ -159,7 +163,7 @@ def _chart(glue: Path) -> tuple[str, str, str]:
     )
 
 
-def _glue(labels: Sequence[bytes]) -> bytes:
+def _format_glue(labels: Sequence[bytes]) -> bytes:
     """A glue grammar for rules with these left-hand sides, as train-model.perl writes it."""
     rules = [b"<s> [X] ||| <s> [S] ||| 1 ||| 0-0", b"[X][S] </s> [X] ||| [X][S] </s> [S] ||| 1 ||| 0-0 1-1"]
     rules += [b"[X][S] [X]%b [X] ||| [X][S] [X]%b [S] ||| 2.718 ||| 0-0 1-1" % (label, label) for label in labels]

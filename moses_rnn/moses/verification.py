@@ -1,4 +1,4 @@
-"""Does the decoder see what the table says? Asked of real Moses, for every kind of phrase dictionary."""
+"""Does the decoder see what the table says? Real Moses is run with every kind of phrase dictionary."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.files.streams import read_blocks, read_lines
-from moses_rnn.formats.dictionaries import BINARY, TEXT_TYPES, Shape
+from moses_rnn.files.streams import read_lines
+from moses_rnn.formats.dictionaries import BINARY, Shape
 from moses_rnn.formats.ini_lines import is_readable_path
-from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import TableLine, first_look, parse_table
-from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.moses.comparison import FULL_PRECISION, Comparison, Pair, compare, feature_of
 from moses_rnn.moses.programs import EVERYTHING, KINDS, Dictionary, Moses
 
@@ -43,41 +41,39 @@ class Verification:
     own: Dictionary | None = None
 
 
-def verify(wanted: Verification, said: Said) -> list[Comparison]:
+def verify(request: Verification, log: Log) -> list[Comparison]:
     """Have the decoder translate single phrases and compare its features with the table's scores.
 
     Args:
-        wanted: what to look at.
-        said: told what is being done, which may take minutes.
+        request: what to look at.
+        log: called with what is being done, which may take minutes.
 
     Raises:
-        InputError: the table is none, or a program of Moses is not there.
+        InputError: the table is not valid, or a program of Moses is not there.
     """
-    first, form = first_look(wanted.table)
-    kinds = _possible_kinds(wanted, Shape.of(first), form, said)
-    chosen = choose_lines(wanted.table, wanted.sources, wanted.seed, form)
+    first, form = first_look(request.table)
+    kinds = _choose_kinds(request, Shape.of(first), form, log)
+    chosen = choose_lines(request.table, request.sources, request.seed, form)
     with tempfile.TemporaryDirectory(prefix="moses-rnn-verify-") as folder:
-        session = _Session(wanted, form, chosen, Path(folder), said)
-        found = [session.compare(kind) for kind in kinds]
-        if wanted.own is not None:
-            found.insert(0, session.compare("ini", wanted.own))
-        return found
+        session = _Session(request, form, chosen, Path(folder), log)
+        own = [session.compare("ini", request.own)] if request.own is not None else []
+        return own + [session.compare(kind) for kind in kinds]
 
 
-def _possible_kinds(wanted: Verification, shape: Shape, form: PhraseForm, said: Said) -> list[str]:
-    """The wanted kinds, but for what cannot be; all programs that they need are there."""
-    kinds = [kind for kind in wanted.kinds if not form.hierarchical or kind in OF_RULES]
+def _choose_kinds(request: Verification, shape: Shape, form: PhraseForm, log: Log) -> list[str]:
+    """The kinds of the request that such a table can be; all programs that they need are there."""
+    kinds = [kind for kind in request.kinds if not form.hierarchical or kind in OF_RULES]
     if max(shape.factors) > 1 and "moses2" in kinds:
         kinds.remove("moses2")
-    for kind in sorted(set(wanted.kinds) - set(kinds)):
-        said(f"{kind}: left out, because it does not survive such tables ({form})")
-    if not kinds and wanted.own is None:
-        raise InputError(f"{wanted.table}: expected a table for {', '.join(wanted.kinds)}, found {form}")
+    for kind in sorted(set(request.kinds) - set(kinds)):
+        log(f"{kind}: left out, because it does not survive such tables ({form})")
+    if not kinds and request.own is None:
+        raise InputError(f"{request.table}: expected a table for {', '.join(request.kinds)}, found {form}")
     for kind in kinds:
         type_name, decoder = KINDS[kind]
-        wanted.moses.program(decoder)
+        request.moses.program(decoder)
         if type_name in BINARY:
-            wanted.moses.program(BINARY[type_name].program)
+            request.moses.program(BINARY[type_name].program)
     return kinds
 
 
@@ -85,17 +81,17 @@ class _Session:
     """The chosen lines and a folder in which dictionaries come and go."""
 
     def __init__(
-        self, wanted: Verification, form: PhraseForm, chosen: list[TableLine], folder: Path, said: Said
+        self, request: Verification, form: PhraseForm, chosen: list[TableLine], folder: Path, log: Log
     ) -> None:
-        self._wanted, self._chosen, self._folder, self._said = wanted, chosen, folder, said
+        self._request, self._chosen, self._folder, self._log = request, chosen, folder, log
         self._pairs = [_pair_of(line, form) for line in chosen]
         labels = {words(line.target)[-1] for line in chosen} if form.hierarchical else set()
         self._labels = tuple(sorted(labels))
         self._shape = Shape.of(chosen[0])
-        self._text = Path(wanted.table).absolute() if wanted.whole else folder / "sample"
+        self._text = Path(request.table).absolute() if request.whole else folder / "sample"
         if not is_readable_path(str(self._text)):
             raise InputError(f"{self._text}: expected a path without blanks and '#', as Moses needs it (see TMPDIR)")
-        if not wanted.whole:
+        if not request.whole:
             self._text.write_bytes(b"".join(line.line.rstrip(b"\n") + b"\n" for line in chosen))
 
     def compare(self, kind: str, dictionary: Dictionary | None = None) -> Comparison:
@@ -103,24 +99,24 @@ class _Session:
         counts = Counter(source for source, _ in self._pairs)
         sources = list(counts)
         try:
-            dictionary = replace(dictionary or self._made(kind), labels=self._labels)
-            self._said(f"{kind}: {dictionary.decoder} translates {len(sources):,} source phrases")
-            lines = self._wanted.moses.single_phrases(dictionary, sources, max(counts.values()), self._folder)
+            dictionary = replace(dictionary or self._make(kind), labels=self._labels)
+            self._log(f"{kind}: {dictionary.decoder} translates {len(sources):,} source phrases")
+            lines = self._request.moses.translate_singly(dictionary, sources, max(counts.values()), self._folder)
         except MosesRnnError as error:
             return Comparison(kind, failure=str(error))
         seen = [((sources[line.sentence], line.hypothesis), tuple(line.values("TranslationModel0"))) for line in lines]
         expected = [(pair, words(line.scores)) for pair, line in zip(self._pairs, self._chosen, strict=True)]
-        return compare(kind, expected, seen, self._wanted.tolerance)
+        return compare(kind, expected, seen, self._request.tolerance)
 
-    def _made(self, kind: str) -> Dictionary:
+    def _make(self, kind: str) -> Dictionary:
         type_name, decoder = KINDS[kind]
         path = self._text
         if type_name in BINARY:
             path = self._folder / f"dictionary{BINARY[type_name].suffix}"
             if not path.exists():
                 command = BINARY[type_name].command_for(str(self._text), self._shape, str(path), EVERYTHING)
-                self._said(f"{kind}: {command}")
-                self._wanted.moses.shell(command, self._folder)
+                self._log(f"{kind}: {command}")
+                self._request.moses.shell(command, self._folder)
         return Dictionary(type_name, path, self._shape.columns, decoder, self._shape.factors)
 
 
@@ -131,7 +127,7 @@ def choose_lines(table: str, count: int, seed: int, form: PhraseForm = PLAIN) ->
     line that parts them, because some dictionaries do not survive that.
 
     Raises:
-        InputError: the table is none, or has no line with words on both sides.
+        InputError: the table is not valid, or has no line with words on both sides.
     """
     generator = random.Random(seed)  # noqa: S311, a sample
     sample: list[bytes] = []
@@ -145,25 +141,25 @@ def choose_lines(table: str, count: int, seed: int, form: PhraseForm = PLAIN) ->
     chosen = {*sample, *low}
     if not chosen:
         raise InputError(f"{table}: expected a line with words on both sides, found none")
-    return list(_lines_of(chosen, _with_words(table, form)))
+    return list(_select_lines(chosen, _with_words(table, form)))
 
 
 def _with_words(table: str, form: PhraseForm) -> Iterator[TableLine]:
-    """The lines that the decoder can be asked for: those with words on both sides, and without gaps."""
+    """The lines that the decoder can be made to use: those with words on both sides, and without gaps."""
     for line in parse_table(read_lines(table), table, form=form):
         if all(_pair_of(line, form)) and not (form.hierarchical and has_gaps(line.source)):
             yield line
 
 
 def _pair_of(line: TableLine, form: PhraseForm) -> Pair:
-    """What the decoder is given and what it then says: words parted by single blanks, without left-hand sides."""
+    """What the decoder is given and what it then prints: words parted by single blanks, without left-hand sides."""
     source, target = words(line.source), words(line.target)
     if form.hierarchical:
         source, target = source[:-1], target[:-1]
     return b" ".join(source), b" ".join(target)
 
 
-def _lines_of(sources: Collection[bytes], lines: Iterable[TableLine]) -> Iterator[TableLine]:
+def _select_lines(sources: Collection[bytes], lines: Iterable[TableLine]) -> Iterator[TableLine]:
     before: TableLine | None = None
     met: set[bytes] = set()
     for line in lines:
@@ -177,37 +173,3 @@ def _lines_of(sources: Collection[bytes], lines: Iterable[TableLine]) -> Iterato
 
 def _has_low(scores: bytes) -> bool:
     return b"e-" in scores and any(feature_of(score) <= FULL_PRECISION for score in words(scores))
-
-
-def check_ini(table: str, ini_path: str, feature_name: str | None) -> tuple[list[str], Dictionary]:
-    """Whether all lines of a table have as many scores as its ini says, and the ini as many weights; without Moses.
-
-    Returns:
-        What was found, as lines of text, and the dictionary that the ini names.
-
-    Raises:
-        InputError: they have not, or the ini names no dictionary that is there.
-    """
-    ini = MosesIni(Path(ini_path).read_bytes(), ini_path)
-    feature = ini.choose(name=feature_name, table=table)
-    at = f"{ini_path}:{feature.line + 1}"
-    declared = ini.declared(feature)
-    first, form = first_look(table)
-    shape = Shape.of(first)
-    lines = sum(len(block) for block in parse_blocks(read_blocks(table), table, form=form))
-    if declared != shape.columns:
-        raise InputError(f"{at}: expected num-features={shape.columns}, as {table} has scores, found {declared}")
-    weights = ini.weights(feature)
-    ini.check_alone(feature)
-    place = ini.place_of(feature)
-    if place is None:
-        raise InputError(f"{at}: expected a dictionary at path=, found nothing at {feature.options.get('path', '')}")
-    if feature.type in TEXT_TYPES and not place.samefile(table):
-        raise InputError(f"{at}: expected path={table}, found path={feature.options['path']}")
-    found = [
-        f"{table}: {lines:,} lines with {shape.columns} scores",
-        f"{at}: {feature.name} has num-features={declared} and {len(weights)} weights",
-    ]
-    if relative := ini.relative_paths():
-        found.append(f"{ini_path}: relative paths ({', '.join(relative)}): run Moses in their folder")
-    return found, Dictionary(feature.type, place.absolute(), declared, "moses", shape.factors)

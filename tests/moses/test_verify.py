@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from moses_rnn.moses.kinds import KINDS
 from tests.commands import run
 from tests.conftest import EXAMPLES, TINY
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
-KINDS = ("text", "compact", "on-disk", "probing", "moses2")
 
 
 @pytest.fixture(scope="module")
