@@ -18,7 +18,7 @@ settings.load_profile("untimed")
 os.environ["OMP_NUM_THREADS"] = "1"
 
 EXAMPLES = ROOT / "examples"
-SHARED_DATA = ROOT.parent / "shared" / "data" / "multi30k"
+SHARED = Path(os.environ.get("MOSES_RNN_SHARED") or ROOT.parent / "shared")  # data too large for the repository
 TINY = ["--hidden-size", "8", "--embedding-size", "6", "--maxout-size", "5", "--output-rank", "4", "--shortlist", "60"]
 
 LEARNED = ["--max-epochs", "1", "--learning-rate", "0.02", "--batch-size", "16"]  # in a second: more than unigrams know
@@ -49,10 +49,15 @@ def inverse_model(table):
 
 @pytest.fixture(scope="session")
 def multi30k():
-    """The folder of a real Moses system; skips without it."""
-    if not SHARED_DATA.is_dir():
-        pytest.skip(f"the Multi30k system is not at {SHARED_DATA}")
-    return SHARED_DATA
+    """The folder of a real Moses system; skips without it.
+
+    It is ``data/multi30k`` within the folder that the environment variable MOSES_RNN_SHARED names, by default within
+    ``shared`` beside the checkout.
+    """
+    folder = SHARED / "data" / "multi30k"
+    if not folder.is_dir():
+        pytest.skip(f"the Multi30k system is not at {folder}; MOSES_RNN_SHARED may name another place")
+    return folder
 
 
 @pytest.fixture(scope="session")

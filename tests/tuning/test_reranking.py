@@ -2,13 +2,18 @@
 
 import gzip
 import itertools
+import math
 
+import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.nbest import parse_nbest
-from moses_rnn.tuning.reranking import choose_hypotheses, compare_bleu, format_segments, list_translations
+from moses_rnn.tuning.bleu import corpus_bleu, smoothed_bleu
+from moses_rnn.tuning.reranking import choose_hypotheses, compare_bleu, find_oracle, format_segments, list_translations
+from moses_rnn.tuning.tunable import statistics_of
+from tests.tuning.lists import listed, plain_bleu, random_list
 
 WEIGHTS = {"A": [1.0], "B": [0.5, -2.0]}
 
@@ -194,3 +199,28 @@ def test_the_bleu_of_a_real_list_is_sacrebleus(multi30k):
     assert first == pytest.approx(of_sacrebleu(list(firsts.values()), [reference]))
     assert reranked == pytest.approx(of_sacrebleu(by_weights, [reference])) != pytest.approx(first)
     assert at_best > max(first, reranked)
+
+
+def test_the_oracle_of_a_corpus_is_not_that_of_its_sentences():
+    # Of the second sentence alone the short hypothesis is better; as the first is too short, the corpus needs the long.
+    short_first = [4, 8, 4, 3, 2, 1, 4, 3, 2, 1]
+    short, long = [4, 4, 4, 3, 2, 1, 4, 3, 2, 1], [8, 4, 7, 6, 5, 4, 8, 7, 6, 5]
+    points = listed(np.zeros((2, 2, 1)), [[short_first, short_first], [short, long]], [[1, 0], [1, 1]])
+    assert smoothed_bleu(short) == 1 > smoothed_bleu(long)
+    with_short = math.exp(1 - 12 / 8)
+    with_long = (11 / 12 * 9 / 10 * 7 / 8 * 5 / 6) ** (1 / 4)
+    assert with_short < with_long
+    assert find_oracle(points).tolist() == [0, 1]
+    assert corpus_bleu(statistics_of(points, find_oracle(points))) == pytest.approx(with_long)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_single_change_improves_the_oracle(seed):
+    points = random_list(seed, 5, 4)
+    chosen = find_oracle(points)
+    best = plain_bleu(statistics_of(points, chosen))
+    for sentence, hypothesis in itertools.product(range(5), range(4)):
+        changed = chosen.copy()
+        changed[sentence] = hypothesis
+        assert plain_bleu(statistics_of(points, changed)) <= best + 1e-12
+    assert best >= plain_bleu(statistics_of(points, smoothed_bleu(points.statistics).argmax(1)))
