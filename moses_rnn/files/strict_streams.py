@@ -34,6 +34,8 @@ class StrictStreams(io.RawIOBase):
         """Decompress into a buffer; the number of bytes, 0 at the end of the last stream."""
         view = memoryview(buffer).cast("B")
         while not self._decompressor.eof or self._next_stream():
+            if self._decompressor.eof:  # a stream of nothing
+                continue
             data = self._more() if self._decompressor.needs_input else b""
             out = self._decompressor.decompress(data, len(view))
             if out:
