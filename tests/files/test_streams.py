@@ -1,7 +1,5 @@
 import bz2
-import contextlib
 import gzip
-import io
 import lzma
 import os
 import subprocess
@@ -9,7 +7,7 @@ import sys
 
 import pytest
 
-from moses_rnn.errors import FormatError, InputError, Stopped
+from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.metered import Meter
 from moses_rnn.files.outputs import compressed
 from moses_rnn.files.streams import existing_input, read_blocks, read_lines
@@ -142,27 +140,6 @@ def test_a_pipe_may_give_its_first_bytes_one_by_one(tmp_path):
     with subprocess.Popen([sys.executable, "-c", program, tmp_path / "pipe"]) as writer:
         assert list(read_lines(str(tmp_path / "pipe"))) == LINES
     assert writer.returncode == 0
-
-
-def test_who_waits_at_a_pipe_can_be_disturbed(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-
-    def waiting():
-        raise Stopped("enough")
-
-    with pytest.raises(Stopped, match="enough"):  # no writer
-        list(read_lines(str(tmp_path / "pipe"), meter=Meter(waiting=waiting)))
-    with contextlib.closing(io.FileIO(tmp_path / "pipe", "r+")) as writer:
-        writer.write(b"a ||| b")
-        with pytest.raises(Stopped, match="enough"):  # a writer that has fallen silent
-            list(read_lines(str(tmp_path / "pipe"), meter=Meter(waiting=waiting)))
-
-
-def test_the_meter_follows_the_reading(tmp_path):
-    meter = Meter()
-    (tmp_path / "t.gz").write_bytes(gzip.compress(TEXT))
-    assert list(read_lines(str(tmp_path / "t.gz"), meter=meter)) == LINES
-    assert (meter.share, meter.bytes_read) == (1, (tmp_path / "t.gz").stat().st_size)
 
 
 def test_blocks_are_whole_lines_and_counted(tmp_path, monkeypatch):

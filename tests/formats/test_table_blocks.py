@@ -9,7 +9,7 @@ from moses_rnn.errors import FormatError
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_table import parse_table
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
-from tests.formats.test_phrase_table import ACCEPTED, REFUSED
+from tests.formats.line_cases import ACCEPTED, REFUSED
 
 REGULAR = b"a b ||| c d ||| 0.5 1 ||| 0-0 1-1 ||| 1 1 1 ||| |||\n"
 

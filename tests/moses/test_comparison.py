@@ -1,0 +1,68 @@
+import math
+
+import pytest
+
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.moses.comparison import compare
+
+LINES = [b"a ||| b ||| 0.5 0.25\n", b"a ||| c ||| 1 1e-50\n", b"x  y ||| z ||| 1e-38 0.5\n"]
+
+
+RIGHT = [
+    ((b"a", b"b"), (math.log(0.5), math.log(0.25))),
+    ((b"a", b"c"), (0.0, -100.0)),
+    ((b"x y", b"z"), (math.log(1e-38), math.log(0.5))),
+]
+
+
+def compare_with(seen, lines=LINES, tolerance=1e-4):
+    table = [((b" ".join(words(line.source)), line.target), words(line.scores)) for line in parse_table(lines, "t")]
+    return compare("text", table, seen, tolerance)
+
+
+def test_all_as_it_should_be():
+    comparison = compare_with(RIGHT)
+    assert comparison.is_good
+    assert (comparison.pairs, comparison.values, comparison.below, comparison.missing) == (3, 6, 2, [])
+    assert comparison.largest < 1e-12
+    assert list(comparison.summary()) == [
+        f"text     ok: 3 pairs, 6 values, max |Δ| {comparison.largest:.2g}; 2 at or below -87 (there {comparison.largest_below:.2g})"
+    ]
+
+
+WRONG = {
+    "another value": (((b"a", b"b"), (math.log(0.5), math.log(0.26))), ["expected -0.693147 -1.38629, seen -0.693147 -1.34707"]),
+    "a value less": (((b"a", b"b"), (math.log(0.5),)), ["seen otherwise, first: a ||| b"]),
+    "no floor": (((b"a", b"c"), (0.0, -90.0)), ["seen otherwise, first: a ||| c"]),
+    "not a number": (((b"a", b"b"), (math.log(0.5), math.nan)), ["seen otherwise"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_in_the_summary(case):
+    (pair, values), parts = case
+    comparison = compare_with([(pair, values) if known == pair else (known, right) for known, right in RIGHT])
+    assert not comparison.is_good
+    text = "\n".join(comparison.summary())
+    assert text.startswith("text     WRONG")
+    assert all(part in text for part in parts)
+
+
+def test_a_pair_that_the_decoder_lost():
+    comparison = compare_with(RIGHT[1:])
+    assert not comparison.is_good
+    assert comparison.missing == [(b"a", b"b")]
+    assert "1 pairs not found by the decoder, first: a ||| b" in "\n".join(comparison.summary())
+
+
+def test_nothing_seen_is_not_good():
+    assert not compare_with([]).is_good
+    assert not compare_with([], lines=[]).is_good
+
+
+def test_lines_of_one_pair_may_differ():
+    lines = [b"a ||| b ||| 0.5\n", b"a ||| b ||| 0.25\n"]
+    pair = (b"a", b"b")
+    assert compare_with([(pair, (math.log(0.25),)), (pair, (math.log(0.5),))], lines).is_good
+    assert not compare_with([(pair, (math.log(0.3),))], lines).is_good
