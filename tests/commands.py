@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def program(command):
-    """The program of a command."""
+    """The program of a command, for those that start it through another one."""
     return Path(sys.executable).with_name(f"moses-rnn-{command}")
 
 
@@ -84,8 +84,16 @@ zygote = Zygote()
 atexit.register(zygote.end)
 
 
+def start(command, *arguments, **options):
+    """Start a command as a process that can be killed; `options` are those of `subprocess.Popen`."""
+    return subprocess.Popen([program(command), *map(str, arguments)], **options)
+
+
 def run(command, *arguments, check=True, cwd=None, given="", env=None):
-    """Run a command as a process of its own; output and messages as text."""
+    """Run a command as a process of its own; output and messages as text.
+
+    With `env` it is the program itself that runs, otherwise a fork that has imported it already; see zygote.py.
+    """
     if env is None:
         done = zygote(command, *arguments, cwd=cwd, given=given.encode())
         done.stdout = done.stdout.decode().replace("\r\n", "\n")

@@ -33,6 +33,10 @@ def room_of(path):
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
+def name_of(path):
+    return str(path.relative_to(PACKAGE))
+
+
 def imported(path):
     """Full names of everything a module imports."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -64,6 +68,26 @@ def test_what_is_text_knows_no_tensors(path):
 @pytest.mark.parametrize("path", [m for m in MODULES if room_of(m) != "cli"], ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_only_the_command_line_knows_click(path):
     assert not {name.split(".")[0] for name in imported(path)} & {"click", "tqdm"}
+
+
+def is_to_be_tested(path):
+    return room_of(path) in WITH_TESTS and path.name != "__init__.py" and name_of(path) not in TESTED_ELSEWHERE
+
+
+@pytest.mark.parametrize("path", [m for m in MODULES if is_to_be_tested(m)], ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_each_module_has_its_tests(path):
+    file = TESTS / path.relative_to(PACKAGE).with_name(f"test_{path.name}")
+    assert file.is_file(), f"{file} is missing"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [f for f in TEST_FILES if str(f.relative_to(TESTS)) not in IMPORTING_TESTS],
+    ids=lambda p: str(p.relative_to(TESTS)),
+)
+def test_no_tests_are_imported(path):
+    modules = {name.rpartition(".")[2] for name in imported(path) if name.startswith("tests.")}
+    assert not {name for name in modules if name.startswith("test_")}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -21,7 +21,7 @@ LINES_BETWEEN_LOOKS = 10_000
 
 @dataclass
 class Validation:
-    """What was found in a table.
+    """What a table holds.
 
     `ranges` are the lowest and highest value of each score; `unsorted` is the first line that ``LC_ALL=C sort`` would
     put before the one above it.
@@ -69,8 +69,8 @@ def validate(
 
     Args:
         table: the file.
-        bad_line: told of each line that is no phrase pair.
-        advanced: told now and then how many lines are done and what share of the file.
+        bad_line: called with what is wrong with each line that is not a phrase pair.
+        advanced: called now and then.
         strict: what is only odd is an error too.
         must_be_sorted: so is a table that ``LC_ALL=C sort`` would change.
         max_line_bytes: longer lines are refused.
@@ -79,22 +79,22 @@ def validate(
     Raises:
         InputError: the table has bad lines, is damaged, or is not what was asked for.
     """
-    found = Validation(table)
+    validation = Validation(table)
 
     def reject(_line: bytes, error: FormatError) -> None:
-        found.bad_lines += 1
+        validation.bad_lines += 1
         bad_line(str(error))
 
     meter = Meter()
     census = Census(table, strict=strict, thorough=True)
     lines = read_lines(table, max_line_bytes=max_line_bytes, meter=meter)
-    for line in _measured(census.passing(parse_table(lines, table, reject, form)), found):
+    for line in _measure(census.passing(parse_table(lines, table, reject, form)), validation):
         if line.number % LINES_BETWEEN_LOOKS == 0:
             advanced(line.number, meter.share)
-    found.warnings = list(census.warnings())
-    _check(found, must_be_sorted)
-    found.signature = _compared(found)
-    return found
+    validation.warnings = list(census.warnings())
+    _check(validation, must_be_sorted)
+    validation.signature = _compare_signature(validation)
+    return validation
 
 
 def check_signature(table: str) -> str:
@@ -111,16 +111,16 @@ def check_signature(table: str) -> str:
     expected = signature.get("file")
     if not isinstance(expected, dict) or not expected:
         raise InputError(f"{table}.json: expected size and SHA-256 of the table, found none")
-    found = _digest(table)
-    if found != expected:
+    actual = _digest(table)
+    if actual != expected:
         raise InputError(
-            f"{table}: expected {_described(expected)} as in its signature, found {_described(found)}",
+            f"{table}: expected {_describe(expected)} as in its signature, found {_describe(actual)}",
             advice="The table was changed, cut short or damaged after it was scored: score it anew.",
         )
-    return f"{_described(found)}, as written by {printable(signature['program'])}"
+    return f"{_describe(actual)}, as written by {printable(signature['program'])}"
 
 
-def _described(digest: dict[str, Any]) -> str:
+def _describe(digest: dict[str, Any]) -> str:
     return f"{printable(digest.get('bytes'))} bytes, SHA-256 {printable(digest.get('sha256'))[:16]}…"
 
 
@@ -130,59 +130,59 @@ def _digest(path: str) -> dict[str, Any]:
         return {"bytes": file.tell(), "sha256": digest.hexdigest()}
 
 
-def _measured(lines: Iterable[TableLine], found: Validation) -> Iterator[TableLine]:
+def _measure(lines: Iterable[TableLine], validation: Validation) -> Iterator[TableLine]:
     before: TableLine | None = None
     key_before = b""
     for line in lines:
         key = line.line.removesuffix(b"\n")
-        found.lines += 1
-        _widen(found, [float(score) for score in words(line.scores)])
+        validation.lines += 1
+        _widen(validation, [float(score) for score in words(line.scores)])
         if before is None or line.source != before.source:
-            found.sources += 1
-            found.longest_source = max(found.longest_source, len(words(line.source)))
+            validation.sources += 1
+            validation.longest_source = max(validation.longest_source, len(words(line.source)))
         elif line.target == before.target:
-            found.repeated += 1
-        found.longest_target = max(found.longest_target, len(words(line.target)))
-        if key < key_before and found.unsorted is None:
-            found.unsorted = line.number
+            validation.repeated += 1
+        validation.longest_target = max(validation.longest_target, len(words(line.target)))
+        if key < key_before and validation.unsorted is None:
+            validation.unsorted = line.number
         before, key_before = line, key
         yield line
 
 
-def _widen(found: Validation, values: list[float]) -> None:
-    if not found.ranges:
-        found.ranges = [(value, value) for value in values]
+def _widen(validation: Validation, values: list[float]) -> None:
+    if not validation.ranges:
+        validation.ranges = [(value, value) for value in values]
     for i, value in enumerate(values):
-        low, high = found.ranges[i]
+        low, high = validation.ranges[i]
         if value < low or value > high:
-            found.ranges[i] = min(low, value), max(high, value)
+            validation.ranges[i] = min(low, value), max(high, value)
 
 
-def _check(found: Validation, must_be_sorted: bool) -> None:
-    if found.bad_lines:
-        lines = f"{found.lines:,} good ones and {found.bad_lines:,} bad ones"
-        raise InputError(f"{found.name}: expected only phrase pairs, found {lines}")
-    if not found.lines:
-        raise FormatError(found.name, None, "at least one line", "none")
-    if must_be_sorted and found.unsorted is not None:
+def _check(validation: Validation, must_be_sorted: bool) -> None:
+    if validation.bad_lines:
+        lines = f"{validation.lines:,} good ones and {validation.bad_lines:,} bad ones"
+        raise InputError(f"{validation.name}: expected only phrase pairs, found {lines}")
+    if not validation.lines:
+        raise FormatError(validation.name, None, "at least one line", "none")
+    if must_be_sorted and validation.unsorted is not None:
         raise FormatError(
-            found.name,
-            found.unsorted,
+            validation.name,
+            validation.unsorted,
             "the order of LC_ALL=C sort, as processPhraseTableMin needs it",
             "a line that belongs before the one above it",
-            sorting(found.name),
+            sorting(validation.name),
         )
 
 
-def _compared(found: Validation) -> str:
+def _compare_signature(validation: Validation) -> str:
     """What the signature beside the table says, if there is one; it must agree."""
-    signature = read_signature(found.name)
-    if signature is None or not Path(found.name).is_file():
+    signature = read_signature(validation.name)
+    if signature is None or not Path(validation.name).is_file():
         return "none beside it"
     expected = signature.get("lines"), signature.get("columns")
-    if expected != (found.lines, len(found.ranges)):
+    if expected != (validation.lines, len(validation.ranges)):
         raise InputError(
-            f"{found.name}: expected {printable(expected[0])} lines and {printable(expected[1])} scores as in its "
-            f"signature, found {found.lines} and {len(found.ranges)}"
+            f"{validation.name}: expected {printable(expected[0])} lines and {printable(expected[1])} scores as in its "
+            f"signature, found {validation.lines} and {len(validation.ranges)}"
         )
-    return check_signature(found.name)
+    return check_signature(validation.name)

@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
+from tests.commands import run, start
 from tests.faults.conftest import FULL
 
 COUNT = 50 if FULL else 4
-COMMAND = Path(sys.executable).with_name("moses-rnn-score")
 OPTIONS = ["long", "--model", "model", "-o", "out.gz", "--threads", "1", "-q"]
 
 
@@ -22,13 +21,13 @@ def test_killed_at_random_times_it_ends_with_the_same_bytes(folder):
     here = folder.path
     (here / "long").write_bytes((here / "t").read_bytes() * (6 if FULL else 3))
     started = time.monotonic()
-    subprocess.run([COMMAND, *OPTIONS, "-o", "undisturbed.gz"], cwd=here, check=True, capture_output=True)
+    run("score", *OPTIONS, "-o", "undisturbed.gz", cwd=here, env=dict(os.environ))
     seconds = time.monotonic() - started
     expected = (here / "undisturbed.gz").read_bytes()
     draw = random.Random(4)
     kills = ends = 0
     while kills < COUNT:
-        process = subprocess.Popen([COMMAND, *OPTIONS, "--resume"], cwd=here, stderr=subprocess.PIPE)
+        process = start("score", *OPTIONS, "--resume", cwd=here, stderr=subprocess.PIPE)
         try:
             _, messages = process.communicate(timeout=draw.uniform(0.3, 0.9) * seconds)
         except subprocess.TimeoutExpired:
@@ -43,8 +42,8 @@ def test_killed_at_random_times_it_ends_with_the_same_bytes(folder):
             assert (process.returncode, messages) == (-9, b"")
             kills += 1
             assert not (here / "out.gz").exists() or (here / "out.gz").read_bytes() == expected
-    done = subprocess.run([COMMAND, *OPTIONS, "--resume"], cwd=here, check=False, capture_output=True)
-    assert done.returncode == 0 or b"exists already" in done.stderr  # the last one, too
+    done = run("score", *OPTIONS, "--resume", cwd=here, check=False)
+    assert done.returncode == 0 or "exists already" in done.stderr  # the last one, too
     assert (here / "out.gz").read_bytes() == expected
     assert not [name for name in folder.names() if name.startswith(".")]
     print(f"{kills} kills within a run of {seconds:.1f} s, {ends + 1} tables finished, all the same bytes")

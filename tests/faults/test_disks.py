@@ -4,14 +4,13 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.commands import program
 from tests.faults.conftest import FULL
 
-COMMAND = Path(sys.executable).with_name("moses-rnn-score")
+COMMAND = program("score")
 # Root may do everything; without these two capabilities it is refused what others are.
 ORDINARY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 

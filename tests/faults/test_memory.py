@@ -4,13 +4,12 @@ import gzip
 import random
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.commands import program
 from tests.faults.conftest import FULL
 
-COMMAND = Path(sys.executable).with_name("moses-rnn-score")
 SMALL, LARGE = (10**5, 10**7) if FULL else (5 * 10**4, 2 * 10**5)
 ROOM = 1.05 if FULL else 1.15  # a short run has not yet met its largest block
 
@@ -40,7 +39,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def peak_bytes(folder, table):
-    command = [COMMAND, table, "--model", "model", "--threads", "1", "--allow-misfit", "-q", "--force"]
+    command = [program("score"), table, "--model", "model", "--threads", "1", "--allow-misfit", "-q", "--force"]
     done = subprocess.run(
         [sys.executable, "-S", "-c", MEASURE, *command], cwd=folder, check=True, capture_output=True, text=True
     )

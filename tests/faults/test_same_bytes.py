@@ -1,19 +1,16 @@
 """Fault 40: workers and the point of resuming change no byte, also at the paper's size, where batches matter."""
 
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 import torch
 
 from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
 from moses_rnn.models.encdec import EncDec, EncDecConfig
+from tests.commands import run, start
 from tests.faults.conftest import FULL
 from tests.models.checkpoints import encdec_checkpoint
 
-COMMAND = Path(sys.executable).with_name("moses-rnn-score")
 HIDDEN = 1000 if FULL else 64
 
 
@@ -30,23 +27,18 @@ def test_workers_and_resume_point_change_no_byte(folder):
     options = ["t", "--model", "large", "--threads", "1", "-q"]
     made = {}
     for name, devices in (("one", "cpu"), ("two", "cpu,cpu"), ("three", "cpu,cpu,cpu")):
-        subprocess.run(
-            [COMMAND, *options, "-o", f"{name}.gz", "--device", devices],
-            cwd=folder.path,
-            check=True,
-            capture_output=True,
-        )
+        run("score", *options, "-o", f"{name}.gz", "--device", devices, cwd=folder.path)
         made[name] = (folder.path / f"{name}.gz").read_bytes()
     for blocks in (1, 2):
         name = f"resumed{blocks}"
-        process = subprocess.Popen([COMMAND, *options, "-o", f"{name}.gz"], cwd=folder.path)
+        process = start("score", *options, "-o", f"{name}.gz", cwd=folder.path)
         journal = folder.path / f".{name}.gz.journal"
         while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b'"block"') >= blocks):
             time.sleep(0.002)
         process.kill()
         process.wait()
-        command = [COMMAND, *options, "-o", f"{name}.gz", "--resume", "--device", "cpu,cpu"]
-        done = subprocess.run(command, cwd=folder.path, check=False, capture_output=True)
-        assert done.returncode == 0 or b"exists already" in done.stderr
+        resumed = ["-o", f"{name}.gz", "--resume", "--device", "cpu,cpu"]
+        done = run("score", *options, *resumed, cwd=folder.path, check=False)
+        assert done.returncode == 0 or "exists already" in done.stderr
         made[name] = (folder.path / f"{name}.gz").read_bytes()
     assert len(set(made.values())) == 1

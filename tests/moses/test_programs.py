@@ -1,0 +1,87 @@
+import stat
+
+import pytest
+
+from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.moses.programs import Dictionary, Moses
+
+
+@pytest.fixture
+def false_program(tmp_path):
+    """Puts a shell script in the place of a program of Moses."""
+    (tmp_path / "bin").mkdir()
+
+    def install(name, script):
+        path = tmp_path / "bin" / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return Moses(tmp_path)
+
+    return install
+
+
+def test_a_program_that_is_not_there(tmp_path):
+    with pytest.raises(
+        InputError, match=r"bin/moses: expected a program of Moses, found none\n  MOSES_ROOT must be the"
+    ):
+        Moses(tmp_path).program("moses")
+
+
+def test_what_a_program_prints(false_program, tmp_path):
+    moses = false_program("moses", 'echo "$1 in $PWD:"; cat')
+    assert moses.run([str(moses.program("moses")), "-v"], b"text", tmp_path) == f"-v in {tmp_path}:\ntext".encode()
+
+
+def test_a_shell_command_names_its_root(false_program, tmp_path):
+    false_program("mert", 'echo "$@" > called').shell("$MOSES_ROOT/bin/mert -i 'a b'", tmp_path)
+    assert (tmp_path / "called").read_text() == "-i a b\n"
+
+
+def test_a_program_that_fails_is_quoted(false_program, tmp_path):
+    moses = false_program("mert", "seq 20 >&2; exit 7")
+    with pytest.raises(MosesRnnError) as caught:
+        moses.run([str(tmp_path / "bin" / "mert"), "-x"], b"", tmp_path)
+    lines = [f"    {i}" for i in range(13, 21)]
+    assert str(caught.value).split("\n") == [f"{tmp_path}/bin/mert -x", "  ended with code 7:", *lines]
+
+
+LIST = """\
+0 ||| t ||| PhrasePenalty0= 1 TranslationModel0= -1 -2 ||| -100.3
+0 ||| t u ||| PhrasePenalty0= 2 TranslationModel0= -1 -2 ||| -200.3
+0 ||| x ||| PhrasePenalty0= 1 TranslationModel0= 0 0 ||| -200
+1 ||| y ||| PhrasePenalty0= 1 TranslationModel0= 0 0 ||| -100
+"""
+
+
+def test_translations_by_one_phrase_of_the_table(false_program, tmp_path):
+    """Those by several phrases and those of unknown words are left out."""
+    script = f'cp "$2" {tmp_path}/used.ini; cat > {tmp_path}/input; echo "$@" > {tmp_path}/arguments; cat {tmp_path}/list > "$4"'
+    (tmp_path / "list").write_text(LIST)
+    moses = false_program("moses", script)
+    here = tmp_path / "here"
+    here.mkdir()
+    lines = moses.translate_singly(Dictionary("ProbingPT", tmp_path / "t", 2), [b"a", b"b c"], 9, here)
+    assert [(line.sentence, line.hypothesis) for line in lines] == [(0, b"t"), (1, b"y")]
+    assert (tmp_path / "input").read_bytes() == b"a\nb c\n"
+    arguments = (tmp_path / "arguments").read_text()
+    assert f"-n-best-list {here}/nbest 9 -max-phrase-length 1000 " in arguments
+    assert "-beam-threshold 0" in arguments
+    ini = (tmp_path / "used.ini").read_text()
+    assert f"ProbingPT name=TranslationModel0 num-features=2 path={tmp_path}/t input-factor=0" in ini
+    assert "PhrasePenalty0= -100\n" in ini
+    assert "\nTranslationModel0= 0.05 0.05\n" in ini
+
+
+def test_rules_come_with_a_glue_grammar(false_program, tmp_path):
+    script = f'cp "$2" {tmp_path}/used.ini; echo "0 ||| t ||| PhrasePenalty0= 4 TranslationModel0= -1 ||| -400" > "$4"'
+    moses = false_program("moses", script)
+    here = tmp_path / "here"
+    here.mkdir()
+    rules = Dictionary("PhraseDictionaryMemory", tmp_path / "t", 1, factors=(2, 1), labels=(b"[NP]", b"[X]"))
+    assert [line.hypothesis for line in moses.translate_singly(rules, [b"a"], 1, here)] == [b"t"]
+    glue = (here / "glue-grammar").read_text()
+    assert glue.count("\n") == 4
+    assert "[X][S] [X][NP] [X] ||| [X][S] [X][NP] [S] ||| 2.718 ||| 0-0 1-1 ||| 0 ||| |||\n" in glue
+    ini = (tmp_path / "used.ini").read_text()
+    assert "[search-algorithm]\n3\n" in ini
+    assert "[input-factors]\n0\n1\n" in ini
