@@ -59,7 +59,7 @@ class MisfitError(InputError):
 
 
 class OutputError(MosesRnnError):
-    """An output cannot be written where it was asked for."""
+    """An output cannot be written where it is wanted."""
 
 
 class Stopped(MosesRnnError):
@@ -84,7 +84,7 @@ def shown_value(value: object) -> str:
 
 
 def printable(value: object) -> str:
-    """A value of somebody else's file as text without anything that commands a terminal, at most 80 characters."""
+    """A value from a file that may hold anything, without what commands a terminal; at most 80 characters."""
     text = str(value)[:80]
     return text if text.isprintable() else repr(text)
 

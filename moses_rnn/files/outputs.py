@@ -38,7 +38,7 @@ def compressed(data: bytes, kind: str | None, level: int = DEFAULT_LEVEL) -> byt
     if kind == "gz":
         member: bytes = gzip_ng.compress(data, level, mtime=0)  # type: ignore[no-untyped-call]
         return member
-    if kind == "zst":  # whose checksum Python leaves out unless asked
+    if kind == "zst":  # whose checksum Python leaves out by default
         checked: dict[int, int] = {
             zstd.CompressionParameter.compression_level: level,
             zstd.CompressionParameter.checksum_flag: 1,
@@ -201,7 +201,7 @@ class OutputFile:
 
 
 class NoOutput:
-    """In place of an `OutputFile` that nobody asked for."""
+    """In place of an `OutputFile` that is not wanted."""
 
     def commit(self, data: bytes = b"") -> None:
         """Do nothing."""

@@ -100,7 +100,7 @@ def identity_of(path: str) -> dict[str, object]:
 
 
 def stamp_of(path: str) -> tuple[int, ...]:
-    """What changes when somebody writes to a file: inode, size and time; empty for a pipe."""
+    """What changes when a file is written to: inode, size and time; empty for a pipe."""
     if not Path(path).is_file():
         return ()
     status = Path(path).stat()
@@ -201,7 +201,7 @@ def _read_piece(stream: BinaryIO, path: str, meter: Meter) -> bytes:
             None,
             "a whole compressed file",
             f"an early end at compressed byte {meter.bytes_read:,}, after line {lines_read:,}",
-            "The file was cut short, by a full disk or a broken transfer: make it anew.",
+            "The file was cut short, by a full disk or a broken transfer: make it again.",
         ) from error
     except MosesRnnError:  # raised by `Meter.waiting`
         raise
@@ -212,7 +212,7 @@ def _read_piece(stream: BinaryIO, path: str, meter: Meter) -> bytes:
             # The file may be sound and the disk or the network not: no reason to reject it.
             raise MosesRnnError(f"{path}: cannot be read on after line {lines_read:,}: {error.strerror}") from error
         raise FormatError(
-            path, None, "a sound compressed file", f"damage after line {lines_read}: {error}", "Make or copy it anew."
+            path, None, "a sound compressed file", f"damage after line {lines_read}: {error}", "Make or copy it again."
         ) from error
 
 

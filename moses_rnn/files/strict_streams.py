@@ -58,7 +58,7 @@ class StrictStreams(io.RawIOBase):
                 return False
             left = data.lstrip(b"\0")
         self._decompressor = self._new_decompressor()
-        self._decompressor.decompress(left, 0)  # taken in; what comes out is asked for later
+        self._decompressor.decompress(left, 0)  # taken in; what comes out is fetched later
         return True
 
 

@@ -17,7 +17,7 @@ STORED_TARGETS = 100  # of a source in an on-disk dictionary, as EMS has it
 
 @dataclass(frozen=True)
 class Shape:
-    """What a binariser must be told about a table.
+    """What a binariser must know of a table.
 
     How many scores it has, how many factors source and target words have, and whether lines have alignments.
     """
@@ -69,7 +69,7 @@ class Binary:
 
 
 # Without the number of scores, the first stops; the others write rubbish, which the decoder dies of or reads as zeros.
-# The first one is told the whole name: it would not put its suffix behind one of six letters.
+# The first one is given the whole name: it would not put its suffix behind one of six letters.
 BINARY = {
     "PhraseDictionaryCompact": Binary(
         ".minphr",

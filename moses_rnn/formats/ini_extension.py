@@ -67,7 +67,10 @@ def _check_type(ini: MosesIni, feature: Feature, extension: Extension) -> None:
         if other.type == feature.type and "name" not in other.options and other.line > feature.line
     ]
     if extension.type not in (None, feature.type) and "name" not in feature.options and later:
-        advice = "Moses would count it anew if the type of the one above changed. Give both a name=, and their weights."
+        advice = (
+            "Moses would number it differently if the type of the one above changed. Give both a name=, and their "
+            "weights."
+        )
         raise ini.error(later[0].line, f"no further {feature.type} without a name=", later[0].name, advice)
     if extension.type is None and feature.type not in TEXT_TYPES:
         raise ini.error(

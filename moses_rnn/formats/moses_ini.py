@@ -1,4 +1,4 @@
-"""moses.ini: what names a phrase table, and what else is said of it.
+"""moses.ini: what names a phrase table, and what else concerns it.
 
 Grammar as moses/Parameter.cpp reads it: ``#`` comments anywhere, ``[section]`` headers, ``Type key=value …`` feature
 lines split at blanks and tabs and nothing else, ``Name= w1 w2 …`` weight lines with a blank behind ``=``.

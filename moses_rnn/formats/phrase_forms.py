@@ -162,7 +162,9 @@ def _check_rule(source: list[bytes], target: list[bytes], alignment: bytes, name
     for side, phrase in (("source", source), ("target", target)):
         if not phrase or not LEFT_HAND_SIDE.fullmatch(phrase[-1]):
             expected = f"a left-hand side such as [X] at the end of the {side}, as on the first line"
-            raise FormatError(name, number, expected, shown(b" ".join(phrase)), f"If it is none: {ESCAPED}")
+            raise FormatError(
+                name, number, expected, shown(b" ".join(phrase)), f"If the table is not hierarchical: {ESCAPED}"
+            )
     gaps = _gaps(source), _gaps(target)
     links = sorted(_links(source, target, alignment))
     if [s for s, _ in links] != gaps[0] or sorted(t for _, t in links) != gaps[1]:

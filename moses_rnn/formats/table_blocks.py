@@ -180,7 +180,7 @@ class _Block:
             self._irregular.append(line)
 
     def sound(self, form: PhraseForm) -> TableLines | None:
-        """The lines that were found sound so far; None if there are none."""
+        """The lines that are sound so far; None without any."""
         sound = self._regular.copy()
         sound[self._done :] = False
         if self._irregular:

@@ -77,7 +77,7 @@ def validate(
         form: which factors its words have, if any.
 
     Raises:
-        InputError: the table has bad lines, is damaged, or is not what was asked for.
+        InputError: the table has bad lines, is damaged, or is not sorted though it must be.
     """
     validation = Validation(table)
 
@@ -115,7 +115,7 @@ def check_signature(table: str) -> str:
     if actual != expected:
         raise InputError(
             f"{table}: expected {_describe(expected)} as in its signature, found {_describe(actual)}",
-            advice="The table was changed, cut short or damaged after it was scored: score it anew.",
+            advice="The table was changed, cut short or damaged after it was scored: score it again.",
         )
     return f"{_describe(actual)}, as written by {printable(signature['program'])}"
 

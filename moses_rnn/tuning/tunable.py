@@ -17,7 +17,7 @@ Booleans = npt.NDArray[np.bool_]
 class TunableList:
     """N-best lists of a corpus, padded to the longest.
 
-    A sentence's hypotheses come first, in the order of its list. A sentence of which there is none has the statistics
+    A sentence's hypotheses come first, in the order of its list. A sentence without hypotheses has the statistics
     of an empty translation in place 0 and counts as translated by it.
 
     Raises:
