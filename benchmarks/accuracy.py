@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
+from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.producers.base import Compute, Scores
 from moses_rnn.producers.open import open_model
 

@@ -55,7 +55,7 @@ class PhraseSample:
 
 
 def sample_phrases(
-    blocks: Iterable[TableBlock], count: int, seed: int, *, inverse: bool, min_words: int = 1
+    blocks: Iterable[TableLines], count: int, seed: int, *, inverse: bool, min_words: int = 1
 ) -> list[bytes]:
     """A sample of the distinct phrases that a network reads.
 
@@ -77,7 +77,7 @@ def sample_phrases(
     return [phrase for (phrase,) in _some(sample, min_words)]
 
 
-def sample_pairs(blocks: Iterable[TableBlock], count: int, seed: int, *, inverse: bool) -> list[Pair]:
+def sample_pairs(blocks: Iterable[TableLines], count: int, seed: int, *, inverse: bool) -> list[Pair]:
     """A sample of the distinct pairs with words on both sides; see `sample_phrases`.
 
     Raises:

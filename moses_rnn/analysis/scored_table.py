@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.files.metered import Meter
 from moses_rnn.files.progress import Advanced, nobody
-from moses_rnn.files.streams import STANDARD_STREAM, Meter, read_lines, sorting, stamp_of
+from moses_rnn.files.streams import STANDARD_STREAM, read_lines, sorting, stamp_of
 from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, first_look, log_of, parse_table
 

@@ -132,7 +132,7 @@ def add(given: Adding) -> None:
     display = Display("hypotheses", quiet=given.quiet)
     with _output(given.output, given.force, (name, given.source)) as file:
         for block in with_features(_behind(first, lines), sources, features, name, report):
-            _append(file, block)
+            file.append(block)
             display.show(report.lines)
         file.commit()
     display.close()
@@ -259,7 +259,7 @@ def tune(given: Tuning) -> None:
         points = read_tunable(lines, [_text(reference) for reference in given.references], name=name)
         if points.missing:
             say(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
-        start = beginning(points, MosesIni(_content(given.weights), given.weights) if given.weights else None)
+        start = choose_start(points, MosesIni(_content(given.weights), given.weights) if given.weights else None)
         moses = Moses(given.moses_root.absolute()) if given.moses_root else None
         optimiser = given.optimiser or default_optimiser(moses)
         stop = StopRequest()

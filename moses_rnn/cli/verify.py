@@ -11,7 +11,7 @@ import click
 from moses_rnn import __version__
 from moses_rnn.cli.command import CONTEXT, Program, end_cleanly_on_sigterm, put, reports_errors, say, takes
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.moses.programs import KINDS
+from moses_rnn.moses.kinds import KINDS
 
 if TYPE_CHECKING:
     from moses_rnn.moses.programs import Dictionary

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
 
 MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe that has nothing to give
-Advanced = Callable[[int, float | None], None]  # called with the lines that are done and, if known, the share of all
 
 
 def _do_nothing() -> None:

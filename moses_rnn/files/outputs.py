@@ -70,7 +70,7 @@ def refuse_equal(paths: Iterable[str]) -> None:
 def refuse_inputs(path: str, inputs: tuple[str, ...]) -> None:
     """Raise OutputError if an output is one of the inputs, by whatever spelling."""
     if Path(path).exists() and not Path(path).is_file():
-        raise OutputError(f"{path}: is no regular file and is not replaced")
+        raise OutputError(f"{path}: is not a regular file and is not replaced")
     for given in inputs:
         if Path(path).exists() and Path(given).exists() and Path(path).samefile(given):
             raise OutputError(f"{path}: is the input {given} itself; name another output")

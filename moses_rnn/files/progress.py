@@ -1,4 +1,4 @@
-"""How far work is, as those who do it tell those who show it."""
+"""How far work is: from those who do it to those who show it."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ Advanced = Callable[[int, float | None], None]  # lines or the like that are don
 
 
 def nobody(_done: int, _share: float | None) -> None:
-    """Is called with how far work is, and does nothing."""
+    """Show nothing."""

@@ -18,14 +18,6 @@ SHOWN_LINES = 8  # of what a program printed before it failed
 EVERYTHING = 1_000_000  # of translation options, hypotheses and the like: none may be pruned
 ONE_PHRASE = -100.0  # weight of the phrase penalty: translations by a single phrase come before all others
 GLUE_RULES = 3  # that a translation by a single rule needs besides: begin, append, end
-# Of dictionaries that can be asked: the type each has in the ini, and the decoder that loads it
-KINDS = {
-    "text": ("PhraseDictionaryMemory", "moses"),
-    "compact": ("PhraseDictionaryCompact", "moses"),
-    "on-disk": ("PhraseDictionaryOnDisk", "moses"),
-    "probing": ("ProbingPT", "moses"),
-    "moses2": ("ProbingPT", "moses2"),
-}
 
 
 @dataclass(frozen=True)

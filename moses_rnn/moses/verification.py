@@ -16,11 +16,10 @@ from moses_rnn.formats.ini_lines import is_readable_path
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import TableLine, first_look, parse_table
 from moses_rnn.moses.comparison import FULL_PRECISION, Comparison, Pair, compare, feature_of
-from moses_rnn.moses.programs import EVERYTHING, KINDS, Dictionary, Moses
+from moses_rnn.moses.kinds import KINDS, OF_RULES
+from moses_rnn.moses.programs import EVERYTHING, Dictionary, Moses
 
-Said = Callable[[str], None]
-
-OF_RULES = ("text", "on-disk")  # what rules can be; CreateProbingPT --scfg ends on those of train-model.perl
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_rnn.errors import InputError
-from moses_rnn.formats.nplm import BEGIN, NEVER, NOTHING, NplmNetwork
+from moses_rnn.formats.nplm import BEGIN, NEVER, NULL, NplmNetwork
 from moses_rnn.inference.cslm import NGramScores
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.producers.cslm import CslmProducer
@@ -54,7 +54,7 @@ def nplm_network(checkpoint: Checkpoint, mean_log_z: float) -> NplmNetwork:
     never = np.full(2, NEVER, np.float32)
     return NplmNetwork(
         order=model.config.order,
-        words=[*checkpoint.target_vocabulary.words, BEGIN, NOTHING],
+        words=[*checkpoint.target_vocabulary.words, BEGIN, NULL],
         input_embeddings=np.concatenate([embeddings, nothing]),
         hidden_weights=(W_1, W_2),
         hidden_biases=(b_1, b_2),

@@ -16,7 +16,7 @@ from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings, added_already
-from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
+from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.producers.base import Compute, ScoreProducer
 from moses_rnn.producers.open import OpenModel, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer
@@ -44,7 +44,7 @@ class Inputs:
     models: Sequence[OpenModel]
     shape: Shape
     form: PhraseForm
-    lines: Iterator[TableBlock]
+    lines: Iterator[TableLines]
 
     def compute(self, device: str) -> Compute:
         """How the networks compute on a device, chosen for the first of them."""
@@ -84,7 +84,7 @@ class Inputs:
             phrases=str(self.form),
         )
 
-    def lines_after(self, number: int) -> Iterator[TableBlock]:
+    def lines_after(self, number: int) -> Iterator[TableLines]:
         """The lines that come after one of that number."""
         return filter(None, (block.after(number) for block in self.lines))
 

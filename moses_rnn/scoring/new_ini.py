@@ -51,7 +51,7 @@ def _extended(request: ScoringRequest, wanted: IniRequest, old_columns: int, add
     feature = ini.choose(name=wanted.feature, table=request.table)
     weights = None if wanted.weight is None else (wanted.weight,) * added
     path = ini.path_like(feature, Path(request.output))
-    content = ini.extended(feature, Extension(path, old_columns, added, weights))
+    content = extend_ini(ini, feature, Extension(path, old_columns, added, weights))
     new = MosesIni(content, wanted.output)
     warnings = list(ini.warnings(feature, request.table))
     if relative := new.relative_paths():

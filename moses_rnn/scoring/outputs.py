@@ -65,7 +65,7 @@ class Outputs:
             yield
         except MosesRnnError as error:
             if self.table.blocks:
-                error.hint = self._keep_or_discard(error)
+                error.add_advice(self._keep_or_discard(error))
             elif not self.table.has_leftover:
                 self.rejects.discard()  # perhaps a block was written for them and none for the table
             raise

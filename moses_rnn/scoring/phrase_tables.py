@@ -14,7 +14,7 @@ from moses_rnn.formats.numbers import nine_digits
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
-from moses_rnn.formats.table_blocks import TableBlock
+from moses_rnn.formats.table_blocks import TableLines
 from moses_rnn.producers.base import ScoreProducer, Scores, Tally
 from moses_rnn.scoring.workers import Chunk, ScoredChunk, in_order, scored_chunks
 

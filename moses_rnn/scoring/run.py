@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from moses_rnn.files.progress import Advanced
 from moses_rnn.scoring.fit import FitWatch, fit_warnings
 from moses_rnn.scoring.inputs import open_inputs
 from moses_rnn.scoring.new_ini import make_ini
 from moses_rnn.scoring.outputs import Outputs, open_outputs
 from moses_rnn.scoring.phrase_tables import ScoringReport, scored_table
 from moses_rnn.scoring.request import ScoringRequest, ScoringResult
-
-Advanced = Callable[[int, float | None], None]
 
 
 def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[], bool]) -> ScoringResult:
