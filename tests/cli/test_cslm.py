@@ -278,7 +278,7 @@ REFUSED = [
     (["export-nplm", "cslm", "out", "--dev", "nothing"], 3, "nothing: expected a file, found nothing of that name"),
     (["export-nplm", "cslm", "out", "--dev", "blank"], 3, "blank: expected sentences, found none"),
     (["export-nplm", "cslm", "dev.fr", "--dev", "dev.fr", "--force"], 1, "dev.fr: is the input dev.fr itself; name another output"),
-    (["export-nplm", "cslm", "mine", "--dev", "dev.fr", "--force"], 1, "mine: is no regular file and is not replaced"),
+    (["export-nplm", "cslm", "mine", "--dev", "dev.fr", "--force"], 1, "mine: is not a regular file and is not replaced"),
     (["export-nplm", "cslm", "no/out", "--dev", "dev.fr"], 1, "no/out: cannot be written: No such file or directory"),
     (["export-nplm", "cslm", "out.gz", "--dev", "dev.fr"], 1, "out.gz: expected the name of a plain file, as NPLM reads it"),
     (["export-nplm", "cslm", "-", "--dev", "dev.fr"], 1, "-: expected the name of a plain file, as NPLM reads it"),

@@ -116,7 +116,7 @@ def test_hidden_files_of_others_are_not_written_through(here):
     assert (here / "victim").read_bytes() == b"precious"
     (here / "folder.gz").mkdir()
     done = run("score", "phrase-table.gz", "-o", "folder.gz", "--force", cwd=here, check=False)
-    assert "folder.gz: is no regular file and is not replaced" in done.stderr
+    assert "folder.gz: is not a regular file and is not replaced" in done.stderr
 
 
 def test_resume_without_a_leftover_begins(here):
