@@ -53,9 +53,22 @@ def test_a_sweep_is_a_table_and_is_gone_on_with(table, tmp_path):
     assert bench("sweep", table, plan, tmp_path / "runs", "--minutes", "0.0001") == first  # nothing is run twice
 
 
+def test_a_walk_counts_what_a_command_enters(table):
+    printed = bench("walk", "--list", "validate", table)
+    figures = re.search(
+        r"\n +files +functions +their lines +changes of file\n +(\d+) +(\d+) +([\d,]+) +(\d+)\n", printed
+    )
+    files, functions, lines, changes = (int(figure.replace(",", "")) for figure in figures.groups())
+    assert re.search(r"\n\ncli/validate\.py: [\d,]+ lines\n(  +\d+ .*\n)*  +\d+ main\n", printed)
+    assert len(re.findall(r"\n\n\w+(?:/\w+)?\.py: ", printed)) == files > 4
+    assert len(re.findall(r"\n +\d+ [\w.<>]+", printed.partition(": ")[2])) == functions > files
+    assert lines > functions
+    assert files <= changes + 1
+
+
 def test_every_benchmark_is_run_here():
     scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
-    assert scripts == {*RUNS, "sweep"}
+    assert scripts == {*RUNS, "sweep", "walk"}
 
 
 def test_make_bench_takes_the_example_unless_told_otherwise():

@@ -1,0 +1,98 @@
+"""How far a newcomer walks to read what a command does: the files and functions that one run of it enters.
+
+    python benchmarks/walk.py [--list] score TABLE --model MODEL …
+    python benchmarks/walk.py [--list] train TABLE …
+
+The command runs in this process with a profiler. Counted are functions of moses_rnn that ran in any thread, each once;
+their source lines, of nested functions once; and how often the file changes if each is read when it is first called.
+What runs while a module is imported by the command counts, what defines the command itself does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import inspect
+import itertools
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+
+import moses_rnn
+
+PACKAGE = Path(moses_rnn.__file__).parent
+FUNCTION = inspect.CO_OPTIMIZED  # a flag of code that modules and classes lack
+
+
+def functions_of(work: Callable[[], None]) -> list[CodeType]:
+    """The functions of the package that run, in the order in which they are first called."""
+    entered: dict[int, CodeType] = {}  # by identity: equal code of two files is two functions
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            entered.setdefault(id(frame.f_code), frame.f_code)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    return [code for code in list(entered.values()) if is_named_function(code)]
+
+
+def is_named_function(code: CodeType) -> bool:
+    """Whether it is a function of the package, and neither lambda nor comprehension: those are read in passing."""
+    inside = Path(code.co_filename).is_relative_to(PACKAGE)
+    return inside and bool(code.co_flags & FUNCTION) and not code.co_name.startswith("<")
+
+
+def lines_of(code: CodeType) -> set[tuple[str, int]]:
+    """The source lines of a function, decorators and docstring included."""
+    source, first = inspect.getsourcelines(code)
+    return {(code.co_filename, first + i) for i in range(len(source))}
+
+
+def command(name: str, words: list[str]) -> Callable[[], None]:
+    """A command of the package with its arguments, its exit code passed over."""
+    main = importlib.import_module(f"moses_rnn.cli.{name}").main
+
+    def work() -> None:
+        sys.argv = [f"moses-rnn-{name}", *words]
+        with contextlib.suppress(SystemExit):
+            main(words)
+
+    return work
+
+
+def report(functions: list[CodeType], *, with_list: bool) -> None:
+    """Print the table, and what it counts."""
+    files: dict[str, list[CodeType]] = {}
+    for code in functions:
+        files.setdefault(code.co_filename, []).append(code)
+    changes = sum(a.co_filename != b.co_filename for a, b in itertools.pairwise(functions))
+    lines = set().union(*map(lines_of, functions))
+    print(f"{'files':>8}{'functions':>12}{'their lines':>14}{'changes of file':>18}")
+    print(f"{len(files):>8,}{len(functions):>12,}{len(lines):>14,}{changes:>18,}")
+    for file, inside in files.items() if with_list else ():
+        print(f"\n{Path(file).relative_to(PACKAGE)}: {len(set().union(*map(lines_of, inside))):,} lines")
+        for code in inside:
+            print(f"  {code.co_firstlineno:>4} {code.co_qualname}")
+
+
+def main() -> None:
+    """Run a command and print its table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true", help="print the files and functions too")
+    parser.add_argument("command", help="as in moses-rnn-COMMAND")
+    parser.add_argument("words", nargs=argparse.REMAINDER, help="its arguments")
+    given = parser.parse_args()
+    report(functions_of(command(given.command, given.words)), with_list=given.list)
+
+
+if __name__ == "__main__":
+    main()
