@@ -37,7 +37,6 @@ from moses_rnn.training.pairs import PhrasePairs
 from moses_rnn.training.threads import share_cores
 from moses_rnn.training.trainer import Task, Trainer
 
-NOWHERE = Path("/nonexistent")
 CHUNK = 1024  # pairs scored by a worker at once
 
 
@@ -73,7 +72,7 @@ def line(name: str, step: Callable[[], int]) -> Line:
 
 def learner(name: str, task: Task, config: TrainingConfig) -> Line:
     """A line that learns."""
-    trainer = Trainer(task, config, NOWHERE)
+    trainer = Trainer(task, config)
     batches = itertools.chain.from_iterable(task.batches(epoch, 0) for epoch in itertools.count())
 
     def step() -> int:

@@ -163,11 +163,11 @@ def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, *, compil
     for name, chosen in levers:
         print(f"warming up: {name}", file=sys.stderr)
         batches = endless(corpus, chosen)
-        warm = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen, Path("/nonexistent"))
+        warm = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen)
         with threads_of_each(chosen.threads):  # what is compiled depends on it
             for _ in range(WARM_UP if chosen.compiled else 2):
                 warm.learn(next(batches))
-        trainer = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen, Path("/nonexistent"))
+        trainer = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen)
         yield Line(name, chosen, trainer, endless(corpus, chosen))
 
 

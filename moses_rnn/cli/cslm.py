@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,17 +20,16 @@ from moses_rnn.cli.command import (
     put,
     reports_errors,
     say,
+    takes,
 )
-from moses_rnn.cli.training_options import learning_options, prepare_folder, run_options, with_threads
-from moses_rnn.errors import InputError, OutputError, Stopped
+from moses_rnn.cli.training_options import learning_options, preset_option, run_options
+from moses_rnn.errors import OutputError
+from moses_rnn.training.config import CSLM_PRESETS, CslmRequest
 
 if TYPE_CHECKING:
-    from moses_rnn.cli.training_display import NGramsDisplay
     from moses_rnn.models.vocabulary import Vocabulary
     from moses_rnn.producers.backoff import Backoff
     from moses_rnn.producers.kenlm import KenlmProducer
-    from moses_rnn.training.config import CslmPreset
-    from moses_rnn.training.cslm_run import CslmRequest, Lines
 
 EPILOG = """\b
 Example: train on the target side of the corpus, compare with the system's n-gram model, write it for the decoder:
@@ -52,7 +50,7 @@ Example:
   moses-rnn-cslm train train.fr --model cslm --preset small --max-minutes 20
 
 Texts are tokenised, one sentence a line, as the target side that the decoder writes. Run the same command again after
-any interruption and it goes on. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
+any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
 {STOPPED} stopped and resumable.
 """
 
@@ -60,14 +58,12 @@ any interruption and it goes on. Exit codes: 0 done, 1 failure, 2 wrong command 
 @main.command(cls=Program, context_settings=CONTEXT, epilog=TRAIN_EPILOG)
 @click.argument("texts", nargs=-1, required=True)
 @click.option("--model", type=click.Path(path_type=Path), required=True, help="Model folder")
-@click.option(
-    "--preset", type=click.Choice(["paper", "small"]), help="Sizes and training [default: paper on a GPU, else small]"
-)
+@preset_option(CSLM_PRESETS)
 @click.option("--order", type=click.IntRange(2, 64), help="n of the n-grams [default: 7]")
 @click.option("--embedding-size", type=click.IntRange(1), help="Dimensions of a word")
 @click.option("--first-size", type=click.IntRange(1), help="Units of the first rectified layer")
 @click.option("--second-size", type=click.IntRange(1), help="Units of the second")
-@click.option("--shortlist", type=click.IntRange(1), help="Words known; others are <unk>")
+@click.option("--shortlist", type=click.IntRange(1), help="Words that are known; others are <unk>")
 @click.option("--dev", help="A text to judge by [default: some lines of the first, which are not trained on]")
 @click.option("--held-out", type=click.IntRange(1), help="How many [default: one in 1 000, at least 1 000]")
 @click.option(
@@ -76,78 +72,17 @@ any interruption and it goes on. Exit codes: 0 done, 1 failure, 2 wrong command 
 @learning_options("N-grams", "text", evaluated=" [default: an epoch]", patience=" [default: 10]")
 @run_options
 @reports_errors
-def train(texts: tuple[str, ...], model: Path, restart: bool, quiet: bool, threads: int | None, **options: Any) -> None:
+@takes(CslmRequest)
+def train(request: CslmRequest) -> None:
     """Train a CSLM on tokenised TEXTS, taken as one."""
-    import torch
-
-    from moses_rnn.cli.training_display import NGramsDisplay
-    from moses_rnn.models.cslm import CSLM
-    from moses_rnn.models.learning_curves import verdict
-    from moses_rnn.training.config import CSLM_PRESETS
+    from moses_rnn.cli.training_display import TrainingDisplay, say_end
     from moses_rnn.training.cslm_run import train_cslm
 
-    device = choose_device(options["device"])
-    preset = CSLM_PRESETS[options["preset"] or ("paper" if device.startswith("cuda") else "small")]
-    options["cores"] = threads or torch.get_num_threads()
-    request = _request(tuple(Path(text).name for text in texts), device, preset, options)
-    display = NGramsDisplay(request.training, _sizes(request.network), quiet=quiet)
-    stop = StopRequest()
-    text = _lines(texts, display, stop)
-    dev = _lines((options["dev"],), display, stop) if options["dev"] else None
-    prepare_folder(model, CSLM, restart=restart)  # when the texts are known to be there
-    progress = train_cslm(text, dev, model, request, display, stop)
+    request = replace(request, device=choose_device(request.device))
+    display = TrainingDisplay(quiet=request.quiet)
+    outcome = train_cslm(request, display, StopRequest())
     display.close()
-    if not progress.finished:
-        raise Stopped(f"stopped after {progress.examples:,} n-grams; the same command goes on")
-    if not quiet:
-        say(f"finished: {progress.finished}; best held-out {progress.best:.4f} nats per token; model in {model}")
-        say(f"verdict: {verdict(progress.history)}")
-
-
-def _lines(texts: tuple[str, ...], display: NGramsDisplay, stop: StopRequest) -> Lines:
-    """The lines of texts, from the beginning each time it is called."""
-    from moses_rnn.files.streams import STANDARD_STREAM, existing_input
-
-    if STANDARD_STREAM in texts:
-        raise InputError("a text to train on must be a file: it is read twice")
-    paths = [existing_input(text) for text in texts]
-
-    def lines() -> Iterator[bytes]:
-        for path in paths:
-            for block in display.reading(path, stop):
-                yield from block.removesuffix(b"\n").split(b"\n")
-
-    return lines
-
-
-def _request(names: tuple[str, ...], device: str, preset: CslmPreset, options: dict[str, Any]) -> CslmRequest:
-    """The preset with what the command line says otherwise."""
-    from moses_rnn.models.hardware import choose_precision
-    from moses_rnn.training.config import for_optimiser
-    from moses_rnn.training.cslm_run import CslmRequest
-    from moses_rnn.training.n_grams import TextConfig
-
-    given = {key: value for key, value in options.items() if value is not None}
-    network = {
-        key: given.get(key, getattr(preset, key)) for key in ("order", "embedding_size", "first_size", "second_size")
-    }
-    learning = {key: given[key] for key in ("self_normalise",) if key in given}
-    training = for_optimiser(preset.training, given.get("optimiser", preset.training.optimiser))
-    chosen = {key: value for key, value in given.items() if key in training.__dataclass_fields__}
-    chosen["precision"] = choose_precision(given["precision"], device, network["first_size"])
-    return CslmRequest(
-        network=network,
-        text=TextConfig(given.get("shortlist", preset.shortlist), given.get("held_out", 0), given["seed"]),
-        learning=replace(preset.learning, **learning),
-        training=with_threads(replace(training, **chosen), device, given["cores"]),
-        device=device,
-        names=names,
-    )
-
-
-def _sizes(network: Any) -> str:
-    order, embedding, first, second = network.values()
-    return f"{order}-gram, {embedding} → {embedding * (order - 1)} → {first} → {second}"
+    say_end(outcome, request.model, "n-grams", quiet=request.quiet)
 
 
 PERPLEXITY_EPILOG = """\b
@@ -232,15 +167,15 @@ def export_nplm(model: Path, output: str, dev: str, force: bool) -> None:
     checkpoint = load_checkpoint(model, CSLM)
     dev = existing_input(dev)
     with OutputFile(output, force=force, inputs=(dev, str(model))) as file:
-        found = normalisers(checkpoint, read_lines(dev), dev)
-        for line in nplm_network(checkpoint, found.mean).lines():
+        norms = normalisers(checkpoint, read_lines(dev), dev)
+        for line in nplm_network(checkpoint, norms.mean).lines():
             file.append(line)
         file.commit()
     say(
-        f"log Z on {found.tokens:,} words of {dev}: mean {found.mean:.4f}, which is taken off; mean |log Z| "
-        f"{found.mean_abs:.4f} before, {found.mean_abs_without_mean:.4f} after"
+        f"log Z on {norms.tokens:,} words of {dev}: mean {norms.mean:.4f}, which is taken off; mean |log Z| "
+        f"{norms.mean_abs:.4f} before, {norms.mean_abs_without_mean:.4f} after"
     )
-    if found.mean_abs_without_mean > FAR_FROM_NORMAL:
+    if norms.mean_abs_without_mean > FAR_FROM_NORMAL:
         say("warning: that is far from a probability: train with --self-normalise 0.1, say")
     _put_ini_lines(checkpoint.model.config.order, str(Path(output).absolute()))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,20 +21,15 @@ from moses_rnn.cli.command import (
     factor_options,
     put,
     reports_errors,
-    say,
+    takes,
 )
-from moses_rnn.cli.training_options import learning_options, prepare_folder, run_options, with_threads
-from moses_rnn.errors import InputError, Stopped
+from moses_rnn.cli.training_options import learning_options, preset_option, run_options
+from moses_rnn.training.config import PRESETS, SHARES_OF_UNIGRAMS, PhraseModelRequest
 
 if TYPE_CHECKING:
-    from collections import Counter
-
-    from moses_rnn.formats.phrase_forms import PhraseForm
-    from moses_rnn.training.config import Preset, TrainingConfig
     from moses_rnn.training.estimate import Estimate
-    from moses_rnn.training.run import TrainingRequest
+    from moses_rnn.training.run import Outcome
 
-LONG_MINUTES = 10  # of training: less would hardly win back what compiling takes
 FAR_BELOW = 0.8  # a model that costs more than this share of a unigram model's cost has hardly begun
 
 EPILOG = f"""\b
@@ -43,9 +38,17 @@ Example: half an hour on a laptop, then score the same table:
   moses-rnn-score phrase-table.gz
 
 The model learns log p(target | source); both sides' end symbols are part of it. Run the same command again after any
-interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done, 1 failure, 2 wrong command line,
+interruption, kill -9 included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong command line,
 3 table or model rejected, {STOPPED} stopped and resumable.
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(PhraseModelRequest):
+    """What the command line asks for."""
+
+    model: Path | None
+    estimate: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -53,9 +56,7 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
 @click.option(
     "--model", type=click.Path(path_type=Path), help="Model folder [default: PHRASE_TABLE's name + .rnn-model]"
 )
-@click.option(
-    "--preset", type=click.Choice(["paper", "small"]), help="Sizes and optimiser [default: paper on a GPU, else small]"
-)
+@preset_option(PRESETS)
 @click.option(
     "--variant",
     type=click.Choice(["paper", "groundhog"]),
@@ -85,11 +86,11 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
     type=FiniteFloat(0, min_open=True),
     help="Of the matrices' initial weights, but for the recurrent ones [paper: 0.01]",
 )
-@click.option("--batch-tokens", type=click.IntRange(0), help="Target words a minibatch at most; 0 for no limit")
+@click.option("--batch-tokens", type=click.IntRange(0), help="Target words in a minibatch at most; 0 for no limit")
 @click.option(
     "--sampled-words",
     type=click.IntRange(0),
-    help="Learn with a normalisation estimated from so many words, for shortlists above 30 000; 0 for all words",
+    help="Learn with a normalisation estimated from this many words, for shortlists above 30,000; 0 for all words",
 )
 @click.option(
     "--reduction", type=click.Choice(["pair-mean", "token-mean", "sum"]), help="What the gradient is averaged over"
@@ -118,67 +119,43 @@ interruption, kill -9 included, and it goes on where it was. Exit codes: 0 done,
 @run_options
 @click.version_option(__version__)
 @reports_errors
-def main(
-    phrase_table: str, model: Path | None, restart: bool, quiet: bool, threads: int | None, **options: Any
-) -> None:
+@takes(Training)
+def main(request: Training) -> None:
     """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain, .gz, .bz2, .xz or .zst)."""
-    import torch
+    from moses_rnn.cli.training_display import TrainingDisplay, say_end
+    from moses_rnn.files.streams import existing_input
+    from moses_rnn.training.run import estimate_training, train_phrase_model
 
-    from moses_rnn.cli.training_display import PairsDisplay
-    from moses_rnn.files.streams import STANDARD_STREAM, existing_input
-    from moses_rnn.formats.phrase_forms import PhraseForm
-    from moses_rnn.formats.phrase_table import first_look
-    from moses_rnn.formats.table_blocks import parse_blocks
-    from moses_rnn.models.encdec import ENCDEC
-    from moses_rnn.models.learning_curves import verdict
-    from moses_rnn.training.config import PRESETS
-    from moses_rnn.training.run import estimate_run, train
-
-    if phrase_table == STANDARD_STREAM:
-        raise InputError("a table to train on must be a file: a stopped run reads it again")
-    table = existing_input(phrase_table)
-    folder = model or default_model(table, inverse=options["inverse"])
-    device = choose_device(options["device"])
-    preset = options["preset"] or ("paper" if device.startswith("cuda") else "small")
-    options["cores"] = threads or torch.get_num_threads()
-    factors = PhraseForm(options["source_factor"], options["target_factor"])
-    _, form = first_look(table, factors)
-    request = _request(Path(table).name, device, PRESETS[preset], options, form)
-    if not options["estimate"]:
-        prepare_folder(folder, ENCDEC, restart=restart)
-    advise = "paper" if options["preset"] is None and preset == "small" else None
-    display = PairsDisplay(request, advise_on=advise, quiet=quiet)
-    stop = StopRequest()
-    blocks = parse_blocks(display.reading(table, stop), table, form=factors)
-    pairs = (pair for block in blocks for pair in block.pairs(inverse=options["inverse"]))
-    counts = [_word_counts(options["source_corpus"]), _word_counts(options["target_corpus"])]
-    read, written = reversed(counts) if options["inverse"] else counts
-    if options["estimate"]:
-        _print_estimate(estimate_run(pairs, request, display, (read, written)))
+    table = existing_input(request.phrase_table)
+    folder = request.model or default_model(table, inverse=request.inverse)
+    request = replace(request, phrase_table=table, device=choose_device(request.device))
+    display, stop = TrainingDisplay(quiet=request.quiet), StopRequest()
+    if request.estimate:
+        _print_estimate(estimate_training(request, display, stop))
         return
-    progress = train(pairs, folder, request, display, stop, (read, written))
+    outcome = train_phrase_model(request, folder, display, stop)
     display.close()
-    if not progress.finished:
-        raise Stopped(f"stopped after {progress.examples:,} pairs; the same command goes on")
-    judged = verdict(progress.history, display.unigram_nats)
-    if progress.best >= display.unigram_nats:
-        say(f"warning: {judged}: moses-rnn-score will refuse this model; train longer, or with another --learning-rate")
-    elif progress.best > FAR_BELOW * display.unigram_nats:
-        say(
-            f"warning: {progress.best:.2f} nats per target token is not far below a unigram model's "
-            f"{display.unigram_nats:.2f}: train longer before scoring"
+    say_end(outcome, folder, "pairs", quiet=request.quiet, warning=_warning(outcome))
+
+
+def _warning(outcome: Outcome) -> str:
+    """What is wrong with the model, if anything is."""
+    best, unigram = outcome.progress.best, outcome.unigram_nats or math.inf
+    if best >= unigram:
+        return (
+            f"{outcome.verdict}: moses-rnn-score will refuse this model; train longer, or with another --learning-rate"
         )
-    if not quiet:
-        say(
-            f"finished: {progress.finished}; best held-out {progress.best:.4f} nats per target token; model in {folder}"
+    if best > FAR_BELOW * unigram:
+        return (
+            f"{best:.2f} nats per target token is not far below a unigram model's {unigram:.2f}: train longer before "
+            "scoring"
         )
-        say(f"verdict: {judged}")
+    return ""
 
 
 def _print_estimate(expected: Estimate) -> None:
     """How long, and how good."""
     from moses_rnn.cli.progress import duration
-    from moses_rnn.training.config import SHARES_OF_UNIGRAMS
 
     passes = f"{expected.passes:.1f} passes in the time or epochs given" if expected.passes < math.inf else "no limit"
     put(
@@ -190,54 +167,3 @@ def _print_estimate(expected: Estimate) -> None:
         f"For comparison: on Multi30k (828,000 pairs) --preset small cost, of what a unigram model costs, {reached} "
         "passes"
     )
-
-
-def _request(table: str, device: str, preset: Preset, options: dict[str, Any], form: PhraseForm) -> TrainingRequest:
-    """The preset with what the command line says otherwise."""
-    from moses_rnn.training.corpus import CorpusConfig
-    from moses_rnn.training.run import TrainingRequest
-
-    given = {key: value for key, value in options.items() if value is not None}
-    words = given.get("shortlist", preset.shortlist)
-    network = _network(preset, given)
-    return TrainingRequest(
-        network=network,
-        corpus=CorpusConfig(words, words, given["held_out"], given["max_length"], given["seed"]),
-        training=_training(preset.training, device, network["hidden_size"], given),
-        direction="target-to-source" if given["inverse"] else "source-to-target",
-        device=device,
-        table=table,
-        phrases=form.as_record(),
-    )
-
-
-def _network(preset: Preset, given: dict[str, Any]) -> dict[str, Any]:
-    from moses_rnn.models.encdec import SWITCHES
-    from moses_rnn.training.run import variant_of
-
-    switches = {key: given.get(key, value) for key, value in SWITCHES[given["variant"]].items()}
-    sizes = ("hidden_size", "embedding_size", "maxout_size", "output_rank")
-    return {**{key: given.get(key, getattr(preset, key)) for key in sizes}, "variant": variant_of(switches), **switches}
-
-
-def _training(preset: TrainingConfig, device: str, hidden_size: int, given: dict[str, Any]) -> TrainingConfig:
-    from moses_rnn.models.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
-    from moses_rnn.training.config import for_optimiser
-
-    config = for_optimiser(preset, given.get("optimiser", preset.optimiser))
-    if given["variant"] == "groundhog":
-        config = replace(config, reduction="sum")  # what the released code does
-    chosen = {key: value for key, value in given.items() if key in config.__dataclass_fields__}
-    chosen["precision"] = choose_precision(given["precision"], device, hidden_size)
-    minutes = chosen.get("max_minutes", config.max_minutes) or math.inf
-    chosen["compiled"] = choose_compiled(
-        given.get("compiled"), device, hidden_size, long=minutes >= LONG_MINUTES, large=LARGE_TO_LEARN
-    )
-    return with_threads(replace(config, **chosen), device, given["cores"])
-
-
-def _word_counts(corpus: str | None) -> Counter[bytes] | None:
-    from moses_rnn.files.streams import existing_input, read_lines
-    from moses_rnn.training.corpus import count_words
-
-    return None if corpus is None else count_words(read_lines(existing_input(corpus)))

@@ -1,33 +1,26 @@
-"""What the commands that train have in common: options of learning and of the run, and the model's folder."""
+"""The options that the commands that train have in common: of learning and of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import click
 
-from moses_rnn.cli.command import FiniteFloat, Seed
-from moses_rnn.errors import OutputError
-
-if TYPE_CHECKING:
-    from moses_rnn.models.folders import Kind
-    from moses_rnn.training.config import TrainingConfig
+from moses_rnn.cli.command import FiniteFloat
 
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
 
 
 def learning_options(unit: str, text: str, *, evaluated: str = "", patience: str = "") -> Decorator:
-    """The options of the optimiser and of how long it goes on.
+    """The options of the optimiser and of how long it runs.
 
     Args:
-        unit: what is counted, as it begins a sentence.
-        text: what there are passes over.
-        evaluated: the default of --evaluate-every, if the preset says none.
-        patience: that of --patience.
+        unit: what is counted, capitalised.
+        text: what an epoch is a pass over.
+        evaluated: shown as the default of --evaluate-every.
+        patience: likewise of --patience.
     """
     return _together(
         click.option("--optimiser", type=click.Choice(["adadelta", "adam"])),
@@ -65,20 +58,20 @@ def run_options(command: Command) -> Command:
         click.option("--seed", type=Seed(63), default=1, show_default=True),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …"),
         click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]"),
-        click.option("--restart", is_flag=True, help="Throw away what the model folder holds and begin anew"),
+        click.option("--restart", is_flag=True, help="Remove what the model folder holds and start over"),
         click.option("-q", "--quiet", is_flag=True, help="No progress on stderr"),
     )(command)
 
 
-def with_threads(config: TrainingConfig, device: str, cores: int) -> TrainingConfig:
-    """The same training on some cores: threads that share its minibatches on a CPU, none beside the first for a GPU."""
-    from moses_rnn.training.threads import share_cores
-
-    return replace(config, threads=1 if device.startswith("cuda") else share_cores(cores, config.batch_size))
+def preset_option(presets: Mapping[str, object]) -> Callable[[Command], Command]:
+    """The choice of a preset, each shown with its sizes."""
+    sizes = "; ".join(f"{name}: {preset}" for name, preset in presets.items())
+    text = f"Sizes and optimiser [default: paper on a GPU, else small]. {sizes[0].upper()}{sizes[1:]}"
+    return click.option("--preset", type=click.Choice(list(presets)), help=text)
 
 
 def _together(*options: Callable[[Any], Any]) -> Decorator:
-    """Options in the order in which --help shall show them."""
+    """Options in the order in which --help shows them."""
 
     def with_all(command: Command) -> Command:
         for option in reversed(options):
@@ -86,24 +79,3 @@ def _together(*options: Callable[[Any], Any]) -> Decorator:
         return command
 
     return with_all
-
-
-def prepare_folder(folder: Path, kind: Kind, *, restart: bool) -> None:
-    """Notice before the data is read that the model cannot be written.
-
-    Args:
-        folder: of the model, which is made.
-        kind: of the model: only such a one is thrown away.
-        restart: whether to throw away what is there.
-
-    Raises:
-        OutputError: it cannot be made.
-    """
-    from moses_rnn.training.model_folder import remove_run
-
-    if restart and folder.exists():
-        remove_run(folder, kind)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}") from error

@@ -1,8 +1,13 @@
-"""Everything that can be chosen about training, and the two presets."""
+"""Everything that can be chosen about training, the presets, and what somebody may ask for beside them.
+
+Nothing here needs torch: the command line shows the presets in its --help.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
 MINUTES_OF_THREE_DAYS = 3 * 24 * 60.0
 
@@ -23,7 +28,7 @@ class TrainingConfig:
     epsilon: float = 1e-6  # Adadelta; inside both roots
     decay_on_plateau: float = 1.0  # factor on the learning rate after an evaluation without gain
     batch_size: int = 64  # phrase pairs
-    batch_tokens: int = 0  # at most so many target words and end symbols in a minibatch, but one pair; 0: no limit
+    batch_tokens: int = 0  # target words and end symbols in a minibatch at most, or one pair of more; 0: no limit
     sort_batches: int = 10
     warm_up: int = 0  # minibatches over which the learning rate rises to its value
     cool_down: float = 0.0  # the last share of the budget, over which the learning rate falls to zero
@@ -31,7 +36,7 @@ class TrainingConfig:
     weight_decay: float = 0.0  # Adam only; of matrices, times the learning rate
     dropout: float = 0.0  # share of units left out in a step: of embeddings and maxout, or a CSLM's layers
     initial_deviation: float = 0.01  # of the matrices that are not recurrent
-    sampled_words: int = 0  # estimate the normalisation by so many words of each minibatch's own drawing; 0: all words
+    sampled_words: int = 0  # drawn for each minibatch to estimate the normalisation by; 0: all words
     reduction: str = "pair-mean"
     clip_norm: float = 1.0
     precision: str = "fp32"  # of matrix products; or "bf16": weights, states, gates and losses stay float32
@@ -66,7 +71,7 @@ class TrainingConfig:
         return {key: value for key, value in asdict(self).items() if key not in LIMITS}
 
 
-LIMITS = {"max_epochs", "max_minutes", "patience", "save_minutes", "threads"}  # may be changed when a run goes on
+LIMITS = {"max_epochs", "max_minutes", "patience", "save_minutes", "threads"}  # may change when a run is resumed
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,17 @@ class Preset:
     output_rank: int
     shortlist: int
     training: TrainingConfig
+
+    def __str__(self) -> str:
+        return (
+            f"H {self.hidden_size}, E {self.embedding_size}, M {self.maxout_size}, R {self.output_rank}, "
+            f"{self.shortlist:,} words, {_briefly(self.training)}"
+        )
+
+
+def _briefly(training: TrainingConfig) -> str:
+    limit = f", {training.max_minutes / 60:g} hours" if training.max_minutes else ""
+    return f"{training.optimiser}, minibatches of {training.batch_size}{limit}"
 
 
 def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
@@ -145,6 +161,12 @@ class CslmPreset:
     learning: NGramConfig
     training: TrainingConfig
 
+    def __str__(self) -> str:
+        return (
+            f"{self.order}-grams, E {self.embedding_size}, layers of {self.first_size} and {self.second_size}, "
+            f"{self.shortlist:,} words, {_briefly(self.training)}"
+        )
+
 
 _CSLM_TRAINING = TrainingConfig(
     optimiser="adam",
@@ -168,3 +190,102 @@ CSLM_PRESETS = {
         replace(_CSLM_TRAINING, dropout=0.3, max_minutes=30.0, save_minutes=2.0),
     ),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningRequest:
+    """What may be asked for beside a preset, of any network; None leaves it to the preset."""
+
+    preset: str | None  # None: "paper" on a GPU, else "small"
+    shortlist: int | None
+    optimiser: str | None
+    learning_rate: float | None
+    batch_size: int | None
+    warm_up: int | None
+    cool_down: float | None
+    averaging: float | None
+    weight_decay: float | None
+    dropout: float | None
+    clip_norm: float | None
+    precision: str  # or "auto"
+    max_minutes: float | None
+    max_epochs: float | None
+    evaluate_every: int | None
+    patience: int | None
+    seed: int
+    device: str
+    threads: int | None  # None: one for each core
+    restart: bool
+    quiet: bool
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the device is one."""
+        return self.device.startswith("cuda")
+
+    def learning(self, preset: TrainingConfig) -> TrainingConfig:
+        """The preset's training with what was asked for."""
+        config = for_optimiser(preset, self.optimiser or preset.optimiser)
+        return replace(config, **self.given(*LEARNING), seed=self.seed)
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """What was asked for, of these fields."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+LEARNING = (
+    "learning_rate",
+    "batch_size",
+    "warm_up",
+    "cool_down",
+    "averaging",
+    "weight_decay",
+    "dropout",
+    "clip_norm",
+    "max_minutes",
+    "max_epochs",
+    "evaluate_every",
+    "patience",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhraseModelRequest(LearningRequest):
+    """An RNN Encoder-Decoder to train on a phrase table."""
+
+    phrase_table: str
+    source_factor: int | None
+    target_factor: int | None
+    variant: str  # "paper" or "groundhog", unless these switches say otherwise
+    summary: str | None
+    first_step: str | None
+    decoder_reset: str | None
+    inverse: bool
+    hidden_size: int | None
+    embedding_size: int | None
+    maxout_size: int | None
+    output_rank: int | None
+    source_corpus: str | None
+    target_corpus: str | None
+    initial_deviation: float | None
+    batch_tokens: int | None
+    sampled_words: int | None
+    reduction: str | None
+    compiled: bool | None
+    max_length: int
+    held_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CslmRequest(LearningRequest):
+    """A CSLM to train on texts."""
+
+    texts: tuple[str, ...]
+    model: Path
+    order: int | None
+    embedding_size: int | None
+    first_size: int | None
+    second_size: int | None
+    dev: str | None
+    held_out: int | None
+    self_normalise: float | None

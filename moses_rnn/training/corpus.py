@@ -7,6 +7,7 @@ different pairs share a hash with a probability below n²/2⁶⁵ (3·10⁻⁴ f
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from array import array
 from collections import Counter
@@ -116,6 +117,7 @@ class Corpus:
     statistics: CorpusStatistics
     digest: str  # equal for equal material
 
+    @functools.cached_property
     def unigram_nats_per_token(self) -> float:
         """Held-out cost of a unigram model of the training targets (end symbols included, add-one), in nats."""
         log_p = np.log(self.unigram_model())

@@ -1,40 +1,41 @@
-"""A whole training run of a CSLM: text to ids to network to checkpoint folder."""
+"""Training a CSLM: text to ids to network to model folder."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from moses_rnn import __version__
 from moses_rnn.errors import InputError
+from moses_rnn.files.streams import STANDARD_STREAM, existing_input
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
+from moses_rnn.models.cslm import CSLM, Cslm, CslmCheckpoint, CslmConfig
+from moses_rnn.models.hardware import choose_precision
 from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
-from moses_rnn.training.config import NGramConfig, TrainingConfig
-from moses_rnn.training.model_folder import FolderObserver, Prepared, train_in
-from moses_rnn.training.n_grams import NGrams, TextConfig, build_texts, chosen_lines
-from moses_rnn.training.trainer import Progress
+from moses_rnn.training.config import CSLM_PRESETS, CslmRequest, NGramConfig, TrainingConfig
+from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.n_grams import NGrams, Text, TextConfig, build_texts, chosen_lines
+from moses_rnn.training.run import Outcome, preset_name, read_watched, threads_for
+from moses_rnn.training.trainer import Observer, Trainer
 
 NOT_WORDS = (b"<s>", b"<null>")  # of NPLM and KenLM; such a word of a text is an unknown one
-Lines = Callable[[], Iterable[bytes]]  # a text, which is read more than once
+SIZES = ("order", "embedding_size", "first_size", "second_size")
+Lines = Callable[[], Iterable[bytes]]  # a text, from the beginning each time it is called
 
 
 @dataclass(frozen=True)
-class CslmRequest:
-    """All choices of a run. `network` has the sizes of CslmConfig but for the vocabulary's."""
+class CslmPlan:
+    """A preset with what was asked for."""
 
-    network: Mapping[str, int]
+    network: dict[str, int]  # sizes of CslmConfig, without the vocabulary's
     text: TextConfig
     learning: NGramConfig
     training: TrainingConfig
-    device: str = "cpu"
-    names: tuple[str, ...] = ()  # of the texts, for the record
 
 
 @dataclass(frozen=True)
@@ -48,82 +49,111 @@ class TextStatistics:
     held_out_lines: int  # chosen from the text; 0 if another text is held out
 
 
-class CslmObserver(FolderObserver, Protocol):
-    """Who is told how a run goes."""
-
-    def text_read(self, statistics: TextStatistics, vocabulary: Vocabulary) -> None:
-        """Hear what the text holds."""
-
-
-def train_cslm(
-    text: Lines,
-    held_out: Lines | None,
-    folder: Path,
-    request: CslmRequest,
-    observer: CslmObserver,
-    should_stop: Callable[[], bool],
-) -> Progress:
-    """Train a CSLM on a tokenised text, or go on with a run that was stopped.
+def train_cslm(request: CslmRequest, observer: Observer, should_stop: Callable[[], bool]) -> Outcome:
+    """Train a CSLM on tokenised texts taken as one, or continue a run that was stopped.
 
     Args:
-        text: gives the lines, from the beginning each time it is called; they are read twice.
-        held_out: the same for a text to judge by; None takes lines of the first one.
-        folder: the checkpoint folder; after every evaluation it holds the best weights so far.
-        request: all choices.
-        observer: hears of everything.
-        should_stop: asked after every step.
-
-    Returns:
-        Where the run stands; ``finished`` is empty when it was stopped.
+        request: texts, model folder and choices; the texts are read twice. After every evaluation the folder holds
+            the best weights so far.
+        observer: follows the run.
+        should_stop: called after every block of text and every step.
 
     Raises:
-        InputError: a text has no words.
-        CheckpointError, OutputError, MosesRnnError: see `train_in`.
+        InputError: a text is not there, or has no words.
+        CheckpointError, OutputError, MosesRnnError, Stopped: see `train_phrase_model`.
     """
+    text = _lines(request.texts, observer, should_stop)
+    dev = _lines((request.dev,), observer, should_stop) if request.dev else None
+    plan = _plan_of(request)
+    with ModelFolder(request.model, CSLM, restart=request.restart) as kept:
+        kept.check_choices({**plan.network, **asdict(plan.learning), **plan.training.course()})
+        vocabulary, statistics, texts = _read(text, dev, plan, kept.arrays)
+        observer.corpus_read(_describe_text(statistics, vocabulary))
+        model = Cslm(CslmConfig(len(vocabulary), **plan.network), seed=plan.training.seed).to(request.device)
+        kept.checkpoint = CslmCheckpoint(model, vocabulary, _provenance(request, plan, statistics))
+        task = NGrams(model, *texts, plan.training, plan.learning)
+        return Outcome(Trainer(task, plan.training).run(kept, observer, should_stop))
 
-    def prepare(arrays: Path) -> Prepared:
-        counts, lines = _counted(text())
-        for special in NOT_WORDS:
-            counts.pop(special, None)
-        if not counts:
-            raise InputError(f"expected a text to train on, found no word in {lines} lines")
-        vocabulary = shortlist(counts, request.text.shortlist)
-        config = CslmConfig(len(vocabulary), **request.network)
-        chosen = None if held_out else chosen_lines(lines, request.text)
-        texts = build_texts(text(), held_out and held_out(), arrays, vocabulary, config.order, chosen)
-        known = coverage(counts, vocabulary)
-        aside = 0 if chosen is None else int(chosen.sum())
-        statistics = TextStatistics(lines, sum(counts.values()), len(counts), known, aside)
-        observer.text_read(statistics, vocabulary)
-        model = Cslm(config, seed=request.training.seed).to(request.device)
-        remembered = _provenance(request, statistics)
-        return Prepared(
-            NGrams(model, *texts, request.training, request.learning),
-            lambda news: save_checkpoint(
-                folder, Checkpoint(CSLM, model, {"target": vocabulary}, provenance={**remembered, **news})
-            ),
-        )
 
-    choices = {**request.network, **asdict(request.learning), **request.training.course()}
-    return train_in(folder, CSLM, prepare, request.training, choices, observer, should_stop)
+def _read(
+    text: Lines, dev: Lines | None, plan: CslmPlan, arrays: Path
+) -> tuple[Vocabulary, TextStatistics, tuple[Text, Text]]:
+    """The shortlist, and the ids of what is learned and of what is held out."""
+    counts, lines = _counted(text())
+    vocabulary = shortlist(counts, plan.text.shortlist)
+    chosen = None if dev else chosen_lines(lines, plan.text)
+    texts = build_texts(text(), dev and dev(), arrays, vocabulary, plan.network["order"], chosen)
+    aside = 0 if chosen is None else int(chosen.sum())
+    known = coverage(counts, vocabulary)
+    return vocabulary, TextStatistics(lines, sum(counts.values()), len(counts), known, aside), texts
+
+
+def _lines(texts: tuple[str, ...], observer: Observer, should_stop: Callable[[], bool]) -> Lines:
+    """The lines of texts that are known to be there."""
+    if STANDARD_STREAM in texts:
+        raise InputError("a text to train on must be a file: it is read twice")
+    paths = [existing_input(text) for text in texts]
+
+    def lines() -> Iterator[bytes]:
+        for block in read_watched(paths, observer, should_stop):
+            yield from block.removesuffix(b"\n").split(b"\n")
+
+    return lines
+
+
+def _plan_of(request: CslmRequest) -> CslmPlan:
+    """The preset with what was asked for; sets the number of threads that torch uses."""
+    preset = CSLM_PRESETS[preset_name(request)]
+    network = {**{name: getattr(preset, name) for name in SIZES}, **request.given(*SIZES)}
+    training = request.learning(preset.training)
+    return CslmPlan(
+        network=network,
+        text=TextConfig(request.shortlist or preset.shortlist, request.held_out or 0, request.seed),
+        learning=replace(preset.learning, **request.given("self_normalise")),
+        training=replace(
+            training,
+            precision=choose_precision(request.precision, request.device, network["first_size"]),
+            threads=threads_for(request, training.batch_size),
+        ),
+    )
 
 
 def _counted(lines: Iterable[bytes]) -> tuple[Counter[bytes], int]:
+    """How often each word occurs, and the number of lines.
+
+    Raises:
+        InputError: there is no word.
+    """
     counts: Counter[bytes] = Counter()
     number = 0
     for number, line in enumerate(lines, start=1):  # noqa: B007, the last one is the count
         counts.update(words(line.rstrip(b"\r\n")))
+    for special in NOT_WORDS:
+        counts.pop(special, None)
+    if not counts:
+        raise InputError(f"expected a text to train on, found no word in {number} lines")
     return counts, number
 
 
-def _provenance(request: CslmRequest, statistics: TextStatistics) -> dict[str, Any]:
+def _describe_text(statistics: TextStatistics, vocabulary: Vocabulary) -> list[str]:
+    """What a text holds, in lines for a log."""
+    n = statistics
+    return [
+        f"text: {n.lines:,} lines, {n.words:,} words, {n.distinct_words:,} distinct",
+        f"shortlist: {len(vocabulary) - 2:,} words, {n.coverage:.2%} of running words",
+        *[f"held out: {n.held_out_lines:,} lines"] * bool(n.held_out_lines),
+    ]
+
+
+def _provenance(request: CslmRequest, plan: CslmPlan, statistics: TextStatistics) -> dict[str, Any]:
+    """What a checkpoint remembers of its run."""
     return {
         "version": __version__,
         "torch": torch.__version__,
-        "texts": list(request.names),
+        "texts": [Path(text).name for text in request.texts],
         "device": request.device,
-        "text_options": asdict(request.text),
-        "learning": asdict(request.learning),
-        "training_options": asdict(request.training),
+        "text_options": asdict(plan.text),
+        "learning": asdict(plan.learning),
+        "training_options": asdict(plan.training),
         "text": asdict(statistics),
     }

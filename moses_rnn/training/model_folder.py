@@ -1,22 +1,24 @@
-"""A training run in its folder: one at a time, the best weights so far, the log, nothing left of a false start."""
+"""A model folder while a run trains in it: one run at a time, its state and log, the best weights so far."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from types import TracebackType
+from typing import Any, BinaryIO, Self
 
 from moses_rnn.errors import CheckpointError, OutputError, writing
 from moses_rnn.files.outputs import open_locked
+from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
+from moses_rnn.models.cslm import CslmCheckpoint, save_cslm
 from moses_rnn.models.folders import CONFIG, Kind, finish_saving
-from moses_rnn.training.config import TrainingConfig
-from moses_rnn.training.state import check_choices
-from moses_rnn.training.trainer import Observer, Progress, Task, Trainer
+from moses_rnn.training.state import Progress, RunState, check_choices, load_state, save_state
 
-STATE_FOLDER = "training"  # inside the model folder; only needed to go on training
+STATE_FOLDER = "training"  # inside the model folder; only needed to continue training
 STATE_FILE = "state.safetensors"
 LOG_FILE = "log.jsonl"
 LOCK_FILE = "lock"
@@ -24,116 +26,117 @@ ARRAYS = ("source.tokens", "source.lengths", "target.tokens", "target.lengths", 
 STATE_FILES = (STATE_FILE, LOG_FILE, *ARRAYS)
 
 
-class FolderObserver(Observer, Protocol):
-    """Who is told how a run goes."""
+class ModelFolder:
+    """A folder in which a run may train while the `with` statement lasts; a false start leaves nothing behind.
 
-    def starting(self, trainer: Trainer) -> None:
-        """Hear that the first step is next."""
-
-
-class Prepared(NamedTuple):
-    """What a run needs to begin."""
-
-    task: Task
-    save: Callable[[Mapping[str, Any]], None]  # writes the checkpoint, given what is to be remembered of the run
-
-
-def train_in(
-    folder: Path,
-    kind: Kind,
-    prepare: Callable[[Path], Prepared],
-    config: TrainingConfig,
-    choices: Mapping[str, Any],
-    observer: FolderObserver,
-    should_stop: Callable[[], bool],
-) -> Progress:
-    """Train in a model folder, or go on with a run that was stopped there.
+    Set `checkpoint` before training: it is what is written after every best evaluation, its provenance together with
+    the run's history. Without one only the state is kept.
 
     Args:
-        folder: after every evaluation it holds the best weights so far.
+        path: of the folder, which is made.
         kind: of the network.
-        prepare: given the folder for the run's arrays, builds network and task.
-        config: of the training.
-        choices: sizes and options that a run which is continued must share; refused before anything is prepared.
-        observer: hears of every step and evaluation.
-        should_stop: asked after every step.
-
-    Raises:
-        CheckpointError: the folder holds a run with other choices, or a model without its run.
-        OutputError: another run is training there.
-        MosesRnnError: the training diverged.
+        restart: whether to remove first what a run left there.
     """
-    state_folder = folder / STATE_FOLDER
-    state_folder.mkdir(parents=True, exist_ok=True)
-    lock = open_locked(state_folder / LOCK_FILE)
-    if lock is None:
-        raise OutputError(f"{folder}: is being trained by another run")
-    with lock:
+
+    def __init__(self, path: Path, kind: Kind, *, restart: bool = False) -> None:
+        self.path = path
+        self.arrays = path / STATE_FOLDER  # folder for the run's arrays
+        self.checkpoint: Checkpoint | CslmCheckpoint | None = None
+        self._kind = kind
+        self._restart = restart
+        self._state = self.arrays / STATE_FILE
+        self._log = self.arrays / LOG_FILE
+        self._lock: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        """Take the folder for this run.
+
+        Raises:
+            OutputError: it cannot be made or removed, or another run is training there.
+            CheckpointError: it holds a model without its run.
+        """
+        if self._restart and self.path.exists():
+            self._remove_run()
         try:
-            finish_saving(folder, kind)
-            _check_state(folder)
-            check_choices(state_folder / STATE_FILE, choices)
-            prepared = prepare(state_folder)
-            trainer = Trainer(prepared.task, config, state_folder / STATE_FILE)
-            observer.starting(trainer)
-            return trainer.run(_Record(folder, prepared, observer), should_stop)
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.arrays.mkdir(exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"{self.path}: cannot be made: {error.strerror}") from error
+        self._lock = self._locked()
+        try:
+            finish_saving(self.path, self._kind)
+            self._refuse_a_model_alone()
         except BaseException:
-            if not (state_folder / STATE_FILE).exists() and not (folder / CONFIG).exists():
-                _remove_beginnings(folder)
+            self._lock.close()
             raise
+        return self
 
+    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
+        """Let other runs have it."""
+        if kind and not self._state.exists() and not (self.path / CONFIG).exists():
+            self._remove_beginnings()
+        if self._lock is not None:
+            self._lock.close()
 
-def _check_state(folder: Path) -> None:
-    if (folder / CONFIG).exists() and not (folder / STATE_FOLDER / STATE_FILE).exists():
-        raise CheckpointError(
-            f"{folder}: expected no model, or one with its training state, found a model alone\n"
-            "  --restart replaces it; --model names another folder."
-        )
+    def check_choices(self, choices: Mapping[str, Any]) -> None:
+        """Refuse to continue a run with other choices; see `state.check_choices`."""
+        check_choices(self._state, choices)
 
+    def restore(self, state: RunState) -> bool:
+        """Restore what was saved; see `load_state`."""
+        return load_state(self._state, state)
 
-def _remove_beginnings(folder: Path) -> None:
-    """Leave nothing of a run that had nothing to save."""
-    state_folder = folder / STATE_FOLDER
-    for name in (*STATE_FILES, LOCK_FILE):
-        (state_folder / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # somebody else has put something there
-        state_folder.rmdir()
-        folder.rmdir()
+    def save(self, state: RunState) -> None:
+        """Save the state from which a later run continues; see `save_state`."""
+        save_state(self._state, state)
 
-
-def remove_run(folder: Path, kind: Kind) -> None:
-    """Remove a model and its training state: the files that this package writes, and no others.
-
-    Raises:
-        OutputError: it is no model folder, or another run is training there.
-    """
-    state_folder = folder / STATE_FOLDER
-    if not (state_folder / LOCK_FILE).exists() and not all((folder / name).exists() for name in kind.files()):
-        raise OutputError(f"{folder}: is no model folder; --restart does not remove it")
-    if state_folder.is_dir():
-        lock = open_locked(state_folder / LOCK_FILE)
-        if lock is None:
-            raise OutputError(f"{folder}: is being trained by another run")
-        lock.close()
-    for path in [state_folder / name for name in STATE_FILES] + [folder / name for name in kind.files()]:
-        path.unlink(missing_ok=True)
-
-
-class _Record:
-    """Keeps the best weights and the log, then passes the news on."""
-
-    def __init__(self, folder: Path, prepared: Prepared, observer: FolderObserver) -> None:
-        self._log = folder / STATE_FOLDER / LOG_FILE
-        self._save = prepared.save
-        self._observer = observer
-        self.stepped = observer.stepped
-
-    def evaluated(self, progress: Progress, is_best: bool) -> None:
-        if is_best:
-            self._save({"history": progress.history, "skipped_steps": progress.skipped_steps})
+    def record(self, progress: Progress, *, is_best: bool) -> None:
+        """Keep the figures of the last evaluation in the log, and the weights if they are the best so far."""
+        if is_best and self.checkpoint is not None:
+            run = {"history": progress.history, "skipped_steps": progress.skipped_steps}
+            _save_checkpoint(self.path, self.checkpoint, run)
         with writing(self._log), open(self._log, "a", encoding="utf-8", opener=_no_link) as log:
             log.write(json.dumps({**progress.history[-1], "best": is_best}) + "\n")
-        self._observer.evaluated(progress, is_best)
+
+    def _locked(self) -> BinaryIO:
+        lock = open_locked(self.arrays / LOCK_FILE)
+        if lock is None:
+            raise OutputError(f"{self.path}: is being trained by another run")
+        return lock
+
+    def _refuse_a_model_alone(self) -> None:
+        if (self.path / CONFIG).exists() and not self._state.exists():
+            raise CheckpointError(
+                f"{self.path}: expected no model, or one with its training state, found a model alone\n"
+                "  --restart replaces it; --model names another folder."
+            )
+
+    def _remove_beginnings(self) -> None:
+        """Leave nothing of a run that had nothing to save."""
+        for name in (*STATE_FILES, LOCK_FILE):
+            (self.arrays / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # somebody else has put something there
+            self.arrays.rmdir()
+            self.path.rmdir()
+
+    def _remove_run(self) -> None:
+        """Remove a model and its training state: the files that this package writes, and no others."""
+        files = [self.path / name for name in self._kind.files()]
+        if not (self.arrays / LOCK_FILE).exists() and not all(path.exists() for path in files):
+            raise OutputError(f"{self.path}: is not a model folder; --restart does not remove it")
+        if self.arrays.is_dir():
+            self._locked().close()
+        for path in [*(self.arrays / name for name in STATE_FILES), *files]:
+            path.unlink(missing_ok=True)
+
+
+def _save_checkpoint(folder: Path, checkpoint: Checkpoint | CslmCheckpoint, run: Mapping[str, Any]) -> None:
+    """Write the network with what is to be remembered of its run."""
+    provenance = {**checkpoint.provenance, **run}
+    if isinstance(checkpoint, Checkpoint):
+        save_checkpoint(folder, replace(checkpoint, provenance=provenance))
+    else:
+        save_cslm(folder, replace(checkpoint, provenance=provenance))
 
 
 def _no_link(path: str, flags: int) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,13 +16,14 @@ from torch import Tensor
 
 from moses_rnn.errors import InputError, writing
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.models.batches import Ids
 from moses_rnn.models.cslm import Cslm, n_grams_of
 from moses_rnn.models.dropout import Drop, drop_units, keep
 from moses_rnn.models.vocabulary import END_ID, Ids, Vocabulary
 from moses_rnn.training.config import NGramConfig, TrainingConfig
 from moses_rnn.training.corpus import Positions
-from moses_rnn.training.threads import Threads
-from moses_rnn.training.trainer import Cost, seed_of
+from moses_rnn.training.threads import Threads, seed_of
+from moses_rnn.training.trainer import Cost
 
 ORDER, WITHIN = 0, 1  # random streams of an epoch: of its blocks, of the n-grams in each
 BLOCK = 1 << 22  # words and boundaries shuffled together
@@ -108,6 +110,18 @@ class NGrams:
         nats, size, tokens = (sum(column) for column in zip(*costs, strict=True))
         return {"nats_per_token": nats / tokens, "mean_abs_log_z": size / tokens}
 
+    def describe(self) -> str:
+        """The order, and the sizes of the layers."""
+        config = self.model.config
+        sizes = config.embedding_size, config.embedding_size * (config.order - 1), config.first_size, config.second_size
+        return f"{config.order}-gram, {' → '.join(map(str, sizes))}"
+
+    def describe_cost(self, figures: Mapping[str, float]) -> str:
+        """What a token costs, and how far the network is from a normalised one."""
+        per_token = figures["nats_per_token"]
+        perplexity = f"perplexity {math.exp(per_token):.2f}"
+        return f"{per_token:.4f} nats/token, {perplexity}, |log Z| {figures['mean_abs_log_z']:.2f}"
+
     @torch.no_grad()
     def _exact_cost(self, start: int) -> tuple[float, float, int]:
         rows = self._held_out.predicted(start, start + EVALUATION_ROWS)
@@ -176,8 +190,8 @@ class _Writer:
         path.touch(exist_ok=False)
 
     def add(self, line: bytes) -> None:
-        if found := words(line.rstrip(b"\r\n")):
-            self._buffer.extend([*self._before, *self._ids_of(found), END_ID])
+        if sentence := words(line.rstrip(b"\r\n")):
+            self._buffer.extend([*self._before, *self._ids_of(sentence), END_ID])
             if len(self._buffer) > BLOCK:
                 self._flush()
 

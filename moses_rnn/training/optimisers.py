@@ -1,8 +1,12 @@
-"""The optimisers, each with its state named as torch's is; a step may be cut into parts for several threads."""
+"""The optimisers, each with its state named as torch's is, and the average of the weights that they lead to.
+
+A step may be cut into parts for several threads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +14,8 @@ from torch.optim.adamw import adamw
 
 from moses_rnn.models.hardware import fused
 from moses_rnn.training.config import TrainingConfig
+
+STEPS_BETWEEN = 10  # two weights that are averaged: neighbours differ little
 
 
 class Optimiser(torch.optim.Optimizer):
@@ -145,3 +151,56 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> Optimiser:
         return Adam(model.parameters(), config.learning_rate, config.weight_decay)
     settings = {"lr": config.learning_rate, "rho": config.rho, "epsilon": config.epsilon}
     return Adadelta(model.parameters(), **settings, one_pass=config.compiled)
+
+
+class Average:
+    """Weights averaged over the last steps, which cost less than the last ones while the learning rate is still high.
+
+    It is a running average whose horizon grows with the number of steps (Shamir and Zhang 2013, section 4): the weights
+    of step t enter with 1 / (share · t), so that about the last `share` of all steps count, whenever training ends.
+
+    Args:
+        model: whose weights.
+        share: of the steps; 0 for no average.
+    """
+
+    def __init__(self, model: nn.Module, share: float) -> None:
+        self._share = share
+        self._weights = list(model.parameters())
+        names = [name for name, _ in model.named_parameters()] if share else []
+        self.tensors = {
+            name: tensor.detach().clone() for name, tensor in zip(names, self._weights, strict=False)
+        }  # by name, as they are saved
+        self._averages = list(self.tensors.values())
+
+    @torch.no_grad()
+    def add(self, part: list[int], steps: int) -> None:
+        """Let the weights at some places count, now and then.
+
+        Args:
+            part: places among the network's weights.
+            steps: done before the one that led to these weights.
+        """
+        if not self._averages or (steps + 1) % STEPS_BETWEEN:
+            return
+        rate = min(STEPS_BETWEEN / (self._share * (steps + 1)), 1.0)
+        torch._foreach_lerp_([self._averages[i] for i in part], [self._weights[i].detach() for i in part], rate)
+
+    @contextlib.contextmanager
+    def in_place(self, steps: int) -> Iterator[None]:
+        """Have the network compute with the averages; before there are any, with its own weights."""
+        if not self._averages or steps < STEPS_BETWEEN:
+            yield
+            return
+        self._exchange()
+        try:
+            yield
+        finally:
+            self._exchange()
+
+    @torch.no_grad()
+    def _exchange(self) -> None:
+        for average, weights in zip(self._averages, self._weights, strict=True):
+            kept = average.clone()
+            average.copy_(weights)
+            weights.copy_(kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 import numpy as np
@@ -18,8 +18,8 @@ from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.softmax import WordSample
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
-from moses_rnn.training.threads import Threads
-from moses_rnn.training.trainer import Cost, seed_of
+from moses_rnn.training.threads import Threads, seed_of
+from moses_rnn.training.trainer import Cost
 
 ORDER, GROUPS = 0, 1  # random streams of an epoch: of its pairs, of the batches in each group
 SAMPLES = 2  # and of a step: of words
@@ -66,6 +66,14 @@ class PhrasePairs:
         costs = threads.each(self._exact_cost, evaluation_blocks(self.corpus, rows))
         nats, tokens = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
         return {"nats_per_token": nats / tokens, "nats_per_pair": nats / len(rows)}
+
+    def describe(self) -> str:
+        """Variant and hidden units."""
+        return f"{self.model.config.variant} variant, H {self.model.config.hidden_size}"
+
+    def describe_cost(self, figures: Mapping[str, float]) -> str:
+        """What a token costs, and what a unigram model makes it cost."""
+        return f"{figures['nats_per_token']:.4f} nats/token (unigram {self.corpus.unigram_nats_per_token:.2f})"
 
     @torch.no_grad()
     def _exact_cost(self, rows: Positions) -> tuple[float, int]:
@@ -150,3 +158,20 @@ def by_length(corpus: Corpus, rows: Positions) -> Positions:
     target = corpus.target.ends[rows + 1] - corpus.target.ends[rows]
     source = corpus.source.ends[rows + 1] - corpus.source.ends[rows]
     return rows[np.lexsort((-source, -target))]
+
+
+def describe_corpus(corpus: Corpus) -> list[str]:
+    """What a table holds, in lines for a log."""
+    n = corpus.statistics
+    collapsed = n.collapsed_pairs / n.distinct_pairs
+    return [
+        f"table: {n.pairs:,} lines, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} equal another "
+        "pair once rare words are <unk>, and are learned once",
+        f"left out: {n.too_long:,} pairs longer than --max-length, {n.empty:,} with an empty side",
+        f"source shortlist: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
+        f"{n.source_coverage:.2%} of running words",
+        f"target shortlist: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
+        f"{n.target_coverage:.2%} of running words",
+        f"training pairs: {n.training_pairs:,}; held out by source phrase: {n.held_out_pairs:,}",
+        f"unigram baseline: {corpus.unigram_nats_per_token:.4f} held-out nats per target token",
+    ]

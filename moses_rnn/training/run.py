@@ -1,135 +1,217 @@
-"""A whole training run: table to arrays to network to checkpoint folder."""
+"""Training an RNN Encoder-Decoder: phrase table to arrays to network to model folder."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import torch
 
 from moses_rnn import __version__
-from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig
-from moses_rnn.training.config import TrainingConfig
-from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
-from moses_rnn.training.estimate import Estimate, estimate
-from moses_rnn.training.model_folder import FolderObserver, Prepared, train_in
-from moses_rnn.training.pairs import PhrasePairs
-from moses_rnn.training.trainer import Progress
+from moses_rnn.errors import InputError, Stopped
+from moses_rnn.files.streams import STANDARD_STREAM, Meter, existing_input, read_blocks, read_lines
+from moses_rnn.formats.phrase_forms import PhraseForm
+from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
+from moses_rnn.models.checkpoint import ENCDEC, Checkpoint
+from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
+from moses_rnn.models.learning_curves import Verdict, verdict
+from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, TrainingConfig
+from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus, count_words
+from moses_rnn.training.estimate import Estimate, advice, estimate
+from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.pairs import PhrasePairs, describe_corpus
+from moses_rnn.training.state import Progress
+from moses_rnn.training.threads import share_cores
+from moses_rnn.training.trainer import Observer, Trainer
+
+LONG_MINUTES = 10  # of training: less would hardly win back what compiling takes
+SIZES = ("hidden_size", "embedding_size", "maxout_size", "output_rank")
+
+
+class Outcome(NamedTuple):
+    """What has become of a run."""
+
+    progress: Progress  # its `finished` is empty when the run was stopped
+    unigram_nats: float | None = None  # what a unigram model of the targets costs, in held-out nats per token
+
+    @property
+    def verdict(self) -> Verdict:
+        """What its held-out costs say of it."""
+        return verdict(self.progress.history, self.unigram_nats)
 
 
 @dataclass(frozen=True)
-class TrainingRequest:
-    """All choices of a run. `network` has the sizes and switches of EncDecConfig but for the vocabulary sizes."""
+class Plan:
+    """A preset with what was asked for."""
 
-    network: Mapping[str, Any]
+    network: Mapping[str, Any]  # sizes and switches of EncDecConfig, without the vocabularies' sizes
     corpus: CorpusConfig
     training: TrainingConfig
-    direction: str = "source-to-target"
-    device: str = "cpu"
-    table: str = ""  # its name, for the record
-    phrases: Mapping[str, Any] = field(default_factory=dict)  # their form, for the record
 
 
-class RunObserver(FolderObserver, Protocol):
-    """Who is told how a run goes."""
+def train_phrase_model(
+    request: PhraseModelRequest, folder: Path, observer: Observer, should_stop: Callable[[], bool]
+) -> Outcome:
+    """Train a network on a phrase table, or continue a run that was stopped.
 
-    def corpus_read(self, corpus: Corpus, unigram_nats: float) -> None:
-        """Hear what the table holds and what a unigram model of its targets costs, in held-out nats per token."""
+    Args:
+        request: table and choices.
+        folder: of the model; after every evaluation it holds the best weights so far.
+        observer: follows the run.
+        should_stop: called after every block of the table and every step.
+
+    Raises:
+        InputError: the table cannot be read, is damaged or too small.
+        CheckpointError: the folder holds a run with other choices, or a model without its run.
+        OutputError: the folder cannot be made, or another run is training there.
+        MosesRnnError: the training diverged.
+        Stopped: while the table was read.
+    """
+    form, blocks = _open_table(request, observer, should_stop)
+    counts = _word_counts(request)
+    plan = plan_of(request)
+    with ModelFolder(folder, ENCDEC, restart=request.restart) as kept:
+        kept.check_choices({**plan.network, **plan.training.course()})
+        corpus = build_corpus(_pairs(blocks, request), kept.arrays, plan.corpus, counts)
+        observer.corpus_read([*describe_corpus(corpus), *_advice(request, plan, corpus)])
+        task = PhrasePairs(_network(request, plan, corpus), corpus, plan.training)
+        kept.checkpoint = Checkpoint(
+            task.model,
+            corpus.source_vocabulary,
+            corpus.target_vocabulary,
+            direction="target-to-source" if request.inverse else "source-to-target",
+            provenance=_provenance(request, plan, corpus, form),
+        )
+        progress = Trainer(task, plan.training).run(kept, observer, should_stop)
+        return Outcome(progress, corpus.unigram_nats_per_token)
 
 
-def variant_of(switches: Mapping[str, str]) -> str:
+def estimate_training(request: PhraseModelRequest, observer: Observer, should_stop: Callable[[], bool]) -> Estimate:
+    """Read the table, learn for some seconds and forget it. Arguments as of `train_phrase_model`."""
+    _, blocks = _open_table(request, observer, should_stop)
+    counts = _word_counts(request)
+    plan = plan_of(request)
+    with tempfile.TemporaryDirectory(prefix="moses-rnn") as arrays:
+        corpus = build_corpus(_pairs(blocks, request), Path(arrays), plan.corpus, counts)
+        observer.corpus_read([*describe_corpus(corpus), *_advice(request, plan, corpus)])
+        return estimate(corpus, _network(request, plan, corpus), plan.training)
+
+
+def _open_table(
+    request: PhraseModelRequest, observer: Observer, should_stop: Callable[[], bool]
+) -> tuple[PhraseForm, Iterator[TableBlock]]:
+    """The form of a table's phrases, which its first block tells, and all its blocks."""
+    table = request.phrase_table
+    if table == STANDARD_STREAM:
+        raise InputError("a table to train on must be a file: a stopped run reads it again")
+    texts = read_watched([table], observer, should_stop)
+    blocks = parse_blocks(texts, table, form=PhraseForm(request.source_factor, request.target_factor))
+    first = next(blocks)
+    return first.form, itertools.chain([first], blocks)
+
+
+def read_watched(paths: Sequence[str], observer: Observer, should_stop: Callable[[], bool]) -> Iterator[bytes]:
+    """Files in blocks of whole lines, while the observer follows.
+
+    Raises:
+        Stopped: when asked to.
+    """
+    meter = Meter()
+    for path in paths:
+        for block in read_blocks(path, meter=meter):
+            yield block
+            observer.reading(meter.lines_read, meter.share)
+            if should_stop():
+                raise Stopped(f"stopped while reading {path}; run the same command again to start")
+
+
+def _pairs(blocks: Iterator[TableBlock], request: PhraseModelRequest) -> Iterator[tuple[bytes, bytes]]:
+    for block in blocks:
+        yield from block.pairs(inverse=request.inverse)
+
+
+def _word_counts(request: PhraseModelRequest) -> tuple[Mapping[bytes, int] | None, Mapping[bytes, int] | None]:
+    """Of the corpora by which the shortlists are chosen, if any: of the side that is read, and of the other."""
+    source, target = (
+        None if corpus is None else count_words(read_lines(existing_input(corpus)))
+        for corpus in (request.source_corpus, request.target_corpus)
+    )
+    return (target, source) if request.inverse else (source, target)
+
+
+def plan_of(request: PhraseModelRequest) -> Plan:
+    """The preset with what was asked for; sets the number of threads that torch uses."""
+    preset = PRESETS[preset_name(request)]
+    words = request.shortlist or preset.shortlist
+    switches = {**SWITCHES[request.variant], **request.given("summary", "first_step", "decoder_reset")}
+    sizes = {**{name: getattr(preset, name) for name in SIZES}, **request.given(*SIZES)}
+    return Plan(
+        network={**sizes, "variant": _variant_of(switches), **switches},
+        corpus=CorpusConfig(words, words, request.held_out, request.max_length, request.seed),
+        training=_training(request, preset.training, sizes["hidden_size"]),
+    )
+
+
+def preset_name(request: LearningRequest) -> str:
+    """The preset that was asked for, or that suits the device."""
+    return request.preset or ("paper" if request.on_gpu else "small")
+
+
+def _variant_of(switches: Mapping[str, str]) -> str:
     """The name of three switches: paper, groundhog, or custom."""
     return next((name for name, values in SWITCHES.items() if values == dict(switches)), "custom")
 
 
-def train(
-    pairs: Iterable[tuple[bytes, bytes]],
-    folder: Path,
-    request: TrainingRequest,
-    observer: RunObserver,
-    should_stop: Callable[[], bool],
-    word_counts: tuple[Mapping[bytes, int] | None, Mapping[bytes, int] | None] = (None, None),
-) -> Progress:
-    """Train a network on phrase pairs, or go on with a run that was stopped.
-
-    Args:
-        pairs: source and target phrases as the network shall read them.
-        folder: the checkpoint folder; after every evaluation it holds the best weights so far.
-        request: all choices.
-        observer: hears of everything.
-        should_stop: asked after every step.
-        word_counts: see `build_corpus`.
-
-    Returns:
-        Where the run stands; ``finished`` is empty when it was stopped.
-
-    Raises:
-        CheckpointError: the folder holds a run with other choices, or a model without its run.
-        OutputError: another run is training there.
-        MosesRnnError: the training diverged.
-    """
-
-    def prepare(arrays: Path) -> Prepared:
-        corpus = build_corpus(pairs, arrays, request.corpus, word_counts)
-        unigram = corpus.unigram_nats_per_token()
-        observer.corpus_read(corpus, unigram)
-        task = PhrasePairs(_network(request, corpus), corpus, request.training)
-        known = provenance(request, corpus, unigram)
-        return Prepared(task, lambda news: _save(folder, task, request, {**known, **news}))
-
-    choices = {**request.network, **request.training.course()}
-    return train_in(folder, ENCDEC, prepare, request.training, choices, observer, should_stop)
-
-
-def estimate_run(
-    pairs: Iterable[tuple[bytes, bytes]],
-    request: TrainingRequest,
-    observer: RunObserver,
-    word_counts: tuple[Mapping[bytes, int] | None, Mapping[bytes, int] | None] = (None, None),
-) -> Estimate:
-    """Read the table, learn for some seconds and forget it. Arguments as of `train`."""
-    with tempfile.TemporaryDirectory(prefix="moses-rnn") as arrays:
-        corpus = build_corpus(pairs, Path(arrays), request.corpus, word_counts)
-        observer.corpus_read(corpus, corpus.unigram_nats_per_token())
-        return estimate(corpus, _network(request, corpus), request.training)
-
-
-def _network(request: TrainingRequest, corpus: Corpus) -> EncDec:
-    """With its initial weights."""
-    model = EncDec(network_config(request, corpus), seed=None)
-    model.initialise(request.training.seed, request.training.initial_deviation)
-    return model.to(request.device)
-
-
-def network_config(request: TrainingRequest, corpus: Corpus) -> EncDecConfig:
-    """Sizes and switches of the network, with the vocabularies' sizes."""
-    return EncDecConfig(
-        source_vocabulary_size=len(corpus.source_vocabulary),
-        target_vocabulary_size=len(corpus.target_vocabulary),
-        **request.network,
+def _training(request: PhraseModelRequest, preset: TrainingConfig, hidden_size: int) -> TrainingConfig:
+    config = request.learning(preset)
+    if request.variant == "groundhog":
+        config = replace(config, reduction="sum")  # what the released code does
+    long = (config.max_minutes or math.inf) >= LONG_MINUTES
+    return replace(
+        config,
+        **request.given("initial_deviation", "batch_tokens", "sampled_words", "reduction"),
+        precision=choose_precision(request.precision, request.device, hidden_size),
+        compiled=choose_compiled(request.compiled, request.device, hidden_size, long=long, large=LARGE_TO_LEARN),
+        threads=threads_for(request, config.batch_size),
     )
 
 
-def provenance(request: TrainingRequest, corpus: Corpus, unigram: float) -> dict[str, Any]:
+def threads_for(request: LearningRequest, batch_size: int) -> int:
+    """Threads that share a minibatch: none beside the first for a GPU; torch gets the cores that are left for each."""
+    return 1 if request.on_gpu else share_cores(request.threads or torch.get_num_threads(), batch_size)
+
+
+def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> EncDec:
+    """With its initial weights."""
+    words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+    model = EncDec(EncDecConfig(*words, **plan.network), seed=None)
+    model.initialise(plan.training.seed, plan.training.initial_deviation)
+    return model.to(request.device)
+
+
+def _advice(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> list[str]:
+    """How long the paper's preset takes here, if nobody chose one and the machine is too slow for it."""
+    if request.quiet or request.preset or request.on_gpu:
+        return []
+    return [advice("paper", corpus, request.device, plan.training.threads)]
+
+
+def _provenance(request: PhraseModelRequest, plan: Plan, corpus: Corpus, form: PhraseForm) -> dict[str, Any]:
     """What a checkpoint remembers of its run."""
     return {
         "version": __version__,
         "torch": torch.__version__,
-        "table": request.table,
-        "phrases": dict(request.phrases),
+        "table": Path(request.phrase_table).name,
+        "phrases": form.as_record(),
         "device": request.device,
-        "corpus_options": asdict(request.corpus),
-        "training_options": asdict(request.training),
+        "corpus_options": asdict(plan.corpus),
+        "training_options": asdict(plan.training),
         "corpus": asdict(corpus.statistics),
-        "unigram_nats_per_token": unigram,
+        "unigram_nats_per_token": corpus.unigram_nats_per_token,
     }
-
-
-def _save(folder: Path, task: PhrasePairs, request: TrainingRequest, remembered: Mapping[str, Any]) -> None:
-    vocabularies = {"source": task.corpus.source_vocabulary, "target": task.corpus.target_vocabulary}
-    checkpoint = Checkpoint(ENCDEC, task.model, vocabularies, direction=request.direction, provenance=remembered)
-    save_checkpoint(folder, checkpoint)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,52 +19,60 @@ from torch import Tensor, nn
 from moses_rnn.errors import CheckpointError, shown_value
 from moses_rnn.models.folders import replace_file
 
-if TYPE_CHECKING:
-    from moses_rnn.training.trainer import Progress
-
 RANDOM = "random.torch"
 
 
-def save_state(
-    path: Path,
-    identity: dict[str, Any],
-    model: nn.Module,
-    optimiser: torch.optim.Optimizer,
-    progress: Progress,
-    average: Mapping[str, Tensor],
-) -> None:
-    """Write the state; a death while writing leaves the previous one.
+@dataclass
+class Progress:
+    """Where a run stands; all of it is saved and restored."""
 
-    Args:
-        path: the file.
-        identity: what a run must share to go on from here.
-        model: its weights are saved.
-        optimiser: its accumulators are saved.
-        progress: where the run stands.
-        average: the averaged weights; empty if there are none.
-    """
-    names = [name for name, _ in model.named_parameters()]
-    tensors = {f"weights.{name}": tensor.detach() for name, tensor in model.state_dict().items()}
-    tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
-    for index, values in optimiser.state_dict()["state"].items():
+    epoch: int = 0
+    batch: int = 0  # within the epoch
+    examples: int = 0  # seen in all epochs
+    tokens: int = 0  # predicted words and end symbols, likewise
+    steps: int = 0
+    clipped_steps: int = 0
+    skipped_steps: int = 0  # the gradient was not finite
+    skipped_in_a_row: int = 0  # up to now
+    seconds: float = 0.0
+    examples_at_evaluation: int = 0
+    best: float = math.inf  # held-out nats per token
+    without_gain: int = 0  # evaluations
+    learning_rate: float = 0.0
+    finished: str = ""  # why, once it is
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+class RunState(NamedTuple):
+    """All that decides how a run continues."""
+
+    identity: Mapping[str, Any]  # what a run must share to continue from here
+    model: nn.Module  # its weights are saved
+    optimiser: torch.optim.Optimizer  # its accumulators are saved
+    progress: Progress
+    average: Mapping[str, Tensor]  # the averaged weights by name; empty if there are none
+
+
+def save_state(path: Path, state: RunState) -> None:
+    """Write the state; a death while writing leaves the previous one."""
+    names = [name for name, _ in state.model.named_parameters()]
+    tensors = {f"weights.{name}": tensor.detach() for name, tensor in state.model.state_dict().items()}
+    tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}
+    for index, values in state.optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{names[index]}.{key}": value for key, value in values.items()}
     tensors[RANDOM] = torch.get_rng_state()
     on_cpu = {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
-    metadata = {"progress": json.dumps(dataclasses.asdict(progress)), "identity": json.dumps(identity)}
+    metadata = {
+        "progress": json.dumps(dataclasses.asdict(state.progress)),
+        "identity": json.dumps(dict(state.identity)),
+    }
     metadata["sha256"] = _digest(metadata, on_cpu)
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, save_tensors(on_cpu, metadata))
 
 
-def load_state(
-    path: Path,
-    identity: dict[str, Any],
-    model: nn.Module,
-    optimiser: torch.optim.Optimizer,
-    progress: Progress,
-    average: Mapping[str, Tensor],
-) -> bool:
-    """Restore a saved state in place; False when there is none. Arguments as of `save_state`.
+def load_state(path: Path, state: RunState) -> bool:
+    """Restore a saved state in place; False when there is none.
 
     Raises:
         CheckpointError: the state is damaged, or of another corpus, network or optimiser.
@@ -75,19 +85,23 @@ def load_state(
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, no mapping
         saved_identity, saved_progress = (dict(json.loads(metadata[key])) for key in ("identity", "progress"))
         _check_digest(metadata, tensors)
-        _check_identity(path, saved_identity, identity)
-        model.load_state_dict(_with_prefix(tensors, "weights."))
-        for name, tensor in average.items():
-            tensor.copy_(tensors[f"average.{name}"])
-        _restore_optimiser(optimiser, [name for name, _ in model.named_parameters()], tensors)
-        torch.set_rng_state(tensors[RANDOM])
-        vars(progress).update(vars(type(progress)(**saved_progress)))
+        _check_identity(path, saved_identity, state.identity)
+        _restore(state, tensors, Progress(**saved_progress))
     except (SafetensorError, TypeError, KeyError, ValueError, RuntimeError, RecursionError) as error:
-        advice = "--restart begins anew; the model of the best evaluation so far is whole and can be used for scoring."
+        advice = "--restart starts over; the model of the best evaluation so far is whole and can be used for scoring."
         raise CheckpointError(
             f"{path}: expected a saved training state, found: {shown_value(str(error))}\n  {advice}"
         ) from error
     return True
+
+
+def _restore(state: RunState, tensors: dict[str, Tensor], progress: Progress) -> None:
+    state.model.load_state_dict(_with_prefix(tensors, "weights."))
+    for name, tensor in state.average.items():
+        tensor.copy_(tensors[f"average.{name}"])
+    _restore_optimiser(state.optimiser, [name for name, _ in state.model.named_parameters()], tensors)
+    torch.set_rng_state(tensors[RANDOM])
+    vars(state.progress).update(vars(progress))
 
 
 def check_choices(path: Path, choices: Mapping[str, Any]) -> None:
@@ -105,13 +119,13 @@ def check_choices(path: Path, choices: Mapping[str, Any]) -> None:
             saved = dict(json.loads(file.metadata()["identity"]))
     except (OSError, SafetensorError, TypeError, KeyError, ValueError, RecursionError):
         return
-    _check_identity(path, saved, dict(choices))
+    _check_identity(path, saved, choices)
 
 
 def _check_digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> None:
-    found = _digest(metadata, tensors)
-    if metadata["sha256"] != found:
-        raise ValueError(f"SHA-256 {found} of its contents, not {metadata['sha256'][:64]}")
+    digest = _digest(metadata, tensors)
+    if metadata["sha256"] != digest:
+        raise ValueError(f"SHA-256 {digest} of its contents, not {metadata['sha256'][:64]}")
 
 
 def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
@@ -123,14 +137,14 @@ def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _check_identity(path: Path, saved: dict[str, Any], wanted: dict[str, Any]) -> None:
+def _check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     differing = [
         f"{key} {saved.get(key)!r}, now {wanted.get(key)!r}" for key in wanted if saved.get(key) != wanted[key]
     ]
     if differing:
         raise CheckpointError(
             f"{path}: expected the table and options that this training began with, found others: "
-            f"{'; '.join(differing)}\n  Give the same ones to go on, or --restart (or another --model) to begin anew."
+            f"{'; '.join(differing)}\n  Give the same ones to resume, or --restart (or another --model) to start over."
         )
 
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
+import numpy as np
 import torch
+from torch import nn
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -58,3 +60,19 @@ def share_cores(cores: int, batch_size: int) -> int:
     count = max(min(cores, batch_size // ROWS), 1)
     torch.set_num_threads(max(cores // count, 1))
     return count
+
+
+def seed_of(seed: int, step: int, part: int) -> int:
+    """A seed of its own for each part of each minibatch."""
+    return int(np.random.SeedSequence((seed, step, part)).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def even_parts(weights: list[nn.Parameter], count: int) -> list[list[int]]:
+    """Places of weights in parts of about equally many numbers, for threads."""
+    parts: list[list[int]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for place in sorted(range(len(weights)), key=lambda i: -weights[i].numel()):
+        smallest = sizes.index(min(sizes))
+        parts[smallest].append(place)
+        sizes[smallest] += weights[place].numel()
+    return [part for part in parts if part]

@@ -8,45 +8,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.training.averaging import Average
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
-from moses_rnn.training.optimisers import make_optimiser
-from moses_rnn.training.state import load_state, save_state
-from moses_rnn.training.threads import Threads
+from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.optimisers import Average, make_optimiser
+from moses_rnn.training.state import Progress, RunState
+from moses_rnn.training.threads import Threads, even_parts
 
 HOPELESS = 10  # steps in a row without a finite gradient
-
-
-@dataclass
-class Progress:
-    """Where a run stands; all of it is saved and restored."""
-
-    epoch: int = 0
-    batch: int = 0  # within the epoch
-    examples: int = 0  # seen in all epochs
-    tokens: int = 0  # predicted words and end symbols, likewise
-    steps: int = 0
-    clipped_steps: int = 0
-    skipped_steps: int = 0  # the gradient was not finite
-    skipped_in_a_row: int = 0  # up to now
-    seconds: float = 0.0
-    examples_at_evaluation: int = 0
-    best: float = math.inf  # held-out nats per token
-    without_gain: int = 0  # evaluations
-    learning_rate: float = 0.0
-    finished: str = ""  # why, once it is
-    history: list[dict[str, float]] = field(default_factory=list)
+NO_GAIN = "evaluations brought no gain"
 
 
 class Cost(NamedTuple):
@@ -80,15 +57,33 @@ class Task(Protocol):
     def held_out(self, threads: Threads) -> dict[str, float]:
         """Figures of the held-out examples; "nats_per_token" is what counts."""
 
+    def describe(self) -> str:
+        """The network in words, for a log."""
+
+    def describe_cost(self, figures: Mapping[str, float]) -> str:
+        """The figures of `held_out` in words, for a log."""
+
 
 class Observer(Protocol):
-    """Who is told how training goes. `evaluated` is also told whether these are the best weights so far."""
+    """Who follows a run, of whatever network."""
 
-    def stepped(self, progress: Progress, loss: float) -> None:
-        """Hear that a minibatch was learned; loss in nats per token."""
+    def reading(self, lines: int, share: float | None) -> None:
+        """The corpus is being read: so many lines so far, and which share of it, 0 to 1, if that is known."""
 
-    def evaluated(self, progress: Progress, is_best: bool) -> None:
-        """Hear that the held-out examples were scored; the figures are the last of ``progress.history``."""
+    def corpus_read(self, description: Sequence[str]) -> None:
+        """The corpus is read; what it holds, in lines for a log."""
+
+    def starting(self, trainer: Trainer) -> None:
+        """The first step is next."""
+
+    def stepped(self, trainer: Trainer, loss: float) -> None:
+        """A minibatch was learned; loss in nats per token."""
+
+    def evaluated(self, trainer: Trainer, is_best: bool) -> None:
+        """The held-out examples were scored, which gave the last figures of ``trainer.progress.history``.
+
+        `is_best`: whether these are the best weights so far.
+        """
 
 
 class Trainer:
@@ -97,58 +92,60 @@ class Trainer:
     Args:
         task: what is learned; its network has its initial weights and is on its device.
         config: how.
-        state_file: where the run's state is kept; an existing one is continued.
     """
 
-    def __init__(self, task: Task, config: TrainingConfig, state_file: Path) -> None:
+    def __init__(self, task: Task, config: TrainingConfig) -> None:
         self.task = task
         self.model = task.model
         self.config = config
         self.progress = Progress(learning_rate=config.learning_rate)
-        self._state_file = state_file
+        self.resumed = False
         self._started = self._saved = time.monotonic()
         self._optimiser = make_optimiser(self.model, config)
         self._threads = Threads(config.threads)
         self._weights = list(self.model.parameters())
-        self._parts = _even_parts(self._weights, config.threads)
+        self._parts = even_parts(self._weights, config.threads)
         self._average = Average(self.model, config.averaging)
-        self._identity = {**task.identity, **config.course()}
-        self.resumed = load_state(
-            state_file, self._identity, self.model, self._optimiser, self.progress, self._average.tensors
-        )
 
-    def run(self, observer: Observer, should_stop: Callable[[], bool]) -> Progress:
+    def run(self, kept: ModelFolder, observer: Observer, should_stop: Callable[[], bool]) -> Progress:
         """Train until a limit is reached or `should_stop` says so; the state is saved either way.
 
         Args:
-            observer: hears of every step and evaluation.
-            should_stop: asked after every step; when true the run can be continued later.
+            kept: where state, log and best weights are kept; a run that was stopped there is continued.
+            observer: follows every step and evaluation.
+            should_stop: called after every step; when true the run can be continued later.
+
+        Raises:
+            CheckpointError: the run that is kept has other choices, or is damaged.
+            MosesRnnError: the training diverged.
         """
         progress = self.progress
+        self.resumed = kept.restore(self._state())
+        observer.starting(self)
         self._started = time.monotonic() - progress.seconds
         progress.finished = self._reason_to_finish()  # a limit may have been raised since the state was saved
         if not self.resumed:
-            self.save()  # so that a checkpoint never stands without the state it came from
+            self._save(kept)  # so that a checkpoint never stands without the state it came from
         while not progress.finished:
             for batch in self.task.batches(progress.epoch, progress.batch):
-                observer.stepped(progress, self.learn(batch))
+                observer.stepped(self, self.learn(batch))
                 if self._is_evaluation_due():
-                    self._evaluate(observer)
+                    self._evaluate(kept, observer)
                 if progress.finished or should_stop():
-                    self.save()
+                    self._save(kept)
                     return progress
-                self._save_now_and_then()
+                if time.monotonic() - self._saved > 60 * self.config.save_minutes:
+                    self._save(kept)
             progress.epoch, progress.batch = progress.epoch + 1, 0
         return progress
 
-    def save(self) -> None:
-        """Write the state from which a later run continues."""
-        save_state(self._state_file, self._identity, self.model, self._optimiser, self.progress, self._average.tensors)
-        self._saved = time.monotonic()
+    def _state(self) -> RunState:
+        identity = {**self.task.identity, **self.config.course()}
+        return RunState(identity, self.model, self._optimiser, self.progress, self._average.tensors)
 
-    def _save_now_and_then(self) -> None:
-        if time.monotonic() - self._saved > 60 * self.config.save_minutes:
-            self.save()
+    def _save(self, kept: ModelFolder) -> None:
+        kept.save(self._state())
+        self._saved = time.monotonic()
 
     def learn(self, rows: Positions) -> float:
         """One gradient step; returns the loss in nats per token."""
@@ -192,6 +189,13 @@ class Trainer:
         left = min((1 - self._share_done()) / config.cool_down, 1.0) if config.cool_down else 1.0
         return progress.learning_rate * risen * max(left, 0.0)
 
+    def share_over(self) -> float:
+        """How much of the run is over at least, by its budgets of time and of epochs, 0 to 1; 0 without either."""
+        config, progress = self.config, self.progress
+        by_time = progress.seconds / (60 * config.max_minutes) if config.max_minutes else 0.0
+        by_epochs = progress.examples / (config.max_epochs * self.task.examples) if config.max_epochs else 0.0
+        return max(by_time, by_epochs)
+
     def _share_done(self) -> float:
         """How much of the budget is used: of epochs if they are limited, of time otherwise; 0 without either."""
         config, progress = self.config, self.progress
@@ -213,62 +217,55 @@ class Trainer:
 
     def _reason_to_finish(self) -> str:
         impatient = self.progress.without_gain >= self.config.patience
-        return self._limit_reached() or (f"{self.config.patience} evaluations brought no gain" if impatient else "")
+        return self._limit_reached() or (f"{self.config.patience} {NO_GAIN}" if impatient else "")
 
-    def _evaluate(self, observer: Observer) -> None:
+    def _evaluate(self, kept: ModelFolder, observer: Observer) -> None:
         with self._average.in_place(self.progress.steps):
-            self._judge(observer)
-        self.save()
+            is_best = self._judge()
+            kept.record(self.progress, is_best=is_best)
+            observer.evaluated(self, is_best)
+        self._save(kept)
 
-    def _judge(self, observer: Observer) -> None:
-        progress, config = self.progress, self.config
+    def _judge(self) -> bool:
+        """Score the held-out examples; whether these are the best weights so far."""
+        progress = self.progress
         figures = self.task.held_out(self._threads)
         per_token = figures["nats_per_token"]
-        lost = progress.skipped_in_a_row  # an average may still be finite when the weights are not
-        if not math.isfinite(per_token) or lost >= HOPELESS:
-            what = (
-                f"no gradient of the last {lost:,} minibatches is finite" if lost else f"held-out ones cost {per_token}"
-            )
-            raise MosesRnnError(
-                f"training diverged: after {progress.examples:,} {self.task.unit} {what}\n"
-                "  Begin anew with --restart and a lower --learning-rate or --clip-norm."
-            )
-        is_best = per_token < progress.best
+        self._refuse_divergence(per_token)
         progress.examples_at_evaluation = progress.examples
-        progress.history.append(
-            {
-                self.task.unit: progress.examples,
-                "epochs": progress.examples / self.task.examples,
-                "seconds": round(progress.seconds, 1),
-                **figures,
-                "clipped_share": progress.clipped_steps / progress.steps,
-                "learning_rate": self._learning_rate(),
-                "tokens_per_second": progress.tokens / progress.seconds,
-            }
-        )
+        progress.history.append(self._with_course(figures))
+        is_best = per_token < progress.best
         if is_best:
             progress.best, progress.without_gain = per_token, 0
         else:
             progress.without_gain += 1
-            progress.learning_rate *= config.decay_on_plateau
+            progress.learning_rate *= self.config.decay_on_plateau
         progress.finished = self._reason_to_finish()
-        observer.evaluated(progress, is_best)
+        return is_best
 
+    def _refuse_divergence(self, per_token: float) -> None:
+        progress = self.progress
+        lost = progress.skipped_in_a_row  # an average may still be finite when the weights are not
+        if math.isfinite(per_token) and lost < HOPELESS:
+            return
+        what = f"no gradient of the last {lost:,} minibatches is finite" if lost else f"held-out ones cost {per_token}"
+        raise MosesRnnError(
+            f"training diverged: after {progress.examples:,} {self.task.unit} {what}\n"
+            "  Start over with --restart and a lower --learning-rate or --clip-norm."
+        )
 
-def seed_of(seed: int, step: int, part: int) -> int:
-    """A seed of its own for each part of each minibatch."""
-    return int(np.random.SeedSequence((seed, step, part)).generate_state(1, np.uint64)[0] >> np.uint64(1))
-
-
-def _even_parts(weights: list[nn.Parameter], count: int) -> list[list[int]]:
-    """Places of weights in parts of about equally many numbers, for threads."""
-    parts: list[list[int]] = [[] for _ in range(count)]
-    sizes = [0] * count
-    for place in sorted(range(len(weights)), key=lambda i: -weights[i].numel()):
-        smallest = sizes.index(min(sizes))
-        parts[smallest].append(place)
-        sizes[smallest] += weights[place].numel()
-    return [part for part in parts if part]
+    def _with_course(self, figures: Mapping[str, float]) -> dict[str, float]:
+        """The figures of an evaluation, with where in its course the run is."""
+        progress = self.progress
+        return {
+            self.task.unit: progress.examples,
+            "epochs": progress.examples / self.task.examples,
+            "seconds": round(progress.seconds, 1),
+            **figures,
+            "clipped_share": progress.clipped_steps / progress.steps,
+            "learning_rate": self._learning_rate(),
+            "tokens_per_second": progress.tokens / progress.seconds,
+        }
 
 
 def _add_up(weights: list[nn.Parameter], gradients: tuple[tuple[Tensor, ...], ...], part: list[int]) -> float:

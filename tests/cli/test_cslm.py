@@ -112,7 +112,7 @@ def test_the_same_command_again_says_it_is_finished(here):
     before = (here / "cslm" / "model.safetensors").read_bytes()
     code, out, messages = cslm(*TRAIN)
     assert (code, out) == (0, "")
-    assert "going on after " in messages
+    assert "resuming after " in messages
     assert "finished: 2 epochs are done; best held-out " in messages
     assert (here / "cslm" / "model.safetensors").read_bytes() == before
 
@@ -139,7 +139,7 @@ def test_a_text_of_its_own_to_judge_by(here):
     assert load_checkpoint(Path("judged"), CSLM).provenance["text"]["held_out_lines"] == 0
 
 
-def test_restart_begins_anew(here):
+def test_restart_starts_over(here):
     code, _, messages = cslm(*TRAIN, "--order", "4")
     assert (code, "order 3, now 4" in messages) == (3, True)
     assert cslm(*TRAIN, "--order", "4", "--restart", "-q") == (0, "", "")
@@ -209,14 +209,14 @@ def test_perplexity_of_standard_input(here):
 def test_export_writes_the_network_and_prints_what_loads_it(here):
     code, out, messages = cslm("export-nplm", "cslm", "cslm.nplm", "--dev", "dev.fr")
     assert (code, out) == (0, INI.format(here / "cslm.nplm"))
-    model = load_checkpoint(here / "cslm", CSLM)
-    found = normalisers(model, (here / "dev.fr").read_bytes().splitlines(), "dev.fr")
-    assert (here / "cslm.nplm").read_bytes() == b"".join(nplm_network(model, found.mean).lines())
+    model = load_cslm(here / "cslm")
+    norms = normalisers(model, (here / "dev.fr").read_bytes().splitlines(), "dev.fr")
+    assert (here / "cslm.nplm").read_bytes() == b"".join(nplm_network(model, norms.mean).lines())
     assert messages == (
-        f"log Z on {found.tokens:,} words of dev.fr: mean {found.mean:.4f}, which is taken off; mean |log Z| "
-        f"{found.mean_abs:.4f} before, {found.mean_abs_without_mean:.4f} after\n"
+        f"log Z on {norms.tokens:,} words of dev.fr: mean {norms.mean:.4f}, which is taken off; mean |log Z| "
+        f"{norms.mean_abs:.4f} before, {norms.mean_abs_without_mean:.4f} after\n"
     )
-    assert found.mean_abs_without_mean < 0.5  # or there would be a warning
+    assert norms.mean_abs_without_mean < 0.5  # or there would be a warning
 
 
 def test_export_warns_of_a_network_that_is_far_from_normal(here):
@@ -264,7 +264,7 @@ REFUSED = [
     (["train", "train.fr", *NEW, "--dev", "blank"], 3, "expected held-out lines, found no line with words"),
     (["train", "train.fr", *NEW, "--device", "cuda:99"], 1, "--device cuda:99: expected "),
     (["train", "train.fr", *NEW, "--model", "dev.fr"], 1, "dev.fr: cannot be made: File exists"),
-    (["train", "train.fr", *NEW, "--model", "mine", "--restart"], 1, "mine: is no model folder; --restart does not remove it"),
+    (["train", "train.fr", *NEW, "--model", "mine", "--restart"], 1, "mine: is not a model folder; --restart does not remove it"),
     (["perplexity", "cslm"], 2, "Missing argument 'TEXTS...'"),
     (["perplexity", "nothing", "dev.fr"], 3, "nothing: expected a model folder, found nothing"),
     (["perplexity", "dev.fr", "dev.fr"], 3, "dev.fr: expected a model folder, found a file"),

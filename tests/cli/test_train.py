@@ -36,13 +36,22 @@ def test_says_what_it_found_and_what_it_does(here):
         "128 pairs a minibatch, "
         "pair-mean gradient clipped at 1, fp32, seed 1; ",
         "ends after 1 epochs or 30 minutes or 6 evaluations without gain",
-        "% of steps clipped, ",
-        " target tokens/s, best",
+        "% clipped, ",
+        " tokens/s, best",
         "finished: 1 epochs are done; best held-out ",
         "moses-rnn-score will refuse this model",
     ):
         assert text in done.stderr
     assert "no GPU" not in done.stderr
+
+
+def test_help_shows_the_presets_sizes():
+    shown = " ".join(run("train", "--help").stdout.split())
+    for preset in (
+        "Paper: H 1000, E 100, M 500, R 100, 15,000 words, adadelta, minibatches of 64, 72 hours; ",
+        "small: H 256, E 64, M 128, R 64, 5,000 words, adam, minibatches of 128, 0.5 hours",
+    ):
+        assert preset in shown
 
 
 def test_without_a_preset_and_a_gpu_it_says_how_long_the_papers_takes(here):
@@ -101,7 +110,7 @@ def test_a_run_killed_at_any_time_ends_with_the_same_weights(here):
         process.kill()
         process.wait()
     done = run("train", "phrase-table.gz", *options, "--model", "killed", cwd=here)
-    assert "going on after " in done.stderr
+    assert "resuming after " in done.stderr
     for name in ("model.safetensors", "source.vocab", "target.vocab"):
         assert (here / "whole" / name).read_bytes() == (here / "killed" / name).read_bytes()
 
@@ -117,7 +126,7 @@ def test_a_signal_saves_the_state_and_exits_resumable(here, number):
     _, messages = process.communicate(timeout=60)
     assert process.returncode == 75
     assert "stopping after saving what is done" in messages
-    assert "pairs; the same command goes on" in messages
+    assert "pairs; run the same command again to continue" in messages
     assert (here / "phrase-table.rnn-model" / "training" / "state.safetensors").exists()
 
 
@@ -170,7 +179,7 @@ def test_one_that_learned_nothing_is_told(here):
                      "will refuse this model; train longer", done.stderr)  # fmt: skip
 
 
-def test_restart_begins_anew_and_removes_nothing_else(here):
+def test_restart_starts_over_and_removes_nothing_else(here):
     run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", cwd=here)
     done = run("train", "phrase-table.gz", *TINY, "--hidden-size", "9", "--max-epochs", "0.1", cwd=here, check=False)
     assert done.returncode == 3
@@ -180,7 +189,7 @@ def test_restart_begins_anew_and_removes_nothing_else(here):
     (here / "mine" / "file").write_text("precious")
     done = run("train", "phrase-table.gz", *TINY, "--model", "mine", "--restart", cwd=here, check=False)
     assert (done.returncode, (here / "mine" / "file").exists()) == (1, True)
-    assert "mine: is no model folder; --restart does not remove it" in done.stderr
+    assert "mine: is not a model folder; --restart does not remove it" in done.stderr
     (here / "mine" / "training").mkdir()  # as an EMS working directory has
     done = run("train", "phrase-table.gz", *TINY, "--model", "mine", "--restart", cwd=here, check=False)
     assert (done.returncode, (here / "mine" / "file").exists()) == (1, True)

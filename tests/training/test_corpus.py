@@ -121,7 +121,7 @@ def test_the_unigram_baseline_is_its_derivation(tmp_path):
     total, size = sum(counts.values()), len(corpus.target_vocabulary)
     held_out = [w for _, target in spelled(corpus, corpus.held_out) for w in [*target.split(), b"</s>"]]
     expected = -sum(math.log((counts[w] + 1) / (total + size)) for w in held_out) / len(held_out)
-    assert corpus.unigram_nats_per_token() == pytest.approx(expected)
+    assert corpus.unigram_nats_per_token == pytest.approx(expected)
 
 
 def test_hashes_tell_phrases_apart():

@@ -1,4 +1,4 @@
-"""What goes on after any death must not go on from anything else than what was saved."""
+"""A run that continues after any death continues from what was saved and from nothing else."""
 
 import random
 
@@ -9,18 +9,17 @@ from safetensors.torch import save_file
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.training.state import load_state, save_state
-from moses_rnn.training.trainer import Progress
+from moses_rnn.training.state import Progress, RunState, load_state, save_state
 
 IDENTITY = {"corpus": "abc"}
 
 
-def parts(seed):
+def state_of(seed):
     model = EncDec(EncDecConfig(4, 3, 4, 3, 2, 5), seed=seed)
     optimiser = torch.optim.Adam(model.parameters())
     sum(p.sum() for p in model.parameters()).backward()
     optimiser.step()
-    return model, optimiser, Progress(), {}
+    return RunState(IDENTITY, model, optimiser, Progress(), {})
 
 
 def bits(model):
@@ -33,18 +32,18 @@ def same(a, b):
 
 @pytest.fixture
 def saved(tmp_path):
-    model, optimiser, progress, average = parts(1)
-    progress.examples = 77
-    save_state(tmp_path / "state", IDENTITY, model, optimiser, progress, average)
-    return tmp_path / "state", bits(model)
+    state = state_of(1)
+    state.progress.examples = 77
+    save_state(tmp_path / "state", state)
+    return tmp_path / "state", bits(state.model)
 
 
 def test_what_is_saved_is_restored(saved):
     path, weights = saved
-    model, optimiser, progress, average = parts(2)
-    assert load_state(path, IDENTITY, model, optimiser, progress, average)
-    assert same(bits(model), weights)
-    assert progress.examples == 77
+    state = state_of(2)
+    assert load_state(path, state)
+    assert same(bits(state.model), weights)
+    assert state.progress.examples == 77
 
 
 def test_any_flipped_bit_is_noticed(saved):
@@ -56,12 +55,12 @@ def test_any_flipped_bit_is_noticed(saved):
         place = draw.randrange(len(data) if draw.random() < 0.5 else 2500)  # the header is the more interesting half
         damaged[place] ^= 1 << draw.randrange(8)
         path.write_bytes(damaged)
-        model, optimiser, progress, average = parts(2)
+        state = state_of(2)
         try:
-            load_state(path, IDENTITY, model, optimiser, progress, average)
+            load_state(path, state)
         except CheckpointError:
             continue
-        assert (same(bits(model), weights), progress.examples) == (True, 77)
+        assert (same(bits(state.model), weights), state.progress.examples) == (True, 77)
 
 
 @pytest.mark.parametrize("size", [0, 1, 8, 100, -1])
@@ -69,9 +68,9 @@ def test_a_state_cut_short_is_refused(saved, size):
     path, _ = saved
     path.write_bytes(path.read_bytes()[:size])
     with pytest.raises(
-        CheckpointError, match="state: expected a saved training state, found: .*\n  --restart begins anew"
+        CheckpointError, match="state: expected a saved training state, found: .*\n  --restart starts over"
     ):
-        load_state(path, IDENTITY, *parts(2))
+        load_state(path, state_of(2))
 
 
 @pytest.mark.parametrize(
@@ -86,15 +85,26 @@ def test_a_state_cut_short_is_refused(saved, size):
         ("sha256", None),
     ],
 )
-def test_contents_that_are_none_are_refused(saved, key, value):
+def test_invalid_contents_are_refused(saved, key, value):
     path, _ = saved
     with safe_open(path, framework="pt") as file:
         metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, no mapping
     save_file(tensors, path, {k: v for k, v in {**metadata, key: value}.items() if v is not None})
     with pytest.raises(CheckpointError, match="expected (a saved training state|the table and options)"):
-        load_state(path, IDENTITY, *parts(2))
+        load_state(path, state_of(2))
 
 
 def test_another_table_is_named(saved):
     with pytest.raises(CheckpointError, match="corpus 'abc', now 'xyz'"):
-        load_state(saved[0], {"corpus": "xyz"}, *parts(2))
+        load_state(saved[0], state_of(2)._replace(identity={"corpus": "xyz"}))
+
+
+OLDER = {
+    "epoch": 1, "batch": 2, "examples": 30, "tokens": 40, "steps": 5, "clipped_steps": 1, "skipped_steps": 0,
+    "skipped_in_a_row": 0, "seconds": 1.5, "examples_at_evaluation": 20, "best": 3.25, "without_gain": 1,
+    "learning_rate": 0.5, "finished": "1 epochs are done", "history": [{"pairs": 20, "nats_per_token": 3.25}],
+}  # fmt: skip
+
+
+def test_what_older_versions_saved_of_a_runs_progress_is_still_read():
+    assert vars(Progress(**OLDER)) == OLDER

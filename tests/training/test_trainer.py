@@ -7,9 +7,11 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
+from moses_rnn.models.checkpoint import ENCDEC
 from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.training.config import PRESETS, TrainingConfig, for_optimiser
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
+from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.optimisers import make_optimiser
 from moses_rnn.training.pairs import PhrasePairs, epoch_batches
 from moses_rnn.training.trainer import Trainer
@@ -34,32 +36,36 @@ class Listener:
     def __init__(self):
         self.losses, self.evaluations = [], []
 
-    def stepped(self, progress, loss):
+    def starting(self, trainer):
+        pass
+
+    def stepped(self, trainer, loss):
         self.losses.append(loss)
 
-    def evaluated(self, progress, is_best):
-        self.evaluations.append((progress.history[-1]["nats_per_token"], is_best))
+    def evaluated(self, trainer, is_best):
+        self.evaluations.append((trainer.progress.history[-1]["nats_per_token"], is_best))
 
 
 def never():
     return False
 
 
-def trainer_of(corpus, config, state_file):
-    return Trainer(PhrasePairs(network(corpus), corpus, config), config, state_file)
+def trainer_of(corpus, config):
+    return Trainer(PhrasePairs(network(corpus), corpus, config), config)
 
 
 def train(corpus, folder, stop=never, **changes):
     listener = Listener()
-    trainer = trainer_of(corpus, dataclasses.replace(FAST, **changes), folder / "state")
-    trainer.run(listener, stop)
+    trainer = trainer_of(corpus, dataclasses.replace(FAST, **changes))
+    with ModelFolder(folder, ENCDEC) as kept:
+        trainer.run(kept, listener, stop)
     return trainer, listener
 
 
 def test_learns_a_language(corpus, tmp_path):
     trainer, listener = train(corpus, tmp_path, max_epochs=8)
     costs = [cost for cost, _ in listener.evaluations]
-    assert costs[-1] < 0.7 * corpus.unigram_nats_per_token()
+    assert costs[-1] < 0.7 * corpus.unigram_nats_per_token
     assert trainer.progress.best == min(costs)
     assert trainer.progress.finished == "8 epochs are done"
 
@@ -105,9 +111,9 @@ def test_a_run_with_everything_goes_on_to_the_same_weights(corpus, tmp_path, thr
         assert rest.evaluations == listener.evaluations[-len(rest.evaluations) :]
 
 
-def steps_of(corpus, folder, config, count):
+def steps_of(corpus, config, count):
     """The network after some steps."""
-    trainer = trainer_of(corpus, config, folder / "state")
+    trainer = trainer_of(corpus, config)
     for rows in itertools.islice(epoch_batches(corpus, config, 0), count):
         trainer.learn(rows)
     return trainer
@@ -117,9 +123,9 @@ def steps_of(corpus, folder, config, count):
 @pytest.mark.parametrize("reduction", ["sum", "pair-mean", "token-mean"])
 def test_threads_learn_what_one_learns(corpus, tmp_path, optimiser, reduction):
     config = dataclasses.replace(for_optimiser(FAST, optimiser), reduction=reduction, learning_rate=0.01)
-    alone = steps_of(corpus, tmp_path, config, 12)
+    alone = steps_of(corpus, config, 12)
     for threads in (2, 3):
-        shared = steps_of(corpus, tmp_path, dataclasses.replace(config, threads=threads), 12)
+        shared = steps_of(corpus, dataclasses.replace(config, threads=threads), 12)
         assert dataclasses.replace(shared.progress, seconds=0) == dataclasses.replace(alone.progress, seconds=0)
         for one, other in zip(alone.model.parameters(), shared.model.parameters(), strict=True):
             torch.testing.assert_close(other, one, rtol=1e-3, atol=2e-5)
@@ -150,7 +156,7 @@ def test_adam_is_torchs(corpus, tmp_path):
 
 
 def test_the_learning_rate_rises_and_falls(corpus, tmp_path):
-    trainer = trainer_of(corpus, dataclasses.replace(FAST, warm_up=4, cool_down=0.5, max_epochs=1), tmp_path / "state")
+    trainer = trainer_of(corpus, dataclasses.replace(FAST, warm_up=4, cool_down=0.5, max_epochs=1))
     rates = []
     for rows in trainer.task.batches(0, 0):
         trainer.learn(rows)
@@ -163,7 +169,7 @@ def test_the_learning_rate_rises_and_falls(corpus, tmp_path):
 
 
 def test_the_rate_falls_with_the_time_budget(corpus, tmp_path):
-    trainer = trainer_of(corpus, dataclasses.replace(FAST, cool_down=0.5, max_minutes=1), tmp_path / "state")
+    trainer = trainer_of(corpus, dataclasses.replace(FAST, cool_down=0.5, max_minutes=1))
     for seconds, rate in ((0, 0.01), (30, 0.01), (45, 0.005), (60, 0), (70, 0)):
         trainer.progress.seconds = seconds
         assert trainer._learning_rate() == pytest.approx(rate)
@@ -172,8 +178,8 @@ def test_the_rate_falls_with_the_time_budget(corpus, tmp_path):
 def test_the_average_is_of_the_last_share_of_the_steps(corpus, tmp_path):
     """Against the same recurrence in numbers; it is judged and kept, and what is learned goes on from the weights."""
     config = dataclasses.replace(FAST, averaging=0.25, max_epochs=1)
-    plain = trainer_of(corpus, dataclasses.replace(config, averaging=0), tmp_path / "plain")
-    averaging = trainer_of(corpus, config, tmp_path / "state")
+    plain = trainer_of(corpus, dataclasses.replace(config, averaging=0))
+    averaging = trainer_of(corpus, config)
     expected = None
     for step, rows in enumerate(epoch_batches(corpus, config, 0), start=1):
         plain.learn(rows), averaging.learn(rows)
@@ -197,7 +203,7 @@ def test_learns_from_sampled_words_and_goes_on_with_the_same(corpus, tmp_path):
     changes = {"sampled_words": 5, "max_epochs": 4}
     whole, listener = train(corpus, tmp_path / "whole", **changes)
     costs = [cost for cost, _ in listener.evaluations]  # exact
-    assert costs[-1] < 0.9 * corpus.unigram_nats_per_token()
+    assert costs[-1] < 0.9 * corpus.unigram_nats_per_token
     countdown = itertools.count(1)
     train(corpus, tmp_path / "stopped", lambda: next(countdown) >= 7, **changes)
     resumed, _ = train(corpus, tmp_path / "stopped", **changes)
@@ -213,6 +219,13 @@ def test_a_finished_run_goes_on_when_its_limit_is_raised(corpus, tmp_path):
     assert len(listener.losses) == more.progress.steps / 2
 
 
+def test_a_larger_patience_continues_counting(corpus, tmp_path):
+    still = {"learning_rate": 1e-30, "max_epochs": 9}
+    train(corpus, tmp_path, patience=2, **still)
+    more, listener = train(corpus, tmp_path, patience=3, **still)
+    assert (len(listener.evaluations), more.progress.without_gain) == (1, 3)
+
+
 def test_a_run_with_other_choices_is_not_continued(corpus, tmp_path):
     train(corpus, tmp_path, max_epochs=1)
     with pytest.raises(CheckpointError, match="found others: batch_size 16, now 8; seed 1, now 3\n.*--restart"):
@@ -223,8 +236,9 @@ def test_a_damaged_state_is_refused(corpus, tmp_path):
     from safetensors.torch import save
 
     for content in (b"no state", save({"a": torch.zeros(1)})):
-        (tmp_path / "state").write_bytes(content)
-        with pytest.raises(CheckpointError, match="state: expected a saved training state, found"):
+        (tmp_path / "training").mkdir(exist_ok=True)
+        (tmp_path / "training" / "state.safetensors").write_bytes(content)
+        with pytest.raises(CheckpointError, match="state.safetensors: expected a saved training state, found"):
             train(corpus, tmp_path)
 
 
@@ -276,10 +290,10 @@ def test_sorting_makes_batches_of_like_lengths(corpus):
     assert spread(10) < spread(1) / 2
 
 
-def gradient_norm(corpus, reduction, clip_norm, tmp_path):
+def gradient_norm(corpus, reduction, clip_norm):
     """The norm of the gradient that the optimiser sees in the first step."""
     config = dataclasses.replace(FAST, reduction=reduction, clip_norm=clip_norm)
-    trainer = trainer_of(corpus, config, tmp_path / "state")
+    trainer = trainer_of(corpus, config)
     rows = next(epoch_batches(corpus, config, 0))
     trainer.learn(rows)
     norm = math.sqrt(sum(tensor.grad.double().square().sum().item() for tensor in trainer.model.parameters()))
@@ -287,20 +301,20 @@ def gradient_norm(corpus, reduction, clip_norm, tmp_path):
 
 
 def test_reductions_scale_the_gradient(corpus, tmp_path):
-    whole, clipped, rows = gradient_norm(corpus, "sum", 0, tmp_path)
+    whole, clipped, rows = gradient_norm(corpus, "sum", 0)
     tokens = (np.diff(corpus.target.ends)[rows] + 1).sum()
     assert clipped == 0
-    assert gradient_norm(corpus, "pair-mean", 0, tmp_path)[0] == pytest.approx(whole / len(rows), rel=1e-4)
-    assert gradient_norm(corpus, "token-mean", 0, tmp_path)[0] == pytest.approx(whole / tokens, rel=1e-4)
+    assert gradient_norm(corpus, "pair-mean", 0)[0] == pytest.approx(whole / len(rows), rel=1e-4)
+    assert gradient_norm(corpus, "token-mean", 0)[0] == pytest.approx(whole / tokens, rel=1e-4)
 
 
 def test_the_gradient_is_clipped_and_counted(corpus, tmp_path):
-    norm, clipped, _ = gradient_norm(corpus, "sum", 0.5, tmp_path)
+    norm, clipped, _ = gradient_norm(corpus, "sum", 0.5)
     assert (norm, clipped) == (pytest.approx(0.5, rel=1e-3), 1)
 
 
 def test_a_gradient_that_is_not_finite_moves_nothing(corpus, tmp_path):
-    trainer = trainer_of(corpus, FAST, tmp_path / "state")
+    trainer = trainer_of(corpus, FAST)
     with torch.no_grad():
         trainer.model.decoder.b_G[2] = math.inf
     before = [tensor.clone() for tensor in trainer.model.parameters()]
