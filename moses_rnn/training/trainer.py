@@ -123,7 +123,7 @@ class Trainer:
         self.resumed = kept.restore(self._state())
         observer.starting(self)
         self._started = time.monotonic() - progress.seconds
-        progress.finished = self._reason_to_finish()  # a limit may have been raised since the state was saved
+        self._look_at_limits_again()
         if not self.resumed:
             self._save(kept)  # so that a checkpoint never stands without the state it came from
         while not progress.finished:
@@ -146,6 +146,18 @@ class Trainer:
     def _save(self, kept: ModelFolder) -> None:
         kept.save(self._state())
         self._saved = time.monotonic()
+
+    def _look_at_limits_again(self) -> None:
+        """They may have been raised since the state was saved.
+
+        A run that had used its budget starts over with its patience: with a larger budget the learning rate is high
+        again, and the cost may be above its best for a while.
+        """
+        progress = self.progress
+        used_its_budget = progress.finished and not progress.finished.endswith(NO_GAIN)
+        if used_its_budget and not self._limit_reached():
+            progress.without_gain = 0
+        progress.finished = self._reason_to_finish()
 
     def learn(self, rows: Positions) -> float:
         """One gradient step; returns the loss in nats per token."""

@@ -219,6 +219,18 @@ def test_a_finished_run_goes_on_when_its_limit_is_raised(corpus, tmp_path):
     assert len(listener.losses) == more.progress.steps / 2
 
 
+def test_patience_starts_over_when_a_used_budget_is_raised(corpus, tmp_path):
+    """A larger budget raises a learning rate that had fallen; what brought no gain before is no reason to end then."""
+    still = {"learning_rate": 1e-30, "patience": 3, "cool_down": 0.5, "evaluate_every": 200}
+    used, listener = train(corpus, tmp_path, max_epochs=0.6, **still)
+    assert [best for _, best in listener.evaluations] == [True, False, False]
+    assert used.progress.finished == "0.6 epochs are done"
+    for epochs, evaluations in ((9, 3), (9, 0), (99, 0)):  # a run that lost patience needs no larger budget
+        more, listener = train(corpus, tmp_path, max_epochs=epochs, **still)
+        assert [best for _, best in listener.evaluations] == [False] * evaluations
+        assert more.progress.finished == "3 evaluations brought no gain"
+
+
 def test_a_larger_patience_continues_counting(corpus, tmp_path):
     still = {"learning_rate": 1e-30, "max_epochs": 9}
     train(corpus, tmp_path, patience=2, **still)
