@@ -51,7 +51,7 @@ class Line:
     seconds: dict[str, float]
 
     def work(self, seconds: float, when: str) -> None:
-        """Work for so long."""
+        """Work for this many seconds."""
         torch.set_num_threads(self.torch_threads)
         started, done = time.perf_counter(), 0
         while time.perf_counter() - started < seconds:

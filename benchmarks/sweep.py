@@ -5,7 +5,7 @@
 A plan has a table for each trial, with options of moses-rnn-train by their Python names; [every] holds for all. Trials
 run in one thread each, as many at once as there are cores, and their minutes are those of the processor, so that what
 else the machine does hardly matters. `--cores` says how many such minutes a minute of training on all cores is worth.
-Each trial's model stays in FOLDER, and a trial that is finished is not run again; one that was stopped goes on.
+Each trial's model stays in FOLDER, and a trial that is finished is not run again; one that was stopped is resumed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def history_of(folder: Path) -> list[dict[str, float]]:
 
 
 def row(name: str, options: dict[str, Any], history: list[dict[str, float]], seconds: list[float]) -> str:
-    """A trial's best held-out nats within each time; nothing where it did not run so long."""
+    """A trial's best held-out nats within each time; empty where it did not run that long."""
     cells = []
     for limit in seconds:
         within = [h["nats_per_token"] for h in history if h["seconds"] <= 1.02 * limit]

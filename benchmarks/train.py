@@ -4,7 +4,8 @@
 
 The first line is a naive loop: padded minibatches of 64 sorted over ten, the whole softmax, float32, torch's Adadelta.
 Each further line switches one lever on. All begin with the same weights and learn the same pairs, a few minibatches at
-a time in turn, because machines are shared; then they go on until each has had the naive loop's time. Quote the ratios.
+a time in turn, because machines are shared; then each continues until it has had the naive loop's time. Quote the
+ratios.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class Line:
     same_time: float = 0.0
 
     def learn(self, pairs: int, corpus: Corpus) -> None:
-        """Learn so many pairs, or a few more."""
+        """Learn this many pairs, or a few more."""
         with threads_of_each(self.config.threads):
             self._learn(self.pairs + pairs, corpus)
 

@@ -22,7 +22,7 @@ from moses_rnn.cli.command import (
     say,
     takes,
 )
-from moses_rnn.cli.training_options import learning_options, preset_option, run_options
+from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.errors import OutputError
 from moses_rnn.training.config import CSLM_PRESETS, CslmRequest
 
@@ -49,6 +49,7 @@ TRAIN_EPILOG = f"""\b
 Example:
   moses-rnn-cslm train train.fr --model cslm --preset small --max-minutes 20
 
+{shown_presets(CSLM_PRESETS)}
 Texts are tokenised, one sentence a line, as the target side that the decoder writes. Run the same command again after
 any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
 {STOPPED} stopped and resumable.
@@ -65,7 +66,9 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
 @click.option("--second-size", type=click.IntRange(1), help="Units of the second")
 @click.option("--shortlist", type=click.IntRange(1), help="Words that are known; others are <unk>")
 @click.option("--dev", help="A text to judge by [default: some lines of the first, which are not trained on]")
-@click.option("--held-out", type=click.IntRange(1), help="How many [default: one in 1 000, at least 1 000]")
+@click.option(
+    "--held-out", type=click.IntRange(1), help="Lines to hold out [default: one in 1,000, but at least 1,000]"
+)
 @click.option(
     "--self-normalise", type=FiniteFloat(0), help="α of a penalty α (log Z)², for a decoder that does not normalise"
 )

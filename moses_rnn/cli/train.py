@@ -23,20 +23,21 @@ from moses_rnn.cli.command import (
     reports_errors,
     takes,
 )
-from moses_rnn.cli.training_options import learning_options, preset_option, run_options
+from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.training.config import PRESETS, SHARES_OF_UNIGRAMS, PhraseModelRequest
 
 if TYPE_CHECKING:
     from moses_rnn.training.estimate import Estimate
     from moses_rnn.training.run import Outcome
 
-FAR_BELOW = 0.8  # a model that costs more than this share of a unigram model's cost has hardly begun
+FAR_BELOW = 0.8  # a model that costs more than this share of a unigram model's cost has hardly begun to learn
 
 EPILOG = f"""\b
 Example: half an hour on a laptop, then score the same table:
   moses-rnn-train phrase-table.gz --preset small --max-minutes 30
   moses-rnn-score phrase-table.gz
 
+{shown_presets(PRESETS)}
 The model learns log p(target | source); both sides' end symbols are part of it. Run the same command again after any
 interruption, kill -9 included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong command line,
 3 table or model rejected, {STOPPED} stopped and resumable.
@@ -84,9 +85,11 @@ class Training(PhraseModelRequest):
 @click.option(
     "--initial-deviation",
     type=FiniteFloat(0, min_open=True),
-    help="Of the matrices' initial weights, but for the recurrent ones [paper: 0.01]",
+    help="Standard deviation of the initial weights of matrices that are not recurrent [paper: 0.01]",
 )
-@click.option("--batch-tokens", type=click.IntRange(0), help="Target words in a minibatch at most; 0 for no limit")
+@click.option(
+    "--batch-tokens", type=click.IntRange(0), help="At most this many target words a minibatch; 0 for no limit"
+)
 @click.option(
     "--sampled-words",
     type=click.IntRange(0),
@@ -99,7 +102,7 @@ class Training(PhraseModelRequest):
     "--compile/--no-compile",
     "compiled",
     default=None,
-    help="Let torch fuse the rest, which takes a minute [default: for large networks on a CPU]",
+    help="Fuse element-wise work with torch.compile, which takes a minute [default: for large networks on a CPU]",
 )
 @click.option(
     "--max-length", type=click.IntRange(0), default=0, help="Leave out pairs with a longer side [default: none]"
@@ -112,7 +115,7 @@ class Training(PhraseModelRequest):
     help="About this many pairs, chosen by source phrase, are never trained on",
 )
 @click.option(
-    "--estimate", is_flag=True, help="Say how long it will take here and how good to expect it, and train nothing"
+    "--estimate", is_flag=True, help="Print how long training will take here and what cost to expect; train nothing"
 )
 @learning_options("Phrase pairs", "distinct pairs")
 @factor_options
@@ -139,7 +142,7 @@ def main(request: Training) -> None:
 
 
 def _warning(outcome: Outcome) -> str:
-    """What is wrong with the model, if anything is."""
+    """What is wrong with the model; empty if nothing is."""
     best, unigram = outcome.progress.best, outcome.unigram_nats or math.inf
     if best >= unigram:
         return (

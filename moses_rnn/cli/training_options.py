@@ -23,7 +23,7 @@ def learning_options(unit: str, text: str, *, evaluated: str = "", patience: str
         patience: likewise of --patience.
     """
     return _together(
-        click.option("--optimiser", type=click.Choice(["adadelta", "adam"])),
+        click.option("--optimiser", type=click.Choice(["adadelta", "adam"]), help="With its customary learning rate"),
         click.option("--learning-rate", type=FiniteFloat(0, min_open=True)),
         click.option("--batch-size", type=click.IntRange(1), help=f"{unit} a minibatch"),
         click.option("--warm-up", type=click.IntRange(0), help="Minibatches over which the learning rate rises"),
@@ -55,7 +55,13 @@ def learning_options(unit: str, text: str, *, evaluated: str = "", patience: str
 def run_options(command: Command) -> Command:
     """The options of where and how a run takes place."""
     return _together(
-        click.option("--seed", type=Seed(63), default=1, show_default=True),
+        click.option(
+            "--seed",
+            type=click.IntRange(0, 2**63 - 1),
+            default=1,
+            show_default=True,
+            help="Decides what is held out, the initial weights and the order of the minibatches",
+        ),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …"),
         click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]"),
         click.option("--restart", is_flag=True, help="Remove what the model folder holds and start over"),
@@ -63,11 +69,16 @@ def run_options(command: Command) -> Command:
     )(command)
 
 
-def preset_option(presets: Mapping[str, object]) -> Callable[[Command], Command]:
-    """The choice of a preset, each shown with its sizes."""
-    sizes = "; ".join(f"{name}: {preset}" for name, preset in presets.items())
-    text = f"Sizes and optimiser [default: paper on a GPU, else small]. {sizes[0].upper()}{sizes[1:]}"
+def preset_option(presets: Mapping[str, object]) -> Decorator:
+    """The choice of a preset."""
+    text = "Sizes and training, shown below [default: paper on a GPU, else small]"
     return click.option("--preset", type=click.Choice(list(presets)), help=text)
+
+
+def shown_presets(presets: Mapping[str, object]) -> str:
+    """A paragraph of --help that shows what the presets are."""
+    lines = "".join(f"\n  {name}  {preset}" for name, preset in presets.items())
+    return f"\b\nPresets, of which every figure has an option:{lines}\n"
 
 
 def _together(*options: Callable[[Any], Any]) -> Decorator:

@@ -1,11 +1,11 @@
-"""What a training's held-out costs say of it: whether it has ended, or should have ended before."""
+"""What the held-out costs of a training show: whether it has converged, or should have ended earlier."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-FEWEST = 4  # evaluations of which anything is said
+FEWEST = 4  # evaluations that can be judged
 LATE = 2 / 3  # of the time: what comes after is compared with what came before
 FALLING = 0.03  # share of the cost that is gained late, from which on more time should help
 RISING = 0.02  # share by which the last cost is above the best one
@@ -19,7 +19,7 @@ class Verdict(NamedTuple):
     text: str
 
     def __str__(self) -> str:
-        """Both."""
+        """The word and its figures."""
         return f"{self.name}: {self.text}"
 
 

@@ -1,4 +1,4 @@
-"""Everything that can be chosen about training, the presets, and what somebody may ask for beside them.
+"""Everything that can be chosen about training, the presets, and the requests that override them.
 
 Nothing here needs torch: the command line shows the presets in its --help.
 """
@@ -88,13 +88,13 @@ class Preset:
     def __str__(self) -> str:
         return (
             f"H {self.hidden_size}, E {self.embedding_size}, M {self.maxout_size}, R {self.output_rank}, "
-            f"{self.shortlist:,} words, {_briefly(self.training)}"
+            f"{self.shortlist:,} words; {_briefly(self.training)}"
         )
 
 
 def _briefly(training: TrainingConfig) -> str:
-    limit = f", {training.max_minutes / 60:g} hours" if training.max_minutes else ""
-    return f"{training.optimiser}, minibatches of {training.batch_size}{limit}"
+    limit = f", at most {training.max_minutes / 60:g} hours" if training.max_minutes else ""
+    return f"{training.optimiser}, {training.batch_size} a minibatch{limit}"
 
 
 def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
@@ -164,7 +164,7 @@ class CslmPreset:
     def __str__(self) -> str:
         return (
             f"{self.order}-grams, E {self.embedding_size}, layers of {self.first_size} and {self.second_size}, "
-            f"{self.shortlist:,} words, {_briefly(self.training)}"
+            f"{self.shortlist:,} words; {_briefly(self.training)}"
         )
 
 
@@ -179,7 +179,7 @@ _CSLM_TRAINING = TrainingConfig(
 CSLM_PRESETS = {
     # section 4.1.2 of the paper, which does not name the optimiser
     "paper": CslmPreset(7, 512, 1536, 1024, 15_000, NGramConfig(), _CSLM_TRAINING),
-    # for two CPU cores and some ten thousand sentences, of which the paper's network would learn every word by heart
+    # for two CPU cores and tens of thousands of sentences, which the paper's network would learn by heart
     "small": CslmPreset(
         7,
         128,
@@ -194,7 +194,7 @@ CSLM_PRESETS = {
 
 @dataclass(frozen=True, kw_only=True)
 class LearningRequest:
-    """What may be asked for beside a preset, of any network; None leaves it to the preset."""
+    """What a request for any network may override; None leaves it to the preset."""
 
     preset: str | None  # None: "paper" on a GPU, else "small"
     shortlist: int | None
@@ -224,12 +224,12 @@ class LearningRequest:
         return self.device.startswith("cuda")
 
     def learning(self, preset: TrainingConfig) -> TrainingConfig:
-        """The preset's training with what was asked for."""
+        """The preset's training with what the request overrides."""
         config = for_optimiser(preset, self.optimiser or preset.optimiser)
         return replace(config, **self.given(*LEARNING), seed=self.seed)
 
     def given(self, *names: str) -> dict[str, Any]:
-        """What was asked for, of these fields."""
+        """Those of these fields that override the preset."""
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 

@@ -149,7 +149,7 @@ def build_corpus(
 
     Args:
         pairs: source and target phrases.
-        folder: for the arrays' files, which are made anew.
+        folder: for the arrays' files, which are replaced.
         config: sizes, split, seed.
         word_counts: counts to choose the shortlists by, for each side; by default over the distinct phrases.
 
@@ -277,7 +277,7 @@ def _split(pairs: Positions, source_hashes: Hashes, config: CorpusConfig) -> tup
 
 
 def _count_distinct(hashes: Hashes) -> int:
-    ordered = np.sort(hashes)  # np.unique without further wishes takes ninety times as long
+    ordered = np.sort(hashes)  # np.unique alone takes ninety times as long
     return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
 
 

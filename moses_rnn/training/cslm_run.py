@@ -30,7 +30,7 @@ Lines = Callable[[], Iterable[bytes]]  # a text, from the beginning each time it
 
 @dataclass(frozen=True)
 class CslmPlan:
-    """A preset with what was asked for."""
+    """A preset with what the request overrides."""
 
     network: dict[str, int]  # sizes of CslmConfig, without the vocabulary's
     text: TextConfig
@@ -102,7 +102,7 @@ def _lines(texts: tuple[str, ...], observer: Observer, should_stop: Callable[[],
 
 
 def _plan_of(request: CslmRequest) -> CslmPlan:
-    """The preset with what was asked for; sets the number of threads that torch uses."""
+    """The preset with what the request overrides; sets the number of threads that torch uses."""
     preset = CSLM_PRESETS[preset_name(request)]
     network = {**{name: getattr(preset, name) for name in SIZES}, **request.given(*SIZES)}
     training = request.learning(preset.training)

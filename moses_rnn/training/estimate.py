@@ -1,4 +1,4 @@
-"""How long a training will take here, by a few of its own steps."""
+"""How long a training will take here, judged by a few of its steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moses_rnn.training.pairs import PhrasePairs
 from moses_rnn.training.trainer import Trainer
 
 STEPS = 3  # after a first one that warms up
-LEAST_SECONDS = 5.0  # of an estimate that was asked for
+LEAST_SECONDS = 5.0  # of learning
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class ModelFolder:
         """Leave nothing of a run that had nothing to save."""
         for name in (*STATE_FILES, LOCK_FILE):
             (self.arrays / name).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # somebody else has put something there
+        with contextlib.suppress(OSError):  # other files are there
             self.arrays.rmdir()
             self.path.rmdir()
 

@@ -148,7 +148,7 @@ def build_texts(
     Args:
         lines: tokenised sentences; empty ones are left out.
         held_out: another text to judge by; None takes the `chosen` lines of this one.
-        folder: for the files, which are made anew.
+        folder: for the files, which are replaced.
         vocabulary: the shortlist.
         order: n of the n-grams.
         chosen: which lines are held out.

@@ -141,7 +141,7 @@ def _gradient(tensor: Tensor) -> Tensor:
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    """Neither a parameter nor the middle of another tensor, for which torch.compile would make passes of their own."""
+    """Neither a parameter nor the middle of another tensor, for which torch.compile would make separate passes."""
     return tensor.data if tensor.storage_offset() == 0 else tensor.data.clone()
 
 

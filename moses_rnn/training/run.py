@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A preset with what was asked for."""
+    """A preset with what the request overrides."""
 
     network: Mapping[str, Any]  # sizes and switches of EncDecConfig, without the vocabularies' sizes
     corpus: CorpusConfig
@@ -120,7 +120,7 @@ def read_watched(paths: Sequence[str], observer: Observer, should_stop: Callable
     """Files in blocks of whole lines, while the observer follows.
 
     Raises:
-        Stopped: when asked to.
+        Stopped: `should_stop` was true.
     """
     meter = Meter()
     for path in paths:
@@ -146,7 +146,7 @@ def _word_counts(request: PhraseModelRequest) -> tuple[Mapping[bytes, int] | Non
 
 
 def plan_of(request: PhraseModelRequest) -> Plan:
-    """The preset with what was asked for; sets the number of threads that torch uses."""
+    """The preset with what the request overrides; sets the number of threads that torch uses."""
     preset = PRESETS[preset_name(request)]
     words = request.shortlist or preset.shortlist
     switches = {**SWITCHES[request.variant], **request.given("summary", "first_step", "decoder_reset")}
@@ -159,7 +159,7 @@ def plan_of(request: PhraseModelRequest) -> Plan:
 
 
 def preset_name(request: LearningRequest) -> str:
-    """The preset that was asked for, or that suits the device."""
+    """The requested preset, or the one that suits the device."""
     return request.preset or ("paper" if request.on_gpu else "small")
 
 
@@ -196,7 +196,7 @@ def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> EncDec:
 
 
 def _advice(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> list[str]:
-    """How long the paper's preset takes here, if nobody chose one and the machine is too slow for it."""
+    """How long the paper's preset would take here, where "small" was chosen for want of a GPU."""
     if request.quiet or request.preset or request.on_gpu:
         return []
     return [advice("paper", corpus, request.device, plan.training.threads)]

@@ -1,4 +1,4 @@
-"""What a training run needs to go on after any death: weights, optimiser, position. One safetensors file, no pickle."""
+"""What a run needs to continue after any death: weights, optimiser, position. One safetensors file, no pickle."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ def _restore(state: RunState, tensors: dict[str, Tensor], progress: Progress) ->
 
 
 def check_choices(path: Path, choices: Mapping[str, Any]) -> None:
-    """Refuse to continue a run with other choices, without reading more than they need.
+    """Refuse to continue a run with other choices; reads the file's header alone.
 
     Args:
         path: of the state; without one, and with a damaged one, there is nothing to refuse yet.
-        choices: what the run is asked to do now.
+        choices: those of the run that would continue it.
 
     Raises:
         CheckpointError: the run began with others.

@@ -32,7 +32,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(count - 1, thread_name_prefix="training") if count > 1 else None
 
     def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """What is made of each item, in order; the first error is raised once all have ended."""
+        """The results of all items, in order; the first error is raised once all have ended."""
         every = list(items)
         if self._pool is None or len(every) < 2:
             return [work(item) for item in every]
@@ -51,7 +51,7 @@ def _worked(work: Callable[[Item], Result], items: list[Item]) -> list[Result]:
 
 
 def share_cores(cores: int, batch_size: int) -> int:
-    """How many threads shall share a minibatch; torch gets the cores that are left for each of them.
+    """The number of threads to share a minibatch; sets torch's own to the cores that are left for each.
 
     Args:
         cores: to be used.
@@ -63,7 +63,7 @@ def share_cores(cores: int, batch_size: int) -> int:
 
 
 def seed_of(seed: int, step: int, part: int) -> int:
-    """A seed of its own for each part of each minibatch."""
+    """A different seed for each part of each minibatch."""
     return int(np.random.SeedSequence((seed, step, part)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 

@@ -1,4 +1,4 @@
-"""The training loop: minibatches, gradient steps, held-out evaluation, resume; what is learned is a task's affair.
+"""The training loop: minibatches, gradient steps, held-out evaluation, resuming; what is learned is up to a task.
 
 A run is a function of its task and its configuration: after a kill it continues from the last saved state and ends
 with the weights that an undisturbed run would have.
@@ -68,7 +68,7 @@ class Observer(Protocol):
     """Who follows a run, of whatever network."""
 
     def reading(self, lines: int, share: float | None) -> None:
-        """The corpus is being read: so many lines so far, and which share of it, 0 to 1, if that is known."""
+        """The corpus is being read: `lines` so far, and `share` of it, 0 to 1, if that is known."""
 
     def corpus_read(self, description: Sequence[str]) -> None:
         """The corpus is read; what it holds, in lines for a log."""
@@ -195,7 +195,7 @@ class Trainer:
         self._average.add(part, self.progress.steps)
 
     def _learning_rate(self) -> float:
-        """What has become of the learning rate in this step: risen at the beginning, falling at the end."""
+        """The learning rate of this step: rising at the beginning, falling at the end."""
         config, progress = self.config, self.progress
         risen = min((progress.steps + 1) / config.warm_up, 1.0) if config.warm_up else 1.0
         left = min((1 - self._share_done()) / config.cool_down, 1.0) if config.cool_down else 1.0

@@ -6,9 +6,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from moses_rnn.cli.training_display import evaluation_line
 from moses_rnn.models.checkpoint import load_checkpoint
 from tests.commands import run
 from tests.conftest import TINY
@@ -46,12 +48,40 @@ def test_says_what_it_found_and_what_it_does(here):
 
 
 def test_help_shows_the_presets_sizes():
-    shown = " ".join(run("train", "--help").stdout.split())
+    shown = run("train", "--help").stdout
     for preset in (
-        "Paper: H 1000, E 100, M 500, R 100, 15,000 words, adadelta, minibatches of 64, 72 hours; ",
-        "small: H 256, E 64, M 128, R 64, 5,000 words, adam, minibatches of 128, 0.5 hours",
+        "\n    paper  H 1000, E 100, M 500, R 100, 15,000 words; adadelta, 64 a minibatch, at most 72 hours\n",
+        "\n    small  H 256, E 64, M 128, R 64, 5,000 words; adam, 128 a minibatch, at most 0.5 hours\n",
     ):
         assert preset in shown
+
+
+class Task:
+    unit = "pairs"
+
+    @staticmethod
+    def describe_cost(figures):
+        return f"{figures['nats_per_token']:.4f} nats/token (unigram 6.25)"
+
+
+def test_an_evaluation_is_a_line_of_120_columns():
+    figures = {
+        "pairs": 9_999_999,
+        "epochs": 12.0772,
+        "seconds": 35_999,
+        "nats_per_token": 1.23456,
+        "clipped_share": 0.996,
+        "tokens_per_second": 123_456.7,
+    }
+    trainer = SimpleNamespace(task=Task, progress=SimpleNamespace(history=[figures], skipped_steps=0))
+    line = evaluation_line(trainer, is_best=True)
+    assert line == (
+        "9,999,999 pairs (12.08 epochs, 9:59:59): held out 1.2346 nats/token (unigram 6.25), 100% clipped, "
+        "123,457 tokens/s, best"
+    )
+    assert len(line) <= 120
+    trainer.progress.skipped_steps = 3
+    assert ", 123,457 tokens/s, 3 skipped (gradient not finite)" in evaluation_line(trainer, is_best=False)
 
 
 def test_without_a_preset_and_a_gpu_it_says_how_long_the_papers_takes(here):
@@ -130,7 +160,7 @@ def test_a_signal_saves_the_state_and_exits_resumable(here, number):
     assert (here / "phrase-table.rnn-model" / "training" / "state.safetensors").exists()
 
 
-def test_what_was_left_out_of_training_is_said(here):
+def test_pairs_left_out_are_counted(here):
     (here / "junk").write_bytes(
         b"".join(b"s%d ||| t%d ||| 1\n" % (i, i) for i in range(99)) + b"a b c ||| d ||| 1\n ||| d ||| 1\n"
     )
@@ -173,7 +203,7 @@ def test_a_training_ends_with_a_verdict(here):
     )
 
 
-def test_one_that_learned_nothing_is_told(here):
+def test_a_training_that_learned_nothing_is_warned_of(here):
     done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", "--learning-rate", "1e-6", cwd=here)
     assert re.search(r"warning: learned nothing: [\d.]+ nats per target token, a unigram model costs [\d.]+: moses-rnn-score "
                      "will refuse this model; train longer", done.stderr)  # fmt: skip

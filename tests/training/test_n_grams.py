@@ -144,7 +144,7 @@ def test_how_many_lines_are_held_out(lines, config, expected):
 
 
 def request(folder, lines, **changes):
-    """To train on such a text, in `folder`/model; everything that is not said is the preset's."""
+    """To train on these lines, in `folder`/model; what is not given is the preset's."""
     folder.joinpath("a.fr").write_bytes(b"".join(line + b"\n" for line in lines))
     sizes = {"order": 3, "embedding_size": 4, "first_size": 6, "second_size": 5, "shortlist": 6}
     learning = {"preset": "small", "optimiser": "adam", "batch_size": 32, "max_epochs": 1, "precision": "fp32"}

@@ -176,7 +176,7 @@ def test_the_rate_falls_with_the_time_budget(corpus, tmp_path):
 
 
 def test_the_average_is_of_the_last_share_of_the_steps(corpus, tmp_path):
-    """Against the same recurrence in numbers; it is judged and kept, and what is learned goes on from the weights."""
+    """Against the same recurrence in numbers; it is judged and kept, and learning continues from the weights."""
     config = dataclasses.replace(FAST, averaging=0.25, max_epochs=1)
     plain = trainer_of(corpus, dataclasses.replace(config, averaging=0))
     averaging = trainer_of(corpus, config)
