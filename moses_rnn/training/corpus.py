@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,14 +160,11 @@ def build_corpus(
     reader.read(pairs)
     source, target = reader.phrases()
     distinct = _count_distinct(_pair_hashes(source.hashes(), target.hashes()))
-    vocabularies, covered = [], []
-    for side, known, given in zip((source, target), reader.word_ids, word_counts, strict=True):
-        counts = given if given is not None else _distinct_phrase_counts(side, known)
-        size = config.source_words if side is source else config.target_words
-        vocabulary = shortlist(counts, size)
-        side.renumber(np.array(vocabulary.ids(known), dtype=np.int32))
-        vocabularies.append(vocabulary)
-        covered.append(coverage(counts, vocabulary))
+    sizes = config.source_words, config.target_words
+    sides = zip((source, target), reader.word_ids, word_counts, sizes, strict=True)
+    (source_vocabulary, source_coverage), (target_vocabulary, target_coverage) = [
+        _renumber_by_shortlist(*side) for side in sides
+    ]
     source_hashes = source.hashes()
     pair_hashes = _pair_hashes(source_hashes, target.hashes())
     first_of_each = np.sort(np.unique(pair_hashes, return_index=True)[1])
@@ -183,21 +179,26 @@ def build_corpus(
         held_out_pairs=len(held_out),
         source_words=len(reader.word_ids[0]),
         target_words=len(reader.word_ids[1]),
-        source_coverage=covered[0],
-        target_coverage=covered[1],
+        source_coverage=source_coverage,
+        target_coverage=target_coverage,
     )
-    digest = hashlib.sha256(pair_hashes.tobytes())
-    for part in (training.tobytes(), *(vocabulary.to_bytes() for vocabulary in vocabularies)):
+    digest = hashlib.sha256()
+    for part in (pair_hashes.data, training.data, source_vocabulary.to_bytes(), target_vocabulary.to_bytes()):
         digest.update(part)
-    return Corpus(source, target, training, held_out, vocabularies[0], vocabularies[1], statistics, digest.hexdigest())
+    return Corpus(
+        source, target, training, held_out, source_vocabulary, target_vocabulary, statistics, digest.hexdigest()
+    )
 
 
-def count_words(lines: Iterable[bytes]) -> Counter[bytes]:
-    """Words of a tokenised text, for a shortlist by its frequencies."""
-    counts: Counter[bytes] = Counter()
-    for line in lines:
-        counts.update(words(line.rstrip(b"\r\n")))
-    return counts
+def _renumber_by_shortlist(
+    phrases: Phrases, word_ids: dict[bytes, int], counts: Mapping[bytes, int] | None, size: int
+) -> tuple[Vocabulary, float]:
+    """Choose a side's shortlist and renumber its ids by it; returns it and the share of running words it knows."""
+    if counts is None:
+        counts = _distinct_phrase_counts(phrases, word_ids)
+    vocabulary = shortlist(counts, size)
+    phrases.renumber(np.array(vocabulary.ids(word_ids), dtype=np.int32))
+    return vocabulary, coverage(counts, vocabulary)
 
 
 class _Reader:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +16,14 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.errors import InputError, Stopped
 from moses_rnn.files.streams import STANDARD_STREAM, Meter, existing_input, read_blocks, read_lines
-from moses_rnn.formats.phrase_forms import PhraseForm
+from moses_rnn.formats.phrase_forms import PhraseForm, words
 from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
 from moses_rnn.models.checkpoint import ENCDEC, Checkpoint
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
 from moses_rnn.models.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
 from moses_rnn.models.learning_curves import Verdict, verdict
 from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, TrainingConfig
-from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus, count_words
+from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.estimate import Estimate, advice, estimate
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.pairs import PhrasePairs, describe_corpus
@@ -145,15 +146,23 @@ def _word_counts(request: PhraseModelRequest) -> tuple[Mapping[bytes, int] | Non
     return (target, source) if request.inverse else (source, target)
 
 
+def count_words(lines: Iterable[bytes]) -> Counter[bytes]:
+    """Words of a tokenised text, for a shortlist by its frequencies."""
+    counts: Counter[bytes] = Counter()
+    for line in lines:
+        counts.update(words(line.rstrip(b"\r\n")))
+    return counts
+
+
 def plan_of(request: PhraseModelRequest) -> Plan:
     """The preset with what the request overrides; sets the number of threads that torch uses."""
     preset = PRESETS[preset_name(request)]
-    words = request.shortlist or preset.shortlist
+    size = request.shortlist or preset.shortlist
     switches = {**SWITCHES[request.variant], **request.given("summary", "first_step", "decoder_reset")}
     sizes = {**{name: getattr(preset, name) for name in SIZES}, **request.given(*SIZES)}
     return Plan(
         network={**sizes, "variant": _variant_of(switches), **switches},
-        corpus=CorpusConfig(words, words, request.held_out, request.max_length, request.seed),
+        corpus=CorpusConfig(size, size, request.held_out, request.max_length, request.seed),
         training=_training(request, preset.training, sizes["hidden_size"]),
     )
 
@@ -189,8 +198,8 @@ def threads_for(request: LearningRequest, batch_size: int) -> int:
 
 def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> EncDec:
     """With its initial weights."""
-    words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    model = EncDec(EncDecConfig(*words, **plan.network), seed=None)
+    known = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+    model = EncDec(EncDecConfig(*known, **plan.network), seed=None)
     model.initialise(plan.training.seed, plan.training.initial_deviation)
     return model.to(request.device)
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.training.corpus import CorpusConfig, Phrases, build_corpus, count_words
+from moses_rnn.training.corpus import CorpusConfig, Phrases, build_corpus
+from moses_rnn.training.run import count_words
 
 PAIRS = [
     (b"le chat", b"the cat"),
