@@ -14,7 +14,8 @@ from moses_rnn import __version__
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.models.cslm import CSLM, Cslm, CslmCheckpoint, CslmConfig
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.models.hardware import choose_precision
 from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
 from moses_rnn.training.config import CSLM_PRESETS, CslmRequest, NGramConfig, TrainingConfig
@@ -70,7 +71,9 @@ def train_cslm(request: CslmRequest, observer: Observer, should_stop: Callable[[
         vocabulary, statistics, texts = _read(text, dev, plan, kept.arrays)
         observer.corpus_read(_describe_text(statistics, vocabulary))
         model = Cslm(CslmConfig(len(vocabulary), **plan.network), seed=plan.training.seed).to(request.device)
-        kept.checkpoint = CslmCheckpoint(model, vocabulary, _provenance(request, plan, statistics))
+        kept.checkpoint = Checkpoint(
+            CSLM, model, {"target": vocabulary}, provenance=_provenance(request, plan, statistics)
+        )
         task = NGrams(model, *texts, plan.training, plan.learning)
         return Outcome(Trainer(task, plan.training).run(kept, observer, should_stop))
 

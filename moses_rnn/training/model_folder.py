@@ -14,7 +14,6 @@ from typing import Any, BinaryIO, Self
 from moses_rnn.errors import CheckpointError, OutputError, writing
 from moses_rnn.files.outputs import open_locked
 from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.cslm import CslmCheckpoint, save_cslm
 from moses_rnn.models.folders import CONFIG, Kind, finish_saving
 from moses_rnn.training.state import Progress, RunState, check_choices, load_state, save_state
 
@@ -41,7 +40,7 @@ class ModelFolder:
     def __init__(self, path: Path, kind: Kind, *, restart: bool = False) -> None:
         self.path = path
         self.arrays = path / STATE_FOLDER  # folder for the run's arrays
-        self.checkpoint: Checkpoint | CslmCheckpoint | None = None
+        self.checkpoint: Checkpoint | None = None
         self._kind = kind
         self._restart = restart
         self._state = self.arrays / STATE_FILE
@@ -94,7 +93,8 @@ class ModelFolder:
         """Keep the figures of the last evaluation in the log, and the weights if they are the best so far."""
         if is_best and self.checkpoint is not None:
             run = {"history": progress.history, "skipped_steps": progress.skipped_steps}
-            _save_checkpoint(self.path, self.checkpoint, run)
+            provenance = {**self.checkpoint.provenance, **run}
+            save_checkpoint(self.path, replace(self.checkpoint, provenance=provenance))
         with writing(self._log), open(self._log, "a", encoding="utf-8", opener=_no_link) as log:
             log.write(json.dumps({**progress.history[-1], "best": is_best}) + "\n")
 
@@ -128,15 +128,6 @@ class ModelFolder:
             self._locked().close()
         for path in [*(self.arrays / name for name in STATE_FILES), *files]:
             path.unlink(missing_ok=True)
-
-
-def _save_checkpoint(folder: Path, checkpoint: Checkpoint | CslmCheckpoint, run: Mapping[str, Any]) -> None:
-    """Write the network with what is to be remembered of its run."""
-    provenance = {**checkpoint.provenance, **run}
-    if isinstance(checkpoint, Checkpoint):
-        save_checkpoint(folder, replace(checkpoint, provenance=provenance))
-    else:
-        save_cslm(folder, replace(checkpoint, provenance=provenance))
 
 
 def _no_link(path: str, flags: int) -> int:

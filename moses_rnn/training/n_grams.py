@@ -16,7 +16,6 @@ from torch import Tensor
 
 from moses_rnn.errors import InputError, writing
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.models.batches import Ids
 from moses_rnn.models.cslm import Cslm, n_grams_of
 from moses_rnn.models.dropout import Drop, drop_units, keep
 from moses_rnn.models.vocabulary import END_ID, Ids, Vocabulary

@@ -15,11 +15,12 @@ import torch
 
 from moses_rnn import __version__
 from moses_rnn.errors import InputError, Stopped
-from moses_rnn.files.streams import STANDARD_STREAM, Meter, existing_input, read_blocks, read_lines
+from moses_rnn.files.metered import Meter
+from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_blocks, read_lines
 from moses_rnn.formats.phrase_forms import PhraseForm, words
-from moses_rnn.formats.table_blocks import TableBlock, parse_blocks
-from moses_rnn.models.checkpoint import ENCDEC, Checkpoint
-from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
+from moses_rnn.formats.table_blocks import TableLines, parse_blocks
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig
 from moses_rnn.models.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
 from moses_rnn.models.learning_curves import Verdict, verdict
 from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, TrainingConfig
@@ -83,9 +84,9 @@ def train_phrase_model(
         observer.corpus_read([*describe_corpus(corpus), *_advice(request, plan, corpus)])
         task = PhrasePairs(_network(request, plan, corpus), corpus, plan.training)
         kept.checkpoint = Checkpoint(
+            ENCDEC,
             task.model,
-            corpus.source_vocabulary,
-            corpus.target_vocabulary,
+            {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary},
             direction="target-to-source" if request.inverse else "source-to-target",
             provenance=_provenance(request, plan, corpus, form),
         )
@@ -106,7 +107,7 @@ def estimate_training(request: PhraseModelRequest, observer: Observer, should_st
 
 def _open_table(
     request: PhraseModelRequest, observer: Observer, should_stop: Callable[[], bool]
-) -> tuple[PhraseForm, Iterator[TableBlock]]:
+) -> tuple[PhraseForm, Iterator[TableLines]]:
     """The form of a table's phrases, which its first block tells, and all its blocks."""
     table = request.phrase_table
     if table == STANDARD_STREAM:
@@ -132,7 +133,7 @@ def read_watched(paths: Sequence[str], observer: Observer, should_stop: Callable
                 raise Stopped(f"stopped while reading {path}; run the same command again to start")
 
 
-def _pairs(blocks: Iterator[TableBlock], request: PhraseModelRequest) -> Iterator[tuple[bytes, bytes]]:
+def _pairs(blocks: Iterator[TableLines], request: PhraseModelRequest) -> Iterator[tuple[bytes, bytes]]:
     for block in blocks:
         yield from block.pairs(inverse=request.inverse)
 

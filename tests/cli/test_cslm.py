@@ -209,7 +209,7 @@ def test_perplexity_of_standard_input(here):
 def test_export_writes_the_network_and_prints_what_loads_it(here):
     code, out, messages = cslm("export-nplm", "cslm", "cslm.nplm", "--dev", "dev.fr")
     assert (code, out) == (0, INI.format(here / "cslm.nplm"))
-    model = load_cslm(here / "cslm")
+    model = load_checkpoint(here / "cslm", CSLM)
     norms = normalisers(model, (here / "dev.fr").read_bytes().splitlines(), "dev.fr")
     assert (here / "cslm.nplm").read_bytes() == b"".join(nplm_network(model, norms.mean).lines())
     assert messages == (

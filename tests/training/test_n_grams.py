@@ -159,8 +159,8 @@ def test_a_run_leaves_a_folder(tmp_path):
     outcome = train_cslm(request(tmp_path, lines), listener, never)
     assert outcome.progress.finished == "1 epochs are done"
     loaded = load_cslm(tmp_path / "model")
-    assert len(loaded.vocabulary) == 6 + 2
-    assert not {b"<s>", b"<null>"} & set(loaded.vocabulary.words)
+    assert len(loaded.target_vocabulary) == 6 + 2
+    assert not {b"<s>", b"<null>"} & set(loaded.target_vocabulary.words)
     assert listener.description[0].startswith("text: 101 lines, ")
     assert listener.description[2] == "held out: 10 lines"
     assert loaded.provenance["texts"] == ["a.fr"]
