@@ -29,7 +29,7 @@ from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import ScoredTable, length
 from moses_rnn.analysis.thresholds import MOST_CELLS, CellOf, Chooser, criterion, zeros
 from moses_rnn.errors import InputError
-from moses_rnn.files.progress import Advanced, nobody
+from moses_rnn.files.metered import Advanced, show_nothing
 from moses_rnn.formats.phrase_table import TableLine
 
 WRITTEN_AT_ONCE = 1 << 20  # bytes
@@ -95,7 +95,7 @@ def prune_table(
     keep: float,
     by: str,
     keep_best: float = math.inf,
-    advanced: Advanced = nobody,
+    advanced: Advanced = show_nothing,
 ) -> Pruned:
     """Write the lines that stay and those that go, each byte for byte and in their order.
 

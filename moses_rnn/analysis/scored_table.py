@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, InputError, shown
-from moses_rnn.files.metered import Meter
-from moses_rnn.files.progress import Advanced, nobody
+from moses_rnn.files.metered import Advanced, Meter, show_nothing
 from moses_rnn.files.streams import STANDARD_STREAM, read_lines, sorting, stamp_of
 from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, first_look, log_of, parse_table
@@ -93,7 +92,7 @@ class ScoredTable:
         scores = len(words(line.scores))
         return cls(path, scores, _checked_column(path, scores, column), form, stamp)
 
-    def lines(self, advanced: Advanced = nobody) -> Iterator[TableLine]:
+    def lines(self, advanced: Advanced = show_nothing) -> Iterator[TableLine]:
         """All lines, once more.
 
         Raises:
@@ -110,7 +109,7 @@ class ScoredTable:
         if stamp_of(self.path) != self.stamp:
             raise InputError(f"{self.path}: was changed while it was read")
 
-    def sources(self, advanced: Advanced = nobody) -> Iterator[list[TableLine]]:
+    def sources(self, advanced: Advanced = show_nothing) -> Iterator[list[TableLine]]:
         """The lines of one source after the other; see `by_source`."""
         return by_source(self.lines(advanced), self.path)
 

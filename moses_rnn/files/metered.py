@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
 
+# Shows how much is done, lines or the like, and their share of all if it is known
+Advanced = Callable[[int, float | None], None]
 MILLISECONDS_BETWEEN_LOOKS = 200  # at a pipe that has nothing to give
+
+
+def show_nothing(_done: int, _share: float | None) -> None:
+    """In place of an `Advanced` where nobody looks."""
 
 
 def _do_nothing() -> None:

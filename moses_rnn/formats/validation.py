@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, printable
-from moses_rnn.files.metered import Meter
-from moses_rnn.files.progress import Advanced
+from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.streams import MAX_LINE_BYTES, read_lines, sorting
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words

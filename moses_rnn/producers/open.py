@@ -37,11 +37,10 @@ class NetworkRow:
     producer: Callable[[Checkpoint, Compute], ScoreProducer] | None = None
 
 
-ROWS = (
-    NetworkRow(ENCDEC, "RNN", "RNN Encoder-Decoder", stepper=EncDecStepper),
-    NetworkRow(CSLM, "CSLM", "CSLM", producer=CslmProducer),
-)
-NETWORKS = {row.kind.network: row for row in ROWS}
+NETWORKS = {
+    "encdec": NetworkRow(ENCDEC, "RNN", "RNN Encoder-Decoder", stepper=EncDecStepper),
+    "cslm": NetworkRow(CSLM, "CSLM", "CSLM", producer=CslmProducer),
+}
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ class OpenModel:
 
 def model_files(folder: Path) -> list[str]:
     """The files that a model folder may have, of any kind."""
-    return sorted({str(folder / name) for row in ROWS for name in row.kind.files()})
+    return sorted({str(folder / name) for row in NETWORKS.values() for name in row.kind.files()})
 
 
 def open_model(folder: Path, *, direction: str | None = None, of_pairs: bool = True) -> OpenModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from moses_rnn.files.progress import Advanced
+from moses_rnn.files.metered import Advanced
 from moses_rnn.scoring.fit import FitWatch, fit_warnings
 from moses_rnn.scoring.inputs import open_inputs
 from moses_rnn.scoring.new_ini import make_ini

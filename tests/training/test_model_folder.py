@@ -5,16 +5,19 @@ import json
 import pytest
 
 from moses_rnn.errors import CheckpointError, OutputError
-from moses_rnn.models.checkpoint import ENCDEC, Checkpoint, load_checkpoint
-from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.state import Progress
+from tests.models.checkpoints import encdec_checkpoint
 
 
 def checkpoint():
     vocabulary = Vocabulary([b"<unk>", b"</s>", b"a"])
-    return Checkpoint(EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1), vocabulary, vocabulary, provenance={"table": "t"})
+    return encdec_checkpoint(
+        EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1), vocabulary, vocabulary, provenance={"table": "t"}
+    )
 
 
 def names(folder):

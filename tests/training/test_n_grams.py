@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from moses_rnn.errors import InputError
-from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig, load_cslm
+from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.training import n_grams as n_grams_module
 from moses_rnn.training.config import CslmRequest, NGramConfig, TrainingConfig
@@ -158,7 +159,7 @@ def test_a_run_leaves_a_folder(tmp_path):
     lines = [*sentences(100), b"<s> <null> rare"]
     outcome = train_cslm(request(tmp_path, lines), listener, never)
     assert outcome.progress.finished == "1 epochs are done"
-    loaded = load_cslm(tmp_path / "model")
+    loaded = load_checkpoint(tmp_path / "model", CSLM)
     assert len(loaded.target_vocabulary) == 6 + 2
     assert not {b"<s>", b"<null>"} & set(loaded.target_vocabulary.words)
     assert listener.description[0].startswith("text: 101 lines, ")

@@ -21,7 +21,7 @@ from moses_rnn.analysis.scored_table import ScoredTable
 from moses_rnn.analysis.selection import Selection, select
 from moses_rnn.analysis.tables import long_sources
 from moses_rnn.errors import InputError
-from moses_rnn.files.progress import Advanced
+from moses_rnn.files.metered import Advanced
 from moses_rnn.formats.phrase_table import TableLine
 from moses_rnn.formats.signatures import recorded_floor, recorded_names
 from moses_rnn.inference.encdec import EncDecStepper

@@ -16,7 +16,7 @@ from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
-    from moses_rnn.files.progress import Advanced
+    from moses_rnn.files.metered import Advanced
     from moses_rnn.formats.table_blocks import TableLines
     from moses_rnn.models.checkpoint import Checkpoint
 

@@ -26,7 +26,7 @@ from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_er
 if TYPE_CHECKING:
     from moses_rnn.analysis.report.findings import Findings
     from moses_rnn.cli.progress import Display
-    from moses_rnn.files.progress import Advanced
+    from moses_rnn.files.metered import Advanced
 
 EPILOG = f"""\b
 Example:

@@ -23,7 +23,7 @@ from moses_rnn.errors import InputError
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.analysis.tables import SourceGroup
-    from moses_rnn.files.progress import Advanced
+    from moses_rnn.files.metered import Advanced
 
 TARGETS_EPILOG = f"""\b
 Example: long sources seen often and seldom; other limits, as a table of LaTeX; given ones:

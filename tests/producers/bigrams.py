@@ -1,0 +1,82 @@
+"""A further network, as somebody would add one: what would be a file in `models`, and one in `inference`.
+
+log p(y_t | y_{t-1}, e) = log softmax(G[y_{t-1}] + n b), where n is the number of source words and ``</s>`` stands before
+the first word too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from moses_rnn.inference.steps import Stepper
+from moses_rnn.models.folders import Kind, is_size
+from moses_rnn.models.vocabulary import END_ID
+
+# -- models/bigrams.py
+
+
+@dataclass(frozen=True)
+class BigramConfig:
+    source_vocabulary_size: int
+    target_vocabulary_size: int
+    width: int
+
+
+class Bigrams(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        words = config.target_vocabulary_size
+        self.G, self.b = nn.Parameter(torch.empty(words, words)), nn.Parameter(torch.empty(words))
+
+
+def check(config, expect):
+    expect("width", is_size(config.get("width")), "a whole number above 0")
+
+
+BIGRAMS = Kind(
+    "bigrams", "bigram network", ("source", "target"), check, lambda c, words: Bigrams(BigramConfig(*words, c["width"]))
+)
+
+# -- inference/bigrams.py
+
+
+class Lengths(NamedTuple):
+    words: torch.Tensor  # of each source
+
+    def take(self, rows):
+        return Lengths(self.words[rows])
+
+
+class LastWords(NamedTuple):
+    sources: torch.Tensor
+    words: torch.Tensor
+
+    def take(self, rows):
+        return LastWords(self.sources[rows], self.words[rows])
+
+
+class BigramStepper(Stepper[Lengths, LastWords]):
+    def __init__(self, model, device, dtype, kernel):
+        self.device = torch.device(device)
+        self.words = model.config.target_vocabulary_size
+        self._G, self._b = model.G.to(device, torch.float64), model.b.to(device, torch.float64)
+
+    def read(self, ids, lengths):
+        distinct = torch.unique(torch.from_numpy(lengths), return_inverse=True)
+        return Lengths(distinct[0].to(self.device)), distinct[1].numpy()
+
+    def start(self, terms):
+        sources = torch.arange(len(terms.words), device=self.device)
+        return LastWords(sources, torch.full_like(sources, END_ID))
+
+    def step(self, terms, prefixes, rows, words):
+        return LastWords(prefixes.sources[rows], words)
+
+    def next_log_probs(self, terms, prefixes):
+        n = terms.words[prefixes.sources, None]
+        return torch.log_softmax(self._G[prefixes.words] + n * self._b, 1)

@@ -1,0 +1,132 @@
+"""The door for networks: config.json names one, a row of NETWORKS says what to make of it."""
+
+import gzip
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.cli import nbest, sample, score
+from moses_rnn.errors import CheckpointError
+from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.vocabulary import END_ID, Vocabulary
+from moses_rnn.producers import open as door
+from moses_rnn.producers.open import NetworkRow, open_model
+from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint
+from tests.models.test_cslm import VOCABULARY
+from tests.models.test_cslm import network as cslm_network
+from tests.models.test_encdec import network as encdec_network
+from tests.producers.bigrams import BIGRAMS, BigramConfig, Bigrams, BigramStepper
+from tests.producers.test_phrases import SOURCE, TARGET
+
+WORDS = Vocabulary([b"<unk>", b"</s>", b"u", b"v"])
+TABLE = b"a ||| u v ||| 0.5\na b ||| u v ||| 0.5\na b |||  ||| 0.5\na b ||| x ||| 0.5\n"
+PAIRS = [(1, [2, 3]), (2, [2, 3]), (2, []), (2, [0])]  # source words, target ids
+NBEST = b"0 ||| u v ||| LM0= -1 ||| -1 ||| 0-0=0-0 1-1=1-1 \n0 ||| u ||| LM0= -2 ||| -2 ||| 0-1=0-0 \n"
+
+
+@pytest.fixture
+def bigrams(tmp_path, monkeypatch):
+    """A model folder of a network that has a row."""
+    monkeypatch.setitem(door.NETWORKS, "bigrams", NetworkRow(BIGRAMS, "BIGRAM", "bigram network", BigramStepper))
+    model = Bigrams(BigramConfig(4, 4, 4)).requires_grad_(False)
+    random = torch.Generator().manual_seed(1)
+    for tensor in model.parameters():
+        tensor.copy_(torch.randn(tensor.shape, generator=random))
+    source = Vocabulary([b"<unk>", b"</s>", b"a", b"b"])
+    save_checkpoint(tmp_path / "model", Checkpoint(BIGRAMS, model, {"source": source, "target": WORDS}))
+    monkeypatch.chdir(tmp_path)
+    return model
+
+
+def log_p(model, n, target):
+    total, last = 0.0, END_ID
+    for word in [*target, END_ID]:
+        logits = [float(model.G[last, k] + n * model.b[k]) for k in range(4)]
+        total += logits[word] - math.log(sum(math.exp(x) for x in logits))
+        last = word
+    return total
+
+
+def run(main, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(list(map(str, arguments)))
+    assert ended.value.code == 0
+
+
+def test_a_further_network_scores_a_table(bigrams, tmp_path):
+    (tmp_path / "t.gz").write_bytes(gzip.compress(TABLE))
+    run(score.main, "t.gz", "--model", "model", "--log", "--quiet")
+    lines = gzip.decompress((tmp_path / "t.rnn.gz").read_bytes()).splitlines()
+    scores = [float(line.split(b"|||")[2].split()[-1]) for line in lines]
+    np.testing.assert_allclose(scores, [log_p(bigrams, *pair) for pair in PAIRS], rtol=1e-6)
+    (column,) = json.loads((tmp_path / "t.rnn.gz.json").read_text())["added_columns"]
+    assert column["name"] == "BIGRAM"
+    assert column["meaning"] == "log p(target | source) of the bigram network, natural, both </s> included"
+
+
+def test_a_further_network_is_added_to_a_list(bigrams, tmp_path):
+    (tmp_path / "list").write_bytes(NBEST)
+    (tmp_path / "source").write_bytes(b"a b\n")
+    run(nbest.main, "list", "--source", "source", "--add", "model", "-o", "more", "--quiet")
+    values = [float(line.split(b"BIGRAM0= ")[1].split()[0]) for line in (tmp_path / "more").read_bytes().splitlines()]
+    expected = [log_p(bigrams, 1, [2]) + log_p(bigrams, 1, [3]), log_p(bigrams, 2, [2])]
+    np.testing.assert_allclose(values, expected, rtol=1e-5)
+
+
+def test_a_further_network_is_sampled_from(bigrams, capfd):
+    run(sample.main, "model", "--source", "a b", "--beam", 30, "--max-words", 2, "--top", 3, "--format", "tsv")
+    rows = [line.split("\t") for line in capfd.readouterr().out.splitlines()[1:]]
+    every = [[], *([i] for i in (0, 2, 3)), *([i, j] for i in (0, 2, 3) for j in (0, 2, 3))]
+    best = sorted((log_p(bigrams, 2, target) for target in every), reverse=True)[:3]
+    np.testing.assert_allclose([float(row[3]) for row in rows], best, atol=1e-6)
+
+
+@pytest.fixture
+def models(tmp_path):
+    """A model folder of each kind."""
+    save_checkpoint(tmp_path / "cslm", cslm_checkpoint(cslm_network(), VOCABULARY))
+    pairs = encdec_checkpoint(
+        encdec_network(SWITCHES["paper"], dtype=torch.float32), SOURCE, TARGET, "target-to-source"
+    )
+    save_checkpoint(tmp_path / "inverse", pairs)
+    return tmp_path
+
+
+def test_names_and_what_is_read(models):
+    inverse, cslm = open_model(models / "inverse"), open_model(models / "cslm", of_pairs=False)
+    assert (inverse.name, inverse.reads_sources) == ("RNNInverse", True)
+    assert (cslm.name, cslm.reads_sources) == ("CSLM", False)
+
+
+REFUSED = {
+    "of targets alone": ({}, "cslm", r"cslm/config.json: expected network to be encdec, found 'cslm'"),
+    "direction": (
+        {"direction": "source-to-target"},
+        "inverse",
+        "expected a model of direction source-to-target, found",
+    ),
+    "not there": ({}, "nothing", "nothing: expected a model folder, found nothing"),
+}
+
+
+@pytest.mark.parametrize(("options", "folder", "message"), REFUSED.values(), ids=REFUSED)
+def test_refuses(models, options, folder, message):
+    with pytest.raises(CheckpointError, match=message):
+        open_model(models / folder, **options)
+
+
+def test_a_network_that_nobody_knows_is_named(models):
+    config = models / "cslm" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "network": "rnnlm"}))
+    with pytest.raises(CheckpointError, match="expected network to be cslm or encdec, found 'rnnlm'"):
+        open_model(models / "cslm", of_pairs=False)
+
+
+def test_a_network_of_targets_alone_does_not_write(models):
+    model = open_model(models / "cslm", of_pairs=False)
+    with pytest.raises(CheckpointError, match="cslm: expected a network that writes, found a CSLM"):
+        model.make_stepper(door.HERE)
