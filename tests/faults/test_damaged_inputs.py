@@ -72,8 +72,8 @@ def test_every_flipped_bit_is_refused_or_harmless(folder, kind):
             assert (code, "moses-rnn-score: damaged" in messages) == (3, True), (place, messages)
             if "are scored and kept" in messages:  # the damage showed as a bad line, before any checksum
                 code, messages = folder.score(*OPTIONS, "--resume", "--on-bad-line", "skip")
-                told = "expected a sound compressed file" in messages or " bad lines in a row" in messages
-                assert (code, told) == (3, True), (place, messages)
+                explained = "expected a sound compressed file" in messages or " bad lines in a row" in messages
+                assert (code, explained) == (3, True), (place, messages)
                 for name in (".out.gz.part", ".out.gz.journal", ".out.gz.rejects.part", ".out.gz.rejects.journal"):
                     (folder.path / name).unlink(missing_ok=True)  # still kept, in case of bad lines
         assert folder.names() == before

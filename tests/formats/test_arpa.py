@@ -88,8 +88,8 @@ WORDS = [
 @pytest.mark.parametrize("word", WORDS, ids=repr)
 def test_odd_words_are_kept_byte_for_byte(word):
     for line in (b"-1\t" + word, b"-1\t" + word + b"\t-0.5"):
-        found = list(parse_arpa(with_unigram(line).split(b"\n"), "lm.arpa"))
-        assert found == [(word,) if n_gram == (b"le",) else n_gram for n_gram in N_GRAMS]
+        n_grams = list(parse_arpa(with_unigram(line).split(b"\n"), "lm.arpa"))
+        assert n_grams == [(word,) if n_gram == (b"le",) else n_gram for n_gram in N_GRAMS]
 
 
 UNIGRAM = rf"^lm\.arpa:{line_of(b'-6e-1')}: expected a log-probability, 1 words and perhaps a backoff, found "
@@ -142,15 +142,15 @@ def test_refuses(data, message):
 
 
 def test_what_stands_before_the_error_was_given():
-    found = parse_arpa(with_unigram(b"odd").split(b"\n"), "lm.arpa")
-    assert [next(found) for _ in range(3)] == N_GRAMS[:3]
+    n_grams = parse_arpa(with_unigram(b"odd").split(b"\n"), "lm.arpa")
+    assert [next(n_grams) for _ in range(3)] == N_GRAMS[:3]
     with pytest.raises(FormatError, match=UNIGRAM):
-        next(found)
+        next(n_grams)
 
 
 @given(st.binary(max_size=80))
 def test_any_bytes_are_parsed_or_refused(noise):
     for data in (noise, MODEL[:70] + noise + MODEL[70:]):
         with contextlib.suppress(FormatError):
-            found = list(parse_arpa(data.split(b"\n"), "lm.arpa"))
-            assert not any(set(word) & set(b" \t\n") or not word for n_gram in found for word in n_gram)
+            n_grams = list(parse_arpa(data.split(b"\n"), "lm.arpa"))
+            assert not any(set(word) & set(b" \t\n") or not word for n_gram in n_grams for word in n_gram)

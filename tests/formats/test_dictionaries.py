@@ -39,7 +39,7 @@ def test_what_makes_a_binary_dictionary(kind):
     assert binary.command_for("t.gz", Shape(5), binary.path_for("t.gz")) == command
 
 
-def test_a_binariser_is_told_of_factors_few_scores_and_missing_alignments():
+def test_a_binariser_knows_of_factors_few_scores_and_missing_alignments():
     shape = Shape(1, (2, 1), aligned=False)
     on_disk, compact = (BINARY[kind].command_for("a b", shape, "o", 7) for kind in (
         "PhraseDictionaryOnDisk", "PhraseDictionaryCompact"

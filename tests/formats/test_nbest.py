@@ -60,7 +60,7 @@ def segmented(hypothesis, *further):
 
 
 @pytest.mark.parametrize(
-    ("hypothesis", "fields", "found"),
+    ("hypothesis", "fields", "phrases"),
     [
         (b"a", [b"0=0"], [(0, 0, 0, 1)]),
         (b"a b c", [b"2-4=0-1 0=2", b"0-0 "], [(2, 4, 0, 2), (0, 0, 2, 3)]),
@@ -77,8 +77,8 @@ def segmented(hypothesis, *further):
         (b"", [b"0=0-18446744073709551615"], [(0, 0, 0, 0)]),
     ],
 )
-def test_the_phrases_of_a_hypothesis(hypothesis, fields, found):
-    assert segmented(hypothesis, *fields) == found
+def test_the_phrases_of_a_hypothesis(hypothesis, fields, phrases):
+    assert segmented(hypothesis, *fields) == phrases
 
 
 @pytest.mark.parametrize("segmentation", [b"0=1", b"0=0 1=2", b"0=0-2", b"0=0-1 1=1-2", b"1=1 0=0", b"0=0-1 0=1"])

@@ -30,13 +30,13 @@ def test_every_line_has_as_many_scores_as_the_first():
         list(parse_table(lines, "t"))
 
 
-def test_lines_that_are_none_can_be_told_of_instead():
-    told = []
+def test_invalid_lines_can_be_left_out_instead():
+    rejected = []
     lines = [b"a ||| b\n", b"a ||| b ||| 1 2\n", b"a ||| b ||| 1\n", b"\n", b"c ||| d ||| 3 4"]
-    parsed = list(parse_table(lines, "t", lambda line, error: told.append((line, str(error)))))
+    parsed = list(parse_table(lines, "t", lambda line, error: rejected.append((line, str(error)))))
     assert [(line.number, line.line) for line in parsed] == [(2, lines[1]), (5, lines[4])]
-    assert [line for line, _ in told] == [lines[0], lines[2], lines[3]]
-    assert told[1][1].startswith("t:3: expected 2 scores as on line 2, found 1: '1'")
+    assert [line for line, _ in rejected] == [lines[0], lines[2], lines[3]]
+    assert rejected[1][1].startswith("t:3: expected 2 scores as on line 2, found 1: '1'")
 
 
 @pytest.mark.parametrize(

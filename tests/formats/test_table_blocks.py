@@ -19,19 +19,19 @@ def parsed(blocks, rejected=None):
 
 
 def assert_same_line_by_line(lines, sizes=(1, 2, 1000)):
-    told, told_again = [], []
-    table = list(parse_table(lines, "t", lambda line, error: told.append((line, str(error)))))
+    rejected, rejected_again = [], []
+    table = list(parse_table(lines, "t", lambda line, error: rejected.append((line, str(error)))))
     census = Census("t")
     census.look(table)
     for size in sizes:
-        told_again.clear()
+        rejected_again.clear()
         blocks = [b"".join(lines[i : i + size]) for i in range(0, len(lines), size)]
-        found = list(parse_blocks(blocks, "t", lambda line, error: told_again.append((line, str(error)))))
-        assert told_again == told
+        parts = list(parse_blocks(blocks, "t", lambda line, error: rejected_again.append((line, str(error)))))
+        assert rejected_again == rejected
         if not table:
-            assert found == []
+            assert parts == []
             continue
-        block = TableLines.joined(found)
+        block = TableLines.joined(parts)
         assert block.text == b"".join(line.line for line in table)
         assert block.numbers.tolist() == [line.number for line in table]
         assert list(block.pairs()) == [(line.source, line.target) for line in table]
@@ -117,10 +117,10 @@ def test_pairs_of_either_direction():
 
 
 def test_lines_after_a_number():
-    told = []
-    block = parsed([REGULAR * 3, b"\n" + REGULAR * 2], lambda *error: told.append(error))
+    errors = []
+    block = parsed([REGULAR * 3, b"\n" + REGULAR * 2], lambda *error: errors.append(error))
     assert [len(block.after(number)) for number in range(7)] == [5, 4, 3, 2, 2, 1, 0]
-    assert len(told) == 1
+    assert len(errors) == 1
 
 
 def test_the_real_table_is_regular(multi30k):

@@ -120,7 +120,7 @@ def ini(data: bytes) -> None:
     assert len(old_lines) == len(new_lines)
     assert sum(a != b for a, b in zip(old_lines, new_lines, strict=True)) == 2
     again = MosesIni(new, "new.ini")
-    (edited,) = [found for found in again.phrase_dictionaries if found.line == feature.line]
+    (edited,) = [other for other in again.phrase_dictionaries if other.line == feature.line]
     assert (edited.options["num-features"], edited.options["path"]) == ("5", "/d/t.rnn.gz")
     assert len(again.lines_of(feature.name)[1].split()) >= 6
 

@@ -32,11 +32,11 @@ def decode(moses_root, folder, ini, sentences, *flags):
 def one_phrase_features(moses_root, folder, ini, sentences):
     """The phrase-table features of all hypotheses that are one phrase pair, by the pair."""
     decode(moses_root, folder, ini, sentences, "-n-best-list", "nbest", "500", "-include-segmentation-in-n-best")
-    found = {}
+    features = {}
     for line in parse_nbest(read_lines(str(folder / "nbest")), "nbest"):
         if len(line.further[0].split()) == 1:
-            found[sentences[line.sentence], line.hypothesis.decode()] = line.values("TranslationModel0")
-    return found
+            features[sentences[line.sentence], line.hypothesis.decode()] = line.values("TranslationModel0")
+    return features
 
 
 def prepare(source, folder, *options):

@@ -69,10 +69,10 @@ def test_with_several_references_too(moses_root, folder, points):
 
 
 def test_the_weights_of_the_lists_are_found(points, of_ini):
-    found = recover_weights(points, points.totals)
-    print(f"largest residual {found.largest_residual:.2g}")
-    assert found.weights == pytest.approx(select_weights(points.names, of_ini[1], "tuned"), abs=2e-5)
-    assert found.largest_residual < 2e-3  # totals of -100 and less have three decimals
+    recovered = recover_weights(points, points.totals)
+    print(f"largest residual {recovered.largest_residual:.2g}")
+    assert recovered.weights == pytest.approx(select_weights(points.names, of_ini[1], "tuned"), abs=2e-5)
+    assert recovered.largest_residual < 2e-3  # totals of -100 and less have three decimals
 
 
 def test_ours_reaches_what_mosess_mert_reaches(moses_root, points, of_ini):

@@ -4,7 +4,7 @@ from moses_rnn.errors import InputError
 from moses_rnn.moses.verification import choose_lines
 
 
-def test_a_table_that_nothing_can_be_asked_of(tmp_path):
+def test_a_table_that_no_source_can_be_taken_of(tmp_path):
     (tmp_path / "t").write_bytes(b"a ||| ||| 0.5\n ||| b ||| 0.5\n")
     with pytest.raises(InputError, match="expected a line with words on both sides, found none"):
         choose_lines(str(tmp_path / "t"), 20, seed=1)

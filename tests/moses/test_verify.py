@@ -30,9 +30,9 @@ def scored(tmp_path_factory, moses_root):
     return folder
 
 
-def paste_commands(said, folder, moses_root):
+def paste_commands(messages, folder, moses_root):
     """Run the commands that moses-rnn-ini printed."""
-    for command in re.findall(r"make the dictionary with: (.*)\n", said):
+    for command in re.findall(r"make the dictionary with: (.*)\n", messages):
         environment = {"MOSES_ROOT": str(moses_root), "PATH": "/usr/bin:/bin"}
         subprocess.run(command, shell=True, check=True, cwd=folder, env=environment, capture_output=True)
 
@@ -108,7 +108,7 @@ def test_a_place_that_moses_cannot_read(moses_root, tmp_path):
     assert (done.returncode, "/a b: expected a path without blanks and '#'" in done.stderr) == (3, True)
 
 
-def test_the_dictionary_of_an_ini_is_asked(moses_root, scored):
+def test_the_dictionary_of_an_ini_is_compared_too(moses_root, scored):
     options = ["--table", "phrase-table.rnn.gz", "--type", "ProbingPT", "-o", "probing.ini", "--force"]
     paste_commands(run("ini", "moses.ini", *options, cwd=scored).stderr, scored, moses_root)
     options = ["--moses-ini", "probing.ini", "--kind", "text"]

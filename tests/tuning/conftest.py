@@ -7,7 +7,7 @@ from moses_rnn.moses.programs import Moses
 
 @pytest.fixture
 def false_moses(tmp_path):
-    """A folder with a mert and a kbmira that keep their arguments and files, and answer as they are told."""
+    """A folder with a mert and a kbmira that keep their arguments and files, and answer as they were made to."""
     (tmp_path / "bin").mkdir()
 
     def answering(program, answer, output, code=0):

@@ -94,10 +94,10 @@ def test_degenerate_envelopes(case):
 def test_the_search_against_a_dense_grid(seed, whole):
     points = random_list(seed, whole=whole)
     weights, direction = np.random.default_rng(seed + 100).standard_normal((2, 3))
-    found = search_line(points, weights, direction)
+    best = search_line(points, weights, direction)
     grid = plain_search(points, weights, direction, np.linspace(-20, 20, 8001))
-    assert found.bleu == pytest.approx(plain_search(points, weights, direction, [found.step]), rel=1e-12)
-    assert found.bleu >= grid - 1e-12
+    assert best.bleu == pytest.approx(plain_search(points, weights, direction, [best.step]), rel=1e-12)
+    assert best.bleu >= grid - 1e-12
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -39,11 +39,11 @@ def test_nothing_to_tune():
 
 def test_equal_seeds_equal_weights_and_more_restarts_never_less():
     points = random_list(5, 30, 10, 4)
-    found = [search_weights(points, np.ones(4), seed=3, restarts=restarts) for restarts in (0, 2, 2, 6)]
-    assert found[1].weights.tolist() == found[2].weights.tolist()
-    bleus = [tuned.bleu for tuned in found]
+    results = [search_weights(points, np.ones(4), seed=3, restarts=restarts) for restarts in (0, 2, 2, 6)]
+    assert results[1].weights.tolist() == results[2].weights.tolist()
+    bleus = [tuned.bleu for tuned in results]
     assert bleus == sorted(bleus)
-    assert search_weights(points, np.ones(4), seed=4, restarts=0).weights.tolist() != found[0].weights.tolist()
+    assert search_weights(points, np.ones(4), seed=4, restarts=0).weights.tolist() != results[0].weights.tolist()
 
 
 def test_the_result_is_as_good_as_any_of_many_random_weights():
@@ -53,11 +53,11 @@ def test_the_result_is_as_good_as_any_of_many_random_weights():
 
 
 def test_a_search_can_be_stopped():
-    asked = iter([False] * 4 + [True] * 100)
+    answers = iter([False] * 4 + [True] * 100)
     points = telling_list(1)
-    tuned = search_weights(points, [0.0, 1.0, 0.3], seed=1, should_stop=lambda: next(asked))
+    tuned = search_weights(points, [0.0, 1.0, 0.3], seed=1, should_stop=lambda: next(answers))
     assert tuned.stopped
-    assert sum(1 for _ in asked) == 99  # asked five times
+    assert sum(1 for _ in answers) == 99  # called five times
     assert tuned.bleu > tuned.start_bleu
     assert np.abs(tuned.weights[:2]).sum() == pytest.approx(1)
 

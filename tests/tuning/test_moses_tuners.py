@@ -19,7 +19,7 @@ def test_the_files_for_mosess_tuners():
     )
 
 
-def test_mert_is_asked_with_its_own_files(false_moses, tmp_path):
+def test_mert_runs_on_its_own_files(false_moses, tmp_path):
     moses = false_moses("mert", "3 -1 0.7 ", "weights.txt")
     assert default_optimiser(moses) == "moses-mert"
     tuned = tune(two_features(), [0.5, -0.5, 0.7], seed=5, restarts=9, moses=moses)
@@ -34,7 +34,7 @@ def test_mert_is_asked_with_its_own_files(false_moses, tmp_path):
     assert (tmp_path / "scores.dat").read_text() == "".join(format_scores(two_features()))
 
 
-def test_kbmira_is_asked_with_its_own_files(false_moses, tmp_path):
+def test_kbmira_runs_on_its_own_files(false_moses, tmp_path):
     moses = false_moses("kbmira", "F0 1.5\nF1 -0.5\nF2 9", "mira.out")
     points = read([nbest(b"A= 1 2 C= 5"), nbest(b"A= 2 1 C= 6", b"le chat dort ici")])
     tuned = tune(points, [0.5, -0.5, 0], "kbmira", seed=5, moses=moses)

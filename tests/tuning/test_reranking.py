@@ -53,9 +53,9 @@ def test_totals_do_not_count():
 
 def test_lines_of_a_sentence_need_not_follow_each_other_and_sentences_may_be_missing():
     lines = [nbest(3, b"d", b"A= 1"), nbest(1, b"b", b"A= 1"), nbest(3, b"D", b"A= 2"), nbest(1, b"B", b"A= 1")]
-    found = best(lines, {"A": [1.0]})
-    assert {sentence: line.hypothesis for sentence, line in found.items()} == {3: b"D", 1: b"b"}
-    assert list_translations(found, 5) == [b"", b"b", b"", b"D", b""]
+    lines_by_sentence = best(lines, {"A": [1.0]})
+    assert {sentence: line.hypothesis for sentence, line in lines_by_sentence.items()} == {3: b"D", 1: b"b"}
+    assert list_translations(lines_by_sentence, 5) == [b"", b"b", b"", b"D", b""]
 
 
 def test_weights_of_features_that_the_list_has_not_do_not_matter():
@@ -127,9 +127,9 @@ def test_segments(hypothesis, segmentation, expected):
     ],
 )  # fmt: skip
 def test_segments_that_are_not_there(further, message):
-    found = best([nbest(0, b"a", b"A= 1", further)], {"A": [1.0]})
+    lines_by_sentence = best([nbest(0, b"a", b"A= 1", further)], {"A": [1.0]})
     with pytest.raises(InputError) as caught:
-        format_segments(found, 1, "n")
+        format_segments(lines_by_sentence, 1, "n")
     assert str(caught.value) == message
 
 

@@ -27,26 +27,26 @@ def made_with(weights, unknown_words=0.0, digits=9):
 def test_the_weights_of_a_list_are_found_from_its_totals(unknown_words):
     weights = np.array([0.5, -0.25, 0.125])
     points = made_with(weights, unknown_words)
-    found = recover_weights(points, points.totals)
-    assert found.weights == pytest.approx(weights, abs=1e-6)
-    assert found.largest_residual < 1e-6
+    recovered = recover_weights(points, points.totals)
+    assert recovered.weights == pytest.approx(weights, abs=1e-6)
+    assert recovered.largest_residual < 1e-6
 
 
-def test_how_far_totals_are_from_any_weights_is_said():
+def test_how_far_totals_are_from_any_weights_is_known():
     points = made_with(np.array([1.0, 2.0]))
     wrong = points.totals.copy()
     wrong[3, 2] += 1.0
-    found = recover_weights(points, wrong)
-    assert found.largest_residual == pytest.approx(1.0, abs=0.2)  # least squares give it a small part
+    recovered = recover_weights(points, wrong)
+    assert recovered.largest_residual == pytest.approx(1.0, abs=0.2)  # least squares give it a small part
 
 
 def test_nothing_is_found_of_a_constant_feature():
     lines = [nbest(b"A= %d B= 7 C= %d" % (i, 2 * i), total=b"%d" % (-3 * i)) for i in range(4)]
     points = read([*lines, nbest(b"A= 1 B= 9 C= 1", sentence=1, total=b"5")])
     assert points.constant == ("B_0",)
-    found = recover_weights(points, points.totals)
-    assert found.weights == pytest.approx([-3 / 5, 0, -6 / 5])  # A + 2 C = -3, the shortest such
-    assert found.largest_residual == pytest.approx(0, abs=1e-9)
+    recovered = recover_weights(points, points.totals)
+    assert recovered.weights == pytest.approx([-3 / 5, 0, -6 / 5])  # A + 2 C = -3, the shortest such
+    assert recovered.largest_residual == pytest.approx(0, abs=1e-9)
     one_each = read([LINES[0], LINES[1]])
     assert recover_weights(one_each, one_each.totals).weights.tolist() == [0, 0, 0]
 
