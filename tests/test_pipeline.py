@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from moses_rnn.analysis.systems import read_systems
 from moses_rnn.cli.pipeline import main as pipeline_command
+from moses_rnn.formats.systems import read_systems
 from tests.commands import ROOT, run
 from tests.conftest import EXAMPLES
 

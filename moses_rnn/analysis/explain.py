@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from moses_rnn.analysis.correlation import Floats
-from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.lookup import Lookup
 from moses_rnn.errors import InputError, shown
+from moses_rnn.formats.grids import readable
 from moses_rnn.formats.phrase_forms import has_gaps, words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, log_of
 from moses_rnn.inference.inspection import summaries, word_log_probs

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.choices import NETWORKS
 from moses_rnn.analysis.correlation import Floats
-from moses_rnn.analysis.grids import readable
 from moses_rnn.analysis.phrase_samples import Pair
+from moses_rnn.formats.grids import readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.inspection import PHRASES, Gates, decoder_gates, encoder_gates
 from moses_rnn.inference.tries import NOTHING

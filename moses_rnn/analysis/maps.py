@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.correlation import Floats
-from moses_rnn.analysis.grids import readable
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.formats.grids import readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.inspection import SIDES, summaries, word_embeddings
 from moses_rnn.models.checkpoint import Checkpoint

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from moses_rnn.analysis.grids import as_csv, unescaped
 from moses_rnn.analysis.maps import Map, Zoom
 from moses_rnn.analysis.scatter import Scatter, histogram_grid
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.formats.grids import as_csv, unescaped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

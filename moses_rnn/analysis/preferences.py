@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from moses_rnn.analysis.correlation import SAMPLE_SIZE, Floats, RowSample, spearman
-from moses_rnn.analysis.grids import Cell, Grid
 from moses_rnn.analysis.scored_table import ALL, COUNT_CLASSES, UNCOUNTED, ScoredTable, class_of, counts_of, length
+from moses_rnn.formats.grids import Cell, Grid
 from moses_rnn.formats.phrase_table import TableLine
 
 

@@ -25,11 +25,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import ScoredTable, length
 from moses_rnn.analysis.thresholds import MOST_CELLS, CellOf, Chooser, criterion, zeros
 from moses_rnn.errors import InputError
 from moses_rnn.files.metered import Advanced, show_nothing
+from moses_rnn.formats.grids import Grid
 from moses_rnn.formats.phrase_table import TableLine
 
 WRITTEN_AT_ONCE = 1 << 20  # bytes

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean, stdev
 from typing import Any
 
-from moses_rnn.analysis.runs import Place, Run
 from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.formats.runs import Place, Run
 
 Json = dict[str, Any]
 TINY = 1e-3  # of the largest weight: what MERT made of a feature that it found nothing in

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from statistics import mean
 from typing import Any
 
-from moses_rnn.analysis.runs import DEV
-from moses_rnn.analysis.systems import System, read_systems
+from moses_rnn.formats.runs import DEV
+from moses_rnn.formats.systems import System, read_systems
 
 Json = dict[str, Any]
 ON_LISTS = "* The CSLM (and WP) chose from n-best lists of the system without it; all else was in the decoder."

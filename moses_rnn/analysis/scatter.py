@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.correlation import SAMPLE_SIZE, Floats, Moments, RowSample
-from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.scored_table import ALL, COUNT_CLASSES, UNCOUNTED, ScoredTable, class_of, counts_of
+from moses_rnn.formats.grids import Grid
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, LOWEST, TableLine
 
 BIN = 0.25  # nats

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from moses_rnn.analysis.grids import Cell, Grid, readable
 from moses_rnn.analysis.selection import Limits, Targets, Wanted
+from moses_rnn.formats.grids import Cell, Grid, readable
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN
 
 GRID_HEADER = (

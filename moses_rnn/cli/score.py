@@ -272,12 +272,15 @@ def _model_beside(table: str) -> Path:
     if not folder.is_dir():
         if names := added_already(table):
             raise InputError(
-                f"{table}: has {' and '.join(names)} already, by the signature beside it\n  Score the table that it "
-                "was made from; to add another such column, name its model with --model and give --again."
+                f"{table}: has {' and '.join(names)} already, by the signature beside it",
+                advice=(
+                    "Score the table that it was made from; to add another such column, name its model with --model "
+                    "and give --again."
+                ),
             )
         raise InputError(
-            f"{folder}: expected a model beside the table, found none\n"
-            f"  Make one with: moses-rnn-train {table}\n  or name one with --model."
+            f"{folder}: expected a model beside the table, found none",
+            advice=f"Make one with: moses-rnn-train {table}\nor name one with --model.",
         )
     return folder
 

@@ -187,11 +187,9 @@ def _read_folder(
 
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
-        advice = (
-            "\n  Only folders of moses-rnn-train are read; pickle-based files never are." if folder.exists() else ""
-        )
+        advice = "Only folders of moses-rnn-train are read; pickle-based files never are." if folder.exists() else ""
         found = "a file" if folder.exists() else "nothing"
-        raise CheckpointError(f"{folder}: expected a model folder, found {found}{advice}")
+        raise CheckpointError(f"{folder}: expected a model folder, found {found}", advice=advice)
 
 
 def _largest_model(kind: Kind, config: Mapping[str, Any], words: list[int]) -> int:
@@ -209,12 +207,11 @@ def _read(path: Path, most: int) -> bytes:
             raise CheckpointError(f"{path}: expected a file of at most {most:,} bytes, found {found}")
         return path.read_bytes()
     except OSError as error:
-        advice = (
-            "\n  Was training stopped before its first evaluation? The same command goes on."
-            if path.name == CONFIG
-            else ""
-        )
-        raise CheckpointError(f"{path}: expected a file of a model folder, found: {error.strerror}{advice}") from error
+        stopped = "Was training stopped before its first evaluation? The same command goes on."
+        raise CheckpointError(
+            f"{path}: expected a file of a model folder, found: {error.strerror}",
+            advice=stopped if path.name == CONFIG else "",
+        ) from error
 
 
 def _read_config(path: Path, kind: Kind) -> Json:
@@ -275,8 +272,8 @@ def _check_hashes(folder: Path, config_name: str, config: dict[str, Any], hashes
     for name, expected in expected_hashes.items():
         if hashes[name] != expected:
             raise CheckpointError(
-                f"{folder / name}: expected SHA-256 {str(expected)[:64]} as in {CONFIG}, found {hashes[name]}\n"
-                "  The file was changed or damaged; training again from its state mends it."
+                f"{folder / name}: expected SHA-256 {str(expected)[:64]} as in {CONFIG}, found {hashes[name]}",
+                advice="The file was changed or damaged; training again from its state mends it.",
             )
 
 

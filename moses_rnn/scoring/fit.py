@@ -23,11 +23,13 @@ def check_learned(model: OpenModel) -> None:
     if learned is None or unigram is None or learned < unigram:
         return
     raise CheckpointError(
-        f"{model.folder}: expected a model that costs less than a unigram model's {unigram:.2f} nats per target token, "
-        f"found {learned:.2f}\n"
-        "  It has learned nothing that helps. Train longer (the same moses-rnn-train with a larger --max-minutes or "
-        "--max-epochs goes on), or\n"
-        "  train again with another --learning-rate; --allow-misfit scores with it all the same."
+        f"{model.folder}: expected a model that costs less than a unigram model's {unigram:.2f} nats per "
+        f"target token, found {learned:.2f}",
+        advice=(
+            "It has learned nothing that helps. Train longer (the same moses-rnn-train with a larger "
+            "--max-minutes or --max-epochs goes on), or\ntrain again with another --learning-rate; "
+            "--allow-misfit scores with it all the same."
+        ),
     )
 
 
@@ -73,9 +75,11 @@ class FitWatch:
     def _misfit(self, name: str, misfits: str) -> MisfitError:
         table = self._table
         return MisfitError(
-            f"{table}: expected a table that {name}'s model knows, found {misfits} in {self._report.lines:,} lines\n"
-            "  Was the model trained on another table, language or tokenisation? Make one with: moses-rnn-train "
-            f"{table}\n  --allow-misfit scores with it all the same."
+            f"{table}: expected a table that {name}'s model knows, found {misfits} in {self._report.lines:,} lines",
+            advice=(
+                "Was the model trained on another table, language or tokenisation? Make one with: "
+                f"moses-rnn-train {table}\n--allow-misfit scores with it all the same."
+            ),
         )
 
 

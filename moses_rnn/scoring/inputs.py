@@ -145,9 +145,11 @@ def _check_new(request: ScoringRequest, models: Sequence[OpenModel]) -> None:
     there = sorted(set(names) & set(added_already(request.table)))
     if there and not request.again:
         raise InputError(
-            f"{request.table}: expected a table without {' and '.join(there)}, found {'them' if there[1:] else 'it'} "
-            "added already, by the signature beside it\n  Score the table that it was made from. --again adds another "
-            "such column, by a further model, say."
+            f"{request.table}: expected a table without {' and '.join(there)}, found "
+            f"{'them' if there[1:] else 'it'} added already, by the signature beside it",
+            advice=(
+                "Score the table that it was made from. --again adds another such column, by a further model, say."
+            ),
         )
 
 
@@ -181,7 +183,8 @@ def _check_form(request: ScoringRequest, models: Sequence[OpenModel], form: Phra
         if not fits:
             raise CheckpointError(
                 f"{model.folder}: expected a model that was trained on phrases like those of {request.table} ({form}), "
-                f"found one for {learned}\n  Train one with: moses-rnn-train {request.table}"
+                f"found one for {learned}",
+                advice=f"Train one with: moses-rnn-train {request.table}",
             )
 
 

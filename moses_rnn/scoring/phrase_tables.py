@@ -177,5 +177,6 @@ def _check(chunk: Chunk, scores: Scores, name: str) -> None:
         pair = shown(b" ||| ".join(*chunk[row : row + 1].pairs()))
         raise MosesRnnError(
             f"{name}:{chunk.numbers[row]}: expected a log-probability as added score {column + 1}, found "
-            f"{scores[row, column]} for {pair}\n  The model is damaged or its training diverged."
+            f"{scores[row, column]} for {pair}",
+            advice="The model is damaged or its training diverged.",
         )

@@ -90,7 +90,8 @@ def load_state(path: Path, state: RunState) -> bool:
     except (SafetensorError, TypeError, KeyError, ValueError, RuntimeError, RecursionError) as error:
         advice = "--restart starts over; the model of the best evaluation so far is whole and can be used for scoring."
         raise CheckpointError(
-            f"{path}: expected a saved training state, found: {shown_value(str(error))}\n  {advice}"
+            f"{path}: expected a saved training state, found: {shown_value(str(error))}",
+            advice=advice,
         ) from error
     return True
 
@@ -144,7 +145,8 @@ def _check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, A
     if differing:
         raise CheckpointError(
             f"{path}: expected the table and options that this training began with, found others: "
-            f"{'; '.join(differing)}\n  Give the same ones to resume, or --restart (or another --model) to start over."
+            f"{'; '.join(differing)}",
+            advice="Give the same ones to resume, or --restart (or another --model) to start over.",
         )
 
 

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from moses_rnn.analysis.grids import as_text
 from moses_rnn.analysis.preferences import Preferences, as_grid, notes, summarise
+from moses_rnn.formats.grids import as_text
 from tests.analysis.scored import line, scored
 
 TABLE = [

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from moses_rnn.analysis.choices import CRITERIA
-from moses_rnn.analysis.grids import as_text
 from moses_rnn.analysis.pruning import as_grid, prune_table, warnings
 from moses_rnn.errors import FormatError, InputError
+from moses_rnn.formats.grids import as_text
 from tests.analysis.scored import line, scored
 
 

@@ -3,12 +3,12 @@ import math
 
 import pytest
 
-from moses_rnn.analysis import runs
 from moses_rnn.analysis.results import as_json, compare_systems, list_warnings, odd_weights, share_different
 from moses_rnn.analysis.results_table import format_table
-from moses_rnn.analysis.runs import Chosen, Place, chosen_phrases
-from moses_rnn.analysis.systems import System
 from moses_rnn.errors import InputError
+from moses_rnn.formats import runs
+from moses_rnn.formats.runs import Chosen, Place, chosen_phrases
+from moses_rnn.formats.systems import System
 
 REFERENCES = ["the old man sleeps here .", "a dog runs over the green hill .", "two women walk home together ."] * 20
 WORSE = [line.replace("sleeps", "sleeping").replace("runs over", "runs on") for line in REFERENCES]

@@ -4,10 +4,10 @@ import sys
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.grids import as_csv
 from moses_rnn.analysis.plots import SCATTER_OTHERWISE, check_matplotlib, scatter_file, scatter_image
 from moses_rnn.analysis.scatter import BIN, BINS, Group, compute_scatter, groups_grid, histogram_grid
 from moses_rnn.errors import FormatError, MosesRnnError
+from moses_rnn.formats.grids import as_csv
 from tests.analysis.scored import line, scored
 
 FLOOR = repr(math.exp(-87))

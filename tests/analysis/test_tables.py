@@ -1,9 +1,9 @@
 import pytest
 
-from moses_rnn.analysis.grids import as_latex, as_markdown
 from moses_rnn.analysis.scored_table import by_source
 from moses_rnn.analysis.selection import select, targets_of
 from moses_rnn.analysis.tables import Pick, SourceGroup, as_grid, as_text, long_sources, picks, side_by_side
+from moses_rnn.formats.grids import as_latex, as_markdown
 from moses_rnn.formats.phrase_table import parse_table
 from tests.analysis.scored import line
 

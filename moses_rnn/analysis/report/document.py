@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from moses_rnn import __version__
 from moses_rnn.analysis import preferences, scatter, tables
-from moses_rnn.analysis.grids import Cell, Grid
 from moses_rnn.analysis.maps import Map
 from moses_rnn.analysis.report import page
 from moses_rnn.analysis.report.findings import Findings
@@ -16,6 +15,7 @@ from moses_rnn.analysis.report.page import Markup, Section
 from moses_rnn.analysis.report.survey import Coverage
 from moses_rnn.analysis.report.verdicts import verdicts
 from moses_rnn.analysis.selection import Targets
+from moses_rnn.formats.grids import Cell, Grid
 
 CITATION = (
     "Kyunghyun Cho, Bart van Merriënboer, Caglar Gulcehre, Dzmitry Bahdanau, Fethi Bougares, Holger Schwenk and "

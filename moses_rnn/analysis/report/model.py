@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from moses_rnn.analysis.explain import TABLE_COLUMNS, Explanation
 from moses_rnn.analysis.gates import GateReport, Unit, WordGate
-from moses_rnn.analysis.grids import Cell, Grid
 from moses_rnn.analysis.report import page
 from moses_rnn.analysis.report.findings import ReportConfig
 from moses_rnn.analysis.report.page import Figure, Markup, Section
 from moses_rnn.analysis.report.survey import Disagreement
+from moses_rnn.formats.grids import Cell, Grid
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN
 from moses_rnn.translation.proposals import Proposals, Totals
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
 
-from moses_rnn.analysis.grids import Cell, Grid, readable, unescaped
+from moses_rnn.formats.grids import Cell, Grid, readable, unescaped
 
 VOID = frozenset({"meta", "img"})  # of the elements used here, those without an end tag; SVG has none
 PICTURE_TYPES = {"svg": "image/svg+xml", "png": "image/png"}

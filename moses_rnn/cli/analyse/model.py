@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.analysis.choices import METHODS, NETWORKS
-from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse.options import (
     EITHER_ORDER,
     ModelAndTable,
@@ -25,6 +24,7 @@ from moses_rnn.cli.analyse.options import (
 )
 from moses_rnn.cli.command import CONTEXT, Program, Seed, put, reports_errors, takes
 from moses_rnn.errors import InputError
+from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.maps import Map, MapConfig

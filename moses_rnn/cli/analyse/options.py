@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from moses_rnn.analysis.grids import LAYOUTS
 from moses_rnn.errors import InputError
+from moses_rnn.formats.grids import LAYOUTS
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moses_rnn.analysis.choices import CRITERIA
-from moses_rnn.analysis.grids import PICTURES
 from moses_rnn.cli.analyse.options import (
     SORTED,
     column_option,
@@ -24,6 +23,7 @@ from moses_rnn.cli.analyse.options import (
 )
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, put, reports_errors, say, takes
 from moses_rnn.errors import InputError
+from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.pruning import Pruned
@@ -75,10 +75,10 @@ class ScatterRequest:
 @takes(ScatterRequest)
 def scatter(request: ScatterRequest) -> None:
     """Compare log p(target|source) and the RNN's log p over all pairs (the paper's Figure 3)."""
-    from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.plots import scatter_file
     from moses_rnn.analysis.scatter import compute_scatter, groups_grid
     from moses_rnn.files.outputs import NoOutput, OutputFile
+    from moses_rnn.formats.grids import LAYOUTS
     from moses_rnn.formats.signatures import read_signature, recorded_floor
 
     output = request.output
@@ -155,8 +155,8 @@ class PruneRequest:
 @takes(PruneRequest)
 def prune(request: PruneRequest) -> None:
     """Write a smaller table without the pairs that the RNN, p(target|source) or both find least likely."""
-    from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.pruning import as_grid, warnings
+    from moses_rnn.formats.grids import LAYOUTS
 
     if request.keep_best_words and not request.keep_best:
         raise click.UsageError("--keep-best-words and --no-keep-best exclude each other")

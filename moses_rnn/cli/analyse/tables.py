@@ -95,8 +95,8 @@ class TargetsRequest:
 @takes(TargetsRequest)
 def targets(request: TargetsRequest) -> None:
     """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
-    from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.tables import as_grid, as_text
+    from moses_rnn.formats.grids import LAYOUTS
 
     table = open_table(request.phrase_table, request.column)
     with progress(quiet=request.quiet) as advanced:
@@ -180,8 +180,8 @@ class SummaryRequest:
 @takes(SummaryRequest)
 def summary(request: SummaryRequest) -> None:
     """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts."""
-    from moses_rnn.analysis.grids import LAYOUTS
     from moses_rnn.analysis.preferences import as_grid, notes, summarise
+    from moses_rnn.formats.grids import LAYOUTS
 
     table = open_table(request.phrase_table, request.column)
     with progress(quiet=request.quiet) as advanced:

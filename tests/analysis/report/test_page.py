@@ -1,7 +1,7 @@
 import pytest
 
-from moses_rnn.analysis.grids import Grid
 from moses_rnn.analysis.report.page import Markup, element, markup, page, phrase, table
+from moses_rnn.formats.grids import Grid
 
 
 @pytest.mark.parametrize(

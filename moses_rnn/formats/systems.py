@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_rnn.analysis.published import PUBLISHED, PublishedBleu
 from moses_rnn.errors import FormatError
 from moses_rnn.files.shipped import shipped_file
+from moses_rnn.formats.published import PUBLISHED, PublishedBleu
 
 COLUMNS = ("name", "kind", "base", "added", "decoder", "title", "published")
 KINDS = ("table", "list", "self")

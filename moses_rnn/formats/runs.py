@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from moses_rnn.analysis.systems import read_systems
 from moses_rnn.errors import InputError
 from moses_rnn.formats.moses_ini import MosesIni
+from moses_rnn.formats.systems import read_systems
 
 DEV = "dev"
 SPAN = re.compile(r"\|([0-9]+)-([0-9]+)\|")

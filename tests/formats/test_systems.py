@@ -1,8 +1,8 @@
 import pytest
 
-from moses_rnn.analysis.published import CHO_2014, PUBLISHED
-from moses_rnn.analysis.systems import read_systems
 from moses_rnn.errors import FormatError
+from moses_rnn.formats.published import CHO_2014, PUBLISHED
+from moses_rnn.formats.systems import read_systems
 
 
 def test_the_systems_of_the_pipeline():

@@ -3,7 +3,7 @@ import io
 
 import pytest
 
-from moses_rnn.analysis.grids import Grid, as_csv, as_latex, as_markdown, as_text, in_latex, in_markdown, readable
+from moses_rnn.formats.grids import Grid, as_csv, as_latex, as_markdown, as_text, in_latex, in_markdown, readable
 
 GRID = Grid("Figures", ("name", "n", "share"), [(b"a|b", 1234, 0.123456789012), (b"c", None, 1.0)])
 
