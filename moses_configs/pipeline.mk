@@ -109,7 +109,7 @@ with = $(foreach name,$(1),$(name)='$($(name))')
 # of moses-rnn-nbest; and the steps that train what they need
 TABLE_OPTIONS_rnn = --model $(RNN_MODEL)
 TABLE_OPTIONS_wp = --word-penalty
-LIST_OPTIONS_cslm = --cslm $(CSLM_MODEL)
+LIST_OPTIONS_cslm = --add $(CSLM_MODEL)
 LIST_OPTIONS_wp = --word-penalty $(RNN_MODEL) $(if $(WP_WORDS),--word-penalty-words $(WP_WORDS))
 MODEL_rnn = $(RNN_MODEL)
 TRAINED_rnn = $(DONE)/train-rnn

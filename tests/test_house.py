@@ -29,8 +29,9 @@ TESTS = Path(__file__).parent
 # rooms of which each module has a tests' file of its own; to be extended until they are all
 WITH_TESTS = {"files", "formats", "moses", "tuning"}
 TESTED_ELSEWHERE = {
-    "formats/ini_templates.py"
-}  # what it prints is compared with moses_configs/ in tests/cli/test_ini.py
+    "formats/ini_templates.py",  # what it prints is compared with moses_configs/ in tests/cli/test_ini.py
+    "formats/runs.py",  # by what analysis/results makes of runs, in tests/analysis/test_results.py
+}
 IMPORTING_TESTS = {"moses/test_nbest_rescore.py"}  # until the models of n-best lists are a helper
 TEST_FILES = sorted(file for room in WITH_TESTS | {"faults", "fuzz"} for file in (TESTS / room).rglob("*.py"))
 COMMANDS = ("train", "score", "validate", "ini", "verify", "cslm", "nbest", "analyse", "sample", "tokenise", "pipeline")

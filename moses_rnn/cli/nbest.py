@@ -49,7 +49,7 @@ def main() -> None:
 
 ADD_EPILOG = """\b
 Example:
-  moses-rnn-nbest dev.nbest.gz --source dev.en --cslm cslm --backoff lm.arpa --rnn phrase-table.rnn-model > dev.more
+  moses-rnn-nbest dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
 
 \b
 Values are natural logarithms; every other byte of the list stays as it is, so that Moses's own

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from moses_rnn.cli.command import FiniteFloat
+from moses_rnn.cli.command import FiniteFloat, Seed
 
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
@@ -57,7 +57,7 @@ def run_options(command: Command) -> Command:
     return _together(
         click.option(
             "--seed",
-            type=click.IntRange(0, 2**63 - 1),
+            type=Seed(63),
             default=1,
             show_default=True,
             help="Decides what is held out, the initial weights and the order of the minibatches",

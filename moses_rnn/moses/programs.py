@@ -68,10 +68,7 @@ class Moses:
         if done.returncode:
             printed = (done.stderr or done.stdout).decode("utf-8", "replace").rstrip("\n").split("\n")
             end = "\n    ".join(printed[-SHOWN_LINES:])
-            raise MosesRnnError(
-                f"{shlex.join(command)}",
-                advice=f"ended with code {done.returncode}:\n  {end}",
-            )
+            raise MosesRnnError(f"{shlex.join(command)}\n  ended with code {done.returncode}:\n    {end}")
         return done.stdout
 
     def translate_singly(

@@ -1,8 +1,7 @@
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.published import CHO_2014, PUBLISHED
-from moses_rnn.formats.systems import read_systems
+from moses_rnn.formats.systems import CHO_2014, PUBLISHED, read_systems
 
 
 def test_the_systems_of_the_pipeline():

@@ -30,6 +30,26 @@ def test_features_are_added_and_nothing_else(nbest):
     assert done.stderr == "9 hypotheses of 4 sentences, with CSLM0, RNN0, RNNInverse0, WP0\n"
 
 
+def test_models_of_any_kind_are_added_in_the_order_given(nbest):
+    old = nbest("n", "--source", "src", *ALL).stdout
+    new = ["--add", "{}/cslm", "--add", "{}/rnn", "--add", "{}/inverse", "--word-penalty", "{}/rnn"]
+    assert nbest("n", "--source", "src", *new).stdout == old
+    done = nbest("n", "--source", "src", "--add", "{}/rnn", "--add", "{}/cslm", "--add", "{}/rnn")
+    assert done.stderr == "9 hypotheses of 4 sentences, with RNN0, CSLM0, RNN1\n"
+
+
+def test_a_file_to_be_added_is_an_n_gram_model(nbest):
+    pytest.importorskip("kenlm")
+    done = nbest("n", "--source", "src", "--add", "{}/lm.arpa", "--add", "{}/cslm", "--backoff", "{}/lm.arpa")
+    assert done.stderr == "9 hypotheses of 4 sentences, with KENLM0, CSLM0\n"
+    old = nbest("n", "--source", "src", "--lm", "{}/lm.arpa", "--cslm", "{}/cslm", "--backoff", "{}/lm.arpa").stdout
+    values = [
+        [(line.values("CSLM0"), line.values("KENLM0")) for line in parse_nbest(text.splitlines(), "n")]
+        for text in (done.stdout, old)
+    ]
+    assert values[0] == values[1]
+
+
 def test_add_need_not_be_said(nbest):
     arguments = ["n", "--source", "src", "--word-penalty", "{}/words"]
     assert nbest("add", *arguments).stdout == nbest(*arguments).stdout

@@ -8,7 +8,7 @@ import pytest
 from tests.cli.nbest.lists import NBEST
 
 USAGE = {
-    "nothing": (["n", "--source", "src"], "nothing to add: give --cslm, --lm, --rnn, --inverse-rnn or --word-penalty"),
+    "nothing": (["n", "--source", "src"], "nothing to add: give --add MODEL or --word-penalty"),
     "no source": (["n", "--cslm", "x"], "Missing option '--source'."),
     "two lists": (["n", "m", "--source", "src"], "Got unexpected extra argument (m)"),
     "standard input twice": (
@@ -17,9 +17,12 @@ USAGE = {
     ),
     "backoff": (
         ["n", "--source", "src", "--word-penalty", "x", "--backoff", "y"],
-        "--backoff is the n-gram model that --cslm backs off to",
+        "--backoff is the n-gram model that a CSLM backs off to: give one with --add",
     ),
-    "whole": (["n", "--source", "src", "--cslm", "x", "--whole"], "--whole says how --rnn and --inverse-rnn score"),
+    "whole": (
+        ["n", "--source", "src", "--cslm", "x", "--whole"],
+        "--whole says how networks of pairs score: give one with --add",
+    ),
     "words": (
         ["n", "--source", "src", "--cslm", "x", "--word-penalty-words", "9"],
         "--word-penalty-words is for --word-penalty",
