@@ -179,7 +179,7 @@ def test_what_is_missing_after_a_death_at_the_very_end_is_made_by_resume(long_ta
 
 def test_a_second_signal_ends_at_once(here):
     """The first one is heard while a pipe is silent only when it is looked at; the second needs nobody."""
-    code = "import moses_rnn.scoring.run as r; r._stop = lambda *_: None; import sys; from moses_rnn.cli.score import main; main(sys.argv[1:])"
+    code = "from moses_rnn.scoring.outputs import Outputs; Outputs.stop = lambda _: None; import sys; from moses_rnn.cli.score import main; main(sys.argv[1:])"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "-", "--model", "phrase-table.rnn-model", "-o", "t.gz"],
         cwd=here, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
