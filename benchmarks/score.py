@@ -85,7 +85,7 @@ def naive(checkpoint: Checkpoint, pairs: Sequence[Pair]) -> None:
 
 
 class Levers:
-    """The scorer with sharing switched off in parts."""
+    """The stepper with sharing switched off in parts."""
 
     def __init__(
         self, checkpoint: Checkpoint, stepper: EncDecStepper, *, sources: str, targets: bool, workers: int = 1

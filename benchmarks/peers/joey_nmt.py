@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import torch
-from side_by_side import Ids, Scorer, compare, padded
+from side_by_side import Ids, Score, compare, padded
 from torch.nn.functional import log_softmax
 
 from moses_rnn.models.checkpoint import Checkpoint
@@ -27,7 +27,7 @@ SPECIAL = SimpleNamespace(
 )  # fmt: skip
 
 
-def scorer_of(checkpoint: Checkpoint) -> Scorer:
+def score_of(checkpoint: Checkpoint) -> Score:
     """Joey NMT's network at a checkpoint's sizes."""
     sizes = checkpoint.model.config
     sides = checkpoint.source_vocabulary, checkpoint.target_vocabulary
@@ -54,4 +54,4 @@ def scorer_of(checkpoint: Checkpoint) -> Scorer:
 
 
 if __name__ == "__main__":
-    compare("Joey NMT", scorer_of)
+    compare("Joey NMT", score_of)

@@ -7,7 +7,7 @@ the words. Needs ``pip install OpenNMT-py``.
 from __future__ import annotations
 
 import torch
-from side_by_side import Ids, Scorer, compare, padded
+from side_by_side import Ids, Score, compare, padded
 from torch import nn
 
 from moses_rnn.models.checkpoint import Checkpoint
@@ -23,7 +23,7 @@ except ImportError as missing:
 END = 1
 
 
-def scorer_of(checkpoint: Checkpoint) -> Scorer:
+def score_of(checkpoint: Checkpoint) -> Score:
     """OpenNMT-py's network at a checkpoint's sizes."""
     sizes = checkpoint.model.config
     H, E = sizes.hidden_size, sizes.embedding_size
@@ -46,4 +46,4 @@ def scorer_of(checkpoint: Checkpoint) -> Scorer:
 
 
 if __name__ == "__main__":
-    compare("OpenNMT-py", scorer_of)
+    compare("OpenNMT-py", score_of)

@@ -19,7 +19,7 @@ from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import Vocabulary
 
 Ids = list[int]
-Scorer = Callable[[list[tuple[Ids, Ids]]], object]
+Score = Callable[[list[tuple[Ids, Ids]]], object]
 PAIRS, BATCHES = 64, 10  # in a minibatch, and sorted together
 
 
@@ -39,12 +39,12 @@ def padded(phrases: Sequence[Ids], padding: int) -> torch.Tensor:
     return ids
 
 
-def compare(name: str, scorer_of: Callable[[Checkpoint], Scorer]) -> None:
+def compare(name: str, score_of: Callable[[Checkpoint], Score]) -> None:
     """Time a peer and the naive reference of `benchmarks/score.py` on the same pairs, in turn; print both rates.
 
     Args:
         name: of the peer.
-        scorer_of: makes what scores a minibatch of ids, without end symbols, at the sizes of a network.
+        score_of: makes what scores a minibatch of ids, without end symbols, at the sizes of a network.
     """
     parser = argparse.ArgumentParser(description=f"Phrase pairs a second with {name}, sizes near the paper's")
     parser.add_argument("table")
@@ -54,7 +54,7 @@ def compare(name: str, scorer_of: Callable[[Checkpoint], Scorer]) -> None:
     everything = (pair for pair in pairs_of(read_blocks(given.table), given.table) if all(map(words, pair)))
     pairs = list(itertools.islice(everything, given.pairs))
     checkpoint = untrained(pairs_of(read_blocks(given.table), given.table), "paper")
-    score = scorer_of(checkpoint)
+    score = score_of(checkpoint)
 
     def peer() -> None:
         of_ids = [_ids(checkpoint, pair) for pair in pairs]

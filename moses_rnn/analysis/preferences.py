@@ -25,7 +25,7 @@ class Preferences:
     Where several targets have the best score, they share in being the best one: lengths are their means, and to agree
     is to choose one of them. `chance` is how often a blind choice would agree. `shorter` and `longer` are shares of
     sources where the RNN's best target has fewer or more words than the table's, `shorter_apart` and `longer_apart`
-    the same of those `apart` where the RNN's is none of the table's best. `rnn_with_count` is the Spearman correlation
+    the same of those `apart` where the RNN's is not one of the table's. `rnn_with_count` is the Spearman correlation
     of the RNN's score and the pair's count among the targets of one source, as a mean over the `ordered` sources where
     both differ; the table's p(target | source) is made of those counts. None: there is nothing to take a mean of.
     """
@@ -183,7 +183,7 @@ def notes(summary: Summary) -> list[str]:
     drawn = f"{summary.sample:,} pairs of all these sources"
     return [
         "agree: the best target is the same; words: of the best target by p(target|source), by the RNN, and of all, of "
-        "equally good ones the mean; apart: the RNN's best is none of the table's, and how many of those are shorter;",
+        "equally good ones the mean; apart: the RNN's best is not one of the table's, and how many of those are shorter;",
         "~ count: mean Spearman correlation of score and pair count among a source's targets, over the ordered "
         "sources, where both differ.",
         f"Spearman correlation of score and pair count over {drawn}: {over_pairs}.",

@@ -33,7 +33,7 @@ stdin. `moses-rnn-nbest NBEST …` is short for `moses-rnn-nbest add NBEST …`.
 
 
 class _AddByDefault(ProgramGroup):
-    """A group in which ``add`` need not be said."""
+    """A group whose ``add`` may be left out."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ("--help", "-h", "--version"):
@@ -60,7 +60,7 @@ has one of that name.
 
 @dataclass(frozen=True, kw_only=True)
 class Adding:
-    """What `add` is asked for; see the options' help."""
+    """Options of `add`."""
 
     nbest: str
     source: str
@@ -216,7 +216,7 @@ tell them. Added features begin at 0.
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """What `tune` is asked for; see the options' help."""
+    """Options of `tune`."""
 
     nbest: str
     references: tuple[str, ...]
@@ -305,8 +305,8 @@ def rerank(nbest: str, weights: str, references: tuple[str, ...], segments: bool
             chosen = list_translations(best, sentences)
             first, reranked, at_best = compare_bleu(kept, texts, name, chosen, of_ini)
             say(f"BLEU {first:.2f} of the list's first, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
-        found = format_segments(best, sentences, name) if segments else list_translations(best, sentences)
-        file.append(b"".join(line + b"\n" for line in found))
+        translated = format_segments(best, sentences, name) if segments else list_translations(best, sentences)
+        file.append(b"".join(line + b"\n" for line in translated))
         file.commit()
 
 

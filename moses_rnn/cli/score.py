@@ -53,7 +53,7 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring(TableOptions, FactorOptions):
-    """What the command line asks for; see the options' help."""
+    """The command's arguments and options."""
 
     phrase_table: str
     new_table: str | None

@@ -37,9 +37,9 @@ def read_signature(table: str) -> dict[str, Any] | None:
 
 
 def records_of(recorded: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    """A list of records in a file of somebody's; what is none is passed by."""
-    found = recorded.get(key)
-    return [record for record in found if isinstance(record, dict)] if isinstance(found, list) else []
+    """A list of records in a file that may hold anything; what is not a record is left out."""
+    records = recorded.get(key)
+    return [record for record in records if isinstance(record, dict)] if isinstance(records, list) else []
 
 
 def recorded_names(signature: Mapping[str, Any]) -> list[str]:

@@ -193,7 +193,7 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
         """log p of words, each after one of a few prefixes; nodes.
 
         Rounded products would show in the logits of the word and of the likeliest one, which are therefore computed
-        anew; over all others their errors cancel.
+        again; over all others their errors cancel.
         """
         logits = linear(projected.to(self._product_dtype), self._G_l)  # states × K
         chosen = logits[above, words] + self._b_G[words]

@@ -96,10 +96,10 @@ def _cpu_multiplies_bf16() -> bool:
 
 
 def choose_compiled(wanted: bool | None, device: str, hidden_size: int, *, long: bool, large: int = LARGE) -> bool:
-    """Whether to let torch.compile fuse the work between products: unless said, for long work with a large network.
+    """Whether to let torch.compile fuse the work between products: by default, for long work with a large network.
 
     Args:
-        wanted: what the user said.
+        wanted: the user's choice, if any.
         device: where it is done.
         hidden_size: of the network.
         long: whether the work is long enough to win back what compiling takes.

@@ -91,14 +91,14 @@ class Backoff:
         values: list[float] = []
         place, next_one = 0, next(wanted)
         for sentence in sentences:
-            found = words_of(sentence)
-            last = place + len(found)
+            spelled = words_of(sentence)
+            last = place + len(spelled)
             if place <= next_one <= last:
                 places = []
                 while place <= next_one <= last:
                     places.append(next_one - place)
                     next_one = next(wanted)
-                values += self._shares(found, places)
+                values += self._shares(spelled, places)
             place = last + 1
         return np.array(values, np.float64)
 
@@ -130,8 +130,8 @@ class Backoff:
 
 
 def _of_unknown(n_gram: Context, name: str) -> InputError:
-    found = b" ".join(n_gram).decode("utf-8", "replace")
+    shown = b" ".join(n_gram).decode("utf-8", "replace")
     return InputError(
-        f"{name}: expected no n-gram with <unk>, found {found!r}\n"
+        f"{name}: expected no n-gram with <unk>, found {shown!r}\n"
         "  An n-gram model by lmplz has none; one estimated with <unk> as an ordinary word cannot be used."
     )

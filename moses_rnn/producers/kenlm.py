@@ -57,8 +57,8 @@ class KenlmProducer:
 
     def unknown(self, sentences: Phrases) -> npt.NDArray[np.bool_]:
         """Which words the model does not know; as `word_log_probs`."""
-        found = [[text(word) not in self.model for word in words_of(sentence)] + [False] for sentence in sentences]
-        return np.array([value for sentence in found for value in sentence], np.bool_)
+        unknown = [[text(word) not in self.model for word in words_of(sentence)] + [False] for sentence in sentences]
+        return np.array([value for sentence in unknown for value in sentence], np.bool_)
 
     def _of_sentence(self, sentence: Sequence[bytes]) -> list[float]:
         """log10 p of every word and of the end."""

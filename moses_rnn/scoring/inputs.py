@@ -15,6 +15,7 @@ from moses_rnn.files.streams import identity_of, read_blocks, stamp_of
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PhraseForm
+from moses_rnn.formats.phrase_table import Rejected
 from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings, added_already
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.producers.base import Compute, ScoreProducer
@@ -24,7 +25,6 @@ from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport
 from moses_rnn.scoring.request import ScoringRequest
 
-TakeRejected = Callable[[bytes, FormatError], None]
 LARGE_TABLE = 1 << 22  # bytes, compressed: some minutes of work for a large network
 
 
@@ -98,7 +98,7 @@ class Inputs:
             raise InputError(f"{self.request.table}: was changed while it was read; nothing was written")
 
 
-def open_inputs(request: ScoringRequest, take: TakeRejected | None, waiting: Callable[[], None]) -> Inputs:
+def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callable[[], None]) -> Inputs:
     """Open and check what a run reads.
 
     Args:
@@ -162,7 +162,7 @@ def _with_first(blocks: Iterator[TableLines], name: str) -> tuple[TableLines, It
 
 
 def _factors(request: ScoringRequest, models: Sequence[OpenModel]) -> PhraseForm:
-    """The factors to read: those that were asked for, else those that the model learned from."""
+    """The factors to read: those that were requested, else those that the model learned from."""
     learned = models[0].form
     source, target = request.source_factor, request.target_factor
     return PhraseForm(

@@ -1,4 +1,4 @@
-"""Lines of a table that are none, kept beside it when the user wants the others scored all the same."""
+"""Invalid lines of a table, kept beside it when the user wants the others scored all the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Rejects:
     """Takes rejected lines, and writes each with the block of sound lines that it stands before or within.
 
     Args:
-        output: beside the table; its blocks go along with the table's, so that both can be gone on with.
+        output: beside the table; its blocks go along with the table's, so that both can be resumed.
     """
 
     def __init__(self, output: BlockOutput) -> None:

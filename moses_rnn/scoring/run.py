@@ -19,13 +19,13 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
 
     Args:
         request: all choices.
-        advanced: told after every block how many lines are done and what share of the table was read (None: unknown).
-        should_stop: asked after every block, and several times a second while a pipe has nothing to give.
+        advanced: called after every block with the lines that are done and, if known, the share of the table..
+        should_stop: called after every block, and several times a second while a pipe has nothing to give.
 
     Raises:
         InputError: the table, the model or the ini was rejected; nothing appears under the output's name.
         OutputError: an output cannot be written; what was finished can be resumed.
-        Stopped: as asked; what was finished can be resumed, unless it came or went through a pipe.
+        Stopped: as requested; what was finished can be resumed, unless it came or went through a pipe.
     """
     with open_outputs(request) as outputs:
         report = outputs.report

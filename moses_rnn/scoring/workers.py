@@ -61,7 +61,7 @@ def scored_chunks(
 
 
 def in_order(items: Iterable[Item], work: Callable[[Item], Result], threads: int, name: str) -> Iterator[Result]:
-    """What threads make of items, in the items' order; a few are worked at ahead of the one that is asked for.
+    """What threads make of items, in the items' order; a few are worked at ahead of the one that comes next.
 
     If the items end with an error, what came before it is given out first; not so if somebody wants to stop.
     """

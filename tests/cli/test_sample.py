@@ -46,7 +46,7 @@ def os_text(source):
 
 
 @pytest.mark.parametrize("beam", [[], ["--beam", 4, "--top", 3]], ids=["samples", "beam"])
-def test_columns_hold_the_scorers_log_prob(model, table, tmp_path, beam):
+def test_columns_hold_the_producers_log_prob(model, table, tmp_path, beam):
     sources = sources_of(table, 5)
     (tmp_path / "sources").write_bytes(b"".join(source + b"\n" for source in sources))
     rows = columns(sample(model, tmp_path / "sources", "--format", "tsv", "--table", table, *beam))

@@ -126,7 +126,7 @@ def test_resume_without_a_leftover_begins(here):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_is_heard_while_a_pipe_is_silent(here, number):
+def test_a_stop_is_noticed_while_a_pipe_is_silent(here, number):
     command = Path(sys.executable).with_name("moses-rnn-score")
     process = subprocess.Popen(
         [command, "-", "--model", "phrase-table.rnn-model", "-o", "t.gz"],
@@ -178,7 +178,7 @@ def test_what_is_missing_after_a_death_at_the_very_end_is_made_by_resume(long_ta
 
 
 def test_a_second_signal_ends_at_once(here):
-    """The first one is heard while a pipe is silent only when it is looked at; the second needs nobody."""
+    """The first one is noticed while a pipe is silent only when somebody looks; the second needs nobody."""
     code = "from moses_rnn.scoring.outputs import Outputs; Outputs.stop = lambda _: None; import sys; from moses_rnn.cli.score import main; main(sys.argv[1:])"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "-", "--model", "phrase-table.rnn-model", "-o", "t.gz"],

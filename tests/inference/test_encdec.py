@@ -74,10 +74,10 @@ def test_equals_the_scalar_equations(switches):
 @pytest.mark.parametrize("variant", SWITCHES)
 def test_sharing_changes_nothing(variant):
     model = network(SWITCHES[variant], dtype=torch.float32)
-    scorer = EncDecStepper(model)
+    stepper = EncDecStepper(model)
     pairs = random_pairs(300)
-    together = score(scorer, pairs)
-    alone = np.concatenate([score(scorer, [pair]) for pair in pairs])
+    together = score(stepper, pairs)
+    alone = np.concatenate([score(stepper, [pair]) for pair in pairs])
     np.testing.assert_allclose(together, alone, rtol=1e-5)
 
 

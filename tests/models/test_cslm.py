@@ -1,4 +1,4 @@
-"""The CSLM against its equations, its scorer against the network, its folder against damage."""
+"""The CSLM against its equations, its scores against the network, its folder against damage."""
 
 import dataclasses
 import json
@@ -89,22 +89,22 @@ def test_all_weights_begin_uniform_within_a_hundredth():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_score_does_not_depend_on_its_company(dtype):
     config = CslmConfig(300, 7, 32, 64, 48)
-    scorer, n_grams = NGramScores(network(config), dtype), some_n_grams(3 * ROWS + 7, config)
-    together = scorer.log_probs(n_grams)
+    scores, n_grams = NGramScores(network(config), dtype), some_n_grams(3 * ROWS + 7, config)
+    together = scores.log_probs(n_grams)
     order = np.random.default_rng(1).permutation(len(n_grams))
-    assert np.array_equal(scorer.log_probs(n_grams[order]), together[order])
-    assert np.array_equal(scorer.log_probs(n_grams[:5]), together[:5])
-    assert np.array_equal(scorer.log_probs(n_grams[[7, 7, 3]]), together[[7, 7, 3]])
+    assert np.array_equal(scores.log_probs(n_grams[order]), together[order])
+    assert np.array_equal(scores.log_probs(n_grams[:5]), together[:5])
+    assert np.array_equal(scores.log_probs(n_grams[[7, 7, 3]]), together[[7, 7, 3]])
 
 
 def test_each_distinct_context_is_computed_once(monkeypatch):
-    scorer, computed = NGramScores(network()), []
-    summary = scorer.model.summary
+    scores, computed = NGramScores(network()), []
+    summary = scores.model.summary
     monkeypatch.setattr(
-        scorer.model, "summary", lambda contexts, *rest: computed.append(len(contexts)) or summary(contexts, *rest)
+        scores.model, "summary", lambda contexts, *rest: computed.append(len(contexts)) or summary(contexts, *rest)
     )
     n_grams = np.tile(some_n_grams(40), (100, 1))
-    assert np.array_equal(scorer.log_probs(n_grams), np.tile(scorer.log_probs(n_grams[:40]), 100))
+    assert np.array_equal(scores.log_probs(n_grams), np.tile(scores.log_probs(n_grams[:40]), 100))
     assert computed == [ROWS, ROWS]  # one block for each call
 
 

@@ -97,8 +97,8 @@ def test_both_vocabularies_are_the_same_and_have_the_special_words(exported):
 def test_log_probabilities_are_ours_but_for_the_mean(order):
     nplm = Nplm(b"".join(nplm_network(checkpoint(order), MEAN).lines()))
     n_grams = CslmProducer(checkpoint(order)).n_grams([sentence.encode() for sentence in SENTENCES])
-    scorer = NGramScores(checkpoint(order).model)
-    log_p, log_Z = scorer.log_probs(n_grams), scorer.log_normalisers(n_grams)
+    scores = NGramScores(checkpoint(order).model)
+    log_p, log_Z = scores.log_probs(n_grams), scores.log_normalisers(n_grams)
     for (*context, word), ours, sum_of_all in zip(n_grams.tolist(), log_p, log_Z, strict=True):
         scores = nplm.scores([nplm.id["<s>"] if i == K else i for i in context])
         assert scores[word] == pytest.approx(ours + sum_of_all - MEAN, abs=1e-4)

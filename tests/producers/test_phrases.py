@@ -40,35 +40,35 @@ def random_pairs(count, seed=5):
 
 @pytest.mark.parametrize("variant", SWITCHES)
 def test_200_pairs_equal_the_scalar_equations(variant):
-    scorer, weights = producer(variant)
+    rnn, weights = producer(variant)
     pairs = random_pairs(200)
-    for (source, target), (value,) in zip(pairs, of_pairs(scorer, pairs), strict=True):
+    for (source, target), (value,) in zip(pairs, of_pairs(rnn, pairs), strict=True):
         ids = [*SOURCE.ids(source.split()), END_ID], [*TARGET.ids(target.split()), END_ID]
         assert value == pytest.approx(reference.log_prob(weights, *ids, SWITCHES[variant]), abs=1e-4)
 
 
 def test_a_score_depends_on_its_pair_alone(monkeypatch):
-    scorer, _ = producer()
+    rnn, _ = producer()
     pairs = random_pairs(300)
-    together = of_pairs(scorer, pairs)
-    alone = np.concatenate([of_pairs(scorer, [pair]) for pair in pairs])
+    together = of_pairs(rnn, pairs)
+    alone = np.concatenate([of_pairs(rnn, [pair]) for pair in pairs])
     np.testing.assert_allclose(together, alone, rtol=1e-5)
     order = np.random.default_rng(0).permutation(300)
-    np.testing.assert_allclose(of_pairs(scorer, [pairs[i] for i in order]), together[order], rtol=1e-5)
+    np.testing.assert_allclose(of_pairs(rnn, [pairs[i] for i in order]), together[order], rtol=1e-5)
     monkeypatch.setattr(producers, "PAIRS", 7)
     monkeypatch.setattr(steps, "LOGITS_AT_ONCE", 3 * len(TARGET))
-    np.testing.assert_allclose(of_pairs(scorer, pairs), together, rtol=1e-5)
+    np.testing.assert_allclose(of_pairs(rnn, pairs), together, rtol=1e-5)
     monkeypatch.setattr(producers, "TRIE_CELLS", 10)
-    np.testing.assert_allclose(of_pairs(scorer, pairs), together, rtol=1e-5)
+    np.testing.assert_allclose(of_pairs(rnn, pairs), together, rtol=1e-5)
 
 
 def test_likely_pairs_keep_their_relative_precision():
     """Near p = 1, log p is the small difference of two large numbers if it is computed carelessly."""
-    scorer, weights = producer()
+    rnn, weights = producer()
     with torch.no_grad():
-        scorer._stepper._b_G[END_ID] = 14.0  # the empty target becomes all but certain
+        rnn._stepper._b_G[END_ID] = 14.0  # the empty target becomes all but certain
     weights["decoder.b_G"][END_ID] = 14.0
-    value = of_pairs(scorer, [(b"s2 s3", b"")])[0, 0]
+    value = of_pairs(rnn, [(b"s2 s3", b"")])[0, 0]
     expected = reference.log_prob(weights, [*SOURCE.ids([b"s2", b"s3"]), END_ID], [END_ID], SWITCHES["paper"])
     assert -1e-2 < expected < 0
     assert value == pytest.approx(expected, rel=1e-5)
@@ -79,15 +79,15 @@ def test_no_pairs_have_no_scores():
 
 
 def test_equal_chunks_give_equal_bits():
-    scorer, _ = producer()
+    rnn, _ = producer()
     pairs = random_pairs(300)
-    assert of_pairs(scorer, pairs).tobytes() == of_pairs(scorer, pairs).tobytes()
+    assert of_pairs(rnn, pairs).tobytes() == of_pairs(rnn, pairs).tobytes()
 
 
 def test_words_outside_the_shortlist_are_one_word():
-    scorer, _ = producer()
+    rnn, _ = producer()
     pairs = [(b"s2 s9", b"t9 t2"), (b"s2 other", b"</s> t2"), (b"s2 \xff", b"<unk>\tt2 ")]
-    assert len(set(of_pairs(scorer, pairs).ravel().tolist())) == 1
+    assert len(set(of_pairs(rnn, pairs).ravel().tolist())) == 1
 
 
 def test_the_inverse_direction_reads_the_target():
@@ -103,12 +103,12 @@ def test_the_inverse_direction_reads_the_target():
 
 def test_all_targets_of_a_source_sum_to_one():
     """Σ p over every target of up to two words, plus the mass of longer ones, is 1 (here by the chain rule)."""
-    scorer, weights = producer()
+    rnn, weights = producer()
     source = b"s3 s4"
     ids = [*SOURCE.ids(source.split()), END_ID]
     spellings = {i: word for i, word in enumerate(TARGET.words) if i != END_ID}
     short = [[], *[[i] for i in spellings]]
-    mass = np.exp(of_pairs(scorer, [(source, b" ".join(spellings[i] for i in t)) for t in short])).sum()
+    mass = np.exp(of_pairs(rnn, [(source, b" ".join(spellings[i] for i in t)) for t in short])).sum()
     first = reference.distributions(weights, ids, [END_ID], SWITCHES["paper"])[0]
     longer = 0.0
     for i in spellings:
@@ -175,10 +175,10 @@ def test_pairs_with_unknown_words_are_counted():
 @pytest.mark.parametrize("short", [0, 1, 8192])
 def test_lists_of_unequal_length_are_refused(short):
     phrases = [b"s2"] * 9000
-    for scorer in (producer()[0], WordPenaltyProducer(TARGET)):
+    for rnn in (producer()[0], WordPenaltyProducer(TARGET)):
         for sides in ((phrases, phrases[:short]), (phrases[:short], phrases)):
             with pytest.raises(ValueError, match=f"expected as many targets as sources, found {len(sides[1]):,} and "):
-                scorer.log_probs(*sides)
+                rnn.log_probs(*sides)
 
 
 def test_a_single_phrase_that_does_not_fit_ends_the_run(monkeypatch):

@@ -62,32 +62,32 @@ def models(tmp_path_factory):
     return save_models(tmp_path_factory.mktemp("models"))
 
 
-def asked(line=SEGMENTED, **wanted):
+def features_of(line=SEGMENTED, **wanted):
     first = line and parse_nbest_line(line, "n", 1)
     return dict(make_features(first, "n", FeatureRequest(**wanted)))
 
 
-def values(scorer, hypotheses, sources=None):
+def values(feature, hypotheses, sources=None):
     lines = [parse_nbest_line(b"0 ||| %b ||| F= 1 ||| 1" % text, "n", 1) for text in hypotheses]
-    return scorer.scores(lines, sources or [b"s2 s3"] * len(lines))[:, 0].tolist()
+    return feature.scores(lines, sources or [b"s2 s3"] * len(lines))[:, 0].tolist()
 
 
 def test_nothing_asked_for_is_nothing():
-    assert asked() == {}
+    assert features_of() == {}
 
 
 def test_features_come_in_an_order_of_their_own(models):
-    found = asked(
+    found = features_of(
         inverse_rnn=models / "inverse", word_penalty=models / "words", rnn=models / "rnn", cslm=models / "cslm"
     )
     assert list(found) == ["CSLM", "RNN", "RNNInverse", "WP"]
 
 
 def test_the_cslm_scores_hypotheses(models):
-    scorer = asked(cslm=models / "cslm")["CSLM"]
-    assert isinstance(scorer, WholeHypothesis)
+    feature = features_of(cslm=models / "cslm")["CSLM"]
+    assert isinstance(feature, WholeHypothesis)
     expected = CslmProducer(load_checkpoint(models / "cslm", CSLM)).log_probs([], [b"t2 t9", b""])[:, 0]
-    assert values(scorer, [b"t2 t9", b""]) == expected.tolist()
+    assert values(feature, [b"t2 t9", b""]) == expected.tolist()
 
 
 @pytest.mark.parametrize(
@@ -104,18 +104,20 @@ def test_the_cslm_scores_hypotheses(models):
     ],
 )
 def test_networks_score_phrases_unless_they_shall_not(models, option, name, folder, line, whole, kind):
-    scorer = asked(line, whole=whole, **{option: models / folder})[name]
-    assert type(scorer) is kind
+    feature = features_of(line, whole=whole, **{option: models / folder})[name]
+    assert type(feature) is kind
     pairs = [(b"s2 s3", b"t2")]
     expected = of_pairs(make_producer(load_checkpoint(models / folder)), pairs)
-    assert of_pairs(scorer.producer, pairs).tolist() == expected.tolist()
-    assert scorer.producer.name == name
+    assert of_pairs(feature.producer, pairs).tolist() == expected.tolist()
+    assert feature.producer.name == name
 
 
 @pytest.mark.parametrize(("option", "name", "folder"), [("rnn", "RNN", "rnn"), ("cslm", "CSLM", "cslm")])
 def test_the_precision_is_the_one_asked_for(models, option, name, folder):
     found = [
-        values(asked(whole=option == "rnn", precision=precision, **{option: models / folder})[name], [b"t2 t3"])[0]
+        values(features_of(whole=option == "rnn", precision=precision, **{option: models / folder})[name], [b"t2 t3"])[
+            0
+        ]
         for precision in ("fp32", "bf16", "fp64")
     ]
     assert found[0] == pytest.approx(found[2], rel=1e-5)
@@ -136,35 +138,35 @@ def test_the_precision_is_the_one_asked_for(models, option, name, folder):
     ],
 )
 def test_the_word_penalty_counts_what_is_outside(models, of, most, penalties):
-    scorer = asked(UNSEGMENTED, word_penalty=models / of, word_penalty_words=most)["WP"]
-    assert isinstance(scorer, WholeHypothesis)
-    assert values(scorer, [b"t2 t3 t4", b"t3 t9", b"x </s>"]) == penalties
+    feature = features_of(UNSEGMENTED, word_penalty=models / of, word_penalty_words=most)["WP"]
+    assert isinstance(feature, WholeHypothesis)
+    assert values(feature, [b"t2 t3 t4", b"t3 t9", b"x </s>"]) == penalties
 
 
 def test_an_n_gram_model_scores_in_natural_logarithms(models):
     pytest.importorskip("kenlm")
-    scorer = asked(lm=str(models / "lm.arpa"))["KENLM"]
+    feature = features_of(lm=str(models / "lm.arpa"))["KENLM"]
     of_bigrams = -0.25 - 0.5 - 0.75  # <s> t2, t2 t9, </s>
     backed_off = -0.3 - 0.875 - 0.5 - 0.25 - 0.75  # <s>'s weight, t9, t2, t2's weight, </s>
-    assert values(scorer, [b"t2 t9", b"t9 t2"]) == pytest.approx(math.log(10) * np.array([of_bigrams, backed_off]))
+    assert values(feature, [b"t2 t9", b"t9 t2"]) == pytest.approx(math.log(10) * np.array([of_bigrams, backed_off]))
 
 
 def test_words_outside_the_shortlist_are_backed_off(models):
     pytest.importorskip("kenlm")
-    plain = asked(cslm=models / "cslm")["CSLM"]
-    scorer = asked(cslm=models / "cslm", backoff=str(models / "lm.arpa"))["CSLM"]
+    plain = features_of(cslm=models / "cslm")["CSLM"]
+    feature = features_of(cslm=models / "cslm", backoff=str(models / "lm.arpa"))["CSLM"]
     texts = [b"t2 t3", b"t3 t9", b"t3 t8", b"t3 other"]
-    shares = np.exp(np.subtract(values(scorer, texts), values(plain, texts)))
+    shares = np.exp(np.subtract(values(feature, texts), values(plain, texts)))
     outside = 10**-0.875 + 10**-1.25 + 10**-1  # t9, t8 and whatever <unk> is
     assert shares == pytest.approx([1, *(10**log_p / outside for log_p in (-0.875, -1.25, -1))], rel=1e-5)
-    assert scorer.producer.meaning.endswith("words outside the shortlist backed off to an n-gram model")
+    assert feature.producer.meaning.endswith("words outside the shortlist backed off to an n-gram model")
 
 
 def test_an_n_gram_model_that_is_not_there(models):
     with pytest.raises(
         InputError, match="none.arpa: expected a file, found nothing of that name \\(nor .*none.arpa.gz\\)$"
     ):
-        asked(lm=str(models / "none.arpa"))
+        features_of(lm=str(models / "none.arpa"))
 
 
 REFUSED = {
@@ -196,14 +198,14 @@ REFUSED = {
 @pytest.mark.parametrize(("wanted", "message"), REFUSED.values(), ids=REFUSED)
 def test_refuses(models, wanted, message):
     with pytest.raises(InputError) as caught:
-        asked(whole=True, **{option: models / name for option, name in wanted.items()})
+        features_of(whole=True, **{option: models / name for option, name in wanted.items()})
     assert str(caught.value) == message.replace("{}", str(models))
 
 
 @pytest.mark.parametrize(("option", "folder"), [("rnn", "rnn"), ("inverse_rnn", "inverse")])
 def test_phrases_need_a_segmentation(models, option, folder):
     with pytest.raises(FormatError) as caught:
-        asked(UNSEGMENTED, **{option: models / folder})
+        features_of(UNSEGMENTED, **{option: models / folder})
     assert str(caught.value) == (
         "n:1: expected a segmentation, for the phrases of a hypothesis, found none\n"
         "  Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"

@@ -86,10 +86,10 @@ def test_features_stand_in_the_order_in_which_they_were_asked_for():
     ],
 )
 def test_labels_have_the_next_free_number(features, names, labels):
-    scorer = WholeHypothesis(WordPenaltyProducer(TARGET))
+    feature_of_words = WholeHypothesis(WordPenaltyProducer(TARGET))
     (first,) = parsed([nbest(b"t2", features=features)])
-    assert [feature.label for feature in label_features(first, [(name, scorer) for name in names])] == labels
-    assert label_features(None, [("WP", scorer)])[0].label == "WP0"
+    assert [feature.label for feature in label_features(first, [(name, feature_of_words) for name in names])] == labels
+    assert label_features(None, [("WP", feature_of_words)])[0].label == "WP0"
 
 
 def test_a_list_scored_twice_has_both():
@@ -180,7 +180,7 @@ def test_equal_phrase_pairs_are_scored_once():
     assert scores[:, 0].tolist() == [once + once, once + other, 0]
 
 
-def test_where_there_are_no_phrases_nothing_is_asked():
+def test_where_there_are_no_phrases_nothing_is_scored():
     counting = Counting(producer()[0])
     assert PhraseSum(counting, "n").scores(parsed([nbest(b"")]), [b""]).tolist() == [[0]]
     assert counting.asked == []

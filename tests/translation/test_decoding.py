@@ -36,16 +36,16 @@ def writer(switches=SWITCHES["paper"], end=1.0):
     return model
 
 
-def scorer(switches=SWITCHES["paper"], dtype=torch.float64):
+def stepper(switches=SWITCHES["paper"], dtype=torch.float64):
     return EncDecStepper(writer(switches), dtype=dtype)
 
 
 def sampler(switches=SWITCHES["paper"], dtype=torch.float64, **config):
-    return Sampler(scorer(switches, dtype), SamplingConfig(**config))
+    return Sampler(stepper(switches, dtype), SamplingConfig(**config))
 
 
 def search(switches=SWITCHES["paper"], dtype=torch.float64, **config):
-    return BeamSearch(scorer(switches, dtype), BeamConfig(**config))
+    return BeamSearch(stepper(switches, dtype), BeamConfig(**config))
 
 
 def phrase(ids, vocabulary):
@@ -53,7 +53,7 @@ def phrase(ids, vocabulary):
 
 
 def scores(switches, sources, found, precision="fp64"):
-    """The scorer's log p of what was found for sources."""
+    """The producer's log p of what was written for sources."""
     producer = make_producer(encdec_checkpoint(writer(switches), SOURCE, TARGET), precision=precision)
     pairs = [
         (phrase(source, SOURCE), phrase(h.words, TARGET)) for source, of in zip(sources, found, strict=True) for h in of
@@ -114,7 +114,7 @@ def test_frequencies_are_the_exact_probabilities(variant, temperature, allow_unk
 @pytest.mark.parametrize(
     ("dtype", "precision", "tolerance"), [(torch.float64, "fp64", 1e-11), (torch.float32, "fp32", 1e-4)]
 )
-def test_a_samples_log_prob_is_the_scorers(switches, dtype, precision, tolerance):
+def test_a_samples_log_prob_is_the_producers(switches, dtype, precision, tolerance):
     """Discrepancy D10: y_1 is sampled as it is scored."""
     found = sampler(switches, dtype, samples=200, temperature=1.3, max_words=200)(SOURCES)
     assert all(hypothesis.ended for hypothesis in flat(found))
@@ -140,7 +140,7 @@ def test_a_beam_that_loses_nothing_finds_the_best_of_all(switches, longest, allo
 
 @pytest.mark.parametrize("switches", CUSTOM, **IDS)
 def test_narrow_beams_speak_the_truth(switches):
-    """Their log p is the scorer's and none exceeds that of the best of all."""
+    """Their log p is the producer's and none exceeds that of the best of all."""
     (best,) = search(switches, width=400, max_words=4)([SOURCES[0]])
     for width in (1, 2, 5):
         found = search(switches, width=width, best=3)(SOURCES)
@@ -255,12 +255,12 @@ def test_a_search_that_the_limit_ends_says_with_what_it_was_left():
 def test_a_search_stops_when_nothing_can_become_better(monkeypatch):
     """With an end that is nearly certain after one word, nobody looks at the longer ones."""
     steps = []
-    scorer = EncDecStepper(writer(end=14.0), dtype=torch.float64)
-    original = scorer.step
-    monkeypatch.setattr(scorer, "step", lambda *given: steps.append(len(given[2])) or original(*given))
-    (found,) = BeamSearch(scorer, BeamConfig(width=5, best=1))([SOURCES[0]])
+    stepper = EncDecStepper(writer(end=14.0), dtype=torch.float64)
+    original = stepper.step
+    monkeypatch.setattr(stepper, "step", lambda *given: steps.append(len(given[2])) or original(*given))
+    (found,) = BeamSearch(stepper, BeamConfig(width=5, best=1))([SOURCES[0]])
     assert (found[0].words, steps) == ((), [])
-    BeamSearch(scorer, BeamConfig(width=5, best=3))([SOURCES[0]])
+    BeamSearch(stepper, BeamConfig(width=5, best=3))([SOURCES[0]])
     assert 0 < len(steps) <= 2
 
 

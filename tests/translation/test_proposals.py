@@ -58,7 +58,7 @@ def write(sources):
 class Producer:
     """Scores that are given; only its first column counts."""
 
-    name, num_scores, meaning = "stub", 2, "as told"
+    name, num_scores, meaning = "stub", 2, "of a stub"
 
     def log_probs(self, sources, targets, tally=None):
         return np.array([[SCORES[target], 0.0] for target in targets])

@@ -39,7 +39,7 @@ def shorter(figures: Preferences) -> tuple[str, str]:
     )
     if figures.shorter_apart is not None and figures.longer_apart is not None:
         text += (
-            f" Where the RNN's is none of the table's best ({figures.apart:,} sources), it is shorter for "
+            f" Where the RNN's is not among the table's best ({figures.apart:,} sources), it is shorter for "
             f"{figures.shorter_apart:.1%} and longer for {figures.longer_apart:.1%}."
         )
     return _together(
