@@ -146,7 +146,7 @@ class Recurrence(NamedTuple):
 
 class _Function(torch.autograd.Function):
     @staticmethod
-    def forward(
+    def forward(  # noqa: PLR0913, the operands of which autograd wants gradients
         ctx: Any,
         x: Tensor,
         c: Tensor,
