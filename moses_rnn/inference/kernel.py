@@ -38,7 +38,7 @@ def decoder_gates(gates: Tensor, Cc: Tensor, sources: Tensor) -> Tensor:
     return gates.to(Cc.dtype).add_(Cc.index_select(0, sources)).sigmoid_()
 
 
-def decoder_state(  # noqa: PLR0913, operands of one fused pass over memory
+def decoder_state(  # noqa: PLR0913, PLR0917, operands of one fused pass over memory
     gates: Tensor,
     gates_c: Tensor,
     Uh: Tensor,

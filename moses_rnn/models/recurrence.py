@@ -146,7 +146,7 @@ class Recurrence(NamedTuple):
 
 class _Function(torch.autograd.Function):
     @staticmethod
-    def forward(  # noqa: PLR0913, the operands of which autograd wants gradients
+    def forward(  # noqa: PLR0913, PLR0917, the operands of which autograd wants gradients
         ctx: Any,
         x: Tensor,
         c: Tensor,
