@@ -1,7 +1,7 @@
 """Neural features for phrase-based translation with Moses.
 
-Rooms: ``formats`` (what Moses reads and writes), ``models`` (the networks), ``training``, ``scoring``, ``analysis``
-and ``cli``. The score is the natural logarithm of p(target | source) under an RNN Encoder-Decoder (Cho et al., 2014).
+The score is the natural logarithm of p(target | source) under an RNN Encoder-Decoder (Cho et al., 2014). A package's
+docstring says what its room is for; docs/architecture.md has the table of them.
 """
 
 __version__ = "0.1.0"
