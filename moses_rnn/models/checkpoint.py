@@ -79,13 +79,13 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     save_folder(folder, checkpoint.model, files, config, checkpoint.provenance)
 
 
-def load_checkpoint(folder: Path, kind: Kind = ENCDEC, device: torch.device | str = "cpu") -> Checkpoint:
+def load_checkpoint(folder: Path | str, kind: Kind = ENCDEC, device: torch.device | str = "cpu") -> Checkpoint:
     """Read and check a checkpoint folder of a kind.
 
     Raises:
         CheckpointError: anything is missing, damaged, not finite, of another kind or format, or does not fit together.
     """
-    loaded = load_folder(folder, kind, device)
+    loaded = load_folder(Path(folder), kind, device)
     return Checkpoint(
         kind=kind,
         model=loaded.model,

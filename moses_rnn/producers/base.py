@@ -27,11 +27,21 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float
 
 @dataclass(frozen=True)
 class Compute:
-    """Where and how a producer's network computes."""
+    """Where and how a producer's network computes.
+
+    Raises:
+        ValueError: there is no such device here, or no such precision.
+    """
 
     device: str = "cpu"
     precision: str = "fp32"  # of matrix products, one of PRECISIONS
     compiled: bool = False  # whether torch.compile fuses the work between products
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"expected a precision of {', '.join(PRECISIONS)}, found {self.precision!r}")
+        if torch.device(self.device).type == "cuda" and not torch.cuda.is_available():
+            raise ValueError(f"expected a device that torch can use here, found {self.device!r}")
 
     @property
     def dtype(self) -> torch.dtype:
@@ -80,6 +90,8 @@ class PhraseIds:
 
     def __call__(self, phrases: Sequence[bytes]) -> tuple[Ids, Lengths]:
         """Ids of all phrases laid end to end, and the length of each."""
+        if any(isinstance(phrase, str) for phrase in phrases[:1]):
+            raise TypeError("expected phrases as bytes, as a table has them, found str: encode them as UTF-8")
         between = words((b" " + MARK + b" ").join(phrases))
         ids = np.fromiter(map(self._id_of.get, between, itertools.repeat(UNKNOWN_ID)), np.int64, len(between))
         marks = np.flatnonzero(ids == MARK_ID)

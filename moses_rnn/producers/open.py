@@ -108,7 +108,7 @@ def model_files(folder: Path) -> list[str]:
     return sorted({str(folder / name) for row in NETWORKS.values() for name in row.kind.files()})
 
 
-def open_model(folder: Path, *, direction: str | None = None, of_pairs: bool = True) -> OpenModel:
+def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bool = True) -> OpenModel:
     """Read and check a model folder.
 
     Args:
@@ -119,6 +119,7 @@ def open_model(folder: Path, *, direction: str | None = None, of_pairs: bool = T
     Raises:
         CheckpointError: it cannot be read, or is of another kind or direction.
     """
+    folder = Path(folder)
     rows = [row for row in NETWORKS.values() if "source" in row.kind.sides or not of_pairs]
     kind = kind_of(folder, {row.kind.network: row.kind for row in rows})
     checkpoint = load_checkpoint(folder, kind)
