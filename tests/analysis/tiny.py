@@ -5,12 +5,12 @@ import torch
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from tests.models.checkpoints import encdec_checkpoint
-from tests.models.test_encdec import network
+from tests.models.networks import encdec_network
 
-SOURCE_WORDS = [b"<unk>", b"</s>", b"a", b"b", b"c", b"d", b"e", b"f", b"g"]  # 9 and 8, as `network` has
+SOURCE_WORDS = [b"<unk>", b"</s>", b"a", b"b", b"c", b"d", b"e", b"f", b"g"]  # 9 and 8, as `encdec_network` has
 TARGET_WORDS = [b"<unk>", b"</s>", b"u", b"v", b"w", b"x", b"y", b"z"]
 
 
 def checkpoint(variant="paper", *, direction="source-to-target", source_words=SOURCE_WORDS):
-    model = network(SWITCHES[variant], dtype=torch.float32)
+    model = encdec_network(SWITCHES[variant], dtype=torch.float32)
     return encdec_checkpoint(model, Vocabulary(source_words), Vocabulary(TARGET_WORDS), direction)

@@ -9,8 +9,8 @@ from moses_rnn.models.encdec import SWITCHES
 from tests.commands import run
 from tests.conftest import LEARNED, TINY
 from tests.models.checkpoints import encdec_checkpoint, make_producer
-from tests.models.test_encdec import network
-from tests.producers.test_phrases import SOURCE, TARGET, of_pairs, random_pairs
+from tests.models.networks import encdec_network
+from tests.producers.pairs import SOURCE, TARGET, of_pairs, random_pairs
 
 pytestmark = pytest.mark.gpu
 
@@ -26,7 +26,9 @@ def test_scores_are_those_of_the_cpu(variant):
     pairs = random_pairs(500)
     scores = [
         of_pairs(
-            make_producer(encdec_checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET), device),
+            make_producer(
+                encdec_checkpoint(encdec_network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET), device
+            ),
             pairs,
         )
         for device in ("cpu", "cuda")

@@ -9,7 +9,7 @@ from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.vocabulary import END_ID
 from tests.models import reference
-from tests.models.test_encdec import network, weights_of
+from tests.models.networks import encdec_network, weights_of
 
 
 def flat(phrases):
@@ -61,7 +61,7 @@ ALL_SWITCHES = [
 
 @pytest.mark.parametrize("switches", ALL_SWITCHES, ids=lambda s: "-".join(s.values()))
 def test_equals_the_scalar_equations(switches):
-    model = network(switches, dtype=torch.float64)
+    model = encdec_network(switches, dtype=torch.float64)
     pairs = random_pairs(60)
     found = score(EncDecStepper(model, dtype=torch.float64), pairs)
     weights = weights_of(model)
@@ -73,7 +73,7 @@ def test_equals_the_scalar_equations(switches):
 
 @pytest.mark.parametrize("variant", SWITCHES)
 def test_sharing_changes_nothing(variant):
-    model = network(SWITCHES[variant], dtype=torch.float32)
+    model = encdec_network(SWITCHES[variant], dtype=torch.float32)
     stepper = EncDecStepper(model)
     pairs = random_pairs(300)
     together = score(stepper, pairs)
@@ -82,7 +82,7 @@ def test_sharing_changes_nothing(variant):
 
 
 def test_bfloat16_products_stay_near():
-    model = network(SWITCHES["paper"], dtype=torch.float32)
+    model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
     pairs = random_pairs(300)
     exact = score(EncDecStepper(model, dtype=torch.float64), pairs)
     rough = score(EncDecStepper(model, dtype=torch.bfloat16), pairs)
@@ -91,7 +91,7 @@ def test_bfloat16_products_stay_near():
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch, where it compiles
 def test_compiled_and_eager_work_agree():
-    model = network(SWITCHES["paper"], dtype=torch.float32)
+    model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
     pairs = random_pairs(100)
     fused = EncDecStepper(model, kernel=COMPILED)
     np.testing.assert_allclose(score(fused, pairs), score(EncDecStepper(model), pairs), rtol=1e-5)

@@ -13,8 +13,8 @@ from moses_rnn.inference.inspection import (
 from moses_rnn.inference.tries import NOTHING
 from moses_rnn.models.vocabulary import END_ID
 from tests.models import reference
+from tests.models.networks import CUSTOM, encdec_network, weights_of
 from tests.models.reference import add, product, sigma
-from tests.models.test_encdec import CUSTOM, network, weights_of
 
 every_switch = pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 
@@ -74,21 +74,21 @@ def assert_equal(gates, expected):
 
 @every_switch
 def test_summaries_equal_the_scalar_equations(switches):
-    model = network(switches)
+    model = encdec_network(switches)
     expected = [reference.summary(weights_of(model), [*source, END_ID], switches) for source in SOURCES]
     np.testing.assert_allclose(summaries(model, SOURCES), expected, atol=1e-12)
 
 
 @every_switch
 def test_encoder_gates_equal_the_scalar_equations(switches):
-    model = network(switches)
+    model = encdec_network(switches)
     weights = weights_of(model)
     assert_equal(encoder_gates(model, SOURCES), [list(scalar_encoder_gates(weights, source)) for source in SOURCES])
 
 
 @every_switch
 def test_decoder_gates_equal_the_scalar_equations(switches):
-    model = network(switches)
+    model = encdec_network(switches)
     weights = weights_of(model)
     expected = [list(scalar_decoder_gates(weights, source, target, switches)) for source, target in PAIRS]
     assert_equal(decoder_gates(model, SOURCES, TARGETS), expected)
@@ -96,7 +96,7 @@ def test_decoder_gates_equal_the_scalar_equations(switches):
 
 @every_switch
 def test_word_log_probs_equal_the_scalar_equations(switches):
-    model = network(switches)
+    model = encdec_network(switches)
     for source, target in PAIRS:
         words = [*target, END_ID]
         p = reference.distributions(weights_of(model), [*source, END_ID], words, switches)
@@ -105,7 +105,7 @@ def test_word_log_probs_equal_the_scalar_equations(switches):
 
 
 def test_a_phrase_depends_on_no_other():
-    model = network(CUSTOM[0], dtype=torch.float32)
+    model = encdec_network(CUSTOM[0], dtype=torch.float32)
     random = np.random.default_rng(1)
     phrases = [random.integers(2, 9, size=length).tolist() for length in random.integers(0, 6, size=PHRASES + 3)]
     alone = np.concatenate([summaries(model, [phrase]) for phrase in phrases[-9:]])
@@ -116,20 +116,20 @@ def test_a_phrase_depends_on_no_other():
 
 
 def test_no_phrases_have_no_rows():
-    model = network(CUSTOM[0], dtype=torch.float32)
+    model = encdec_network(CUSTOM[0], dtype=torch.float32)
     assert summaries(model, []).shape == (0, 5)
     assert encoder_gates(model, []).z.shape == decoder_gates(model, [], []).r.shape == (0, 5)
 
 
 @every_switch
 def test_empty_targets_take_at_most_the_step_before_their_first_word(switches):
-    gates = decoder_gates(network(switches), [[2], [3]], [[], []])
+    gates = decoder_gates(encdec_network(switches), [[2], [3]], [[], []])
     steps = 1 if switches["first_step"] == "zero-embedding" else 0
     assert gates.words.tolist() == [NOTHING] * 2 * steps
     assert gates.z.shape == (2 * steps, 5)
 
 
 def test_embeddings_are_those_of_a_side():
-    model = network(CUSTOM[0])
+    model = encdec_network(CUSTOM[0])
     assert word_embeddings(model, "source").tolist() == model.encoder.embedding.tolist()
     assert word_embeddings(model, "target").shape == (8, 3)

@@ -14,20 +14,8 @@ from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
 from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig, n_grams_of
 from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import finish_saving
-from moses_rnn.models.vocabulary import Vocabulary
 from tests.models.checkpoints import cslm_checkpoint
-
-CONFIG = CslmConfig(vocabulary_size=6, order=4, embedding_size=3, first_size=5, second_size=4)
-VOCABULARY = Vocabulary([b"<unk>", b"</s>", b"le", b"chat", b"dort", b"mal"])
-
-
-def network(config=CONFIG, scale=50.0):
-    """Weights large enough for the layers to matter."""
-    model = Cslm(config, seed=3)
-    with torch.no_grad():
-        for tensor in model.parameters():
-            tensor.mul_(scale)
-    return model.requires_grad_(False)
+from tests.models.networks import CSLM_CONFIG, CSLM_VOCABULARY, cslm_network
 
 
 def by_the_equations(model, context, word):
@@ -48,14 +36,14 @@ def by_the_equations(model, context, word):
     return scores[word] - math.log(sum(map(math.exp, scores)))
 
 
-def some_n_grams(count, config=CONFIG):
+def some_n_grams(count, config=CSLM_CONFIG):
     random = np.random.default_rng(5)
     contexts = random.integers(config.vocabulary_size + 1, size=(count, config.order - 1))
     return np.column_stack([contexts, random.integers(config.vocabulary_size, size=count)])
 
 
 def test_log_p_is_that_of_the_equations():
-    model, n_grams = network(), some_n_grams(50)
+    model, n_grams = cslm_network(), some_n_grams(50)
     expected = [by_the_equations(model, context, word) for *context, word in n_grams.tolist()]
     given = torch.from_numpy(n_grams)
     log_p, log_Z = model.log_probs(given[:, :-1], given[:, -1])
@@ -89,7 +77,7 @@ def test_all_weights_begin_uniform_within_a_hundredth():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_score_does_not_depend_on_its_company(dtype):
     config = CslmConfig(300, 7, 32, 64, 48)
-    scores, n_grams = NGramScores(network(config), dtype), some_n_grams(3 * ROWS + 7, config)
+    scores, n_grams = NGramScores(cslm_network(config), dtype), some_n_grams(3 * ROWS + 7, config)
     together = scores.log_probs(n_grams)
     order = np.random.default_rng(1).permutation(len(n_grams))
     assert np.array_equal(scores.log_probs(n_grams[order]), together[order])
@@ -98,7 +86,7 @@ def test_a_score_does_not_depend_on_its_company(dtype):
 
 
 def test_each_distinct_context_is_computed_once(monkeypatch):
-    scores, computed = NGramScores(network()), []
+    scores, computed = NGramScores(cslm_network()), []
     summary = scores.model.summary
     monkeypatch.setattr(
         scores.model, "summary", lambda contexts, *rest: computed.append(len(contexts)) or summary(contexts, *rest)
@@ -109,8 +97,8 @@ def test_each_distinct_context_is_computed_once(monkeypatch):
 
 
 def test_nothing_to_score_is_no_score():
-    assert NGramScores(network()).log_probs(np.zeros((0, 4), np.int64)).shape == (0,)
-    assert NGramScores(network()).log_normalisers(np.zeros((0, 4), np.int64)).shape == (0,)
+    assert NGramScores(cslm_network()).log_probs(np.zeros((0, 4), np.int64)).shape == (0,)
+    assert NGramScores(cslm_network()).log_normalisers(np.zeros((0, 4), np.int64)).shape == (0,)
 
 
 def test_n_grams_end_at_their_positions():
@@ -120,10 +108,10 @@ def test_n_grams_end_at_their_positions():
 
 
 def test_a_folder_gives_back_what_was_saved(tmp_path):
-    model = network()
-    save_checkpoint(tmp_path, cslm_checkpoint(model, VOCABULARY, {"texts": ["train.fr"]}))
+    model = cslm_network()
+    save_checkpoint(tmp_path, cslm_checkpoint(model, CSLM_VOCABULARY, {"texts": ["train.fr"]}))
     loaded = load_checkpoint(tmp_path, CSLM)
-    assert (loaded.model.config, loaded.target_vocabulary.words) == (CONFIG, VOCABULARY.words)
+    assert (loaded.model.config, loaded.target_vocabulary.words) == (CSLM_CONFIG, CSLM_VOCABULARY.words)
     assert loaded.provenance == {"texts": ["train.fr"]}
     assert sorted(loaded.hashes) == ["model.safetensors", "target.vocab"]
     for name, tensor in model.state_dict().items():
@@ -144,7 +132,7 @@ CONFIGS = [
 
 @pytest.mark.parametrize(("changes", "message"), CONFIGS, ids=lambda value: str(value)[:30])
 def test_a_config_that_fits_nothing_is_refused(tmp_path, changes, message):
-    save_checkpoint(tmp_path, cslm_checkpoint(network(), VOCABULARY))
+    save_checkpoint(tmp_path, cslm_checkpoint(cslm_network(), CSLM_VOCABULARY))
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | changes))
     with pytest.raises(CheckpointError, match=message):
@@ -152,8 +140,8 @@ def test_a_config_that_fits_nothing_is_refused(tmp_path, changes, message):
 
 
 def test_one_kind_of_network_is_not_taken_for_the_other(tmp_path):
-    save_checkpoint(tmp_path, cslm_checkpoint(network(), VOCABULARY))
-    (tmp_path / "source.vocab").write_bytes(VOCABULARY.to_bytes())
+    save_checkpoint(tmp_path, cslm_checkpoint(cslm_network(), CSLM_VOCABULARY))
+    (tmp_path / "source.vocab").write_bytes(CSLM_VOCABULARY.to_bytes())
     with pytest.raises(
         CheckpointError, match="expected network to be none, as in an RNN Encoder-Decoder's config, found 'cslm'"
     ):
@@ -161,7 +149,7 @@ def test_one_kind_of_network_is_not_taken_for_the_other(tmp_path):
 
 
 def test_a_vocabulary_of_another_size_is_refused(tmp_path):
-    save_checkpoint(tmp_path, cslm_checkpoint(network(), VOCABULARY))
+    save_checkpoint(tmp_path, cslm_checkpoint(cslm_network(), CSLM_VOCABULARY))
     config = json.loads((tmp_path / "config.json").read_text())
     del config["files"]
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -171,6 +159,6 @@ def test_a_vocabulary_of_another_size_is_refused(tmp_path):
 
 
 def test_an_unknown_size_of_config_is_written(tmp_path):
-    save_checkpoint(tmp_path, cslm_checkpoint(network(), VOCABULARY))
+    save_checkpoint(tmp_path, cslm_checkpoint(cslm_network(), CSLM_VOCABULARY))
     written = json.loads((tmp_path / "config.json").read_text())
-    assert {key: written[key] for key in dataclasses.asdict(CONFIG)} == dataclasses.asdict(CONFIG)
+    assert {key: written[key] for key in dataclasses.asdict(CSLM_CONFIG)} == dataclasses.asdict(CSLM_CONFIG)

@@ -1,4 +1,4 @@
-import itertools
+"""The RNN Encoder-Decoder against the scalar equations, and its gradients against finite differences."""
 
 import numpy as np
 import pytest
@@ -11,34 +11,10 @@ from moses_rnn.models.hardware import COMPILED, EAGER
 from moses_rnn.models.softmax import WordSample, chosen_log_probs, sampled_log_probs
 from moses_rnn.models.vocabulary import END_ID
 from tests.models import reference
+from tests.models.networks import CUSTOM, SIZES, encdec_network, weights_of
 
-SIZES = {
-    "source_vocabulary_size": 9,
-    "target_vocabulary_size": 8,
-    "hidden_size": 5,
-    "embedding_size": 3,
-    "maxout_size": 4,
-    "output_rank": 3,
-}
-CUSTOM = [
-    dict(zip(("summary", "first_step", "decoder_reset"), values, strict=True))
-    for values in itertools.product(("tanh", "last"), ("zero-embedding", "initial-state"), ("after", "before"))
-]
 SOURCES = [[2, 3, 4, 5], [6, 0], [7], []]
 TARGETS = [[2, 3, 0], [4, 5], [6], []]
-
-
-def network(switches, *, scale=0.7, dtype=torch.float64):
-    model = EncDec(EncDecConfig(**SIZES, variant="custom", **switches), seed=1).to(dtype)
-    random = torch.Generator().manual_seed(2)
-    with torch.no_grad():  # large weights and biases, so that every term of every equation matters
-        for tensor in model.parameters():
-            tensor.copy_(torch.randn(tensor.shape, generator=random, dtype=torch.float64) * scale)
-    return model
-
-
-def weights_of(model):
-    return {name: tensor.double().tolist() for name, tensor in model.state_dict().items()}
 
 
 def log_probs(model, sources, targets, source_of=None):
@@ -51,7 +27,7 @@ def log_probs(model, sources, targets, source_of=None):
 
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 def test_every_switch_agrees_with_the_scalar_equations(switches):
-    model = network(switches)
+    model = encdec_network(switches)
     found = distributions(model, SOURCES, TARGETS)
     for i, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         expected = reference.distributions(weights_of(model), [*source, END_ID], [*target, END_ID], switches)
@@ -70,7 +46,7 @@ def distributions(model, sources, targets):
 
 @pytest.mark.parametrize("variant", SWITCHES)
 def test_200_random_pairs_equal_the_scalar_equations_in_float32(variant):
-    model = network(SWITCHES[variant], dtype=torch.float32)
+    model = encdec_network(SWITCHES[variant], dtype=torch.float32)
     random = np.random.default_rng(3)
     lengths = random.integers(0, 8, size=(200, 2))
     pairs = [(random.integers(2, 9, size=a).tolist(), random.integers(2, 8, size=b).tolist()) for a, b in lengths]
@@ -84,13 +60,13 @@ def test_200_random_pairs_equal_the_scalar_equations_in_float32(variant):
 
 @pytest.mark.parametrize("variant", SWITCHES)
 def test_every_step_is_a_distribution(variant):
-    for words in distributions(network(SWITCHES[variant]), SOURCES, TARGETS):
+    for words in distributions(encdec_network(SWITCHES[variant]), SOURCES, TARGETS):
         np.testing.assert_allclose(np.sum(words, axis=1), 1)
 
 
 @pytest.mark.parametrize("variant", SWITCHES)
 def test_a_score_depends_on_its_pair_alone(variant):
-    model = network(SWITCHES[variant])
+    model = encdec_network(SWITCHES[variant])
     together = log_probs(model, SOURCES, TARGETS).tolist()
     alone = [log_probs(model, [s], [t]).item() for s, t in zip(SOURCES, TARGETS, strict=True)]
     assert together == pytest.approx(alone, rel=1e-12)
@@ -100,7 +76,7 @@ def test_without_reset_the_paper_forgets_the_summary_and_groundhog_keeps_it():
     """Discrepancy D3: r' = 0 gates C c in the paper's decoder, not in the released code."""
     nothing = Batch.from_lists([[]])
     for reset, forgets in (("after", True), ("before", False)):
-        model = network({**SWITCHES["paper"], "decoder_reset": reset})
+        model = encdec_network({**SWITCHES["paper"], "decoder_reset": reset})
         with torch.no_grad():
             model.decoder.b_r.fill_(-1e9)  # r' = 0
             model.decoder.C_z.zero_()  # c reaches the state through the candidate alone
@@ -123,7 +99,7 @@ class LogLikelihood(torch.nn.Module):
 
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 def test_gradients_are_those_of_finite_differences(switches):
-    likelihood = LogLikelihood(network(switches))
+    likelihood = LogLikelihood(encdec_network(switches))
     names, values = zip(*likelihood.named_parameters(), strict=True)
 
     def of_weights(*weights):
@@ -134,7 +110,7 @@ def test_gradients_are_those_of_finite_differences(switches):
 
 @pytest.mark.parametrize("variant", SWITCHES)
 def test_every_single_derivative_is_that_of_finite_differences(variant):
-    model = network(SWITCHES[variant])
+    model = encdec_network(SWITCHES[variant])
     log_probs(model, SOURCES, TARGETS).sum().backward()
     random = np.random.default_rng(1)
     for name, tensor in model.named_parameters():
@@ -163,7 +139,7 @@ def test_the_sampled_sum_over_words_is_unbiased():
 
 
 def test_bf16_products_are_near_those_of_float32():
-    model = network(SWITCHES["paper"], dtype=torch.float32)
+    model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
     batches = Batch.from_lists(SOURCES), Batch.from_lists(TARGETS), torch.arange(4)
     gradients = []
     for product in (torch.float32, torch.bfloat16):
@@ -179,7 +155,7 @@ def test_bf16_products_are_near_those_of_float32():
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch, where it compiles
 @pytest.mark.parametrize("variant", SWITCHES)
 def test_fused_and_unfused_work_give_the_same_gradients(variant):
-    model = network(SWITCHES[variant], dtype=torch.float32)
+    model = encdec_network(SWITCHES[variant], dtype=torch.float32)
     gradients = []
     for _ in range(2):
         model.zero_grad()

@@ -16,11 +16,9 @@ from moses_rnn.models.vocabulary import END_ID, Vocabulary
 from moses_rnn.producers import open as door
 from moses_rnn.producers.open import NetworkRow, open_model
 from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint
-from tests.models.test_cslm import VOCABULARY
-from tests.models.test_cslm import network as cslm_network
-from tests.models.test_encdec import network as encdec_network
+from tests.models.networks import CSLM_VOCABULARY, cslm_network, encdec_network
 from tests.producers.bigrams import BIGRAMS, BigramConfig, Bigrams, BigramStepper
-from tests.producers.test_phrases import SOURCE, TARGET
+from tests.producers.pairs import SOURCE, TARGET
 
 WORDS = Vocabulary([b"<unk>", b"</s>", b"u", b"v"])
 TABLE = b"a ||| u v ||| 0.5\na b ||| u v ||| 0.5\na b |||  ||| 0.5\na b ||| x ||| 0.5\n"
@@ -88,7 +86,7 @@ def test_a_further_network_is_sampled_from(bigrams, capfd):
 @pytest.fixture
 def models(tmp_path):
     """A model folder of each kind."""
-    save_checkpoint(tmp_path / "cslm", cslm_checkpoint(cslm_network(), VOCABULARY))
+    save_checkpoint(tmp_path / "cslm", cslm_checkpoint(cslm_network(), CSLM_VOCABULARY))
     pairs = encdec_checkpoint(
         encdec_network(SWITCHES["paper"], dtype=torch.float32), SOURCE, TARGET, "target-to-source"
     )

@@ -1,3 +1,5 @@
+"""The producer of phrase pairs: its scores against the scalar equations, and what it does when memory runs out."""
+
 import numpy as np
 import pytest
 import torch
@@ -5,37 +7,12 @@ import torch
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.inference import steps
 from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.vocabulary import END_ID, Vocabulary
+from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers import phrases as producers
 from moses_rnn.producers.base import Tally
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from tests.models import reference
-from tests.models.checkpoints import encdec_checkpoint, make_producer
-from tests.models.test_encdec import network, weights_of
-
-SOURCE = Vocabulary([b"<unk>", b"</s>", *(b"s%d" % i for i in range(2, 9))])
-TARGET = Vocabulary([b"<unk>", b"</s>", *(b"t%d" % i for i in range(2, 8))])
-
-
-def producer(variant="paper", direction="source-to-target"):
-    model = network(SWITCHES[variant], dtype=torch.float32)
-    return make_producer(encdec_checkpoint(model, SOURCE, TARGET, direction)), weights_of(model)
-
-
-def of_pairs(producer, pairs):
-    """The scores of source and target phrases."""
-    return producer.log_probs([source for source, _ in pairs], [target for _, target in pairs])
-
-
-def random_pairs(count, seed=5):
-    """Pairs of words s0…s9 and t0…t9, of which some are outside the shortlists; sources repeat."""
-    random = np.random.default_rng(seed)
-
-    def phrase(letter):
-        return b" ".join(b"%s%d" % (letter, i) for i in random.integers(0, 10, size=random.integers(0, 7)))
-
-    sources = [phrase(b"s") for _ in range(count // 3)]
-    return [(sources[random.integers(len(sources))], phrase(b"t")) for _ in range(count)]
+from tests.producers.pairs import SOURCE, TARGET, of_pairs, producer, random_pairs
 
 
 @pytest.mark.parametrize("variant", SWITCHES)

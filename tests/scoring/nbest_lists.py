@@ -15,15 +15,15 @@ from moses_rnn.scoring.nbest_lists import (
     with_features,
 )
 from tests.models.checkpoints import cslm_checkpoint
-from tests.models.test_cslm import network
-from tests.producers.test_phrases import TARGET
+from tests.models.networks import cslm_network
+from tests.producers.pairs import TARGET
 
 SOURCES = [b"s2 s3 s9", b"s4\ts5", b""]
 ADDED = re.compile(rb" (?:CSLM|WP|RNN)[01]= [-+.e0-9]+")
 
 
 def cslm(**changed):
-    model = network(CslmConfig(len(TARGET), order=3, embedding_size=4, first_size=8, second_size=4))
+    model = cslm_network(CslmConfig(len(TARGET), order=3, embedding_size=4, first_size=8, second_size=4))
     with torch.no_grad():
         for name, value in changed.items():
             getattr(model, name).fill_(value)

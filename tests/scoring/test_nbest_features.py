@@ -14,9 +14,9 @@ from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
 from moses_rnn.scoring.nbest_lists import PhraseSum, WholeHypothesis
-from tests.models import test_cslm, test_encdec
 from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint, make_producer
-from tests.producers.test_phrases import SOURCE, TARGET, of_pairs
+from tests.models.networks import cslm_network, encdec_network
+from tests.producers.pairs import SOURCE, TARGET, of_pairs
 
 SEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0=0 1=1\n"
 UNSEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0-0 1-1 \n"
@@ -44,8 +44,8 @@ ngram 2=2
 def save_models(folder):
     """Tiny models: ``cslm``, ``rnn``, ``inverse``, and three that fit no n-best list; a vocabulary file, an ARPA file."""
     config = CslmConfig(len(TARGET), order=3, embedding_size=4, first_size=8, second_size=4)
-    save_checkpoint(folder / "cslm", cslm_checkpoint(test_cslm.network(config), TARGET))
-    network = test_encdec.network(SWITCHES["paper"], dtype=torch.float32)
+    save_checkpoint(folder / "cslm", cslm_checkpoint(cslm_network(config), TARGET))
+    network = encdec_network(SWITCHES["paper"], dtype=torch.float32)
     save_checkpoint(folder / "rnn", encdec_checkpoint(network, SOURCE, TARGET))
     save_checkpoint(folder / "inverse", encdec_checkpoint(network, SOURCE, TARGET, "target-to-source"))
     for name, phrases in (("rules", {"hierarchical": True}), ("factored", {"source_factor": 1})):

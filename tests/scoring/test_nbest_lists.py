@@ -16,7 +16,7 @@ from moses_rnn.scoring.nbest_lists import (
     label_features,
     with_features,
 )
-from tests.producers.test_phrases import TARGET, of_pairs, producer
+from tests.producers.pairs import TARGET, of_pairs, producer
 from tests.scoring.nbest_lists import ADDED, SOURCES, added, cslm, nbest, parsed, whole_sentences
 
 # The bytes of a list

@@ -14,7 +14,7 @@ from moses_rnn.scoring.nbest_lists import (
     label_features,
     with_features,
 )
-from tests.producers.test_phrases import TARGET, producer
+from tests.producers.pairs import TARGET, producer
 from tests.scoring.nbest_lists import added, cslm, nbest, parsed, whole_sentences
 
 

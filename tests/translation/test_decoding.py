@@ -17,7 +17,7 @@ from moses_rnn.translation.beam_search import BeamConfig, BeamSearch, best_of_ea
 from moses_rnn.translation.sampling import Sampler, SamplingConfig, first_above
 from tests.models import reference
 from tests.models.checkpoints import encdec_checkpoint, make_producer
-from tests.models.test_encdec import CUSTOM, SIZES, network, weights_of
+from tests.models.networks import CUSTOM, SIZES, encdec_network, weights_of
 
 SOURCES = [[2, 3, 4], [], [6, 0], [7, 7, 7, 7], [2, 3]]
 WORDS = [i for i in range(SIZES["target_vocabulary_size"]) if i != END_ID]
@@ -28,7 +28,7 @@ IDS = {"ids": lambda switches: "-".join(switches.values())}
 
 def writer(switches=SWITCHES["paper"], end=1.0):
     """A network whose phrases are neither all alike nor endless; `end` is the bias of ``</s>``."""
-    model = network(switches)
+    model = encdec_network(switches)
     with torch.no_grad():
         model.decoder.G_l.mul_(0.25)
         model.decoder.b_G.zero_()[END_ID] = end

@@ -23,7 +23,7 @@ from moses_rnn.translation.proposals import (
 )
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.models.checkpoints import encdec_checkpoint, make_producer
-from tests.models.test_encdec import network
+from tests.models.networks import encdec_network
 
 SOURCE = Vocabulary([b"<unk>", b"</s>", *b"a b c d e f g".split()])
 TARGET = Vocabulary([b"<unk>", b"</s>", *b"t u v w x y".split()])
@@ -36,7 +36,7 @@ TABLE = [
 
 
 def checkpoint(direction="source-to-target", form=PLAIN):
-    model = network(SWITCHES["paper"], dtype=torch.float32)
+    model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
     return encdec_checkpoint(model, SOURCE, TARGET, direction, {"phrases": form.as_record()})
 
 
@@ -149,7 +149,7 @@ def test_words_outside_the_shortlist_are_said():
 @pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
 def test_a_real_networks_samples_are_ranked_by_its_producer(variant, direction):
     """Of an inverse model, what it reads are target phrases; its producer is asked in the table's order."""
-    given = encdec_checkpoint(network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
+    given = encdec_checkpoint(encdec_network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
     sampler = Sampler(EncDecStepper(given.model, dtype=torch.float64), SamplingConfig(samples=20))
     sampled = {}
 

@@ -12,7 +12,7 @@ from moses_rnn.models.vocabulary import shortlist
 from tests.cli.nbest.lists import ADDED, NBEST, REFERENCE
 from tests.commands import zygote
 from tests.models.checkpoints import cslm_checkpoint
-from tests.models.test_cslm import network
+from tests.models.networks import cslm_network
 
 
 def test_weights_are_tuned_and_used(nbest, here, more):
@@ -86,7 +86,7 @@ def test_a_real_list(nbest, here, multi30k):
         counts[word] = counts.get(word, 0) + 1
     words = shortlist(counts, 100)
     config = CslmConfig(len(words), order=4, embedding_size=8, first_size=16, second_size=8)
-    save_checkpoint(here / "cslm", cslm_checkpoint(network(config, scale=20), words))
+    save_checkpoint(here / "cslm", cslm_checkpoint(cslm_network(config, scale=20), words))
     (here / "real.gz").write_bytes(gzip.compress(b"".join(listed)))
     source, reference = (gzip.decompress((multi30k / f"val.{end}.gz").read_bytes()) for end in ("en", "fr"))
     for name, text in (("source", source), ("reference", reference)):

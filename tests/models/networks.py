@@ -1,0 +1,48 @@
+"""Small networks with large weights, so that every term of every equation matters."""
+
+import itertools
+
+import torch
+
+from moses_rnn.models.cslm import Cslm, CslmConfig
+from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.models.vocabulary import Vocabulary
+
+SIZES = {
+    "source_vocabulary_size": 9,
+    "target_vocabulary_size": 8,
+    "hidden_size": 5,
+    "embedding_size": 3,
+    "maxout_size": 4,
+    "output_rank": 3,
+}
+CUSTOM = [
+    dict(zip(("summary", "first_step", "decoder_reset"), values, strict=True))
+    for values in itertools.product(("tanh", "last"), ("zero-embedding", "initial-state"), ("after", "before"))
+]
+CSLM_CONFIG = CslmConfig(vocabulary_size=6, order=4, embedding_size=3, first_size=5, second_size=4)
+CSLM_VOCABULARY = Vocabulary([b"<unk>", b"</s>", b"le", b"chat", b"dort", b"mal"])
+
+
+def encdec_network(switches, *, scale=0.7, dtype=torch.float64):
+    """An RNN Encoder-Decoder of `SIZES`; biases are no zeros."""
+    model = EncDec(EncDecConfig(**SIZES, variant="custom", **switches), seed=1).to(dtype)
+    random = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for tensor in model.parameters():
+            tensor.copy_(torch.randn(tensor.shape, generator=random, dtype=torch.float64) * scale)
+    return model
+
+
+def weights_of(model):
+    """Its tensors as nested lists, as `reference` takes them."""
+    return {name: tensor.double().tolist() for name, tensor in model.state_dict().items()}
+
+
+def cslm_network(config=CSLM_CONFIG, scale=50.0):
+    """A CSLM whose weights are large enough for the layers to matter."""
+    model = Cslm(config, seed=3)
+    with torch.no_grad():
+        for tensor in model.parameters():
+            tensor.mul_(scale)
+    return model.requires_grad_(False)
