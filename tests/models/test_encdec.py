@@ -7,8 +7,7 @@ from torch.nn.functional import linear
 
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
-from moses_rnn.models.hardware import COMPILED, EAGER
-from moses_rnn.models.softmax import WordSample, chosen_log_probs, sampled_log_probs
+from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.vocabulary import END_ID
 from tests.models import reference
 from tests.models.networks import CUSTOM, SIZES, encdec_network, weights_of
@@ -122,20 +121,6 @@ def test_every_single_derivative_is_that_of_finite_differences(variant):
                 sums.append(log_probs(model, SOURCES, TARGETS).sum().item())
                 tensor[place] -= step
         assert tensor.grad[place].item() == pytest.approx((sums[0] - sums[1]) / 2e-6, rel=1e-5, abs=1e-7), name
-
-
-def test_the_sampled_sum_over_words_is_unbiased():
-    random = np.random.default_rng(1)
-    low, G_l, b_G = (torch.from_numpy(random.normal(size=size)) for size in ((5, 3), (8, 3), (8,)))
-    words = torch.tensor([2, 0, 7, 2, 5])
-    exact = chosen_log_probs(low, G_l, b_G, words, torch.float64, EAGER)
-    likely = random.dirichlet(np.ones(8)) * 0.9 + 0.1 / 8
-    sums = []
-    for _ in range(4000):
-        drawn = random.choice(8, 6, p=likely)
-        sample = WordSample(torch.from_numpy(drawn), torch.from_numpy(np.log(6 * likely[drawn])))
-        sums.append((exact - sampled_log_probs(low, G_l, b_G, words, torch.float64, sample)).exp())
-    np.testing.assert_allclose(torch.stack(sums).mean(0), np.ones(5), atol=0.03)  # the sum over the exact sum
 
 
 def test_bf16_products_are_near_those_of_float32():

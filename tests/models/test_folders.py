@@ -1,0 +1,272 @@
+"""Model folders: nothing damaged, foreign or half written is taken for a model, and no pickle is opened."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from moses_rnn.errors import CheckpointError
+from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
+from moses_rnn.models.encdec import ENCDEC
+from moses_rnn.models.folders import finish_saving, is_size, read_network, replace_file
+from tests.models.saved import checkpoint, edit_config
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "source.vocab", "target.vocab"])
+def test_a_changed_file_is_noticed(folder, name):
+    data = bytearray((folder / name).read_bytes())
+    data[-2] ^= 1
+    (folder / name).write_bytes(data)
+    with pytest.raises(
+        CheckpointError, match=f"{name}: expected SHA-256 [0-9a-f]{{64}} as in config.json, found [0-9a-f]{{64}}"
+    ):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "source.vocab", "target.vocab"])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(CheckpointError, match=f"{name}: expected a file of a model folder, found: No such file"):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "expected JSON, found"), ("[]", "expected a JSON object, found list")]
+)
+def test_a_config_that_is_none_is_refused(folder, text, message):
+    (folder / "config.json").write_text(text)
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(folder)
+
+
+def rewrite_tensors(folder, change):
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors")
+    edit_config(folder, files={})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda t: t["decoder.G_r"].fill_(float("nan")),
+            "expected finite weights, found NaN or infinity in decoder.G_r",
+        ),
+        (lambda t: t.pop("decoder.C"), r"expected the tensors of a paper network, differing in \['decoder.C'\]"),
+        (lambda t: t.update(extra=torch.zeros(1)), r"differing in \['extra'\]"),
+        (lambda t: t.update({"encoder.b": t["encoder.b"].half()}), "expected encoder.b to be float32"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused(folder, change, message):
+    rewrite_tensors(folder, change)
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "source.vocab"])
+def test_what_is_no_file_of_a_sensible_size_is_not_read(folder, name):
+    (folder / name).unlink()
+    with (folder / name).open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(
+        CheckpointError, match=rf"{name}: expected a file of at most [\d,]+ bytes, found 1,099,511,627,776 bytes"
+    ):
+        load_checkpoint(folder)
+    (folder / name).unlink()
+    (folder / name).symlink_to("/dev/zero")
+    with pytest.raises(
+        CheckpointError, match=rf"{name}: expected a file of at most [\d,]+ bytes, found something else"
+    ):
+        load_checkpoint(folder)
+
+
+class Evil:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def write_evil(kind, path, trace):
+    if kind == "pt":
+        torch.save({"encoder.W": Evil(trace)}, path)
+    elif kind == "npz":
+        with path.open("wb") as file:
+            np.savez(file, W=np.array([Evil(trace)], dtype=object), allow_pickle=True)
+    elif kind == "npy":
+        with path.open("wb") as file:
+            np.save(file, np.array([Evil(trace)], dtype=object), allow_pickle=True)
+    else:
+        path.write_bytes(pickle.dumps(Evil(trace)))
+
+
+@pytest.mark.parametrize("kind", ["pt", "npz", "npy", "pickle"])
+def test_a_pickle_is_not_opened(folder, tmp_path, kind):
+    write_evil(kind, folder / "model.safetensors", tmp_path / "trace")
+    edit_config(folder, files={})
+    with pytest.raises(
+        CheckpointError, match="model.safetensors: expected safetensors, found: a pickle-based file, which"
+    ):
+        load_checkpoint(folder)
+    write_evil(kind, tmp_path / "model", tmp_path / "trace")
+    with pytest.raises(CheckpointError, match="found a file\n  Only folders of moses-rnn-train are read; pickle-based"):
+        load_checkpoint(tmp_path / "model")
+    assert not (tmp_path / "trace").exists()
+
+
+@pytest.mark.parametrize(
+    "change", [lambda d: d[:-1], lambda d: d[:100], lambda d: b"", lambda d: d + b"x", lambda d: bytes(len(d))]
+)
+def test_weights_cut_short_or_prolonged_are_refused_even_without_hashes(folder, change):
+    data = (folder / "model.safetensors").read_bytes()
+    edit_config(folder, files={})
+    (folder / "model.safetensors").write_bytes(change(data))
+    with pytest.raises(CheckpointError, match="model.safetensors: expected safetensors, found"):
+        load_checkpoint(folder)
+
+
+def test_a_vocabulary_that_is_none_is_refused(folder):
+    (folder / "source.vocab").write_bytes(b"a\nb\n")
+    edit_config(folder, files={})
+    with pytest.raises(CheckpointError, match="source.vocab: expected a vocabulary to begin with <unk> and </s>"):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("place", ["nothing", "file"])
+def test_no_folder(tmp_path, place):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(CheckpointError, match=f"{place}: expected a model folder, found (nothing|a file)"):
+        load_checkpoint(tmp_path / place)
+
+
+def test_a_save_that_died_before_its_last_rename_is_completed(folder, tmp_path):
+    """The state between the two renames: new weights under the old config, the new config waiting."""
+    save_checkpoint(tmp_path / "new", checkpoint(seed=2))
+    (tmp_path / "new" / "config.json").rename(folder / ".config.json.new")
+    (tmp_path / "new" / "model.safetensors").rename(folder / "model.safetensors")
+    assert torch.equal(load_checkpoint(folder).model.encoder.W, checkpoint(seed=2).model.encoder.W)
+    finish_saving(folder, ENCDEC)
+    assert torch.equal(load_checkpoint(folder).model.encoder.W, checkpoint(seed=2).model.encoder.W)
+    assert not (folder / ".config.json.new").exists()
+
+
+def test_a_save_that_died_earlier_leaves_the_old_model(folder):
+    (folder / ".config.json.new").write_text('{"files": {"model.safetensors": "0"}}')
+    finish_saving(folder, ENCDEC)
+    assert torch.equal(load_checkpoint(folder).model.encoder.W, checkpoint().model.encoder.W)
+    assert not (folder / ".config.json.new").exists()
+
+
+@pytest.mark.parametrize(
+    "pending",
+    ["{", "[]", '{"files": {}}', '{"files": {"../x": "1"}}', '{"files": 1}', '"files"', "[" * 100_000, "{}"],
+)
+def test_a_pending_config_that_is_none_never_replaces_the_model(folder, pending):
+    before = (folder / "config.json").read_bytes()
+    (folder / ".config.json.new").write_text(pending)
+    load_checkpoint(folder)
+    finish_saving(folder, ENCDEC)
+    assert (folder / "config.json").read_bytes() == before
+    assert not (folder / ".config.json.new").exists()
+
+
+def test_a_pending_config_without_hashes_is_not_believed(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / ".config.json.new").write_text(json.dumps({**config, "files": {}, "direction": "target-to-source"}))
+    finish_saving(folder, ENCDEC)
+    assert load_checkpoint(folder).direction == "source-to-target"
+
+
+@pytest.mark.parametrize("files", [{"model.safetensors": "0"}, {"../../etc/passwd": "0"}])
+def test_hashes_are_of_the_three_files(folder, files):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "files": files}))
+    with pytest.raises(
+        CheckpointError, match="config.json: expected files to have the hashes of model.safetensors, source"
+    ):
+        load_checkpoint(folder)
+
+
+def test_files_of_two_models_do_not_mix(folder, tmp_path):
+    """Fault 45: a vocabulary of another model, another order of its lines."""
+    path = folder / "target.vocab"
+    first, second, *words = path.read_bytes().split(b"\n")
+    for lines in ([first, second, *reversed(words)], [first, second, *words[:-2], b"other"]):
+        path.write_bytes(b"\n".join(lines))
+        with pytest.raises(CheckpointError, match="target.vocab: expected SHA-256"):
+            load_checkpoint(folder)
+
+
+def test_messages_do_not_repeat_a_whole_hostile_config(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "hidden_size": "x" * 1_000_000}))
+    with pytest.raises(CheckpointError) as raised:
+        load_checkpoint(folder)
+    assert len(str(raised.value)) < 1000
+
+
+class Dead(Exception):
+    """Stands for the death of the process."""
+
+
+NAMES = ["config.json", "model.safetensors", "source.vocab", "target.vocab"]
+
+
+@pytest.mark.parametrize("renames", range(5))
+def test_a_death_between_renames_leaves_a_model_or_says_what_is_wrong(folder, monkeypatch, renames):
+    """In turn .config.json.new, two vocabularies, the weights and config.json are renamed into their places."""
+    old, new = checkpoint(), checkpoint(seed=2)
+    done = []
+    rename = Path.replace
+
+    def replace(path, target):
+        if len(done) == renames:
+            raise Dead
+        done.append(Path(target).name)
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    with pytest.raises(Dead):
+        save_checkpoint(folder, new)
+    monkeypatch.undo()
+    assert done == [".config.json.new", "source.vocab", "target.vocab", "model.safetensors"][:renames]
+    expected = (new if renames == 4 else old).model.encoder.W  # the vocabularies are the same ones
+    assert torch.equal(load_checkpoint(folder).model.encoder.W, expected)
+    finish_saving(folder, ENCDEC)
+    assert torch.equal(load_checkpoint(folder).model.encoder.W, expected)
+    assert not (folder / ".config.json.new").exists()
+    save_checkpoint(folder, new)
+    assert sorted(path.name for path in folder.iterdir()) == NAMES
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path):
+    """What a run that died has left in the way is no hindrance, and a link is not followed."""
+    path, other = tmp_path / "file", tmp_path / "other"
+    path.write_bytes(b"old")
+    other.write_bytes(b"other")
+    (tmp_path / ".file.part").symlink_to(other)
+    replace_file(path, b"new")
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {"file": b"new", "other": b"other"}
+
+
+@pytest.mark.parametrize(
+    ("value", "valid"), [(1, True), (1 << 24, True), (0, False), ((1 << 24) + 1, False), (True, False), (2.0, False)]
+)
+def test_sizes(value, valid):
+    assert is_size(value) == valid
+
+
+def test_the_network_is_named_by_the_config_wherever_it_stands(folder):
+    assert read_network(folder) == "encdec"
+    edit_config(folder, network="cslm")
+    assert read_network(folder) == "cslm"
+    (folder / "config.json").rename(folder / ".config.json.new")  # as after a first save that died
+    assert read_network(folder) == "cslm"
