@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import torch
 
 from moses_rnn.models.cslm import Cslm, CslmConfig
@@ -46,3 +47,10 @@ def cslm_network(config=CSLM_CONFIG, scale=50.0):
         for tensor in model.parameters():
             tensor.mul_(scale)
     return model.requires_grad_(False)
+
+
+def some_n_grams(count, config=CSLM_CONFIG):
+    """Contexts of words and ``<s>``, and the word after each; count × order."""
+    random = np.random.default_rng(5)
+    contexts = random.integers(config.vocabulary_size + 1, size=(count, config.order - 1))
+    return np.column_stack([contexts, random.integers(config.vocabulary_size, size=count)])

@@ -84,3 +84,11 @@ def log_prob(weights, source_ids, target_ids, switches):
     """log p(f|e) of a pair; both phrases end with the end symbol."""
     words = distributions(weights, source_ids, target_ids, switches)
     return sum(log(p[word]) for p, word in zip(words, target_ids, strict=True))
+
+
+def n_gram_log_prob(weights, context, word):
+    """log p(word | context) of a CSLM; the ids of the context are oldest first."""
+    h = [x for i in context for x in weights["embedding"][i]]
+    for W, b in (("W_1", "b_1"), ("W_2", "b_2")):
+        h = [max(0.0, x) for x in add(product(weights[W], h), weights[b])]
+    return log(softmax(add(product(weights["G"], h), weights["b_G"]))[word])

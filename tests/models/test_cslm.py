@@ -1,4 +1,4 @@
-"""The CSLM against its equations, its scores against the network, its folder against damage."""
+"""The CSLM against its equations, its folder against damage."""
 
 import dataclasses
 import json
@@ -9,47 +9,22 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.inference.cslm import ROWS, NGramScores
 from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
 from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig, n_grams_of
 from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import finish_saving
+from tests.models import reference
 from tests.models.checkpoints import cslm_checkpoint
-from tests.models.networks import CSLM_CONFIG, CSLM_VOCABULARY, cslm_network
-
-
-def by_the_equations(model, context, word):
-    """log p(w | context), one number at a time."""
-    x = [value for i in context for value in model.embedding[i].tolist()]
-    layers = []
-    for W, b, inputs in ((model.W_1, model.b_1, lambda: x), (model.W_2, model.b_2, lambda: layers[0])):
-        layers.append(
-            [
-                max(0.0, sum(w * v for w, v in zip(row, inputs(), strict=True)) + c)
-                for row, c in zip(W.tolist(), b.tolist(), strict=True)
-            ]
-        )
-    scores = [
-        sum(g * h for g, h in zip(row, layers[1], strict=True)) + c
-        for row, c in zip(model.G.tolist(), model.b_G.tolist(), strict=True)
-    ]
-    return scores[word] - math.log(sum(map(math.exp, scores)))
-
-
-def some_n_grams(count, config=CSLM_CONFIG):
-    random = np.random.default_rng(5)
-    contexts = random.integers(config.vocabulary_size + 1, size=(count, config.order - 1))
-    return np.column_stack([contexts, random.integers(config.vocabulary_size, size=count)])
+from tests.models.networks import CSLM_CONFIG, CSLM_VOCABULARY, cslm_network, some_n_grams, weights_of
 
 
 def test_log_p_is_that_of_the_equations():
     model, n_grams = cslm_network(), some_n_grams(50)
-    expected = [by_the_equations(model, context, word) for *context, word in n_grams.tolist()]
+    weights = weights_of(model)
+    expected = [reference.n_gram_log_prob(weights, context, word) for *context, word in n_grams.tolist()]
     given = torch.from_numpy(n_grams)
-    log_p, log_Z = model.log_probs(given[:, :-1], given[:, -1])
+    log_p, _ = model.log_probs(given[:, :-1], given[:, -1])
     assert log_p.tolist() == pytest.approx(expected, abs=1e-5)
-    assert NGramScores(model).log_probs(n_grams) == pytest.approx(expected, abs=1e-5)
-    assert NGramScores(model).log_normalisers(n_grams) == pytest.approx(log_Z.numpy(), abs=1e-5)
 
 
 def test_the_paper_s_sizes_are_the_defaults():
@@ -72,33 +47,6 @@ def test_all_weights_begin_uniform_within_a_hundredth():
     assert weights.abs().max() <= 0.01
     assert weights.mean().abs() < 1e-4
     assert weights.std() == pytest.approx(0.02 / math.sqrt(12), rel=0.01)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_score_does_not_depend_on_its_company(dtype):
-    config = CslmConfig(300, 7, 32, 64, 48)
-    scores, n_grams = NGramScores(cslm_network(config), dtype), some_n_grams(3 * ROWS + 7, config)
-    together = scores.log_probs(n_grams)
-    order = np.random.default_rng(1).permutation(len(n_grams))
-    assert np.array_equal(scores.log_probs(n_grams[order]), together[order])
-    assert np.array_equal(scores.log_probs(n_grams[:5]), together[:5])
-    assert np.array_equal(scores.log_probs(n_grams[[7, 7, 3]]), together[[7, 7, 3]])
-
-
-def test_each_distinct_context_is_computed_once(monkeypatch):
-    scores, computed = NGramScores(cslm_network()), []
-    summary = scores.model.summary
-    monkeypatch.setattr(
-        scores.model, "summary", lambda contexts, *rest: computed.append(len(contexts)) or summary(contexts, *rest)
-    )
-    n_grams = np.tile(some_n_grams(40), (100, 1))
-    assert np.array_equal(scores.log_probs(n_grams), np.tile(scores.log_probs(n_grams[:40]), 100))
-    assert computed == [ROWS, ROWS]  # one block for each call
-
-
-def test_nothing_to_score_is_no_score():
-    assert NGramScores(cslm_network()).log_probs(np.zeros((0, 4), np.int64)).shape == (0,)
-    assert NGramScores(cslm_network()).log_normalisers(np.zeros((0, 4), np.int64)).shape == (0,)
 
 
 def test_n_grams_end_at_their_positions():

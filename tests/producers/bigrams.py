@@ -14,6 +14,7 @@ from torch import nn
 
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.models.folders import Kind, is_size
+from moses_rnn.models.hardware import EAGER
 from moses_rnn.models.vocabulary import END_ID
 
 # -- models/bigrams.py
@@ -80,3 +81,19 @@ class BigramStepper(Stepper[Lengths, LastWords]):
     def next_log_probs(self, terms, prefixes):
         n = terms.words[prefixes.sources, None]
         return torch.log_softmax(self._G[prefixes.words] + n * self._b, 1)
+
+
+# -- for tests
+
+
+def random_network(source_words, target_words):
+    """Bigrams with random weights."""
+    model = Bigrams(BigramConfig(source_words, target_words, 4)).requires_grad_(False)
+    random = torch.Generator().manual_seed(1)
+    for tensor in model.parameters():
+        tensor.copy_(torch.randn(tensor.shape, generator=random))
+    return model
+
+
+def random_stepper(source_words, target_words):
+    return BigramStepper(random_network(source_words, target_words), "cpu", torch.float64, EAGER)

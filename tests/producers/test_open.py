@@ -17,7 +17,7 @@ from moses_rnn.producers import open as door
 from moses_rnn.producers.open import NetworkRow, open_model
 from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint
 from tests.models.networks import CSLM_VOCABULARY, cslm_network, encdec_network
-from tests.producers.bigrams import BIGRAMS, BigramConfig, Bigrams, BigramStepper
+from tests.producers.bigrams import BIGRAMS, BigramStepper, random_network
 from tests.producers.pairs import SOURCE, TARGET
 
 WORDS = Vocabulary([b"<unk>", b"</s>", b"u", b"v"])
@@ -30,10 +30,7 @@ NBEST = b"0 ||| u v ||| LM0= -1 ||| -1 ||| 0-0=0-0 1-1=1-1 \n0 ||| u ||| LM0= -2
 def bigrams(tmp_path, monkeypatch):
     """A model folder of a network that has a row."""
     monkeypatch.setitem(door.NETWORKS, "bigrams", NetworkRow(BIGRAMS, "BIGRAM", "bigram network", BigramStepper))
-    model = Bigrams(BigramConfig(4, 4, 4)).requires_grad_(False)
-    random = torch.Generator().manual_seed(1)
-    for tensor in model.parameters():
-        tensor.copy_(torch.randn(tensor.shape, generator=random))
+    model = random_network(4, 4)
     source = Vocabulary([b"<unk>", b"</s>", b"a", b"b"])
     save_checkpoint(tmp_path / "model", Checkpoint(BIGRAMS, model, {"source": source, "target": WORDS}))
     monkeypatch.chdir(tmp_path)

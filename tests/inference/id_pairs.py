@@ -1,0 +1,30 @@
+"""Phrase pairs as lists of ids without end symbols, and what scores them."""
+
+import numpy as np
+
+from moses_rnn.inference.trie_scoring import score_trie
+from moses_rnn.inference.tries import build_trie
+
+
+def flat(phrases):
+    """Their ids end to end, and the length of each."""
+    lengths = np.array([len(phrase) for phrase in phrases], dtype=np.int64)
+    return np.array([i for phrase in phrases for i in phrase], dtype=np.int64), lengths
+
+
+def score(stepper, pairs):
+    """log p of pairs, each distinct source read once."""
+    terms, term_of = stepper.read(*flat([source for source, _ in pairs]))
+    targets = build_trie(*flat([target for _, target in pairs]), term_of)
+    return score_trie(stepper, terms, targets)[targets.leaf_of]
+
+
+def random_pairs(count, vocabulary=(9, 8), longest=6, seed=3):
+    """Pairs of ids below the sizes of two vocabularies; sources repeat, and either side may be empty."""
+    draw = np.random.default_rng(seed)
+
+    def phrase(words):
+        return [int(i) for i in draw.choice([0, *range(2, words)], size=draw.integers(0, longest + 1))]
+
+    sources = [phrase(vocabulary[0]) for _ in range(max(count // 4, 1))]
+    return [(sources[draw.integers(len(sources))], phrase(vocabulary[1])) for _ in range(count)]

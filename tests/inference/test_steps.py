@@ -1,0 +1,61 @@
+"""What every stepper inherits: words after prefixes, from whole distributions, some prefixes at a time."""
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.inference import steps
+from moses_rnn.inference.encdec import EncDecStepper
+from moses_rnn.inference.steps import Stepper, row_blocks
+from moses_rnn.models.encdec import SWITCHES
+from tests.inference.id_pairs import flat
+from tests.models.networks import encdec_network
+from tests.producers.bigrams import random_stepper
+
+SOURCES = [[2, 3, 4], [], [6, 0], [2]]
+ROWS = torch.tensor([0, 0, 2, 3, 3, 3, 5, 6])  # no word follows the prefixes 1 and 4
+WORDS = torch.tensor([1, 4, 0, 2, 2, 7, 1, 5])
+
+
+def prefixes_of(stepper):
+    """Terms of the sources, and seven prefixes of one word."""
+    terms, _ = stepper.read(*flat(SOURCES))
+    rows = torch.tensor([0, 1, 1, 2, 3, 3, 3])
+    return terms, stepper.step(terms, stepper.start(terms), rows, torch.tensor([2, 3, 4, 5, 6, 7, 0]))
+
+
+@pytest.mark.parametrize("at_once", [1 << 20, 24, 8, 1])
+def test_words_are_gathered_from_the_distributions(monkeypatch, at_once):
+    """However many distributions are in memory at once: all, three, or one, which may be too many already."""
+    monkeypatch.setattr(steps, "LOGITS_AT_ONCE", at_once)
+    stepper = random_stepper(9, 8)
+    terms, prefixes = prefixes_of(stepper)
+    expected = stepper.next_log_probs(terms, prefixes)[ROWS, WORDS]
+    assert torch.equal(stepper.word_log_probs(terms, prefixes, ROWS, WORDS), expected)
+
+
+@pytest.mark.parametrize("variant", SWITCHES)
+def test_who_does_it_in_another_way_gets_the_same(variant):
+    stepper = EncDecStepper(encdec_network(SWITCHES[variant]), dtype=torch.float64)
+    terms, prefixes = prefixes_of(stepper)
+    inherited = Stepper.word_log_probs(stepper, terms, prefixes, ROWS, WORDS)
+    own = stepper.word_log_probs(terms, prefixes, ROWS, WORDS)
+    torch.testing.assert_close(own, inherited, rtol=1e-12, atol=1e-14)
+
+
+def test_no_words_have_no_log_probs():
+    stepper = random_stepper(9, 8)
+    terms, prefixes = prefixes_of(stepper)
+    nothing = torch.zeros(0, dtype=torch.int64)
+    assert stepper.word_log_probs(terms, prefixes, nothing, nothing).shape == (0,)
+    none = prefixes.take(slice(0, 0))
+    assert stepper.word_log_probs(terms, none, nothing, nothing).shape == (0,)
+
+
+@pytest.mark.parametrize(("prefixes", "words"), [(0, 5), (1, 5), (7, 5), (8, 5), (3, 1000)])
+def test_blocks_are_all_rows_in_order(monkeypatch, prefixes, words):
+    monkeypatch.setattr(steps, "LOGITS_AT_ONCE", 20)
+    blocks = list(row_blocks(prefixes, words))
+    assert [row for block in blocks for row in range(block.start, block.stop)] == list(range(prefixes))
+    assert all(block.stop - block.start <= max(20 // words, 1) for block in blocks)
+    assert np.ceil(prefixes / max(20 // words, 1)) == len(blocks)

@@ -1,0 +1,62 @@
+"""Tries of phrases against a set of all their prefixes."""
+
+import numpy as np
+import pytest
+
+from moses_rnn.inference.tries import build_trie
+from moses_rnn.models.vocabulary import END_ID
+from tests.inference.id_pairs import flat
+
+
+def check(trie, phrases, roots):
+    """Assert that a trie has each prefix once, in the order of parents, and each phrase as a leaf."""
+    leaves, nodes = [], set()
+    paths = [(root,) for root in range(trie.roots)]
+    for level in trie.levels:
+        here = [(*paths[parent], word) for parent, word in zip(level.parents, level.words, strict=True)]
+        assert len(set(here)) == len(here)
+        assert (np.diff(level.parents) >= 0).all()
+        nodes |= set(here)
+        leaves += [here[i] for i in level.leaves]
+        paths = [here[i] for i in level.alive]
+    expected = [(root, *phrase, END_ID) for root, phrase in zip(roots, phrases, strict=True)]
+    assert [leaves[i] for i in trie.leaf_of] == expected
+    assert nodes == {path[:end] for path in expected for end in range(2, len(path) + 1)}
+    assert (trie.nodes, trie.leaves) == (len(nodes), len(set(expected)))
+
+
+def test_a_trie_has_every_prefix_once():
+    phrases = [[5, 6], [], [5], [5, 6, 7], [5, 6], [4]]
+    roots = np.array([0, 0, 0, 0, 1, 1])
+    trie = build_trie(*flat(phrases), roots)
+    assert trie.roots == 2
+    check(trie, phrases, roots)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_phrases_give_the_tries_of_their_prefixes(seed):
+    """Few words, so that prefixes repeat; lengths even and odd, words large enough for both halves of a key."""
+    random = np.random.default_rng(seed)
+    words = np.array([0, 2, 3, 1 << 24, (1 << 31) - 2])
+    longest, count = int(random.integers(0, 6)), int(random.integers(1, 80))
+    phrases = [random.choice(words, random.integers(0, longest + 1)).tolist() for _ in range(count)]
+    roots = random.integers(0, 3, count)
+    check(build_trie(*flat(phrases), roots), phrases, roots)
+
+
+def test_without_roots_there_is_one():
+    phrases = [[2, 3], [2], [3, 3]]
+    trie = build_trie(*flat(phrases))
+    assert trie.roots == 1
+    check(trie, phrases, np.zeros(3, np.int64))
+
+
+def test_leaves_are_numbered_level_by_level():
+    trie = build_trie(*flat([[5, 6], [5], [], [5, 6], [4]]))
+    assert trie.leaf_of.tolist() == [3, 2, 0, 3, 1]
+    assert [len(level.leaves) for level in trie.levels] == [1, 2, 1]
+
+
+def test_no_phrases_have_no_nodes():
+    trie = build_trie(*flat([]))
+    assert (trie.nodes, trie.leaves, trie.leaf_of.shape) == (0, 0, (0,))
