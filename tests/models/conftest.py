@@ -1,3 +1,5 @@
+"""Fixtures of this room: a model folder."""
+
 import pytest
 
 from moses_rnn.models.checkpoint import save_checkpoint

@@ -76,6 +76,7 @@ SMALL = BackoffModel(
 )
 SHORTLIST = ("le", "chat", "neuf")  # `neuf` is none of the model's words; `rare` and the kilometres are outside
 SENTENCES = ["le chat", "le rare " + NBSP, "rare rare le rare", "jamais vu le", "neuf " + NBSP, "le", ""]
+CORPUS = [sentence.encode() for sentence in SENTENCES]
 
 
 def random_model(seed, pruned=0.0):

@@ -1,0 +1,58 @@
+"""What producers share: ids of many phrases at once, counts of unknown words, where and how networks compute."""
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.models.hardware import COMPILED, EAGER
+from moses_rnn.producers.base import HERE, PRECISIONS, Compute, PhraseIds, check_lengths, unknown_words
+from tests.producers.pairs import TARGET, random_pairs
+
+PHRASES = {
+    "an empty one": ([b""], [[]]),
+    "empty ones": ([b"", b"t2", b"", b"", b"t3 t4", b""], [[], [2], [], [], [3, 4], []]),
+    "blanks and tabs": ([b" t2\t t3 ", b"\t", b"  "], [[2, 3], [], []]),
+    "other spaces": (["t2\u00a0t3".encode(), b"t2\rt3", b"t2\x0b"], [[0], [0], [0]]),
+    "spelled as a boundary": ([b"<unk> </s> <s> t2"], [[0, 0, 0, 2]]),
+    "no UTF-8": ([b"\xff\xfe t7"], [[0, 7]]),
+}
+
+
+@pytest.mark.parametrize(("phrases", "expected"), PHRASES.values(), ids=PHRASES)
+def test_ids_of_phrases(phrases, expected):
+    ids, lengths = PhraseIds(TARGET)(phrases)
+    assert ids.tolist() == [i for of_phrase in expected for i in of_phrase]
+    assert lengths.tolist() == [len(of_phrase) for of_phrase in expected]
+
+
+def test_many_phrases_have_the_ids_of_each():
+    phrases = [target for _, target in random_pairs(300)]
+    ids, lengths = PhraseIds(TARGET)(phrases)
+    assert lengths.tolist() == [len(phrase.split()) for phrase in phrases]
+    assert ids.tolist() == [i for phrase in phrases for i in TARGET.ids(phrase.split())]
+
+
+@pytest.mark.parametrize("phrases", [[b"t2 \n t3"], [b"t2", b"\n"], [b"\n", b"", b"t2"]])
+def test_a_phrase_with_a_line_end_is_refused(phrases):
+    with pytest.raises(ValueError, match="expected phrases without line ends"):
+        PhraseIds(TARGET)(phrases)
+
+
+def test_unknown_words_are_counted_by_phrase():
+    ids, lengths = PhraseIds(TARGET)([b"x t2 y", b"", b"t2", b"x", b""])
+    assert unknown_words(ids, lengths).tolist() == [2, 0, 0, 1, 0]
+    assert unknown_words(np.zeros(0, np.int64), np.zeros(0, np.int64)).tolist() == []
+
+
+def test_as_many_targets_as_sources():
+    check_lengths([], [])
+    check_lengths([b"s2"], [b""])
+    with pytest.raises(ValueError, match="expected as many targets as sources, found 1,000 and 2"):
+        check_lengths([b"s2"] * 2, [b"t2"] * 1000)
+
+
+def test_where_and_how():
+    assert (HERE.device, HERE.dtype, HERE.kernel) == ("cpu", torch.float32, EAGER)
+    types = {precision: Compute(precision=precision).dtype for precision in PRECISIONS}
+    assert types == {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
+    assert Compute(compiled=True).kernel == COMPILED

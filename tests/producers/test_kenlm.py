@@ -1,0 +1,89 @@
+"""An n-gram model by KenLM: natural logarithms of what the file says, unknown words, files that it cannot read."""
+
+import gzip
+import math
+import sys
+
+import pytest
+
+from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.producers.cslm import CslmProducer
+from moses_rnn.producers.kenlm import KenlmProducer
+from tests.producers.tiny_lm import CORPUS, NBSP, SENTENCES, SMALL, checkpoint, random_model
+
+
+@pytest.mark.parametrize("model", [SMALL, *map(random_model, range(3))])
+def test_kenlm_gives_natural_logs_of_what_the_file_says(tmp_path, kenlm, model):
+    producer = KenlmProducer(model.write(tmp_path))
+    expected = [value for sentence in SENTENCES for value in model.log_probs(sentence)]
+    assert producer.word_log_probs(CORPUS) == pytest.approx(expected, abs=1e-5)
+    assert producer.order == model.order
+
+
+def test_kenlm_s_own_score_is_the_same_in_log_10(kenlm):
+    own = [kenlm.model.score(sentence, bos=True, eos=True) for sentence in SENTENCES if NBSP not in sentence]
+    ours = kenlm.log_probs([], [sentence for sentence in CORPUS if NBSP.encode() not in sentence])
+    assert ours[:, 0] / math.log(10) == pytest.approx(own, abs=1e-5)
+
+
+# Each is one unknown word to KenLM, as it is to the networks
+UNKNOWN = {
+    "of neither": b"jamais",
+    "<unk>": b"<unk>",
+    "begin": b"<s>",
+    "end": b"</s>",
+    "no UTF-8": b"\xff",
+    "replacement character": "\ufffd".encode(),
+    "NUL": b"le\0chat",
+    "NUL alone": b"\0",
+    "no-break space": "le\u00a0chat".encode(),
+}
+
+
+@pytest.mark.parametrize("word", UNKNOWN.values(), ids=UNKNOWN)
+def test_words_that_no_model_knows(kenlm, word):
+    sentence = b"le %b le rare" % word
+    expected = [math.log(p) for p in (0.5, 0.1 * SMALL.backoff["<s>", "le"] * SMALL.backoff["le",], 0.2, 0.375)]
+    assert kenlm.word_log_probs([sentence])[:-1] == pytest.approx(expected, abs=1e-5)
+    assert kenlm.unknown([sentence]).tolist() == [False, True, False, False, False]
+    assert CslmProducer(checkpoint()).unknown([sentence]).tolist() == [False, True, False, True, False]
+
+
+def test_bytes_that_are_no_utf_8_are_not_taken_for_a_replacement_character(tmp_path, kenlm):
+    (tmp_path / "lm").write_bytes(SMALL.arpa().replace(b"chat", "\ufffd".encode()))
+    producer = KenlmProducer(tmp_path / "lm")
+    assert producer.unknown(["\ufffd".encode(), b"\xff", b"chat"]).tolist() == [False, False, True, False, True, False]
+
+
+def test_a_compressed_model(tmp_path, kenlm):
+    (tmp_path / "lm.gz").write_bytes(gzip.compress(SMALL.arpa()))
+    assert KenlmProducer(tmp_path / "lm.gz").word_log_probs(CORPUS).tolist() == kenlm.word_log_probs(CORPUS).tolist()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (None, "Cannot read model '.*/lm' .*No such file or directory"),
+        (b"le chat\n", r'.*first non-empty line was "le chat" not .data'),
+        (SMALL.arpa()[:-50], r"Cannot read model '.*/lm' \(lm/read_arpa"),
+        (SMALL.arpa().replace(b"\t<s>\t", b"\tsss\t"), ".*<s>"),
+    ],
+)
+def test_a_file_that_kenlm_cannot_read(tmp_path, kenlm, data, reason):
+    if data is not None:
+        (tmp_path / "lm").write_bytes(data)
+    with pytest.raises(
+        InputError, match=f"^{tmp_path}/lm: expected a language model that KenLM reads, found: {reason}"
+    ):
+        KenlmProducer(tmp_path / "lm")
+
+
+def test_without_kenlm_it_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "kenlm", None)  # as if it were not installed
+    message = (
+        r"^kenlm is not installed: pip install 'moses-rnn\[lm\]' "
+        r"\(it is compiled on installation, which needs a C\+\+ compiler\)$"
+    )
+    with pytest.raises(MosesRnnError, match=message) as refused:
+        KenlmProducer("lm.arpa")
+    assert refused.value.exit_code == 1
