@@ -1,41 +1,15 @@
+"""The comparison of systems: quality, significance, phrases chosen differently, and weights that look odd."""
+
 import json
 import math
 
 import pytest
 
 from moses_rnn.analysis.results import as_json, compare_systems, list_warnings, odd_weights, share_different
-from moses_rnn.analysis.results_table import format_table
 from moses_rnn.errors import InputError
 from moses_rnn.formats import runs
 from moses_rnn.formats.runs import Chosen, Place, chosen_phrases
 from moses_rnn.formats.systems import System
-
-REFERENCES = ["the old man sleeps here .", "a dog runs over the green hill .", "two women walk home together ."] * 20
-WORSE = [line.replace("sleeps", "sleeping").replace("runs over", "runs on") for line in REFERENCES]
-INI = "[feature]\nKENLM name=LM0\n[weight]\nTranslationModel0= {}\nLM0= 0.5\n"
-
-
-def segments(lines):
-    return [f"{line} |0-{len(line.split()) - 1}| " for line in lines]
-
-
-@pytest.fixture
-def work(tmp_path):
-    """What the pipeline leaves: a baseline that errs, and a system that does not."""
-    for folder in ("corpus", "decode"):
-        (tmp_path / folder).mkdir()
-    for name in ("dev", "test"):
-        (tmp_path / "corpus" / f"{name}.fr").write_text("".join(line + "\n" for line in REFERENCES))
-        for seed in "12":
-            for system, lines in (("baseline", WORSE), ("rnn", REFERENCES)):
-                stem = f"{system}.{seed}.{name}"
-                (tmp_path / "decode" / f"{stem}.fr").write_text("".join(line + "\n" for line in lines))
-                (tmp_path / "decode" / f"{stem}.segments").write_text("".join(line + "\n" for line in segments(lines)))
-    for system, weights in (("baseline", "0.1 0.2"), ("rnn", "0.1 0.2 0.00001")):
-        for seed in "12":
-            (tmp_path / "tune" / f"{system}.{seed}").mkdir(parents=True)
-            (tmp_path / "tune" / f"{system}.{seed}" / "moses.ini").write_text(INI.format(weights))
-    return tmp_path
 
 
 def test_systems_are_compared(work):
@@ -56,48 +30,6 @@ def test_systems_are_compared(work):
     ]
 
 
-def test_the_table_stands_beside_the_papers(work):
-    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
-    assert lines[2].startswith("| Baseline | 61.50 | 61.50 |  |  |")
-    assert lines[2].endswith("|  | 30.64, 33.30 |")
-    assert "| +RNN | 100.00 | 100.00 | +38.50 | 0." in lines[3]
-    assert lines[3].endswith("| 67% | 31.20, 33.87 |")
-    assert lines[-1].startswith("Mean ± standard deviation of 1 tunings; p: paired bootstrap of 20 samples")
-
-
-def test_several_test_sets_have_columns_of_their_own(work):
-    """One of them the second of two seeds gets right but for a line; together they are as many sentences."""
-    for path in (work / "decode").glob("*.test.*"):
-        path.with_name(path.name.replace(".test.", ".later.")).write_text(path.read_text())
-    (work / "corpus" / "later.fr").write_text((work / "corpus" / "test.fr").read_text())
-    for suffix in ("fr", "segments"):
-        better = work / "decode" / f"rnn.1.later.{suffix}"
-        better.write_text((work / "decode" / f"baseline.1.later.{suffix}").read_text())
-    comparison = compare_systems(Place(work, "fr", ("test", "later")), ["baseline", "rnn"], ["1", "2"], samples=50)
-    first, second = comparison["systems"]["rnn"]["runs"]
-    assert (first["test_p"] <= 0.02, first["p"] <= 0.02) == (True, True)
-    assert first["later_BLEU"] == comparison["systems"]["baseline"]["runs"][0]["later_BLEU"] < second["later_BLEU"]
-    assert (first["phrases_chosen_differently"], second["phrases_chosen_differently"]) == (
-        pytest.approx(1 / 3), pytest.approx(2 / 3),
-    )  # fmt: skip
-    lines = list(format_table(comparison))
-    assert lines[0].startswith(
-        "| system | dev BLEU | test BLEU | against Baseline | p by seed | later BLEU | against Baseline | p by seed | p, all"
-    )
-    assert {line.count("|") for line in lines[:4]} == {13}
-    assert "; 60, 60 and 60 sentences;" in lines[-1]
-
-
-def test_systems_on_lists_are_marked(work):
-    """Their weights stand alone; the other systems' stand in a whole ini."""
-    for ini in (work / "tune").glob("rnn.?/moses.ini"):
-        ini.write_text("[weight]\nTranslationModel0= 0.1\n")
-    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
-    assert lines[2].startswith("| Baseline |")
-    assert lines[3].startswith("| +RNN* |")
-    assert lines[-1].startswith("* The CSLM (and WP) chose from n-best lists")
-
-
 def test_a_network_that_translates_by_itself(work, monkeypatch):
     """It has neither weights of Moses nor phrases."""
     monkeypatch.setattr(runs, "read_systems", lambda: {"nmt": System("nmt", "self", "NMT")})
@@ -107,14 +39,6 @@ def test_a_network_that_translates_by_itself(work, monkeypatch):
     assert [run["phrases_chosen_differently"] for run in comparison["systems"]["nmt"]["runs"]] == [None, None]
     assert [run["weights"] for run in comparison["systems"]["nmt"]["runs"]] == [{}, {}]
     assert list(list_warnings(comparison)) == []
-    lines = list(format_table(comparison))
-    assert lines[3].startswith("| nmt | 100.00 ± 0.00 |")
-    assert lines[3].endswith("|  |  |")
-
-
-def test_a_system_alone(work):
-    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline"], ["1"])))
-    assert lines[2].count("|") == lines[0].count("|")
 
 
 def test_missing_and_short_files_are_named(work):

@@ -1,0 +1,66 @@
+"""The comparison of systems as a table."""
+
+import pytest
+
+from moses_rnn.analysis.results import compare_systems
+from moses_rnn.analysis.results_table import format_table
+from moses_rnn.formats import runs
+from moses_rnn.formats.runs import Place
+from moses_rnn.formats.systems import System
+
+
+def test_the_table_stands_beside_the_papers(work):
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
+    assert lines[2].startswith("| Baseline | 61.50 | 61.50 |  |  |")
+    assert lines[2].endswith("|  | 30.64, 33.30 |")
+    assert "| +RNN | 100.00 | 100.00 | +38.50 | 0." in lines[3]
+    assert lines[3].endswith("| 67% | 31.20, 33.87 |")
+    assert lines[-1].startswith("Mean ± standard deviation of 1 tunings; p: paired bootstrap of 20 samples")
+
+
+def test_several_test_sets_have_columns_of_their_own(work):
+    """One of them the second of two seeds gets right but for a line; together they are as many sentences."""
+    for path in (work / "decode").glob("*.test.*"):
+        path.with_name(path.name.replace(".test.", ".later.")).write_text(path.read_text())
+    (work / "corpus" / "later.fr").write_text((work / "corpus" / "test.fr").read_text())
+    for suffix in ("fr", "segments"):
+        better = work / "decode" / f"rnn.1.later.{suffix}"
+        better.write_text((work / "decode" / f"baseline.1.later.{suffix}").read_text())
+    comparison = compare_systems(Place(work, "fr", ("test", "later")), ["baseline", "rnn"], ["1", "2"], samples=50)
+    first, second = comparison["systems"]["rnn"]["runs"]
+    assert (first["test_p"] <= 0.02, first["p"] <= 0.02) == (True, True)
+    assert first["later_BLEU"] == comparison["systems"]["baseline"]["runs"][0]["later_BLEU"] < second["later_BLEU"]
+    assert (first["phrases_chosen_differently"], second["phrases_chosen_differently"]) == (
+        pytest.approx(1 / 3), pytest.approx(2 / 3),
+    )  # fmt: skip
+    lines = list(format_table(comparison))
+    assert lines[0].startswith(
+        "| system | dev BLEU | test BLEU | against Baseline | p by seed | later BLEU | against Baseline | p by seed | p, all"
+    )
+    assert {line.count("|") for line in lines[:4]} == {13}
+    assert "; 60, 60 and 60 sentences;" in lines[-1]
+
+
+def test_systems_on_lists_are_marked(work):
+    """Their weights stand alone; the other systems' stand in a whole ini."""
+    for ini in (work / "tune").glob("rnn.?/moses.ini"):
+        ini.write_text("[weight]\nTranslationModel0= 0.1\n")
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
+    assert lines[2].startswith("| Baseline |")
+    assert lines[3].startswith("| +RNN* |")
+    assert lines[-1].startswith("* The CSLM (and WP) chose from n-best lists")
+
+
+def test_a_system_alone(work):
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline"], ["1"])))
+    assert lines[2].count("|") == lines[0].count("|")
+
+
+def test_a_network_that_translates_by_itself(work, monkeypatch):
+    """The table names it as its folder does, with no phrases and nothing published."""
+    monkeypatch.setattr(runs, "read_systems", lambda: {"nmt": System("nmt", "self", "NMT")})
+    for path in (work / "decode").glob("rnn.*.fr"):
+        path.rename(path.with_name(path.name.replace("rnn.", "nmt.")))
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "nmt"], ["1", "2"], samples=20)))
+    assert lines[3].startswith("| nmt | 100.00 ± 0.00 |")
+    assert lines[3].endswith("|  |  |")
