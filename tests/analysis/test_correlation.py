@@ -1,3 +1,5 @@
+"""Correlations against their definitions; samples whose rows are all as likely."""
+
 import math
 import random
 

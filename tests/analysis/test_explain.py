@@ -1,3 +1,5 @@
+"""All that is known of one phrase pair: words, ranks, the table limit, neighbours."""
+
 import json
 import math
 

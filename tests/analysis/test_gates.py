@@ -1,3 +1,5 @@
+"""Means of gates over steps, the extreme units and their words."""
+
 import csv
 import io
 

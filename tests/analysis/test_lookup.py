@@ -1,3 +1,5 @@
+"""What is taken for a phrase pair, and how a factored one is read."""
+
 import pytest
 
 from moses_rnn.analysis.lookup import parse_pair

@@ -1,3 +1,5 @@
+"""Maps of points whose neighbours are known."""
+
 import csv
 import io
 import json

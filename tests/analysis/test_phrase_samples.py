@@ -1,3 +1,5 @@
+"""Samples of a table's phrases: each phrase once, all as likely."""
+
 import pytest
 
 from moses_rnn.analysis.phrase_samples import Pair, PhraseSample, sample_pairs, sample_phrases

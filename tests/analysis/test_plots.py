@@ -1,3 +1,5 @@
+"""Figures are sound, repeatable and escaped."""
+
 from xml.etree import ElementTree
 
 import numpy as np

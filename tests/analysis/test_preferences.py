@@ -1,3 +1,5 @@
+"""Preferences of both models over sources, computed by hand."""
+
 import math
 
 import pytest

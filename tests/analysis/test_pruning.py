@@ -1,3 +1,5 @@
+"""Pruned tables keep the best pairs, the exact share and every byte of a line."""
+
 import itertools
 import math
 import random

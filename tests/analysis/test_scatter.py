@@ -1,3 +1,5 @@
+"""Figure 3: cells, floors, samples and pictures."""
+
 import math
 import sys
 

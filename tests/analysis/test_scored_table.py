@@ -1,3 +1,5 @@
+"""Scored tables as the analyses read them, and those that are refused."""
+
 import pytest
 
 from moses_rnn.analysis.scored_table import (

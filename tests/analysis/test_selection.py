@@ -1,3 +1,5 @@
+"""Which sources are chosen, by frequency or by fair draws."""
+
 import pytest
 
 from moses_rnn.analysis.scored_table import by_source

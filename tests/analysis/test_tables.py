@@ -1,3 +1,5 @@
+"""Table 2: targets ranked by a column, both rankings side by side."""
+
 import pytest
 
 from moses_rnn.analysis.scored_table import by_source

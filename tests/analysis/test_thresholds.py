@@ -1,3 +1,5 @@
+"""As many pairs pass a threshold as are wanted, and the best of all."""
+
 import random
 
 import pytest

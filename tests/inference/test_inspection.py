@@ -1,3 +1,5 @@
+"""Summaries, gates and words of the RNN Encoder-Decoder against the scalar equations."""
+
 import numpy as np
 import pytest
 import torch

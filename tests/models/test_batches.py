@@ -1,3 +1,5 @@
+"""Batches: padding, packing and their order."""
+
 import numpy as np
 import pytest
 import torch

@@ -1,3 +1,5 @@
+"""What is chosen for a processor and a size of network."""
+
 import pytest
 
 from moses_rnn.errors import MosesRnnError

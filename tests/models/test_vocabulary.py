@@ -1,3 +1,5 @@
+"""Shortlists by frequency, their files, and words that are not in them."""
+
 import pytest
 
 from moses_rnn.errors import CheckpointError

@@ -1,3 +1,5 @@
+"""Targets that a network proposes, ranked by its producer, beside those of the table."""
+
 import numpy as np
 import pytest
 import torch

@@ -1,3 +1,5 @@
+"""Findings of a small table, gathered once."""
+
 import pytest
 
 from moses_rnn.analysis.report.findings import gather

@@ -1,3 +1,5 @@
+"""A report stands alone, escapes every word, and says what it lacks."""
+
 import base64
 import hashlib
 import re

@@ -1,3 +1,5 @@
+"""What is gathered for a report: of the recorded column, with the recorded floor, for a direct model."""
+
 import pytest
 
 from moses_rnn.analysis.report.findings import gather

@@ -1,3 +1,5 @@
+"""The head of a report warns of models that do not fit the table and of those that learned nothing."""
+
 from dataclasses import replace
 
 import pytest

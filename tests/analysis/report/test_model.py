@@ -1,3 +1,5 @@
+"""Sections of the network itself, and which of them were left out."""
+
 import pytest
 
 from moses_rnn.analysis.report.model import explained, gates, samples

@@ -1,3 +1,5 @@
+"""Markup: what is escaped, and cells that several rows share."""
+
 import pytest
 
 from moses_rnn.analysis.report.page import Markup, element, markup, page, phrase, table

@@ -1,3 +1,6 @@
+"""What is counted and picked out in one pass."""
+
+
 def test_the_survey(findings):
     n = findings.coverage
     # each line counts: `a <script>…` five times with one unknown word, and \xff, <img/src=x> &amp; and \u202ex

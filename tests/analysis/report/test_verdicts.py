@@ -1,3 +1,5 @@
+"""Verdicts say no more than the figures do."""
+
 import pytest
 
 from moses_rnn.analysis.preferences import Preferences, Summary
