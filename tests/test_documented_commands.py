@@ -15,7 +15,7 @@ import pytest
 
 from tests.commands import ROOT, program, zygote
 from tests.conftest import EXAMPLES, LEARNED, TINY
-from tests.test_documents import names_in
+from tests.house import names_in
 
 # What is added to a command so that it takes a second
 SMALLER = {

@@ -1,12 +1,11 @@
 """What the documents say about tests, rooms and each other is so; their commands are in test_documented_commands.py."""
 
-import ast
 import re
 
 import pytest
 
 from tests.commands import ROOT
-from tests.test_house import PACKAGE, ROOMS
+from tests.house import PACKAGE, ROOMS, names_in
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
@@ -14,11 +13,6 @@ FAULTS = (DOCS / "faults.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = re.compile(r"`(tests/[\w/]+\.py)?::(\w+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-
-
-def names_in(path):
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
 
 
 def references(text):

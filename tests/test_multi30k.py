@@ -14,7 +14,7 @@ from moses_rnn.formats.ini_extension import Extension, extend_ini
 from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import parse_table
-from tests.cli.test_score import without_last_scores
+from tests.cli.scored import without_last_scores
 from tests.commands import run
 
 SMALL = [

@@ -200,7 +200,7 @@ def program() -> str:
 
 def say(text: str) -> None:
     """Print lines on stderr, with any characters; what could command a terminal is escaped."""
-    harmless = CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
+    harmless = CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
     data = (harmless + "\n").encode(sys.stderr.encoding or "utf-8", "backslashreplace")
     with contextlib.suppress(OSError):  # nowhere is left to complain to
         click.echo(data, nl=False, err=True)

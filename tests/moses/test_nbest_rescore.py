@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE
 from tests.commands import run
-from tests.scoring.test_nbest_features import save_models
+from tests.scoring.saved_models import save_models
 
 pytestmark = pytest.mark.moses
 

@@ -4,57 +4,21 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.nbest import parse_nbest_line
-from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
-from moses_rnn.models.cslm import CSLM, CslmConfig
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.models.cslm import CSLM
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
 from moses_rnn.scoring.nbest_lists import PhraseSum, WholeHypothesis
-from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint, make_producer
-from tests.models.networks import cslm_network, encdec_network
-from tests.producers.pairs import SOURCE, TARGET, of_pairs
+from tests.models.checkpoints import make_producer
+from tests.producers.pairs import of_pairs
+from tests.scoring.saved_models import save_models
 
 SEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0=0 1=1\n"
 UNSEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0-0 1-1 \n"
 EMPTY = b"0 ||| ||| F= 1 ||| 1 ||| |||\n"
-ARPA = """\\data\\
-ngram 1=6
-ngram 2=2
-
-\\1-grams:
--1\t<unk>
-0\t<s>\t-0.3
--0.75\t</s>
--0.5\tt2\t-0.25
--0.875\tt9
--1.25\tt8
-
-\\2-grams:
--0.25\t<s> t2
--0.5\tt2 t9
-
-\\end\\
-"""
-
-
-def save_models(folder):
-    """Tiny models: ``cslm``, ``rnn``, ``inverse``, and three that fit no n-best list; a vocabulary file, an ARPA file."""
-    config = CslmConfig(len(TARGET), order=3, embedding_size=4, first_size=8, second_size=4)
-    save_checkpoint(folder / "cslm", cslm_checkpoint(cslm_network(config), TARGET))
-    network = encdec_network(SWITCHES["paper"], dtype=torch.float32)
-    save_checkpoint(folder / "rnn", encdec_checkpoint(network, SOURCE, TARGET))
-    save_checkpoint(folder / "inverse", encdec_checkpoint(network, SOURCE, TARGET, "target-to-source"))
-    for name, phrases in (("rules", {"hierarchical": True}), ("factored", {"source_factor": 1})):
-        save_checkpoint(folder / name, encdec_checkpoint(network, SOURCE, TARGET, provenance={"phrases": phrases}))
-    unlearned = {"history": [{"nats_per_token": 3.0}], "unigram_nats_per_token": 2.0}
-    save_checkpoint(folder / "unlearned", encdec_checkpoint(network, SOURCE, TARGET, provenance=unlearned))
-    (folder / "words").write_bytes(TARGET.to_bytes())
-    (folder / "lm.arpa").write_text(ARPA, encoding="utf-8")
-    return folder
 
 
 @pytest.fixture(scope="module")

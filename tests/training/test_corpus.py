@@ -1,3 +1,5 @@
+"""Phrase pairs as ids: each distinct pair once, shortlists, and what is held out."""
+
 import math
 from collections import Counter
 

@@ -1,0 +1,34 @@
+"""The rooms of the package with what each may know, its files, and the tests that a file holds, read from the source."""
+
+import ast
+
+from tests.commands import ROOT
+
+PACKAGE = ROOT / "moses_rnn"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+TESTS = ROOT / "tests"
+ROOMS = {
+    "files": set(),
+    "formats": set(),
+    "models": set(),
+    "inference": {"models"},
+    "producers": {"inference", "models", "formats"},
+    "training": {"models", "formats"},
+    "moses": {"formats"},
+    "scoring": {"producers", "moses", "formats"},
+    "tuning": {"moses", "formats"},
+    "translation": {"producers", "inference", "models", "formats"},
+    "analysis": {"translation", "tuning", "producers", "inference", "models", "formats"},
+}
+ROOMS["cli"] = {*ROOMS}
+
+
+def parsed(path):
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def names_in(path):
+    """The tests of a file, by its path from the root."""
+    tree = parsed(ROOT / path)
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}

@@ -1,0 +1,61 @@
+"""From texts to the folder of a CSLM."""
+
+import dataclasses
+
+import pytest
+
+from moses_rnn.errors import InputError
+from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.models.cslm import CSLM
+from moses_rnn.training.config import CslmRequest
+from moses_rnn.training.cslm_run import train_cslm
+from tests.training.texts import Listener, never, sentences
+
+
+def request(folder, lines, **changes):
+    """To train on these lines, in `folder`/model; what is not given is the preset's."""
+    folder.joinpath("a.fr").write_bytes(b"".join(line + b"\n" for line in lines))
+    sizes = {"order": 3, "embedding_size": 4, "first_size": 6, "second_size": 5, "shortlist": 6}
+    learning = {"preset": "small", "optimiser": "adam", "batch_size": 32, "max_epochs": 1, "precision": "fp32"}
+    where = {"texts": (str(folder / "a.fr"),), "model": folder / "model", "device": "cpu", "threads": 1, "seed": 1}
+    nothing = {field.name: None for field in dataclasses.fields(CslmRequest)}
+    return CslmRequest(**nothing | sizes | learning | where | {"restart": False, "quiet": False} | changes)
+
+
+def test_a_run_leaves_a_folder(tmp_path):
+    listener = Listener()
+    lines = [*sentences(100), b"<s> <null> rare"]
+    outcome = train_cslm(request(tmp_path, lines), listener, never)
+    assert outcome.progress.finished == "1 epochs are done"
+    loaded = load_checkpoint(tmp_path / "model", CSLM)
+    assert len(loaded.target_vocabulary) == 6 + 2
+    assert not {b"<s>", b"<null>"} & set(loaded.target_vocabulary.words)
+    assert listener.description[0].startswith("text: 101 lines, ")
+    assert listener.description[2] == "held out: 10 lines"
+    assert loaded.provenance["texts"] == ["a.fr"]
+    assert loaded.provenance["history"][0]["n-grams"] > 0
+    assert sorted(path.name for path in (tmp_path / "model" / "training").iterdir()) == [
+        "held-out.tokens",
+        "lock",
+        "log.jsonl",
+        "state.safetensors",
+        "text.tokens",
+    ]
+
+
+EMPTY = [
+    ([], [b"w1"], "a.fr: expected at least one line, found an empty file"),
+    ([b"", b" "], [b"w1"], "expected a text to train on, found no word in 2 lines"),
+    ([b"<s>"], [b"w1"], "expected a text to train on, found no word in 1 lines"),
+    ([b"w1"], [b""], "expected held-out lines, found no line with words"),
+    ([b"w1"], None, "expected a text to train on, found no line with words"),  # its one line is held out
+]
+
+
+@pytest.mark.parametrize(("lines", "dev", "message"), EMPTY)
+def test_empty_texts_are_refused_and_leave_nothing(tmp_path, lines, dev, message):
+    if dev is not None:
+        (tmp_path / "dev.fr").write_bytes(b"".join(line + b"\n" for line in dev))
+    with pytest.raises(InputError, match=message):
+        train_cslm(request(tmp_path, lines, dev=dev and str(tmp_path / "dev.fr")), Listener(), never)
+    assert not (tmp_path / "model").exists()

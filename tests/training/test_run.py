@@ -1,0 +1,113 @@
+"""From a phrase table to a model folder: what is planned, what is read, what is left."""
+
+import pytest
+import torch
+
+from moses_rnn.errors import InputError, Stopped
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
+from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.training.run import (
+    count_words,
+    estimate_training,
+    plan_of,
+    read_watched,
+    threads_for,
+    train_phrase_model,
+)
+from tests.training.small import never, phrase_request
+from tests.training.texts import Listener
+
+VARIANTS = {
+    "paper": ({}, ("paper", "tanh", "zero-embedding", "after")),
+    "groundhog": ({"variant": "groundhog"}, ("groundhog", "last", "initial-state", "before")),
+    "one switch": ({"summary": "last"}, ("custom", "last", "zero-embedding", "after")),
+    "all switches": (
+        {"summary": "last", "first_step": "initial-state", "decoder_reset": "before"},
+        ("groundhog", "last", "initial-state", "before"),
+    ),
+}
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A folder with a table of 60 lines."""
+    lines = [b"s%d s%d ||| t%d ||| 0.5 ||| 0-0\n" % (i % 13, i % 5, i % 7) for i in range(60)]
+    (tmp_path / "table").write_bytes(b"".join(lines))
+    return tmp_path / "table"
+
+
+@pytest.mark.parametrize(("changes", "expected"), VARIANTS.values(), ids=VARIANTS)
+def test_three_switches_have_a_name(changes, expected):
+    network = plan_of(phrase_request("t", **changes)).network
+    assert tuple(network[key] for key in ("variant", "summary", "first_step", "decoder_reset")) == expected
+
+
+def test_the_preset_is_the_devices_unless_it_is_named():
+    sizes = dict.fromkeys(("hidden_size", "embedding_size", "maxout_size", "output_rank", "shortlist"))
+    for preset, device, hidden_size, words in (
+        (None, "cpu", 256, 5_000),
+        (None, "cuda:1", 1000, 15_000),
+        ("paper", "cpu", 1000, 15_000),
+        ("small", "cuda", 256, 5_000),
+    ):
+        plan = plan_of(phrase_request("t", preset=preset, device=device, **sizes))
+        assert (plan.network["hidden_size"], plan.corpus.source_words) == (hidden_size, words)
+
+
+def test_what_is_requested_is_planned():
+    plan = plan_of(
+        phrase_request("t", hidden_size=7, reduction="token-mean", batch_tokens=99, sampled_words=3, held_out=4)
+    )
+    assert (plan.network["hidden_size"], plan.corpus.held_out_pairs) == (7, 4)
+    training = plan.training
+    assert (training.reduction, training.batch_tokens, training.sampled_words) == ("token-mean", 99, 3)
+    assert plan_of(phrase_request("t", variant="groundhog")).training.reduction == "sum"
+
+
+def test_a_gpu_shares_no_minibatch(monkeypatch):
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    assert threads_for(phrase_request("t", device="cuda", threads=8), 1000) == 1
+    assert threads_for(phrase_request("t", threads=8), 128) == 2
+
+
+@pytest.mark.parametrize(("inverse", "direction"), [(False, "source-to-target"), (True, "target-to-source")])
+def test_a_run_leaves_a_model_that_remembers_it(table, inverse, direction):
+    listener = Listener()
+    outcome = train_phrase_model(phrase_request(table, inverse=inverse), table.with_name("model"), listener, never)
+    assert outcome.progress.finished == "1 epochs are done"
+    assert listener.description[0].startswith("table: 60 lines, ")
+    checkpoint = load_checkpoint(table.with_name("model"))
+    assert checkpoint.direction == direction
+    side = checkpoint.source_vocabulary if inverse else checkpoint.target_vocabulary
+    assert {word[:1] for word in side.words[2:]} == {b"t"}
+    provenance = checkpoint.provenance
+    assert (provenance["table"], provenance["device"]) == ("table", "cpu")
+    assert PhraseForm.from_record(provenance["phrases"]) == PLAIN
+    assert outcome.unigram_nats == provenance["unigram_nats_per_token"]
+
+
+def test_an_estimate_leaves_nothing(table, monkeypatch):
+    monkeypatch.setattr("moses_rnn.training.estimate.LEAST_SECONDS", 0.0)
+    before = sorted(table.parent.iterdir())
+    assert estimate_training(phrase_request(table), Listener(), never).passes == 1
+    assert sorted(table.parent.iterdir()) == before
+
+
+def test_a_table_from_a_pipe_is_refused(tmp_path):
+    with pytest.raises(InputError, match="a table to train on must be a file: a stopped run reads it again"):
+        train_phrase_model(phrase_request("-"), tmp_path / "model", Listener(), never)
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_are_read_until_somebody_stops(table):
+    listener, shares = Listener(), []
+    listener.reading = lambda lines, share: shares.append((lines, share))
+    paths = [str(table), str(table)]
+    assert b"".join(read_watched(paths, listener, never)) == 2 * table.read_bytes()
+    assert shares[-1][0] == 120
+    with pytest.raises(Stopped, match="table; run the same command again to start"):
+        list(read_watched(paths, listener, lambda: True))
+
+
+def test_words_are_counted_as_moses_parts_them():
+    assert count_words([b"a  b\ta\r\n", b"\n", "b\u00a0c".encode()]) == {b"a": 2, b"b": 1, "b\u00a0c".encode(): 1}

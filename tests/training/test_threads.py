@@ -1,0 +1,88 @@
+"""Threads that share a minibatch learn what one learns, and share work, cores and weights evenly."""
+
+import dataclasses
+import itertools
+import threading
+
+import pytest
+import torch
+
+from moses_rnn.training.config import for_optimiser
+from moses_rnn.training.pairs import epoch_batches
+from moses_rnn.training.threads import Threads, even_parts, seed_of, share_cores
+from tests.training.small import FAST, trainer_of
+
+
+def steps_of(corpus, config, count):
+    """The network after some steps."""
+    trainer = trainer_of(corpus, config)
+    for rows in itertools.islice(epoch_batches(corpus, config, 0), count):
+        trainer.learn(rows)
+    return trainer
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+@pytest.mark.parametrize("reduction", ["sum", "pair-mean", "token-mean"])
+def test_threads_learn_what_one_learns(corpus, tmp_path, optimiser, reduction):
+    config = dataclasses.replace(for_optimiser(FAST, optimiser), reduction=reduction, learning_rate=0.01)
+    alone = steps_of(corpus, config, 12)
+    for threads in (2, 3):
+        shared = steps_of(corpus, dataclasses.replace(config, threads=threads), 12)
+        assert dataclasses.replace(shared.progress, seconds=0) == dataclasses.replace(alone.progress, seconds=0)
+        for one, other in zip(alone.model.parameters(), shared.model.parameters(), strict=True):
+            torch.testing.assert_close(other, one, rtol=1e-3, atol=2e-5)
+        assert shared.task.held_out(shared._threads) == pytest.approx(alone.task.held_out(alone._threads), rel=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9])
+def test_results_come_in_the_items_order(count):
+    threads = Threads(count)
+    assert threads.each(lambda number: number * number, range(7)) == [number * number for number in range(7)]
+    assert threads.each(str, []) == []
+
+
+def test_each_of_several_threads_has_its_share():
+    together = threading.Barrier(3, timeout=60)  # which none gets past alone
+    names = Threads(3).each(lambda _: (together.wait(), threading.current_thread().name)[1], range(6))
+    assert names[0] == threading.current_thread().name
+    assert names[:3] == names[3:]
+    assert len(set(names)) == 3
+
+
+def test_an_error_is_raised_once_all_have_ended():
+    ended = []
+
+    def work(number):
+        if number == 0:
+            raise ZeroDivisionError
+        ended.append(number)
+
+    with pytest.raises(ZeroDivisionError):
+        Threads(3).each(work, range(3))
+    assert sorted(ended) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("cores", "batch_size", "count", "of_each"),
+    [(1, 1000, 1, 1), (2, 128, 2, 1), (2, 127, 1, 2), (8, 64, 1, 8), (8, 256, 4, 2), (7, 128, 2, 3), (4, 1, 1, 4)],
+)
+def test_cores_are_shared_by_as_many_threads_as_have_enough_to_do(monkeypatch, cores, batch_size, count, of_each):
+    chosen = []
+    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
+    assert (share_cores(cores, batch_size), chosen) == (count, [of_each])
+
+
+def test_every_part_of_every_minibatch_has_a_seed_of_its_own():
+    places = list(itertools.product((1, 2), range(20), range(4)))
+    seeds = [seed_of(*place) for place in places]
+    assert len(set(seeds)) == len(places)
+    assert seeds == [seed_of(*place) for place in places]
+    assert 0 <= min(seeds) < max(seeds) < 2**63
+
+
+def test_weights_are_parted_evenly_and_none_is_left_out():
+    weights = [torch.nn.Parameter(torch.zeros(size)) for size in (10, 1, 7, 3, 3, 2)]
+    parts = even_parts(weights, 2)
+    assert sorted(itertools.chain(*parts)) == list(range(6))
+    assert [sum(weights[place].numel() for place in part) for part in parts] == [13, 13]
+    assert even_parts(weights[:2], 5) == [[0], [1]]
