@@ -36,6 +36,7 @@ class Rejects:
             with Path(self._output.path).open("rb") as lines:
                 self.lines = sum(1 for _ in lines)
             self._finished = True
+            self._waiting.clear()  # taken while the first line was looked for; they stand in that file
             return
         note = self._output.begin(manifest, most=blocks) or {"written": 0, "lines": 0}
         self._written, self.lines = note["written"], note["lines"]

@@ -14,16 +14,10 @@ from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
 from moses_rnn.scoring.nbest_lists import PhraseSum, WholeHypothesis
 from tests.models.checkpoints import make_producer
 from tests.producers.pairs import of_pairs
-from tests.scoring.saved_models import save_models
 
 SEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0=0 1=1\n"
 UNSEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0-0 1-1 \n"
 EMPTY = b"0 ||| ||| F= 1 ||| 1 ||| |||\n"
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    return save_models(tmp_path_factory.mktemp("models"))
 
 
 def features_of(line=SEGMENTED, **wanted):

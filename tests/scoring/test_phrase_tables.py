@@ -1,3 +1,5 @@
+"""Lines with further scores: how they are chunked, scored, written and counted."""
+
 import math
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Work in order, whoever does it, and what becomes of errors."""
+
 import threading
 import time
 

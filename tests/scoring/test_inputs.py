@@ -1,0 +1,166 @@
+"""What a run reads is opened once, checked before anything is written, and is all there."""
+
+import dataclasses
+import json
+import re
+
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError, FormatError, InputError
+from moses_rnn.formats.dictionaries import Shape
+from moses_rnn.formats.phrase_forms import PLAIN
+from moses_rnn.formats.signatures import PROGRAM
+from moses_rnn.scoring import inputs as scoring_inputs
+from moses_rnn.scoring.inputs import open_inputs
+from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
+from tests.scoring.tables import LINES, request_for
+
+# what the journals of interrupted runs begin with: with other keys none of them could be resumed
+MANIFEST = {
+    "program", "torch", "input", "resumable", "models", "columns", "floor", "logarithms", "chunk", "level", "device",
+    "threads", "precision", "compiled", "phrases",
+}  # fmt: skip
+
+
+@pytest.fixture
+def opened(here, models):
+    """Inputs of the table, with changes of the request."""
+
+    def open_changed(take=None, **changes):
+        return open_inputs(request_for(here, models, **changes), take, lambda: None)
+
+    return open_changed
+
+
+def test_the_first_line_is_looked_at_and_still_there(opened):
+    inputs = opened()
+    assert (inputs.shape, inputs.form) == (Shape(2, (1, 1), True), PLAIN)
+    assert b"".join(block.text for block in inputs.lines) == b"".join(LINES)
+
+
+@pytest.mark.parametrize("number", [0, 1, 17, 29, 30])
+def test_the_lines_after_one_are_the_rest(opened, number):
+    lines = opened().lines_after(number)
+    assert b"".join(block.text for block in lines) == b"".join(LINES[number:])
+
+
+def test_each_model_is_opened_once_and_scores_on_every_device(opened, models, monkeypatch):
+    folders = []
+
+    def opening(folder, **options):
+        folders.append(folder)
+        return open_model(folder, **options)
+
+    open_model = scoring_inputs.open_model
+    monkeypatch.setattr(scoring_inputs, "open_model", opening)
+    inputs = opened(inverse_model=models / "inverse", word_penalty=True, devices=("cpu", "cpu"), workers=2)
+    workers = inputs.make_workers()
+    assert folders == [models / "rnn", models / "inverse"]
+    assert [[producer.name for producer in worker] for worker in workers] == [["RNN", "RNNInverse", "WordPenalty"]] * 4
+    assert workers[0] is workers[1]  # threads of one device share its networks
+    assert workers[0] is not workers[2]
+
+
+def test_the_manifest_is_that_of_older_journals(opened, here):
+    inputs = opened(word_penalty=True, columns=ColumnOptions(floor=-50.0))
+    settings = inputs.settings(inputs.make_workers()[0])
+    manifest = settings.manifest
+    assert set(manifest) == MANIFEST
+    assert json.loads(json.dumps(manifest)) == manifest
+    assert (manifest["program"], manifest["torch"]) == (PROGRAM, torch.__version__)
+    assert manifest["input"]["bytes"] == (here / "table").stat().st_size
+    assert manifest["models"] == [inputs.models[0].checkpoint.hashes]
+    chosen = {key: manifest[key] for key in MANIFEST - {"program", "torch", "input", "models", "threads"}}
+    assert chosen == {
+        "resumable": True, "columns": ["RNN", "WordPenalty"], "floor": -50.0, "logarithms": False,
+        "chunk": [8192, 16777216], "level": 2, "device": ["cpu"], "precision": "fp32", "compiled": False,
+        "phrases": "plain words",
+    }  # fmt: skip
+
+
+def test_how_much_is_done_is_what_was_read_less_the_lines_that_wait(opened):
+    inputs = opened()
+    list(inputs.lines)
+    report = ScoringReport()
+    for read, share in ((0, 0), (15, 0.5), (30, 1)):
+        report.read = read
+        assert inputs.share(report) == pytest.approx(share)
+    inputs.meter.share = None  # of a pipe
+    assert inputs.share(report) is None
+
+
+def test_bad_lines_are_taken_or_refused(opened, here):
+    (here / "table").write_bytes(b"bad\n" + b"".join(LINES) + b"worse\n")
+    with pytest.raises(FormatError, match="table:1: expected at least 3 fields"):
+        opened()
+    taken = []
+    inputs = opened(lambda line, error: taken.append((error.line, line)))
+    assert b"".join(block.text for block in inputs.lines) == b"".join(LINES)
+    assert taken == [(1, b"bad\n"), (32, b"worse\n")]
+
+
+def test_a_table_that_was_written_to_is_noticed(opened, here):
+    inputs = opened()
+    inputs.check_unchanged()
+    with (here / "table").open("ab") as table:
+        table.write(LINES[0])
+    with pytest.raises(InputError, match="table: was changed while it was read; nothing was written"):
+        inputs.check_unchanged()
+
+
+def signed(here, columns):
+    file = {"bytes": (here / "table").stat().st_size}
+    record = {"program": PROGRAM, "file": file, "added_columns": [{"name": name} for name in columns]}
+    (here / "table.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (["RNN", "Other"], "expected a table without RNN, found it added already, by the signature beside it"),
+        (["WordPenalty", "RNN"], "expected a table without RNN and WordPenalty, found them added already"),
+    ],
+)
+def test_a_column_that_is_there_is_added_again_only_on_request(opened, here, columns, message):
+    signed(here, columns)
+    with pytest.raises(InputError, match=re.escape(message)):
+        opened(word_penalty=True)
+    assert opened(word_penalty=True, again=True).shape.columns == 2
+
+
+def test_other_columns_are_no_hindrance(opened, here):
+    signed(here, ["RNNInverse", "WordPenalty"])
+    assert opened().shape.columns == 2
+
+
+REFUSED = {
+    "no line": (b"", {}, FormatError, "table: expected at least one line, found an empty file"),
+    "a model of rules": (
+        None,
+        {"model": "rules"},
+        CheckpointError,
+        r"expected a model that was trained on phrases like those of \S+table \(plain words\), found one for hierarchical",
+    ),
+    "a model of factors": (None, {"model": "factored"}, FormatError, "expected source words with a factor 1"),
+    "the other direction": (None, {"model": "inverse"}, CheckpointError, "expected a model of direction"),
+    "a model that learned nothing": (None, {"model": "unlearned"}, InputError, "than a unigram model's 2.00 nats"),
+}
+
+
+@pytest.mark.parametrize(("content", "changes", "kind", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_does_not_fit_is_refused(opened, here, models, content, changes, kind, message):
+    if content is not None:
+        (here / "table").write_bytes(content)
+    with pytest.raises(kind, match=message):
+        opened(**{name: models / folder for name, folder in changes.items()})
+
+
+def test_a_model_that_learned_nothing_may_be_insisted_on(opened, models):
+    assert opened(model=models / "unlearned", allow_misfit=True).models[0].folder == models / "unlearned"
+
+
+def test_a_factor_may_be_chosen_for_a_model_of_plain_words(opened, here):
+    (here / "table").write_bytes(b"x|s2 ||| t2|y ||| 0.5 0.25\n")
+    form = opened(source_factor=1, target_factor=0).form
+    assert dataclasses.astuple(form) == (1, 0, False)

@@ -1,0 +1,124 @@
+"""A whole run: all columns, what it says of itself while it works and at its end, stopped and resumed."""
+
+import dataclasses
+import json
+
+import pytest
+
+from moses_rnn.errors import MisfitError, Stopped
+from moses_rnn.files.journal import BlockOutput
+from moses_rnn.files.metered import show_nothing
+from moses_rnn.scoring import run
+from moses_rnn.scoring.phrase_tables import ScoringReport, chunks_between_sources
+from moses_rnn.scoring.run import score
+from tests.scoring.tables import LINES, names, request_for
+
+
+def never():
+    return False
+
+
+@pytest.fixture(autouse=True)
+def in_small_chunks(monkeypatch):
+    """So that a small table comes in several blocks: of a source each."""
+    monkeypatch.setattr(
+        "moses_rnn.scoring.phrase_tables.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
+    )
+
+
+def test_lines_come_out_with_further_scores(here, models):
+    request = request_for(here, models, inverse_model=models / "inverse", word_penalty=True, allow_misfit=True)
+    result = score(request, show_nothing, never)
+    assert result.column_names == ("RNN", "RNNInverse", "WordPenalty")
+    assert (result.report.lines, result.rejected) == (30, 0)
+    fields = [line.split(b" ||| ") for line in (here / "scored").read_bytes().splitlines(keepends=True)]
+    assert [line[2].count(b" ") for line in fields] == [4] * 30
+    before = [b" ||| ".join([*line[:2], b" ".join(line[2].split(b" ")[:2]), *line[3:]]) for line in fields]
+    assert before == LINES
+    assert "num-features=5" in result.feature_line
+    assert result.weight_line == "TranslationModel0= 0.2 0.2 0.2 0.2 0.2"
+    signature = json.loads((here / "scored.json").read_bytes())
+    assert (signature["lines"], signature["columns"], signature["output"]) == (30, 5, "scored")
+
+
+def test_it_says_how_far_it_is(here, models):
+    heights = []
+    score(request_for(here, models), lambda done, share: heights.append((done, share)), never)
+    assert len(heights) > 5
+    assert heights == sorted(heights)
+    assert heights[-1] == (30, 1)
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_stopped_and_resumed_it_ends_with_the_same_bytes(here, models, after):
+    score(request_for(here, models, output=str(here / "whole")), show_nothing, never)
+    calls, stopped, resumed = iter(range(100)), [], []
+    with pytest.raises(Stopped, match="; the same command with --resume goes on"):
+        score(request_for(here, models), lambda done, _: stopped.append(done), lambda: next(calls) >= after)
+    assert "scored" not in names(here)
+    result = score(request_for(here, models, resume=True), lambda done, _: resumed.append(done), never)
+    assert stopped[-1] < resumed[0]
+    assert result.report.lines == 30
+    assert (here / "scored").read_bytes() == (here / "whole").read_bytes()
+    assert names(here) == ["scored", "scored.json", "table", "whole", "whole.json"]
+
+
+def test_a_misfit_is_noticed_at_the_latest_at_the_end(here, models):
+    (here / "table").write_bytes(b"".join(line.replace(b"t", b"x") for line in LINES))
+    with pytest.raises(MisfitError, match="found 100.0% of the pairs with a word outside its shortlists in 30 lines"):
+        score(request_for(here, models), show_nothing, never)
+    result = score(request_for(here, models, resume=True, allow_misfit=True), show_nothing, never)
+    assert [warning[:10] for warning in result.warnings] == ["RNN: 100.0"]
+
+
+def test_rejected_lines_are_counted_and_the_first_are_shown(here, models):
+    lines = [*LINES[:3], b"bad\n", *LINES[3:], *[b"worse\n"] * 4]
+    (here / "table").write_bytes(b"".join(lines))
+    request = request_for(here, models, rejects=str(here / "scored.rejects"))
+    result = score(request, show_nothing, never)
+    assert result.rejected == 5
+    (warning,) = result.warnings
+    assert warning.startswith(
+        f"5 lines were left out, to {here}/scored.rejects, and others like: {here}/table:4: expected"
+    )
+    assert warning.count(f"{here}/table:") == 3
+    assert (here / "scored.rejects").read_bytes() == b"bad\n" + b"worse\n" * 4
+
+
+class Death(BaseException):
+    """What no part of the program catches."""
+
+
+def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeypatch):
+    """All files have their names, and nothing but the table's journal is left."""
+    (here / "table").write_bytes(b"bad\n" + b"".join(LINES))
+    request = request_for(here, models, rejects=str(here / "scored.rejects"))
+
+    def leave(output, kind, *_):
+        dies = output.path == request.output
+        leave_as_ever(output, Death if dies else kind)
+        if dies:
+            raise Death
+
+    leave_as_ever = BlockOutput.__exit__
+    with monkeypatch.context() as patch:
+        patch.setattr(BlockOutput, "__exit__", leave)
+        with pytest.raises(Death):
+            score(request, show_nothing, never)
+    assert ".scored.journal" in names(here)
+    assert ".scored.rejects.journal" not in names(here)
+    resumed = score(dataclasses.replace(request, resume=True), show_nothing, never)
+    assert resumed.rejected == 1
+    assert json.loads((here / "scored.json").read_bytes())["rejected_lines"] == 1
+    assert (here / "scored.rejects").read_bytes() == b"bad\n"
+    assert names(here) == ["scored", "scored.json", "scored.rejects", "table"]
+
+
+def test_what_the_user_should_know_of_a_report():
+    report = ScoringReport(halvings=1234, lines=2, unknown=[0, 0], floored=[0, 0], lowest=[-2, -1], highest=[-2, 0])
+    assert list(run._of_report(report, ("RNN", "WordPenalty"))) == [
+        "the device's memory ran out 1,234 times; work was halved, which can change the last digits of a score (by less "
+        "than 1e-4 in log p)",
+        "RNN is the same on every line: MERT cannot find a weight for it (leave the column out, or keep it from tuning "
+        "with tuneable-components=)",
+    ]
