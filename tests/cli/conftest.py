@@ -1,14 +1,11 @@
-"""Folders in which moses-rnn-score is run."""
+"""Folders in which commands are run."""
 
 import gzip
 import shutil
 
 import pytest
 
-from tests.cli.scored import (
-    INI,
-    LONG,
-)
+from tests.cli.scored import INI, LONG
 from tests.commands import run
 
 
@@ -35,3 +32,12 @@ def long_table(long_table_once, tmp_path):
     """A folder with a table that takes a while, and the result of an undisturbed run in `whole`."""
     shutil.copytree(long_table_once, tmp_path / "here", copy_function=shutil.copy2)
     return tmp_path / "here"
+
+
+@pytest.fixture
+def system(tmp_path):
+    """A folder with an ini and the scored table that is to take the old one's place."""
+    (tmp_path / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
+    (tmp_path / "phrase-table.gz").write_text("a ||| b ||| 0.5 0.5 0.5 0.5\n")
+    (tmp_path / "scored.gz").write_text("a ||| b ||| 0.5 0.5 0.5 0.5 0.25 1\n")
+    return tmp_path

@@ -1,4 +1,4 @@
-"""moses-rnn-ini and moses-rnn-verify --no-decoder: what an ini says about a scored table."""
+"""moses-rnn-ini: an ini for a scored table, of any type of dictionary."""
 
 import re
 
@@ -6,15 +6,6 @@ import pytest
 
 from tests.cli.scored import INI
 from tests.commands import ROOT, run
-
-
-@pytest.fixture
-def system(tmp_path):
-    """A folder with an ini and the scored table that is to take the old one's place."""
-    (tmp_path / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
-    (tmp_path / "phrase-table.gz").write_text("a ||| b ||| 0.5 0.5 0.5 0.5\n")
-    (tmp_path / "scored.gz").write_text("a ||| b ||| 0.5 0.5 0.5 0.5 0.25 1\n")
-    return tmp_path
 
 
 def ini_of(system, *options, ini="moses.ini"):
@@ -164,44 +155,3 @@ def test_refuses(system, case):
 @pytest.mark.parametrize("name", ["baseline", "rnn", "rnn-wp"])
 def test_the_templates_are_what_the_command_prints(name):
     assert run("ini", "--template", name).stdout == (ROOT / "moses_configs" / f"{name}.ini").read_text()
-
-
-def test_a_table_and_its_ini_fit(system):
-    run("ini", "moses.ini", "--table", "scored.gz", cwd=system)
-    done = run("verify", "scored.gz", "--moses-ini", "moses.rnn.ini", "--no-decoder", cwd=system)
-    assert done.stdout == (
-        "scored.gz: 1 lines with 6 scores\nmoses.rnn.ini:2: TranslationModel0 has num-features=6 and 6 weights\n"
-        "moses.rnn.ini: relative paths (scored.gz): run Moses in their folder\n"
-    )
-
-
-MISFITS = {
-    "num-features": (("=4", "=5"), "moses.ini:2: expected num-features=4, as phrase-table.gz has scores, found 5"),
-    "weights": (("0.2\nDist", "0.2 1\nDist"), "moses.ini:5: expected 4 weights, one for each score, found 5"),
-    "weight-overwrite": (
-        ("[weight]", "[weight-overwrite]\nTranslationModel0= 1 1\n[weight]"),
-        "moses.ini:5: expected no TranslationModel0= in [weight-overwrite]",
-    ),
-    "nothing there": (
-        ("=phrase-table.gz", "=phrase-table"),
-        "moses.ini:2: expected a dictionary at path=, found nothing at phrase-table",
-    ),
-    "path": (("phrase-table.gz", "scored.gz"), "moses.ini:2: expected path=phrase-table.gz, found path=scored.gz"),
-}
-
-
-@pytest.mark.parametrize("case", MISFITS.values(), ids=MISFITS)
-def test_a_table_and_its_ini_that_do_not_fit(system, case):
-    (before, after), message = case
-    (system / "moses.ini").write_text((system / "moses.ini").read_text().replace(before, after))
-    done = run("verify", "phrase-table.gz", "--moses-ini", "moses.ini", "--no-decoder", cwd=system, check=False)
-    assert (done.returncode, message in done.stderr) == (3, True), done.stderr
-
-
-def test_verifying_needs_moses_or_an_ini(system):
-    done = run("verify", "scored.gz", cwd=system, check=False, env={"PATH": ""})
-    assert (done.returncode, "MOSES_ROOT is not set" in done.stderr) == (2, True)
-    done = run("verify", "scored.gz", "--moses-root", "/nowhere", cwd=system, check=False)
-    assert (done.returncode, "/nowhere/bin/moses: expected a program of Moses, found none" in done.stderr) == (3, True)
-    done = run("verify", "scored.gz", "--no-decoder", cwd=system, check=False)
-    assert (done.returncode, "--no-decoder is about an ini" in done.stderr) == (2, True)

@@ -1,3 +1,5 @@
+"""moses-rnn-train: what it makes, what it says, what it refuses, killed and run again."""
+
 import json
 import re
 import shutil
@@ -6,11 +8,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from moses_rnn.cli.training_display import evaluation_line
 from moses_rnn.models.checkpoint import load_checkpoint
 from tests.commands import run
 from tests.conftest import TINY
@@ -45,43 +45,6 @@ def test_says_what_it_found_and_what_it_does(here):
     ):
         assert text in done.stderr
     assert "no GPU" not in done.stderr
-
-
-def test_help_shows_the_presets_sizes():
-    shown = run("train", "--help").stdout
-    for preset in (
-        "\n    paper  H 1000, E 100, M 500, R 100, 15,000 words; adadelta, 64 a minibatch, at most 72 hours\n",
-        "\n    small  H 256, E 64, M 128, R 64, 5,000 words; adam, 128 a minibatch, at most 0.5 hours\n",
-    ):
-        assert preset in shown
-
-
-class Task:
-    unit = "pairs"
-
-    @staticmethod
-    def describe_cost(figures):
-        return f"{figures['nats_per_token']:.4f} nats/token (unigram 6.25)"
-
-
-def test_an_evaluation_is_a_line_of_120_columns():
-    figures = {
-        "pairs": 9_999_999,
-        "epochs": 12.0772,
-        "seconds": 35_999,
-        "nats_per_token": 1.23456,
-        "clipped_share": 0.996,
-        "tokens_per_second": 123_456.7,
-    }
-    trainer = SimpleNamespace(task=Task, progress=SimpleNamespace(history=[figures], skipped_steps=0))
-    line = evaluation_line(trainer, is_best=True)
-    assert line == (
-        "9,999,999 pairs (12.08 epochs, 9:59:59): held out 1.2346 nats/token (unigram 6.25), 100% clipped, "
-        "123,457 tokens/s, best"
-    )
-    assert len(line) <= 120
-    trainer.progress.skipped_steps = 3
-    assert ", 123,457 tokens/s, 3 skipped (gradient not finite)" in evaluation_line(trainer, is_best=False)
 
 
 def test_without_a_preset_and_a_gpu_it_says_how_long_the_papers_takes(here):

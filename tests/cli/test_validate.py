@@ -1,3 +1,5 @@
+"""moses-rnn-validate: what it measures, counts, shows and refuses."""
+
 import gzip
 import hashlib
 import json

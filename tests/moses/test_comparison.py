@@ -1,3 +1,5 @@
+"""A table's scores beside what a decoder saw: what agrees, what is wrong, what is missing."""
+
 import math
 
 import pytest

@@ -1,3 +1,5 @@
+"""A table beside the ini that names it."""
+
 import pytest
 
 from moses_rnn.errors import InputError

@@ -1,3 +1,5 @@
+"""An ini for another table, another type, other weights, other paths."""
+
 import pytest
 
 from moses_rnn.errors import InputError

@@ -1,3 +1,5 @@
+"""The kinds of dictionaries that are compared."""
+
 from moses_rnn.formats.dictionaries import LOADABLE
 from moses_rnn.moses.kinds import KINDS, OF_RULES
 

@@ -1,3 +1,5 @@
+"""Moses's programs: found or named, run, their failures quoted, their translations read."""
+
 import stat
 
 import pytest

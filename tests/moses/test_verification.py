@@ -1,3 +1,5 @@
+"""Which lines of a table are looked at."""
+
 import pytest
 
 from moses_rnn.errors import InputError

@@ -1,3 +1,5 @@
+"""A scored table."""
+
 import gzip
 
 import pytest

@@ -1,3 +1,5 @@
+"""moses-rnn-analyse explain."""
+
 import gzip
 import itertools
 import json

@@ -1,3 +1,5 @@
+"""moses-rnn-analyse gates, words, phrases: what is looked at in a model."""
+
 import csv
 import io
 import json

@@ -1,3 +1,5 @@
+"""What the subcommands of moses-rnn-analyse share: columns, signatures, models and tables in either order."""
+
 import csv
 import io
 import json

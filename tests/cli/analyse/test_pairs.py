@@ -1,3 +1,5 @@
+"""moses-rnn-analyse scatter and prune: what is of phrase pairs."""
+
 import csv
 import gzip
 import hashlib

@@ -1,3 +1,5 @@
+"""moses-rnn-analyse report."""
+
 import re
 import subprocess
 import sys

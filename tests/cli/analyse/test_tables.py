@@ -1,3 +1,5 @@
+"""moses-rnn-analyse targets and summary: what is printed as a table."""
+
 import csv
 import io
 import shutil

@@ -1,0 +1,108 @@
+"""Progress: plain lines now and then, a bar on a terminal, nothing at all when quiet."""
+
+import os
+import pty
+import subprocess
+import sys
+import termios
+from types import SimpleNamespace
+
+import pytest
+
+from moses_rnn.cli import progress
+from moses_rnn.cli.progress import Display, duration
+
+ON_A_TERMINAL = """
+import sys
+from moses_rnn.cli.progress import Display
+display = Display("lines", quiet="quiet" in sys.argv)
+display.show(250, 0.25, "a note")
+display.say("held out: 3.25")
+display._bar and display._bar.refresh()
+display.close()
+"""
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time, in seconds, as progress sees it."""
+    now = SimpleNamespace(seconds=1000.0)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now.seconds))
+    return now
+
+
+def shown(display, clock, capsys, seconds, *arguments):
+    clock.seconds = 1000.0 + seconds
+    display.show(*arguments)
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ((4000, 0.25), "4,000 lines (25%, 0:02:00 left), 100/s\n"),
+        ((4000, 0.25, "epoch 1"), "4,000 lines (25%, 0:02:00 left), 100/s, epoch 1\n"),
+        ((4000,), "4,000 lines, 100/s\n"),
+        ((4000, None, "epoch 1"), "4,000 lines, 100/s, epoch 1\n"),
+        ((4000, 1.0), "4,000 lines (100%, 0:00:00 left), 100/s\n"),
+        ((0, 0.0), "0 lines, 0/s\n"),
+    ],
+)
+def test_piped_it_is_lines(clock, capsys, arguments, line):
+    assert shown(Display("lines"), clock, capsys, 40, *arguments) == line
+
+
+def test_a_line_comes_every_half_minute(clock, capsys):
+    display = Display("lines")
+    times = [seconds for seconds in range(0, 120, 10) if shown(display, clock, capsys, seconds, 100)]
+    assert times == [40, 80]  # the first after more than 30 seconds, the next after more than 30 more
+
+
+def test_what_is_said_is_a_line_at_once(clock, capsys):
+    Display("lines").say("held out: 3.25")
+    assert capsys.readouterr().err == "held out: 3.25\n"
+
+
+def test_quiet_it_is_nothing(clock, capsys):
+    display = Display("lines", quiet=True)
+    assert shown(display, clock, capsys, 3600, 100, 0.5) == ""
+    display.say("held out: 3.25")
+    display.close()
+    assert capsys.readouterr() == ("", "")
+
+
+def on_a_terminal(*arguments):
+    """What a terminal is sent that is the messages' of a program that shows progress."""
+    mine, its = pty.openpty()
+    termios.tcsetwinsize(its, (24, 100))
+    command = [sys.executable, "-c", ON_A_TERMINAL, *arguments]
+    done = subprocess.run(command, stderr=its, stdout=subprocess.PIPE, check=True)
+    os.write(its, b"the end")  # so that there is something to read
+    sent = b""
+    while not sent.endswith(b"the end"):
+        sent += os.read(mine, 1 << 16)
+    os.close(its)
+    os.close(mine)
+    assert done.stdout == b""
+    return sent.removesuffix(b"the end").decode()
+
+
+def test_on_a_terminal_it_is_a_bar_with_lines_above_it():
+    sent = on_a_terminal()
+    assert "25%|" in sent
+    assert "250/1.00k" in sent
+    assert "a note" in sent
+    assert "held out: 3.25\r\n" in sent
+    assert sent.rindex("25%|") > sent.index("held out")
+
+
+def test_on_a_terminal_quiet_is_nothing_too():
+    assert on_a_terminal("quiet") == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0:00:00"), (59.99, "0:00:59"), (61, "0:01:01"), (3661, "1:01:01"), (360_000, "100:00:00")],
+)
+def test_durations_are_hours_minutes_and_seconds(seconds, text):
+    assert duration(seconds) == text

@@ -1,0 +1,144 @@
+"""What a training says: of its network, as it proceeds, at its end."""
+
+from types import SimpleNamespace
+
+import pytest
+from torch import nn
+
+from moses_rnn.cli.training_display import TrainingDisplay, evaluation_line, say_end
+from moses_rnn.errors import Stopped
+from moses_rnn.training.config import TrainingConfig
+from moses_rnn.training.state import Progress
+
+FIGURES = {
+    "pairs": 9_999_999,
+    "epochs": 12.0772,
+    "seconds": 35_999,
+    "nats_per_token": 1.23456,
+    "clipped_share": 0.996,
+    "tokens_per_second": 123_456.7,
+}
+
+
+class Task:
+    unit = "pairs"
+
+    @staticmethod
+    def describe_cost(figures):
+        return f"{figures['nats_per_token']:.4f} nats/token (unigram 6.25)"
+
+    @staticmethod
+    def describe():
+        return "paper variant, H 8"
+
+
+def test_an_evaluation_is_a_line_of_120_columns():
+    trainer = SimpleNamespace(task=Task, progress=SimpleNamespace(history=[FIGURES], skipped_steps=0))
+    line = evaluation_line(trainer, is_best=True)
+    assert line == (
+        "9,999,999 pairs (12.08 epochs, 9:59:59): held out 1.2346 nats/token (unigram 6.25), 100% clipped, "
+        "123,457 tokens/s, best"
+    )
+    assert len(line) <= 120
+    trainer.progress.skipped_steps = 3
+    assert ", 123,457 tokens/s, 3 skipped (gradient not finite)" in evaluation_line(trainer, is_best=False)
+
+
+def test_what_did_not_happen_is_left_out():
+    figures = {**FIGURES, "clipped_share": 0.0}
+    trainer = SimpleNamespace(task=Task, progress=SimpleNamespace(history=[figures], skipped_steps=0))
+    assert evaluation_line(trainer, is_best=False).endswith(" nats/token (unigram 6.25), 123,457 tokens/s")
+
+
+def trainer_with(progress, *, resumed=False, share=0.0):
+    return SimpleNamespace(
+        task=Task,
+        model=nn.Linear(40, 30),
+        config=TrainingConfig(),
+        progress=progress,
+        resumed=resumed,
+        share_over=lambda: share,
+    )
+
+
+class Recorder:
+    """In place of the bar."""
+
+    def __init__(self):
+        self.shown = []
+
+    def show(self, *arguments):
+        self.shown.append(arguments)
+
+
+def test_a_start_says_how_large_the_network_is_and_how_it_learns(capsys):
+    TrainingDisplay().starting(trainer_with(Progress()))
+    network, training = capsys.readouterr().err.splitlines()
+    assert network == "network: paper variant, H 8, 1,230 parameters"
+    assert training == f"training: {TrainingConfig().describe()}"
+
+
+@pytest.mark.parametrize(
+    ("progress", "line"),
+    [
+        (Progress(examples=1234), "resuming after 1,234 pairs, no evaluation yet"),
+        (Progress(examples=1234, best=3.25, history=[FIGURES]), "resuming after 1,234 pairs, best so far 3.2500"),
+    ],
+)
+def test_a_resumed_run_says_where_it_stands(capsys, progress, line):
+    TrainingDisplay().starting(trainer_with(progress, resumed=True))
+    assert capsys.readouterr().err.splitlines()[-1] == line
+
+
+def test_the_bar_is_of_what_is_left_to_this_run():
+    display, bar = TrainingDisplay(quiet=True), Recorder()
+    display.starting(trainer_with(Progress(examples=100), share=0.5))
+    display._display = bar
+    display.stepped(trainer_with(Progress(examples=150, epoch=2), share=0.75), 4.0)
+    display.stepped(trainer_with(Progress(examples=200, epoch=2), share=1.0), 5.0)
+    assert bar.shown == [
+        (50, 0.5, "150 in all, epoch 3, 4.000 nats/token"),
+        (100, 1.0, "200 in all, epoch 3, 4.020 nats/token"),  # the mean follows slowly
+    ]
+
+
+def test_without_a_limit_no_share_is_known():
+    display, bar = TrainingDisplay(quiet=True), Recorder()
+    display.starting(trainer_with(Progress()))
+    display._display = bar
+    display.stepped(trainer_with(Progress(examples=64)), 4.0)
+    assert bar.shown == [(64, None, "epoch 1, 4.000 nats/token")]
+
+
+def test_an_evaluation_and_the_corpus_are_lines(capsys):
+    trainer = trainer_with(Progress(history=[FIGURES]))
+    for quiet in (False, True):
+        display = TrainingDisplay(quiet=quiet)
+        display.corpus_read(["table: 3 lines", "left out: none"])
+        display.evaluated(trainer, True)
+        display.close()
+        expected = ["table: 3 lines", "left out: none", evaluation_line(trainer, True)]
+        assert capsys.readouterr().err.splitlines() == ([] if quiet else expected)
+
+
+def outcome(finished, **changes):
+    return SimpleNamespace(progress=Progress(finished=finished, **changes), verdict="converged: it did")
+
+
+@pytest.mark.parametrize(("unit", "per"), [("pairs", "nats per target token"), ("n-grams", "nats per token")])
+def test_an_end_is_said_with_its_verdict(capsys, tmp_path, unit, per):
+    say_end(outcome("2 epochs are done", best=3.25), tmp_path, unit, quiet=False)
+    assert capsys.readouterr().err == (
+        f"finished: 2 epochs are done; best held-out 3.2500 {per}; model in {tmp_path}\nverdict: converged: it did\n"
+    )
+
+
+def test_a_warning_is_said_even_quietly(capsys, tmp_path):
+    say_end(outcome("2 epochs are done"), tmp_path, "pairs", quiet=True, warning="learned nothing")
+    assert capsys.readouterr().err == "warning: learned nothing\n"
+
+
+def test_a_stop_says_how_to_go_on(capsys, tmp_path):
+    with pytest.raises(Stopped, match="^stopped after 1,234 pairs; run the same command again to continue$"):
+        say_end(outcome("", examples=1234), tmp_path, "pairs", quiet=False, warning="learned nothing")
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,142 @@
+"""moses-rnn-verify without a Moses: a table beside its ini, and what is made of what a decoder saw.
+
+With the real decoders it is tested in tests/moses/test_verify.py.
+"""
+
+import pytest
+
+from moses_rnn.cli import verify as command
+from moses_rnn.moses import verification
+from moses_rnn.moses.comparison import Comparison
+from moses_rnn.moses.kinds import KINDS
+from tests.commands import run
+
+
+def test_a_table_and_its_ini_fit(system):
+    run("ini", "moses.ini", "--table", "scored.gz", cwd=system)
+    done = run("verify", "scored.gz", "--moses-ini", "moses.rnn.ini", "--no-decoder", cwd=system)
+    assert done.stdout == (
+        "scored.gz: 1 lines with 6 scores\nmoses.rnn.ini:2: TranslationModel0 has num-features=6 and 6 weights\n"
+        "moses.rnn.ini: relative paths (scored.gz): run Moses in their folder\n"
+    )
+
+
+MISFITS = {
+    "num-features": (("=4", "=5"), "moses.ini:2: expected num-features=4, as phrase-table.gz has scores, found 5"),
+    "weights": (("0.2\nDist", "0.2 1\nDist"), "moses.ini:5: expected 4 weights, one for each score, found 5"),
+    "weight-overwrite": (
+        ("[weight]", "[weight-overwrite]\nTranslationModel0= 1 1\n[weight]"),
+        "moses.ini:5: expected no TranslationModel0= in [weight-overwrite]",
+    ),
+    "nothing there": (
+        ("=phrase-table.gz", "=phrase-table"),
+        "moses.ini:2: expected a dictionary at path=, found nothing at phrase-table",
+    ),
+    "path": (("phrase-table.gz", "scored.gz"), "moses.ini:2: expected path=phrase-table.gz, found path=scored.gz"),
+}
+
+
+@pytest.mark.parametrize("case", MISFITS.values(), ids=MISFITS)
+def test_a_table_and_its_ini_that_do_not_fit(system, case):
+    (before, after), message = case
+    (system / "moses.ini").write_text((system / "moses.ini").read_text().replace(before, after))
+    done = run("verify", "phrase-table.gz", "--moses-ini", "moses.ini", "--no-decoder", cwd=system, check=False)
+    assert (done.returncode, message in done.stderr) == (3, True), done.stderr
+
+
+def test_verifying_needs_moses_or_an_ini(system):
+    done = run("verify", "scored.gz", cwd=system, check=False, env={"PATH": ""})
+    assert (done.returncode, "MOSES_ROOT is not set" in done.stderr) == (2, True)
+    done = run("verify", "scored.gz", "--moses-root", "/nowhere", cwd=system, check=False)
+    assert (done.returncode, "/nowhere/bin/moses: expected a program of Moses, found none" in done.stderr) == (3, True)
+    done = run("verify", "scored.gz", "--no-decoder", cwd=system, check=False)
+    assert (done.returncode, "--no-decoder is about an ini" in done.stderr) == (2, True)
+
+
+USAGE = {
+    "a feature of no ini": (["t", "--feature", "TM"], "--feature is about an ini: name it with --moses-ini"),
+    "a pipe": (["-", "--moses-root", "m"], "the table is read twice: name a file"),
+    "no such kind": (
+        ["t", "--kind", "nonsense"],
+        f"Invalid value for '--kind': 'nonsense' is not one of {', '.join(map(repr, KINDS))}.",
+    ),
+    "no source": (["t", "--sources", "0"], "Invalid value for '--sources': 0 is not in the range x>=1."),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE.values(), ids=USAGE)
+def test_a_wrong_command_line_is_explained(tmp_path, arguments, message):
+    (tmp_path / "t").write_text("a ||| b ||| 1\n")
+    done = run("verify", *arguments, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"\n\nError: {message}\n")
+
+
+def test_what_is_not_there_is_named(system):
+    done = run("verify", "none", "--moses-root", "/nowhere", cwd=system, check=False)
+    assert (done.returncode, done.stderr) == (
+        3, "moses-rnn-verify: none: expected a file, found nothing of that name (nor none.gz)\n",
+    )  # fmt: skip
+    done = run("verify", "scored.gz", "--moses-ini", "none", "--no-decoder", cwd=system, check=False)
+    assert (done.returncode, "none: expected a file, found nothing of that name" in done.stderr) == (3, True)
+
+
+GOOD = Comparison("text", pairs=2, values=4)
+WRONG = Comparison("ondisk", pairs=2, values=4, missing=[(b"a", b"b")])
+FAILED = Comparison("compact", failure="processPhraseTableMin ended with code 1")
+
+
+@pytest.fixture
+def verify(tmp_path, monkeypatch, capsys):
+    """The command in this process, on a decoder that saw what the test says: exit code, output, messages."""
+    (tmp_path / "t").write_text("a ||| b ||| 1\n")
+    monkeypatch.setattr(command, "end_cleanly_on_sigterm", lambda: None)
+    monkeypatch.setattr("sys.argv", ["moses-rnn-verify"])
+
+    def verify_with(seen, *arguments):
+        requests = []
+
+        def look(request, log):
+            requests.append(request)
+            log("text: moses translates")
+            return seen
+
+        monkeypatch.setattr(verification, "verify", look)
+        with pytest.raises(SystemExit) as leaving:
+            command.main([str(tmp_path / "t"), "--moses-root", "moses", *arguments])
+        return leaving.value.code, *capsys.readouterr(), *requests
+
+    return verify_with
+
+
+def test_what_the_decoder_saw_is_printed_and_judged(verify):
+    code, output, messages, request = verify([GOOD])
+    assert (code, messages) == (0, "text: moses translates\n")
+    assert output == "text     ok: 2 pairs, 4 values, max |Δ| 0\n"
+    assert (request.kinds, request.sources, request.seed, request.whole) == (tuple(KINDS), 300, 1, False)
+
+
+def test_options_reach_the_verification(verify):
+    options = ["--kind", "text", "--kind", "compact", "--sources", "7", "--seed", "3", "--whole", "--tolerance", "0.5"]
+    *_, messages, request = verify([GOOD], *options, "--quiet")
+    assert messages == ""
+    assert (request.kinds, request.sources, request.seed) == (("text", "compact"), 7, 3)
+    assert (request.whole, request.tolerance, request.own) == (True, 0.5, None)
+
+
+def test_what_the_table_does_not_say_is_a_rejection(verify):
+    code, output, messages, _ = verify([GOOD, WRONG], "-q")
+    assert code == 3
+    assert output.count("\n") == 3
+    assert messages.endswith("t: the decoder does not see what the table says\n")
+
+
+def test_a_program_that_failed_is_a_failure_whatever_else_was_wrong(verify):
+    code, output, messages, _ = verify([WRONG, FAILED, GOOD], "-q")
+    assert code == 1
+    assert "compact  FAILED: processPhraseTableMin ended with code 1\n" in output
+    assert messages.endswith("t: not everything could be compared: a program of Moses failed\n")
+
+
+def test_nothing_compared_is_not_as_the_table_says(verify):
+    assert verify([Comparison("text")], "-q")[0] == 3
