@@ -1,39 +1,29 @@
-"""The house: which room may know which (docs/architecture.md), read from the import statements."""
+"""The house: which room may know which (docs/architecture.md), where its tests are, how long and by which names.
+
+It is read from the source; what the package says of itself in words is read too.
+"""
 
 import ast
+import itertools
+import re
+import statistics
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "moses_rnn"
-ROOMS = {
-    "files": set(),
-    "formats": set(),
-    "models": set(),
-    "inference": {"models"},
-    "producers": {"inference", "models", "formats"},
-    "training": {"models", "formats"},
-    "moses": {"formats"},
-    "scoring": {"producers", "moses", "formats"},
-    "tuning": {"moses", "formats"},
-    "translation": {"producers", "inference", "models", "formats"},
-    "analysis": {"translation", "tuning", "producers", "inference", "models", "formats"},
-}
-ROOMS["cli"] = {*ROOMS}
+from tests.commands import ROOT
+from tests.house import MODULES, PACKAGE, ROOMS, TESTS, parsed
+
 WITHOUT_TENSORS = {"files", "formats", "moses", "tuning"}
-MODULES = sorted(PACKAGE.rglob("*.py"))
-TESTS = Path(__file__).parent
-# rooms of which each module has a tests' file of its own; to be extended until they are all
-WITH_TESTS = {"files", "formats", "moses", "tuning"}
 TESTED_ELSEWHERE = {
+    "analysis/choices.py",  # names alone; the options that offer them are tested in tests/cli/analyse
     "formats/ini_templates.py",  # what it prints is compared with moses_configs/ in tests/cli/test_ini.py
     "formats/runs.py",  # by what analysis/results makes of runs, in tests/analysis/test_results.py
+    "scoring/request.py",  # records alone; what a run makes of them is in the tests of its neighbours
 }
-IMPORTING_TESTS = {"moses/test_nbest_rescore.py"}  # until the models of n-best lists are a helper
-TEST_FILES = sorted(file for room in WITH_TESTS | {"faults", "fuzz"} for file in (TESTS / room).rglob("*.py"))
+TEST_FILES = sorted(TESTS.rglob("*.py"))
 COMMANDS = ("train", "score", "validate", "ini", "verify", "cslm", "nbest", "analyse", "sample", "tokenise", "pipeline")
 
 
@@ -47,7 +37,7 @@ def name_of(path):
 
 def imported(path):
     """Full names of everything a module imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -57,7 +47,7 @@ def imported(path):
 
 def imported_modules(path, names):
     """The modules of the package that a module imports anywhere, for its types alone included."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom):
             inside = {f"{node.module}.{alias.name}" for alias in node.names} & names.keys()
             yield from inside or {node.module} & names.keys()
@@ -105,23 +95,27 @@ def test_only_the_command_line_knows_click(path):
 
 
 def is_to_be_tested(path):
-    return room_of(path) in WITH_TESTS and path.name != "__init__.py" and name_of(path) not in TESTED_ELSEWHERE
+    return room_of(path) in ROOMS and path.name != "__init__.py" and name_of(path) not in TESTED_ELSEWHERE
 
 
 @pytest.mark.parametrize("path", [m for m in MODULES if is_to_be_tested(m)], ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_each_module_has_its_tests(path):
-    file = TESTS / path.relative_to(PACKAGE).with_name(f"test_{path.name}")
-    assert file.is_file(), f"{file} is missing"
+    """In a file of its name or, if they are many, in a folder of its name."""
+    place = TESTS / path.relative_to(PACKAGE)
+    file = place.with_name(f"test_{path.name}")
+    assert file.is_file() or any(place.with_suffix("").glob("test_*.py")), f"{file} is missing"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [f for f in TEST_FILES if str(f.relative_to(TESTS)) not in IMPORTING_TESTS],
-    ids=lambda p: str(p.relative_to(TESTS)),
-)
+def imported_from_tests(path):
+    """The parts of all names that a file imports from tests."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("tests."):
+            yield from itertools.chain(node.module.split("."), (alias.name for alias in node.names))
+
+
+@pytest.mark.parametrize("path", TEST_FILES, ids=lambda p: str(p.relative_to(TESTS)))
 def test_no_tests_are_imported(path):
-    modules = {name.rpartition(".")[2] for name in imported(path) if name.startswith("tests.")}
-    assert not {name for name in modules if name.startswith("test_")}
+    assert not [name for name in imported_from_tests(path) if name.startswith("test_")]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -158,5 +152,97 @@ def test_nothing_of_the_package_knows_a_network(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_nothing_of_the_package_runs_code_from_files(path):
     assert not {name.split(".")[0] for name in imported(path)} & {"pickle", "marshal", "shelve", "dill", "joblib"}
-    called = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
+    called = {ast.unparse(node.func) for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)}
     assert not called & {"eval", "exec", "compile", "torch.load", "numpy.load", "np.load", "__import__"}
+
+
+# --- manners ------------------------------------------------------------------------------------------------------------
+
+LONGEST_FILE = 330  # lines
+PARTICIPLES = {"found", "told", "heard", "asked", "said"}  # say how a thing was come by, and not what it is
+STILTED = (
+    "gone on with",
+    "lines that are none",
+    "begins anew",
+    "begin anew",
+    "lets itself",
+    "shows itself",
+    "so many most frequent",
+    "what of them the table has not",
+    "nothing to say",
+)
+FOLDERS = [ROOT / name for name in ("moses_rnn", "docs", "moses_configs")]
+TEXTS = [
+    *(path for folder in FOLDERS for path in sorted(folder.rglob("*")) if path.suffix in {".py", ".md", ".mk"}),
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+]
+
+
+def functions(path):
+    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def length(node):
+    """Lines of a statement."""
+    return node.end_lineno - node.lineno + 1
+
+
+def length_without_docstring(function):
+    return length(function) - (length(function.body[0]) if ast.get_docstring(function) else 0)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_file_is_long(path):
+    assert path.read_text(encoding="utf-8").count("\n") <= LONGEST_FILE
+
+
+def test_functions_are_short():
+    lengths = sorted(length_without_docstring(function) for path in MODULES for function in functions(path))
+    assert statistics.median(lengths) < 10
+    assert lengths[len(lengths) * 9 // 10] <= 25
+
+
+def names_given(tree):
+    """Every name of a function, a parameter or a variable, with its node."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node
+        elif isinstance(node, ast.arg):
+            yield node.arg, node
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, node
+
+
+def is_about_errors(function):
+    """Whether a function puts what it calls `found` into an error: "expected …, found …"."""
+    calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+    errors = [call for call in calls if re.search(r"(Error|\.error|super\(\)\.__init__)$", ast.unparse(call.func))]
+    return "found" in {node.id for error in errors for node in ast.walk(error) if isinstance(node, ast.Name)}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_results_are_named_by_nouns(path):
+    allowed = {
+        (node.lineno, node.col_offset)
+        for function in functions(path)
+        if is_about_errors(function)
+        for node in ast.walk(function)
+        if isinstance(node, ast.arg | ast.Name)
+    }
+    named = [(name, node.lineno, node.col_offset) for name, node in names_given(parsed(path)) if name in PARTICIPLES]
+    assert not [place for place in named if place[0] != "found" or place[1:] not in allowed]
+
+
+def in_one_line(path):
+    """A text without line ends, nor the marks that stand there of comments and of strings that go on."""
+    text = path.read_text(encoding="utf-8")
+    return " ".join(re.sub(r'"\s*\n\s*f?"|\n\s*#', "", text).split()).lower()
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_stilted_phrase_stands_anywhere(path):
+    text = in_one_line(path)
+    assert not [phrase for phrase in STILTED if phrase in text]
