@@ -48,7 +48,7 @@ def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
     assert "| +RNN |" in done.stdout
     # what is done stays done
     before = (work / "results.json").stat().st_mtime
-    assert "results.json' is up to date" in make(f"{work}/results.json", *given).stdout
+    assert make(f"{work}/results.json", *given).stdout == ""  # no command was run
     assert (work / "results.json").stat().st_mtime == before
     # a CSLM on n-best lists, with a word penalty too
     cslm = "--preset small --embedding-size 8 --first-size 16 --second-size 16 --shortlist 500 --max-epochs 1 --quiet"
