@@ -17,6 +17,10 @@ settings.load_profile("untimed")
 # Tiny networks gain nothing from threads, and threads that spin on shared cores cost everyone; commands inherit this.
 os.environ["OMP_NUM_THREADS"] = "1"
 
+# `make test` is make too: what it hands down would have another make print the folders that it enters.
+for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
+    os.environ.pop(name, None)
+
 EXAMPLES = ROOT / "examples"
 SHARED = Path(os.environ.get("MOSES_RNN_SHARED") or ROOT.parent / "shared")  # data too large for the repository
 TINY = ["--hidden-size", "8", "--embedding-size", "6", "--maxout-size", "5", "--output-rank", "4", "--shortlist", "60"]
