@@ -168,8 +168,9 @@ def choose_zooms(vectors: Floats, coordinates: Floats, config: MapConfig) -> lis
     A part is a point with its nearest ones on the map. Its worth is their mean `agreement`, times how much farther one
     must go for twice as many points.
     """
-    size = min(config.zoom_points, len(coordinates) // (2 * max(config.zooms, 1)))
-    if size < LEAST_ZOOM:
+    others = len(coordinates) - 1
+    size = min(config.zoom_points, len(coordinates) // (2 * max(config.zooms, 1)), others // 2)
+    if not config.zooms or size < LEAST_ZOOM:
         return []
     members, distances = nearest(coordinates, 2 * size)
     half = distances[:, size - 1]

@@ -21,6 +21,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from moses_rnn.errors import CheckpointError, shown_value, writing
+from moses_rnn.files.outputs import sync_directory
 from moses_rnn.models.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -103,7 +104,7 @@ def save_folder(
     for name, data in contents.items():
         replace_file(folder / name, data)
     (folder / PENDING_CONFIG).replace(folder / CONFIG)
-    _sync(folder)
+    sync_directory(folder)
 
 
 def finish_saving(folder: Path, kind: Kind) -> None:
@@ -129,15 +130,7 @@ def replace_file(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-        _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_directory(path.parent)
 
 
 def load_folder(folder: Path, kind: Kind, device: torch.device | str = "cpu") -> Loaded:

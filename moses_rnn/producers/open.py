@@ -125,7 +125,7 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
     checkpoint = load_checkpoint(folder, kind)
     if direction not in (None, checkpoint.direction):
         raise CheckpointError(
-            f"{folder}: expected a model of direction {direction}, found {checkpoint.direction}\n"
-            "  --model takes what moses-rnn-train makes, --inverse-model what moses-rnn-train --inverse makes."
+            f"{folder}: expected a model of direction {direction}, found {checkpoint.direction}",
+            advice="--model takes what moses-rnn-train makes, --inverse-model what moses-rnn-train --inverse makes.",
         )
     return OpenModel(folder, checkpoint)

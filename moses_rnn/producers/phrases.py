@@ -15,6 +15,7 @@ from moses_rnn.inference.trie_scoring import score_trie
 from moses_rnn.inference.tries import build_trie
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.folders import vocabulary_file
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import PhraseIds, Phrases, Scores, Tally, Values, check_lengths, unknown_words
 
@@ -139,7 +140,7 @@ def read_shortlist(path: Path, most: int | None) -> Vocabulary:
     Raises:
         InputError: there is no vocabulary to be read.
     """
-    file = path / "target.vocab" if path.is_dir() else path
+    file = path / vocabulary_file("target") if path.is_dir() else path
     try:
         known = Vocabulary.from_bytes(file.read_bytes())
     except OSError as error:

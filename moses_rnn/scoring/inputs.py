@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -45,19 +45,14 @@ class Inputs:
     shape: Shape
     form: PhraseForm
     lines: Iterator[TableLines]
-
-    def compute(self, device: str) -> Compute:
-        """How the networks compute on a device, chosen for the first of them."""
-        request = self.request
-        return self.models[0].choose_compute(device, request.precision, request.compiled, long=_is_large(request.table))
+    compute: Compute  # how the networks compute, chosen for the first of them and the first device
 
     def make_workers(self) -> list[Sequence[ScoreProducer]]:
         """The producers of the new columns, for each thread that scores."""
         request = self.request
-        chosen = self.compute(request.devices[0])
         workers: list[Sequence[ScoreProducer]] = []
         for device in request.devices:
-            compute = Compute(device, chosen.precision, chosen.compiled)
+            compute = replace(self.compute, device=device)
             producers = [model.make_producer(compute) for model in self.models]
             if request.word_penalty:
                 producers.append(WordPenaltyProducer(self.models[0].checkpoint.target_vocabulary))
@@ -67,7 +62,6 @@ class Inputs:
     def settings(self, producers: Sequence[ScoreProducer]) -> Settings:
         """Everything that decides the bytes of the scored table; `producers` are those of the new columns."""
         request = self.request
-        compute = self.compute(request.devices[0])
         return Settings(
             torch=torch.__version__,
             table=self.identity,
@@ -79,8 +73,8 @@ class Inputs:
             level=request.level,
             devices=sorted({torch.device(device).type for device in request.devices}),
             threads=torch.get_num_threads(),
-            precision=compute.precision,
-            compiled=compute.compiled,
+            precision=self.compute.precision,
+            compiled=self.compute.compiled,
             phrases=str(self.form),
         )
 
@@ -116,6 +110,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes, meter=meter)
     first, lines = _with_first(parse_blocks(blocks, request.table, take, _factors(request, models)), request.table)
     _check_form(request, models, first.form)
+    choices = request.devices[0], request.precision, request.compiled
     return Inputs(
         request=request,
         identity=identity,
@@ -126,6 +121,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         shape=Shape.of(first.irregular[0]),  # the parser keeps a first line whole
         form=first.form,
         lines=lines,
+        compute=models[0].choose_compute(*choices, long=_is_large(request.table)),
     )
 
 

@@ -19,7 +19,7 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
 
     Args:
         request: all choices.
-        advanced: called after every block with the lines that are done and, if known, the share of the table..
+        advanced: called after every block with the lines that are done and, if known, the share of the table.
         should_stop: called after every block, and several times a second while a pipe has nothing to give.
 
     Raises:
@@ -30,12 +30,12 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
     with open_outputs(request) as outputs:
         report = outputs.report
 
-        def stop_if_asked() -> None:
+        def stop_if_requested() -> None:
             if should_stop():
                 outputs.stop()
 
         with outputs.kept_if_resumable():
-            inputs = open_inputs(request, outputs.rejects.take, stop_if_asked)
+            inputs = open_inputs(request, outputs.rejects.take, stop_if_requested)
             workers = inputs.make_workers()
             settings = inputs.settings(workers[0])
             ini = make_ini(request, inputs.shape, len(settings.columns))  # refused now rather than after hours
@@ -47,7 +47,7 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
             for block in scored_table(lines, workers, request.columns, report, inputs.census, outputs.table.pack):
                 outputs.write(block)
                 advanced(report.lines, inputs.share(report))
-                stop_if_asked()
+                stop_if_requested()
                 watch.look()
             outputs.rejects.write()
             watch.judge()

@@ -123,6 +123,8 @@ def test_zooms_are_true_parts_apart_from_each_other():
         for other in zooms[:i]:
             assert max(abs(zoom.x - other.x), abs(zoom.y - other.y)) > zoom.half / 1.1 + other.half / 1.1
     assert choose_zooms(points, flat, MapConfig(zooms=0)) == []
+    for count in range(1, 20):  # of which no point has as many others as two parts would hold
+        choose_zooms(points[:count], flat[:count], MapConfig(zooms=1))
     assert choose_zooms(points[:10], flat[:10], MapConfig()) == []
 
 
