@@ -27,9 +27,8 @@ from moses_rnn.cli.command import (
 if TYPE_CHECKING:
     from moses_rnn.inference.steps import Stepper
     from moses_rnn.producers.open import OpenModel
-    from moses_rnn.translation.beam_search import BeamSearch
+    from moses_rnn.translation.hypotheses import Writer
     from moses_rnn.translation.proposals import Known, Proposals, Proposer, Reading
-    from moses_rnn.translation.sampling import Sampler
 
 SAMPLES, TEMPERATURE, SEED = 50, 1.0, 1  # defaults of what --beam has no use for
 
@@ -180,7 +179,7 @@ def _proposer(model: OpenModel, reading: Reading, known: Known | None, request: 
     return Proposer(reading, writer, model.make_producer(compute), known)
 
 
-def _writer(stepper: Stepper[Any, Any], request: Sampling) -> Sampler | BeamSearch:
+def _writer(stepper: Stepper[Any, Any], request: Sampling) -> Writer:
     from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
     from moses_rnn.translation.sampling import Sampler, SamplingConfig
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from moses_rnn.inference.steps import Prefixes, Stepper, Terms, row_blocks
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Phrase
-from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, read_sources, source_blocks
+from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, Writer, read_sources
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,12 @@ class BeamConfig:
     allow_unknown: bool = True  # <unk> is a word of the model like any other
 
 
-class BeamSearch:
+class BeamSearch(Writer):
     """Finds likely target phrases.
 
     What it finds is the best of what it looked at: only a beam that loses no prefix is sure to find the best of all.
+    Of each source it gives at most `config.best` targets, best first. Where the length limit ended a search that might
+    have found better ones, the likeliest of the prefixes it was left with follows, which has not `ended`.
 
     Args:
         stepper: the network; its type of products decides the precision.
@@ -42,22 +44,8 @@ class BeamSearch:
     """
 
     def __init__(self, stepper: Stepper[Any, Any], config: BeamConfig) -> None:
+        super().__init__(stepper, config.width)
         self.config = config
-        self._stepper = stepper
-        self._words = stepper.words
-
-    def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
-        """The best targets of each source, best first.
-
-        Args:
-            sources: ids without end symbols.
-
-        Returns:
-            At most `config.best` for each source. Where the length limit ended a search that might have found better
-            ones, the likeliest of the prefixes it was left with follows, which has not `ended`.
-        """
-        blocks = source_blocks(sources, self.config.width)
-        return [best for block in blocks for best in self._block(block)]
 
     @torch.inference_mode()
     def _block(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,3 +43,30 @@ def source_blocks(sources: Sequence[Phrase], prefixes_of_each: int) -> Iterator[
     count = max(PREFIXES_AT_ONCE // prefixes_of_each, 1)
     for first in range(0, len(sources), count):
         yield sources[first : first + count]
+
+
+class Writer(ABC):
+    """Writes targets of sources with a network.
+
+    Args:
+        stepper: the network; its type of products decides the precision.
+        prefixes_of_each: how many prefixes of a source are live at once.
+    """
+
+    def __init__(self, stepper: Stepper[Any, Any], prefixes_of_each: int) -> None:
+        self._stepper = stepper
+        self._words = stepper.words
+        self._prefixes_of_each = prefixes_of_each
+
+    def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+        """The targets of each source.
+
+        Args:
+            sources: ids without end symbols.
+        """
+        blocks = source_blocks(sources, self._prefixes_of_each)
+        return [targets for block in blocks for targets in self._block(block)]
+
+    @abstractmethod
+    def _block(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+        """The targets of sources that are written together."""

@@ -17,8 +17,7 @@ from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import UNKNOWN, Phrase
 from moses_rnn.producers.base import Phrases, ScoreProducer
-from moses_rnn.translation.beam_search import BeamSearch
-from moses_rnn.translation.sampling import Sampler
+from moses_rnn.translation.hypotheses import Writer
 
 Known = Mapping[bytes, Collection[bytes]]  # targets by source
 
@@ -149,9 +148,7 @@ class Proposer:
         known: the table's targets; None without a table.
     """
 
-    def __init__(
-        self, reading: Reading, writer: Sampler | BeamSearch, producer: ScoreProducer, known: Known | None = None
-    ) -> None:
+    def __init__(self, reading: Reading, writer: Writer, producer: ScoreProducer, known: Known | None = None) -> None:
         self._reading = reading
         self._writer = writer
         self._producer = producer

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from moses_rnn.inference.steps import Prefixes, Stepper, Terms, row_blocks
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Phrase
-from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, read_sources, source_blocks
+from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, Writer, read_sources
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,15 @@ class SamplingConfig:
             raise ValueError(f"expected a temperature above 0, found {self.temperature}")
 
 
-class Sampler:
+class Sampler(Writer):
     """Draws target phrases.
 
     A source's samples depend on the seed, the source and the configuration, not on what else is sampled with it. Take
     products in float64 for that: float32 products of other sizes are rounded otherwise, and one of some ten thousand
     samples then falls on the other side of the border between two words.
+
+    Of each source it gives `config.samples`, in the order in which they were drawn; equal sources get equal samples.
+    Those without ``</s>`` among `max_words` + 1 words have not `ended`.
 
     Args:
         stepper: the network; its type of products decides the precision.
@@ -48,21 +51,8 @@ class Sampler:
     """
 
     def __init__(self, stepper: Stepper[Any, Any], config: SamplingConfig) -> None:
+        super().__init__(stepper, config.samples)
         self.config = config
-        self._stepper = stepper
-        self._words = stepper.words
-
-    def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
-        """The samples of each source, in the order in which they were drawn; equal sources get equal samples.
-
-        Args:
-            sources: ids without end symbols.
-
-        Returns:
-            `config.samples` for each source; those without ``</s>`` among `max_words` + 1 words have not `ended`.
-        """
-        blocks = source_blocks(sources, self.config.samples)
-        return [samples for block in blocks for samples in self._block(block)]
 
     @torch.inference_mode()
     def _block(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
