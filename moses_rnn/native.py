@@ -1,0 +1,50 @@
+"""The native core: a shared library, built from `native/` where there was a C++ compiler. All works without it too."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+
+LIBRARY = Path(__file__).parent / "_native.so"
+INTERFACE = 1  # of the library's functions, which it is asked for
+SWITCH = "MOSES_RNN_NATIVE"  # "0": do without; or the name of the best instruction set to use
+INSTRUCTION_SETS = ("portable", "avx2", "avx512", "avx512bf16", "amx")  # from the least to the most, as native/cpu.h
+
+
+class NativeCore:
+    """The library, and the instruction set that its kernels are to use (its place in INSTRUCTION_SETS)."""
+
+    def __init__(self, functions: ctypes.CDLL, instructions: int) -> None:
+        self.functions = functions
+        self.instructions = instructions
+
+    def __str__(self) -> str:
+        return f"native core ({INSTRUCTION_SETS[self.instructions]})"
+
+
+def native_core() -> NativeCore | None:
+    """The library, if it was built and is wanted (see SWITCH).
+
+    Raises:
+        ValueError: SWITCH names no instruction set.
+    """
+    wanted = os.environ.get(SWITCH, INSTRUCTION_SETS[-1])
+    if wanted not in ("0", *INSTRUCTION_SETS):
+        raise ValueError(f"{SWITCH}: expected 0 or one of {', '.join(INSTRUCTION_SETS)}, found {wanted!r}")
+    functions = None if wanted == "0" else _load()
+    if functions is None:
+        return None
+    best: int = functions.moses_rnn_instructions()
+    return NativeCore(functions, min(best, INSTRUCTION_SETS.index(wanted)))
+
+
+@functools.cache
+def _load() -> ctypes.CDLL | None:
+    try:
+        functions = ctypes.CDLL(str(LIBRARY))
+        interface: int = functions.moses_rnn_interface()
+    except (OSError, AttributeError):  # not built, built for other machines, or not ours
+        return None
+    return functions if interface == INTERFACE else None

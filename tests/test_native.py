@@ -1,0 +1,53 @@
+import subprocess
+import sys
+
+import pytest
+
+from moses_rnn.native import INSTRUCTION_SETS, LIBRARY, SWITCH, native_core
+from tests.commands import ROOT
+
+needs_native = pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")
+
+
+def test_it_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv(SWITCH, "0")
+    assert native_core() is None
+
+
+def test_only_what_there_is_can_be_asked_for(monkeypatch):
+    monkeypatch.setenv(SWITCH, "sse9")
+    with pytest.raises(ValueError, match=r"MOSES_RNN_NATIVE: expected 0 or one of portable, .*, found 'sse9'"):
+        native_core()
+
+
+@needs_native
+def test_instruction_sets_can_be_held_back_but_not_invented(monkeypatch):
+    used = []
+    for name in INSTRUCTION_SETS:
+        monkeypatch.setenv(SWITCH, name)
+        core = native_core()
+        used.append(core.instructions)
+        assert str(core) == f"native core ({INSTRUCTION_SETS[core.instructions]})"
+    assert used == sorted(used)
+    assert used[0] == 0
+
+
+def test_a_library_that_is_none_is_passed_over(tmp_path):
+    """Asked in a process of its own: a library is loaded once."""
+    (tmp_path / "_native.so").write_bytes(b"no library")
+    program = (
+        "from pathlib import Path\n"
+        "from moses_rnn import native\n"
+        f"native.LIBRARY = Path({str(tmp_path / '_native.so')!r})\n"
+        "assert native.native_core() is None\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_without_a_compiler_building_says_so(tmp_path):
+    before = LIBRARY.stat().st_mtime_ns if LIBRARY.exists() else None
+    command = [sys.executable, str(ROOT / "native" / "build_hook.py")]
+    done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "no C++ compiler (set CXX)" in done.stderr
+    assert before == (LIBRARY.stat().st_mtime_ns if LIBRARY.exists() else None)
