@@ -6,6 +6,7 @@ operand are one product; products may be bfloat16, states, gates and normalisati
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.inference import kernel as kernels
-from moses_rnn.inference.steps import Stepper, row_blocks
-from moses_rnn.inference.tries import Trie, build_trie
+from moses_rnn.inference.steps import NodeBlock, Stepper
+from moses_rnn.inference.tries import Trie, build_trie, copy_levels
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.encdec import EncDec, Terms
 from moses_rnn.models.hardware import EAGER, Kernel
@@ -91,9 +92,6 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
     def _bias(self, tensor: Tensor) -> Tensor:
         return tensor.detach().to(self.device, self._dtype).contiguous()
 
-    def _on_device(self, ids: npt.NDArray[np.int64]) -> Tensor:
-        return torch.from_numpy(ids).to(self.device)
-
     def _times(self, rows: Tensor, matrix: Tensor) -> Tensor:
         """A product, given back in the type of states."""
         return linear(rows.to(self._product_dtype), matrix).to(self._dtype)
@@ -108,10 +106,10 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
         """The terms of every distinct source, in the order of the trie's leaves."""
         h = torch.zeros(sources.roots, self.config.hidden_size, dtype=self._dtype, device=self.device)
         last: list[Tensor] = []
-        for level in sources.levels:
-            h = self._encoder_step(self._on_device(level.words), h, self._on_device(level.parents))
-            last.append(h.index_select(0, self._on_device(level.leaves)))
-            h = h.index_select(0, self._on_device(level.alive))
+        for words, parents, alive, leaves in copy_levels(sources.levels, self.device):
+            h = self._encoder_step(words, h, parents)
+            last.append(h.index_select(0, leaves))
+            h = h.index_select(0, alive)
         return self._terms(torch.cat(last))
 
     def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
@@ -177,16 +175,12 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
         return linear(s, self._G_r)
 
     @torch.inference_mode()
-    def word_log_probs(self, terms: Terms, prefixes: EncDecPrefixes, rows: Tensor, words: Tensor) -> Tensor:
+    def word_log_probs(
+        self, terms: Terms, prefixes: EncDecPrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
+    ) -> Tensor:
         """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
         projected = self._read_out(prefixes, terms)
-        blocks = list(row_blocks(len(projected), self.words))
-        firsts = [block.start for block in blocks]
-        bounds = torch.searchsorted(rows, torch.tensor([*firsts, len(projected)], device=self.device)).tolist()
-        parts = []
-        for i, block in enumerate(blocks):  # rows ascend: each block of prefixes has its words together
-            nodes = slice(bounds[i], bounds[i + 1])
-            parts.append(self._normalised(projected[block], rows[nodes] - block.start, words[nodes]))
+        parts = [self._normalised(projected[block], rows[nodes] - block.start, words[nodes]) for block, nodes in blocks]
         return torch.cat(parts)
 
     def _normalised(self, projected: Tensor, above: Tensor, words: Tensor) -> Tensor:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Generic, Protocol, Self, TypeVar
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,13 @@ class Prefixes(Protocol):
 
     def take(self, rows: slice) -> Self:
         """Some of them."""
+
+
+class NodeBlock(NamedTuple):
+    """Prefixes whose distributions over words are in memory at once, and the nodes below them, which are together."""
+
+    prefixes: slice
+    nodes: slice
 
 
 SomeTerms = TypeVar("SomeTerms", bound=Terms)
@@ -73,7 +81,9 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
     def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor:
         """log p(y_t | y_<t, e) of every word after each prefix; natural, prefixes × K, float64."""
 
-    def word_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor) -> Tensor:
+    def word_log_probs(
+        self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
+    ) -> Tensor:
         """log p of some words, each after one of the prefixes; as many.
 
         Args:
@@ -81,12 +91,12 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
             prefixes: that words follow.
             rows: the prefix of each word; ascending.
             words: ids.
+            blocks: of prefixes and words, all of them in order; see `node_blocks`.
         """
         parts = [torch.zeros(0, dtype=torch.float64, device=self.device)]
-        for block in row_blocks(len(prefixes.sources), self.words):
+        for block, nodes in blocks:
             log_probs = self.next_log_probs(terms, prefixes.take(block))
-            first, last = (int(torch.searchsorted(rows, bound)) for bound in (block.start, block.stop))
-            parts.append(log_probs[rows[first:last] - block.start, words[first:last]])
+            parts.append(log_probs[rows[nodes] - block.start, words[nodes]])
         return torch.cat(parts)
 
 
@@ -95,3 +105,16 @@ def row_blocks(prefixes: int, words: int) -> Iterator[slice]:
     count = max(LOGITS_AT_ONCE // words, 1)
     for first in range(0, prefixes, count):
         yield slice(first, min(first + count, prefixes))
+
+
+def node_blocks(parents: npt.NDArray[np.int64], prefixes: int, words: int) -> list[NodeBlock]:
+    """Rows of prefixes as of `row_blocks`, each with the nodes below; decided by the processor, without the device.
+
+    Args:
+        parents: the prefix of each node; ascending.
+        prefixes: how many there are.
+        words: how many can follow, K.
+    """
+    blocks = list(row_blocks(prefixes, words))
+    bounds = np.searchsorted(parents, [*(block.start for block in blocks), prefixes]).tolist()
+    return [NodeBlock(block, slice(*ends)) for block, ends in zip(blocks, pairwise(bounds), strict=True)]

@@ -9,13 +9,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.inference.steps import SomeTerms, Stepper
-from moses_rnn.inference.tries import Trie
+from moses_rnn.inference.steps import SomeTerms, Stepper, node_blocks
+from moses_rnn.inference.tries import Trie, copy_levels
 
 
 @torch.inference_mode()
 def score_trie(stepper: Stepper[SomeTerms, Any], terms: SomeTerms, targets: Trie) -> npt.NDArray[np.float64]:
     """log p of every distinct target given the source that is its root.
+
+    What the device has to do is decided without a look at its results, so that the processor waits for it only once, at
+    the end.
 
     Args:
         stepper: the network.
@@ -25,18 +28,14 @@ def score_trie(stepper: Stepper[SomeTerms, Any], terms: SomeTerms, targets: Trie
     Returns:
         Natural logarithms, ``</s>`` included, in the order of the trie's leaves.
     """
-
-    def on_device(ids: npt.NDArray[np.int64]) -> Tensor:
-        return torch.from_numpy(ids).to(stepper.device)
-
     leaves: list[Tensor] = []
     prefixes = stepper.start(terms)
     totals = torch.zeros(len(prefixes.sources), dtype=torch.float64, device=stepper.device)
-    for level in targets.levels:
-        parents, words = on_device(level.parents), on_device(level.words)
-        totals = totals.index_select(0, parents) + stepper.word_log_probs(terms, prefixes, parents, words)
-        leaves.append(totals.index_select(0, on_device(level.leaves)))
-        alive = on_device(level.alive)
+    there = copy_levels(targets.levels, stepper.device)
+    for level, (words, parents, alive, ends) in zip(targets.levels, there, strict=True):
+        blocks = node_blocks(level.parents, len(prefixes.sources), stepper.words)
+        totals = totals.index_select(0, parents) + stepper.word_log_probs(terms, prefixes, parents, words, blocks)
+        leaves.append(totals.index_select(0, ends))
         totals = totals[alive]
         prefixes = stepper.step(terms, prefixes, parents[alive], words[alive])
     log_probs: npt.NDArray[np.float64] = torch.cat(leaves).cpu().numpy()

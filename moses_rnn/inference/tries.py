@@ -1,14 +1,20 @@
 """Phrases as a trie: every distinct prefix once, level by level; shared work is done once and nothing is padded.
 
-Levels are built from sorted rows with numpy alone; there is no Python work for each phrase.
+Levels are built from sorted rows with numpy alone; there is no Python work for each phrase. A network has their arrays
+copied to its device in one piece.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.vocabulary import END_ID, Ids
@@ -17,8 +23,7 @@ Ints = npt.NDArray[np.int64]
 NOTHING = -1
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """All distinct prefixes of one length, in the order of their parents.
 
     `words` is the last word of each; nodes. Nothing follows ``</s>``: `leaves` are the nodes that end with it, `alive`
@@ -29,6 +34,15 @@ class Level:
     parents: Ints
     alive: Ints
     leaves: Ints
+
+
+class DeviceLevel(NamedTuple):
+    """The arrays of a level where a network computes; see `Level`."""
+
+    words: Tensor
+    parents: Tensor
+    alive: Tensor
+    leaves: Tensor
 
 
 @dataclass(frozen=True)
@@ -87,6 +101,21 @@ def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
         leaves_before += len(levels[-1].leaves)
         above = number_alive[:, depth]
     return Trie(int(roots.max(initial=0)) + 1, levels, leaf_of)
+
+
+def copy_levels(levels: Sequence[Level], device: torch.device) -> list[DeviceLevel]:
+    """The levels on a device; on the processor, the very arrays.
+
+    To another device all of them are one copy, from pinned memory: the processor does not wait until it is made.
+    """
+    if device.type == "cpu":
+        return [DeviceLevel(*map(torch.from_numpy, level)) for level in levels]
+    arrays = list(chain.from_iterable(levels))
+    lengths = [len(array) for array in arrays]
+    packed = torch.empty(sum(lengths), dtype=torch.int64, pin_memory=True)
+    np.concatenate(arrays, out=packed.numpy())
+    views = iter(torch.split(packed.to(device, non_blocking=True), lengths))
+    return [DeviceLevel(*four) for four in zip(views, views, views, views, strict=True)]
 
 
 def _padded(flat: Ids, lengths: Lengths) -> Ints:

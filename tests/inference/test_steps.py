@@ -6,7 +6,7 @@ import torch
 
 from moses_rnn.inference import steps
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.inference.steps import Stepper, row_blocks
+from moses_rnn.inference.steps import Stepper, node_blocks, row_blocks
 from moses_rnn.models.encdec import SWITCHES
 from tests.inference.id_pairs import flat
 from tests.models.networks import encdec_network
@@ -24,6 +24,11 @@ def prefixes_of(stepper):
     return terms, stepper.step(terms, stepper.start(terms), rows, torch.tensor([2, 3, 4, 5, 6, 7, 0]))
 
 
+def blocks_of(stepper):
+    """Those of the seven prefixes and the words after them."""
+    return node_blocks(ROWS.numpy(), 7, stepper.words)
+
+
 @pytest.mark.parametrize("at_once", [1 << 20, 24, 8, 1])
 def test_words_are_gathered_from_the_distributions(monkeypatch, at_once):
     """However many distributions are in memory at once: all, three, or one, which may be too many already."""
@@ -31,15 +36,15 @@ def test_words_are_gathered_from_the_distributions(monkeypatch, at_once):
     stepper = random_stepper(9, 8)
     terms, prefixes = prefixes_of(stepper)
     expected = stepper.next_log_probs(terms, prefixes)[ROWS, WORDS]
-    assert torch.equal(stepper.word_log_probs(terms, prefixes, ROWS, WORDS), expected)
+    assert torch.equal(stepper.word_log_probs(terms, prefixes, ROWS, WORDS, blocks_of(stepper)), expected)
 
 
 @pytest.mark.parametrize("variant", SWITCHES)
 def test_who_does_it_in_another_way_gets_the_same(variant):
     stepper = EncDecStepper(encdec_network(SWITCHES[variant]), dtype=torch.float64)
     terms, prefixes = prefixes_of(stepper)
-    inherited = Stepper.word_log_probs(stepper, terms, prefixes, ROWS, WORDS)
-    own = stepper.word_log_probs(terms, prefixes, ROWS, WORDS)
+    inherited = Stepper.word_log_probs(stepper, terms, prefixes, ROWS, WORDS, blocks_of(stepper))
+    own = stepper.word_log_probs(terms, prefixes, ROWS, WORDS, blocks_of(stepper))
     torch.testing.assert_close(own, inherited, rtol=1e-12, atol=1e-14)
 
 
@@ -47,9 +52,9 @@ def test_no_words_have_no_log_probs():
     stepper = random_stepper(9, 8)
     terms, prefixes = prefixes_of(stepper)
     nothing = torch.zeros(0, dtype=torch.int64)
-    assert stepper.word_log_probs(terms, prefixes, nothing, nothing).shape == (0,)
+    assert stepper.word_log_probs(terms, prefixes, nothing, nothing, node_blocks(nothing.numpy(), 7, 8)).shape == (0,)
     none = prefixes.take(slice(0, 0))
-    assert stepper.word_log_probs(terms, none, nothing, nothing).shape == (0,)
+    assert stepper.word_log_probs(terms, none, nothing, nothing, []).shape == (0,)
 
 
 @pytest.mark.parametrize(("prefixes", "words"), [(0, 5), (1, 5), (7, 5), (8, 5), (3, 1000)])
@@ -59,3 +64,16 @@ def test_blocks_are_all_rows_in_order(monkeypatch, prefixes, words):
     assert [row for block in blocks for row in range(block.start, block.stop)] == list(range(prefixes))
     assert all(block.stop - block.start <= max(20 // words, 1) for block in blocks)
     assert np.ceil(prefixes / max(20 // words, 1)) == len(blocks)
+
+
+@pytest.mark.parametrize("at_once", [1 << 20, 24, 8])
+def test_nodes_are_in_the_blocks_of_their_prefixes(monkeypatch, at_once):
+    monkeypatch.setattr(steps, "LOGITS_AT_ONCE", at_once)
+    blocks = node_blocks(ROWS.numpy(), 7, 8)
+    assert [block for block, _ in blocks] == list(row_blocks(7, 8))
+    assert [row for _, nodes in blocks for row in range(len(ROWS))[nodes]] == list(range(len(ROWS)))
+    assert all(block.start <= row < block.stop for block, nodes in blocks for row in ROWS[nodes].tolist())
+
+
+def test_without_prefixes_there_are_no_blocks():
+    assert node_blocks(np.zeros(0, np.int64), 0, 8) == []

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
-from moses_rnn.inference.tries import build_trie
+from moses_rnn.inference.tries import build_trie, copy_levels
 from moses_rnn.models.vocabulary import END_ID
 from tests.inference.id_pairs import flat
+from tests.inference.pretended_device import DEVICE, pretended_device
 
 
 def check(trie, phrases, roots):
@@ -60,3 +62,25 @@ def test_leaves_are_numbered_level_by_level():
 def test_no_phrases_have_no_nodes():
     trie = build_trie(*flat([]))
     assert (trie.nodes, trie.leaves, trie.leaf_of.shape) == (0, 0, (0,))
+
+
+PHRASES = [[5, 6], [], [5], [5, 6, 7], [4]]
+
+
+def test_levels_on_the_processor_are_the_arrays_themselves():
+    levels = build_trie(*flat(PHRASES)).levels
+    for level, tensors in zip(levels, copy_levels(levels, torch.device("cpu")), strict=True):
+        for array, tensor in zip(level, tensors, strict=True):
+            assert tensor.tolist() == array.tolist()
+            assert len(array) == 0 or np.shares_memory(array, tensor.numpy())
+
+
+@pytest.mark.parametrize("phrases", [PHRASES, [[]], []], ids=["some", "an empty one", "none"])
+def test_levels_are_copied_in_one_piece_without_waiting(phrases):
+    levels = build_trie(*flat(phrases)).levels
+    with pretended_device() as device:
+        copied = copy_levels(levels, DEVICE)
+        assert (device.arrivals, device.waits) == (1, [])
+        assert [[tensor.tolist() for tensor in level] for level in copied] == [
+            [array.tolist() for array in level] for level in levels
+        ]
