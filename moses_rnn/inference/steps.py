@@ -15,7 +15,9 @@ from torch import Tensor
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.vocabulary import Ids
 
+CPU = torch.device("cpu")
 LOGITS_AT_ONCE = 1 << 20  # of several states: they stay near the processor
+LOGITS_AT_ONCE_ELSEWHERE = 1 << 24  # on other devices: fewer operations, each longer than its launch
 
 
 class Terms(Protocol):
@@ -100,21 +102,24 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
         return torch.cat(parts)
 
 
-def row_blocks(prefixes: int, words: int) -> Iterator[slice]:
-    """Rows of prefixes whose distributions over words are in memory at once, at least one."""
-    count = max(LOGITS_AT_ONCE // words, 1)
+def row_blocks(prefixes: int, words: int, device: torch.device = CPU) -> Iterator[slice]:
+    """Rows of prefixes whose distributions over words are in the device's memory at once, at least one."""
+    count = max((LOGITS_AT_ONCE if device.type == "cpu" else LOGITS_AT_ONCE_ELSEWHERE) // words, 1)
     for first in range(0, prefixes, count):
         yield slice(first, min(first + count, prefixes))
 
 
-def node_blocks(parents: npt.NDArray[np.int64], prefixes: int, words: int) -> list[NodeBlock]:
+def node_blocks(
+    parents: npt.NDArray[np.int64], prefixes: int, words: int, device: torch.device = CPU
+) -> list[NodeBlock]:
     """Rows of prefixes as of `row_blocks`, each with the nodes below; decided by the processor, without the device.
 
     Args:
         parents: the prefix of each node; ascending.
         prefixes: how many there are.
         words: how many can follow, K.
+        device: which computes.
     """
-    blocks = list(row_blocks(prefixes, words))
+    blocks = list(row_blocks(prefixes, words, device))
     bounds = np.searchsorted(parents, [*(block.start for block in blocks), prefixes]).tolist()
     return [NodeBlock(block, slice(*ends)) for block, ends in zip(blocks, pairwise(bounds), strict=True)]

@@ -33,7 +33,7 @@ def score_trie(stepper: Stepper[SomeTerms, Any], terms: SomeTerms, targets: Trie
     totals = torch.zeros(len(prefixes.sources), dtype=torch.float64, device=stepper.device)
     there = copy_levels(targets.levels, stepper.device)
     for level, (words, parents, alive, ends) in zip(targets.levels, there, strict=True):
-        blocks = node_blocks(level.parents, len(prefixes.sources), stepper.words)
+        blocks = node_blocks(level.parents, len(prefixes.sources), stepper.words, stepper.device)
         totals = totals.index_select(0, parents) + stepper.word_log_probs(terms, prefixes, parents, words, blocks)
         leaves.append(totals.index_select(0, ends))
         totals = totals[alive]

@@ -69,7 +69,7 @@ class BeamSearch(Writer):
     def _judge(self, terms: Terms, live: _Live) -> tuple[Tensor, _Longer]:
         """log p of each live prefix with ``</s>``, and its likeliest continuations, of which none loses one wanted."""
         ends, parts = [], []
-        for rows in row_blocks(len(live.totals), self._words):
+        for rows in row_blocks(len(live.totals), self._words, self._stepper.device):
             totals = live.totals[rows, None] + self._stepper.next_log_probs(terms, live.prefixes.take(rows))
             ends.append(totals[:, END_ID].clone())
             totals[:, END_ID] = -torch.inf

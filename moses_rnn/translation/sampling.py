@@ -91,7 +91,7 @@ class Sampler(Writer):
     def _draw(self, terms: Terms, prefixes: Prefixes, at: Tensor, random: Tensor) -> tuple[Tensor, Tensor]:
         """The next word of each sample and its log p after the prefix; samples."""
         words, log_probs = torch.empty_like(at), torch.empty_like(random)
-        for rows in row_blocks(len(prefixes.sources), self._words):
+        for rows in row_blocks(len(prefixes.sources), self._words, self._stepper.device):
             log_p = self._stepper.next_log_probs(terms, prefixes.take(rows))
             here = (at >= rows.start) & (at < rows.stop)
             row = at[here] - rows.start

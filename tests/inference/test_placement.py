@@ -31,7 +31,8 @@ MODEL = encdec_network(SWITCHES["paper"], dtype=torch.float32)
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 def test_scoring_waits_once_at_the_end(monkeypatch, switches, dtype, at_once):
     """Sources and targets go to the device in one copy each, whatever the number of levels and of blocks."""
-    monkeypatch.setattr(steps, "LOGITS_AT_ONCE", at_once)
+    for name in ("LOGITS_AT_ONCE", "LOGITS_AT_ONCE_ELSEWHERE"):
+        monkeypatch.setattr(steps, name, at_once)
     model = encdec_network(switches, dtype=torch.float32)
     with pretended_device() as device:
         stepper = EncDecStepper(model, DEVICE, dtype)

@@ -77,3 +77,11 @@ def test_nodes_are_in_the_blocks_of_their_prefixes(monkeypatch, at_once):
 
 def test_without_prefixes_there_are_no_blocks():
     assert node_blocks(np.zeros(0, np.int64), 0, 8) == []
+
+
+@pytest.mark.parametrize(("device", "prefixes", "nodes"), [("cpu", 1, 2), ("cuda", 3, 3)])
+def test_the_device_decides_how_much_is_done_at_once(monkeypatch, device, prefixes, nodes):
+    monkeypatch.setattr(steps, "LOGITS_AT_ONCE", 8)
+    monkeypatch.setattr(steps, "LOGITS_AT_ONCE_ELSEWHERE", 24)
+    assert next(row_blocks(7, 8, torch.device(device))) == slice(0, prefixes)
+    assert node_blocks(ROWS.numpy(), 7, 8, torch.device(device))[0] == (slice(0, prefixes), slice(0, nodes))
