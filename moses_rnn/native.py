@@ -7,6 +7,8 @@ import functools
 import os
 from pathlib import Path
 
+from moses_rnn.errors import MosesRnnError
+
 LIBRARY = Path(__file__).parent / "_native.so"
 INTERFACE = 1  # of the library's functions, which it is asked for
 SWITCH = "MOSES_RNN_NATIVE"  # "0": do without; or the name of the best instruction set to use
@@ -21,18 +23,18 @@ class NativeCore:
         self.instructions = instructions
 
     def __str__(self) -> str:
-        return f"native core ({INSTRUCTION_SETS[self.instructions]})"
+        return f"native core, {INSTRUCTION_SETS[self.instructions]}"
 
 
 def native_core() -> NativeCore | None:
     """The library, if it was built and is wanted (see SWITCH).
 
     Raises:
-        ValueError: SWITCH names no instruction set.
+        MosesRnnError: SWITCH names no instruction set.
     """
     wanted = os.environ.get(SWITCH, INSTRUCTION_SETS[-1])
     if wanted not in ("0", *INSTRUCTION_SETS):
-        raise ValueError(f"{SWITCH}: expected 0 or one of {', '.join(INSTRUCTION_SETS)}, found {wanted!r}")
+        raise MosesRnnError(f"{SWITCH}: expected 0 or one of {', '.join(INSTRUCTION_SETS)}, found {wanted!r}")
     functions = None if wanted == "0" else _load()
     if functions is None:
         return None

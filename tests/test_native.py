@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from moses_rnn.errors import MosesRnnError
 from moses_rnn.native import INSTRUCTION_SETS, LIBRARY, SWITCH, native_core
 from tests.commands import ROOT
 
@@ -16,7 +17,7 @@ def test_it_can_be_switched_off(monkeypatch):
 
 def test_only_what_there_is_can_be_asked_for(monkeypatch):
     monkeypatch.setenv(SWITCH, "sse9")
-    with pytest.raises(ValueError, match=r"MOSES_RNN_NATIVE: expected 0 or one of portable, .*, found 'sse9'"):
+    with pytest.raises(MosesRnnError, match=r"MOSES_RNN_NATIVE: expected 0 or one of portable, .*, found 'sse9'"):
         native_core()
 
 
@@ -27,7 +28,7 @@ def test_instruction_sets_can_be_held_back_but_not_invented(monkeypatch):
         monkeypatch.setenv(SWITCH, name)
         core = native_core()
         used.append(core.instructions)
-        assert str(core) == f"native core ({INSTRUCTION_SETS[core.instructions]})"
+        assert str(core) == f"native core, {INSTRUCTION_SETS[core.instructions]}"
     assert used == sorted(used)
     assert used[0] == 0
 

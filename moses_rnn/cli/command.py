@@ -17,8 +17,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
+from moses_rnn import __version__
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.files.streams import MAX_LINE_BYTES, without_compression_suffix
+from moses_rnn.native import native_core
 
 P = ParamSpec("P")
 Request = TypeVar("Request")
@@ -125,6 +127,27 @@ class Seed(click.IntRange):
 
     def _describe_range(self) -> str:
         return f"0<=x<2^{self._bits}"
+
+
+def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    try:
+        core: object = native_core() or "without the native core"
+    except MosesRnnError as error:
+        core = error
+    click.echo(f"{context.info_name}, version {__version__} ({core})")
+    context.exit()
+
+
+shows_version = click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version, and whether there is a native core.",
+)
 
 
 class _Careful(click.Command):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn import __version__
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
@@ -20,6 +19,7 @@ from moses_rnn.cli.command import (
     put,
     reports_errors,
     say,
+    shows_version,
     takes,
 )
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
@@ -40,7 +40,7 @@ Example: train on the target side of the corpus, compare with the system's n-gra
 
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
-@click.version_option(__version__)
+@shows_version
 def main() -> None:
     """Train and use a CSLM, the feed-forward n-gram language model of Schwenk that the paper uses."""
 

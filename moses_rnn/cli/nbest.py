@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, StopRequest, choose_device, reports_errors, say, takes
+from moses_rnn.cli.command import (
+    CONTEXT,
+    Program,
+    ProgramGroup,
+    StopRequest,
+    choose_device,
+    reports_errors,
+    say,
+    shows_version,
+    takes,
+)
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
 
@@ -42,7 +51,7 @@ class _AddByDefault(ProgramGroup):
 
 
 @click.group(cls=_AddByDefault, context_settings=CONTEXT, epilog=EPILOG)
-@click.version_option(__version__)
+@shows_version
 def main() -> None:
     """Add features to Moses's n-best lists, tune their weights, choose by them."""
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import click
 
-from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, Program, reports_errors
+from moses_rnn.cli.command import CONTEXT, Program, reports_errors, shows_version
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.files.shipped import shipped_file
 
@@ -30,7 +29,7 @@ failed.
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("words", nargs=-1, metavar="[TARGET]... [VARIABLE=VALUE]...")
 @click.option("-n", "--dry-run", is_flag=True, help="Print the commands and run none")
-@click.version_option(__version__)
+@shows_version
 @reports_errors
 def main(words: tuple[str, ...], dry_run: bool) -> None:
     """Build, tune and compare systems with a real Moses; without TARGET, list targets and variables."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_rnn import __version__
 from moses_rnn.cli.command import (
     CONTEXT,
     CONTROL,
@@ -21,6 +20,7 @@ from moses_rnn.cli.command import (
     put,
     reports_errors,
     say,
+    shows_version,
     takes,
 )
 
@@ -95,7 +95,7 @@ class Sampling:
 )
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
 @click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr")
-@click.version_option(__version__)
+@shows_version
 @reports_errors
 @takes(Sampling)
 def main(request: Sampling) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn import __version__
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
@@ -25,6 +24,7 @@ from moses_rnn.cli.command import (
     put,
     reports_errors,
     say,
+    shows_version,
     table_options,
     takes,
 )
@@ -35,8 +35,6 @@ from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 if TYPE_CHECKING:
     from moses_rnn.scoring.request import IniRequest, ScoringRequest, ScoringResult
 
-MOST_CPU_WORKERS = 8  # each holds the states of its own lines
-WORKERS_OF_A_GPU = 2  # one maps words to ids while the other computes
 
 EPILOG = f"""\b
 Example: score a table with the model beside it, and make the ini that mert-moses.pl tunes:
@@ -70,6 +68,7 @@ class Scoring(TableOptions, FactorOptions):
     device: str
     precision: str
     compiled: bool | None
+    native: bool | None
     threads: int | None
     compression_level: int
     resume: bool
@@ -114,16 +113,20 @@ class Scoring(TableOptions, FactorOptions):
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, or several: cuda:0,cuda:1")
 @click.option(
     "--precision",
-    type=click.Choice(["auto", "fp32", "bf16"]),
-    default="fp32",
-    show_default=True,
-    help="Of matrix products; bf16 is faster where the processor has it; auto: bf16 there for large networks",
+    type=click.Choice(["auto", "fp32", "bf16x3", "bf16"]),
+    help="Of matrix products; bf16 is faster where the processor has it; auto: bf16 there for large networks; bf16x3, "
+    "three products of bf16, is as exact as fp32 [default: fp32, or bf16x3 where that is faster]",
 )
 @click.option(
     "--compile/--no-compile",
     "compiled",
     default=None,
     help="Let torch fuse the rest, which takes half a minute [default: for large tables and networks on a CPU]",
+)
+@click.option(
+    "--native/--no-native",
+    default=None,
+    help="Compute by the native core, or by torch [default: by the core where it was built and the device is a CPU]",
 )
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
 @click.option("--compression-level", type=click.IntRange(0, 9), default=2, show_default=True)
@@ -147,7 +150,7 @@ class Scoring(TableOptions, FactorOptions):
 @click.option("--again", is_flag=True, help="Score a table that has such a column already")
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
-@click.version_option(__version__)
+@shows_version
 @reports_errors
 @takes(Scoring)
 def main(given: Scoring) -> None:
@@ -189,9 +192,10 @@ def _request(given: Scoring) -> ScoringRequest:
         columns=ColumnOptions(given.floor, given.logarithms),
         ini=_ini(given, output),
         devices=devices,
-        workers=_spread(devices, given.threads),
+        threads=given.threads,
         precision=given.precision,
         compiled=given.compiled,
+        native=given.native,
         level=given.compression_level,
         force=given.force,
         resume=given.resume,
@@ -245,24 +249,6 @@ def _check_options(given: Scoring, output: str) -> None:
         raise click.UsageError("--on-bad-line skip needs an --output, beside which the bad lines go")
 
 
-def _spread(devices: Sequence[str], threads: int | None) -> int:
-    """Spread the CPU's threads over workers; how many workers each device gets.
-
-    Two workers of one thread score up to a sixth faster than one of two, which wait for each other in every product.
-    """
-    import torch
-
-    threads = threads or torch.get_num_threads()
-    if any(device.startswith("cuda") for device in devices):
-        return WORKERS_OF_A_GPU
-    if len(devices) > 1:
-        torch.set_num_threads(max(threads // len(devices), 1))
-        return 1
-    of_each = -(-threads // MOST_CPU_WORKERS)
-    torch.set_num_threads(of_each)
-    return threads // of_each
-
-
 def _model_beside(table: str) -> Path:
     from moses_rnn.formats.signatures import added_already
 
@@ -295,6 +281,7 @@ def _summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
         yield f"signature: {request.output}.json"
     if request.ini:
         yield f"ini: {request.ini.output}"
+    yield f"computed by: {result.computed_by}"
     for i, name in enumerate(result.column_names):
         yield f"{name}: log values from {report.lowest[i]:.4g} to {report.highest[i]:.4g}"
     for name, unknown, floored in shares(report, result.column_names):

@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, Program, reports_errors
+from moses_rnn.cli.command import CONTEXT, Program, reports_errors, shows_version
 
 EPILOG = """\b
 Example, as `make corpus` calls it:
@@ -21,7 +20,7 @@ stay as many as they were. Exit codes: 0 done, 1 failure, 2 wrong command line, 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.option("-l", "--language", default="en", show_default=True, help="Two-letter code of the text's language")
 @click.option("-j", "--processes", type=click.IntRange(1), default=1, show_default=True, help="How many work")
-@click.version_option(__version__)
+@shows_version
 @reports_errors
 def main(language: str, processes: int) -> None:
     """Tokenise UTF-8 text from stdin to stdout."""

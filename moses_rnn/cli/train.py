@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn import __version__
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
@@ -21,6 +20,7 @@ from moses_rnn.cli.command import (
     factor_options,
     put,
     reports_errors,
+    shows_version,
     takes,
 )
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
@@ -120,7 +120,7 @@ class Training(PhraseModelRequest):
 @learning_options("Phrase pairs", "distinct pairs")
 @factor_options
 @run_options
-@click.version_option(__version__)
+@shows_version
 @reports_errors
 @takes(Training)
 def main(request: Training) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import click
 
-from moses_rnn import __version__
 from moses_rnn.cli.command import (
     CONTEXT,
     FactorOptions,
@@ -16,6 +15,7 @@ from moses_rnn.cli.command import (
     put,
     reports_errors,
     say,
+    shows_version,
     table_options,
     takes,
 )
@@ -49,7 +49,7 @@ class Validation(TableOptions, FactorOptions):
 @table_options
 @factor_options
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings and errors stay")
-@click.version_option(__version__)
+@shows_version
 @reports_errors
 @takes(Validation)
 def main(request: Validation) -> None:

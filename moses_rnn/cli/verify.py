@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn import __version__
-from moses_rnn.cli.command import CONTEXT, Program, end_cleanly_on_sigterm, put, reports_errors, say, takes
+from moses_rnn.cli.command import (
+    CONTEXT,
+    Program,
+    end_cleanly_on_sigterm,
+    put,
+    reports_errors,
+    say,
+    shows_version,
+    takes,
+)
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.moses.kinds import KINDS
 
@@ -62,7 +70,7 @@ class Check:
 )
 @click.option("--moses-root", type=click.Path(path_type=Path), envvar="MOSES_ROOT", help="A built Moses [$MOSES_ROOT]")
 @click.option("-q", "--quiet", is_flag=True, help="Do not say what is being done")
-@click.version_option(__version__)
+@shows_version
 @reports_errors
 @takes(Check)
 def main(request: Check) -> None:

@@ -108,7 +108,13 @@ class Settings:
     threads: int
     precision: str
     compiled: bool
+    native: str | None  # the core that computes; None: torch
     phrases: str  # their form
+
+    @property
+    def computed_by(self) -> str:
+        """For the user."""
+        return f"{self.native or 'torch'}, {self.precision}{', compiled' * self.compiled}"
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -128,6 +134,7 @@ class Settings:
             "threads": self.threads,
             "precision": self.precision,
             "compiled": self.compiled,
+            **({"native": self.native} if self.native else {}),  # older journals have no such key
             "phrases": self.phrases,
         }
 
@@ -145,6 +152,7 @@ class Settings:
             **files,
             "precision": self.precision,
             "compiled": self.compiled,
+            "native": self.native,
             "phrases": self.phrases,
             "lines": counts.lines,
             "columns": old_columns + len(self.columns),

@@ -23,6 +23,7 @@ Values = npt.NDArray[np.float64]  # pairs
 
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
+NATIVE_PRECISIONS = ("fp32", "bf16", "bf16x3")
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,14 @@ class Compute:
     """
 
     device: str = "cpu"
-    precision: str = "fp32"  # of matrix products, one of PRECISIONS
+    precision: str = "fp32"  # of matrix products, one of PRECISIONS, or of NATIVE_PRECISIONS
     compiled: bool = False  # whether torch.compile fuses the work between products
+    native: bool = False  # whether the native core computes, not torch
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"expected a precision of {', '.join(PRECISIONS)}, found {self.precision!r}")
+        precisions = NATIVE_PRECISIONS if self.native else tuple(PRECISIONS)
+        if self.precision not in precisions:
+            raise ValueError(f"expected a precision of {', '.join(precisions)}, found {self.precision!r}")
         if torch.device(self.device).type == "cuda" and not torch.cuda.is_available():
             raise ValueError(f"expected a device that torch can use here, found {self.device!r}")
 
@@ -54,7 +57,17 @@ class Compute:
         return Kernel(self.compiled)
 
 
-HERE = Compute()  # on the processor, in float32
+HERE = Compute()  # on the processor, in float32, by torch: the reference
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user wants of a `Compute`; None: what suits."""
+
+    device: str = "cpu"
+    precision: str | None = None  # or "auto": bf16 where it is faster and the network large
+    compiled: bool | None = None
+    native: bool | None = None
 
 
 @dataclass

@@ -12,33 +12,40 @@ from typing import Any
 
 import torch
 
-from moses_rnn.errors import CheckpointError
+from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.inference.encdec import EncDecStepper
+from moses_rnn.inference.native import NativeEncDec, choose_native_precision, multiplies
 from moses_rnn.inference.steps import Stepper
+from moses_rnn.inference.trie_scoring import PairNetwork, SteppedPairs
 from moses_rnn.models.checkpoint import Checkpoint, kind_of, load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import Kind
 from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
-from moses_rnn.producers.base import HERE, Compute, ScoreProducer
+from moses_rnn.native import NativeCore, native_core
+from moses_rnn.producers.base import HERE, PRECISIONS, Compute, ScoreProducer, Wanted
 from moses_rnn.producers.cslm import CslmProducer
-from moses_rnn.producers.phrases import StepperProducer
+from moses_rnn.producers.phrases import PhraseProducer
 
 
 @dataclass(frozen=True)
 class NetworkRow:
-    """What to make of a network of a kind: a stepper, from which a producer follows, or else a producer."""
+    """What to make of a network of a kind: a stepper, from which a producer follows, or else a producer.
+
+    `native` makes the network that the native core computes.
+    """
 
     kind: Kind
     name: str  # of its score
     title: str
     stepper: Callable[[Any, str, torch.dtype, Kernel], Stepper[Any, Any]] | None = None
     producer: Callable[[Checkpoint, Compute], ScoreProducer] | None = None
+    native: Callable[[Any, NativeCore, str], PairNetwork] | None = None
 
 
 NETWORKS = {
-    "encdec": NetworkRow(ENCDEC, "RNN", "RNN Encoder-Decoder", stepper=EncDecStepper),
+    "encdec": NetworkRow(ENCDEC, "RNN", "RNN Encoder-Decoder", stepper=EncDecStepper, native=NativeEncDec),
     "cslm": NetworkRow(CSLM, "CSLM", "CSLM", producer=CslmProducer),
 }
 
@@ -70,21 +77,43 @@ class OpenModel:
         """Whether it is a network of pairs, not of targets alone."""
         return "source" in self.checkpoint.kind.sides
 
-    def choose_compute(self, device: str, precision: str, compiled: bool | None, *, long: bool) -> Compute:
-        """Where and how to compute, for this network.
+    def choose_compute(self, wanted: Wanted, *, long: bool) -> Compute:
+        """Where and how to compute, for this network: by the native core where it can.
 
         Args:
-            device: where.
-            precision: one of PRECISIONS, or "auto": what suits.
-            compiled: None: if that should pay.
+            wanted: by the user.
             long: whether there is so much work that compiling could pay.
 
         Raises:
-            MosesRnnError: torch is to compile, and cannot.
+            MosesRnnError: torch is to compile, or the native core to compute, and cannot.
         """
         width = self.checkpoint.model.config.width
-        chosen = choose_precision(precision, device, width)
-        return Compute(device, chosen, choose_compiled(compiled, device, width, long=long, large=LARGE))
+        core = self._core_for(wanted)
+        if core is not None:
+            return Compute(wanted.device, choose_native_precision(wanted.precision, core, width), native=True)
+        precision = choose_precision(wanted.precision or "fp32", wanted.device, width)
+        if precision not in PRECISIONS:
+            raise MosesRnnError(
+                f"--precision {precision}: expected the native core on a processor that multiplies bf16, found neither "
+                "or only one of them",
+                advice="--precision fp32 is as exact.",
+            )
+        compiled = choose_compiled(wanted.compiled, wanted.device, width, long=long, large=LARGE)
+        return Compute(wanted.device, precision, compiled)
+
+    def _core_for(self, wanted: Wanted) -> NativeCore | None:
+        """The native core, if it has this network and nothing else is wanted."""
+        possible = wanted.device == "cpu" and not wanted.compiled and self.row.native is not None
+        core = native_core() if possible and wanted.native is not False else None
+        if core is not None and multiplies(core, wanted.precision):
+            return core
+        if wanted.native:
+            raise MosesRnnError(
+                f"--native: expected the native core, a CPU, and a precision that it has, found "
+                f"{core or 'no core'}, device {wanted.device}, precision {wanted.precision or 'of its choice'}",
+                advice="The core is built while installing where there is a C++ compiler; MOSES_RNN_NATIVE=0 hides it.",
+            )
+        return None
 
     def make_stepper(self, compute: Compute) -> Stepper[Any, Any]:
         """The network, arranged for scoring and search.
@@ -100,7 +129,13 @@ class OpenModel:
         """The producer of its score."""
         if self.row.producer is not None:
             return self.row.producer(self.checkpoint, compute)
-        return StepperProducer(self.checkpoint, self.make_stepper(compute), self.name, self.row.title)
+        return PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.row.title)
+
+    def _pair_network(self, compute: Compute) -> PairNetwork:
+        core = native_core() if compute.native else None
+        if core is None or self.row.native is None:
+            return SteppedPairs(self.make_stepper(compute))
+        return self.row.native(self.checkpoint.model, core, compute.precision)
 
 
 def model_files(folder: Path) -> list[str]:

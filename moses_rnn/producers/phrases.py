@@ -1,30 +1,25 @@
-"""Scores of phrase pairs: of a network that steps word by word, and the paper's word penalty."""
+"""Scores of phrase pairs: of a network, and the paper's word penalty."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import OutOfMemoryError
 
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError
-from moses_rnn.inference.steps import Stepper
-from moses_rnn.inference.trie_scoring import score_trie
-from moses_rnn.inference.tries import build_trie
-from moses_rnn.models.batches import Lengths
+from moses_rnn.inference.trie_scoring import PairNetwork
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.folders import vocabulary_file
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import PhraseIds, Phrases, Scores, Tally, Values, check_lengths, unknown_words
 
 PAIRS = 8192  # scored together
-TRIE_CELLS = 1 << 24  # pairs × longest phrase from which a trie is built
 
 
-class StepperProducer:
-    """The log-probability of a network that steps word by word: log p(target | source), or of the inverse direction.
+class PhraseProducer:
+    """The log-probability of a network of phrase pairs: log p(target | source), or of the inverse direction.
 
     Conditioned on the whole other phrase; end symbols of both sides are included; words outside the shortlists count as
     ``<unk>``. Of pairs scored together each distinct source is read once, and each distinct target prefix of a source
@@ -32,19 +27,19 @@ class StepperProducer:
 
     Args:
         checkpoint: whose vocabularies and direction count.
-        stepper: its network.
+        network: its network, arranged for scoring.
         name: of the score.
         title: the network's, for the score's meaning.
     """
 
     num_scores = 1
 
-    def __init__(self, checkpoint: Checkpoint, stepper: Stepper[Any, Any], name: str, title: str) -> None:
+    def __init__(self, checkpoint: Checkpoint, network: PairNetwork, name: str, title: str) -> None:
         self.name = name
         self._inverse = checkpoint.inverse
         side, given = ("source", "target") if self._inverse else ("target", "source")
         self.meaning = f"log p({side} | {given}) of the {title}, natural, both </s> included"
-        self._stepper = stepper
+        self._network = network
         self._read = PhraseIds(checkpoint.source_vocabulary)
         self._written = PhraseIds(checkpoint.target_vocabulary)
 
@@ -71,34 +66,19 @@ class StepperProducer:
             if not _is_out_of_memory(error):
                 raise
             if len(read) == 1:
-                too_small = f"the memory of {self._stepper.device} is too small for a single phrase"
+                too_small = f"the memory of {self._network.device} is too small for a single phrase"
                 raise MosesRnnError(f"{too_small}: {error}") from error
         tally.halvings += 1
-        if self._stepper.device.type == "cuda":
+        if self._network.device.type == "cuda":
             torch.cuda.empty_cache()
         half = len(read) // 2
         halves = [self._within_memory(read[part], written[part], tally) for part in (slice(half), slice(half, None))]
         return np.concatenate(halves)
 
     def _score(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
-        distinct = {phrase: i for i, phrase in enumerate(dict.fromkeys(read))}  # neighbours often read the same
-        row_of = np.fromiter(map(distinct.__getitem__, read), np.int64, len(read))
-        sources, targets = self._read(list(distinct)), self._written(written)
-        (_, source_lengths), (_, target_lengths) = sources, targets
-        longest = max(int(source_lengths.max()), int(target_lengths.max()))
-        if len(read) > 1 and len(read) * longest > TRIE_CELLS:  # a few long ones among many: both halves apart
-            return self._short_and_long_apart(read, written, source_lengths[row_of] + target_lengths, tally)
-        terms, term_of = self._stepper.read(*sources)
-        trie = build_trie(*targets, term_of[row_of])
-        values = score_trie(self._stepper, terms, trie)[trie.leaf_of]
-        tally.unknown += int(np.count_nonzero(unknown_words(*sources)[row_of] + unknown_words(*targets)))
-        return values
-
-    def _short_and_long_apart(self, read: Phrases, written: Phrases, lengths: Lengths, tally: Tally) -> Values:
-        order = np.argsort(lengths, kind="stable")
-        values = np.empty(len(read))
-        for part in np.array_split(order, 2):
-            values[part] = self._score([read[i] for i in part], [written[i] for i in part], tally)
+        sources, targets = self._read(read), self._written(written)
+        values = self._network.log_probs(sources, targets)
+        tally.unknown += int(np.count_nonzero(unknown_words(*sources) + unknown_words(*targets)))
         return values
 
 

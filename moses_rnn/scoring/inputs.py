@@ -18,12 +18,14 @@ from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.phrase_table import Rejected
 from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings, added_already
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
-from moses_rnn.producers.base import Compute, ScoreProducer
+from moses_rnn.native import native_core
+from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
 from moses_rnn.producers.open import OpenModel, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport
 from moses_rnn.scoring.request import ScoringRequest
+from moses_rnn.scoring.workers import share_threads
 
 LARGE_TABLE = 1 << 22  # bytes, compressed: some minutes of work for a large network
 
@@ -50,13 +52,14 @@ class Inputs:
     def make_workers(self) -> list[Sequence[ScoreProducer]]:
         """The producers of the new columns, for each thread that scores."""
         request = self.request
+        of_each = share_threads(request.devices, request.threads, self.compute)
         workers: list[Sequence[ScoreProducer]] = []
         for device in request.devices:
             compute = replace(self.compute, device=device)
             producers = [model.make_producer(compute) for model in self.models]
             if request.word_penalty:
                 producers.append(WordPenaltyProducer(self.models[0].checkpoint.target_vocabulary))
-            workers += [producers] * request.workers
+            workers += [producers] * of_each
         return workers
 
     def settings(self, producers: Sequence[ScoreProducer]) -> Settings:
@@ -72,9 +75,10 @@ class Inputs:
             chunk=[CHUNK_LINES, CHUNK_BYTES],
             level=request.level,
             devices=sorted({torch.device(device).type for device in request.devices}),
-            threads=torch.get_num_threads(),
+            threads=1 if self.compute.native else torch.get_num_threads(),
             precision=self.compute.precision,
             compiled=self.compute.compiled,
+            native=str(native_core()) if self.compute.native else None,
             phrases=str(self.form),
         )
 
@@ -110,7 +114,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes, meter=meter)
     first, lines = _with_first(parse_blocks(blocks, request.table, take, _factors(request, models)), request.table)
     _check_form(request, models, first.form)
-    choices = request.devices[0], request.precision, request.compiled
+    wanted = Wanted(request.devices[0], request.precision, request.compiled, request.native)
     return Inputs(
         request=request,
         identity=identity,
@@ -121,7 +125,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         shape=Shape.of(first.irregular[0]),  # the parser keeps a first line whole
         form=first.form,
         lines=lines,
-        compute=models[0].choose_compute(*choices, long=_is_large(request.table)),
+        compute=models[0].choose_compute(wanted, long=_is_large(request.table)),
     )
 
 

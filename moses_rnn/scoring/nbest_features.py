@@ -11,7 +11,7 @@ from moses_rnn.files.streams import existing_input, read_lines
 from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.formats.nbest import NBestLine, segmentation_of
 from moses_rnn.producers.backoff import Backoff
-from moses_rnn.producers.base import Compute, ScoreProducer
+from moses_rnn.producers.base import ScoreProducer, Wanted
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.open import OpenModel, open_model
@@ -102,7 +102,7 @@ def _feature(model: OpenModel, first: NBestLine | None, name: str, request: Feat
 
 
 def _producer(model: OpenModel, request: FeatureRequest) -> ScoreProducer:
-    compute = Compute(request.device, request.precision)
+    compute = model.choose_compute(Wanted(request.device, request.precision), long=False)
     if not request.backoff or model.name != CslmProducer.name:
         return model.make_producer(compute)
     path = existing_input(request.backoff)

@@ -36,9 +36,10 @@ class ScoringRequest:
     columns: ColumnOptions = field(default_factory=ColumnOptions)
     ini: IniRequest | None = None
     devices: tuple[str, ...] = ("cpu",)
-    workers: int = 1  # threads that score, for each device
-    precision: str = "fp32"  # of matrix products: see PRECISIONS; or "auto"
+    threads: int | None = None  # of the processor; None: all cores
+    precision: str | None = None  # of matrix products, see `Wanted`
     compiled: bool | None = None  # whether torch.compile fuses what stands between them; None: if that should pay
+    native: bool | None = None  # whether the native core computes; None: where it can
     level: int = DEFAULT_LEVEL
     force: bool = False
     resume: bool = False
@@ -66,3 +67,4 @@ class ScoringResult:
     column_names: tuple[str, ...]
     rejected: int
     warnings: tuple[str, ...]
+    computed_by: str  # the native core or torch, and in which precision

@@ -60,7 +60,7 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
         }
         outputs.commit(settings.signature(files, inputs.shape.columns, report), ini.content)
     warnings = (*inputs.census.warnings(), *ini.warnings, *_of_rejects(outputs), *_of_report(report, names))
-    return ScoringResult(report, *ini.lines, names, outputs.rejects.lines, warnings)
+    return ScoringResult(report, *ini.lines, names, outputs.rejects.lines, warnings, settings.computed_by)
 
 
 def _of_rejects(outputs: Outputs) -> Iterator[str]:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.inference import steps
+from moses_rnn.inference import steps, trie_scoring
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers import phrases as producers
@@ -35,7 +35,7 @@ def test_a_score_depends_on_its_pair_alone(monkeypatch):
     monkeypatch.setattr(producers, "PAIRS", 7)
     monkeypatch.setattr(steps, "LOGITS_AT_ONCE", 3 * len(TARGET))
     np.testing.assert_allclose(of_pairs(rnn, pairs), together, rtol=1e-5)
-    monkeypatch.setattr(producers, "TRIE_CELLS", 10)
+    monkeypatch.setattr(trie_scoring, "TRIE_CELLS", 10)
     np.testing.assert_allclose(of_pairs(rnn, pairs), together, rtol=1e-5)
 
 
@@ -43,7 +43,7 @@ def test_likely_pairs_keep_their_relative_precision():
     """Near p = 1, log p is the small difference of two large numbers if it is computed carelessly."""
     rnn, weights = producer()
     with torch.no_grad():
-        rnn._stepper._b_G[END_ID] = 14.0  # the empty target becomes all but certain
+        rnn._network.stepper._b_G[END_ID] = 14.0  # the empty target becomes all but certain
     weights["decoder.b_G"][END_ID] = 14.0
     value = of_pairs(rnn, [(b"s2 s3", b"")])[0, 0]
     expected = reference.log_prob(weights, [*SOURCE.ids([b"s2", b"s3"]), END_ID], [END_ID], SWITCHES["paper"])
@@ -104,7 +104,7 @@ class Forgetful:
 
     def __init__(self, monkeypatch, error, rows):
         self.error, self.rows, self.calls = error, rows, 0
-        original = producers.build_trie
+        original = trie_scoring.build_trie
 
         def build_trie(flat, lengths, *roots):
             self.calls += 1
@@ -112,7 +112,7 @@ class Forgetful:
                 raise self.error
             return original(flat, lengths, *roots)
 
-        monkeypatch.setattr(producers, "build_trie", build_trie)
+        monkeypatch.setattr(trie_scoring, "build_trie", build_trie)
 
 
 OUT_OF_MEMORY = [

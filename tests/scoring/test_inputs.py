@@ -11,6 +11,7 @@ from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PLAIN
 from moses_rnn.formats.signatures import PROGRAM
+from moses_rnn.native import native_core
 from moses_rnn.scoring import inputs as scoring_inputs
 from moses_rnn.scoring.inputs import open_inputs
 from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
@@ -54,7 +55,8 @@ def test_each_model_is_opened_once_and_scores_on_every_device(opened, models, mo
 
     open_model = scoring_inputs.open_model
     monkeypatch.setattr(scoring_inputs, "open_model", opening)
-    inputs = opened(inverse_model=models / "inverse", word_penalty=True, devices=("cpu", "cpu"), workers=2)
+    monkeypatch.setattr(scoring_inputs, "share_threads", lambda *_: 2)
+    inputs = opened(inverse_model=models / "inverse", word_penalty=True, devices=("cpu", "cpu"))
     workers = inputs.make_workers()
     assert folders == [models / "rnn", models / "inverse"]
     assert [[producer.name for producer in worker] for worker in workers] == [["RNN", "RNNInverse", "WordPenalty"]] * 4
@@ -63,7 +65,7 @@ def test_each_model_is_opened_once_and_scores_on_every_device(opened, models, mo
 
 
 def test_the_manifest_is_that_of_older_journals(opened, here):
-    inputs = opened(word_penalty=True, columns=ColumnOptions(floor=-50.0))
+    inputs = opened(word_penalty=True, columns=ColumnOptions(floor=-50.0), native=False)
     settings = inputs.settings(inputs.make_workers()[0])
     manifest = settings.manifest
     assert set(manifest) == MANIFEST
@@ -77,6 +79,15 @@ def test_the_manifest_is_that_of_older_journals(opened, here):
         "chunk": [8192, 16777216], "level": 2, "device": ["cpu"], "precision": "fp32", "compiled": False,
         "phrases": "plain words",
     }  # fmt: skip
+
+
+@pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")
+def test_the_native_core_is_in_the_manifest(opened):
+    inputs = opened()
+    manifest = inputs.settings(inputs.make_workers()[0]).manifest
+    assert set(manifest) == {*MANIFEST, "native"}
+    assert manifest["native"] == str(native_core())
+    assert manifest["threads"] == 1  # each chunk is computed in one, however many there are
 
 
 def test_how_much_is_done_is_what_was_read_less_the_lines_that_wait(opened):

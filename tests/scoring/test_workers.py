@@ -4,9 +4,11 @@ import threading
 import time
 
 import pytest
+import torch
 
 from moses_rnn.errors import FormatError, Stopped
-from moses_rnn.scoring.workers import in_order
+from moses_rnn.producers.base import Compute
+from moses_rnn.scoring.workers import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, in_order, share_threads
 
 
 def test_results_come_in_the_items_order():
@@ -53,3 +55,27 @@ def test_only_a_few_items_are_taken_ahead():
     assert next(results) == 0
     assert len(taken) <= 6
     results.close()
+
+
+@pytest.mark.parametrize(
+    ("devices", "threads", "native", "of_each", "of_torch"),
+    [
+        (["cpu"], 1, True, 1, 3),
+        (["cpu"], 20, True, 20, 3),
+        (["cpu", "cpu"], 5, True, 2, 3),
+        (["cpu", "cpu"], 1, True, 1, 3),
+        (["cpu"], 2, False, 2, 1),
+        (["cpu"], 2 * MOST_CPU_WORKERS, False, MOST_CPU_WORKERS, 2),
+        (["cpu", "cpu"], 4, False, 1, 2),
+        (["cuda:0", "cuda:1"], 4, False, WORKERS_OF_A_GPU, 3),
+        (["cpu"], None, True, 3, 3),
+    ],
+)
+def test_threads_are_shared_among_workers(devices, threads, native, of_each, of_torch):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert share_threads(devices, threads, Compute(native=native)) == of_each
+        assert torch.get_num_threads() == of_torch
+    finally:
+        torch.set_num_threads(before)

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import click
 
-from moses_rnn import __version__
 from moses_rnn.cli.analyse.explain import explain
 from moses_rnn.cli.analyse.model import MODEL_COMMANDS
 from moses_rnn.cli.analyse.pairs import PAIR_COMMANDS
 from moses_rnn.cli.analyse.report import REPORT_COMMANDS
 from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
-from moses_rnn.cli.command import CONTEXT, ProgramGroup, put, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, put, reports_errors, say, shows_version, takes
 
 EPILOG = """\b
 Example:
@@ -23,7 +22,7 @@ Example:
 
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
-@click.version_option(__version__)
+@shows_version
 def main() -> None:
     """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
 

@@ -1,0 +1,173 @@
+"""The native core's networks against the scalar equations, with every instruction set that this machine can run."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.inference.encdec import EncDecStepper
+from moses_rnn.inference.native import NativeEncDec, choose_native_precision, multiplies
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
+from tests.commands import ROOT
+from tests.inference.id_pairs import flat, random_pairs, score
+from tests.inference.native_networks import larger_network, native_scores
+from tests.models import reference
+from tests.models.networks import CUSTOM, encdec_network, weights_of
+
+CORE = native_core()
+pytestmark = pytest.mark.skipif(CORE is None, reason="the native core was not built, or is switched off")
+AMX = INSTRUCTION_SETS.index("amx")
+
+
+def cores():
+    """The library with each instruction set up to this machine's best."""
+    best = CORE.instructions if CORE else 0
+    return [NativeCore(CORE and CORE.functions, i) for i in range(best + 1)]
+
+
+def kinds():
+    """Each of them with each precision that it multiplies in."""
+    return [
+        (core, precision) for core in cores() for precision in ("fp32", "bf16x3", "bf16") if multiplies(core, precision)
+    ]
+
+
+def named(kind):
+    core, precision = kind
+    return f"{INSTRUCTION_SETS[core.instructions]}-{precision}"
+
+
+@pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
+@pytest.mark.parametrize("core", cores(), ids=lambda core: INSTRUCTION_SETS[core.instructions])
+def test_equals_the_scalar_equations(core, switches):
+    model = encdec_network(switches, dtype=torch.float32)
+    pairs = random_pairs(60)
+    weights = weights_of(model)
+    for value, (source, target) in zip(native_scores(model, pairs, core, "fp32"), pairs, strict=True):
+        expected = reference.log_prob(weights, [*source, END_ID], [*target, END_ID], switches)
+        assert value == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
+@pytest.mark.parametrize("kind", kinds(), ids=named)
+def test_equals_float64_in_each_precision(kind, switches):
+    model = larger_network(switches)
+    pairs = random_pairs(700, vocabulary=(40, 777))
+    exact = score(EncDecStepper(model, dtype=torch.float64), pairs)
+    values = native_scores(model, pairs, *kind)
+    if kind[1] == "bf16":
+        rounded = score(EncDecStepper(model, dtype=torch.bfloat16), pairs)
+        assert np.abs(values - exact).mean() < 1.5 * np.abs(rounded - exact).mean() + 1e-4
+    else:
+        assert np.abs(values - exact).max() < 1e-4
+
+
+@pytest.mark.parametrize("kind", kinds(), ids=named)
+def test_more_pairs_than_a_part_in_any_order_with_repeats(kind, monkeypatch):
+    """Each score depends on its pair alone: in whatever company, to the last bit."""
+    model = larger_network(words=(12, 9))
+    pairs = random_pairs(6000, vocabulary=(12, 9), longest=3)
+    values = native_scores(model, pairs, *kind)
+    order = np.random.default_rng(0).permutation(len(pairs))
+    assert (native_scores(model, [pairs[i] for i in order], *kind) == values[order]).all()
+    few = list(range(0, 6000, 997))
+    assert [native_scores(model, [pairs[i]], *kind)[0] for i in few] == values[few].tolist()
+
+
+@pytest.mark.parametrize("core", cores(), ids=lambda core: INSTRUCTION_SETS[core.instructions])
+def test_likely_pairs_keep_their_relative_precision(core):
+    model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
+    with torch.no_grad():
+        model.decoder.b_G[END_ID] = 14.0
+    pairs = [([2, 3], [])]
+    (expected,) = score(EncDecStepper(model, dtype=torch.float64), pairs)
+    assert -1e-2 < expected < 0
+    assert native_scores(model, pairs, core, "fp32")[0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_long_phrases_and_one_source_with_many_targets():
+    model = larger_network()
+    long = [[2 + i % 30 for i in range(3000)]]
+    pairs = [(long[0], [5]), ([], long[0]), *(([7, 8], [2 + i % 700, 2 + i // 700]) for i in range(5000))]
+    values = native_scores(model, pairs, CORE, "fp32")
+    some = [0, 1, 2, 700, 5001]
+    exact = score(EncDecStepper(model, dtype=torch.float64), [pairs[i] for i in some])
+    np.testing.assert_allclose(values[some], exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["decoder.U", "decoder.G_l", "decoder.b_G", "encoder.V"])
+def test_what_is_no_number_stays_none(name):
+    model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
+    with torch.no_grad():
+        dict(model.named_parameters())[name].view(-1)[-1] = torch.nan
+    assert not np.isfinite(native_scores(model, [([2], [3, 4])], CORE, "fp32")).any()
+
+
+def test_ids_that_the_network_does_not_know_are_refused():
+    network = NativeEncDec(encdec_network(SWITCHES["paper"], dtype=torch.float32), CORE)
+    good = flat([[2, 3]])
+    for bad, message in [
+        (flat([[2, 9]]), "expected ids from 0 to 8, found 2 to 9"),
+        (flat([[-1]]), "expected ids from 0 to 8, found -1 to -1"),
+        ((good[0], np.array([1])), "expected lengths that come to 2 words, found 1"),
+        (flat([[2], [3]]), "expected as many targets as sources, found 1 and 2"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            network.log_probs(bad, good)
+
+
+def test_no_pairs_have_no_scores():
+    network = NativeEncDec(encdec_network(SWITCHES["paper"], dtype=torch.float32), CORE)
+    assert network.log_probs(flat([]), flat([])).shape == (0,)
+
+
+def test_the_precision_that_suits():
+    core = NativeCore(None, AMX)
+    assert choose_native_precision(None, core, 1000) == "bf16x3"
+    assert choose_native_precision(None, NativeCore(None, AMX - 1), 1000) == "fp32"
+    assert [choose_native_precision("auto", core, size) for size in (64, 1000)] == ["fp32", "bf16"]
+    assert choose_native_precision("bf16", core, 64) == "bf16"
+    assert [multiplies(NativeCore(None, 1), p) for p in ("fp32", "bf16", "bf16x3", "fp64")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.skipif(
+    CORE is None or CORE.instructions < AMX - 1, reason="what tiles are part of needs AVX-512 with bf16"
+)
+def test_tiles_written_out_in_software(tmp_path):
+    """The kernels for AMX, the tile instructions replaced by what they do: in a process of its own, with its own library."""
+    library = tmp_path / "tiles.so"
+    program = (
+        "import ctypes, sys\n"
+        "from pathlib import Path\n"
+        f"sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'native')!r}]\n"
+        "from build_hook import build\n"
+        f"build(Path({str(library)!r}), ('-DMOSES_RNN_TILES_IN_SOFTWARE', '-O1'))\n"
+        "import numpy as np\n"
+        "import torch\n"
+        "from moses_rnn.native import NativeCore\n"
+        "from moses_rnn.inference.encdec import EncDecStepper\n"
+        "from tests.inference.id_pairs import random_pairs, score\n"
+        "from tests.inference.native_networks import larger_network, native_scores\n"
+        "from tests.models.networks import CUSTOM\n"
+        f"core = NativeCore(ctypes.CDLL({str(library)!r}), {AMX})\n"
+        "for switches in CUSTOM:\n"
+        "    model = larger_network(switches)\n"
+        "    pairs = random_pairs(80, vocabulary=(40, 777))\n"
+        "    exact = score(EncDecStepper(model, dtype=torch.float64), pairs)\n"
+        "    for precision, most in (('bf16x3', 1e-4), ('bf16', 0.2)):\n"
+        "        assert 0 < np.abs(native_scores(model, pairs, core, precision) - exact).max() < most\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=dict(os.environ)
+    )
+    assert done.returncode == 0, done.stderr
