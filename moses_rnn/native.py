@@ -10,7 +10,7 @@ from pathlib import Path
 from moses_rnn.errors import MosesRnnError
 
 LIBRARY = Path(__file__).parent / "_native.so"
-INTERFACE = 1  # of the library's functions, which it is asked for
+INTERFACE = 2  # of the library's functions, which it is asked for
 SWITCH = "MOSES_RNN_NATIVE"  # "0": do without; or the name of the best instruction set to use
 INSTRUCTION_SETS = ("portable", "avx2", "avx512", "avx512bf16", "amx")  # from the least to the most, as native/cpu.h
 

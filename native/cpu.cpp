@@ -56,7 +56,7 @@ InstructionSet best_instruction_set() { return PORTABLE; }
 }  // namespace moses_rnn
 
 // Has to be the number that moses_rnn/native.py expects: raised with every change of this interface.
-MOSES_RNN_API int moses_rnn_interface() { return 1; }
+MOSES_RNN_API int moses_rnn_interface() { return 2; }
 
 // The best instruction set of this machine; see InstructionSet.
 MOSES_RNN_API int moses_rnn_instructions() { return moses_rnn::best_instruction_set(); }

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from moses_rnn.native import SWITCH, native_core
 from tests.commands import ROOT, run
 
 # Tests are not timed: machines are shared.
@@ -73,3 +74,17 @@ def moses_root():
     if not (Path(root) / "bin" / "moses").exists():
         pytest.fail(f"MOSES_ROOT={root} has no bin/moses")
     return Path(root)
+
+
+@pytest.fixture(scope="module", params=["native core", "python"])
+def either_path(request):
+    """The tests of a module run twice: by the native core, where it was built, and without it.
+
+    Of a module's scope, since hypothesis wants nothing that is made for each test.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "python":
+            patch.setenv(SWITCH, "0")
+        elif native_core() is None:
+            pytest.skip("the native core was not built, or is switched off")
+        yield

@@ -40,6 +40,12 @@ def nine_digits(values: Floats) -> list[bytes]:
     return written
 
 
+def rows_as_text(values: Floats) -> list[bytes]:
+    """Each row's numbers as ``%.9g``, a blank before each; rows × columns."""
+    columns = [nine_digits(column) for column in values.T]
+    return columns[0] if len(columns) == 1 else list(map(b"".join, zip(*columns, strict=True)))
+
+
 def _text(whole: npt.NDArray[np.uint32], exponents: npt.NDArray[np.int64]) -> tuple[Characters, Characters]:
     """Digits with a point and, below 1e-04, an exponent, as rows of characters; and the last digit of each."""
     digits = np.empty((DIGITS, len(whole)), np.uint8)

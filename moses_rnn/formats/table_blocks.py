@@ -1,36 +1,27 @@
 """Many lines of a phrase table at once: what `phrase_table` does line by line, for blocks (bytes of whole lines).
 
-Nearly all lines of a table are regular: single blanks, numbers that are plainly finite and above 0, nothing odd. Those
-are found and vouched for by a few passes of numpy and one regular expression over the whole block; every other line is
-parsed for itself. No Python runs for each regular line.
+Nearly all lines of a table are regular. Those are found and vouched for all at once, by the native core or else by
+`regular_lines`; every other line is parsed for itself. No Python runs for each regular line.
 """
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.formats.census import is_utf8
+from moses_rnn.formats import regular_lines
+from moses_rnn.formats.native_table import native_table
+from moses_rnn.formats.numbers import Floats, rows_as_text
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, alignment_field
 from moses_rnn.formats.phrase_table import LineParser, Places, Rejected, TableLine
+from moses_rnn.formats.text_phrases import TextPhrases
 
 Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Octets = npt.NDArray[np.uint8]
 
 END = len(Places._fields)  # the column of a line's end, behind those of its places
-NEWLINE, PIPE, BLANK, TAB = b"\n| \t"
-FIRST_NOT_ASCII = 0x80
-PIPES = 6  # of two separators; a third one may follow
-UNWANTED = b"\0\r]"  # on a regular line
-# Of a number that is plainly finite and above 0; Moses reads more than that
-PLAIN_NUMBER = rb"(?:0\.0{0,5}+[1-9]|[1-9][0-9]{0,14}+(?![0-9])\.?+)[0-9]*+(?:e-[0-3]?+[0-9])?+"
-FEW_COLUMNS = 16
 
 
 @dataclass(frozen=True)
@@ -92,22 +83,21 @@ class TableLines:
         begin, end = self.places[line, :2]
         return self.text[begin:end]
 
-    def phrases(self) -> tuple[list[bytes], list[bytes]]:
+    def phrases(self) -> tuple[Sequence[bytes], Sequence[bytes]]:
         """All source phrases and all target phrases, as a network reads them (see `PhraseForm`)."""
-        sources, targets = (self._texts(self.places[:, first : first + 2]) for first in (0, 2))
+        sources, targets = (self._texts(first, first + 1) for first in (0, 2))
         if self.form.is_plain:
             return sources, targets
         fields = zip(sources, targets, self._alignments(), strict=True)
         read = [self.form.read(source, target, alignment) for source, target, alignment in fields]
         return [source for source, _ in read], [target for _, target in read]
 
-    def _texts(self, places: Ints) -> list[bytes]:
-        begins, ends = places.T.tolist()
-        text = self.text
-        return [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+    def _texts(self, begins: int, ends: int) -> TextPhrases:
+        """What stands between two columns of the places."""
+        return TextPhrases(self.text, self.places[:, begins], self.places[:, ends])
 
     def _alignments(self) -> list[bytes]:
-        return [alignment_field(rest, 0) for rest in self._texts(self.places[:, END - 1 :])]
+        return [alignment_field(rest, 0) for rest in self._texts(END - 1, END)]
 
     def pairs(self, *, inverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
         """What is read and what is predicted from it: source and target phrases, or the other way round."""
@@ -122,6 +112,13 @@ class TableLines:
         pieces[::2] = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
         pieces[1::2] = added
         return b"".join(pieces)
+
+    def with_numbers(self, values: Floats) -> bytes:
+        """The same with numbers of 9 significant digits; lines × columns."""
+        table = native_table()
+        if table is None:
+            return self.with_scores(rows_as_text(values))
+        return table.add_numbers(self.text, self.places, values)
 
 
 def parse_blocks(
@@ -150,10 +147,8 @@ class _Block:
 
     def __init__(self, text: bytes, first_number: int) -> None:
         self._text = text
-        self._octets = np.frombuffer(text, np.uint8)
-        self.ends = np.flatnonzero(self._octets == NEWLINE) + 1
-        if not len(self.ends) or self.ends[-1] != len(text):
-            self.ends = np.append(self.ends, len(text))
+        self._lines = native_table() or regular_lines
+        self.ends = self._lines.line_ends(text)
         self._begins = np.append(0, self.ends[:-1])
         self._first_number = first_number
         self._places = np.zeros((len(self.ends), END + 1), np.int64)
@@ -168,7 +163,8 @@ class _Block:
             self._parse_line(self._done, parser)
             self._done += 1
         if parser.form.is_plain:
-            self._find_regular(parser.columns)
+            lines = self._text, self.ends, self._done
+            self._places, self._regular = self._lines.find_regular(*lines, parser.columns)
         for i in (np.flatnonzero(~self._regular[self._done :]) + self._done).tolist():
             self._done = i
             self._parse_line(i, parser)
@@ -195,69 +191,3 @@ class _Block:
         edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).tolist()
         runs = [lines[first:last] for first, last in zip(edges[::2], edges[1::2], strict=True)]
         return TableLines.joined(runs) if runs else None
-
-    def _find_regular(self, columns: int) -> None:
-        """Find the regular lines behind the first few, and their places."""
-        pipes = np.flatnonzero(self._octets == PIPE)
-        first = np.searchsorted(pipes, self._begins)
-        count = np.diff(first, append=len(pipes))
-        # Where a line has fewer pipes, those of later lines stand in; they are not looked at in the end.
-        padded = np.append(pipes, np.full(PIPES + 1, len(self._text)))
-        at = [padded[first + i] for i in range(PIPES + 1)]
-        third = np.where(count > PIPES, at[PIPES], self.ends)  # what follows the scores: a separator or the end
-        source, source_end = self._begins, at[0] - 1
-        target, target_end = at[2] + 2, at[3] - 1
-        regular: Mask = (count >= PIPES) & (at[2] - at[0] == 2) & (at[5] - at[3] == 2)
-        regular &= self._is_phrase(source, source_end) & self._is_phrase(target, target_end)
-        regular &= self._octet(at[2] + 1) == BLANK
-        regular[: self._done] = False
-        for unwanted in UNWANTED:
-            if unwanted in self._text:
-                regular[self._lines_at(self._octets == unwanted)] = False
-        if not is_utf8(self._text):
-            regular[self._lines_at(self._octets >= FIRST_NOT_ASCII)] = False
-        self._check_scores(regular, columns)
-        places = np.stack([source, source_end, target, target_end, third - 1], 1)
-        np.copyto(self._places[:, :END], places, where=regular[:, None])
-        self._regular = regular
-
-    def _octet(self, at: Ints) -> Octets:
-        return self._octets[np.clip(at, 0, len(self._octets) - 1)]
-
-    def _is_phrase(self, begin: Ints, end: Ints) -> Mask:
-        """Whether between two places there is something, with no blank around it, and one blank behind it."""
-        first, last = self._octet(begin), self._octet(end - 1)
-        without_blanks = (first != BLANK) & (first != TAB) & (last != BLANK) & (last != TAB)
-        phrases: Mask = (begin < end) & without_blanks & (self._octet(end) == BLANK)
-        return phrases
-
-    def _lines_at(self, mask: Mask) -> Ints:
-        return np.searchsorted(self.ends, np.flatnonzero(mask), side="right")
-
-    def _check_scores(self, regular: Mask, columns: int) -> None:
-        """Strike out the lines whose third field is not as many plain numbers.
-
-        The expression does not see that a phrase ends with its line; the lines it is given have both separators.
-        """
-        lines = _plain_scores(columns)
-        edges = np.flatnonzero(np.diff(regular, prepend=False, append=False)).tolist()
-        for first, last in zip(edges[::2], edges[1::2], strict=True):
-            line, end = first, int(self.ends[last - 1])
-            while line < last:
-                match = lines.match(self._text, int(self._begins[line]), end)
-                if match is None or match.end() == end:
-                    break
-                line = int(np.searchsorted(self._begins, match.end()))
-                regular[line] = False
-                line += 1
-
-
-@functools.cache
-def _plain_scores(columns: int) -> re.Pattern[bytes]:
-    """Any number of lines with so many plain scores."""
-    further = rb" " + PLAIN_NUMBER
-    # Written out where there are few, which is a quarter faster
-    scores = PLAIN_NUMBER + (
-        further * (columns - 1) if columns <= FEW_COLUMNS else rb"(?:%b){%d}" % (further, columns - 1)
-    )
-    return re.compile(rb"(?:[^|]*+\|\|\|[^|]*+\|\|\| " + scores + rb"(?: \|\|\|[^\n]*+)?+\n)*+")

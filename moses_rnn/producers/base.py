@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from moses_rnn.formats.native_table import native_table
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.text_phrases import TextPhrases
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.hardware import Kernel
 from moses_rnn.models.vocabulary import UNKNOWN_ID, Ids, Vocabulary
@@ -100,11 +102,20 @@ class PhraseIds:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._id_of = {**vocabulary.id_of(), MARK: MARK_ID}
+        table = native_table()
+        self._native = table and table.word_ids(vocabulary.id_of())
 
     def __call__(self, phrases: Sequence[bytes]) -> tuple[Ids, Lengths]:
-        """Ids of all phrases laid end to end, and the length of each."""
+        """Ids of all phrases laid end to end, and the length of each.
+
+        Raises:
+            TypeError: phrases are not bytes.
+            ValueError: a word is a line end, or there are no phrases.
+        """
         if any(isinstance(phrase, str) for phrase in phrases[:1]):
             raise TypeError("expected phrases as bytes, as a table has them, found str: encode them as UTF-8")
+        if self._native and phrases:
+            return self._native(TextPhrases.of(phrases))
         between = words((b" " + MARK + b" ").join(phrases))
         ids = np.fromiter(map(self._id_of.get, between, itertools.repeat(UNKNOWN_ID)), np.int64, len(between))
         marks = np.flatnonzero(ids == MARK_ID)

@@ -10,7 +10,6 @@ import numpy as np
 
 from moses_rnn.errors import FormatError, MosesRnnError, shown
 from moses_rnn.formats.census import Census
-from moses_rnn.formats.numbers import nine_digits
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
@@ -151,7 +150,7 @@ def scored_table(
     def finished(scored: ScoredChunk) -> tuple[ScoredChunk, bytes]:
         _check(scored.lines, scored.scores, census.name)
         scored = scored._replace(scores=np.minimum(scored.scores, 0.0))
-        return scored, pack(scored.lines.with_scores(formatted(scored.scores, options)))
+        return scored, pack(scored.lines.with_numbers(numbers_of(scored.scores, options)))
 
     chunks = of_bounded_length(chunks_between_sources(lines), census.name)
     floor = -np.inf if options.logarithms else options.floor
@@ -161,13 +160,9 @@ def scored_table(
         yield block
 
 
-def formatted(scores: Scores, options: ColumnOptions) -> list[bytes]:
-    """Scores as they stand behind those of each line: 9 significant digits, more than the decoder's float32 holds."""
-    if options.logarithms:
-        columns = [[b" %.9g" % value for value in column] for column in (scores.T + 0.0).tolist()]
-    else:
-        columns = [nine_digits(column) for column in np.exp(np.maximum(scores.T, options.floor))]
-    return columns[0] if len(columns) == 1 else list(map(b"".join, zip(*columns, strict=True)))
+def numbers_of(scores: Scores, options: ColumnOptions) -> Scores:
+    """Scores as they stand in a table, where 9 digits hold more than the decoder's float32; lines × columns."""
+    return scores + 0.0 if options.logarithms else np.exp(np.maximum(scores, options.floor))  # + 0.0: no -0
 
 
 def _check(chunk: Chunk, scores: Scores, name: str) -> None:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_rnn.formats.numbers import nine_digits
+from moses_rnn.formats.numbers import nine_digits, rows_as_text
 
 
 def as_c_writes(values):
@@ -30,3 +30,9 @@ def test_numbers_at_the_edges_are():
     odd = np.array([0.0, -0.0, 1.0, 5e-324, np.inf, 0.1, 0.99999999949999, 0.9999999995, 0.99999999951])
     assert nine_digits(odd) == as_c_writes(odd)
     assert nine_digits(np.zeros(0)) == []
+
+
+def test_numbers_of_a_row_are_parted_by_single_blanks():
+    values = np.array([[0.5, 1e-5, 1.0], [0.25, -12.5, 0.1234567891]])
+    assert rows_as_text(values) == [b" 0.5 1e-05 1", b" 0.25 -12.5 0.123456789"]
+    assert rows_as_text(values[:, :1]) == [b" 0.5", b" 0.25"]

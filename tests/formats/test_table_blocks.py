@@ -11,6 +11,8 @@ from moses_rnn.formats.phrase_table import parse_table
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from tests.formats.line_cases import ACCEPTED, REFUSED
 
+pytestmark = pytest.mark.usefixtures("either_path")
+
 REGULAR = b"a b ||| c d ||| 0.5 1 ||| 0-0 1-1 ||| 1 1 1 ||| |||\n"
 
 

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.formats.text_phrases import TextPhrases
 from moses_rnn.models.hardware import COMPILED, EAGER
 from moses_rnn.producers.base import HERE, PRECISIONS, Compute, PhraseIds, check_lengths, unknown_words
 from tests.producers.pairs import TARGET, random_pairs
+
+pytestmark = pytest.mark.usefixtures("either_path")
 
 PHRASES = {
     "an empty one": ([b""], [[]]),
@@ -36,6 +39,24 @@ def test_many_phrases_have_the_ids_of_each():
 def test_a_phrase_with_a_line_end_is_refused(phrases):
     with pytest.raises(ValueError, match="expected phrases without line ends"):
         PhraseIds(TARGET)(phrases)
+
+
+def test_a_line_end_within_a_word_is_a_part_of_it():
+    ids, lengths = PhraseIds(TARGET)([b"t2\nt3 t4", b"\n\n"])
+    assert (ids.tolist(), lengths.tolist()) == ([0, 4, 0], [2, 1])
+
+
+def test_phrases_that_lie_in_a_text_have_the_same_ids_as_others():
+    phrases = [target for _, target in random_pairs(300)]
+    lying = TextPhrases.of(phrases)
+    for part in (slice(None), slice(7, 50), slice(None, None, 3), slice(299, None)):
+        for of_lying, of_others in zip(PhraseIds(TARGET)(lying[part]), PhraseIds(TARGET)(phrases[part]), strict=True):
+            np.testing.assert_array_equal(of_lying, of_others)
+
+
+def test_phrases_are_bytes():
+    with pytest.raises(TypeError, match="expected phrases as bytes, as a table has them, found str"):
+        PhraseIds(TARGET)(["t2"])
 
 
 def test_unknown_words_are_counted_by_phrase():

@@ -7,15 +7,18 @@ import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.formats.census import Census
+from moses_rnn.formats.numbers import rows_as_text
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.scoring.phrase_tables import (
     MOST_WORDS,
     ColumnOptions,
     ScoringReport,
     chunks_between_sources,
-    formatted,
+    numbers_of,
     scored_table,
 )
+
+pytestmark = pytest.mark.usefixtures("either_path")
 
 LINES = [b"s%d ||| t%d ||| 0.5 1 ||| 0-0 ||| 1 1 1 ||| |||\n" % (i // 3, i) for i in range(50)]
 
@@ -98,7 +101,7 @@ def test_numbers_as_written(log_prob, options, written):
 
 def test_nine_digits_keep_the_logarithm():
     scores = np.linspace(-87, 0, 1001)[:, None]
-    written = [math.log(float(value)) for value in formatted(scores, ColumnOptions())]
+    written = [math.log(float(value)) for value in rows_as_text(numbers_of(scores, ColumnOptions()))]
     np.testing.assert_allclose(written, scores[:, 0], atol=5e-9)
 
 
@@ -160,7 +163,8 @@ def test_phrases_too_long_to_be_stepped_through_are_refused():
 
 
 def test_columns_are_parted_by_single_blanks():
-    assert formatted(np.log([[0.5, 1.0], [0.25, 0.125]]), ColumnOptions()) == [b" 0.5 1", b" 0.25 0.125"]
+    numbers = numbers_of(np.log([[0.5, 1.0], [0.25, 0.125]]), ColumnOptions())
+    assert rows_as_text(numbers) == [b" 0.5 1", b" 0.25 0.125"]
 
 
 def test_oddities_are_counted_and_strictly_refused():

@@ -1,0 +1,58 @@
+"""Phrases that lie within a text are a sequence like a list of them."""
+
+import numpy as np
+import pytest
+
+from moses_rnn.formats.text_phrases import TextPhrases
+
+LIST = [b"a b", b"", b"c", b"\xff\0", b"d"]
+
+
+@pytest.fixture
+def phrases():
+    text = b"a b|c|\xff\0|d"
+    return TextPhrases(text, np.array([0, 2, 4, 6, 9]), np.array([3, 2, 5, 8, 10]))
+
+
+def test_it_is_like_a_list(phrases):
+    assert len(phrases) == 5
+    assert list(phrases) == LIST
+    assert [phrases[i] for i in range(-5, 5)] == LIST * 2
+    assert b"c" in phrases
+    assert phrases.index(b"d") == 4
+    with pytest.raises(IndexError):
+        phrases[5]
+
+
+def test_slices_are_of_its_kind_and_of_the_same_text(phrases):
+    for part in (slice(1, 3), slice(None, None, 2), slice(None, None, -1), slice(4, 4)):
+        assert isinstance(phrases[part], TextPhrases)
+        assert list(phrases[part]) == LIST[part]
+        assert phrases[part].text is phrases.text
+    assert not phrases[4:4]
+
+
+def test_it_is_equal_to_any_sequence_of_the_same_phrases(phrases):
+    assert phrases == LIST
+    assert LIST == phrases  # noqa: SIM300, the other way round is asked for
+    assert phrases == tuple(LIST)
+    assert phrases == TextPhrases.of(LIST)
+    assert phrases != LIST[:4]
+    assert phrases != [*LIST[:4], b"e"]
+    assert phrases != b"a"
+    assert phrases != 5
+
+
+def test_any_phrases_can_be_laid_end_to_end(phrases):
+    assert TextPhrases.of(phrases) is phrases
+    laid = TextPhrases.of(LIST)
+    assert (laid.text, laid.begins.tolist(), laid.ends.tolist()) == (
+        b"a bc\xff\0d",
+        [0, 3, 3, 4, 6],
+        [3, 3, 4, 6, 7],
+    )
+    assert TextPhrases.of([]) == []
+
+
+def test_what_it_holds_can_be_seen(phrases):
+    assert repr(phrases[:2]) == "TextPhrases([b'a b', b''])"
