@@ -83,11 +83,13 @@ TABLE ?= examples/phrase-table.gz
 BENCH_FLAGS ?=
 BENCH_TRAIN_FLAGS ?=
 GROWTH_FLAGS ?=
+TABLE_FLAGS ?=
 SHARED_FLAGS ?=
 
 .PHONY: bench
 bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios; growth to 10⁶ lines; TABLE=… MODEL=… for your own
 	$(BIN)/python benchmarks/score.py $(TABLE) $(if $(MODEL),--model $(MODEL)) $(BENCH_FLAGS)
+	$(BIN)/python benchmarks/table.py $(TABLE) $(TABLE_FLAGS)
 	$(BIN)/python benchmarks/growth.py $(GROWTH_FLAGS)
 	$(BIN)/python benchmarks/train.py $(TABLE) $(BENCH_TRAIN_FLAGS)
 	$(BIN)/python benchmarks/shared_cores.py $(TABLE) $(SHARED_FLAGS)

@@ -14,6 +14,7 @@ SMALL = ["--preset", "small", "--no-compile"]
 RUNS = {
     "score": (["TABLE", *SMALL, "--lines", "600", "--rounds", "1"], "whole program, bf16: read, score, write"),
     "train": (["TABLE", *SMALL, "--pairs", "300"], "+ 512 pairs a minibatch"),
+    "table": (["TABLE", "--rounds", "1"], "all but scoring, all threads together"),
     "growth": (["--most", "1000", "--rounds", "1"], "       1,000 "),
     "accuracy": (["TABLE", "--model", "MODEL", "--pairs", "300", "--no-compile"], "fp32, 1 000 pairs scored alone"),
     "shared_cores": (["TABLE", "--seconds", "0.2", "--rounds", "1"], "moses-rnn-score --precision bf16"),

@@ -15,20 +15,25 @@ import tempfile
 from pathlib import Path
 
 import atheris
+import numpy as np
 
 from tests.models.checkpoints import encdec_checkpoint
 
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError, FormatError, InputError
     from moses_rnn.files.streams import read_lines
+    from moses_rnn.formats import regular_lines
     from moses_rnn.formats.arpa import parse_arpa
     from moses_rnn.formats.census import Census
     from moses_rnn.formats.ini_extension import Extension, extend_ini
     from moses_rnn.formats.moses_ini import MosesIni
+    from moses_rnn.formats.native_table import native_table
     from moses_rnn.formats.nbest import parse_nbest_line
+    from moses_rnn.formats.numbers import rows_as_text
     from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
     from moses_rnn.formats.phrase_table import parse_table
     from moses_rnn.formats.table_blocks import parse_blocks
+    from moses_rnn.formats.text_phrases import TextPhrases
     from moses_rnn.models.checkpoint import ENCDEC, load_checkpoint, save_checkpoint
     from moses_rnn.models.encdec import EncDec, EncDecConfig
     from moses_rnn.models.folders import finish_saving
@@ -84,6 +89,28 @@ def _table(data: bytes, form: PhraseForm) -> None:
         assert scored[: again.places.scores_end - 5] + scored[again.places.scores_end :] == line.line
     list(census.warnings())
     _same_at_once(lines, rejected, form)
+    _same_natively(lines)
+
+
+def _same_natively(lines: list[bytes]) -> None:
+    """The native core, where there is one, finds the same regular lines and adds the same numbers to them."""
+    text, native = b"".join(lines), native_table()
+    if native is None or not text:
+        return
+    ends = regular_lines.line_ends(text)
+    assert native.line_ends(text).tolist() == ends.tolist()
+    for columns in (1, 4):
+        places, regular = native.find_regular(text, ends, 0, columns)
+        of_reference = regular_lines.find_regular(text, ends, 0, columns)
+        assert (places.tolist(), regular.tolist()) == tuple(array.tolist() for array in of_reference)
+        sound = places[regular]
+        phrases = TextPhrases(text, sound[:, 0], sound[:, 1])
+        ids, lengths = native.word_ids({b"!": 1, b"&quot;": 2})(phrases)
+        assert lengths.tolist() == [len(words(phrase)) for phrase in phrases]
+        assert ids.tolist() == [{b"!": 1, b"&quot;": 2}.get(word, 0) for phrase in phrases for word in words(phrase)]
+    values = np.frombuffer(text[: len(text) // 8 * 8])[:, None]
+    added = native.add_numbers(b"", np.zeros((len(values), 6), np.int64), values)
+    assert added == b"".join(rows_as_text(values))
 
 
 def _same_at_once(lines: list[bytes], rejected: list[bytes], form: PhraseForm) -> None:
