@@ -23,7 +23,8 @@ def import_all():
     import moses_rnn
 
     for module in pkgutil.walk_packages(moses_rnn.__path__, "moses_rnn."):
-        importlib.import_module(module.name)
+        if module.name != "moses_rnn._native":  # the native core has the suffix of a module and is none
+            importlib.import_module(module.name)
 
 
 def answer(requests, answers):
