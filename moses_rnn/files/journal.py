@@ -1,9 +1,9 @@
 """An output that survives any death: numbered blocks, each durable and recorded before the next is begun.
 
 Beside the final name NAME stand, while it is being made, ``.NAME.part`` (the blocks, each as one complete compressed
-member) and ``.NAME.journal`` (the records; see `records`). A block counts once its record is on disk; whatever follows
-the last such block is cut off when the work is resumed. The journal is locked from the first moment to the last, and
-goes only when everything that belongs to the output is in its place.
+member) and ``.NAME.journal`` (the records; see `records`). A block counts once it is on disk and its record with it;
+whatever follows the last such block is cut off when the work is resumed. The journal is locked from the first moment to
+the last, and goes only when everything that belongs to the output is in its place.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import errno
 import os
 import shutil
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -227,12 +228,30 @@ class BlockOutput:
         """
         try:
             self._stream.write(member)
+            self._stream.flush()
         except OSError as error:
             raise self._failure(error, len(member)) from error
-        self._sync(self._stream, len(member))
+        end = self._written.end + len(member)
+        record = {"block": self.blocks + 1, "end": end, "crc32": zlib.crc32(member), "note": note or {}}
+        self._sync_with(record, len(member))
         self._written.add(member)
-        end = self._written.end
-        self._record({"block": self.blocks, "end": end, "crc32": zlib.crc32(member), "note": note or {}})
+
+    def _sync_with(self, record: Note, needed: int) -> None:
+        """Make what was written durable, and its record with it: both at once take half the time or less.
+
+        The record may be the first on disk: by its checksum a block that is not there does not count. If the block
+        cannot be made durable, though it may seem to be there, the record is taken back.
+        """
+        before = self._journal.tell()
+        try:
+            with ThreadPoolExecutor(1, thread_name_prefix="syncing") as beside:
+                synced = beside.submit(self._sync, self._stream, needed)
+                self._record(record)
+            synced.result()
+        except OutputError:
+            with contextlib.suppress(OSError):
+                self._journal.truncate(before)
+            raise
 
     def _record(self, record: Note) -> None:
         try:

@@ -213,6 +213,29 @@ def test_every_failing_call_is_reported_and_survived(tmp_path, whole, monkeypatc
     pytest.fail("more calls than expected")
 
 
+def test_a_block_that_cannot_be_made_durable_leaves_no_record(tmp_path, monkeypatch):
+    """Its bytes may well seem to be there: what the system holds in memory is read like what is on disk."""
+    path = tmp_path / "t.gz"
+    part, record = left(path)
+    original, failing = os.fsync, []
+
+    def fsync(descriptor):
+        if failing and os.path.samestat(os.fstat(descriptor), part.stat()):
+            raise OSError(5, os.strerror(5))
+        original(descriptor)
+
+    monkeypatch.setattr(journal.os, "fsync", fsync)
+    with BlockOutput(str(path)) as output:
+        output.begin(MANIFEST)
+        output.append(output.pack(b"a\n"))
+        records = record.read_bytes()
+        failing.append(True)
+        with pytest.raises(OutputError, match="cannot be written: Input/output error"):
+            output.append(output.pack(b"b\n"))
+        assert (record.read_bytes(), output.blocks) == (records, 1)
+    assert record.read_bytes() == records
+
+
 def fail_nth(patch, call, number, calls):
     def failing(original):
         def wrapped(*args):
