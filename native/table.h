@@ -9,6 +9,9 @@ namespace moses_rnn {
 using Byte = unsigned char;
 using Int = std::int64_t;
 
+// Of a line: source, its end, target, its end, the scores' end, the line's end.
+constexpr Int PLACES = 6, SCORES_END = 4;
+
 constexpr Byte BLANK = ' ', TAB = '\t', NEWLINE = '\n', PIPE = '|';
 
 inline bool is_blank(Byte byte) { return byte == BLANK || byte == TAB; }

@@ -8,8 +8,6 @@
 namespace moses_rnn {
 namespace {
 
-constexpr Int PLACES = 6;  // of a line: source, its end, target, its end, the scores' end, the line's end
-
 // ---- what a block has anywhere ------------------------------------------------------------------------------------
 
 // Bytes of the character at `at`, of which `left` are there; 0 if it is not strict UTF-8 (Unicode 15.0, table 3-7).

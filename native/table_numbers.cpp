@@ -14,7 +14,6 @@ constexpr int DIGITS = 9;
 constexpr int LEAST_EXPONENT = -99, MOST_EXPONENT = DIGITS - 1;  // of ten, of the numbers that need no printf
 constexpr int LEAST_PLAIN_EXPONENT = -4;                        // below it, C writes 1.2e-05
 constexpr Int WIDTH = 24;                                       // bytes at most, with the blank before
-constexpr Int LINE_PLACES = 6, SCORES_END = 4;                  // as in table_lines.cpp
 
 // 10^0, 10^1, … to the highest factor needed; each product rounds once: wrong by 108 × 2^-53 of itself at most.
 constexpr int POWERS = MOST_EXPONENT - LEAST_EXPONENT + 1;
@@ -113,7 +112,7 @@ using moses_rnn::Byte;
 using moses_rnn::Int;
 
 // Copies a text with numbers added behind the scores of each line, a blank before each.
-//   places: lines × LINE_PLACES
+//   places: lines × PLACES
 //   values: lines × columns
 //   out: of `room` bytes, at least size + lines × columns × WIDTH
 // Returns how many bytes were written; -1: there is too little room, or the places are not those of this text.
@@ -123,7 +122,7 @@ MOSES_RNN_API Int moses_rnn_add_numbers(const Byte* text, Int size, const Int* p
   char* at = out;
   Int done = 0;
   for (Int i = 0; i < lines; ++i) {
-    const Int cut = places[i * moses_rnn::LINE_PLACES + moses_rnn::SCORES_END];
+    const Int cut = places[i * moses_rnn::PLACES + moses_rnn::SCORES_END];
     if (cut < done || cut > size) return -1;
     at = std::copy(text + done, text + cut, at);
     done = cut;

@@ -1,6 +1,4 @@
 // The ids of words: a vocabulary as a hash table of its bytes, and the words of phrases looked up in it.
-#include <new>
-#include <string>
 #include <vector>
 
 #include "core.h"
@@ -24,7 +22,8 @@ Hash hashed(Hash hash, Byte byte) { return (hash ^ byte) * FNV_PRIME; }
 class WordTable {
  public:
   // The words lie end to end in `text`; ends and ids: count.
-  WordTable(const Byte* text, const Int* ends, const Int* ids, Int count) : text_(text, text + (count ? ends[count - 1] : 0)) {
+  WordTable(const Byte* text, const Int* ends, const Int* ids, Int count)
+      : text_(text, text + (count ? ends[count - 1] : 0)) {
     std::size_t size = 2;
     while (size < 2 * static_cast<std::size_t>(count)) size *= 2;
     slots_.resize(size);
@@ -89,7 +88,7 @@ using moses_rnn::WordTable;
 MOSES_RNN_API WordTable* moses_rnn_new_words(const Byte* text, const Int* ends, const Int* ids, Int count) {
   try {
     return new WordTable(text, ends, ids, count);
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
     return nullptr;
   }
 }
