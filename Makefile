@@ -47,6 +47,10 @@ lint: $(INSTALLED) ## ruff and mypy
 test: lint ## set-up, lint, types and every test that needs no Moses, GPU or hours
 	$(BIN)/pytest -n auto --maxprocesses 4 -m 'not moses and not gpu and not slow'
 
+.PHONY: test-python
+test-python: $(INSTALLED) ## the same tests without the native core, as where there is no C++ compiler
+	MOSES_RNN_NATIVE=0 $(BIN)/pytest -n auto --maxprocesses 4 -m 'not moses and not gpu and not slow'
+
 .PHONY: test-moses
 test-moses: $(INSTALLED) ## tests with the real decoder and MERT; needs MOSES_ROOT
 	@test -n "$$MOSES_ROOT" || { echo 'test-moses: set MOSES_ROOT to the folder of a built Moses (it has bin/moses)' >&2; exit 2; }

@@ -6,22 +6,34 @@ python benchmarks/accuracy.py PHRASE_TABLE --model DIR [--pairs 20000]
 from __future__ import annotations
 
 import argparse
-import itertools
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
-from moses_rnn.producers.base import Compute, Scores
-from moses_rnn.producers.open import open_model
+from moses_rnn.inference.native import multiplies
+from moses_rnn.native import native_core
+from moses_rnn.producers.base import NATIVE_PRECISIONS, Compute, Scores
+from moses_rnn.producers.open import OpenModel, open_model
 
 
 def rank_correlation(a: Scores, b: Scores) -> float:
     """Spearman's."""
     ranks = [np.argsort(np.argsort(values[:, 0], kind="stable"), kind="stable") for values in (a, b)]
     return float(np.corrcoef(*ranks)[0, 1])
+
+
+def ways(model: OpenModel, *, with_compiled: bool) -> Iterator[Compute]:
+    """All ways of computing that this machine has."""
+    for compiled in (False, True)[: 1 + with_compiled]:
+        yield from (Compute(precision=precision, compiled=compiled) for precision in ("fp32", "bf16"))
+    core = native_core()
+    if core is not None and model.row.native is not None:
+        kinds = (kind for kind in NATIVE_PRECISIONS if multiplies(core, kind))
+        yield from (Compute(precision=kind, native=True) for kind in kinds)
 
 
 def main() -> None:
@@ -41,10 +53,10 @@ def main() -> None:
     exact = model.make_producer(Compute(precision="fp64")).log_probs(*pairs)
     print(f"{len(block):,} pairs, log p from {exact.min():.1f} to {exact.max():.2g}, mean {exact.mean():.2f}")
     print(f"{'against float64':<28}{'mean |Δ log p|':>16}{'largest':>12}{'rank correlation':>20}")
-    for precision, compiled in itertools.product(("fp32", "bf16"), (False,) if given.no_compile else (False, True)):
-        scores = model.make_producer(Compute(precision=precision, compiled=compiled)).log_probs(*pairs)
-        off, way = np.abs(scores - exact), ", compiled" * compiled
-        print(f"{precision + way:<28}{off.mean():>16.2g}{off.max():>12.2g}{rank_correlation(scores, exact):>20.6f}")
+    for way in ways(model, with_compiled=not given.no_compile):
+        scores = model.make_producer(way).log_probs(*pairs)
+        off, how = np.abs(scores - exact), ", compiled" * way.compiled + ", native core" * way.native
+        print(f"{way.precision + how:<28}{off.mean():>16.2g}{off.max():>12.2g}{rank_correlation(scores, exact):>20.6f}")
     apart = model.make_producer()
     unshared = np.concatenate([apart.log_probs([source], [target]) for source, target in block[:1000].pairs()])
     shared = apart.log_probs(*pairs)[:1000]

@@ -3,8 +3,9 @@
     python benchmarks/score.py PHRASE_TABLE [--model DIR | --preset paper] [--lines N] [--no-compile] [--json FILE]
 
 The first line is a naive reference: the authors' arrangement in plain torch (64 pairs at once, sorted over ten batches,
-nothing shared, the whole softmax, float32). Each further line switches one lever on. Every line is timed several times,
-in turn with the others, and the best time counts: machines are shared. Quote the ratios.
+nothing shared, the whole softmax, float32). Each further line switches one lever on; the native core's have all levers,
+for each instruction set up to the machine's best. Every line is timed several times, in turn with the others, and the
+best time counts: machines are shared. Quote the ratios.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.inference.encdec import EncDecStepper
+from moses_rnn.inference.native import NativeEncDec, multiplies
 from moses_rnn.inference.trie_scoring import score_trie
 from moses_rnn.inference.tries import Trie, build_trie
 from moses_rnn.models.batches import Batch
@@ -41,7 +43,8 @@ from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.base import Compute, PhraseIds, Scores, Tally
+from moses_rnn.native import NativeCore, native_core
+from moses_rnn.producers.base import NATIVE_PRECISIONS, Compute, PhraseIds, Scores, Tally
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.producers.phrases import PAIRS
 from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ColumnOptions, ScoringReport, scored_table
@@ -268,8 +271,36 @@ def ladder(checkpoint: Checkpoint, pairs: list[Pair], given: argparse.Namespace)
         lever = Levers(checkpoint, stepper, sources=sources, targets=targets, workers=workers)
         lever.score(pairs[:300])  # warms up
         stages.append(Stage(name, lambda lever=lever: lever.score(pairs), len(pairs)))  # type: ignore[misc]
+    stages += native_stages(checkpoint, pairs, count)
     parts = [lever.tries(pairs[first : first + PAIRS]) for first in range(0, len(pairs), PAIRS)]
     return stages, sum(flops(checkpoint.model.config, *tries) for tries in parts)
+
+
+def native_stages(checkpoint: Checkpoint, pairs: list[Pair], workers: int) -> list[Stage]:
+    """The native core's ways of scoring the pairs, in as many threads."""
+    core = native_core()
+    cores = [NativeCore(core.functions, i) for i in range(core.instructions + 1)] if core else []
+    sides = PhraseIds(checkpoint.source_vocabulary), PhraseIds(checkpoint.target_vocabulary)
+    blocks = [pairs[first : first + PAIRS] for first in range(0, len(pairs), PAIRS)]
+
+    def scoring(network: NativeEncDec) -> Callable[[], object]:
+        def score(block: Sequence[Pair]) -> object:
+            sources, targets = (
+                side(list(phrases)) for side, phrases in zip(sides, zip(*block, strict=True), strict=True)
+            )
+            return network.log_probs(sources, targets)
+
+        def work() -> object:
+            with ThreadPoolExecutor(workers) as pool:
+                return list(pool.map(score, blocks))
+
+        return work
+
+    kinds = [(core, precision) for core in cores for precision in NATIVE_PRECISIONS if multiplies(core, precision)]
+    return [
+        Stage(f"({core}, {precision})", scoring(NativeEncDec(checkpoint.model, core, precision)), len(pairs))
+        for core, precision in kinds
+    ]
 
 
 def whole_program(
@@ -292,13 +323,16 @@ def whole_program(
         return lambda: subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)  # noqa: S602
 
     model = OpenModel(Path(), checkpoint)
-    fp32, bf16 = (
-        model.make_producer(Compute(precision=precision, compiled=not given.no_compile))
-        for precision in ("fp32", "bf16")
-    )
+    compiled = not given.no_compile
+    ways = {f"torch, {kind}": Compute(precision=kind, compiled=compiled) for kind in ("fp32", "bf16")}
+    for kind in NATIVE_PRECISIONS:
+        if (core := native_core()) and multiplies(core, kind):
+            ways[f"{core}, {kind}"] = Compute(precision=kind, native=True)
     return [
-        Stage("whole program, fp32: read, score, write", through(fp32), given.lines),
-        Stage("whole program, bf16: read, score, write", through(bf16), given.lines),
+        *(
+            Stage(f"whole program, {name}", through(model.make_producer(compute)), given.lines)
+            for name, compute in ways.items()
+        ),
         reading_and_writing(DEFAULT_LEVEL),
         reading_and_writing(1),
         Stage("floor: zcat | wc -l", shell(f"zcat {folder}/given.gz | wc -l"), given.lines),
@@ -320,12 +354,13 @@ def report(stages: list[Stage], checkpoint: Checkpoint, work: float, given: argp
         print(f"{stage.name:<56}{stage.rate():>10,.0f}{factors}")
         if not stage.name.startswith("("):
             above = stage
-    best = [stage for stage in stages if "bf16" in stage.name or "compiled" in stage.name][:-1]
-    fastest = max(best, key=Stage.rate)
+    scoring = [stage for stage in stages if stage.items == given.lines and "program" not in stage.name]
+    fastest = max((stage for stage in scoring if "floor" not in stage.name), key=Stage.rate)
     rates = {"fp32": gemm_rate(torch.float32), "bf16": gemm_rate(torch.bfloat16)}
     reached = 1e-9 * work / fastest.seconds
     print(
-        f"{work / given.lines / 1e6:.1f} MFLOP a pair with all sharing; fastest scoring: {reached:,.0f} GFLOP/s, "
+        f"{work / given.lines / 1e6:.1f} MFLOP a pair with all sharing; fastest scoring, {fastest.name.strip('()+ ')}: "
+        f"{reached:,.0f} GFLOP/s, "
         f"{reached / rates['bf16']:.0%} of torch's bf16 product of {' × '.join(map(str, GEMM))} "
         f"({rates['bf16']:,.0f} GFLOP/s; fp32 {rates['fp32']:,.0f})"
     )

@@ -28,7 +28,7 @@ from moses_rnn.files.streams import read_blocks
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
-from moses_rnn.producers.base import Compute
+from moses_rnn.producers.base import Wanted
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.training.config import CSLM_PRESETS, PRESETS, NGramConfig, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
@@ -38,6 +38,7 @@ from moses_rnn.training.threads import share_cores
 from moses_rnn.training.trainer import Task, Trainer
 
 CHUNK = 1024  # pairs scored by a worker at once
+SHARES = 4  # of each worker in a step: one that is slower takes fewer
 
 
 @dataclass
@@ -85,15 +86,18 @@ def learner(name: str, task: Task, config: TrainingConfig) -> Line:
 
 def scoring_line(name: str, checkpoint: Checkpoint, pairs: list[Pair], workers: int, precision: str) -> Line:
     """A line that scores, each worker its own pairs."""
-    producer = OpenModel(Path(), checkpoint).make_producer(Compute(precision=precision))
+    model = OpenModel(Path(), checkpoint)
+    compute = model.choose_compute(Wanted(precision=precision), long=False)
+    producer = model.make_producer(compute)
     pool = ThreadPoolExecutor(workers)
-    shares = [list(zip(*pairs[i * CHUNK : (i + 1) * CHUNK], strict=True)) for i in range(workers)]
+    chunks = [pairs[i * CHUNK : (i + 1) * CHUNK] for i in range(SHARES * workers)]
+    shares = [list(zip(*chunk, strict=True)) for chunk in chunks if chunk]
     torch.set_num_threads(1)
 
     def step() -> int:
         return sum(len(scores) for scores in pool.map(lambda share: producer.log_probs(*share), shares))
 
-    return line(name, step)
+    return line(f"{name}{', native core' * compute.native}", step)
 
 
 def busy() -> None:

@@ -266,27 +266,3 @@ def test_without_a_compiler_compilation_is_refused(here):
     assert done.returncode == 1
     assert "--compile: torch cannot compile here (is there a C++ compiler?)" in done.stderr
     assert not (here / "phrase-table.rnn.gz").exists()
-
-
-@pytest.mark.parametrize(
-    ("devices", "threads", "workers", "of_each"),
-    [
-        (["cpu"], 1, 1, 1),
-        (["cpu"], 2, 2, 1),
-        (["cpu"], 8, 8, 1),
-        (["cpu"], 12, 6, 2),
-        (["cpu"], 16, 8, 2),
-        (["cpu", "cpu"], 4, 1, 2),
-        (["cpu", "cpu", "cpu"], 1, 1, 1),
-        (["cuda:0", "cuda:1"], 4, 2, None),
-    ],
-)
-def test_threads_are_spread_over_workers(monkeypatch, devices, threads, workers, of_each):
-    import torch
-
-    from moses_rnn.cli.score import _spread
-
-    asked = []
-    monkeypatch.setattr(torch, "set_num_threads", asked.append)
-    assert _spread(devices, threads) == workers
-    assert asked == ([of_each] if of_each else [])
