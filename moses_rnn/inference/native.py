@@ -33,12 +33,10 @@ def multiplies(core: NativeCore, precision: str | None) -> bool:
 
 
 def choose_native_precision(wanted: str | None, core: NativeCore, hidden_size: int) -> str:
-    """The precision of products: as exact as float32 and as fast as can be, or "auto": bf16 for large networks."""
-    if wanted is None:
-        return "bf16x3" if core.instructions >= INSTRUCTION_SETS.index("amx") else "fp32"
+    """The precision of products: float32 unless another is wanted; "auto" is bf16 for large networks."""
     if wanted == "auto":
         return "bf16" if hidden_size >= LARGE and multiplies(core, "bf16") else "fp32"
-    return wanted
+    return wanted or "fp32"
 
 
 class NativeEncDec:
