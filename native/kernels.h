@@ -70,7 +70,8 @@ struct Kernels {
 
   // One part of a packed matrix: W is columns × size, a row for each column of the product.
   void (*pack)(const float* W, int columns, int size, const Packed& to, int offset);
-  // A row of floats as an operand's part; `size` floats, and zeros up to its inner size.
+  // A row of floats as an operand's part; `size` floats, and zeros up to its inner size or the end of a vector, which may
+  // reach into the part behind it: that is written later.
   void (*write_part)(const float* from, int size, void* operand);
   void (*step_reset_before)(const Step&, const Gates&);
   void (*step_reset_after)(const Step&, const Gates&);

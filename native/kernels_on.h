@@ -119,7 +119,11 @@ struct KernelsOn {
     Element* to = static_cast<Element*>(operand);
     int k = 0;
     for (; k + LANES <= size; k += LANES) P::write(to, k, part, V::load(from + k));
-    for (; k < part; ++k) P::write_one(to, k, part, k < size ? from[k] : 0.f);
+    for (; k < part; k += LANES) {
+      float rest[LANES] = {};
+      for (int i = 0; k + i < size; ++i) rest[i] = from[k + i];
+      P::write(to, k, part, V::load(rest));
+    }
   }
 
   static const float* terms_of(const TermRows& terms, int row) { return terms.data + terms.stride * terms.sources[row]; }
@@ -304,7 +308,6 @@ struct Fp32 {
   static constexpr size_t place(int k, int column) { return static_cast<size_t>(k) * PANEL + column; }
   static float of_matrix(float w, int) { return w; }
   static void write(float* operand, int k, int, F v) { V::store(operand + k, v); }
-  static void write_one(float* operand, int k, int, float v) { operand[k] = v; }
 
   __attribute__((noinline)) static void tile(const float* A, int stride, const float* panel, int inner, const float* bias, float* out) {
     constexpr int VECTORS = PANEL / LANES;

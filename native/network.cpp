@@ -194,7 +194,7 @@ std::vector<float> Network::read(const Phrases& phrases, const std::vector<int64
         kernels_.write_part(e, static_cast<int>(sizes_.E), row);
         kernels_.write_part(e, static_cast<int>(sizes_.E), next);
         const float* h = above.data() + static_cast<size_t>(level.parents[first + i]) * state_stride_;
-        kernels_.write_part(h, static_cast<int>(sizes_.H), at(row, e_inner_));
+        kernels_.write_part(h, H_, at(row, e_inner_));
       }
       const Step step = {count, H_, state_stride_, room.operand.get(), room.next.get(), stride_, e_inner_, h_inner_, above.data(),
                          level.parents.data() + first, states.data() + static_cast<size_t>(first) * state_stride_, room.z.data(),
@@ -213,12 +213,11 @@ void Network::add_terms(const std::vector<float>& states, const std::vector<int3
   for (size_t first = 0; first < rows.size(); first += BLOCK_ROWS) {
     const int count = static_cast<int>(std::min<size_t>(BLOCK_ROWS, rows.size() - first));
     const auto row = [&](int i) { return at(room.operand.get(), static_cast<int64_t>(i) * stride_); };
-    const int H = static_cast<int>(sizes_.H);
     for (int i = 0; i < count; ++i)
-      kernels_.write_part(states.data() + static_cast<size_t>(rows[first + i]) * state_stride_, H, row(i));
+      kernels_.write_part(states.data() + static_cast<size_t>(rows[first + i]) * state_stride_, H_, row(i));
     if (sizes_.has_summary) {
       kernels_.affine(room.operand.get(), stride_, count, summary_, true, summaries.data(), state_stride_);
-      for (int i = 0; i < count; ++i) kernels_.write_part(summaries.data() + static_cast<size_t>(i) * state_stride_, H, row(i));
+      for (int i = 0; i < count; ++i) kernels_.write_part(summaries.data() + static_cast<size_t>(i) * state_stride_, H_, row(i));
     }
     kernels_.affine(room.operand.get(), stride_, count, h_0_, true, out.data(), terms_stride_);
     kernels_.affine(room.operand.get(), stride_, count, C_, false, out.data() + H_, terms_stride_);
@@ -241,12 +240,12 @@ void Network::step_block(const Prefixes& prefixes, int first, int rows, const fl
     const float* h = states + static_cast<size_t>(prefixes.parents[first + i]) * state_stride_;
     kernels_.write_part(e, static_cast<int>(sizes_.E), next);
     if (!steps) {
-      kernels_.write_part(h, static_cast<int>(sizes_.H), at(next, e_inner_));
+      kernels_.write_part(h, H_, at(next, e_inner_));
       std::copy_n(h, H_, new_states + static_cast<size_t>(i) * state_stride_);
       continue;
     }
     kernels_.write_part(e, static_cast<int>(sizes_.E), row);
-    kernels_.write_part(h, static_cast<int>(sizes_.H), at(row, e_inner_));
+    kernels_.write_part(h, H_, at(row, e_inner_));
   }
   if (!steps) return;
   const Step step = {rows, H_, state_stride_, room.operand.get(), room.next.get(), stride_, e_inner_, h_inner_, states,
@@ -262,7 +261,7 @@ void Network::read_out(int rows, const TermRows& terms, Workspace& room) const {
   for (int i = 0; i < rows; ++i) {
     const float* projected = room.projected.data() + static_cast<size_t>(i) * R_;
     std::transform(projected, projected + R_, in_base_2.begin(), [](float x) { return static_cast<float>(x * LOG2_E); });
-    kernels_.write_part(in_base_2.data(), static_cast<int>(sizes_.R), at(room.p.get(), static_cast<int64_t>(i) * p_stride_));
+    kernels_.write_part(in_base_2.data(), R_, at(room.p.get(), static_cast<int64_t>(i) * p_stride_));
   }
   kernels_.normalise(room.p.get(), p_stride_, rows, G_l_, {room.largest.data(), room.at.data(), room.rest.data()});
 }
@@ -345,12 +344,7 @@ void Network::score_part(const Phrases& sources, const Phrases& targets, const i
 
 void Network::score(const Phrases& sources, const Phrases& targets, double* log_probs) const {
   const int64_t count = static_cast<int64_t>(sources.begins.size()) - 1;
-  std::vector<int64_t> order(count);
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    const int by_source = sources.compare(a, b);
-    return (by_source ? by_source : targets.compare(a, b)) < 0;
-  });
+  const std::vector<int64_t> order = sorted_pairs(sources, targets);
   for (int64_t first = 0, last; first < count; first = last) {
     last = std::min(first + PART, count);
     while (last < count && !sources.compare(order[last - 1], order[last])) ++last;

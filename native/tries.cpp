@@ -18,8 +18,46 @@ int64_t Phrases::shared(int64_t a, int64_t b) const {
 int Phrases::compare(int64_t a, int64_t b) const {
   const int64_t k = shared(a, b);
   if (k > length(a)) return 0;
-  const int64_t left = word(a, k), right = word(b, k);
-  return left < right ? -1 : 1;
+  if (k == length(a) || k == length(b)) return k == length(a) ? -1 : 1;  // a beginning comes before what goes on
+  return word(a, k) < word(b, k) ? -1 : 1;
+}
+
+namespace {
+
+// The first words of a phrase as one number, in the phrases' order; 0 stands behind the last word.
+uint64_t first_words(const Phrases& phrases, int64_t phrase) {
+  constexpr int WORDS = 3, BITS = 21;
+  uint64_t key = 0;
+  for (int k = 0; k < WORDS; ++k) {
+    const bool there = k < phrases.length(phrase);
+    const int64_t most = (int64_t{1} << BITS) - 1;
+    key = key << BITS | (there ? std::min(phrases.ids[phrases.begins[phrase] + k] + 1, most) : 0);
+    if (!there || phrases.ids[phrases.begins[phrase] + k] + 1 >= most) return key << BITS * (WORDS - 1 - k);
+  }
+  return key;
+}
+
+}  // namespace
+
+std::vector<int64_t> sorted_pairs(const Phrases& sources, const Phrases& targets) {
+  struct Item {
+    uint64_t source, target;
+    int64_t pair;
+  };
+  std::vector<Item> items(sources.begins.size() - 1);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const int64_t pair = static_cast<int64_t>(i);
+    items[i] = {first_words(sources, pair), first_words(targets, pair), pair};
+  }
+  std::sort(items.begin(), items.end(), [&](const Item& a, const Item& b) {
+    if (a.source != b.source) return a.source < b.source;
+    if (const int by_source = sources.compare(a.pair, b.pair)) return by_source < 0;
+    if (a.target != b.target) return a.target < b.target;
+    return targets.compare(a.pair, b.pair) < 0;
+  });
+  std::vector<int64_t> order(items.size());
+  std::transform(items.begin(), items.end(), order.begin(), [](const Item& item) { return item.pair; });
+  return order;
 }
 
 Trie::Trie(const Phrases& phrases, const std::vector<int64_t>& sorted, const std::vector<int32_t>& roots) {

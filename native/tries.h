@@ -24,6 +24,9 @@ struct Phrases {
   int compare(int64_t a, int64_t b) const;
 };
 
+// Pairs by source and then by target.
+std::vector<int64_t> sorted_pairs(const Phrases& sources, const Phrases& targets);
+
 struct Trie {
   struct Level {
     std::vector<int32_t> words;
