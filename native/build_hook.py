@@ -106,7 +106,6 @@ else:
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             """See hatchling; `version` is "standard" or "editable"."""
-            del version
             wanted = os.environ.get("MOSES_RNN_BUILD_NATIVE", "")
             if self.target_name != "wheel" or wanted == "0":
                 return
@@ -117,7 +116,8 @@ else:
                     raise
                 self.app.display_warning(f"moses-rnn: without its native core, which could not be built: {error}")
                 return
-            build_data["artifacts"].append(f"moses_rnn/{LIBRARY}")
+            if version == "standard":  # an editable one has it where it was built
+                build_data["force_include"][str(PLACE)] = f"moses_rnn/{LIBRARY}"
             build_data["pure_python"] = False
             build_data["tag"] = platform_tag()
 
