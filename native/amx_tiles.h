@@ -13,6 +13,7 @@ namespace tiles {
 thread_local uint32_t rows[8][16][16];  // tiles × rows × four bytes each
 
 inline void configure(const void*) {}
+inline void forget() {}
 
 template <int T>
 void load(const void* from, size_t stride) {
@@ -44,12 +45,15 @@ void dot() {
 
 // Written as the assembler has them: compilers' headers want tiles as literal numbers, not as parameters of templates.
 // Loading the same shape again costs as much as a product of tiles: only a thread's first time
+thread_local bool configured = false;
+
 inline void configure(const void* shape) {
-  static thread_local bool done = false;
-  if (done) return;
+  if (configured) return;
   asm volatile("ldtilecfg (%0)" : : "r"(shape) : "memory");
-  done = true;
+  configured = true;
 }
+
+inline void forget() { configured = false; }
 
 template <int T>
 void load(const void* from, size_t stride) {

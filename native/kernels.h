@@ -62,6 +62,8 @@ struct Normaliser {
   float* rest;      // the sum of the others' 2^(logit - largest)
 };
 
+struct TrainingKernels;  // see training.h
+
 struct Kernels {
   int panel;    // columns of a panel
   int element;  // bytes of an operand's element
@@ -82,6 +84,7 @@ struct Kernels {
                  int s_inner);
   void (*normalise)(const void* A, int stride, int rows, const Packed& G_l, const Normaliser& to);
   float (*dot)(const float* a, const float* b, int size);
+  const TrainingKernels& (*training)();  // null where an operand has copies
 };
 
 // Null where there are none: bf16 without instructions for it, or another family of processors.

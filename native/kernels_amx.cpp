@@ -18,6 +18,12 @@ struct Amx : Bf16Operand<COPIES, 32> {
     tiles::configure(&shape);
   }
 
+  // Before tiles are used where torch may have used them with another shape since, in this thread.
+  static void prepare() {
+    tiles::forget();
+    configure();
+  }
+
   __attribute__((noinline)) static void tile(const uint16_t* A, int stride, const uint16_t* panel, int inner, const float* bias, float* out) {
     alignas(64) static const float nothing[32] = {};
     const float* b = bias ? bias : nothing;

@@ -71,6 +71,9 @@ inline float float_of(uint16_t x) {
 inline int min_of(int a, int b) { return a < b ? a : b; }
 
 template <class P>
+struct TrainingOn;
+
+template <class P>
 struct KernelsOn {
   using V = Vectors<P::LANES>;
   using F = typename V::F;
@@ -286,13 +289,20 @@ struct KernelsOn {
     return sum;
   }
 
+  using Training = const TrainingKernels& (*)();
+  static constexpr Training training() {
+    if constexpr (P::COPIES == 1) return TrainingOn<P>::table;
+    else return nullptr;
+  }
+
   static const Kernels* table() {
     static constexpr Kernels kernels = {PANEL,      static_cast<int>(sizeof(Element)),
                                         P::PAD,     P::COPIES,
                                         pack,       write_part,
                                         step_reset_before, step_reset_after,
                                         affine,     maxout,
-                                        normalise,  dot};
+                                        normalise,  dot,
+                                        training()};
     return &kernels;
   }
 };
@@ -308,6 +318,7 @@ struct Fp32 {
   static constexpr size_t place(int k, int column) { return static_cast<size_t>(k) * PANEL + column; }
   static float of_matrix(float w, int) { return w; }
   static void write(float* operand, int k, int, F v) { V::store(operand + k, v); }
+  static void prepare() {}
 
   __attribute__((noinline)) static void tile(const float* A, int stride, const float* panel, int inner, const float* bias, float* out) {
     constexpr int VECTORS = PANEL / LANES;
@@ -336,3 +347,5 @@ struct Fp32 {
 };
 
 }  // namespace
+
+#include "training_on.h"

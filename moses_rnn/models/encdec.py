@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding
 
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size
 from moses_rnn.models.hardware import EAGER, Kernel
+from moses_rnn.models.native_learning import NativeKernel, times
 from moses_rnn.models.recurrence import Recurrence
 from moses_rnn.models.softmax import WordSample, chosen_log_probs, sampled_log_probs
 
@@ -126,11 +127,6 @@ class EncDec(nn.Module):
         return chosen_log_probs(*operands, self.kernel) if sample is None else sampled_log_probs(*operands, sample)
 
 
-def times(x: Tensor, matrix: Tensor, product_dtype: torch.dtype) -> Tensor:
-    """Rows times a matrix, computed in a type of its own and given back in theirs."""
-    return linear(x.to(product_dtype), matrix.to(product_dtype)).to(x.dtype)
-
-
 def _matrix(rows: int, columns: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(rows, columns))
 
@@ -165,7 +161,7 @@ class Encoder(nn.Module):
         """The summary c of each source phrase; S × H."""
         states = self._recurrence(product_dtype).states(*self._operands(sources, product_dtype, drop))
         h_N = states.index_select(0, sources.last())  # S × H
-        return torch.tanh(times(h_N, self.V, product_dtype) + self.b_V) if self.has_summary else h_N
+        return torch.tanh(times(h_N, self.V, product_dtype, self.kernel) + self.b_V) if self.has_summary else h_N
 
     def gates(self, sources: Batch) -> tuple[Tensor, Tensor]:
         """z_t and r_t at each of ``sources.packed()``; nodes × H each."""
@@ -180,7 +176,7 @@ class Encoder(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, list[int]]:
         """What the words, what c and what h_0 add; see `Recurrence.states`."""
         e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
-        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype)  # nodes × 3H
+        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, self.kernel)  # nodes × 3H
         h_0 = We.new_zeros(sources.active[0], self.U.shape[0])  # S × H
         nothing = We.new_zeros(1, 1).expand(sources.active[0], We.shape[1])  # S × 3H
         return We + torch.cat([self.b_z, self.b_r, self.b]), nothing, h_0, sources.active
@@ -232,13 +228,14 @@ class Decoder(nn.Module):
 
     def terms(self, c: Tensor, product_dtype: torch.dtype) -> Terms:
         """What depends on the source alone; c is S × H."""
-        c = c.to(product_dtype)
-        C_zc, C_rc, Cc = (linear(c, C.to(product_dtype)).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
+        how = product_dtype, self.kernel
+        c = c if isinstance(self.kernel, NativeKernel) else c.to(product_dtype)
+        C_zc, C_rc, Cc = (times(c, C, *how).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
         return Terms(
-            h_0=torch.tanh(linear(c, self.V.to(product_dtype)) + self.b_V),
+            h_0=torch.tanh(times(c, self.V, *how) + self.b_V),
             gates=torch.cat([C_zc + self.b_z, C_rc + self.b_r], 1),
             Cc=Cc,
-            O_cc=linear(c, self.O_c.to(product_dtype)) + self.b_O,
+            O_cc=times(c, self.O_c, *how) + self.b_O,
         )
 
     def nodes(
@@ -285,8 +282,13 @@ class Decoder(nn.Module):
         skipped = 0 if self._steps_first else 1
         no_b = torch.zeros_like(self.b)
         stepped = e[targets.active[0] * skipped :]
-        We = times(stepped, torch.cat([self.W_z, self.W_r, self.W]), product_dtype) + torch.cat([no_b, no_b, self.b])
-        return We, torch.cat([terms.gates, terms.Cc], 1), terms.h_0, targets.active[skipped:]
+        We = times(stepped, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, self.kernel)
+        return (
+            We + torch.cat([no_b, no_b, self.b]),
+            torch.cat([terms.gates, terms.Cc], 1),
+            terms.h_0,
+            targets.active[skipped:],
+        )
 
     def previous_embeddings(self, targets: Batch) -> Tensor:
         """e(y_{t-1}) for each node, where e(y_0) = 0; nodes × E."""
@@ -296,9 +298,10 @@ class Decoder(nn.Module):
 
     def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
         """G_r s_t: what each node predicts, before the words; nodes × R."""
-        s = times(h, self.O_h, product_dtype) + times(e, self.O_y, product_dtype) + O_cc  # s'_t; nodes × 2M
+        how = product_dtype, self.kernel
+        s = times(h, self.O_h, *how) + times(e, self.O_y, *how) + O_cc  # s'_t; nodes × 2M
         s = torch.maximum(*s.view(len(s), -1, 2).unbind(2))  # s_t; nodes × M
-        return times(drop(s), self.G_r, product_dtype)
+        return times(drop(s), self.G_r, *how)
 
 
 def _network(config: Mapping[str, Any], words: list[int]) -> EncDec:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.models.hardware import EAGER, Kernel
+from moses_rnn.models.native_learning import NativeKernel, States
 
 
 def step_after(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -94,7 +95,13 @@ class Recurrence(NamedTuple):
             h_0: phrases × H.
             active: how many phrases have a step; descending.
         """
-        states: Tensor = _Function.apply(x, c, h_0, self.U_z, self.U_r, self.U, self, active)  # type: ignore[no-untyped-call]
+        operands = x, c, h_0, self.U_z, self.U_r, self.U
+        states: Tensor
+        if isinstance(self.kernel, NativeKernel):
+            how = self.kernel, self.product_dtype, self.reset_after
+            states = States.apply(*operands, how, active)  # type: ignore[no-untyped-call]
+        else:
+            states = _Function.apply(*operands, self, active)  # type: ignore[no-untyped-call]
         return states
 
     @torch.no_grad()

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.models.hardware import Kernel
+from moses_rnn.models.native_learning import ChosenLogProbs, NativeKernel
 
 
 def log_normaliser(logits: Tensor, b: Tensor) -> Tensor:
@@ -57,7 +58,11 @@ def chosen_log_probs(
         product_dtype: the type that products are computed in; the sum over words has that of b_G.
         kernel: does the passes over the logits.
     """
-    log_probs: Tensor = _Function.apply(projected, G_l, b_G, words, product_dtype, kernel)  # type: ignore[no-untyped-call]
+    log_probs: Tensor
+    if isinstance(kernel, NativeKernel):
+        log_probs = ChosenLogProbs.apply(projected, G_l, b_G, words, kernel, product_dtype)  # type: ignore[no-untyped-call]
+    else:
+        log_probs = _Function.apply(projected, G_l, b_G, words, product_dtype, kernel)  # type: ignore[no-untyped-call]
     return log_probs
 
 

@@ -41,6 +41,7 @@ class TrainingConfig:
     clip_norm: float = 1.0
     precision: str = "fp32"  # of matrix products; or "bf16": weights, states, gates and losses stay float32
     compiled: bool = False  # whether torch.compile fuses the work between products; changes the last digits
+    native: str = ""  # the native core's instruction set if it computes, which changes the last digits too; "": torch
     seed: int = 1
     max_epochs: float = 0.0  # 0: no limit
     max_minutes: float = MINUTES_OF_THREE_DAYS  # 0: no limit
@@ -62,7 +63,8 @@ class TrainingConfig:
         return (
             f"{', '.join([self.optimiser, f'learning rate {self.learning_rate:g}', *also])}, "
             f"{self.batch_size} {unit} a minibatch, "
-            f"{self.reduction} gradient clipped at {self.clip_norm:g}, {self.precision}, seed {self.seed}; "
+            f"{self.reduction} gradient clipped at {self.clip_norm:g}, {self.precision}"
+            f"{f' by the native core, {self.native}' if self.native else ''}, seed {self.seed}; "
             f"evaluated every {self.evaluate_every:,} {unit}; ends after {' or '.join(limits)}"
         )
 

@@ -6,14 +6,16 @@ A step may be cut into parts for several threads.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
 from moses_rnn.models.hardware import fused
+from moses_rnn.models.native_learning import core_named
 from moses_rnn.training.config import TrainingConfig
+from moses_rnn.training.native_steps import NativeSteps
 
 STEPS_BETWEEN = 10  # two weights that are averaged: neighbours differ little
 
@@ -45,15 +47,19 @@ class Adam(Optimiser):
         weights: to be trained.
         lr: factor on the steps.
         weight_decay: share of each matrix taken off a step, times `lr`; biases keep theirs.
+        native: does the steps; by default torch.
     """
 
     BETAS = (0.9, 0.999)
     EPSILON = 1e-8
 
-    def __init__(self, weights: Iterable[Tensor], lr: float, weight_decay: float = 0.0) -> None:
+    def __init__(
+        self, weights: Iterable[Tensor], lr: float, weight_decay: float = 0.0, native: NativeSteps | None = None
+    ) -> None:
         super().__init__(
             weights, {"lr": lr, "weight_decay": weight_decay, "fused": True}
         )  # so steps stay on the device
+        self._native = native
 
     @torch.no_grad()
     def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
@@ -64,6 +70,10 @@ class Adam(Optimiser):
             if not state:
                 state["step"] = torch.zeros((), device=tensor.device)
                 state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(tensor), torch.zeros_like(tensor)
+            if self._native:
+                self._step_natively(self._native, tensor, scale)
+        if self._native:
+            return
         if scale != 1.0:
             torch._foreach_mul_([_gradient(tensor) for tensor in weights], scale)
         for decay, chosen in ((group["weight_decay"], True), (0.0, False)):
@@ -88,6 +98,15 @@ class Adam(Optimiser):
                 maximize=False,
             )
 
+    def _step_natively(self, native: NativeSteps, tensor: Tensor, scale: float) -> None:
+        group, state = self.param_groups[0], self.state[tensor]
+        state["step"] += 1
+        lr, step = group["lr"], float(state["step"])
+        decay = 1 - lr * group["weight_decay"] if tensor.dim() > 1 else 1.0
+        beta_1, beta_2 = self.BETAS
+        corrected = lr / (1 - beta_1**step), decay, beta_1, beta_2, (1 - beta_2**step) ** -0.5
+        native.adam(tensor, _gradient(tensor), state, [*corrected, self.EPSILON, scale])
+
 
 def adadelta_update(tensors: list[Tensor], scale: Tensor, options: list[float]) -> None:
     """Algorithm 1 of Zeiler (2012), ε inside both roots, in place.
@@ -111,14 +130,21 @@ class Adadelta(Optimiser):
 
     Args:
         weights: to be trained.
-        lr: factor on the steps.
-        rho: decay of both averages.
-        epsilon: see `adadelta_update`.
+        options: lr, a factor on the steps; rho, the decay of both averages; epsilon, see `adadelta_update`.
         one_pass: compile the update.
+        native: does the steps, in one pass; by default torch.
     """
 
-    def __init__(self, weights: Iterable[Tensor], lr: float, rho: float, epsilon: float, *, one_pass: bool) -> None:
-        super().__init__(weights, {"lr": lr, "rho": rho, "epsilon": epsilon})
+    def __init__(
+        self,
+        weights: Iterable[Tensor],
+        options: Mapping[str, float],
+        *,
+        one_pass: bool,
+        native: NativeSteps | None = None,
+    ) -> None:
+        super().__init__(weights, dict(options))
+        self._native = native
         self._update = fused(adadelta_update) if one_pass else adadelta_update
 
     @torch.no_grad()
@@ -130,6 +156,9 @@ class Adadelta(Optimiser):
             state = self.state[tensor]
             if not state:
                 state["square_avg"], state["acc_delta"] = torch.zeros_like(tensor), torch.zeros_like(tensor)
+            if self._native:
+                self._native.adadelta(tensor, _gradient(tensor), state, [*options, scale])
+                continue
             tensors = [tensor.data, _plain(_gradient(tensor)), state["square_avg"], state["acc_delta"]]
             factor = torch.full((), scale, device=tensor.device)  # a number would be compiled into the pass
             self._update(tensors, factor, options)
@@ -147,10 +176,18 @@ def _plain(tensor: Tensor) -> Tensor:
 
 def make_optimiser(model: nn.Module, config: TrainingConfig) -> Optimiser:
     """The optimiser of a configuration over all weights of a network."""
+    native = NativeSteps(core_named(config.native)) if config.native else None
     if config.optimiser == "adam":
-        return Adam(model.parameters(), config.learning_rate, config.weight_decay)
-    settings = {"lr": config.learning_rate, "rho": config.rho, "epsilon": config.epsilon}
-    return Adadelta(model.parameters(), **settings, one_pass=config.compiled)
+        return Adam(model.parameters(), config.learning_rate, config.weight_decay, native)
+    options = {"lr": config.learning_rate, "rho": config.rho, "epsilon": config.epsilon}
+    return Adadelta(model.parameters(), options, one_pass=config.compiled, native=native)
+
+
+def sum_of_squares(config: TrainingConfig) -> Callable[[Tensor], float]:
+    """How the squared L2 norm of a gradient is computed."""
+    if config.native:
+        return NativeSteps(core_named(config.native)).sum_squares
+    return lambda gradient: float(torch.linalg.vector_norm(gradient)) ** 2
 
 
 class Average:

@@ -15,6 +15,7 @@ from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, drop_units, keep
 from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.hardware import COMPILED
+from moses_rnn.models.native_learning import NativeKernel, core_named
 from moses_rnn.models.softmax import WordSample
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
@@ -46,7 +47,9 @@ class PhrasePairs:
         self._device = next(model.parameters()).device
         self._product = torch.bfloat16 if config.precision == "bf16" else torch.float32
         self._unigram: npt.NDArray[np.float64] | None = None
-        if config.compiled:
+        if config.native:
+            model.use_kernel(NativeKernel(core=core_named(config.native)))
+        elif config.compiled:
             model.use_kernel(COMPILED)
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:

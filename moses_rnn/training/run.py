@@ -23,6 +23,7 @@ from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig
 from moses_rnn.models.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
 from moses_rnn.models.learning_curves import Verdict, verdict
+from moses_rnn.models.native_learning import instructions_to_learn
 from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.estimate import Estimate, advice, estimate
@@ -183,11 +184,15 @@ def _training(request: PhraseModelRequest, preset: TrainingConfig, hidden_size: 
     if request.variant == "groundhog":
         config = replace(config, reduction="sum")  # what the released code does
     long = (config.max_minutes or math.inf) >= LONG_MINUTES
+    precision = choose_precision(request.precision, request.device, hidden_size)
+    native = "" if request.compiled else instructions_to_learn(request.device, precision)
+    compile_it = False if native else request.compiled
     return replace(
         config,
         **request.given("initial_deviation", "batch_tokens", "sampled_words", "reduction"),
-        precision=choose_precision(request.precision, request.device, hidden_size),
-        compiled=choose_compiled(request.compiled, request.device, hidden_size, long=long, large=LARGE_TO_LEARN),
+        precision=precision,
+        compiled=choose_compiled(compile_it, request.device, hidden_size, long=long, large=LARGE_TO_LEARN),
+        native=native,
         threads=threads_for(request, config.batch_size),
     )
 

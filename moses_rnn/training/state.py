@@ -20,6 +20,7 @@ from moses_rnn.errors import CheckpointError, shown_value
 from moses_rnn.models.folders import replace_file
 
 RANDOM = "random.torch"
+ADDED = {"native": ""}  # choices that older states do not name, with what they were then
 
 
 @dataclass
@@ -139,9 +140,8 @@ def _digest(metadata: dict[str, str], tensors: dict[str, Tensor]) -> str:
 
 
 def _check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    differing = [
-        f"{key} {saved.get(key)!r}, now {wanted.get(key)!r}" for key in wanted if saved.get(key) != wanted[key]
-    ]
+    then = {**ADDED, **saved}
+    differing = [f"{key} {then.get(key)!r}, now {wanted[key]!r}" for key in wanted if then.get(key) != wanted[key]]
     if differing:
         raise CheckpointError(
             f"{path}: expected the table and options that this training began with, found others: "

@@ -18,7 +18,7 @@ from moses_rnn.errors import MosesRnnError
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.optimisers import Average, make_optimiser
+from moses_rnn.training.optimisers import Average, make_optimiser, sum_of_squares
 from moses_rnn.training.state import Progress, RunState
 from moses_rnn.training.threads import Threads, even_parts
 
@@ -106,6 +106,7 @@ class Trainer:
         self._weights = list(self.model.parameters())
         self._parts = even_parts(self._weights, config.threads)
         self._average = Average(self.model, config.averaging)
+        self._squares = sum_of_squares(config)
 
     def run(self, kept: ModelFolder, observer: Observer, should_stop: Callable[[], bool]) -> Progress:
         """Train until a limit is reached or `should_stop` says so; the state is saved either way.
@@ -166,7 +167,7 @@ class Trainer:
         costs, gradients = zip(*self._threads.each(self._gradients, enumerate(shares)), strict=True)
         nats, tokens = float(sum(cost.nats for cost in costs)), int(sum(cost.tokens for cost in costs))
         of_pair = 1 / {"sum": 1, "pair-mean": len(rows), "token-mean": tokens}[config.reduction]
-        squares = self._threads.each(lambda part: _add_up(self._weights, gradients, part), self._parts)
+        squares = self._threads.each(lambda part: self._add_up(gradients, part), self._parts)
         norm = of_pair * math.sqrt(sum(squares))
         if math.isfinite(norm):
             clipped = min((config.clip_norm or math.inf) / (norm + 1e-6), 1.0)
@@ -188,6 +189,17 @@ class Trainer:
         part, rows = share
         cost = self.task.cost(rows, self.progress.steps, part)
         return cost, torch.autograd.grad(cost.objective, self._weights, allow_unused=True, materialize_grads=True)
+
+    def _add_up(self, gradients: tuple[tuple[Tensor, ...], ...], part: list[int]) -> float:
+        """Give some weights the sum of all threads' gradients; returns its squared L2 norm."""
+        total = 0.0
+        for i in part:
+            gradient, *others = (of_thread[i] for of_thread in gradients)
+            for other in others:
+                gradient = gradient + other
+            self._weights[i].grad = gradient
+            total += self._squares(gradient)
+        return total
 
     def _descend(self, part: list[int], scale: float) -> None:
         """One step of some weights along their gradients times `scale`."""
@@ -278,15 +290,3 @@ class Trainer:
             "learning_rate": self._learning_rate(),
             "tokens_per_second": progress.tokens / progress.seconds,
         }
-
-
-def _add_up(weights: list[nn.Parameter], gradients: tuple[tuple[Tensor, ...], ...], part: list[int]) -> float:
-    """Give some weights the sum of all threads' gradients; returns its squared L2 norm."""
-    total = 0.0
-    for i in part:
-        gradient, *others = (of_thread[i] for of_thread in gradients)
-        for other in others:
-            gradient = gradient + other
-        weights[i].grad = gradient
-        total += float(torch.linalg.vector_norm(gradient)) ** 2
-    return total

@@ -64,6 +64,16 @@ def test_what_is_requested_is_planned():
     assert plan_of(phrase_request("t", variant="groundhog")).training.reduction == "sum"
 
 
+def test_the_native_core_learns_unless_compiling_is_asked_for(monkeypatch):
+    monkeypatch.setattr("moses_rnn.training.run.instructions_to_learn", lambda device, precision: "avx2")
+    monkeypatch.setattr("moses_rnn.training.run.choose_compiled", lambda wanted, *_, **__: wanted is not False)
+    for wanted, native, compiled in ((None, "avx2", False), (False, "avx2", False), (True, "", True)):
+        training = plan_of(phrase_request("t", compiled=wanted)).training
+        assert (training.native, training.compiled) == (native, compiled)
+    monkeypatch.setattr("moses_rnn.training.run.instructions_to_learn", lambda device, precision: "")
+    assert plan_of(phrase_request("t", compiled=None)).training.compiled
+
+
 def test_a_gpu_shares_no_minibatch(monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
     assert threads_for(phrase_request("t", device="cuda", threads=8), 1000) == 1

@@ -1,0 +1,33 @@
+"""The native core with every instruction set that this machine can run, and every precision to learn in."""
+
+import pytest
+import torch
+
+from moses_rnn.models.native_learning import NativeKernel
+from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
+
+CORE = native_core()
+BF16 = INSTRUCTION_SETS.index("avx512bf16")
+needs_native = pytest.mark.skipif(CORE is None, reason="the native core was not built, or is switched off")
+SETS = [(i, torch.float32) for i in range(CORE.instructions + 1 if CORE else 1)]
+KINDS = SETS + [(i, torch.bfloat16) for i, _ in SETS if i >= BF16]
+FLOAT32 = pytest.mark.parametrize("instructions", [i for i, _ in SETS], ids=lambda i: INSTRUCTION_SETS[i])
+
+
+def named(kind):
+    return f"{INSTRUCTION_SETS[kind[0]]}-{str(kind[1]).removeprefix('torch.')}"
+
+
+EACH = pytest.mark.parametrize("kind", KINDS, ids=named)
+
+
+def kernel_of(instructions):
+    return NativeKernel(core=NativeCore(CORE.functions, instructions))
+
+
+def close(values, exact, product_dtype):
+    """Of each tensor, the distance from its float64 version is small for sums of float32, or of bf16 products."""
+    most = 3e-6 if product_dtype == torch.float32 else 0.02
+    for value, expected in zip(values, exact, strict=True):
+        assert value.dtype == torch.float32
+        assert torch.linalg.vector_norm(value.double() - expected) <= most * torch.linalg.vector_norm(expected)

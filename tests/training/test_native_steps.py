@@ -1,0 +1,91 @@
+"""The native core's optimisers against torch's and Zeiler's equations, and trainings that it computes."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError
+from moses_rnn.models.native_learning import instructions_to_learn
+from moses_rnn.training.config import for_optimiser
+from moses_rnn.training.native_steps import NativeSteps
+from moses_rnn.training.optimisers import make_optimiser
+from moses_rnn.training.pairs import epoch_batches
+from tests.models.native_kernels import FLOAT32, kernel_of, needs_native
+from tests.training.small import FAST, network, train, trainer_of
+
+pytestmark = needs_native
+NATIVE = instructions_to_learn("cpu", "fp32")
+OPTIMISERS = pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+
+
+def natively(config=FAST, **changes):
+    return dataclasses.replace(config, native=NATIVE, **changes)
+
+
+@OPTIMISERS
+def test_the_steps_are_those_that_torch_does(corpus, optimiser):
+    """With decay on matrices alone, and a factor on the gradient."""
+    plain = dataclasses.replace(for_optimiser(FAST, optimiser), weight_decay=0.3)
+    models = network(corpus), network(corpus)
+    optimisers = [make_optimiser(*pair) for pair in zip(models, (plain, natively(plain)), strict=True)]
+    random = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        for one, other in zip(*(model.parameters() for model in models), strict=True):
+            one.grad = torch.randn(one.shape, generator=random)
+            other.grad = one.grad.clone()
+        for model, steps in zip(models, optimisers, strict=True):
+            weights = list(model.parameters())
+            steps.step_along(0.5, weights[::2])
+            steps.step_along(0.5, weights[1::2])
+    for one, other in zip(*(model.parameters() for model in models), strict=True):
+        torch.testing.assert_close(one, other)
+    states = [steps.state_dict()["state"] for steps in optimisers]
+    torch.testing.assert_close(*states, check_dtype=True)
+
+
+@FLOAT32
+@pytest.mark.parametrize("size", [0, 1, 37, 4096, 100_003])
+def test_squares_are_added_exactly_enough(instructions, size):
+    numbers = torch.randn(size, generator=torch.Generator().manual_seed(1))
+    total = NativeSteps(kernel_of(instructions).core).sum_squares(numbers)
+    assert total == pytest.approx(float(numbers.double().square().sum()), rel=1e-6)
+
+
+def test_what_is_no_number_stays_none():
+    steps = NativeSteps(kernel_of(0).core)
+    assert np.isnan(steps.sum_squares(torch.tensor([1.0, float("nan")])))
+    assert np.isinf(steps.sum_squares(torch.tensor([1.0, float("inf")])))
+
+
+@OPTIMISERS
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_core_learns_what_torch_learns(corpus, optimiser, threads):
+    plain = dataclasses.replace(for_optimiser(FAST, optimiser), threads=threads, learning_rate=0.01)
+    figures = []
+    for config in (plain, natively(plain)):
+        trainer = trainer_of(corpus, config)
+        for rows in itertools.islice(epoch_batches(corpus, config, 0), 12):
+            trainer.learn(rows)
+        figures.append(trainer.task.held_out(trainer._threads)["nats_per_token"])
+    assert figures[1] == pytest.approx(figures[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path, threads):
+    changes = {"native": NATIVE, "threads": threads, "dropout": 0.1, "averaging": 0.2, "max_epochs": 1}
+    whole, _ = train(corpus, tmp_path / "whole", **changes)
+    countdown = itertools.count(1)
+    train(corpus, tmp_path / "stopped", lambda: next(countdown) >= 33, **changes)
+    resumed, _ = train(corpus, tmp_path / "stopped", **changes)
+    assert resumed.resumed
+    for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(old, new)
+
+
+def test_a_run_by_the_core_is_not_continued_by_torch(corpus, tmp_path):
+    train(corpus, tmp_path, native=NATIVE, max_epochs=1)
+    with pytest.raises(CheckpointError, match=f"found others: native '{NATIVE}', now ''"):
+        train(corpus, tmp_path, max_epochs=2)
