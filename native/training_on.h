@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "training.h"
+#include "transposing.h"
 
 namespace {
 
@@ -14,7 +15,6 @@ struct TrainingOn {
   using Element = typename P::Element;
   static constexpr int PANEL = P::PANEL, LANES = P::LANES, TILE_ROWS = P::TILE_ROWS;
   static constexpr int UNIT = 4 / sizeof(Element);  // elements of a column that stand beside each other
-  static constexpr int BLOCK = 32;                  // inner elements that are rearranged at a time
 
   static F load(const float* from, int count) {
     if (count >= LANES) return V::load(from);
@@ -41,50 +41,60 @@ struct TrainingOn {
     }
   }
 
+  using I = typename V::I;
+  using Square = typename Transposing<LANES>::Square;
+
+  // Elements of one column that stand beside each other, of LANES columns: from as many rows of floats.
+  static I across(const float* from, size_t stride, int rows, int columns) {
+    if (rows <= 0 || columns <= 0) return I{};
+    uint32_t units[LANES];
+    if constexpr (UNIT == 1) {
+      write(from, min_of(columns, LANES), reinterpret_cast<Element*>(units));
+    } else {
+      Element two[2][LANES] = {};
+      for (int l = 0; l < min_of(rows, 2); ++l) write(from + l * stride, min_of(columns, LANES), two[l]);
+      for (int v = 0; v < LANES; ++v) units[v] = static_cast<uint32_t>(two[0][v]) | static_cast<uint32_t>(two[1][v]) << 16;
+    }
+    I result;
+    __builtin_memcpy(&result, units, sizeof result);
+    return result;
+  }
+
   static void write_columns(const float* from, size_t from_stride, int rows, int size, void* operand, int stride) {
-    constexpr int WIDE = 16;
     Element* to = static_cast<Element*>(operand);
-    Element block[BLOCK][WIDE];
-    for (int row = 0; row < rows; row += WIDE)
-      for (int k = 0; k < stride; k += BLOCK) {
-        const int wide = min_of(WIDE, rows - row), deep = min_of(BLOCK, stride - k);
-        for (int l = 0; l < deep; ++l) {
-          if (k + l < size) write(from + (k + l) * from_stride + row, wide, block[l]);
-          else __builtin_memset(block[l], 0, sizeof block[l]);
+    for (int k = 0; k < stride; k += LANES * UNIT)
+      for (int row = 0; row < rows; row += LANES) {
+        Square block;
+        for (int u = 0; u < LANES; ++u) {
+          const int l = k + u * UNIT;
+          block[u] = across(from + l * from_stride + row, from_stride, size - l, rows - row);
         }
-        for (int i = 0; i < wide; ++i)
-          for (int l = 0; l < deep; ++l) to[static_cast<size_t>(row + i) * stride + k + l] = block[l][i];
+        Transposing<LANES>::transpose(block);
+        const size_t bytes = sizeof(Element) * min_of(LANES * UNIT, stride - k);
+        for (int i = 0; i < min_of(LANES, rows - row); ++i)
+          __builtin_memcpy(to + static_cast<size_t>(row + i) * stride + k, &block[i], bytes);
       }
   }
 
   static void pack_rows(const float* B, size_t stride, int inner, int columns, void* panel) {
-    Element* to = static_cast<Element*>(panel);
-    Element block[UNIT][PANEL];
-    for (int k = 0; k < inner; k += UNIT, to += UNIT * PANEL) {
-      for (int l = 0; l < UNIT; ++l) {
-        if (k + l >= inner || columns < PANEL) __builtin_memset(block[l], 0, sizeof block[l]);
-        if (k + l < inner) write(B + (k + l) * stride, columns, block[l]);
-      }
-      for (int j = 0; j < PANEL; ++j)
-        for (int l = 0; l < UNIT; ++l) to[j * UNIT + l] = block[l][j];
-    }
-    const int padded = (inner + P::PAD - 1) / P::PAD * P::PAD, packed = (inner + UNIT - 1) / UNIT * UNIT;
-    if (padded > packed) __builtin_memset(to, 0, sizeof(Element) * PANEL * (padded - packed));
+    I* to = static_cast<I*>(panel);
+    const int padded = (inner + P::PAD - 1) / P::PAD * P::PAD;
+    for (int k = 0; k < padded; k += UNIT)
+      for (int j = 0; j < PANEL; j += LANES) *to++ = across(B + k * stride + j, stride, inner - k, columns - j);
   }
 
   static void pack_columns(const float* B, size_t stride, int inner, int columns, void* panel) {
     uint32_t* to = static_cast<uint32_t*>(panel);
     const int padded = (inner + P::PAD - 1) / P::PAD * P::PAD;
-    alignas(64) uint32_t block[PANEL][BLOCK / UNIT];
-    for (int k = 0; k < padded; k += BLOCK) {
-      const int deep = min_of(BLOCK, inner - k), units = min_of(BLOCK, padded - k) / UNIT;
-      for (int j = 0; j < PANEL; ++j) {
-        if (j >= columns || deep < BLOCK) __builtin_memset(block[j], 0, sizeof block[j]);
-        if (j < columns && deep > 0) write(B + j * stride + k, deep, reinterpret_cast<Element*>(block[j]));
+    for (int k = 0; k < padded; k += LANES * UNIT)
+      for (int j = 0; j < PANEL; j += LANES) {
+        Square block = {};
+        for (int i = 0; i < min_of(LANES, columns - j); ++i)
+          write(B + (j + i) * stride + k, min_of(LANES * UNIT, inner - k), reinterpret_cast<Element*>(&block[i]));
+        Transposing<LANES>::transpose(block);
+        for (int u = 0; u < min_of(LANES, (padded - k) / UNIT); ++u)
+          __builtin_memcpy(to + static_cast<size_t>(k / UNIT + u) * PANEL + j, &block[u], sizeof(I));
       }
-      for (int u = 0; u < units; ++u, to += PANEL)
-        for (int j = 0; j < PANEL; ++j) to[j] = block[j][u];
-    }
   }
 
   static void multiply(const void* A, int stride, int rows, const void* panel, int inner, float* out, size_t out_stride,

@@ -9,7 +9,7 @@ namespace moses_rnn {
 
 namespace {
 
-constexpr int ROWS = 2 * BLOCK_ROWS;  // of A that stay in a core's cache while panels of B go by
+constexpr int ROWS = BLOCK_ROWS;  // of A that stay in a core's cache while panels of B go by
 
 const TrainingKernels& training(const Kernels& kernels) { return kernels.training(); }
 

@@ -59,7 +59,7 @@ def core_named(instructions: str) -> NativeCore:
     """The native core, held to an instruction set by its name, so that a training is continued with the same sums.
 
     Raises:
-        MosesRnnError: it is not there, or this machine has not those instructions.
+        MosesRnnError: it is not there, or this machine lacks those instructions.
     """
     core = native_core()
     place = INSTRUCTION_SETS.index(instructions)
