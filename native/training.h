@@ -46,6 +46,14 @@ struct Adadelta {
   float rate, rho, epsilon, scale;
 };
 
+// Where a product goes.
+struct Place {
+  float* data;
+  size_t stride;
+  bool turned;  // its rows become columns there
+  bool add;     // to what is there
+};
+
 // Of one instruction set and precision; operands and panels are those of kernels.h, without copies.
 struct TrainingKernels {
   int tile_rows;
@@ -56,9 +64,8 @@ struct TrainingKernels {
   // A panel of `columns` columns of B, which is inner × columns: by its rows, or given as the rows of its transpose.
   void (*pack_rows)(const float* B, size_t stride, int inner, int columns, void* to);
   void (*pack_columns)(const float* B, size_t stride, int inner, int columns, void* to);
-  // out = A B for one panel, or out += A B; A has whole tiles of rows
-  void (*multiply)(const void* A, int stride, int rows, const void* panel, int inner, float* out, size_t out_stride,
-                   int columns, bool add);
+  // out = A B for one panel; A has whole tiles of rows
+  void (*multiply)(const void* A, int stride, int rows, const void* panel, int inner, const Place& out, int columns);
   void (*step_after)(const CellRows& cell, const float* Uh);   // Uh: rows × 3H
   void (*gates_before)(const CellRows& cell, const float* Uh);  // rows × 2H
   void (*state_before)(const CellRows& cell, const float* Urh);  // rows × H
@@ -77,7 +84,7 @@ struct TrainingKernels {
 // Memory that a thread keeps for its next call: fresh pages would cost more than what is written to them.
 class Room {
  public:
-  enum Use { OPERAND, PANELS, PRODUCT, PACKED_1, PACKED_2, ABOVE, GRADIENT, FLOATS, USES };
+  enum Use { OPERAND, PANELS, PRODUCT, PACKED_1, PACKED_2, ABOVE, GRADIENT, USES };
   // At least so many bytes, aligned to a line of the cache; whatever was there is lost.
   void* bytes(Use use, size_t count);
   float* floats(Use use, size_t count) { return static_cast<float*>(bytes(use, count * sizeof(float))); }
@@ -105,15 +112,14 @@ struct Panels {
   const void* at(int column) const;
 };
 
-// out (rows × columns) = A (rows × inner) B (inner × columns), or out += A B
+// out (rows × columns) = A (rows × inner) B (inner × columns)
 struct Product {
   int rows, inner, columns;
-  bool add;
 };
 
-void multiply(const Kernels& kernels, const Product& sizes, const Matrix& A, const Matrix& B, float* out, size_t out_stride);
+void multiply(const Kernels& kernels, const Product& sizes, const Matrix& A, const Matrix& B, const Place& out);
 // The same with few rows of A and a packed B.
-void multiply_packed(const Panels& B, int rows, const float* A, size_t stride, float* out, size_t out_stride, bool add);
+void multiply_packed(const Panels& B, int rows, const float* A, size_t stride, const Place& out);
 
 inline int up_to_multiple(int64_t size, int64_t multiple) {
   return static_cast<int>((size + multiple - 1) / multiple * multiple);

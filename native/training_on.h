@@ -97,20 +97,33 @@ struct TrainingOn {
       }
   }
 
-  static void multiply(const void* A, int stride, int rows, const void* panel, int inner, float* out, size_t out_stride,
-                       int columns, bool add) {
+  static void multiply(const void* A, int stride, int rows, const void* panel, int inner, const Place& out, int columns) {
     float tile[TILE_ROWS * PANEL];
     P::prepare();
     for (int row = 0; row < rows; row += TILE_ROWS) {
       const Element* from = static_cast<const Element*>(A) + static_cast<size_t>(row) * stride;
       P::tile(from, stride, static_cast<const Element*>(panel), inner, nullptr, tile);
-      for (int i = row; i < min_of(row + TILE_ROWS, rows); ++i)
-        for (int v = 0; v < columns; v += LANES) {
-          float* to = out + i * out_stride + v;
-          const F x = V::load(tile + (i - row) * PANEL + v);
-          store(to, add ? x + load(to, columns - v) : x, columns - v);
-        }
+      const int tall = min_of(TILE_ROWS, rows - row);
+      if (out.turned) put_turned(tile, tall, columns, {out.data + row, out.stride, true, out.add});
+      else put(tile, tall, columns, {out.data + row * out.stride, out.stride, false, out.add});
     }
+  }
+
+  static void put(const float* tile, int rows, int columns, const Place& out) {
+    for (int i = 0; i < rows; ++i)
+      for (int v = 0; v < columns; v += LANES) {
+        float* to = out.data + i * out.stride + v;
+        const F x = V::load(tile + i * PANEL + v);
+        store(to, out.add ? x + load(to, columns - v) : x, columns - v);
+      }
+  }
+
+  static void put_turned(const float* tile, int rows, int columns, const Place& out) {
+    for (int j = 0; j < columns; ++j)
+      for (int i = 0; i < rows; ++i) {
+        float* to = out.data + j * out.stride + i;
+        *to = tile[i * PANEL + j] + (out.add ? *to : 0.f);
+      }
   }
 
   // act(row, unit, units of this vector) for all of them

@@ -67,16 +67,22 @@ void Panels::fill(const Matrix& B, int first, int count) const {
 
 namespace {
 
-void multiply_panel(const Panels& B, const Operand& A, int rows, int column, const void* panel, float* out,
-                    size_t out_stride, bool add) {
+void multiply_panel(const Panels& B, const Operand& A, int rows, int column, const void* panel, const Place& out) {
   const int wide = std::min(B.kernels.panel, B.columns - column), inner = up_to_multiple(B.inner, B.kernels.pad);
-  training(B.kernels).multiply(A.data, A.stride, rows, panel, inner, out + column, out_stride, wide, add);
+  const Place place = {out.data + (out.turned ? column * out.stride : column), out.stride, out.turned, out.add};
+  training(B.kernels).multiply(A.data, A.stride, rows, panel, inner, place, wide);
+}
+
+Matrix from_column(const Matrix& B, int column) {
+  return {B.data + (B.transposed ? column * B.stride : column), B.stride, B.transposed};
 }
 
 }  // namespace
 
-void multiply(const Kernels& kernels, const Product& sizes, const Matrix& A, const Matrix& B, float* out,
-              size_t out_stride) {
+void multiply(const Kernels& kernels, const Product& sizes, const Matrix& A, const Matrix& B, const Place& out) {
+  if (A.transposed && !B.transposed && 2 * sizes.columns <= sizes.rows)  // turn over the smaller one: out^T = B^T A^T
+    return multiply(kernels, {sizes.columns, sizes.inner, sizes.rows}, {B.data, B.stride, true},
+                    {A.data, A.stride, false}, {out.data, out.stride, !out.turned, out.add});
   const int block = std::min(ROWS, sizes.rows), panel = kernels.panel;
   const bool once = sizes.rows <= ROWS;  // each panel is used while it is in the cache, and forgotten
   const size_t room = Panels::size(kernels, sizes.inner, once ? panel : sizes.columns);
@@ -87,20 +93,19 @@ void multiply(const Kernels& kernels, const Product& sizes, const Matrix& A, con
   for (int row = 0; row < sizes.rows; row += block) {
     const int rows = std::min(block, sizes.rows - row);
     operand.fill(kernels, A, row, rows, sizes.inner);
+    const Place place = {out.data + row * (out.turned ? 1 : out.stride), out.stride, out.turned, out.add};
     for (int column = 0; column < sizes.columns; column += panel) {
-      const Matrix part = {B.data + (B.transposed ? column * B.stride : column), B.stride, B.transposed};
-      if (once) packed.fill(part, 0, std::min(panel, sizes.columns - column));
-      multiply_panel(packed, operand, rows, column, packed.at(once ? 0 : column), out + row * out_stride, out_stride,
-                     sizes.add);
+      if (once) packed.fill(from_column(B, column), 0, std::min(panel, sizes.columns - column));
+      multiply_panel(packed, operand, rows, column, packed.at(once ? 0 : column), place);
     }
   }
 }
 
-void multiply_packed(const Panels& B, int rows, const float* A, size_t stride, float* out, size_t out_stride, bool add) {
+void multiply_packed(const Panels& B, int rows, const float* A, size_t stride, const Place& out) {
   const Operand operand(B.kernels, rows, B.inner);
   operand.fill(B.kernels, {A, stride, false}, 0, rows, B.inner);
   for (int column = 0; column < B.columns; column += B.kernels.panel)
-    multiply_panel(B, operand, rows, column, B.at(column), out, out_stride, add);
+    multiply_panel(B, operand, rows, column, B.at(column), out);
 }
 
 const Kernels* kernels_to_train(int64_t instructions, int64_t precision) {
@@ -115,10 +120,11 @@ MOSES_RNN_API int moses_rnn_train_product(int64_t instructions, int64_t precisio
                                           int64_t A_transposed, const float* B, int64_t B_stride, int64_t B_transposed,
                                           float* out, int64_t rows, int64_t inner, int64_t columns) {
   try {
-    const moses_rnn::Product sizes = {static_cast<int>(rows), static_cast<int>(inner), static_cast<int>(columns), false};
+    const moses_rnn::Product sizes = {static_cast<int>(rows), static_cast<int>(inner), static_cast<int>(columns)};
     moses_rnn::multiply(*moses_rnn::kernels_to_train(instructions, precision), sizes,
                         {A, static_cast<size_t>(A_stride), A_transposed != 0},
-                        {B, static_cast<size_t>(B_stride), B_transposed != 0}, out, columns);
+                        {B, static_cast<size_t>(B_stride), B_transposed != 0},
+                        {out, static_cast<size_t>(columns), false, false});
     return 0;
   } catch (const std::bad_alloc&) {
     return 1;

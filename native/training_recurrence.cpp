@@ -35,29 +35,30 @@ class Recurrence {
 
   // All states, and what their gradient needs.
   void forward() {
-    const Panels gates = pack(Room::PACKED_1, of_.reset_after ? 3 : 2, true);
-    const Panels U = of_.reset_after ? gates : pack_U(true);
+    const std::vector<Panels> all = pack(true);
     float* product = Room::of_thread().floats(Room::PRODUCT, size(of_.phrases) * 3);
+    const int at_once = of_.reset_after ? 3 : 2;
     for (int64_t t = 0; t < of_.steps; ++t) {
       const CellRows cell = rows(t);
-      multiply_packed(gates, cell.rows, cell.above, H_, product, gates.columns, false);
+      for (int i = 0; i < at_once; ++i)
+        multiply_packed(all[i], cell.rows, cell.above, H_, to_rows(product + i * H_, at_once));
       if (of_.reset_after) {
         training_.step_after(cell, product);
         continue;
       }
       training_.gates_before(cell, product);
-      multiply_packed(U, cell.rows, cell.inside, H_, product, H_, false);
+      multiply_packed(all[2], cell.rows, cell.inside, H_, to_rows(product, 1));
       training_.state_before(cell, product);
     }
   }
 
   // Back through the steps, the last one first; then each matrix's gradient in one product over all steps.
   void backward(const SequenceGradients& to) {
-    const Panels gates = pack(Room::PACKED_1, of_.reset_after ? 3 : 2, false);
-    const Panels U = of_.reset_after ? gates : pack_U(false);
+    const std::vector<Panels> all = pack(false);
     Room& room = Room::of_thread();
     float* product = room.floats(Room::PRODUCT, size(of_.phrases));
     float* grad_Uh = of_.reset_after ? room.floats(Room::GRADIENT, size(nodes()) * 3) : to.grad_x;
+    const int at_once = of_.reset_after ? 3 : 2;
     for (int64_t t = of_.steps - 1; t >= 0; --t) {
       const CellRows cell = rows(t);
       const CellGradients gradients = {to.grad_states + size(begins_[t]), to.grad_h_0, to.grad_x + 3 * size(begins_[t]),
@@ -66,16 +67,18 @@ class Recurrence {
         training_.back_after(cell, gradients);
       } else {
         training_.back_tilde(cell, gradients);
-        multiply_packed(U, cell.rows, gradients.grad_x + 2 * H_, 3 * H_, product, H_, false);
+        multiply_packed(all[2], cell.rows, gradients.grad_x + 2 * H_, 3 * H_, to_rows(product, 1));
         training_.back_before(cell, gradients, product);
       }
-      multiply_packed(gates, cell.rows, gradients.grad_Uh, 3 * H_, to.grad_h_0, H_, true);
+      for (int i = 0; i < at_once; ++i)
+        multiply_packed(all[i], cell.rows, gradients.grad_Uh + i * H_, 3 * H_, {to.grad_h_0, size(1), false, true});
     }
     grad_matrices(to, grad_Uh);
   }
 
  private:
   size_t size(int64_t rows) const { return static_cast<size_t>(rows) * H_; }
+  Place to_rows(float* data, int matrices) const { return {data, size(matrices), false, false}; }
   int64_t nodes() const { return begins_[of_.steps]; }
 
   CellRows rows(int64_t t) const {
@@ -85,27 +88,16 @@ class Recurrence {
             of_.h_tilde + from, of_.inside + from};
   }
 
-  // The first of U_z, U_r and U: beside each other for products with h, below each other for those with gradients.
-  Panels pack(Room::Use use, int matrices, bool forward) const {
-    const float* all[] = {of_.U_z, of_.U_r, of_.U};
-    const size_t one = size(H_);
-    float* joined = Room::of_thread().floats(Room::FLOATS, matrices * one);
-    for (int i = 0; i < matrices; ++i) std::memcpy(joined + i * one, all[i], one * sizeof(float));
-    const int inner = forward ? H_ : matrices * H_, columns = forward ? matrices * H_ : H_;
-    const Panels panels = room_for(use, inner, columns);
-    panels.fill({joined, static_cast<size_t>(H_), forward}, 0, columns);
-    return panels;
-  }
-
-  Panels pack_U(bool forward) const {
-    const Panels panels = room_for(Room::PACKED_2, H_, H_);
-    panels.fill({of_.U, static_cast<size_t>(H_), forward}, 0, H_);
-    return panels;
-  }
-
-  Panels room_for(Room::Use use, int inner, int columns) const {
-    void* place = Room::of_thread().bytes(use, Panels::size(kernels_, inner, columns));
-    return {kernels_, static_cast<char*>(place), inner, columns};
+  // U_z, U_r and U: for h U^T going forward, for gradients times U going back.
+  std::vector<Panels> pack(bool forward) const {
+    const size_t one = Panels::size(kernels_, H_, H_);
+    char* place = static_cast<char*>(Room::of_thread().bytes(Room::PACKED_1, 3 * one));
+    std::vector<Panels> all;
+    for (const float* U : {of_.U_z, of_.U_r, of_.U}) {
+      all.push_back({kernels_, place + all.size() * one, H_, H_});
+      all.back().fill({U, static_cast<size_t>(H_), forward}, 0, H_);
+    }
+    return all;
   }
 
   void grad_matrices(const SequenceGradients& to, const float* grad_Uh) const {
@@ -113,10 +105,10 @@ class Recurrence {
     for (int64_t t = 0; t < of_.steps; ++t)
       std::memcpy(above + size(begins_[t]), rows(t).above, size(of_.active[t]) * sizeof(float));
     float* matrices[] = {to.grad_U_z, to.grad_U_r, to.grad_U};
-    const Product sizes = {H_, static_cast<int>(nodes()), H_, false};
+    const Product sizes = {H_, static_cast<int>(nodes()), H_};
     for (int i = 0; i < 3; ++i)
       multiply(kernels_, sizes, {grad_Uh + i * H_, 3 * static_cast<size_t>(H_), true},
-               {i == 2 && !of_.reset_after ? of_.inside : above, static_cast<size_t>(H_), false}, matrices[i], H_);
+               {i == 2 && !of_.reset_after ? of_.inside : above, static_cast<size_t>(H_), false}, to_rows(matrices[i], 1));
   }
 
   const Kernels& kernels_;

@@ -71,10 +71,10 @@ class Logits {
         if (of_.words[i] >= first && of_.words[i] < first + words)
           grad_logits[static_cast<size_t>(i) * WORDS + of_.words[i] - first] += grad[i];
       const size_t from = static_cast<size_t>(first) * R_, stride = R_;
-      multiply(kernels_, {nodes, words, R_, true}, {grad_logits, WORDS, false}, {of_.G_l + from, stride, false},
-               grad_projected, R_);
-      multiply(kernels_, {words, nodes, R_, false}, {grad_logits, WORDS, true}, {of_.projected, stride, false},
-               grad_G_l + from, R_);
+      multiply(kernels_, {nodes, words, R_}, {grad_logits, WORDS, false}, {of_.G_l + from, stride, false},
+               {grad_projected, stride, false, true});
+      multiply(kernels_, {words, nodes, R_}, {grad_logits, WORDS, true}, {of_.projected, stride, false},
+               {grad_G_l + from, stride, false, false});
       training_.sum_rows(grad_logits, WORDS, nodes, words, grad_b + first);
     }
   }
