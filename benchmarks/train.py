@@ -1,11 +1,11 @@
 """Training, lever by lever, as ratios taken in one run.
 
-    python benchmarks/train.py PHRASE_TABLE [--preset paper] [--pairs N] [--json FILE]
+    python benchmarks/train.py PHRASE_TABLE [--preset paper] [--pairs N] [--one-thread] [--json FILE]
 
 The first line is a naive loop: padded minibatches of 64 sorted over ten, the whole softmax, float32, torch's Adadelta.
 Each further line switches one lever on. All begin with the same weights and learn the same pairs, a few minibatches at
 a time in turn, because machines are shared; then each continues until it has had the naive loop's time. Quote the
-ratios.
+ratios. Where other processes have some of the cores, --one-thread compares processor time of one thread each.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from torch.nn.functional import cross_entropy, embedding, linear
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.models.native_learning import instructions_to_learn
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, Positions, build_corpus
 from moses_rnn.training.pairs import PhrasePairs, by_length, epoch_batches
@@ -105,6 +106,7 @@ class Line:
     config: TrainingConfig
     trainer: NaiveTrainer | Trainer
     batches: Iterator[Positions]
+    clock: Callable[[], float]
     pairs: int = 0
     tokens: int = 0
     seconds: float = 0.0
@@ -119,15 +121,15 @@ class Line:
     def _learn(self, most: int, corpus: Corpus) -> None:
         while self.pairs < most:
             rows = next(self.batches)
-            started = time.perf_counter()
+            started = self.clock()
             self.trainer.learn(rows)
-            self.seconds += time.perf_counter() - started
+            self.seconds += self.clock() - started
             self.pairs += len(rows)
             self.tokens += int((corpus.target.ends[rows + 1] - corpus.target.ends[rows] + 1).sum())
 
     def held_out(self, corpus: Corpus) -> float:
         """Nats per token of the held-out pairs, in float32."""
-        exact = replace(self.config, precision="fp32", compiled=False)
+        exact = replace(self.config, precision="fp32", compiled=False, native="")
         threads = Threads(torch.get_num_threads())
         with threads_of_each(threads.count):
             return PhrasePairs(self.trainer.model, corpus, exact).held_out(threads)["nats_per_token"]
@@ -141,9 +143,10 @@ def endless(corpus: Corpus, config: TrainingConfig) -> Iterator[Positions]:
         epoch += 1
 
 
-def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, *, compiled: bool) -> Iterator[Line]:
+def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, given: argparse.Namespace) -> Iterator[Line]:
     """The naive loop and the levers, warmed up."""
     first = EncDec(shape, seed=1)
+    clock = time.thread_time if given.one_thread else time.perf_counter
 
     def fresh() -> EncDec:
         model = EncDec(shape, seed=None)
@@ -151,17 +154,9 @@ def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, *, compil
         return model
 
     plain = replace(config, compiled=False, precision="fp32")
-    yield Line(
-        "naive: padded, 64 pairs, fp32, Adadelta", plain, NaiveTrainer(fresh(), corpus, plain), endless(corpus, plain)
-    )
-    levers = [("nothing padded, gradients written out", plain), ("+ bf16 products", replace(plain, precision="bf16"))]
-    if compiled:
-        levers.append(("(fp32, compiled)", replace(plain, compiled=True)))
-        levers.append(("+ Adadelta in one pass, rest compiled", replace(plain, precision="bf16", compiled=True)))
-    cores = torch.get_num_threads()
-    levers.append(("+ threads that share a minibatch", replace(levers[-1][1], threads=cores)))
-    levers += [(f"+ {size} pairs a minibatch", replace(levers[-1][1], batch_size=size)) for size in (128, 256, 512)]
-    for name, chosen in levers:
+    naive = NaiveTrainer(fresh(), corpus, plain)
+    yield Line("naive: padded, 64 pairs, fp32, Adadelta", plain, naive, endless(corpus, plain), clock)
+    for name, chosen in levers(plain, given):
         print(f"warming up: {name}", file=sys.stderr)
         batches = endless(corpus, chosen)
         warm = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen)
@@ -169,7 +164,29 @@ def lines(corpus: Corpus, shape: EncDecConfig, config: TrainingConfig, *, compil
             for _ in range(WARM_UP if chosen.compiled else 2):
                 warm.learn(next(batches))
         trainer = Trainer(PhrasePairs(fresh(), corpus, chosen), chosen)
-        yield Line(name, chosen, trainer, endless(corpus, chosen))
+        yield Line(name, chosen, trainer, endless(corpus, chosen), clock)
+
+
+def levers(plain: TrainingConfig, given: argparse.Namespace) -> Iterator[tuple[str, TrainingConfig]]:
+    """What the table compares; lines that begin with + are added to the one before, but for those in brackets."""
+    yield "nothing padded, gradients written out", plain
+    best = replace(plain, precision="bf16")
+    yield "+ bf16 products", best
+    if not given.no_compile:
+        yield "(fp32, compiled)", replace(plain, compiled=True)
+        compiled = replace(best, compiled=True)
+        yield "+ Adadelta in one pass, rest compiled", compiled
+        best = compiled
+    if native := instructions_to_learn("cpu", "fp32"):
+        yield "(native core, fp32)", replace(plain, native=native)
+    if native := instructions_to_learn("cpu", "bf16"):
+        best = replace(best, compiled=False, native=native)
+        yield "native core, bf16 products", best
+    if not given.one_thread:
+        best = replace(best, threads=torch.get_num_threads())
+        yield "+ threads that share a minibatch", best
+    for size in (128, 256, 512):
+        yield f"+ {size} pairs a minibatch", replace(best, batch_size=size)
 
 
 def flops_of_pair(shape: EncDecConfig, corpus: Corpus) -> float:
@@ -192,15 +209,18 @@ def main() -> None:
     parser.add_argument("--preset", choices=PRESETS, default="paper")
     parser.add_argument("--pairs", type=int, default=12_800)
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--one-thread", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     preset = PRESETS[given.preset]
+    if given.one_thread:
+        torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         sizes = CorpusConfig(preset.shortlist, preset.shortlist, HELD_OUT)
         corpus = build_corpus(pairs_of(read_blocks(given.table), given.table), Path(folder), sizes)
         words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
         shape = EncDecConfig(*words, preset.hidden_size, preset.embedding_size, preset.maxout_size, preset.output_rank)
-        table = list(lines(corpus, shape, preset.training, compiled=not given.no_compile))
+        table = list(lines(corpus, shape, preset.training, given))
         race(table, corpus, given.pairs)
         report(table, corpus, shape, given)
 

@@ -127,12 +127,11 @@ class EncDec(nn.Module):
         return chosen_log_probs(*operands, self.kernel) if sample is None else sampled_log_probs(*operands, sample)
 
 
-def _matrix(rows: int, columns: int) -> nn.Parameter:
-    return nn.Parameter(torch.empty(rows, columns))
+def _matrix(*shape: int) -> nn.Parameter:
+    return nn.Parameter(torch.empty(*shape))
 
 
-def _bias(size: int) -> nn.Parameter:
-    return nn.Parameter(torch.empty(size))
+_bias = _matrix
 
 
 class Encoder(nn.Module):
@@ -294,7 +293,9 @@ class Decoder(nn.Module):
         """e(y_{t-1}) for each node, where e(y_0) = 0; nodes × E."""
         nothing = self.embedding.new_zeros(targets.active[0], self.embedding.shape[1])
         previous = [targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:])]
-        return torch.cat([nothing, *(embedding(ids, self.embedding) for ids in previous)])
+        at_once = isinstance(self.kernel, NativeKernel)  # the gradient of each look-up is as large as the matrix
+        looked_up = [torch.cat([targets.ids[:0, 0], *previous])] if at_once else previous
+        return torch.cat([nothing, *(embedding(ids, self.embedding) for ids in looked_up)])
 
     def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
         """G_r s_t: what each node predicts, before the words; nodes × R."""

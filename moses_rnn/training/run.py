@@ -193,13 +193,14 @@ def _training(request: PhraseModelRequest, preset: TrainingConfig, hidden_size: 
         precision=precision,
         compiled=choose_compiled(compile_it, request.device, hidden_size, long=long, large=LARGE_TO_LEARN),
         native=native,
-        threads=threads_for(request, config.batch_size),
+        threads=threads_for(request, config.batch_size, native=bool(native)),
     )
 
 
-def threads_for(request: LearningRequest, batch_size: int) -> int:
+def threads_for(request: LearningRequest, batch_size: int, *, native: bool = False) -> int:
     """Threads that share a minibatch: none beside the first for a GPU; torch gets the cores that are left for each."""
-    return 1 if request.on_gpu else share_cores(request.threads or torch.get_num_threads(), batch_size)
+    cores = request.threads or torch.get_num_threads()
+    return 1 if request.on_gpu else share_cores(cores, batch_size, native=native)
 
 
 def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> EncDec:

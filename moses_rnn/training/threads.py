@@ -18,6 +18,7 @@ from torch import nn
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 ROWS = 64  # of a minibatch for each thread: with fewer, products are smaller than they are fast
+NATIVE_ROWS = 16  # the same for the native core, whose products are packed with less ado
 
 
 class Threads:
@@ -50,15 +51,16 @@ def _worked(work: Callable[[Item], Result], items: list[Item]) -> list[Result]:
     return [work(item) for item in items]
 
 
-def share_cores(cores: int, batch_size: int) -> int:
+def share_cores(cores: int, batch_size: int, *, native: bool = False) -> int:
     """The number of threads to share a minibatch; sets torch's own to the cores that are left for each.
 
     Args:
         cores: to be used.
         batch_size: of the minibatches.
+        native: whether the native core learns, and torch has too little to do for several threads.
     """
-    count = max(min(cores, batch_size // ROWS), 1)
-    torch.set_num_threads(max(cores // count, 1))
+    count = max(min(cores, batch_size // (NATIVE_ROWS if native else ROWS)), 1)
+    torch.set_num_threads(1 if native else max(cores // count, 1))
     return count
 
 

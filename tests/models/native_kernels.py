@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from moses_rnn.models.batches import Batch
+from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.models.native_learning import NativeKernel
 from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
 
@@ -31,3 +33,26 @@ def close(values, exact, product_dtype):
     for value, expected in zip(values, exact, strict=True):
         assert value.dtype == torch.float32
         assert torch.linalg.vector_norm(value.double() - expected) <= most * torch.linalg.vector_norm(expected)
+
+
+def gradients_of_network(switches, kernel, dtype):
+    """log p of every word of 30 phrase pairs, and the gradients of their sum by all weights."""
+    model = EncDec(EncDecConfig(60, 333, 50, 35, 21, 18, variant="custom", **switches), seed=None)
+    model.initialise(1, 0.1)
+    model.use_kernel(kernel)
+    if dtype == torch.float64:
+        model.double()
+    random = torch.Generator().manual_seed(4)
+    lengths = sorted(torch.randint(7, (30,), generator=random).tolist(), reverse=True)
+    sources, targets = (
+        Batch.from_lists([torch.randint(words, (n,), generator=random).tolist() for n in lengths])
+        for words in (60, 333)
+    )
+    log_probs = model.word_log_probs(sources, targets, torch.arange(30), dtype)
+    return [log_probs.detach(), *torch.autograd.grad(log_probs.sum(), list(model.parameters()))]
+
+
+def similarity(values, exact):
+    """The cosine between all numbers of two lists of tensors."""
+    flat = (torch.cat([tensor.double().flatten() for tensor in tensors]) for tensors in (values, exact))
+    return torch.nn.functional.cosine_similarity(*flat, dim=0)

@@ -1,17 +1,30 @@
 """The native core's products, recurrences and normalisations, and their gradients, against float64."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.models.batches import Batch
-from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.models.hardware import EAGER
 from moses_rnn.models.native_learning import NativeKernel, core_named, instructions_to_learn, times
 from moses_rnn.models.recurrence import Recurrence
 from moses_rnn.models.softmax import chosen_log_probs
 from moses_rnn.native import INSTRUCTION_SETS, SWITCH
-from tests.models.native_kernels import BF16, EACH, FLOAT32, KINDS, close, kernel_of, needs_native
+from tests.commands import ROOT
+from tests.models.native_kernels import (
+    BF16,
+    CORE,
+    EACH,
+    FLOAT32,
+    KINDS,
+    close,
+    gradients_of_network,
+    kernel_of,
+    needs_native,
+    similarity,
+)
 from tests.models.networks import CUSTOM
 
 pytestmark = needs_native
@@ -121,31 +134,40 @@ def test_large_scores_do_not_overflow(instructions):
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 @EACH
 def test_the_gradient_of_a_network_is_that_of_the_equations(kind, switches):
-    """Of sizes that fill no panel and no vector."""
-    model = EncDec(EncDecConfig(60, 333, 50, 35, 21, 18, variant="custom", **switches), seed=None)
-    model.initialise(1, 0.1)
-    random = torch.Generator().manual_seed(4)
-    lengths = sorted(torch.randint(7, (30,), generator=random).tolist(), reverse=True)
-    sources, targets = (
-        Batch.from_lists([torch.randint(words, (n,), generator=random).tolist() for n in lengths])
-        for words in (60, 333)
-    )
-
-    def gradients(kernel, dtype):
-        model.use_kernel(kernel)
-        log_probs = model.word_log_probs(sources, targets, torch.arange(30), dtype)
-        return [log_probs.detach(), *torch.autograd.grad(log_probs.sum(), list(model.parameters()))]
-
-    values = gradients(kernel_of(kind[0]), kind[1])
-    again = gradients(kernel_of(kind[0]), kind[1])
+    """Of sizes that fill no panel and no vector; the same every time."""
+    values = gradients_of_network(switches, kernel_of(kind[0]), kind[1])
+    again = gradients_of_network(switches, kernel_of(kind[0]), kind[1])
     assert all(map(torch.equal, values, again))
-    model.double()
-    exact = gradients(EAGER, torch.float64)
+    exact = gradients_of_network(switches, EAGER, torch.float64)
     if kind[1] == torch.float32:
         close(values, exact, torch.float32)
     else:
-        cosine = torch.nn.functional.cosine_similarity
-        assert cosine(*(torch.cat([t.double().flatten() for t in all_]) for all_ in (values, exact)), dim=0) > 0.999
+        assert similarity(values, exact) > 0.999
+
+
+@pytest.mark.skipif(CORE is None or CORE.instructions < BF16, reason="what tiles are part of needs AVX-512 with bf16")
+def test_tiles_written_out_in_software_learn(tmp_path):
+    """The kernels for AMX, the tile instructions replaced by what they do: in a process of its own."""
+    library = tmp_path / "tiles.so"
+    program = (
+        "import ctypes, sys\n"
+        "from pathlib import Path\n"
+        f"sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'native')!r}]\n"
+        "from build_hook import build\n"
+        f"build(Path({str(library)!r}), ('-DMOSES_RNN_TILES_IN_SOFTWARE', '-O1'))\n"
+        "import torch\n"
+        "from moses_rnn.models.hardware import EAGER\n"
+        "from moses_rnn.models.native_learning import NativeKernel\n"
+        "from moses_rnn.native import INSTRUCTION_SETS, NativeCore\n"
+        "from tests.models.native_kernels import gradients_of_network, similarity\n"
+        "from tests.models.networks import CUSTOM\n"
+        f"core = NativeCore(ctypes.CDLL({str(library)!r}), INSTRUCTION_SETS.index('amx'))\n"
+        "for switches in CUSTOM:\n"
+        "    values = gradients_of_network(switches, NativeKernel(core=core), torch.bfloat16)\n"
+        "    assert similarity(values, gradients_of_network(switches, EAGER, torch.float64)) > 0.999\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_learns_is_the_machines_choice(monkeypatch):

@@ -72,6 +72,15 @@ def test_cores_are_shared_by_as_many_threads_as_have_enough_to_do(monkeypatch, c
     assert (share_cores(cores, batch_size), chosen) == (count, [of_each])
 
 
+@pytest.mark.parametrize(
+    ("cores", "batch_size", "count"), [(1, 1000, 1), (2, 64, 2), (8, 64, 4), (16, 128, 8), (4, 1, 1)]
+)
+def test_the_native_core_has_smaller_parts_and_leaves_torch_one_thread(monkeypatch, cores, batch_size, count):
+    chosen = []
+    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
+    assert (share_cores(cores, batch_size, native=True), chosen) == (count, [1])
+
+
 def test_every_part_of_every_minibatch_has_a_seed_of_its_own():
     places = list(itertools.product((1, 2), range(20), range(4)))
     seeds = [seed_of(*place) for place in places]
