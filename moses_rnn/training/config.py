@@ -63,9 +63,9 @@ class TrainingConfig:
         return (
             f"{', '.join([self.optimiser, f'learning rate {self.learning_rate:g}', *also])}, "
             f"{self.batch_size} {unit} a minibatch, "
-            f"{self.reduction} gradient clipped at {self.clip_norm:g}, {self.precision}"
-            f"{f' by the native core, {self.native}' if self.native else ''}, seed {self.seed}; "
+            f"{self.reduction} gradient clipped at {self.clip_norm:g}, {self.precision}, seed {self.seed}; "
             f"evaluated every {self.evaluate_every:,} {unit}; ends after {' or '.join(limits)}"
+            f"{f'; by the native core, {self.native}' if self.native else ''}"
         )
 
     def course(self) -> dict[str, object]:

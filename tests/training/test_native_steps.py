@@ -89,3 +89,7 @@ def test_a_run_by_the_core_is_not_continued_by_torch(corpus, tmp_path):
     train(corpus, tmp_path, native=NATIVE, max_epochs=1)
     with pytest.raises(CheckpointError, match=f"found others: native '{NATIVE}', now ''"):
         train(corpus, tmp_path, max_epochs=2)
+
+
+def test_the_log_says_what_computes():
+    assert natively().describe() == f"{FAST.describe()}; by the native core, {NATIVE}"
