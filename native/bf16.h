@@ -38,6 +38,15 @@ struct Bf16Operand {
       put(operand + 2 * part + k, high);
     }
   }
+
+  static void write_one(uint16_t* operand, int k, int part, float x) {
+    const uint16_t high = bf16_of(x);
+    operand[k] = high;
+    if (COPIES == 3) {
+      operand[part + k] = bf16_of(x - float_of(high));
+      operand[2 * part + k] = high;
+    }
+  }
 };
 
 }  // namespace

@@ -318,6 +318,7 @@ struct Fp32 {
   static constexpr size_t place(int k, int column) { return static_cast<size_t>(k) * PANEL + column; }
   static float of_matrix(float w, int) { return w; }
   static void write(float* operand, int k, int, F v) { V::store(operand + k, v); }
+  static void write_one(float* operand, int k, int, float v) { operand[k] = v; }
   static void prepare() {}
 
   __attribute__((noinline)) static void tile(const float* A, int stride, const float* panel, int inner, const float* bias, float* out) {
