@@ -10,14 +10,24 @@ struct Transposing {
   using I = typename Vectors<LANES>::I;
   using Square = I[LANES];
 
-  // Lane I of a pair of rows, whose columns trade places where bit S of their numbers differs.
+  // Lanes of two rows by number, those of the second behind those of the first. Compilers have it by different names.
+  template <int... L>
+  static I pick(I a, I b) {
+#ifdef __clang__
+    return __builtin_shufflevector(a, b, L...);
+#else
+    return __builtin_shuffle(a, b, I{L...});
+#endif
+  }
+
+  // Two rows whose places trade those lanes whose numbers differ from their own in bit S.
   template <int S, int... L>
   static I low(I a, I b, std::integer_sequence<int, L...>) {
-    return __builtin_shufflevector(a, b, (L & S ? LANES + L - S : L)...);
+    return pick<(L & S ? LANES + L - S : L)...>(a, b);
   }
   template <int S, int... L>
   static I high(I a, I b, std::integer_sequence<int, L...>) {
-    return __builtin_shufflevector(a, b, (L & S ? LANES + L : L + S)...);
+    return pick<(L & S ? LANES + L : L + S)...>(a, b);
   }
 
   template <int S>
