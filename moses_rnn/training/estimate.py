@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.models.hardware import choose_precision
+from moses_rnn.models.native_learning import instructions_to_learn
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus
 from moses_rnn.training.pairs import PhrasePairs
@@ -65,7 +67,10 @@ def _estimate_preset(name: str, corpus: Corpus, device: str, threads: int) -> Es
         model = EncDec(EncDecConfig(words[0], words[1], *sizes), seed=None)
     for tensor in model.parameters():
         torch.nn.init.normal_(tensor, std=0.01)
-    return estimate(corpus, model, replace(preset.training, threads=threads), seconds=0.0)
+    precision = choose_precision("auto", device, preset.hidden_size)
+    native = instructions_to_learn(device, precision)
+    training = replace(preset.training, threads=threads, precision=precision, native=native)
+    return estimate(corpus, model, training, seconds=0.0)
 
 
 def _pairs_per_second(corpus: Corpus, model: EncDec, config: TrainingConfig, seconds: float) -> float:
