@@ -28,6 +28,7 @@ from moses_rnn.files.streams import read_blocks
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
+from moses_rnn.models.native_learning import instructions_to_learn
 from moses_rnn.producers.base import Wanted
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.training.config import CSLM_PRESETS, PRESETS, NGramConfig, TrainingConfig
@@ -125,8 +126,14 @@ def lines(corpus: Corpus, pairs: list[Pair], folder: Path, preset: str) -> Itera
     sizes = PRESETS[preset]
     words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
     shape = EncDecConfig(*words, sizes.hidden_size, sizes.embedding_size, sizes.maxout_size, sizes.output_rank)
-    config = replace(sizes.training, threads=share_cores(cores, sizes.training.batch_size))
-    yield learner(f"moses-rnn-train --preset {preset}", PhrasePairs(EncDec(shape, seed=1), corpus, config), config)
+    native = instructions_to_learn("cpu", sizes.training.precision)
+    threads = share_cores(cores, sizes.training.batch_size, native=bool(native))
+    config = replace(sizes.training, native=native, threads=threads)
+    yield learner(
+        f"moses-rnn-train --preset {preset}{', native core' * bool(native)}",
+        PhrasePairs(EncDec(shape, seed=1), corpus, config),
+        config,
+    )
     small = CSLM_PRESETS["small"]
     text = build_texts((target for _, target in pairs), [pairs[0][1]], folder, corpus.target_vocabulary, small.order)
     network = CslmConfig(words[1], small.order, small.embedding_size, small.first_size, small.second_size)

@@ -13,7 +13,7 @@ from tests.commands import ROOT
 SMALL = ["--preset", "small", "--no-compile"]
 RUNS = {
     "score": (["TABLE", *SMALL, "--lines", "600", "--rounds", "1"], "whole program, torch, bf16"),
-    "train": (["TABLE", *SMALL, "--pairs", "300"], "+ 512 pairs a minibatch"),
+    "train": (["TABLE", *SMALL, "--pairs", "300", "--one-thread"], "+ 512 pairs a minibatch"),
     "table": (["TABLE", "--rounds", "1"], "all but scoring, all threads together"),
     "growth": (["--most", "1000", "--rounds", "1"], "       1,000 "),
     "accuracy": (["TABLE", "--model", "MODEL", "--pairs", "300", "--no-compile"], "fp32, 1 000 pairs scored alone"),

@@ -47,6 +47,9 @@ RUN_BY = {
     "python benchmarks/score.py phrase-table.gz --skip 300000 --rounds 1": (
         "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
     ),
+    "python benchmarks/train.py phrase-table.gz --pairs 4096 --one-thread": (
+        "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
+    ),
     "python benchmarks/sweep.py phrase-table.gz benchmarks/sweep.toml runs --at-once 2 --minutes 6 9": (
         "tests/test_benchmarks.py::test_a_sweep_is_a_table_and_is_gone_on_with"
     ),

@@ -102,7 +102,8 @@ class Training(PhraseModelRequest):
     "--compile/--no-compile",
     "compiled",
     default=None,
-    help="Fuse element-wise work with torch.compile, which takes a minute [default: for large networks on a CPU]",
+    help="Train by torch, and fuse its element-wise work with torch.compile, which takes a minute [default: for large "
+    "networks on a CPU without the native core]",
 )
 @click.option(
     "--max-length", type=click.IntRange(0), default=0, help="Leave out pairs with a longer side [default: none]"
