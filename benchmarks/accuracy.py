@@ -14,9 +14,8 @@ import numpy as np
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
-from moses_rnn.inference.native import multiplies
-from moses_rnn.native import native_core
-from moses_rnn.producers.base import NATIVE_PRECISIONS, Compute, Scores
+from moses_rnn.native import PRECISIONS, native_core
+from moses_rnn.producers.base import Compute, Scores
 from moses_rnn.producers.open import OpenModel, open_model
 
 
@@ -32,7 +31,7 @@ def ways(model: OpenModel, *, with_compiled: bool) -> Iterator[Compute]:
         yield from (Compute(precision=precision, compiled=compiled) for precision in ("fp32", "bf16"))
     core = native_core()
     if core is not None and model.row.native is not None:
-        kinds = (kind for kind in NATIVE_PRECISIONS if multiplies(core, kind))
+        kinds = (kind for kind in PRECISIONS if core.multiplies(kind))
         yield from (Compute(precision=kind, native=True) for kind in kinds)
 
 

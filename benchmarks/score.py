@@ -35,7 +35,7 @@ from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.inference.native import NativeEncDec, multiplies
+from moses_rnn.inference.native import NativeEncDec
 from moses_rnn.inference.trie_scoring import score_trie
 from moses_rnn.inference.tries import Trie, build_trie
 from moses_rnn.models.batches import Batch
@@ -43,8 +43,8 @@ from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.native import NativeCore, native_core
-from moses_rnn.producers.base import NATIVE_PRECISIONS, Compute, PhraseIds, Scores, Tally
+from moses_rnn.native import PRECISIONS, NativeCore, native_core
+from moses_rnn.producers.base import Compute, PhraseIds, Scores, Tally
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.producers.phrases import PAIRS
 from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ColumnOptions, ScoringReport, scored_table
@@ -296,7 +296,7 @@ def native_stages(checkpoint: Checkpoint, pairs: list[Pair], workers: int) -> li
 
         return work
 
-    kinds = [(core, precision) for core in cores for precision in NATIVE_PRECISIONS if multiplies(core, precision)]
+    kinds = [(core, precision) for core in cores for precision in PRECISIONS if core.multiplies(precision)]
     return [
         Stage(f"({core}, {precision})", scoring(NativeEncDec(checkpoint.model, core, precision)), len(pairs))
         for core, precision in kinds
@@ -325,8 +325,8 @@ def whole_program(
     model = OpenModel(Path(), checkpoint)
     compiled = not given.no_compile
     ways = {f"torch, {kind}": Compute(precision=kind, compiled=compiled) for kind in ("fp32", "bf16")}
-    for kind in NATIVE_PRECISIONS:
-        if (core := native_core()) and multiplies(core, kind):
+    for kind in PRECISIONS:
+        if (core := native_core()) and core.multiplies(kind):
             ways[f"{core}, {kind}"] = Compute(precision=kind, native=True)
     return [
         *(

@@ -15,12 +15,21 @@ SWITCH = "MOSES_RNN_NATIVE"  # "0": do without; or the name of the best instruct
 INSTRUCTION_SETS = ("portable", "avx2", "avx512", "avx512bf16", "amx")  # from the least to the most, as native/cpu.h
 
 
+PRECISIONS = ("fp32", "bf16", "bf16x3")  # of products, as native/kernels.h numbers them
+
+
 class NativeCore:
     """The library, and the instruction set that its kernels are to use (its place in INSTRUCTION_SETS)."""
 
     def __init__(self, functions: ctypes.CDLL, instructions: int) -> None:
         self.functions = functions
         self.instructions = instructions
+
+    def multiplies(self, precision: str) -> bool:
+        """Whether its instructions multiply in a precision."""
+        return precision == "fp32" or (
+            precision in PRECISIONS and self.instructions >= INSTRUCTION_SETS.index("avx512bf16")
+        )
 
     def __str__(self) -> str:
         return f"native core, {INSTRUCTION_SETS[self.instructions]}"

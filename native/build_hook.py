@@ -1,7 +1,7 @@
 """Builds the native core while the package is installed; without a C++ compiler the package is pure Python.
 
-Run by hatchling (pyproject.toml), or by hand after a change: ``python native/build_hook.py``. The core is a shared
-library with a C interface, loaded by ctypes: it needs no Python headers and is the same for every Python.
+Run by hatchling (pyproject.toml), or by hand after a change: ``python native/build_hook.py [LIBRARY [FLAG…]]``. The
+core is a shared library with a C interface, loaded by ctypes: it needs no Python headers and fits every Python.
 """
 
 from __future__ import annotations
@@ -123,5 +123,6 @@ else:
 
 
 if __name__ == "__main__":
-    build(extra=tuple(sys.argv[1:]))
-    print(PLACE)
+    given = [Path(word) for word in sys.argv[1:2]] or [PLACE]
+    build(*given, extra=tuple(sys.argv[2:]))
+    print(*given)

@@ -1,14 +1,17 @@
 """Things that several rooms' tests need: a small real table, a small model of it, the commands as processes."""
 
+import ctypes
 import gzip
 import itertools
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from moses_rnn.native import SWITCH, native_core
+from moses_rnn.native import INSTRUCTION_SETS, SWITCH, NativeCore, native_core
 from tests.commands import ROOT, run
 
 # Tests are not timed: machines are shared.
@@ -50,6 +53,18 @@ def inverse_model(table):
     """The same for p(source | target)."""
     run("train", table, *TINY, *LEARNED, "--quiet", "--inverse")
     return table.with_name("phrase-table.rnn-inverse-model")
+
+
+@pytest.fixture(scope="session")
+def software_tiles(tmp_path_factory):
+    """The native core with kernels for AMX whose tile instructions are replaced by what they do; its own library."""
+    core = native_core()
+    if core is None or core.instructions < INSTRUCTION_SETS.index("avx512bf16"):
+        pytest.skip("what stands around tiles needs the native core, and AVX-512 with bf16")
+    library = tmp_path_factory.mktemp("tiles") / "tiles.so"
+    build = [sys.executable, ROOT / "native" / "build_hook.py", library, "-DMOSES_RNN_TILES_IN_SOFTWARE", "-O1"]
+    subprocess.run(build, check=True, capture_output=True)
+    return NativeCore(ctypes.CDLL(str(library)), INSTRUCTION_SETS.index("amx"))
 
 
 @pytest.fixture(scope="session")

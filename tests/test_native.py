@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.native import INSTRUCTION_SETS, LIBRARY, SWITCH, native_core
+from moses_rnn.native import INSTRUCTION_SETS, LIBRARY, SWITCH, NativeCore, native_core
 from tests.commands import ROOT
 
 needs_native = pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")
@@ -31,6 +31,13 @@ def test_instruction_sets_can_be_held_back_but_not_invented(monkeypatch):
         assert str(core) == f"native core, {INSTRUCTION_SETS[core.instructions]}"
     assert used == sorted(used)
     assert used[0] == 0
+
+
+@pytest.mark.parametrize("name", INSTRUCTION_SETS)
+def test_what_an_instruction_set_multiplies_in(name):
+    core = NativeCore(None, INSTRUCTION_SETS.index(name))
+    of_bf16 = name in ("avx512bf16", "amx")
+    assert [core.multiplies(kind) for kind in ("fp32", "bf16", "bf16x3", "fp64")] == [True, of_bf16, of_bf16, False]
 
 
 def test_a_library_that_is_none_is_passed_over(tmp_path):

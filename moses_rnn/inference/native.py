@@ -16,27 +16,11 @@ from torch import Tensor
 from moses_rnn.inference.trie_scoring import IdPhrases
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.encdec import Decoder, EncDec, Encoder
-from moses_rnn.models.hardware import LARGE
 from moses_rnn.models.vocabulary import Ids
-from moses_rnn.native import INSTRUCTION_SETS, NativeCore
+from moses_rnn.native import PRECISIONS, NativeCore
 
-PRECISIONS = ("fp32", "bf16", "bf16x3")  # of products, as native/kernels.h numbers them
 CELL = ("embedding", "W", "W_z", "W_r", "U", "U_z", "U_r", "b", "b_z", "b_r")
 READ_OUT = ("V", "b_V", "C", "C_z", "C_r", "O_h", "O_c", "O_y", "b_O", "G_r", "G_l", "b_G")
-
-
-def multiplies(core: NativeCore, precision: str | None) -> bool:
-    """Whether the core's instructions multiply in a precision; None and "auto" are its own choice."""
-    if precision in (None, "auto", "fp32"):
-        return True
-    return precision in PRECISIONS and core.instructions >= INSTRUCTION_SETS.index("avx512bf16")
-
-
-def choose_native_precision(wanted: str | None, core: NativeCore, hidden_size: int) -> str:
-    """The precision of products: float32 unless another is wanted; "auto" is bf16 for large networks."""
-    if wanted == "auto":
-        return "bf16" if hidden_size >= LARGE and multiplies(core, "bf16") else "fp32"
-    return wanted or "fp32"
 
 
 class NativeEncDec:
@@ -45,7 +29,7 @@ class NativeEncDec:
     Args:
         model: the trained network.
         core: the library.
-        precision: of products, one that `multiplies`; states, gates and sums are float32.
+        precision: of products, one that the core `multiplies` in; states, gates and sums are float32.
 
     Raises:
         MemoryError: there is no room for it.

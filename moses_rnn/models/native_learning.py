@@ -18,9 +18,9 @@ from torch.nn.functional import linear
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.models.hardware import Kernel
-from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
+from moses_rnn.native import INSTRUCTION_SETS, PRECISIONS, NativeCore, native_core
 
-PRECISIONS = {torch.float32: 0, torch.bfloat16: 1}  # of products, as native/kernels.h numbers them
+PLACES = {torch.float32: PRECISIONS.index("fp32"), torch.bfloat16: PRECISIONS.index("bf16")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class NativeKernel(Kernel):
             MemoryError: there is no room for its result.
         """
         call = getattr(self.core.functions, f"moses_rnn_train_{function}")
-        if call(*map(_argument, (self.core.instructions, PRECISIONS[product_dtype], *arguments))):
+        if call(*map(_argument, (self.core.instructions, PLACES[product_dtype], *arguments))):
             raise MemoryError("cannot allocate memory for a step of training")
 
 
@@ -50,9 +50,7 @@ def instructions_to_learn(device: str, precision: str) -> str:
     core = native_core() if device == "cpu" else None
     if core is None or not hasattr(core.functions, "moses_rnn_train_product"):  # or built before there was this
         return ""
-    if precision == "bf16" and core.instructions < INSTRUCTION_SETS.index("avx512bf16"):
-        return ""
-    return INSTRUCTION_SETS[core.instructions]
+    return INSTRUCTION_SETS[core.instructions] if core.multiplies(precision) else ""
 
 
 def core_named(instructions: str) -> NativeCore:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from moses_rnn import native
 from moses_rnn.formats.native_table import native_table
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.text_phrases import TextPhrases
@@ -25,7 +26,6 @@ Values = npt.NDArray[np.float64]  # pairs
 
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
-NATIVE_PRECISIONS = ("fp32", "bf16", "bf16x3")
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Compute:
     """
 
     device: str = "cpu"
-    precision: str = "fp32"  # of matrix products, one of PRECISIONS, or of NATIVE_PRECISIONS
+    precision: str = "fp32"  # of matrix products, one of PRECISIONS, or of those of the native core
     compiled: bool = False  # whether torch.compile fuses the work between products
     native: bool = False  # whether the native core computes, not torch
 
     def __post_init__(self) -> None:
-        precisions = NATIVE_PRECISIONS if self.native else tuple(PRECISIONS)
+        precisions = native.PRECISIONS if self.native else tuple(PRECISIONS)
         if self.precision not in precisions:
             raise ValueError(f"expected a precision of {', '.join(precisions)}, found {self.precision!r}")
         if torch.device(self.device).type == "cuda" and not torch.cuda.is_available():

@@ -15,7 +15,7 @@ import torch
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.inference.native import NativeEncDec, choose_native_precision, multiplies
+from moses_rnn.inference.native import NativeEncDec
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.inference.trie_scoring import PairNetwork, SteppedPairs
 from moses_rnn.models.checkpoint import Checkpoint, kind_of, load_checkpoint
@@ -88,29 +88,28 @@ class OpenModel:
             MosesRnnError: torch is to compile, or the native core to compute, and cannot.
         """
         width = self.checkpoint.model.config.width
-        core = self._core_for(wanted)
-        if core is not None:
-            return Compute(wanted.device, choose_native_precision(wanted.precision, core, width), native=True)
         precision = choose_precision(wanted.precision or "fp32", wanted.device, width)
+        if self._core_for(wanted, precision):
+            return Compute(wanted.device, precision, native=True)
         if precision not in PRECISIONS:
             raise MosesRnnError(
-                f"--precision {precision}: expected the native core on a processor that multiplies bf16, found neither "
-                "or only one of them",
-                advice="--precision fp32 is as exact.",
+                f"--precision {precision}: expected a native core that multiplies bf16, found "
+                f"{native_core() or 'no native core'} and device {wanted.device}",
+                advice="--precision fp32 is more exact.",
             )
         compiled = choose_compiled(wanted.compiled, wanted.device, width, long=long, large=LARGE)
         return Compute(wanted.device, precision, compiled)
 
-    def _core_for(self, wanted: Wanted) -> NativeCore | None:
-        """The native core, if it has this network and nothing else is wanted."""
+    def _core_for(self, wanted: Wanted, precision: str) -> NativeCore | None:
+        """The native core, if it has this network and the precision, and nothing else is wanted."""
         possible = wanted.device == "cpu" and not wanted.compiled and self.row.native is not None
         core = native_core() if possible and wanted.native is not False else None
-        if core is not None and multiplies(core, wanted.precision):
+        if core is not None and core.multiplies(precision):
             return core
         if wanted.native:
             raise MosesRnnError(
-                f"--native: expected the native core, a CPU, and a precision that it has, found "
-                f"{core or 'no core'}, device {wanted.device}, precision {wanted.precision or 'of its choice'}",
+                "--native: expected the native core, a network and a precision that it has, and the CPU, found "
+                f"{native_core() or 'no native core'}, {self.row.title}, {precision} and {wanted.device}",
                 advice="The core is built while installing where there is a C++ compiler; MOSES_RNN_NATIVE=0 hides it.",
             )
         return None
@@ -132,9 +131,11 @@ class OpenModel:
         return PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.row.title)
 
     def _pair_network(self, compute: Compute) -> PairNetwork:
-        core = native_core() if compute.native else None
-        if core is None or self.row.native is None:
+        if not compute.native:
             return SteppedPairs(self.make_stepper(compute))
+        core = native_core()
+        if core is None or self.row.native is None:
+            raise MosesRnnError(f"{self.folder}: expected the native core to compute it, found {core or 'none'}")
         return self.row.native(self.checkpoint.model, core, compute.precision)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from moses_rnn.native import SWITCH, native_core
 from tests.cli.scored import (
     INI,
     added_values,
@@ -30,6 +31,7 @@ def test_the_bare_command_just_works(here):
         f"path={table} input-factor=0 output-factor=0\n\n[weight]\nTranslationModel0= 0.2 0.2 0.2 0.2 0.2\n"
     )
     assert "3,000 lines in and out: phrase-table.rnn.gz" in done.stderr
+    assert f"computed by: {native_core() or 'torch'}, fp32" in done.stderr
     lines = lines_of(table)
     assert list(without_last_scores(lines)) == lines_of(here / "phrase-table.gz")
     assert all(0 < value <= 1 for (value,) in added_values(lines))
@@ -266,3 +268,24 @@ def test_without_a_compiler_compilation_is_refused(here):
     assert done.returncode == 1
     assert "--compile: torch cannot compile here (is there a C++ compiler?)" in done.stderr
     assert not (here / "phrase-table.rnn.gz").exists()
+
+
+def test_which_computes_can_be_chosen_and_is_recorded(here):
+    tables = {}
+    for flag, core in (("--native", native_core()), ("--no-native", None)):
+        done = run("score", "phrase-table.gz", flag, "--force", cwd=here, check=False)
+        if flag == "--native" and core is None:
+            assert (done.returncode, "--native: expected the native core" in done.stderr) == (1, True)
+            continue
+        assert f"computed by: {core or 'torch'}, fp32" in done.stderr
+        assert json.loads((here / "phrase-table.rnn.gz.json").read_text())["native"] == (core and str(core))
+        with gzip.open(here / "phrase-table.rnn.gz") as lines:
+            tables[flag] = [float(line.split(b" ||| ")[2].split()[-1]) for line in lines]
+    assert all(values == pytest.approx(tables["--no-native"], rel=1e-4) for values in tables.values())
+
+
+def test_the_version_says_whether_there_is_a_native_core():
+    expected = f"({native_core() or 'without the native core'})\n"
+    assert run("score", "--version").stdout.endswith(expected)
+    done = run("score", "--version", env={**os.environ, SWITCH: "sse9"})
+    assert "MOSES_RNN_NATIVE: expected 0 or one of portable" in done.stdout

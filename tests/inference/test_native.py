@@ -1,19 +1,14 @@
 """The native core's networks against the scalar equations, with every instruction set that this machine can run."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
 
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.inference.native import NativeEncDec, choose_native_precision, multiplies
+from moses_rnn.inference.native import NativeEncDec
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
-from tests.commands import ROOT
 from tests.inference.id_pairs import flat, random_pairs, score
 from tests.inference.native_networks import larger_network, native_scores
 from tests.models import reference
@@ -33,7 +28,7 @@ def cores():
 def kinds():
     """Each of them with each precision that it multiplies in."""
     return [
-        (core, precision) for core in cores() for precision in ("fp32", "bf16x3", "bf16") if multiplies(core, precision)
+        (core, precision) for core in cores() for precision in ("fp32", "bf16x3", "bf16") if core.multiplies(precision)
     ]
 
 
@@ -126,47 +121,11 @@ def test_no_pairs_have_no_scores():
     assert network.log_probs(flat([]), flat([])).shape == (0,)
 
 
-def test_the_precision_that_suits():
-    core = NativeCore(None, AMX)
-    assert choose_native_precision(None, core, 1000) == "fp32"
-    assert [choose_native_precision("auto", core, size) for size in (64, 1000)] == ["fp32", "bf16"]
-    assert choose_native_precision("bf16", core, 64) == "bf16"
-    assert [multiplies(NativeCore(None, 1), p) for p in ("fp32", "bf16", "bf16x3", "fp64")] == [
-        True,
-        False,
-        False,
-        False,
-    ]
-
-
-@pytest.mark.skipif(
-    CORE is None or CORE.instructions < AMX - 1, reason="what tiles are part of needs AVX-512 with bf16"
-)
-def test_tiles_written_out_in_software(tmp_path):
-    """The kernels for AMX, the tile instructions replaced by what they do: in a process of its own, with its own library."""
-    library = tmp_path / "tiles.so"
-    program = (
-        "import ctypes, sys\n"
-        "from pathlib import Path\n"
-        f"sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'native')!r}]\n"
-        "from build_hook import build\n"
-        f"build(Path({str(library)!r}), ('-DMOSES_RNN_TILES_IN_SOFTWARE', '-O1'))\n"
-        "import numpy as np\n"
-        "import torch\n"
-        "from moses_rnn.native import NativeCore\n"
-        "from moses_rnn.inference.encdec import EncDecStepper\n"
-        "from tests.inference.id_pairs import random_pairs, score\n"
-        "from tests.inference.native_networks import larger_network, native_scores\n"
-        "from tests.models.networks import CUSTOM\n"
-        f"core = NativeCore(ctypes.CDLL({str(library)!r}), {AMX})\n"
-        "for switches in CUSTOM:\n"
-        "    model = larger_network(switches)\n"
-        "    pairs = random_pairs(80, vocabulary=(40, 777))\n"
-        "    exact = score(EncDecStepper(model, dtype=torch.float64), pairs)\n"
-        "    for precision, most in (('bf16x3', 1e-4), ('bf16', 0.2)):\n"
-        "        assert 0 < np.abs(native_scores(model, pairs, core, precision) - exact).max() < most\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=dict(os.environ)
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
+def test_tiles_written_out_in_software(software_tiles, switches):
+    """The kernels for AMX, the tile instructions replaced by what they do."""
+    model = larger_network(switches)
+    pairs = random_pairs(80, vocabulary=(40, 777))
+    exact = score(EncDecStepper(model, dtype=torch.float64), pairs)
+    for precision, most in (("bf16x3", 1e-4), ("bf16", 0.2)):
+        assert 0 < np.abs(native_scores(model, pairs, software_tiles, precision) - exact).max() < most

@@ -1,8 +1,5 @@
 """The native core's products, recurrences and normalisations, and their gradients, against float64."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 
@@ -12,10 +9,8 @@ from moses_rnn.models.native_learning import NativeKernel, core_named, instructi
 from moses_rnn.models.recurrence import Recurrence
 from moses_rnn.models.softmax import chosen_log_probs
 from moses_rnn.native import INSTRUCTION_SETS, SWITCH
-from tests.commands import ROOT
 from tests.models.native_kernels import (
     BF16,
-    CORE,
     EACH,
     FLOAT32,
     KINDS,
@@ -145,29 +140,11 @@ def test_the_gradient_of_a_network_is_that_of_the_equations(kind, switches):
         assert similarity(values, exact) > 0.999
 
 
-@pytest.mark.skipif(CORE is None or CORE.instructions < BF16, reason="what tiles are part of needs AVX-512 with bf16")
-def test_tiles_written_out_in_software_learn(tmp_path):
-    """The kernels for AMX, the tile instructions replaced by what they do: in a process of its own."""
-    library = tmp_path / "tiles.so"
-    program = (
-        "import ctypes, sys\n"
-        "from pathlib import Path\n"
-        f"sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'native')!r}]\n"
-        "from build_hook import build\n"
-        f"build(Path({str(library)!r}), ('-DMOSES_RNN_TILES_IN_SOFTWARE', '-O1'))\n"
-        "import torch\n"
-        "from moses_rnn.models.hardware import EAGER\n"
-        "from moses_rnn.models.native_learning import NativeKernel\n"
-        "from moses_rnn.native import INSTRUCTION_SETS, NativeCore\n"
-        "from tests.models.native_kernels import gradients_of_network, similarity\n"
-        "from tests.models.networks import CUSTOM\n"
-        f"core = NativeCore(ctypes.CDLL({str(library)!r}), INSTRUCTION_SETS.index('amx'))\n"
-        "for switches in CUSTOM:\n"
-        "    values = gradients_of_network(switches, NativeKernel(core=core), torch.bfloat16)\n"
-        "    assert similarity(values, gradients_of_network(switches, EAGER, torch.float64)) > 0.999\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
+def test_tiles_written_out_in_software_learn(software_tiles, switches):
+    """The kernels for AMX, the tile instructions replaced by what they do."""
+    values = gradients_of_network(switches, NativeKernel(core=software_tiles), torch.bfloat16)
+    assert similarity(values, gradients_of_network(switches, EAGER, torch.float64)) > 0.999
 
 
 def test_what_learns_is_the_machines_choice(monkeypatch):

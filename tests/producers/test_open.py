@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from moses_rnn.cli import nbest, sample, score
-from moses_rnn.errors import CheckpointError
+from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
+from moses_rnn.native import SWITCH, native_core
 from moses_rnn.producers import open as door
+from moses_rnn.producers.base import Compute, Wanted
 from moses_rnn.producers.open import NetworkRow, open_model
 from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint
 from tests.models.networks import CSLM_VOCABULARY, cslm_network, encdec_network
@@ -119,6 +121,33 @@ def test_a_network_that_nobody_knows_is_named(models):
     config.write_text(json.dumps({**json.loads(config.read_text()), "network": "rnnlm"}))
     with pytest.raises(CheckpointError, match="expected network to be cslm or encdec, found 'rnnlm'"):
         open_model(models / "cslm", of_pairs=False)
+
+
+def test_without_the_native_core_what_needs_it_is_refused(models, monkeypatch):
+    monkeypatch.setenv(SWITCH, "0")
+    model = open_model(models / "inverse")
+    assert not model.choose_compute(Wanted(), long=False).native
+    with pytest.raises(
+        MosesRnnError, match="--native: expected the native core, .* found no native core, RNN .*, fp32 and cpu"
+    ):
+        model.choose_compute(Wanted(native=True), long=False)
+    with pytest.raises(MosesRnnError, match="--precision bf16x3: .* found no native core and device cpu"):
+        model.choose_compute(Wanted(precision="bf16x3"), long=False)
+    with pytest.raises(MosesRnnError, match="inverse: expected the native core to compute it, found none"):
+        model.make_producer(Compute(native=True))
+
+
+@pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")
+def test_the_native_core_computes_unless_something_else_is_wanted(models, monkeypatch):
+    model = open_model(models / "inverse")
+    assert model.choose_compute(Wanted(), long=False) == Compute(native=True)
+    assert model.choose_compute(Wanted(native=False), long=False) == Compute()
+    assert model.choose_compute(Wanted(precision="fp64"), long=False) == Compute(precision="fp64")
+    assert not open_model(models / "cslm", of_pairs=False).choose_compute(Wanted(), long=False).native
+    with pytest.raises(MosesRnnError, match="--native: .* found native core, .* CSLM, fp32 and cpu"):
+        open_model(models / "cslm", of_pairs=False).choose_compute(Wanted(native=True), long=False)
+    monkeypatch.setenv(SWITCH, "avx2")
+    assert model.choose_compute(Wanted(precision="bf16"), long=False) == Compute(precision="bf16")
 
 
 def test_a_network_of_targets_alone_does_not_write(models):
