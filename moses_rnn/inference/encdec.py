@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.inference import kernel as kernels
+from moses_rnn.inference.normalising import OutputLayer
 from moses_rnn.inference.steps import NodeBlock, Stepper
 from moses_rnn.inference.tries import Trie, build_trie, copy_levels
 from moses_rnn.models.batches import Lengths
@@ -82,9 +83,9 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
         self._y_gates = self._weight(_beside([decoder.W_z, decoder.U_z], [decoder.W_r, decoder.U_r]))
         self._W, self._U, self._b = self._weight(decoder.W), self._weight(decoder.U), self._bias(decoder.b)
         self._O = self._weight(_beside([decoder.O_y, decoder.O_h])[units])
-        self._G_r, self._b_G = self._bias(decoder.G_r), self._bias(decoder.b_G)
-        self._numbers = torch.arange(len(self._b_G), device=self.device, dtype=self._dtype)
-        self._G_l, self._exact_G_l = self._weight(decoder.G_l), self._bias(decoder.G_l)
+        self._G_r = self._bias(decoder.G_r)
+        G_l, b_G = decoder.G_l.to(self.device), decoder.b_G.to(self.device)
+        self._output = OutputLayer(G_l, b_G, self._product_dtype, self._dtype, self._kernel)
 
     def _weight(self, tensor: Tensor) -> Tensor:
         return tensor.detach().to(self.device, self._product_dtype).contiguous()
@@ -146,8 +147,7 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
 
         As exact as the products are: bfloat16 ones show in its second decimal.
         """
-        logits = linear(self._read_out(prefixes, terms).to(self._product_dtype), self._G_l).to(self._dtype) + self._b_G
-        return torch.log_softmax(logits, 1, dtype=torch.float64)
+        return self._output.log_probs(self._read_out(prefixes, terms))
 
     def _decoder_step(self, eh: Tensor, h: Tensor, sources: Tensor, terms: Terms) -> tuple[Tensor, Tensor]:
         """One step of the decoder for each node: [e h] with the next h, and that h.
@@ -179,29 +179,7 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
         self, terms: Terms, prefixes: EncDecPrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:
         """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
-        projected = self._read_out(prefixes, terms)
-        parts = [self._normalised(projected[block], rows[nodes] - block.start, words[nodes]) for block, nodes in blocks]
-        return torch.cat(parts)
-
-    def _normalised(self, projected: Tensor, above: Tensor, words: Tensor) -> Tensor:
-        """log p of words, each after one of a few prefixes; nodes.
-
-        Rounded products would show in the logits of the word and of the likeliest one, which are therefore computed
-        again; over all others their errors cancel.
-        """
-        logits = linear(projected.to(self._product_dtype), self._G_l)  # states × K
-        chosen = logits[above, words] + self._b_G[words]
-        normaliser = self._kernel(kernels.normaliser, kernels.normaliser_in_place)
-        largest, at, rest = normaliser(logits, self._b_G, self._numbers)  # may overwrite the logits
-        if self._product_dtype != self._dtype:
-            exact = self._logit(projected, at)
-            rest *= torch.exp(largest - exact)
-            chosen, largest = self._logit(projected[above], words), exact
-        return chosen - largest[above] - torch.log1p(rest)[above]
-
-    def _logit(self, projected: Tensor, words: Tensor) -> Tensor:
-        """The logit of one word for each prefix."""
-        return (projected * self._exact_G_l.index_select(0, words)).sum(1) + self._b_G[words]
+        return self._output.chosen(self._read_out(prefixes, terms), rows, words, blocks)
 
 
 def _beside(*rows: list[Tensor]) -> Tensor:

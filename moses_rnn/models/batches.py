@@ -58,9 +58,30 @@ class Batch:
         every = torch.arange(self.ids.shape[0], device=self.ids.device)
         return torch.cat([every[:n] for n in self.active])
 
+    def places(self) -> Tensor:
+        """Where each row's id of each step is among the packed ones; rows × longest.
+
+        A row that has no such step is given the place of its last id, so that what is looked up there is finite.
+        """
+        begins, lengths = self._begins(), self.lengths()
+        steps = torch.minimum(torch.arange(len(self.active))[None, :], lengths[:, None] - 1)
+        return (begins[steps] + torch.arange(self.active[0])[:, None]).to(self.ids.device)
+
+    def mirrored(self) -> Tensor:
+        """For each packed id the place of the one as far from its row's end as this is from the beginning; nodes."""
+        begins, lengths = self._begins(), self.lengths()
+        places = [begins[lengths[:n] - 1 - t] + torch.arange(n) for t, n in enumerate(self.active)]
+        return torch.cat(places).to(self.ids.device)
+
+    def lengths(self) -> Tensor:
+        """Ids of each row, ``</s>`` included; rows, on the CPU."""
+        return (torch.tensor(self.active)[None, :] > torch.arange(self.active[0])[:, None]).sum(1)
+
+    def _begins(self) -> Tensor:
+        """Where each step begins among the packed ids; longest, on the CPU."""
+        steps = torch.tensor(self.active)
+        return torch.cumsum(steps, 0) - steps
+
     def last(self) -> Tensor:
         """For each row the place of its last id among the packed ones; rows."""
-        steps = torch.tensor(self.active)
-        begins = torch.cumsum(steps, 0) - steps
-        lengths = (steps[None, :] > torch.arange(self.active[0])[:, None]).sum(1)
-        return (begins[lengths - 1] + torch.arange(self.active[0])).to(self.ids.device)
+        return (self._begins()[self.lengths() - 1] + torch.arange(self.active[0])).to(self.ids.device)

@@ -12,10 +12,17 @@ import torch
 
 from moses_rnn.errors import CheckpointError, shown_value
 from moses_rnn.models.encdec import ENCDEC
-from moses_rnn.models.folders import CONFIG, Kind, load_folder, read_network, save_folder, vocabulary_file
+from moses_rnn.models.folders import (
+    CONFIG,
+    SOURCE_TO_TARGET,
+    TARGET_TO_SOURCE,
+    Kind,
+    load_folder,
+    read_network,
+    save_folder,
+    vocabulary_file,
+)
 from moses_rnn.models.vocabulary import Vocabulary
-
-SOURCE_TO_TARGET, TARGET_TO_SOURCE = "source-to-target", "target-to-source"
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,12 @@ class Checkpoint:
     def inverse(self) -> bool:
         """Whether the network reads target phrases and writes source phrases."""
         return self.direction == TARGET_TO_SOURCE
+
+    @property
+    def unit(self) -> str:
+        """What the network learned from: "sentences" or "phrases"."""
+        unit: str = getattr(self.model.config, "unit", self.provenance.get("unit", "phrases"))
+        return unit
 
     @property
     def form(self) -> Any:

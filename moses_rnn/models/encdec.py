@@ -23,6 +23,7 @@ from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.native_learning import NativeKernel, times
 from moses_rnn.models.recurrence import Recurrence
 from moses_rnn.models.softmax import WordSample, chosen_log_probs, sampled_log_probs
+from moses_rnn.models.translation_network import TranslationNetwork
 
 INITIAL_DEVIATION = 0.01
 SWITCHES = {
@@ -58,8 +59,13 @@ class EncDecConfig:
         """Hidden units, which decide what pays on a processor."""
         return self.hidden_size
 
+    @property
+    def description(self) -> str:
+        """For a log."""
+        return f"{self.variant} variant, H {self.hidden_size}"
 
-class EncDec(nn.Module):
+
+class EncDec(TranslationNetwork):
     """Encoder and decoder; `state_dict` has the tensor names of the checkpoint format.
 
     Args:
@@ -95,7 +101,7 @@ class EncDec(nn.Module):
                 tensor.copy_(torch.randn(tensor.shape, generator=random) * deviation)
 
     def use_kernel(self, kernel: Kernel) -> None:
-        """Choose how the work between products is done: compiled, for a long training."""
+        """See `TranslationNetwork`."""
         self.kernel = self.encoder.kernel = self.decoder.kernel = kernel
 
     def word_log_probs(
@@ -107,19 +113,7 @@ class EncDec(nn.Module):
         sample: WordSample | None = None,
         drop: Drop = keep,
     ) -> Tensor:
-        """Score every target word, the closing ``</s>`` included, by log p(y_t | y_<t, e).
-
-        Args:
-            sources: S source phrases.
-            targets: T target phrases.
-            source_of: for each target its source's row; T.
-            product_dtype: the type that matrix products are computed in; by default that of the weights.
-            sample: estimate the normalisation by these words, for training with a large shortlist.
-            drop: leaves units out of embeddings and maxout, for training.
-
-        Returns:
-            One value for each of ``targets.packed()``; nodes.
-        """
+        """Score every target word by log p(y_t | y_<t, e); `drop` is for embeddings and maxout."""
         dtype = product_dtype or self.decoder.U.dtype
         terms = self.decoder.terms(self.encoder(sources, dtype, drop), dtype).take(source_of)
         projected = self.decoder.read_out(*self.decoder.nodes(terms, targets, dtype, drop), dtype, drop)

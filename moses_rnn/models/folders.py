@@ -32,6 +32,9 @@ MAX_SIZE = 1 << 24  # no size of a network is larger; refused before anything is
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary
 MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
 
+UNITS = "sentences", "phrases"  # that a network learned from
+SOURCE_TO_TARGET, TARGET_TO_SOURCE = DIRECTIONS = "source-to-target", "target-to-source"
+
 Json = dict[str, Any]
 Expect = Callable[[str, bool, str], None]  # key, whether its value is valid, what is expected
 
@@ -48,11 +51,12 @@ class Kind:
     sides: tuple[str, ...]  # that have a vocabulary: "source" and "target", or one of them
     check: Callable[[Json, Expect], None]  # of the config's own keys
     build: Callable[[Mapping[str, Any], list[int]], nn.Module]  # by config and sizes of vocabularies
+    format: int = FORMAT
 
     @property
     def named(self) -> Json:
         """What config.json has in its name: nothing for the first kind there was."""
-        return {} if self.network == FIRST_NETWORK else {"network": self.network}
+        return {} if self.network == FIRST_NETWORK else {"format": self.format, "network": self.network}
 
     @property
     def vocabularies(self) -> tuple[str, ...]:
@@ -95,7 +99,7 @@ def save_folder(
     contents = {name: vocabulary.to_bytes() for name, vocabulary in vocabularies.items()}
     contents[MODEL] = save_tensors(_float32(model.state_dict()))
     whole = {
-        "format": FORMAT,
+        "format": FORMAT,  # unless the config names another
         **config,
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()},
         "provenance": dict(provenance),
@@ -228,7 +232,7 @@ def _check_config(path: Path, config: Json, kind: Kind) -> None:
         if not valid:
             raise CheckpointError(f"{path}: expected {key} to be {expected}, found {shown_value(config.get(key))}")
 
-    expect("format", config.get("format") == FORMAT, f"{FORMAT}, the format this version reads")
+    expect("format", config.get("format") == kind.format, f"{kind.format}, the format this version reads")
     kind.check(config, expect)
     expect("files", isinstance(config.get("files", {}), dict), "hashes by file name")
 
@@ -252,6 +256,13 @@ def _config_file(folder: Path) -> Path:
 def is_size(value: object) -> bool:
     """Whether a value can be a size of a network."""
     return type(value) is int and 0 < value <= MAX_SIZE
+
+
+def check_translation(config: Json, expect: Expect, kind: Kind, switches: Mapping[str, tuple[object, ...]]) -> None:
+    """The keys that config.json of every network of format 2 that translates has, and the values of its switches."""
+    expect("network", config.get("network") == kind.network, f"{kind.network!r}")
+    for key, values in {"unit": UNITS, "direction": DIRECTIONS, "rare": (None,), **switches}.items():
+        expect(key, config.get(key) in values, " or ".join(map(repr, values)))
 
 
 def _check_hashes(folder: Path, config_name: str, config: dict[str, Any], hashes: dict[str, str]) -> None:

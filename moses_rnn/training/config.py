@@ -200,7 +200,6 @@ class LearningRequest:
     """What a request for any network may override; None leaves it to the preset."""
 
     preset: str | None  # None: "paper" on a GPU, else "small"
-    shortlist: int | None
     optimiser: str | None
     learning_rate: float | None
     batch_size: int | None
@@ -257,6 +256,7 @@ class PhraseModelRequest(LearningRequest):
     """An RNN Encoder-Decoder to train on a phrase table."""
 
     phrase_table: str
+    shortlist: int | None
     source_factor: int | None
     target_factor: int | None
     variant: str  # "paper" or "groundhog", unless these switches say otherwise
@@ -285,6 +285,7 @@ class CslmRequest(LearningRequest):
 
     texts: tuple[str, ...]
     model: Path
+    shortlist: int | None
     order: int | None
     embedding_size: int | None
     first_size: int | None

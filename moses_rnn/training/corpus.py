@@ -34,6 +34,8 @@ class CorpusConfig:
 
     `source_words` and `target_words` are shortlist sizes; `held_out_pairs` about how many pairs the held-out split has
     (at most a tenth); `max_length` leaves out pairs with a longer side (0: none); `seed` chooses the held-out sources.
+    Of a phrase table each distinct pair counts once, with `repeated` each as often as it occurs, in learning and for
+    the shortlists; of them words seen less than `min_count` times are no part.
     """
 
     source_words: int = 15_000
@@ -41,6 +43,8 @@ class CorpusConfig:
     held_out_pairs: int = 5_000
     max_length: int = 0
     seed: int = 1
+    repeated: bool = False
+    min_count: int = 1
 
 
 @dataclass(frozen=True)
@@ -143,60 +147,70 @@ def build_corpus(
     folder: Path,
     config: CorpusConfig,
     word_counts: tuple[Mapping[bytes, int] | None, Mapping[bytes, int] | None] = (None, None),
+    held_out: Iterable[tuple[bytes, bytes]] | None = None,
 ) -> Corpus:
-    """Read phrase pairs into arrays, choose shortlists, merge equal pairs, split off held-out sources.
+    """Read pairs into arrays, choose shortlists, merge equal pairs unless they count, split off held-out sources.
 
     Args:
         pairs: source and target phrases.
         folder: for the arrays' files, which are replaced.
         config: sizes, split, seed.
-        word_counts: counts to choose the shortlists by, for each side; by default over the distinct phrases.
+        word_counts: counts to choose the shortlists by, for each side; by default over the phrases to learn.
+        held_out: pairs to hold out, of any length, in place of some of the others.
 
     Raises:
         InputError: fewer than two distinct pairs or sources remain.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    reader = _Reader(folder, config.max_length)
-    reader.read(pairs)
+    reader = _Reader(folder)
+    reader.read(pairs, config.max_length)
+    to_learn, pairs_read = reader.kept, reader.pairs
+    words_seen = [len(ids) for ids in reader.word_ids]
+    reader.read(held_out or (), 0)
     source, target = reader.phrases()
-    distinct = _count_distinct(_pair_hashes(source.hashes(), target.hashes()))
-    sizes = config.source_words, config.target_words
-    sides = zip((source, target), reader.word_ids, word_counts, sizes, strict=True)
+    distinct = _count_distinct(_pair_hashes(source.hashes(), target.hashes())[:to_learn])
+    sides = zip((source, target), reader.word_ids, word_counts, (config.source_words, config.target_words), strict=True)
     (source_vocabulary, source_coverage), (target_vocabulary, target_coverage) = [
-        _renumber_by_shortlist(*side) for side in sides
+        _renumber_by_shortlist(*side, to_learn, config) for side in sides
     ]
     source_hashes = source.hashes()
     pair_hashes = _pair_hashes(source_hashes, target.hashes())
-    first_of_each = np.sort(np.unique(pair_hashes, return_index=True)[1])
-    training, held_out = _split(first_of_each, source_hashes[first_of_each], config)
+    counting = np.arange(to_learn) if config.repeated else _first_of_each(pair_hashes[:to_learn])
+    if held_out is None:
+        training, apart = _split(counting, source_hashes[counting], config)
+    else:
+        training, apart = counting, np.arange(to_learn, reader.kept)
     statistics = CorpusStatistics(
-        pairs=reader.pairs,
+        pairs=pairs_read,
         too_long=reader.too_long,
         empty=reader.empty,
         distinct_pairs=distinct,
-        collapsed_pairs=distinct - len(first_of_each),
+        collapsed_pairs=0 if config.repeated else distinct - len(counting),
         training_pairs=len(training),
-        held_out_pairs=len(held_out),
-        source_words=len(reader.word_ids[0]),
-        target_words=len(reader.word_ids[1]),
+        held_out_pairs=len(apart),
+        source_words=words_seen[0],
+        target_words=words_seen[1],
         source_coverage=source_coverage,
         target_coverage=target_coverage,
     )
     digest = hashlib.sha256()
     for part in (pair_hashes.data, training.data, source_vocabulary.to_bytes(), target_vocabulary.to_bytes()):
         digest.update(part)
-    return Corpus(
-        source, target, training, held_out, source_vocabulary, target_vocabulary, statistics, digest.hexdigest()
-    )
+    return Corpus(source, target, training, apart, source_vocabulary, target_vocabulary, statistics, digest.hexdigest())
 
 
 def _renumber_by_shortlist(
-    phrases: Phrases, word_ids: dict[bytes, int], counts: Mapping[bytes, int] | None, size: int
+    phrases: Phrases,
+    word_ids: dict[bytes, int],
+    counts: Mapping[bytes, int] | None,
+    size: int,
+    to_learn: int,
+    config: CorpusConfig,
 ) -> tuple[Vocabulary, float]:
     """Choose a side's shortlist and renumber its ids by it; returns it and the share of running words it knows."""
     if counts is None:
-        counts = _distinct_phrase_counts(phrases, word_ids)
-    vocabulary = shortlist(counts, size)
+        counts = _word_counts(phrases, word_ids, to_learn, repeated=config.repeated)
+    vocabulary = shortlist({word: count for word, count in counts.items() if count >= config.min_count}, size)
     phrases.renumber(np.array(vocabulary.ids(word_ids), dtype=np.int32))
     return vocabulary, coverage(counts, vocabulary)
 
@@ -204,30 +218,36 @@ def _renumber_by_shortlist(
 class _Reader:
     """Streams phrase pairs into files of provisional ids, in the order in which words are first seen."""
 
-    def __init__(self, folder: Path, max_length: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self.word_ids: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
         self.pairs = self.too_long = self.empty = 0
         self._paths = [(folder / f"{side}.tokens", folder / f"{side}.lengths") for side in ("source", "target")]
-        self._max_length = max_length or None
+        for path in (path for of_side in self._paths for path in of_side):
+            path.unlink(missing_ok=True)  # perhaps a link to something else
+            path.touch(exist_ok=False)
 
-    def read(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
-        for tokens_path, lengths_path in self._paths:
-            for path in (tokens_path, lengths_path):
-                path.unlink(missing_ok=True)  # perhaps a link to something else
-                path.touch(exist_ok=False)
+    @property
+    def kept(self) -> int:
+        """Pairs that were not left out."""
+        return self.pairs - self.too_long - self.empty
+
+    def read(self, pairs: Iterable[tuple[bytes, bytes]], max_length: int) -> None:
+        """Read more of them; those with a side of more than `max_length` words, if it is not 0, are left out."""
         buffers = [(array("i"), array("i")) for _ in self._paths]
         for source, target in pairs:
             self.pairs += 1
-            self._append(words(source), words(target), buffers)
+            self._append(words(source), words(target), buffers, max_length)
             if len(buffers[0][1]) >= PAIRS_AT_ONCE:
                 self._flush(buffers)
         self._flush(buffers)
 
-    def _append(self, source: list[bytes], target: list[bytes], buffers: list[tuple[array[int], array[int]]]) -> None:
+    def _append(
+        self, source: list[bytes], target: list[bytes], buffers: list[tuple[array[int], array[int]]], max_length: int
+    ) -> None:
         if not source or not target:
             self.empty += 1
             return
-        if self._max_length and max(len(source), len(target)) > self._max_length:
+        if max_length and max(len(source), len(target)) > max_length:
             self.too_long += 1
             return
         for phrase, known, (tokens, lengths) in zip((source, target), self.word_ids, buffers, strict=True):
@@ -253,11 +273,19 @@ class _Reader:
         return sides
 
 
-def _distinct_phrase_counts(phrases: Phrases, known: dict[bytes, int]) -> dict[bytes, int]:
-    """Occurrences of each word over the distinct phrases of one side."""
-    first = np.zeros(len(phrases.ends) - 1, np.bool_)
-    first[np.unique(phrases.hashes(), return_index=True)[1]] = True
-    return dict(zip(known, phrases.count(first, len(known)).tolist(), strict=True))
+def _word_counts(phrases: Phrases, known: dict[bytes, int], to_learn: int, *, repeated: bool) -> dict[bytes, int]:
+    """Occurrences of each word over the phrases of one side that are to be learned: all of them, or the distinct ones.
+
+    `to_learn` is how many the first ones are.
+    """
+    chosen = np.zeros(len(phrases.ends) - 1, np.bool_)
+    chosen[slice(to_learn) if repeated else _first_of_each(phrases.hashes()[:to_learn])] = True
+    return dict(zip(known, phrases.count(chosen, len(known)).tolist(), strict=True))
+
+
+def _first_of_each(hashes: Hashes) -> Positions:
+    """Where each distinct hash comes first; ascending."""
+    return np.sort(np.unique(hashes, return_index=True)[1])
 
 
 def _split(pairs: Positions, source_hashes: Hashes, config: CorpusConfig) -> tuple[Positions, Positions]:

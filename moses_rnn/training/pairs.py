@@ -13,10 +13,10 @@ from torch import Tensor
 
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, drop_units, keep
-from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.native_learning import NativeKernel, core_named
 from moses_rnn.models.softmax import WordSample
+from moses_rnn.models.translation_network import TranslationNetwork
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
 from moses_rnn.training.threads import Threads, seed_of
@@ -28,7 +28,7 @@ EVALUATION_WORDS = 4096  # target words at once when nothing is learned from the
 
 
 class PhrasePairs:
-    """The task of an RNN Encoder-Decoder (the paper's equation 4).
+    """The task of a network of pairs (equation 4 of Cho et al. 2014): of phrases or of sentences.
 
     Args:
         model: with its initial weights, on its device.
@@ -38,7 +38,7 @@ class PhrasePairs:
 
     unit = "pairs"
 
-    def __init__(self, model: EncDec, corpus: Corpus, config: TrainingConfig) -> None:
+    def __init__(self, model: TranslationNetwork, corpus: Corpus, config: TrainingConfig) -> None:
         self.model = model
         self.corpus = corpus
         self.examples = len(corpus.training)
@@ -71,8 +71,9 @@ class PhrasePairs:
         return {"nats_per_token": nats / tokens, "nats_per_pair": nats / len(rows)}
 
     def describe(self) -> str:
-        """Variant and hidden units."""
-        return f"{self.model.config.variant} variant, H {self.model.config.hidden_size}"
+        """The network's own words."""
+        described: str = self.model.config.description
+        return described
 
     def describe_cost(self, figures: Mapping[str, float]) -> str:
         """What a token costs, and what a unigram model makes it cost."""

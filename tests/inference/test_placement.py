@@ -99,11 +99,13 @@ def test_a_wait_in_the_loop_is_noticed():
     assert not device.waits_only_at_the_end()
 
 
-@pytest.mark.parametrize("name", ["_b_G", "_numbers", "_y_e", "_U", "_x_gates_b"])
+@pytest.mark.parametrize("name", ["_output._b_G", "_output._numbers", "_y_e", "_U", "_x_gates_b"])
 def test_a_weight_left_behind_is_noticed(name):
     with pretended_device():
         stepper = EncDecStepper(MODEL, DEVICE)
-        setattr(stepper, name, getattr(stepper, name).cpu())
+        *owner, name = name.split(".")
+        owner = getattr(stepper, *owner) if owner else stepper
+        setattr(owner, name, getattr(owner, name).cpu())
         with pytest.raises(MisplacedError, match="on cpu"):
             score(stepper, PAIRS)
 

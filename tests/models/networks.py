@@ -7,6 +7,7 @@ import torch
 
 from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
 from moses_rnn.models.vocabulary import Vocabulary
 
 SIZES = {
@@ -54,3 +55,23 @@ def some_n_grams(count, config=CSLM_CONFIG):
     random = np.random.default_rng(5)
     contexts = random.integers(config.vocabulary_size + 1, size=(count, config.order - 1))
     return np.column_stack([contexts, random.integers(config.vocabulary_size, size=count)])
+
+
+SEARCH_SIZES = {
+    "source_vocabulary_size": 9,
+    "target_vocabulary_size": 8,
+    "hidden_size": 5,
+    "embedding_size": 3,
+    "alignment_size": 4,
+    "maxout_size": 4,
+}
+
+
+def search_network(phases="paper", output_rank=0, *, scale=0.7, dtype=torch.float64):
+    """An RNNsearch of `SEARCH_SIZES`; biases and v are no zeros."""
+    model = RnnSearch(RnnSearchConfig(**SEARCH_SIZES, output_rank=output_rank, phases=phases), seed=1).to(dtype)
+    random = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for tensor in model.parameters():
+            tensor.copy_(torch.randn(tensor.shape, generator=random, dtype=torch.float64) * scale)
+    return model

@@ -100,7 +100,7 @@ def test_names_and_what_is_read(models):
 
 
 REFUSED = {
-    "of targets alone": ({}, "cslm", r"cslm/config.json: expected network to be encdec, found 'cslm'"),
+    "of targets alone": ({}, "cslm", r"cslm/config.json: expected network to be encdec or rnnsearch, found 'cslm'"),
     "direction": (
         {"direction": "source-to-target"},
         "inverse",
@@ -119,7 +119,7 @@ def test_refuses(models, options, folder, message):
 def test_a_network_that_nobody_knows_is_named(models):
     config = models / "cslm" / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "network": "rnnlm"}))
-    with pytest.raises(CheckpointError, match="expected network to be cslm or encdec, found 'rnnlm'"):
+    with pytest.raises(CheckpointError, match="expected network to be cslm or encdec or rnnsearch, found 'rnnlm'"):
         open_model(models / "cslm", of_pairs=False)
 
 

@@ -1,0 +1,60 @@
+"""What all networks that give p(target | source) have in common, for learning."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from moses_rnn.models.batches import Batch
+from moses_rnn.models.dropout import Drop, keep
+from moses_rnn.models.hardware import Kernel
+from moses_rnn.models.softmax import WordSample
+
+
+class TranslationNetwork(nn.Module):
+    """A network of pairs, whatever its equations; `state_dict` has the tensor names of the checkpoint format.
+
+    Its `config` is a dataclass of what config.json has of it, with a `width` in hidden units and a `description`.
+    """
+
+    config: Any
+
+    @abstractmethod
+    def initialise(self, seed: int, deviation: float) -> None:
+        """Draw the weights.
+
+        Args:
+            seed: equal seeds give equal weights.
+            deviation: of those that their paper gives one figure for.
+        """
+
+    @abstractmethod
+    def use_kernel(self, kernel: Kernel) -> None:
+        """Choose how the work between products is done: compiled or natively, for a long training."""
+
+    @abstractmethod
+    def word_log_probs(
+        self,
+        sources: Batch,
+        targets: Batch,
+        source_of: Tensor,
+        product_dtype: torch.dtype | None = None,
+        sample: WordSample | None = None,
+        drop: Drop = keep,
+    ) -> Tensor:
+        """Score every target word, the closing ``</s>`` included, by its log p given the words before and the source.
+
+        Args:
+            sources: S sources.
+            targets: T targets.
+            source_of: for each target its source's row; T.
+            product_dtype: the type that matrix products are computed in; by default that of the weights.
+            sample: estimate the normalisation by these words, for training with a large shortlist.
+            drop: leaves units out, for training.
+
+        Returns:
+            One value for each of ``targets.packed()``; nodes.
+        """

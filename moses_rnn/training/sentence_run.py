@@ -1,0 +1,155 @@
+"""Training networks that read whole sentences: two texts to arrays to network to model folder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from moses_rnn import __version__
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.folders import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Kind
+from moses_rnn.models.hardware import choose_compiled, choose_precision
+from moses_rnn.models.native_learning import instructions_to_learn
+from moses_rnn.models.rnnsearch import RNNSEARCH, RnnSearch, RnnSearchConfig
+from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.training.config import TrainingConfig
+from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
+from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.pairs import PhrasePairs
+from moses_rnn.training.parallel import ParallelTexts, describe_sentences, turned
+from moses_rnn.training.run import LONG_MINUTES, Outcome, threads_for
+from moses_rnn.training.sentence_config import SentencePreset, SentenceRequest
+from moses_rnn.training.trainer import Observer, Trainer
+
+UNIT = "sentences"
+
+
+class Architecture(NamedTuple):
+    """A network that can be trained: its kind, and how it is made of sizes of vocabularies, sizes and switches."""
+
+    kind: Kind
+    make: Callable[[int, int, Mapping[str, Any]], TranslationNetwork]
+
+
+def _make_rnnsearch(source_words: int, target_words: int, network: Mapping[str, Any]) -> RnnSearch:
+    return RnnSearch(RnnSearchConfig(source_words, target_words, **network), seed=None)
+
+
+def _make_rnnenc(source_words: int, target_words: int, network: Mapping[str, Any]) -> EncDec:
+    switches: Mapping[str, Any] = {"variant": "groundhog", **SWITCHES["groundhog"]}
+    return EncDec(EncDecConfig(source_words, target_words, **network, **switches), seed=None)
+
+
+ARCHITECTURES = {
+    "rnnsearch": Architecture(RNNSEARCH, _make_rnnsearch),
+    "rnnenc": Architecture(ENCDEC, _make_rnnenc),
+}
+
+
+def train_sentence_model(
+    request: SentenceRequest, folder: Path, observer: Observer, should_stop: Callable[[], bool]
+) -> Outcome:
+    """Train a network on two texts, or continue a run that was stopped.
+
+    Args:
+        request: texts and choices.
+        folder: of the model; after every evaluation it holds the best weights so far.
+        observer: follows the run.
+        should_stop: called while the texts are read and after every step.
+
+    Raises:
+        InputError: a text cannot be read, they have not equally many lines, or are too small.
+        CheckpointError: the folder holds a run with other choices, or a model without its run.
+        OutputError: the folder cannot be made, or another run is training there.
+        MosesRnnError: the training diverged.
+        Stopped: while the texts were read.
+    """
+    texts = ParallelTexts.of_prefix(request.prefix, request.source, request.target)
+    dev = ParallelTexts.of_prefix(request.dev, request.source, request.target) if request.dev else None
+    for both in filter(None, (texts, dev)):
+        both.check_lengths()
+    preset = request.chosen_preset()
+    preset = replace(preset, training=_training(request, preset))
+    kind, make = ARCHITECTURES[request.architecture]
+    with ModelFolder(folder, kind, restart=request.restart) as kept:
+        kept.check_choices({**preset.network, **preset.training.course()})
+        corpus = _corpus(request, preset, (texts, dev), kept.arrays, observer, should_stop)
+        observer.corpus_read(describe_sentences(corpus, dev=dev is not None))
+        model = make(len(corpus.source_vocabulary), len(corpus.target_vocabulary), preset.network)
+        model.initialise(preset.training.seed, preset.training.initial_deviation)
+        task = PhrasePairs(model.to(request.device), corpus, preset.training)
+        kept.checkpoint = Checkpoint(
+            kind,
+            task.model,
+            {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary},
+            direction=TARGET_TO_SOURCE if request.inverse else SOURCE_TO_TARGET,
+            provenance=_provenance(request, preset, corpus),
+        )
+        progress = Trainer(task, preset.training).run(kept, observer, should_stop)
+        return Outcome(progress, corpus.unigram_nats_per_token)
+
+
+def _corpus(
+    request: SentenceRequest,
+    preset: SentencePreset,
+    texts: tuple[ParallelTexts, ParallelTexts | None],
+    folder: Path,
+    observer: Observer,
+    should_stop: Callable[[], bool],
+) -> Corpus:
+    to_learn, held_out = (
+        None if both is None else turned(both.pairs(observer.reading, should_stop), inverse=request.inverse)
+        for both in texts
+    )
+    assert to_learn is not None
+    return build_corpus(to_learn, folder, _corpus_config(request, preset), held_out=held_out)
+
+
+def _corpus_config(request: SentenceRequest, preset: SentencePreset) -> CorpusConfig:
+    source_words, target_words = request.source_words or preset.words, request.target_words or preset.words
+    return CorpusConfig(
+        target_words if request.inverse else source_words,
+        source_words if request.inverse else target_words,
+        held_out_pairs=request.held_out,
+        max_length=preset.max_length,
+        seed=request.seed,
+        repeated=True,
+        min_count=preset.min_count,
+    )
+
+
+def _training(request: SentenceRequest, preset: SentencePreset) -> TrainingConfig:
+    """The preset's training as this machine does it."""
+    config, width = preset.training, int(str(preset.network["hidden_size"]))
+    precision = choose_precision(request.precision, request.device, width)
+    native = instructions_to_learn(request.device, precision)
+    long = (config.max_minutes or math.inf) >= LONG_MINUTES
+    return replace(
+        config,
+        precision=precision,
+        compiled=False if native else choose_compiled(None, request.device, width, long=long),
+        native=native,
+        threads=threads_for(request, config.batch_size, native=bool(native)),
+    )
+
+
+def _provenance(request: SentenceRequest, preset: SentencePreset, corpus: Corpus) -> dict[str, Any]:
+    """What a checkpoint remembers of its run."""
+    return {
+        "version": __version__,
+        "torch": torch.__version__,
+        "unit": UNIT,
+        "texts": [f"{Path(request.prefix).name}.{ending}" for ending in (request.source, request.target)],
+        "dev": request.dev and Path(request.dev).name,
+        "device": request.device,
+        "corpus_options": asdict(_corpus_config(request, preset)),
+        "training_options": asdict(preset.training),
+        "corpus": asdict(corpus.statistics),
+        "unigram_nats_per_token": corpus.unigram_nats_per_token,
+    }

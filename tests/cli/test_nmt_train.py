@@ -1,0 +1,67 @@
+"""moses-rnn-nmt train: what it makes, what it says, what it refuses."""
+
+import pytest
+
+from moses_rnn.cli.nmt_train import train
+from moses_rnn.producers.open import open_model
+from tests.training.sentences import write_texts
+
+TINY = ("--hidden-size", 8, "--embedding-size", 8, "--maxout-size", 4, "--threads", 1, "--precision", "fp32")
+TEXTS = ("--source", "src", "--target", "trg")
+
+
+def run(*arguments):
+    """The exit code."""
+    with pytest.raises(SystemExit) as leaving:
+        train.main([str(argument) for argument in arguments], prog_name="moses-rnn-nmt train")
+    return leaving.value.code or 0
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_texts(tmp_path, "train", 200)
+    write_texts(tmp_path, "dev", 20, seed=1)
+    return tmp_path
+
+
+def test_trains_and_says_what_it_does(here, capfd):
+    assert run("train", *TEXTS, "--dev", "dev", "--model", "m", *TINY, "--max-epochs", 2) == 0
+    out, messages = capfd.readouterr()
+    assert not out
+    for text in (
+        "texts: 200 pairs, ",
+        "training pairs: 200; held out: 20, a text of its own",
+        "network: RNNsearch, phases of paper, H 8, ",
+        "200 pairs (1.00 epochs, ",
+        "finished: 2 epochs are done; best held-out ",
+    ):
+        assert text in messages
+    assert open_model(here / "m").name == "SEARCH"
+
+
+def test_goes_on_with_a_run_that_has_more_to_do(here, capfd):
+    for epochs in (1, 2):
+        assert run("train", *TEXTS, "--model", "m", *TINY, "--max-epochs", epochs) == 0
+    assert "resuming after " in capfd.readouterr().err
+
+
+def test_a_size_of_another_architecture_is_a_wrong_command(here, capfd):
+    line = ["train", *TEXTS, "--model", "m", "--architecture", "rnnenc", "--alignment-size", 5]
+    assert run(*line) == 2
+    assert "--alignment-size: --architecture rnnenc has no such size or switch" in capfd.readouterr().err
+    assert not (here / "m").exists()
+
+
+def test_texts_that_do_not_fit_are_refused(here, capfd):
+    (here / "train.trg").write_text("t1\n")
+    assert run("train", *TEXTS, "--model", "m", *TINY) == 3
+    assert "train.src, train.trg: expected as many lines in both, found 200 and 1" in capfd.readouterr().err
+    assert not (here / "m").exists()
+
+
+def test_help_has_an_example_and_the_presets(capfd):
+    assert run("--help") == 0
+    out = capfd.readouterr().out
+    assert "moses-rnn-nmt train corpus/train --source en --target fr" in out
+    assert "rnnsearch, small  H 256, E 128, A 256, M 128" in out

@@ -1,0 +1,75 @@
+"""Line-parallel texts: what is read, what is refused before anything is written."""
+
+import gzip
+
+import pytest
+
+from moses_rnn.errors import InputError, Stopped
+from moses_rnn.training import parallel
+from moses_rnn.training.corpus import CorpusConfig, build_corpus
+from moses_rnn.training.parallel import ParallelTexts, describe_sentences, turned
+
+
+def texts(folder, source, target):
+    (folder / "t.en").write_bytes(source)
+    (folder / "t.fr").write_bytes(target)
+    return ParallelTexts.of_prefix(str(folder / "t"), "en", "fr")
+
+
+def read(both):
+    return list(both.pairs(lambda *_: None, lambda: False))
+
+
+def test_lines_are_paired(tmp_path):
+    both = texts(tmp_path, b"a b\r\n\nc", b"x\ny z\n\n")
+    assert both.check_lengths() == 3
+    assert read(both) == [(b"a b", b"x"), (b"", b"y z"), (b"c", b"")]
+
+
+def test_compressed_texts_are_found(tmp_path):
+    (tmp_path / "t.en.gz").write_bytes(gzip.compress(b"a\n"))
+    (tmp_path / "t.fr").write_bytes(b"x\n")
+    assert read(ParallelTexts.of_prefix(str(tmp_path / "t"), "en", "fr")) == [(b"a", b"x")]
+
+
+def test_a_missing_text_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"t\.en"):
+        ParallelTexts.of_prefix(str(tmp_path / "t"), "en", "fr")
+
+
+@pytest.mark.parametrize(("source", "target"), [(b"a\nb\n", b"x\n"), (b"a\n", b"x\ny\nz\n")])
+def test_texts_of_different_length_are_refused_with_both_counts(tmp_path, source, target):
+    both = texts(tmp_path, source, target)
+    lines = source.count(b"\n"), target.count(b"\n")
+    message = rf"t\.en, .*t\.fr: expected as many lines in both, found {lines[0]} and {lines[1]}"
+    for look in (both.check_lengths, lambda: read(both)):
+        with pytest.raises(InputError, match=message):
+            look()
+
+
+def test_reading_is_observed_and_can_be_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(parallel, "LINES_AT_ONCE", 2)
+    both, seen = texts(tmp_path, b"a\n" * 5, b"x\n" * 5), []
+    list(both.pairs(lambda lines, share: seen.append((lines, share)), lambda: False))
+    assert len(seen) == 3
+    assert seen[-1] == (5, 1.0)
+    with pytest.raises(Stopped, match="run the same command again"):
+        list(both.pairs(lambda *_: None, lambda: True))
+
+
+def test_inverse_pairs_are_turned():
+    assert list(turned([(b"a", b"x")], inverse=True)) == [(b"x", b"a")]
+    assert list(turned([(b"a", b"x")], inverse=False)) == [(b"a", b"x")]
+
+
+def test_what_the_texts_hold_is_described(tmp_path):
+    pairs = [(b"a b", b"x"), (b"a b", b"x"), (b"", b"x"), (b"c", b"y"), (b"c c c", b"y")]
+    corpus = build_corpus(pairs, tmp_path, CorpusConfig(max_length=2, repeated=True), held_out=[(b"a d", b"z z z")])
+    description = "\n".join(describe_sentences(corpus, dev=True))
+    for text in (
+        "texts: 5 pairs, 2 distinct; each is learned as often as it occurs",
+        "left out: 1 pairs longer than --max-length, 1 with an empty side",
+        "read: 3 of 3 words, 100.00% of running words",
+        "training pairs: 3; held out: 1, a text of its own",
+    ):
+        assert text in description

@@ -1,0 +1,124 @@
+"""From two texts to the folder of a network that reads sentences."""
+
+import json
+
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError, InputError
+from moses_rnn.models.folders import CONFIG
+from moses_rnn.producers.open import open_model
+from moses_rnn.training.sentence_config import ARCHITECTURES
+from moses_rnn.training.sentence_run import train_sentence_model
+from tests.training.sentences import sentence_request, write_texts
+from tests.training.small import never
+from tests.training.texts import Listener
+
+
+def train(prefix, folder, stop=never, **changes):
+    return train_sentence_model(sentence_request(prefix, **changes), folder, Listener(), stop)
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    write_texts(folder, "dev", 30, seed=1)
+    return write_texts(folder, "train", 300)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_each_architecture_learns_and_remembers_its_run(prefix, tmp_path, architecture):
+    outcome = train(prefix, tmp_path / "m", architecture=architecture, dev=str(prefix.with_name("dev")), max_epochs=4)
+    costs = [record["nats_per_token"] for record in outcome.progress.history]
+    assert costs[-1] < costs[0]
+    model = open_model(tmp_path / "m")
+    assert model.checkpoint.unit == "sentences"
+    provenance = model.checkpoint.provenance
+    assert provenance["texts"] == ["train.src", "train.trg"]
+    assert provenance["dev"] == "dev"
+    assert provenance["corpus"]["held_out_pairs"] == 30
+    scores = model.make_producer().log_probs([b"s1 s2", b""], [b"t1 t2", b"t1"])
+    assert (scores < 0).all()
+
+
+def test_the_config_is_of_format_2_and_names_what_it_is(prefix, tmp_path):
+    train(prefix, tmp_path / "m", phases="groundhog", inverse=True)
+    config = json.loads((tmp_path / "m" / CONFIG).read_text())
+    expected = {
+        "format": 2,
+        "network": "rnnsearch",
+        "unit": "sentences",
+        "direction": "target-to-source",
+        "rare": None,
+        "phases": "groundhog",
+        "hidden_size": 16,
+        "alignment_size": 256,
+    }
+    assert expected.items() <= config.items()
+
+
+def test_a_stopped_run_ends_with_the_same_weights(prefix, tmp_path):
+    train(prefix, tmp_path / "whole", max_epochs=2)
+    answers = iter([False] * 7 + [True] * 99)
+    train(prefix, tmp_path / "stopped", stop=lambda: next(answers), max_epochs=2)
+    train(prefix, tmp_path / "stopped", max_epochs=2)
+    whole, stopped = (open_model(tmp_path / name).checkpoint.model.state_dict() for name in ("whole", "stopped"))
+    assert all(torch.equal(whole[name], stopped[name]) for name in whole)
+
+
+def test_other_choices_are_refused_when_it_is_continued(prefix, tmp_path):
+    train(prefix, tmp_path / "m")
+    with pytest.raises(CheckpointError, match=r"phases .*groundhog|hidden_size"):
+        train(prefix, tmp_path / "m", hidden_size=15)
+
+
+def test_texts_of_different_length_leave_nothing_behind(tmp_path):
+    prefix = write_texts(tmp_path, "train", 20)
+    (tmp_path / "train.trg").write_text("t1\n")
+    with pytest.raises(InputError, match="found 20 and 1"):
+        train(prefix, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def test_what_is_held_out_is_some_of_the_pairs_without_a_dev_text(prefix, tmp_path):
+    train(prefix, tmp_path / "m", held_out=20)
+    counts = open_model(tmp_path / "m").checkpoint.provenance["corpus"]
+    assert 5 < counts["held_out_pairs"] < 40
+    assert counts["held_out_pairs"] + counts["training_pairs"] == 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", [False, True])
+def test_copying_and_turning_round_are_learned_with_their_alignments(tmp_path, turn):
+    """A letter is aligned to its own place, or to that as far from the end, in nine of ten cases."""
+    dev = write_texts(tmp_path, "dev", 100, seed=1, turn=turn)
+    prefix = write_texts(tmp_path, "train", 3000, turn=turn)
+    sizes = {"hidden_size": 32, "embedding_size": 16, "alignment_size": 32, "maxout_size": 16}
+    train(
+        prefix,
+        tmp_path / "m",
+        dev=str(dev),
+        max_epochs=30,
+        learning_rate=0.01,
+        dropout=0.0,
+        **sizes,
+    )
+    model = open_model(tmp_path / "m")
+    stepper = model.row.stepper(model.checkpoint.model, "cpu", torch.float32, model.checkpoint.model.kernel)
+    right = places = exact = 0
+    for source in (dev.with_suffix(".src")).read_bytes().splitlines():
+        words = source.split()
+        ids = torch.tensor(model.checkpoint.source_vocabulary.ids(words))
+        terms, _ = stepper.read(ids.numpy(), torch.tensor([len(words)]).numpy())
+        prefixes, written = stepper.start(terms), []
+        for step in range(len(words)):
+            alpha = stepper.alignment(terms, prefixes)[0]
+            right += int(alpha.argmax()) == (len(words) - 1 - step if turn else step)
+            places += 1
+            word = stepper.next_log_probs(terms, prefixes).argmax(1)
+            written.append(model.checkpoint.target_vocabulary.words[int(word)])
+            prefixes = stepper.step(terms, prefixes, torch.tensor([0]), word)
+        expected = [word.replace(b"s", b"t") for word in (words[::-1] if turn else words)]
+        exact += written == expected
+    assert exact >= 95
+    assert right / places >= 0.9
