@@ -14,6 +14,7 @@ from moses_rnn.errors import CheckpointError, shown_value
 from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import (
     CONFIG,
+    PHRASES,
     SOURCE_TO_TARGET,
     TARGET_TO_SOURCE,
     Kind,
@@ -58,8 +59,8 @@ class Checkpoint:
 
     @property
     def unit(self) -> str:
-        """What the network learned from: "sentences" or "phrases"."""
-        unit: str = getattr(self.model.config, "unit", self.provenance.get("unit", "phrases"))
+        """What the network learned from: SENTENCES or PHRASES."""
+        unit: str = getattr(self.model.config, "unit", self.provenance.get("unit", PHRASES))
         return unit
 
     @property

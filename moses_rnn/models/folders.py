@@ -32,7 +32,7 @@ MAX_SIZE = 1 << 24  # no size of a network is larger; refused before anything is
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary
 MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
 
-UNITS = "sentences", "phrases"  # that a network learned from
+SENTENCES, PHRASES = UNITS = "sentences", "phrases"  # that a network learned from
 SOURCE_TO_TARGET, TARGET_TO_SOURCE = DIRECTIONS = "source-to-target", "target-to-source"
 
 Json = dict[str, Any]

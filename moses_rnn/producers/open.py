@@ -22,7 +22,7 @@ from moses_rnn.inference.trie_scoring import PairNetwork, SteppedPairs
 from moses_rnn.models.checkpoint import Checkpoint, kind_of, load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.models.encdec import ENCDEC
-from moses_rnn.models.folders import Kind
+from moses_rnn.models.folders import SENTENCES, Kind
 from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
 from moses_rnn.models.rnnsearch import RNNSEARCH
 from moses_rnn.native import NativeCore, native_core
@@ -69,6 +69,16 @@ class OpenModel:
     def name(self) -> str:
         """Of its score."""
         return self.row.name + "Inverse" * self.checkpoint.inverse
+
+    @property
+    def title(self) -> str:
+        """The network's, for the meaning of its score."""
+        return self.row.title + " of sentences" * self.learned_sentences
+
+    @property
+    def learned_sentences(self) -> bool:
+        """Whether it learned from sentences, not from phrases."""
+        return self.checkpoint.unit == SENTENCES
 
     @property
     def form(self) -> PhraseForm:
@@ -131,7 +141,7 @@ class OpenModel:
         """The producer of its score."""
         if self.row.producer is not None:
             return self.row.producer(self.checkpoint, compute)
-        return PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.row.title)
+        return PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.title)
 
     def _pair_network(self, compute: Compute) -> PairNetwork:
         if not compute.native:

@@ -33,6 +33,19 @@ def check_learned(model: OpenModel) -> None:
     )
 
 
+def unit_warnings(model: OpenModel, *, on_sentences: bool) -> Iterator[str]:
+    """That a network scores something else than it learned from.
+
+    Args:
+        model: of pairs.
+        on_sentences: whether it scores sentences, not phrases.
+    """
+    units = "phrases", "sentences"
+    if model.learned_sentences != on_sentences:
+        learned = units[model.learned_sentences]
+        yield f"{model.folder} learned from {learned} (its unit), and is to score {units[on_sentences]}"
+
+
 class FitWatch:
     """Looks at a report from time to time while a table is scored.
 

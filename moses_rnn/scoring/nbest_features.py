@@ -85,13 +85,13 @@ def _open(path: Path, option: str | None, request: FeatureRequest) -> OpenModel:
 
 
 def _feature(model: OpenModel, first: NBestLine | None, name: str, request: FeatureRequest) -> Feature:
-    """Of the phrases of a hypothesis if the network is one of pairs, unless sentences are wanted."""
+    """Of the phrases of a hypothesis if the network learned from phrases, unless sentences are wanted."""
     producer = _producer(model, request)
     if not model.reads_sources:
         return WholeHypothesis(producer)
     _check_form(model)
-    if request.whole or first is None:
-        return WholeHypothesis(producer)
+    if request.whole or first is None or model.learned_sentences:
+        return WholeHypothesis(producer, of_sources=True)
     if first.hypothesis and segmentation_of(first, name) is None:
         advice = (
             "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"

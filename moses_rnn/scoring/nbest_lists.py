@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from moses_rnn.errors import FormatError, MosesRnnError, shown
+from moses_rnn.errors import FormatError, InputError, MosesRnnError, shown
 from moses_rnn.formats.nbest import NAME, NBestLine, segmentation_of
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.producers.base import Phrases, ScoreProducer, Scores
@@ -20,10 +20,14 @@ Texts = list[bytes]  # the values of a feature, as they are written
 
 
 class WholeHypothesis:
-    """Scores hypotheses as whole sentences: a language model, a word penalty, a network that has read sentences."""
+    """Scores hypotheses as whole sentences: a language model, a word penalty, a network that has read sentences.
 
-    def __init__(self, producer: ScoreProducer) -> None:
+    `of_sources` is whether their source sentences count, all of which must then be the list's.
+    """
+
+    def __init__(self, producer: ScoreProducer, *, of_sources: bool = False) -> None:
         self.producer = producer
+        self.of_sources = of_sources
 
     def scores(self, lines: Sequence[NBestLine], sources: Phrases) -> Scores:
         """Natural logarithms; lines × num_scores. Equal pairs of source and hypothesis are scored once."""
@@ -146,6 +150,7 @@ def with_features(
 
     Raises:
         FormatError: a sentence number without a source sentence, or no segmentation where one is needed.
+        InputError: there are source sentences behind the list's last one, and a feature is of both.
         MosesRnnError: a score is not finite.
     """
     report.choosing = {feature.label: False for feature in features}
@@ -160,6 +165,12 @@ def with_features(
         _note(together, texts, report)
         yield b"".join(
             line.with_features([(label, rows[i]) for label, rows in texts.items()]) for i, line in enumerate(together)
+        )
+    last = max(report.firsts, default=len(sources) - 1)
+    if last + 1 != len(sources) and any(getattr(feature.feature, "of_sources", False) for feature in features):
+        raise InputError(
+            f"{name}: expected as many sentences as there are source sentences, {len(sources):,}, found {last + 1:,}",
+            advice="--source is the text that the list's sentences were translated from, line by line.",
         )
 
 

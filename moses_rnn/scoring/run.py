@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from moses_rnn.files.metered import Advanced
-from moses_rnn.scoring.fit import FitWatch, fit_warnings
+from moses_rnn.scoring.fit import FitWatch, fit_warnings, unit_warnings
 from moses_rnn.scoring.inputs import open_inputs
 from moses_rnn.scoring.new_ini import make_ini
 from moses_rnn.scoring.outputs import Outputs, open_outputs
@@ -59,7 +59,8 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
             "rejected_lines": outputs.rejects.lines,
         }
         outputs.commit(settings.signature(files, inputs.shape.columns, report), ini.content)
-    warnings = (*inputs.census.warnings(), *ini.warnings, *_of_rejects(outputs), *_of_report(report, names))
+    units = (text for model in inputs.models for text in unit_warnings(model, on_sentences=False))
+    warnings = (*units, *inputs.census.warnings(), *ini.warnings, *_of_rejects(outputs), *_of_report(report, names))
     return ScoringResult(report, *ini.lines, names, outputs.rejects.lines, warnings, settings.computed_by)
 
 

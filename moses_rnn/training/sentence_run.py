@@ -13,7 +13,7 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig
-from moses_rnn.models.folders import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Kind
+from moses_rnn.models.folders import SENTENCES, SOURCE_TO_TARGET, TARGET_TO_SOURCE, Kind
 from moses_rnn.models.hardware import choose_compiled, choose_precision
 from moses_rnn.models.native_learning import instructions_to_learn
 from moses_rnn.models.rnnsearch import RNNSEARCH, RnnSearch, RnnSearchConfig
@@ -26,8 +26,6 @@ from moses_rnn.training.parallel import ParallelTexts, describe_sentences, turne
 from moses_rnn.training.run import LONG_MINUTES, Outcome, threads_for
 from moses_rnn.training.sentence_config import SentencePreset, SentenceRequest
 from moses_rnn.training.trainer import Observer, Trainer
-
-UNIT = "sentences"
 
 
 class Architecture(NamedTuple):
@@ -144,7 +142,7 @@ def _provenance(request: SentenceRequest, preset: SentencePreset, corpus: Corpus
     return {
         "version": __version__,
         "torch": torch.__version__,
-        "unit": UNIT,
+        "unit": SENTENCES,
         "texts": [f"{Path(request.prefix).name}.{ending}" for ending in (request.source, request.target)],
         "dev": request.dev and Path(request.dev).name,
         "device": request.device,

@@ -3,6 +3,7 @@
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.models.encdec import ENCDEC
+from moses_rnn.models.rnnsearch import RNNSEARCH
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import OpenModel
 
@@ -13,6 +14,10 @@ def encdec_checkpoint(model, source, target, direction="source-to-target", prove
 
 def cslm_checkpoint(model, vocabulary, provenance=()):
     return Checkpoint(CSLM, model, {"target": vocabulary}, provenance=dict(provenance))
+
+
+def search_checkpoint(model, source, target, direction="source-to-target", provenance=()):
+    return Checkpoint(RNNSEARCH, model, {"source": source, "target": target}, direction, dict(provenance))
 
 
 def make_producer(checkpoint, device="cpu", precision="fp32", compiled=False):

@@ -2,9 +2,11 @@
 
 import json
 
+from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
 from moses_rnn.models.vocabulary import Vocabulary
-from tests.models.checkpoints import encdec_checkpoint
+from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
 
 SOURCE = Vocabulary([b"<unk>", b"</s>", b"a", b"b"])
 TARGET = Vocabulary([b"<unk>", b"</s>", "été".encode()])
@@ -15,6 +17,14 @@ SIZES = {"hidden_size": H, "embedding_size": E, "maxout_size": M, "output_rank":
 def checkpoint(variant="paper", seed=1, **changes):
     model = EncDec(EncDecConfig(4, 3, **SIZES, variant=variant, **SWITCHES[variant]), seed=seed)
     return encdec_checkpoint(model, SOURCE, TARGET, **changes)
+
+
+def saved_search(folder):
+    """A folder with an RNNsearch."""
+    sizes = {"hidden_size": H, "embedding_size": E, "alignment_size": 6, "maxout_size": M}
+    model = RnnSearch(RnnSearchConfig(4, 3, **sizes), seed=1)
+    save_checkpoint(folder, search_checkpoint(model, SOURCE, TARGET))
+    return folder
 
 
 def edit_config(folder, **changes):

@@ -43,7 +43,7 @@ def test_likely_pairs_keep_their_relative_precision():
     """Near p = 1, log p is the small difference of two large numbers if it is computed carelessly."""
     rnn, weights = producer()
     with torch.no_grad():
-        rnn._network.stepper._b_G[END_ID] = 14.0  # the empty target becomes all but certain
+        rnn._network.stepper._output._b_G[END_ID] = 14.0  # the empty target becomes all but certain
     weights["decoder.b_G"][END_ID] = 14.0
     value = of_pairs(rnn, [(b"s2 s3", b"")])[0, 0]
     expected = reference.log_prob(weights, [*SOURCE.ids([b"s2", b"s3"]), END_ID], [END_ID], SWITCHES["paper"])

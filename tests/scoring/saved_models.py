@@ -5,8 +5,8 @@ import torch
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.cslm import CslmConfig
 from moses_rnn.models.encdec import SWITCHES
-from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint
-from tests.models.networks import cslm_network, encdec_network
+from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint, search_checkpoint
+from tests.models.networks import cslm_network, encdec_network, search_network
 from tests.producers.pairs import SOURCE, TARGET
 
 ARPA = """\\data\\
@@ -40,6 +40,9 @@ def save_models(folder):
         save_checkpoint(folder / name, encdec_checkpoint(network, SOURCE, TARGET, provenance={"phrases": phrases}))
     unlearned = {"history": [{"nats_per_token": 3.0}], "unigram_nats_per_token": 2.0}
     save_checkpoint(folder / "unlearned", encdec_checkpoint(network, SOURCE, TARGET, provenance=unlearned))
+    save_checkpoint(folder / "search", search_checkpoint(search_network(dtype=torch.float32), SOURCE, TARGET))
+    of_sentences = encdec_checkpoint(network, SOURCE, TARGET, provenance={"unit": "sentences"})
+    save_checkpoint(folder / "sentences", of_sentences)
     (folder / "words").write_bytes(TARGET.to_bytes())
     (folder / "lm.arpa").write_text(ARPA, encoding="utf-8")
     return folder

@@ -5,11 +5,14 @@ from pathlib import Path
 import pytest
 
 from moses_rnn.errors import CheckpointError, MisfitError
+from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.scoring import fit
-from moses_rnn.scoring.fit import FitWatch, check_learned, fit_warnings
+from moses_rnn.scoring.fit import FitWatch, check_learned, fit_warnings, unit_warnings
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from tests.models.checkpoints import encdec_checkpoint
+from tests.models.networks import encdec_network
+from tests.producers.pairs import SOURCE, TARGET
 
 
 def report(lines, unknown, floored):
@@ -85,3 +88,18 @@ def test_a_model_no_better_than_unigrams_is_refused(costs):
 )
 def test_a_better_one_and_one_of_which_nothing_is_known_are_not(history, unigram):
     check_learned(OpenModel(Path("model"), learned(history, unigram)))
+
+
+@pytest.mark.parametrize(
+    ("unit", "on_sentences", "expected"),
+    [
+        ("phrases", False, []),
+        ("sentences", True, []),
+        ("phrases", True, ["m learned from phrases (its unit), and is to score sentences"]),
+        ("sentences", False, ["m learned from sentences (its unit), and is to score phrases"]),
+    ],
+)
+def test_another_unit_than_it_learned_from_is_warned_of(unit, on_sentences, expected):
+    network = encdec_network(SWITCHES["paper"])
+    model = OpenModel(Path("m"), encdec_checkpoint(network, SOURCE, TARGET, provenance={"unit": unit}))
+    assert list(unit_warnings(model, on_sentences=on_sentences)) == expected

@@ -10,6 +10,7 @@ from moses_rnn.formats.nbest import parse_nbest_line
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.producers.cslm import CslmProducer
+from moses_rnn.producers.open import open_model
 from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
 from moses_rnn.scoring.nbest_lists import PhraseSum, WholeHypothesis
 from tests.models.checkpoints import make_producer
@@ -68,6 +69,16 @@ def test_networks_score_phrases_unless_they_shall_not(models, option, name, fold
     expected = of_pairs(make_producer(load_checkpoint(models / folder)), pairs)
     np.testing.assert_allclose(of_pairs(feature.producer, pairs), expected, rtol=1e-5)
     assert feature.producer.name == name
+
+
+@pytest.mark.parametrize(("name", "folder"), [("SEARCH", "search"), ("RNN", "sentences")])
+def test_networks_of_sentences_score_whole_hypotheses(models, name, folder):
+    feature = features_of(SEGMENTED, add=(models / folder,))[name]
+    assert type(feature) is WholeHypothesis
+    assert feature.of_sources
+    assert "of sentences" in feature.producer.meaning
+    expected = of_pairs(open_model(models / folder).make_producer(), [(b"s2 s3", b"t2 t9"), (b"s2 s3", b"")])
+    np.testing.assert_allclose(values(feature, [b"t2 t9", b""]), expected[:, 0], rtol=1e-5)
 
 
 @pytest.mark.parametrize(("option", "name", "folder"), [("rnn", "RNN", "rnn"), ("cslm", "CSLM", "cslm")])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_rnn.errors import FormatError, MosesRnnError
+from moses_rnn.errors import FormatError, InputError, MosesRnnError
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
 from moses_rnn.scoring.nbest_lists import (
@@ -269,3 +269,12 @@ def test_nothing_is_given_out_before_an_error_in_the_same_block():
     blocks = with_features(lines, SOURCES, label_features(None, whole_sentences()), "n", NBestReport())
     with pytest.raises(FormatError, match="found 3"):
         next(blocks)
+
+
+def test_a_source_text_of_another_list_is_noticed_by_what_reads_sources():
+    lines = [nbest(b"t2", sentence=1)]
+    of_sources = [("RNN", WholeHypothesis(producer()[0], of_sources=True))]
+    with pytest.raises(InputError, match=r"n: expected as many sentences as there are source sentences, 3, found 2"):
+        added(lines, of_sources)
+    assert added(lines, of_sources, SOURCES[:2])
+    assert added(lines, whole_sentences())
