@@ -83,6 +83,13 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
     def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor:
         """log p(y_t | y_<t, e) of every word after each prefix; natural, prefixes × K, float64."""
 
+    def alignment(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor | None:
+        """Where in its source the word after each prefix comes from: shares that sum to 1; prefixes × longest source.
+
+        Zero where a source has no word; its ``</s>`` is one. None of a network that does not look at single words.
+        """
+        return None
+
     def word_log_probs(
         self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:

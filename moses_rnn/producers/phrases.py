@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -10,12 +11,27 @@ from torch import OutOfMemoryError
 
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError
 from moses_rnn.inference.trie_scoring import PairNetwork
-from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.folders import vocabulary_file
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import PhraseIds, Phrases, Scores, Tally, Values, check_lengths, unknown_words
 
 PAIRS = 8192  # scored together
+
+
+class PairWords(Protocol):
+    """What the words of a network of pairs are, and which side it reads."""
+
+    @property
+    def source_vocabulary(self) -> Vocabulary:
+        """Words that it reads."""
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """Words that it writes."""
+
+    @property
+    def inverse(self) -> bool:
+        """Whether it reads targets and writes sources."""
 
 
 class PhraseProducer:
@@ -26,7 +42,7 @@ class PhraseProducer:
     is stepped and normalised once.
 
     Args:
-        checkpoint: whose vocabularies and direction count.
+        pair_words: a checkpoint, say.
         network: its network, arranged for scoring.
         name: of the score.
         title: the network's, for the score's meaning.
@@ -34,14 +50,14 @@ class PhraseProducer:
 
     num_scores = 1
 
-    def __init__(self, checkpoint: Checkpoint, network: PairNetwork, name: str, title: str) -> None:
+    def __init__(self, pair_words: PairWords, network: PairNetwork, name: str, title: str) -> None:
         self.name = name
-        self._inverse = checkpoint.inverse
+        self._inverse = pair_words.inverse
         side, given = ("source", "target") if self._inverse else ("target", "source")
         self.meaning = f"log p({side} | {given}) of the {title}, natural, both </s> included"
         self._network = network
-        self._read = PhraseIds(checkpoint.source_vocabulary)
-        self._written = PhraseIds(checkpoint.target_vocabulary)
+        self._read = PhraseIds(pair_words.source_vocabulary)
+        self._written = PhraseIds(pair_words.target_vocabulary)
 
     def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
         """Natural logarithms; pairs × 1.

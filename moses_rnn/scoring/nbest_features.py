@@ -11,8 +11,9 @@ from moses_rnn.files.streams import existing_input, read_lines
 from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.formats.nbest import NBestLine, segmentation_of
 from moses_rnn.producers.backoff import Backoff
-from moses_rnn.producers.base import ScoreProducer, Wanted
+from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
 from moses_rnn.producers.cslm import CslmProducer
+from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.open import OpenModel, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
@@ -27,10 +28,13 @@ OPTIONS = {"CSLM": "--cslm", "KENLM": "--lm", "RNN": "--rnn", "RNNInverse": "--i
 class FeatureRequest:
     """What is to be added to an n-best list.
 
-    `add` are models of any kind; `cslm`, `rnn` and `inverse_rnn` must be of their own, and `lm` an n-gram model.
+    `add` are models of any kind, `ensembles` of several each; `cslm`, `rnn` and `inverse_rnn` must be of their own, and
+    `lm` an n-gram model.
     """
 
     add: tuple[Path, ...] = ()
+    ensembles: tuple[tuple[Path, ...], ...] = ()
+    combination: str = GEOMETRIC  # of ensembles
     cslm: Path | None = None
     lm: Path | None = None
     rnn: Path | None = None
@@ -69,6 +73,9 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
             continue
         model = _open(path, option, request)
         yield model.name, _feature(model, first, name, request)
+    for folders in request.ensembles:
+        ensemble = open_ensemble(folders, request.combination)
+        yield ensemble.name, _of_ensemble(ensemble, first, name, request)
     if request.word_penalty:
         shortlist = read_shortlist(request.word_penalty, request.word_penalty_words)
         yield "WP", WholeHypothesis(WordPenaltyProducer(shortlist))
@@ -90,7 +97,28 @@ def _feature(model: OpenModel, first: NBestLine | None, name: str, request: Feat
     if not model.reads_sources:
         return WholeHypothesis(producer)
     _check_form(model)
-    if request.whole or first is None or model.learned_sentences:
+    return _of_pairs(producer, first, name, whole=request.whole or model.learned_sentences)
+
+
+def _of_ensemble(ensemble: Ensemble, first: NBestLine | None, name: str, request: FeatureRequest) -> Feature:
+    for model in ensemble.models:
+        _check_form(model)
+        if not request.allow_misfit:
+            check_learned(model)
+    producer = ensemble.make_producer(Compute(request.device, request.precision))
+    return _of_pairs(producer, first, name, whole=request.whole or ensemble.learned_sentences)
+
+
+def _of_pairs(producer: ScoreProducer, first: NBestLine | None, name: str, *, whole: bool) -> Feature:
+    """Of whole hypotheses, or of their phrases.
+
+    Args:
+        producer: of pairs.
+        first: line of the list; None if it is empty.
+        name: of the list, for messages.
+        whole: whether hypotheses are scored as sentences.
+    """
+    if whole or first is None:
         return WholeHypothesis(producer, of_sources=True)
     if first.hypothesis and segmentation_of(first, name) is None:
         advice = (

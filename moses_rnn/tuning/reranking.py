@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.nbest import NBestLine, segmentation_of
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.tuning.bleu import Integers, References, corpus_bleu, smoothed_bleu
@@ -50,6 +50,32 @@ def choose_hypotheses(
         if line.sentence not in best or score > best[line.sentence][0]:
             best[line.sentence] = score, line
     if features is None:
+        raise InputError(f"{name}: expected hypotheses, found an empty list")
+    return {sentence: line for sentence, (_, line) in best.items()}
+
+
+def choose_evenly(lines: Iterable[NBestLine], label: str, name: str) -> dict[int, NBestLine]:
+    """Choose the line with the largest total + feature of each sentence, of equally good ones the first in the list.
+
+    That is the even average of Sutskever et al. (2014), section 3.4; it depends on the scale of the totals' weights.
+
+    Args:
+        lines: those of one sentence need not follow each other.
+        label: of the feature.
+        name: of the list, for messages.
+
+    Raises:
+        InputError: the list is empty, or a line has not exactly one value of that label.
+    """
+    best: dict[int, tuple[float, NBestLine]] = {}
+    for number, line in enumerate(lines, start=1):
+        values = line.values(label)
+        if len(values) != 1:
+            raise FormatError(name, number, f"one value of {label}=", str(len(values)))
+        score = float(line.total) + values[0]
+        if line.sentence not in best or score > best[line.sentence][0]:
+            best[line.sentence] = score, line
+    if not best:
         raise InputError(f"{name}: expected hypotheses, found an empty list")
     return {sentence: line for sentence, (_, line) in best.items()}
 

@@ -11,7 +11,14 @@ from sacrebleu.metrics.bleu import BLEU
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.tuning.bleu import corpus_bleu, smoothed_bleu
-from moses_rnn.tuning.reranking import choose_hypotheses, compare_bleu, find_oracle, format_segments, list_translations
+from moses_rnn.tuning.reranking import (
+    choose_evenly,
+    choose_hypotheses,
+    compare_bleu,
+    find_oracle,
+    format_segments,
+    list_translations,
+)
 from moses_rnn.tuning.tunable import statistics_of
 from tests.tuning.lists import listed, plain_bleu, random_list
 
@@ -224,3 +231,23 @@ def test_no_single_change_improves_the_oracle(seed):
         changed[sentence] = hypothesis
         assert plain_bleu(statistics_of(points, changed)) <= best + 1e-12
     assert best >= plain_bleu(statistics_of(points, smoothed_bleu(points.statistics).argmax(1)))
+
+
+def test_the_even_choice_adds_a_feature_to_the_total():
+    lines = list(
+        parse_nbest([b"0 ||| a ||| F= -5 ||| -1\n", b"0 ||| b ||| F= -1 ||| -4\n", b"0 ||| c ||| F= 0 ||| -5\n"], "n")
+    )
+    assert choose_evenly(lines, "F", "n")[0].hypothesis == b"b"
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "message"),
+    [
+        (b"0 ||| a ||| F= 1 2 ||| 1\n", FormatError, r"n:1: expected one value of F=, found 2"),
+        (b"0 ||| a ||| G= 1 ||| 1\n", FormatError, r"n:1: expected one value of F=, found 0"),
+        (b"", InputError, "expected hypotheses, found an empty list"),
+    ],
+)
+def test_the_even_choice_needs_one_value_of_each_line(line, error, message):
+    with pytest.raises(error, match=message):
+        choose_evenly(parse_nbest([line] if line else [], "n"), "F", "n")

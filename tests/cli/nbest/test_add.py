@@ -138,3 +138,16 @@ def test_the_weights_to_begin_with_are_an_input(nbest, here, more):
     arguments = ["tune", "more", "--reference", "ref", "--weights", "w.ini", "-o", "w.ini", "--force"]
     assert "w.ini: is the input w.ini itself; name another output\n" in nbest(*arguments, code=1).stderr
     assert (here / "w.ini").read_bytes() == WEIGHTS
+
+
+def test_several_networks_of_sentences_are_one_feature(nbest):
+    """Two equal members are one of them; what they learned from decides that hypotheses are scored whole."""
+    alone = nbest("n", "--source", "src", "--add", "{}/search").stdout
+    together = nbest("n", "--source", "src", "--ensemble", "{}/search,{}/search", "--combine", "mean-log").stdout
+    assert alone.count(b"SEARCH0= ") == len(LISTED)
+    assert together == alone.replace(b"SEARCH0=", b"ENS0=")
+
+
+def test_members_that_do_not_belong_together_are_refused(nbest):
+    done = nbest("n", "--source", "src", "--ensemble", "{}/search,{}/rnn", code=3)
+    assert "expected the unit of " in done.stderr

@@ -8,7 +8,7 @@ import pytest
 from tests.cli.nbest.lists import NBEST
 
 USAGE = {
-    "nothing": (["n", "--source", "src"], "nothing to add: give --add MODEL or --word-penalty"),
+    "nothing": (["n", "--source", "src"], "nothing to add: give --add MODEL, --ensemble or --word-penalty"),
     "no source": (["n", "--cslm", "x"], "Missing option '--source'."),
     "two lists": (["n", "m", "--source", "src"], "Got unexpected extra argument (m)"),
     "standard input twice": (
@@ -32,7 +32,7 @@ USAGE = {
         ["tune", "n", "--reference", "ref", "--optimiser", "pro"],
         "Invalid value for '--optimiser': 'pro' is not one of 'moses-mert', 'kbmira', 'mert'.",
     ),
-    "no weights": (["rerank", "n"], "Missing argument 'WEIGHTS'."),
+    "no weights": (["rerank", "n"], "give either the WEIGHTS to choose by or --even FEATURE"),
 }
 
 

@@ -1,0 +1,167 @@
+"""moses-rnn-nbest add: features for n-best lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_rnn.cli.command import CONTEXT, Program, choose_device, reports_errors, say, takes
+from moses_rnn.cli.nbest.files import output_to, parsed_list, text_of
+
+if TYPE_CHECKING:
+    from moses_rnn.formats.nbest import NBestLine
+    from moses_rnn.scoring.nbest_features import FeatureRequest
+
+EPILOG = """\b
+Example:
+  moses-rnn-nbest dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
+
+\b
+Values are natural logarithms; every other byte of the list stays as it is, so that Moses's own
+scripts/nbest-rescore/ read the result. Features are named CSLM0, KENLM0, RNN0, WP0, with the next number where the list
+has one of that name.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adding:
+    """Options of `add`."""
+
+    nbest: str
+    source: str
+    add: tuple[Path, ...]
+    ensembles: tuple[str, ...]
+    combine: str
+    cslm: Path | None
+    backoff: str | None
+    lm: Path | None
+    rnn: Path | None
+    inverse_rnn: Path | None
+    whole: bool
+    word_penalty: Path | None
+    word_penalty_words: int | None
+    output: str
+    device: str
+    precision: str
+    threads: int | None
+    allow_misfit: bool
+    force: bool
+    quiet: bool
+
+
+@click.command("add", cls=Program, context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("nbest")
+@click.option("--source", required=True, help="The sentences that were translated, as the decoder read them")
+@click.option(
+    "--add",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Add log p by this model: a folder of any network, or an n-gram model (ARPA or KenLM's binary). A network "
+    "of phrase pairs scores the phrases of each hypothesis, summed; one of targets alone the hypothesis. Repeat it",
+)
+@click.option(
+    "--ensemble",
+    "ensembles",
+    multiple=True,
+    help="Add log p by several models together: their folders with commas between. Repeat it",
+)
+@click.option(
+    "--combine",
+    type=click.Choice(["geometric", "mean-log", "arithmetic"]),
+    default="geometric",
+    show_default=True,
+    help="How the models of an --ensemble are: the normalised mean of log p, that mean itself, log of the mean of p",
+)
+@click.option("--whole", is_flag=True, help="Score whole sentences with networks of pairs, whatever their phrases")
+@click.option("--backoff", help="An ARPA file that shares out a CSLM's <unk> among the words outside its shortlist")
+@click.option(
+    "--word-penalty",
+    type=click.Path(path_type=Path),
+    help="Add minus the number of words outside the shortlist of this model or vocabulary file: WP0",
+)
+@click.option("--word-penalty-words", type=click.IntRange(1), help="Only its N most frequent words")
+@click.option("--cslm", type=click.Path(path_type=Path), help="Deprecated: --add, for a CSLM alone")
+@click.option("--lm", type=click.Path(path_type=Path), help="Deprecated: --add, for an n-gram model alone")
+@click.option("--rnn", type=click.Path(path_type=Path), help="Deprecated: --add, for an RNN Encoder-Decoder alone")
+@click.option("--inverse-rnn", type=click.Path(path_type=Path), help="Deprecated: --add, for an --inverse model alone")
+@click.option("-o", "--output", default="-", show_default=True, help="The new list, compressed if its suffix says so")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
+@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp64"]), default="fp32", show_default=True)
+@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@click.option("--allow-misfit", is_flag=True, help="Take a model that has learned nothing, which is refused otherwise")
+@click.option("--force", is_flag=True, help="Replace an existing output")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
+@reports_errors
+@takes(Adding)
+def add(given: Adding) -> None:
+    """Add features to an n-best list."""
+    _check(given)
+    import torch
+
+    from moses_rnn.cli.progress import Display
+    from moses_rnn.scoring.nbest_features import make_features
+    from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
+
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    name, lines = parsed_list(given.nbest)
+    first = next(lines, None)
+    sources = text_of(given.source)
+    features = label_features(first, make_features(first, name, _feature_request(given)))
+    report = NBestReport()
+    display = Display("hypotheses", quiet=given.quiet)
+    with output_to(given.output, given.force, (name, given.source)) as file:
+        for block in with_features(_behind(first, lines), sources, features, name, report):
+            file.append(block)
+            display.show(report.lines)
+        file.commit()
+    display.close()
+    if not given.quiet:
+        say(f"{report.lines:,} hypotheses of {report.sentences:,} sentences, with {', '.join(report.choosing)}")
+    for label in report.constant:
+        say(f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it")
+
+
+def _feature_request(given: Adding) -> FeatureRequest:
+    from moses_rnn.scoring.nbest_features import FeatureRequest
+
+    return FeatureRequest(
+        add=given.add,
+        ensembles=tuple(tuple(map(Path, folders.split(","))) for folders in given.ensembles),
+        combination=given.combine,
+        cslm=given.cslm,
+        lm=given.lm,
+        rnn=given.rnn,
+        inverse_rnn=given.inverse_rnn,
+        backoff=given.backoff,
+        whole=given.whole,
+        word_penalty=given.word_penalty,
+        word_penalty_words=given.word_penalty_words,
+        device=choose_device(given.device),
+        precision=given.precision,
+        allow_misfit=given.allow_misfit,
+    )
+
+
+def _check(given: Adding) -> None:
+    """Refuse what does not go together."""
+    if given.nbest == given.source == "-":
+        raise click.UsageError("only one of the list and --source can be -")
+    if not any((given.add, given.ensembles, given.cslm, given.lm, given.rnn, given.inverse_rnn, given.word_penalty)):
+        raise click.UsageError("nothing to add: give --add MODEL, --ensemble or --word-penalty")
+    if given.backoff and not (given.cslm or given.add):
+        raise click.UsageError("--backoff is the n-gram model that a CSLM backs off to: give one with --add")
+    if given.whole and not (given.rnn or given.inverse_rnn or given.add or given.ensembles):
+        raise click.UsageError("--whole says how networks of pairs score: give one with --add")
+    if given.word_penalty_words and not given.word_penalty:
+        raise click.UsageError("--word-penalty-words is for --word-penalty")
+
+
+def _behind(first: NBestLine | None, lines: Iterator[NBestLine]) -> Iterator[NBestLine]:
+    if first is not None:
+        yield first
+        yield from lines

@@ -1,0 +1,83 @@
+"""moses-rnn-nbest tune: weights for the features of an n-best list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors, say, takes
+from moses_rnn.cli.nbest.files import content_of, output_to, parsed_list, text_of
+from moses_rnn.errors import MosesRnnError
+from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
+
+EPILOG = """\b
+Example:
+  moses-rnn-nbest tune dev.more.gz --reference dev.fr -o weights.ini
+
+\b
+The search begins at --weights, a moses.ini say; without it, at the weights that the list was made with, as its totals
+tell them. Added features begin at 0.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Options of `tune`."""
+
+    nbest: str
+    references: tuple[str, ...]
+    weights: str | None
+    optimiser: str | None
+    seed: int
+    restarts: int
+    moses_root: Path | None
+    output: str
+    force: bool
+
+
+@click.command("tune", cls=Program, context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("nbest")
+@click.option("--reference", "references", multiple=True, required=True, help="A reference translation; repeat it")
+@click.option("--weights", help="An ini whose weights the search begins with")
+@click.option(
+    "--optimiser",
+    type=click.Choice(OPTIMISERS),
+    help="Moses's mert or kbmira, or this package's mert [default: moses-mert if MOSES_ROOT is set, else mert]",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--restarts", type=click.IntRange(0), default=RESTARTS, show_default=True, help="Of mert")
+@click.option("--moses-root", type=click.Path(path_type=Path), envvar="MOSES_ROOT", help="A built Moses [$MOSES_ROOT]")
+@click.option("-o", "--output", default="-", show_default=True, help="The weights, as an ini")
+@click.option("--force", is_flag=True, help="Replace an existing output")
+@reports_errors
+@takes(Tuning)
+def tune(given: Tuning) -> None:
+    """Find weights by which an n-best list gets a good BLEU."""
+    from moses_rnn.formats.moses_ini import MosesIni
+    from moses_rnn.moses.programs import Moses
+    from moses_rnn.tuning.reading import read_tunable
+    from moses_rnn.tuning.tune import choose_start, default_optimiser, format_ini
+    from moses_rnn.tuning.tune import tune as tune_weights
+
+    name, lines = parsed_list(given.nbest)
+    inputs = (name, *given.references, *([given.weights] if given.weights else []))
+    with output_to(given.output, given.force, inputs) as file:
+        points = read_tunable(lines, [text_of(reference) for reference in given.references], name=name)
+        if points.missing:
+            say(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
+        start = choose_start(points, MosesIni(content_of(given.weights), given.weights) if given.weights else None)
+        moses = Moses(given.moses_root.absolute()) if given.moses_root else None
+        optimiser = given.optimiser or default_optimiser(moses)
+        stop = StopRequest()
+        tuned = tune_weights(
+            points, start, optimiser, moses=moses, should_stop=stop, seed=given.seed, restarts=given.restarts
+        )
+        if stop():
+            raise MosesRnnError("stopped before the search had ended; nothing was written")
+        file.append(format_ini(points.names, tuned.weights))
+        file.commit()
+    say(f"{optimiser}, seed {given.seed}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
+    for label in tuned.constant:
+        say(f"warning: {label} is the same for all hypotheses of each sentence: its weight stays as it was")

@@ -1,0 +1,107 @@
+"""Ensembles of models: from several folders to a network of their own, and to the producer of its score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from moses_rnn.errors import CheckpointError
+from moses_rnn.inference.ensembles import COMBINATIONS, GEOMETRIC, EnsembleStepper, Map, Member
+from moses_rnn.inference.trie_scoring import SteppedPairs
+from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
+from moses_rnn.producers.base import HERE, Compute, ScoreProducer
+from moses_rnn.producers.open import OpenModel, open_model
+from moses_rnn.producers.phrases import PhraseProducer
+
+__all__ = ["COMBINATIONS", "GEOMETRIC", "Ensemble", "open_ensemble"]
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Models of one direction that write the same words; what they read may differ.
+
+    Its words of the source are those that any member knows.
+    """
+
+    models: Sequence[OpenModel]
+    combination: str
+
+    @property
+    def inverse(self) -> bool:
+        """Whether it reads target texts and writes source texts."""
+        return self.models[0].checkpoint.inverse
+
+    @property
+    def source_vocabulary(self) -> Vocabulary:
+        """Words that some member reads."""
+        words = dict.fromkeys(word for model in self.models for word in model.checkpoint.source_vocabulary.words)
+        return Vocabulary([UNKNOWN, END, *(word for word in words if word not in (UNKNOWN, END))])
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """Words that all members write."""
+        return self.models[0].checkpoint.target_vocabulary
+
+    @property
+    def name(self) -> str:
+        """Of its score."""
+        return "ENS" + "Inverse" * self.inverse
+
+    @property
+    def title(self) -> str:
+        """For the meaning of its score."""
+        return f"{self.combination} ensemble of {len(self.models)} ({', '.join(model.title for model in self.models)})"
+
+    @property
+    def learned_sentences(self) -> bool:
+        """Whether its members learned from sentences, not from phrases."""
+        return self.models[0].learned_sentences
+
+    def make_stepper(self, compute: Compute) -> EnsembleStepper:
+        """The members, arranged to step together.
+
+        Raises:
+            CheckpointError: one of them does not write word by word.
+        """
+        vocabulary = self.source_vocabulary
+        members = [Member(model.make_stepper(compute), _ids_of(vocabulary, model)) for model in self.models]
+        return EnsembleStepper(members, self.combination)
+
+    def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
+        """The producer of its score."""
+        return PhraseProducer(self, SteppedPairs(self.make_stepper(compute)), self.name, self.title)
+
+
+def _ids_of(vocabulary: Vocabulary, model: OpenModel) -> Map:
+    """A model's ids of words."""
+    known = model.checkpoint.source_vocabulary
+    ids = known.ids(vocabulary.words)
+    ids[1] = 1  # a vocabulary knows no word that is spelled as the end symbol
+    return np.array(ids, dtype=np.int64)
+
+
+def open_ensemble(folders: Sequence[Path], combination: str = GEOMETRIC) -> Ensemble:
+    """Read and check the folders of several models.
+
+    Raises:
+        CheckpointError: one cannot be read, or differs from the first one in its direction, its unit or the words that
+            it writes.
+    """
+    models = [open_model(folder) for folder in folders]
+    first = models[0]
+    for model in models[1:]:
+        for what, of_first, of_other in (
+            ("direction", first.checkpoint.direction, model.checkpoint.direction),
+            ("unit", first.checkpoint.unit, model.checkpoint.unit),
+            ("words in target.vocab", *(each.checkpoint.target_vocabulary.sha256() for each in (first, model))),
+        ):
+            if of_first != of_other:
+                raise CheckpointError(
+                    f"{model.folder}: expected the {what} of {first.folder} in an ensemble, "
+                    f"{of_first}, found {of_other}",
+                    advice="Train the members on the same texts with the same shortlists, and different --seed.",
+                )
+    return Ensemble(models, combination)

@@ -1,0 +1,111 @@
+"""Ensembles against their formulas, and against a single network."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.inference.encdec import EncDecStepper
+from moses_rnn.inference.ensembles import COMBINATIONS, EnsembleStepper, Member
+from moses_rnn.inference.rnnsearch import RnnSearchStepper
+from moses_rnn.models.vocabulary import END_ID
+from tests.inference.id_pairs import random_pairs, score
+from tests.models import reference, reference_ensembles, reference_rnnsearch
+from tests.models.networks import CUSTOM, encdec_network, search_network, weights_of
+
+SAME = np.arange(9)
+SEARCH, ENCDEC = search_network(), encdec_network(CUSTOM[0])
+
+
+def ensemble(combination, *steppers, shares=None):
+    return EnsembleStepper([Member(stepper, SAME) for stepper in steppers], combination, shares)
+
+
+def both(combination, shares=None):
+    steppers = RnnSearchStepper(SEARCH, dtype=torch.float64), EncDecStepper(ENCDEC, dtype=torch.float64)
+    return ensemble(combination, *steppers, shares=shares)
+
+
+@pytest.mark.parametrize(
+    ("combination", "shares"), [*((name, None) for name in COMBINATIONS), ("arithmetic", (0.3, 0.7))]
+)
+def test_equals_the_scalar_formulas(combination, shares):
+    pairs = random_pairs(20)
+    values = score(both(combination, shares), pairs)
+    for value, (source, target) in zip(values, pairs, strict=True):
+        ids = [*source, END_ID], [*target, END_ID]
+        members = [
+            reference_rnnsearch.distributions(weights_of(SEARCH), *ids, {"phases": "paper"}),
+            reference.distributions(weights_of(ENCDEC), *ids, CUSTOM[0]),
+        ]
+        steps = [
+            reference_ensembles.combine(list(of_step), combination, shares) for of_step in zip(*members, strict=True)
+        ]
+        expected = sum(log_p[word] for log_p, word in zip(steps, ids[1], strict=True))
+        assert value == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("combination", COMBINATIONS)
+def test_copies_of_a_network_are_that_network(combination):
+    stepper = RnnSearchStepper(search_network(dtype=torch.float32))
+    pairs = random_pairs(30)
+    np.testing.assert_allclose(score(ensemble(combination, *[stepper] * 3), pairs), score(stepper, pairs), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("combination", "normalised"), [("geometric", True), ("mean-log", False), ("arithmetic", True)]
+)
+def test_what_is_a_distribution(combination, normalised):
+    stepper = both(combination)
+    terms, _ = stepper.read(np.array([2, 3, 4]), np.array([2, 1]))
+    total = stepper.next_log_probs(terms, stepper.start(terms)).exp().sum(1)
+    assert torch.allclose(total, torch.ones_like(total)) == normalised
+    assert (total < 1 + 1e-12).all()
+
+
+def test_arithmetic_is_no_less_than_geometric_before_it_is_normalised():
+    pairs = random_pairs(30)
+    assert (score(both("arithmetic"), pairs) >= score(both("mean-log"), pairs) - 1e-12).all()
+
+
+def test_members_may_number_source_words_otherwise():
+    turned = np.array([0, 1, *range(8, 1, -1)])
+    stepper = RnnSearchStepper(SEARCH, dtype=torch.float64)
+    as_is, other = (EnsembleStepper([Member(stepper, ids)], "geometric") for ids in (SAME, turned))
+    pairs = random_pairs(20)
+    mapped = [(turned[source].tolist() if source else source, target) for source, target in pairs]
+    np.testing.assert_allclose(score(other, pairs), score(as_is, mapped))
+
+
+def test_the_alignment_is_the_mean_of_those_that_have_one():
+    search = RnnSearchStepper(SEARCH, dtype=torch.float64)
+    ids, lengths = np.array([2, 3, 4]), np.array([2, 1])
+    stepper = both("geometric")
+    terms, row_of = stepper.read(ids, lengths)
+    of_search, search_row_of = search.read(ids, lengths)
+    alpha = stepper.alignment(terms, stepper.start(terms))[row_of]
+    torch.testing.assert_close(alpha, search.alignment(of_search, search.start(of_search))[search_row_of])
+    without = ensemble("geometric", EncDecStepper(ENCDEC, dtype=torch.float64))
+    terms, _ = without.read(ids, lengths)
+    assert without.alignment(terms, without.start(terms)) is None
+
+
+@pytest.mark.parametrize(
+    ("combination", "shares", "message"),
+    [
+        ("sum", None, "expected a combination of geometric, mean-log, arithmetic, found 'sum'"),
+        ("arithmetic", (0.5, 0.6), "expected 2 positive shares that sum to 1"),
+        ("arithmetic", (1.0,), "expected 2 positive shares"),
+        ("arithmetic", (1.5, -0.5), "expected 2 positive shares"),
+    ],
+)
+def test_refuses(combination, shares, message):
+    with pytest.raises(ValueError, match=message):
+        both(combination, shares)
+
+
+def test_equal_shares_are_the_default():
+    pairs = random_pairs(10)
+    np.testing.assert_allclose(score(both("arithmetic"), pairs), score(both("arithmetic", (0.5, 0.5)), pairs))
+    assert math.isfinite(score(both("arithmetic"), pairs).sum())

@@ -1,0 +1,64 @@
+"""Ensembles of model folders: what they score, and which do not belong together."""
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError
+from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.ensembles import open_ensemble
+from moses_rnn.producers.open import open_model
+from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
+from tests.models.networks import encdec_network, search_network
+from tests.producers.pairs import SOURCE, TARGET, of_pairs
+
+PAIRS = [(b"s2 s3 s9", b"t2 t9"), (b"", b"t3"), (b"s4", b"")]
+OTHER_SOURCE = Vocabulary([b"<unk>", b"</s>", *(b"s%d" % i for i in range(3, 10))])
+OTHER_TARGET = Vocabulary([b"<unk>", b"</s>", *(b"t%d" % i for i in range(3, 9))])
+
+
+@pytest.fixture
+def models(tmp_path):
+    search, encdec = search_network(dtype=torch.float32), encdec_network(SWITCHES["paper"], dtype=torch.float32)
+    sentences = {"unit": "sentences"}
+    for name, checkpoint in {
+        "search": search_checkpoint(search, SOURCE, TARGET),
+        "other source": search_checkpoint(search, OTHER_SOURCE, TARGET),
+        "other target": search_checkpoint(search, SOURCE, OTHER_TARGET),
+        "inverse": search_checkpoint(search, SOURCE, TARGET, "target-to-source"),
+        "enc": encdec_checkpoint(encdec, SOURCE, TARGET, provenance=sentences),
+        "phrases": encdec_checkpoint(encdec, SOURCE, TARGET),
+    }.items():
+        save_checkpoint(tmp_path / name, checkpoint)
+    return tmp_path
+
+
+def test_a_word_that_a_member_does_not_know_is_unknown_to_it_alone(models):
+    folders = [models / "search", models / "other source"]
+    ensemble = open_ensemble(folders, "mean-log")
+    scores = of_pairs(ensemble.make_producer(), PAIRS)
+    members = [of_pairs(open_model(folder).make_producer(), PAIRS) for folder in folders]
+    np.testing.assert_allclose(scores, sum(members) / 2, rtol=1e-5)
+    assert not np.allclose(*members)
+
+
+def test_its_name_and_meaning_say_what_it_is(models):
+    producer = open_ensemble([models / "search", models / "enc"]).make_producer()
+    assert producer.name == "ENS"
+    assert "geometric ensemble of 2 (RNNsearch of sentences, RNN Encoder-Decoder of sentences)" in producer.meaning
+    assert open_ensemble([models / "inverse"]).name == "ENSInverse"
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        ("inverse", "direction of .*search in an ensemble, source-to-target, found target-to-source"),
+        ("phrases", "unit of .*search in an ensemble, sentences, found phrases"),
+        ("other target", r"words in target\.vocab of .*search in an ensemble"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(models, other, what):
+    with pytest.raises(CheckpointError, match=f"{other}: expected the {what}"):
+        open_ensemble([models / "search", models / other])
