@@ -17,6 +17,7 @@ from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.native import NativeEncDec
 from moses_rnn.inference.rnnsearch import RnnSearchStepper
+from moses_rnn.inference.seq2seq import Seq2SeqStepper
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.inference.trie_scoring import PairNetwork, SteppedPairs
 from moses_rnn.models.checkpoint import Checkpoint, kind_of, load_checkpoint
@@ -25,6 +26,7 @@ from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import SENTENCES, Kind
 from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
 from moses_rnn.models.rnnsearch import RNNSEARCH
+from moses_rnn.models.seq2seq import SEQ2SEQ
 from moses_rnn.native import NativeCore, native_core
 from moses_rnn.producers.base import HERE, PRECISIONS, Compute, ScoreProducer, Wanted
 from moses_rnn.producers.cslm import CslmProducer
@@ -49,6 +51,7 @@ class NetworkRow:
 NETWORKS = {
     "encdec": NetworkRow(ENCDEC, "RNN", "RNN Encoder-Decoder", stepper=EncDecStepper, native=NativeEncDec),
     "rnnsearch": NetworkRow(RNNSEARCH, "SEARCH", "RNNsearch", stepper=RnnSearchStepper),
+    "seq2seq": NetworkRow(SEQ2SEQ, "LSTM", "deep LSTM", stepper=Seq2SeqStepper),
     "cslm": NetworkRow(CSLM, "CSLM", "CSLM", producer=CslmProducer),
 }
 

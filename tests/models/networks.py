@@ -8,6 +8,7 @@ import torch
 from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
+from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from moses_rnn.models.vocabulary import Vocabulary
 
 SIZES = {
@@ -28,7 +29,11 @@ CSLM_VOCABULARY = Vocabulary([b"<unk>", b"</s>", b"le", b"chat", b"dort", b"mal"
 
 def encdec_network(switches, *, scale=0.7, dtype=torch.float64):
     """An RNN Encoder-Decoder of `SIZES`; biases are no zeros."""
-    model = EncDec(EncDecConfig(**SIZES, variant="custom", **switches), seed=1).to(dtype)
+    return with_large_weights(EncDec(EncDecConfig(**SIZES, variant="custom", **switches), seed=None).to(dtype), scale)
+
+
+def with_large_weights(model, scale=0.7):
+    """The same network, its weights drawn from N(0, scale²)."""
     random = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for tensor in model.parameters():
@@ -69,9 +74,20 @@ SEARCH_SIZES = {
 
 def search_network(phases="paper", output_rank=0, *, scale=0.7, dtype=torch.float64):
     """An RNNsearch of `SEARCH_SIZES`; biases and v are no zeros."""
-    model = RnnSearch(RnnSearchConfig(**SEARCH_SIZES, output_rank=output_rank, phases=phases), seed=1).to(dtype)
-    random = torch.Generator().manual_seed(2)
-    with torch.no_grad():
-        for tensor in model.parameters():
-            tensor.copy_(torch.randn(tensor.shape, generator=random, dtype=torch.float64) * scale)
-    return model
+    model = RnnSearch(RnnSearchConfig(**SEARCH_SIZES, output_rank=output_rank, phases=phases), seed=None).to(dtype)
+    return with_large_weights(model, scale)
+
+
+SEQ2SEQ_SWITCHES = [
+    {"source_order": order, "peepholes": peepholes, "layers": layers}
+    for order in ("reversed", "forward")
+    for peepholes in (True, False)
+    for layers in (1, 2, 3)
+]
+TWO_LAYERS = {"source_order": "reversed", "peepholes": True, "layers": 2}
+
+
+def seq2seq_network(switches=TWO_LAYERS, *, scale=0.7, dtype=torch.float64):
+    """A deep LSTM with the vocabularies of `SIZES`, five hidden units and embeddings of three numbers."""
+    model = Seq2Seq(Seq2SeqConfig(9, 8, hidden_size=5, embedding_size=3, **switches), seed=None)
+    return with_large_weights(model.to(dtype), scale)

@@ -6,9 +6,9 @@ import torch
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.hardware import COMPILED, EAGER
 from moses_rnn.models.translation_network import TranslationNetwork
-from tests.models.networks import CUSTOM, encdec_network, search_network
+from tests.models.networks import CUSTOM, encdec_network, search_network, seq2seq_network
 
-NETWORKS = {"encdec": encdec_network(CUSTOM[0]), "rnnsearch": search_network()}
+NETWORKS = {"encdec": encdec_network(CUSTOM[0]), "rnnsearch": search_network(), "seq2seq": seq2seq_network()}
 
 
 @pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)

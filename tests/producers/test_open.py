@@ -12,15 +12,17 @@ from moses_rnn.cli import nbest, sample, score
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
 from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.seq2seq import SEQ2SEQ
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.producers import open as door
 from moses_rnn.producers.base import Compute, Wanted
 from moses_rnn.producers.open import NetworkRow, open_model
+from tests.models import reference_seq2seq
 from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint
-from tests.models.networks import CSLM_VOCABULARY, cslm_network, encdec_network
+from tests.models.networks import CSLM_VOCABULARY, TWO_LAYERS, cslm_network, encdec_network, seq2seq_network, weights_of
 from tests.producers.bigrams import BIGRAMS, BigramStepper, random_network
-from tests.producers.pairs import SOURCE, TARGET
+from tests.producers.pairs import SOURCE, TARGET, of_pairs, random_pairs
 
 WORDS = Vocabulary([b"<unk>", b"</s>", b"u", b"v"])
 TABLE = b"a ||| u v ||| 0.5\na b ||| u v ||| 0.5\na b |||  ||| 0.5\na b ||| x ||| 0.5\n"
@@ -90,6 +92,8 @@ def models(tmp_path):
         encdec_network(SWITCHES["paper"], dtype=torch.float32), SOURCE, TARGET, "target-to-source"
     )
     save_checkpoint(tmp_path / "inverse", pairs)
+    lstm = seq2seq_network(dtype=torch.float32)
+    save_checkpoint(tmp_path / "lstm", Checkpoint(SEQ2SEQ, lstm, {"source": SOURCE, "target": TARGET}))
     return tmp_path
 
 
@@ -99,8 +103,23 @@ def test_names_and_what_is_read(models):
     assert (cslm.name, cslm.reads_sources) == ("CSLM", False)
 
 
+def test_a_deep_lstm_scores_pairs(models):
+    model = open_model(models / "lstm")
+    assert (model.name, model.reads_sources) == ("LSTM", True)
+    compute = model.choose_compute(Wanted(), long=False)
+    assert not compute.native
+    weights, some = weights_of(model.checkpoint.model), random_pairs(40)
+    for (source, target), (value,) in zip(some, of_pairs(model.make_producer(compute), some), strict=True):
+        ids = [*SOURCE.ids(source.split()), END_ID], [*TARGET.ids(target.split()), END_ID]
+        assert value == pytest.approx(reference_seq2seq.log_prob(weights, *ids, TWO_LAYERS), rel=1e-4)
+
+
 REFUSED = {
-    "of targets alone": ({}, "cslm", r"cslm/config.json: expected network to be encdec or rnnsearch, found 'cslm'"),
+    "of targets alone": (
+        {},
+        "cslm",
+        r"cslm/config.json: expected network to be encdec or rnnsearch or seq2seq, found 'cslm'",
+    ),
     "direction": (
         {"direction": "source-to-target"},
         "inverse",
@@ -119,7 +138,9 @@ def test_refuses(models, options, folder, message):
 def test_a_network_that_nobody_knows_is_named(models):
     config = models / "cslm" / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "network": "rnnlm"}))
-    with pytest.raises(CheckpointError, match="expected network to be cslm or encdec or rnnsearch, found 'rnnlm'"):
+    with pytest.raises(
+        CheckpointError, match="expected network to be cslm or encdec or rnnsearch or seq2seq, found 'rnnlm'"
+    ):
         open_model(models / "cslm", of_pairs=False)
 
 

@@ -1,0 +1,172 @@
+"""Sequence to sequence learning with deep LSTMs (Sutskever, Vinyals and Le 2014, arXiv 1409.3215, section 2).
+
+An encoder of L layers reads the source, its words in reverse; a decoder of L layers begins each where the encoder's
+same layer has ended, and writes the target. x_t and y_t are the t-th source and target word, e and e' the embeddings,
+h^l and m^l hidden states and memories of layer l; a prime marks the decoder's. H hidden units, E embedding dimensions,
+K words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from moses_rnn.models.batches import Batch
+from moses_rnn.models.dropout import Drop, keep
+from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, check_translation, is_size
+from moses_rnn.models.hardware import EAGER, Kernel
+from moses_rnn.models.lstm import LstmStack, State
+from moses_rnn.models.softmax import WordSample, chosen_log_probs, sampled_log_probs
+from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.models.vocabulary import END_ID
+
+INITIAL_RANGE = 0.08
+MAX_LAYERS = 64
+SIZE_KEYS = ("hidden_size", "embedding_size")
+SOURCE_ORDERS = ("reversed", "forward")
+
+
+@dataclass(frozen=True)
+class Seq2SeqConfig:
+    """Sizes and switches; the defaults are the paper's."""
+
+    source_vocabulary_size: int  # with <unk> and </s>
+    target_vocabulary_size: int
+    hidden_size: int = 1000
+    embedding_size: int = 1000
+    layers: int = 4
+    source_order: str = "reversed"  # or "forward"; </s> comes last either way
+    peepholes: bool = True
+    unit: str = "sentences"  # that it learned from
+    rare: None = None  # rare words are <unk>
+
+    @property
+    def width(self) -> int:
+        """Hidden units, which decide what pays on a processor."""
+        return self.hidden_size
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        return f"deep LSTM, {self.layers} layers, source {self.source_order}, H {self.hidden_size}"
+
+
+class Seq2Seq(TranslationNetwork):
+    """Encoder and decoder; `state_dict` has the tensor names of the checkpoint format.
+
+    Args:
+        config: sizes and switches.
+        seed: of the initial weights; equal seeds give equal weights. None leaves them unset.
+    """
+
+    def __init__(self, config: Seq2SeqConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.kernel = EAGER
+        if seed is not None:
+            self.initialise(seed)
+
+    @torch.no_grad()
+    def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
+        """Draw all weights uniformly from ± `deviation`, the paper's 0.08 (section 3.4); equal seeds, equal weights."""
+        random = torch.Generator().manual_seed(seed)
+        for tensor in self.parameters():
+            tensor.copy_(deviation * (2 * torch.rand(tensor.shape, generator=random) - 1))
+
+    def use_kernel(self, kernel: Kernel) -> None:
+        """See `TranslationNetwork`."""
+        self.kernel = self.encoder.kernel = self.decoder.kernel = kernel
+
+    def word_log_probs(
+        self,
+        sources: Batch,
+        targets: Batch,
+        source_of: Tensor,
+        product_dtype: torch.dtype | None = None,
+        sample: WordSample | None = None,
+        drop: Drop = keep,
+    ) -> Tensor:
+        """Score every target word by log p(y_i | y_<i, x); `drop` is for what each layer reads and for h'^L_i."""
+        dtype = product_dtype or self.decoder.G.dtype
+        start = [state.take(source_of) for state in self.encoder(sources, dtype, drop)]
+        h = drop(self.decoder(start, targets, dtype, drop))
+        operands = h, self.decoder.G, self.decoder.b_G, targets.packed(), dtype
+        return chosen_log_probs(*operands, self.kernel) if sample is None else sampled_log_probs(*operands, sample)
+
+
+class Encoder(LstmStack):
+    """Source words x_1 … x_N, the last of them ``</s>``, to the last state of each layer.
+
+    They are read in the order x_{N-1} … x_1 ``</s>``, by the switch `source_order` in that of x_1 … x_{N-1} ``</s>``;
+    layer 1 reads e(x), layer l the h^{l-1} below it; h^l_0 = m^l_0 = 0.
+    """
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        sizes = config.source_vocabulary_size, config.embedding_size, config.hidden_size, config.layers
+        super().__init__(*sizes, peepholes=config.peepholes)
+        self.reverses = config.source_order == "reversed"
+
+    def forward(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> list[State]:
+        """h^l_N and m^l_N of each layer l, a row for each source."""
+        sources = reverse_words(sources) if self.reverses else sources
+        start = self.nothing(sources.active[0])
+        return self.states(sources.packed(), start, sources.active, product_dtype, drop)[1]
+
+
+class Decoder(LstmStack):
+    """From the encoder's last states and target words y_1 … y_T to log-probabilities.
+
+    h'^l_0 = h^l_N, m'^l_0 = m^l_N                          of each layer l
+    a'^1_i = e'(y_{i-1})                                    y_0 is ``</s>``
+    a'^l_i = h'^{l-1}_i                                     l > 1
+    p(y_i | y_<i, x) = softmax(G h'^L_i + b_G)
+    """
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        words = config.target_vocabulary_size
+        super().__init__(words, config.embedding_size, config.hidden_size, config.layers, peepholes=config.peepholes)
+        self.G, self.b_G = nn.Parameter(torch.empty(words, config.hidden_size)), nn.Parameter(torch.empty(words))
+
+    def forward(self, start: Sequence[State], targets: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+        """h'^L_i, from which each of ``targets.packed()`` is predicted; nodes × H.
+
+        Args:
+            start: of each layer; T rows.
+            targets: T targets.
+            product_dtype: the type that matrix products are computed in.
+            drop: leaves units out of what each layer reads.
+        """
+        first = torch.full_like(targets.ids[:, 0], END_ID)
+        words = torch.cat([first, *(targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:]))])
+        return self.states(words, start, targets.active, product_dtype, drop)[0]
+
+
+def reverse_words(batch: Batch) -> Batch:
+    """The same phrases, the words of each in reverse; ``</s>`` stays last."""
+    steps = torch.arange(len(batch.active), device=batch.ids.device)[None, :]
+    every = torch.arange(batch.active[0], device=batch.ids.device)[:, None]
+    words = (torch.tensor(batch.active[1:], dtype=torch.int64).to(batch.ids.device) > every).sum(1, keepdim=True)
+    return Batch(batch.ids.gather(1, torch.where(steps < words, words - 1 - steps, steps)), batch.active)
+
+
+def _network(config: Mapping[str, Any], words: list[int]) -> Seq2Seq:
+    choices = {key: config[key] for key in (*SIZE_KEYS, "layers", "source_order", "peepholes", "unit")}
+    return Seq2Seq(Seq2SeqConfig(words[0], words[1], **choices), seed=None)
+
+
+def _check(config: dict[str, Any], expect: Expect) -> None:
+    check_translation(config, expect, SEQ2SEQ, {"source_order": SOURCE_ORDERS})
+    for key in SIZE_KEYS:
+        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
+    layers = config.get("layers")
+    expect("layers", type(layers) is int and 0 < layers <= MAX_LAYERS, f"a whole number from 1 to {MAX_LAYERS}")
+    expect("peepholes", isinstance(config.get("peepholes"), bool), "true or false")
+
+
+SEQ2SEQ = Kind("seq2seq", "deep LSTM", ("source", "target"), _check, _network, format=2)
