@@ -1,24 +1,24 @@
-"""Beam search for the targets of the highest log p(f|e): the sum over words and ``</s>``, without any normalisation.
+"""Beam search for the targets of the highest log p(f|e), or of the highest log p(f|e) per word.
 
-At every step the ends of all live prefixes are judged, and the likeliest `width` longer prefixes of each source go on.
-Since no word makes a phrase likelier, a source is done as soon as none of its live prefixes is above the worst of the
-targets that are wanted. K words.
+At every step the ends of all live prefixes are judged, and the likeliest `width` longer prefixes of each source go on;
+see `ranking` for the two ways. K words.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from moses_rnn.inference.steps import Prefixes, Stepper, Terms, row_blocks
+from moses_rnn.inference.steps import Stepper, Terms, row_blocks
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Phrase
 from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, Writer, read_sources
+from moses_rnn.translation.ranking import ByMean, BySum, Live, Longer, Ranking
+
+LengthScore = Literal["sum", "mean"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,12 @@ class BeamConfig:
     best: int = 1  # targets wanted
     max_words: int = MAX_WORDS
     allow_unknown: bool = True  # <unk> is a word of the model like any other
+    words_per_source_word: int = 0  # at most so many for each word of the source and its </s>; 0: `max_words` for all
+    length_score: LengthScore = "sum"  # or "mean": log p / (T + 1) decides; see `ranking`
+
+    def most_words(self, source: Phrase) -> int:
+        """The longest target of a source."""
+        return self.words_per_source_word * (len(source) + 1) or self.max_words
 
 
 class BeamSearch(Writer):
@@ -50,23 +56,27 @@ class BeamSearch(Writer):
     @torch.inference_mode()
     def _block(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
         terms = read_sources(self._stepper, sources)
-        live = _Live(
+        live = Live(
             self._stepper.start(terms),
             words=torch.empty(len(sources), 0, dtype=torch.int64, device=self._stepper.device),
             totals=torch.zeros(len(sources), dtype=torch.float64, device=self._stepper.device),
         )
-        ended = [_Best(self.config.best) for _ in sources]
-        for step in range(self.config.max_words + 1):
+        ranking = self._ranking(len(sources))
+        limits = _Limits([self.config.most_words(source) for source in sources], self._stepper.device)
+        while True:
             ends, longer = self._judge(terms, live)
-            self._keep(ends, live, ended)
-            longer = self._narrow(longer, live, ended)
-            if step == self.config.max_words or not len(longer.rows):
-                break
+            longer = limits.stop(ranking.choose(ends, longer, live), live)
+            if not len(longer.rows):
+                return [ranking.in_order(source) + left for source, left in enumerate(limits.left)]
             prefixes = self._stepper.step(terms, live.prefixes, longer.rows, longer.words)
-            live = _Live(prefixes, torch.cat([live.words[longer.rows], longer.words[:, None]], 1), longer.totals)
-        return [best.in_order() + rest for best, rest in zip(ended, self._left(longer, live, len(ended)), strict=True)]
+            live = Live(prefixes, torch.cat([live.words[longer.rows], longer.words[:, None]], 1), longer.totals)
 
-    def _judge(self, terms: Terms, live: _Live) -> tuple[Tensor, _Longer]:
+    def _ranking(self, sources: int) -> Ranking:
+        if self.config.length_score == "mean":
+            return ByMean(sources, self.config.width, self.config.best, self._stepper.device)
+        return BySum(sources, self.config.width, self.config.best)
+
+    def _judge(self, terms: Terms, live: Live) -> tuple[Tensor, Longer]:
         """log p of each live prefix with ``</s>``, and its likeliest continuations, of which none loses one wanted."""
         ends, parts = [], []
         for rows in row_blocks(len(live.totals), self._words, self._stepper.device):
@@ -77,85 +87,30 @@ class BeamSearch(Writer):
                 totals[:, UNKNOWN_ID] = -torch.inf
             best, words = totals.topk(min(self.config.width, self._words), dim=1)
             row, _ = (best > -torch.inf).nonzero(as_tuple=True)
-            parts.append(_Longer(row + rows.start, words[best > -torch.inf], best[best > -torch.inf]))
-        return torch.cat(ends), _Longer(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
-
-    def _keep(self, ends: Tensor, live: _Live, ended: list[_Best]) -> None:
-        """Put the targets that end here among the best of their sources."""
-        good = (ends > self._bounds(ended)[live.prefixes.sources]).nonzero().flatten()
-        sources, words, log_probs = (tensor[good].tolist() for tensor in (live.prefixes.sources, live.words, ends))
-        for source, target, log_prob in zip(sources, words, log_probs, strict=True):
-            ended[source].add(log_prob, tuple(target))
-
-    def _narrow(self, longer: _Longer, live: _Live, ended: list[_Best]) -> _Longer:
-        """The best of each source's longer prefixes, of those that may still become one of its best targets."""
-        sources = live.prefixes.sources[longer.rows]
-        hopeful = (longer.totals > self._bounds(ended)[sources]).nonzero().flatten()
-        best = hopeful[best_of_each(longer.totals[hopeful], sources[hopeful], self.config.width)]
-        return _Longer(*(tensor[best] for tensor in longer))
-
-    def _bounds(self, ended: list[_Best]) -> Tensor:
-        return torch.tensor([best.bound for best in ended], dtype=torch.float64, device=self._stepper.device)
-
-    def _left(self, longer: _Longer, live: _Live, sources: int) -> list[list[Hypothesis]]:
-        """For each source the likeliest prefix that the length limit kept from going on, if there is one."""
-        left: list[list[Hypothesis]] = [[] for _ in range(sources)]
-        for row in longer.rows.tolist():
-            source = int(live.prefixes.sources[row])
-            if not left[source]:  # they come best first
-                left[source].append(Hypothesis(tuple(live.words[row].tolist()), float(live.totals[row]), ended=False))
-        return left
+            parts.append(Longer(row + rows.start, words[best > -torch.inf], best[best > -torch.inf]))
+        return torch.cat(ends), Longer(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
 
 
-class _Live(NamedTuple):
-    """Prefixes that have not ended; a row each."""
-
-    prefixes: Prefixes
-    words: Tensor  # rows × step
-    totals: Tensor  # log p of the words
-
-
-class _Longer(NamedTuple):
-    """Prefixes of one word more."""
-
-    rows: Tensor  # of the prefix without the word
-    words: Tensor
-    totals: Tensor
-
-
-class _Best:
-    """The best targets of a source that have ended."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._heap: list[tuple[float, tuple[int, ...]]] = []
-
-    @property
-    def bound(self) -> float:
-        """What a further one must exceed."""
-        return self._heap[0][0] if len(self._heap) == self._count else -math.inf
-
-    def add(self, log_prob: float, words: tuple[int, ...]) -> None:
-        """Take it in, and the worst out if there are too many."""
-        heapq.heappush(self._heap, (log_prob, words))
-        if len(self._heap) > self._count:
-            heapq.heappop(self._heap)
-
-    def in_order(self) -> list[Hypothesis]:
-        """Best first."""
-        return [Hypothesis(words, log_prob, ended=True) for log_prob, words in sorted(self._heap, reverse=True)]
-
-
-def best_of_each(totals: Tensor, sources: Tensor, count: int) -> Tensor:
-    """The places of each source's highest totals, best first, source by source.
+class _Limits:
+    """How long the targets of each source may be, and the likeliest prefix that its limit kept from going on, if any.
 
     Args:
-        totals: any number of them for a source.
-        sources: of each.
-        count: how many to take of a source.
+        words: at most, of each source.
+        device: of the prefixes.
     """
-    order = totals.argsort(descending=True, stable=True)
-    order = order[sources[order].argsort(stable=True)]
-    grouped = sources[order]
-    rank = torch.arange(len(order), device=order.device) - torch.searchsorted(grouped, grouped)
-    return order[rank < count]
+
+    def __init__(self, words: Sequence[int], device: torch.device) -> None:
+        self.left: list[list[Hypothesis]] = [[] for _ in words]
+        self._lengths = frozenset(words)
+        self._words = torch.tensor(words, dtype=torch.int64, device=device)
+
+    def stop(self, longer: Longer, live: Live) -> Longer:
+        """Those of the longer prefixes that may go on; they are one word longer than the live ones."""
+        if live.words.shape[1] not in self._lengths:
+            return longer
+        at_limit = self._words[live.prefixes.sources[longer.rows]] == live.words.shape[1]
+        for row in longer.rows[at_limit].tolist():
+            left = self.left[int(live.prefixes.sources[row])]
+            if not left:  # they come best first
+                left.append(Hypothesis(tuple(live.words[row].tolist()), float(live.totals[row]), ended=False))
+        return longer.take(~at_limit)

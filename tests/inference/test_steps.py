@@ -48,6 +48,11 @@ def test_who_does_it_in_another_way_gets_the_same(variant):
     torch.testing.assert_close(own, inherited, rtol=1e-12, atol=1e-14)
 
 
+def test_without_attention_there_is_no_alignment():
+    stepper = random_stepper(9, 8)
+    assert stepper.alignment(*prefixes_of(stepper)) is None
+
+
 def test_no_words_have_no_log_probs():
     stepper = random_stepper(9, 8)
     terms, prefixes = prefixes_of(stepper)

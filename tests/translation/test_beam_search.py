@@ -10,7 +10,7 @@ import torch
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.translation.beam_search import BeamConfig, BeamSearch, best_of_each
+from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from tests.models import reference
 from tests.models.networks import CUSTOM, weights_of
 from tests.translation.writers import SOURCES, WORDS, every_target, flat, scores, search, writer
@@ -102,9 +102,3 @@ def test_a_search_stops_when_nothing_can_become_better(monkeypatch):
     assert (found[0].words, steps) == ((), [])
     BeamSearch(stepper, BeamConfig(width=5, best=3))([SOURCES[0]])
     assert 0 < len(steps) <= 2
-
-
-def test_the_best_of_each_come_in_order():
-    totals = torch.tensor([-1.0, -5.0, -2.0, -0.5, -3.0, -4.0])
-    sources = torch.tensor([0, 2, 0, 2, 0, 2])
-    assert best_of_each(totals, sources, 2).tolist() == [0, 2, 3, 5]

@@ -1,0 +1,170 @@
+"""By what a beam search ranks targets that end, and which longer prefixes it follows."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from moses_rnn.inference.steps import Prefixes
+from moses_rnn.translation.hypotheses import Hypothesis
+
+
+class Live(NamedTuple):
+    """Prefixes that have not ended; a row each."""
+
+    prefixes: Prefixes
+    words: Tensor  # rows × step
+    totals: Tensor  # log p of the words
+
+
+class Longer(NamedTuple):
+    """Prefixes of one word more."""
+
+    rows: Tensor  # of the prefix without the word
+    words: Tensor
+    totals: Tensor
+
+    def take(self, places: Tensor) -> Longer:
+        """Some of them."""
+        return Longer(*(tensor[places] for tensor in self))
+
+
+class Ranking(ABC):
+    """Of sources that are searched together: takes the targets that end and says which prefixes go on."""
+
+    @abstractmethod
+    def choose(self, ends: Tensor, longer: Longer, live: Live) -> Longer:
+        """Take the targets that end here; of the longer prefixes those that go on, source by source, best first.
+
+        Args:
+            ends: log p of each live prefix with ``</s>``.
+            longer: of each live prefix the likeliest, as many as could go on; none that is impossible.
+            live: the prefixes.
+        """
+
+    @abstractmethod
+    def in_order(self, source: int) -> list[Hypothesis]:
+        """The targets of a source that have ended, best first; at most as many as are wanted."""
+
+
+class BySum(Ranking):
+    """By log p, the sum over words and ``</s>``.
+
+    Every end of a live prefix is judged. Since no word makes a target likelier, a source is done as soon as none of its
+    live prefixes is above the worst of the targets that are wanted.
+
+    Args:
+        sources: how many.
+        width: live prefixes of a source.
+        best: targets wanted of each.
+    """
+
+    def __init__(self, sources: int, width: int, best: int) -> None:
+        self._width = width
+        self._ended = [_Best(best) for _ in range(sources)]
+
+    def choose(self, ends: Tensor, longer: Longer, live: Live) -> Longer:
+        """See `Ranking`."""
+        self._keep(ends, live)
+        sources = live.prefixes.sources[longer.rows]
+        hopeful = (longer.totals > self._bounds(ends.device)[sources]).nonzero().flatten()
+        return longer.take(hopeful[best_of_each(longer.totals[hopeful], sources[hopeful], self._width)])
+
+    def _keep(self, ends: Tensor, live: Live) -> None:
+        """Put the targets that end here among the best of their sources."""
+        good = (ends > self._bounds(ends.device)[live.prefixes.sources]).nonzero().flatten()
+        for source, target, log_prob in _listed(good, ends, live):
+            self._ended[source].add(log_prob, target)
+
+    def _bounds(self, device: torch.device) -> Tensor:
+        return torch.tensor([best.bound for best in self._ended], dtype=torch.float64, device=device)
+
+    def in_order(self, source: int) -> list[Hypothesis]:
+        """See `Ranking`."""
+        return self._ended[source].in_order()
+
+
+class ByMean(Ranking):
+    """By log p / (T + 1) of T words and ``</s>``, searched as RNNsearch's released code does (GroundHog, sample.py).
+
+    ``</s>`` competes with the other words for the places of a beam, and a target that ends keeps its place: the width
+    of its source shrinks by one, and at 0 its search is over. Nothing is proven to be the best. The code's forced
+    minimum length is not taken over.
+
+    Args:
+        sources: how many.
+        width: live prefixes and ended targets of a source together.
+        best: targets wanted of each.
+        device: of the prefixes.
+    """
+
+    def __init__(self, sources: int, width: int, best: int, device: torch.device) -> None:
+        self._best = best
+        self._widths = torch.full((sources,), width, device=device)
+        self._ended: list[list[Hypothesis]] = [[] for _ in range(sources)]
+
+    def choose(self, ends: Tensor, longer: Longer, live: Live) -> Longer:
+        """See `Ranking`."""
+        totals = torch.cat([ends, longer.totals])
+        sources = torch.cat([live.prefixes.sources, live.prefixes.sources[longer.rows]])
+        possible = (totals > -torch.inf).nonzero().flatten()
+        chosen = possible[best_of_each(totals[possible], sources[possible], self._widths[sources[possible]])]
+        ending = chosen[chosen < len(ends)]
+        self._widths -= torch.bincount(sources[ending], minlength=len(self._widths))
+        for source, words, log_prob in _listed(ending, ends, live):
+            self._ended[source].append(Hypothesis(words, log_prob, ended=True))
+        return longer.take(chosen[chosen >= len(ends)] - len(ends))
+
+    def in_order(self, source: int) -> list[Hypothesis]:
+        """See `Ranking`."""
+        by_mean = sorted(self._ended[source], key=lambda h: (h.log_prob / (len(h.words) + 1), h.words), reverse=True)
+        return by_mean[: self._best]
+
+
+def _listed(rows: Tensor, ends: Tensor, live: Live) -> list[tuple[int, tuple[int, ...], float]]:
+    """Source, words and log p of the targets that some live prefixes are when they end."""
+    sources, words, log_probs = (tensor[rows].tolist() for tensor in (live.prefixes.sources, live.words, ends))
+    return list(zip(sources, map(tuple, words), log_probs, strict=True))
+
+
+class _Best:
+    """The best targets of a source that have ended."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._heap: list[tuple[float, tuple[int, ...]]] = []
+
+    @property
+    def bound(self) -> float:
+        """What a further one must exceed."""
+        return self._heap[0][0] if len(self._heap) == self._count else -math.inf
+
+    def add(self, log_prob: float, words: tuple[int, ...]) -> None:
+        """Take it in, and the worst out if there are too many."""
+        heapq.heappush(self._heap, (log_prob, words))
+        if len(self._heap) > self._count:
+            heapq.heappop(self._heap)
+
+    def in_order(self) -> list[Hypothesis]:
+        """Best first."""
+        return [Hypothesis(words, log_prob, ended=True) for log_prob, words in sorted(self._heap, reverse=True)]
+
+
+def best_of_each(totals: Tensor, sources: Tensor, count: int | Tensor) -> Tensor:
+    """The places of each source's highest totals, best first, source by source.
+
+    Args:
+        totals: any number of them for a source.
+        sources: of each.
+        count: how many to take of a source; or beside each total how many to take of its source.
+    """
+    order = totals.argsort(descending=True, stable=True)
+    order = order[sources[order].argsort(stable=True)]
+    grouped = sources[order]
+    rank = torch.arange(len(order), device=order.device) - torch.searchsorted(grouped, grouped)
+    return order[rank < (count[order] if isinstance(count, Tensor) else count)]
