@@ -103,6 +103,25 @@ def _check_features(features: bytes, name: str, number: int) -> None:
         raise FormatError(name, number, f"a number after {shown(label)} in field 3", "none")
 
 
+def format_nbest_line(
+    sentence: int, hypothesis: bytes, feature: str, value: float, links: Sequence[int] | None = None
+) -> bytes:
+    """A line of a list with a single feature, whose weight is 1: its value is the total too.
+
+    Args:
+        sentence: from 0.
+        hypothesis: words with blanks between.
+        feature: its label, ``SEARCH0`` say.
+        value: natural logarithm.
+        links: for each word the source word that it belongs to, from 0; written where Moses puts the alignment when
+            there is no segmentation, as pairs source-target.
+    """
+    line = b"%d ||| %s ||| %s= %.9g ||| %.9g" % (sentence, hypothesis, feature.encode(), value, value)
+    if links is not None:
+        line += b" ||| " + b" ".join(b"%d-%d" % (source, target) for target, source in enumerate(links))
+    return line + b"\n"
+
+
 def segmentation_of(line: NBestLine, name: str) -> list[tuple[int, int, int, int]] | None:
     """First and last source word, first target word and the one behind the last of each phrase; None if it has none.
 

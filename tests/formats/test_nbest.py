@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.nbest import parse_nbest, parse_nbest_line, segmentation_of
+from moses_rnn.formats.nbest import format_nbest_line, parse_nbest, parse_nbest_line, segmentation_of
 
 LINE = b"0 ||| le chat  ||| Distortion0= 0 LM0= -43.02 TM0= -1.5 -2e-3 W_a|b= 1 ||| -4.456 ||| 0-0 1-1 \n"
 
@@ -87,6 +87,15 @@ def test_phrases_that_are_not_the_hypothesis(segmentation):
         segmented(b"a b", segmentation)
     found = f"'{segmentation.decode()}': '7 ||| a b ||| F= 1 ||| 2 ||| {segmentation.decode()}'"
     assert str(caught.value) == f"n: expected a segmentation of the 2 target words of sentence 7, found {found}"
+
+
+@pytest.mark.parametrize(("links", "further"), [(None, ()), ((1, 0), (b"1-0 0-1",)), ((), (b"",))])
+def test_a_written_line_is_read_again(links, further):
+    hypothesis = b"le chat" if links != () else b""
+    line = parse_nbest_line(format_nbest_line(7, hypothesis, "SEARCH0", -12.3456789, links), "n", 1)
+    assert (line.sentence, line.hypothesis, line.total) == (7, hypothesis, b"-12.3456789")
+    assert (line.values("SEARCH0"), line.further) == ([-12.3456789], further)
+    assert segmentation_of(line, "n") is None
 
 
 def test_a_real_list(multi30k):

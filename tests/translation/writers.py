@@ -1,10 +1,13 @@
 """A network that writes phrases, what samples from it and searches, and what its producer makes of them."""
 
 import itertools
+from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from moses_rnn.inference.encdec import EncDecStepper
+from moses_rnn.inference.steps import Stepper
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
@@ -67,3 +70,55 @@ def every_target(longest):
 def words_of(written):
     """All but the log-probabilities."""
     return [[(hypothesis.words, hypothesis.ended) for hypothesis in of_source] for of_source in written]
+
+
+class Read(NamedTuple):
+    """Sources, ended and padded by -1; rows × N."""
+
+    words: torch.Tensor
+
+    def take(self, rows):
+        return Read(self.words[rows])
+
+
+class Written(NamedTuple):
+    sources: torch.Tensor
+    last: torch.Tensor  # word of each prefix, </s> of an empty one
+
+    def take(self, rows):
+        return Written(self.sources[rows], self.last[rows])
+
+
+class Attentive(Stepper):
+    """log p = log softmax(Σ_j α_j B[x_j] + G[y_{t-1}]), α = softmax(A[y_{t-1}, x_j]): a network with attention."""
+
+    def __init__(self, source_words=9, target_words=8):
+        self.device = torch.device("cpu")
+        self.words = target_words
+        random = torch.Generator().manual_seed(4)
+        shapes = (target_words, source_words), (source_words, target_words), (target_words, target_words)
+        self.A, self.B, self.G = (2 * torch.randn(shape, generator=random, dtype=torch.float64) for shape in shapes)
+
+    def read(self, ids, lengths):
+        ends = np.cumsum(lengths)
+        rows = [[*ids[end - length : end].tolist(), END_ID] for end, length in zip(ends, lengths, strict=True)]
+        longest = max(map(len, rows))
+        padded = [row + [-1] * (longest - len(row)) for row in rows]
+        return Read(torch.tensor(padded)), np.arange(len(rows))
+
+    def start(self, terms):
+        sources = torch.arange(len(terms.words))
+        return Written(sources, torch.full_like(sources, END_ID))
+
+    def step(self, terms, prefixes, rows, words):
+        return Written(prefixes.sources[rows], words)
+
+    def alignment(self, terms, prefixes):
+        sources = terms.words[prefixes.sources]
+        looks = self.A[prefixes.last[:, None], sources.clamp(min=0)]
+        return looks.masked_fill(sources < 0, -torch.inf).softmax(1)
+
+    def next_log_probs(self, terms, prefixes):
+        sources = terms.words[prefixes.sources].clamp(min=0)
+        seen = (self.alignment(terms, prefixes)[:, :, None] * self.B[sources]).sum(1)
+        return torch.log_softmax(seen + self.G[prefixes.last], 1)

@@ -1,0 +1,151 @@
+"""Lines in, translations out: in order, each line's own, with all that is known of them."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.errors import FormatError
+from moses_rnn.formats.nbest import format_nbest_line, parse_nbest
+from moses_rnn.inference.encdec import EncDecStepper
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.translation import translate
+from moses_rnn.translation.alignments import align
+from moses_rnn.translation.beam_search import BeamConfig
+from moses_rnn.translation.hypotheses import Hypothesis
+from moses_rnn.translation.translate import MOST_WORDS, Translator
+from moses_rnn.tuning.reading import read_tunable
+from tests.models.checkpoints import encdec_checkpoint, make_producer
+from tests.models.networks import encdec_network
+from tests.producers.pairs import SOURCE, TARGET
+from tests.translation.writers import Attentive
+
+LINES = [b"s2 s3 s4", b"", b"s8", b"  s5\ts5 zork ", b"s2 s3 s4", b" ", b"s6 s7 s2 s3 s4 s5 s6"]
+MODEL = encdec_network(SWITCHES["paper"], scale=2.0)  # whose translations are neither all alike nor all empty
+with torch.no_grad():
+    MODEL.decoder.b_G[END_ID], MODEL.decoder.b_G[UNKNOWN_ID] = -6.0, 0.5
+BEAM = BeamConfig(width=4, best=3, words_per_source_word=3)
+
+
+def stepper():
+    return EncDecStepper(MODEL, dtype=torch.float64)
+
+
+def translator(network=None, config=BEAM, **options):
+    return Translator(SOURCE, TARGET, network or stepper(), config, **options)
+
+
+def forced(lines, texts):
+    producer = make_producer(encdec_checkpoint(MODEL, SOURCE, TARGET), precision="fp64")
+    return producer.log_probs(lines, texts).ravel()
+
+
+@pytest.mark.parametrize("score", ["sum", "mean"])
+def test_the_score_of_a_translation_is_that_of_the_pair(score):
+    config = BeamConfig(width=4, best=3, words_per_source_word=3, length_score=score)
+    pairs = [
+        (line, candidate)
+        for line, translation in zip(LINES, translator(config=config)(LINES, "t"), strict=True)
+        for candidate in translation.candidates
+        if line.strip() and candidate.ended
+    ]
+    log_probs = [candidate.log_prob for _, candidate in pairs]
+    assert log_probs == pytest.approx(forced([line for line, _ in pairs], [c.words for _, c in pairs]), abs=1e-10)
+
+
+def test_lines_come_back_in_order_each_as_if_alone(monkeypatch):
+    together = list(translator()(LINES, "t"))
+    alone = [next(translator()([line], "t")) for line in LINES]
+    monkeypatch.setattr(translate, "LINES", 2)
+    monkeypatch.setattr(translate, "PREFIXES_NEAR", 1)
+    in_twos = list(translator()(LINES, "t"))
+    for one, other in itertools.chain(zip(together, alone, strict=True), zip(in_twos, alone, strict=True)):
+        assert one.source == other.source
+        assert [(c.words, c.ended) for c in one.candidates] == [(c.words, c.ended) for c in other.candidates]
+        assert [c.log_prob for c in one.candidates] == pytest.approx([c.log_prob for c in other.candidates], abs=1e-12)
+    assert together[0] == together[4]
+    assert len({tuple(c.words for c in translation.candidates) for translation in together}) > 3
+    assert together[3].source == [b"s5", b"s5", b"zork"]
+
+
+def test_empty_lines_are_not_asked_of_the_network(monkeypatch):
+    network = stepper()
+    monkeypatch.setattr(network, "read", None)
+    ours = translator(network)
+    assert [t.best for t in ours([b"", b" \t", b"\r\n"], "t")] == [(b"", 0.0, True, None)] * 3
+    assert (ours.counts.lines, ours.counts.empty, ours.counts.unended) == (3, 3, 0)
+
+
+def test_equal_lines_are_searched_once(monkeypatch):
+    network, read = stepper(), []
+    original = network.read
+    monkeypatch.setattr(network, "read", lambda ids, lengths: read.append(len(lengths)) or original(ids, lengths))
+    list(translator(network)([b"s2", b"s3 s3", b"s2 ", b"zork s3", b"bork s3", b"s3 s3"], "t"))
+    assert sum(read) == 3  # unknown words are equal
+
+
+def test_what_was_met_is_counted():
+    ours = translator(config=BeamConfig(width=2, words_per_source_word=1, length_score="mean", max_words=1))
+    found = list(ours([*LINES, b"zork bork"], "t"))
+    counts = ours.counts
+    assert (counts.lines, counts.empty, counts.words, counts.unknown) == (8, 2, 3 + 1 + 3 + 3 + 7 + 2, 3)
+    assert counts.unended == sum(not t.best.ended for t in found)
+    assert counts.written_unknown == sum(t.best.words.split().count(b"<unk>") for t in found)
+
+
+def test_what_met_the_limit_is_given_as_it_stands():
+    network = stepper()
+    network._b_G = network._b_G.index_fill(0, torch.tensor([END_ID]), -50.0)  # an end is next to impossible
+    (found,) = translator(network, BeamConfig(width=2, words_per_source_word=3, length_score="mean"))([b"s2"], "t")
+    assert (found.best.ended, len(found.best.words.split())) == (False, 6)
+    assert len(found.candidates) == 1
+
+
+def test_unknown_words_are_to_be_seen_or_forbidden():
+    allowed = list(translator()(LINES, "t"))
+    assert any(b"<unk>" in c.words.split() for t in allowed for c in t.candidates)
+    forbidden = translator(config=BeamConfig(width=4, words_per_source_word=3, allow_unknown=False))
+    assert b"<unk>" not in b" ".join(t.best.words for t in forbidden(LINES, "t"))
+
+
+def test_a_line_without_end_is_refused_with_its_number():
+    longest = b"s2 " * MOST_WORDS
+    ours = translator(config=BeamConfig(width=1, max_words=1))
+    assert len(list(ours([longest], "t"))) == 1
+    with pytest.raises(FormatError, match="^t:3: expected at most 1,000 words in a line to translate, found 1,001\n"):
+        list(ours([b"s2\n", b"s3\n", longest + b"s2\n"], "t"))
+
+
+def test_alignments_are_of_the_candidates_that_are_given():
+    network = Attentive()
+    for aligned in (1, 2, 9):
+        found = list(translator(network, aligned=aligned)(LINES, "t"))
+        for translation in found:
+            assert [c.links is not None for c in translation.candidates] == [
+                i < aligned for i in range(len(translation.candidates))
+            ]
+            for candidate in translation.candidates[:aligned]:
+                if translation.source:
+                    words = candidate.words.split()
+                    written = Hypothesis(tuple(TARGET.ids(words)), 0.0, candidate.ended)
+                    (alpha,) = align(network, [SOURCE.ids(translation.source)], [written])
+                    assert candidate.links == tuple(alpha[: len(words), :-1].argmax(1))
+                    if candidate is translation.best:
+                        np.testing.assert_allclose(translation.alpha, alpha, atol=1e-6)
+        assert found[1].alpha.shape == (0, 0)
+    assert all(t.alpha is None and t.best.links is None for t in translator(network)(LINES, "t"))
+
+
+def test_lists_are_read_by_what_tunes():
+    found = list(translator(Attentive(), aligned=3)(LINES, "t"))
+    lines = [
+        format_nbest_line(i, candidate.words, "SEARCH0", candidate.log_prob, candidate.links)
+        for i, translation in enumerate(found)
+        for candidate in translation.candidates
+    ]
+    read = read_tunable(parse_nbest(lines, "n"), [LINES])
+    assert read.names == ("SEARCH0_0",)
+    assert read.present.sum(1).tolist() == [len(translation.candidates) for translation in found]
+    np.testing.assert_allclose(read.totals[read.present], read.features[read.present][:, 0])
