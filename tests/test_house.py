@@ -24,7 +24,20 @@ TESTED_ELSEWHERE = {
     "scoring/request.py",  # records alone; what a run makes of them is in the tests of its neighbours
 }
 TEST_FILES = sorted(TESTS.rglob("*.py"))
-COMMANDS = ("train", "score", "validate", "ini", "verify", "cslm", "nbest", "analyse", "sample", "tokenise", "pipeline")
+COMMANDS = (
+    "train",
+    "score",
+    "validate",
+    "ini",
+    "verify",
+    "cslm",
+    "nbest",
+    "analyse",
+    "sample",
+    "nmt",
+    "tokenise",
+    "pipeline",
+)
 
 
 def room_of(path):

@@ -19,6 +19,7 @@ from moses_rnn.models.vocabulary import Phrase
 from moses_rnn.translation.hypotheses import PREFIXES_AT_ONCE, Hypothesis, read_sources
 
 Alpha = npt.NDArray[np.float32]  # T, and one more for the </s> of what has ended, × N
+NO_ALPHA: Alpha = np.zeros((0, 0), np.float32)  # of an empty line
 NUMBERS_AT_ONCE = 1 << 22  # of α
 
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.models.vocabulary import UNKNOWN_ID, Vocabulary
-from moses_rnn.translation.alignments import Alpha, align, links
+from moses_rnn.translation.alignments import NO_ALPHA, Alpha, align, links
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.hypotheses import PREFIXES_AT_ONCE, Hypothesis
 
@@ -23,7 +21,6 @@ PREFIXES_NEAR = 1024  # searched together on a processor: enough for its product
 
 Words = list[bytes]
 SourceIds = tuple[int, ...]
-NO_ALPHA: Alpha = np.zeros((0, 0), np.float32)
 FEW_LINE_ENDS = "Does the file lack line ends?"
 
 

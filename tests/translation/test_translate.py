@@ -9,8 +9,7 @@ import torch
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.nbest import format_nbest_line, parse_nbest
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.translation import translate
 from moses_rnn.translation.alignments import align
 from moses_rnn.translation.beam_search import BeamConfig
@@ -18,14 +17,12 @@ from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.translate import MOST_WORDS, Translator
 from moses_rnn.tuning.reading import read_tunable
 from tests.models.checkpoints import encdec_checkpoint, make_producer
-from tests.models.networks import encdec_network
 from tests.producers.pairs import SOURCE, TARGET
+from tests.translation.sentences import network
 from tests.translation.writers import Attentive
 
 LINES = [b"s2 s3 s4", b"", b"s8", b"  s5\ts5 zork ", b"s2 s3 s4", b" ", b"s6 s7 s2 s3 s4 s5 s6"]
-MODEL = encdec_network(SWITCHES["paper"], scale=2.0)  # whose translations are neither all alike nor all empty
-with torch.no_grad():
-    MODEL.decoder.b_G[END_ID], MODEL.decoder.b_G[UNKNOWN_ID] = -6.0, 0.5
+MODEL = network()
 BEAM = BeamConfig(width=4, best=3, words_per_source_word=3)
 
 
@@ -33,8 +30,8 @@ def stepper():
     return EncDecStepper(MODEL, dtype=torch.float64)
 
 
-def translator(network=None, config=BEAM, **options):
-    return Translator(SOURCE, TARGET, network or stepper(), config, **options)
+def translator(writer=None, config=BEAM, **options):
+    return Translator(SOURCE, TARGET, writer or stepper(), config, **options)
 
 
 def forced(lines, texts):
@@ -71,18 +68,18 @@ def test_lines_come_back_in_order_each_as_if_alone(monkeypatch):
 
 
 def test_empty_lines_are_not_asked_of_the_network(monkeypatch):
-    network = stepper()
-    monkeypatch.setattr(network, "read", None)
-    ours = translator(network)
+    writer = stepper()
+    monkeypatch.setattr(writer, "read", None)
+    ours = translator(writer)
     assert [t.best for t in ours([b"", b" \t", b"\r\n"], "t")] == [(b"", 0.0, True, None)] * 3
     assert (ours.counts.lines, ours.counts.empty, ours.counts.unended) == (3, 3, 0)
 
 
 def test_equal_lines_are_searched_once(monkeypatch):
-    network, read = stepper(), []
-    original = network.read
-    monkeypatch.setattr(network, "read", lambda ids, lengths: read.append(len(lengths)) or original(ids, lengths))
-    list(translator(network)([b"s2", b"s3 s3", b"s2 ", b"zork s3", b"bork s3", b"s3 s3"], "t"))
+    writer, read = stepper(), []
+    original = writer.read
+    monkeypatch.setattr(writer, "read", lambda ids, lengths: read.append(len(lengths)) or original(ids, lengths))
+    list(translator(writer)([b"s2", b"s3 s3", b"s2 ", b"zork s3", b"bork s3", b"s3 s3"], "t"))
     assert sum(read) == 3  # unknown words are equal
 
 
@@ -96,9 +93,9 @@ def test_what_was_met_is_counted():
 
 
 def test_what_met_the_limit_is_given_as_it_stands():
-    network = stepper()
-    network._b_G = network._b_G.index_fill(0, torch.tensor([END_ID]), -50.0)  # an end is next to impossible
-    (found,) = translator(network, BeamConfig(width=2, words_per_source_word=3, length_score="mean"))([b"s2"], "t")
+    writer = stepper()
+    writer._b_G = writer._b_G.index_fill(0, torch.tensor([END_ID]), -50.0)  # an end is next to impossible
+    (found,) = translator(writer, BeamConfig(width=2, words_per_source_word=3, length_score="mean"))([b"s2"], "t")
     assert (found.best.ended, len(found.best.words.split())) == (False, 6)
     assert len(found.candidates) == 1
 
@@ -119,9 +116,9 @@ def test_a_line_without_end_is_refused_with_its_number():
 
 
 def test_alignments_are_of_the_candidates_that_are_given():
-    network = Attentive()
+    writer = Attentive()
     for aligned in (1, 2, 9):
-        found = list(translator(network, aligned=aligned)(LINES, "t"))
+        found = list(translator(writer, aligned=aligned)(LINES, "t"))
         for translation in found:
             assert [c.links is not None for c in translation.candidates] == [
                 i < aligned for i in range(len(translation.candidates))
@@ -130,12 +127,12 @@ def test_alignments_are_of_the_candidates_that_are_given():
                 if translation.source:
                     words = candidate.words.split()
                     written = Hypothesis(tuple(TARGET.ids(words)), 0.0, candidate.ended)
-                    (alpha,) = align(network, [SOURCE.ids(translation.source)], [written])
+                    (alpha,) = align(writer, [SOURCE.ids(translation.source)], [written])
                     assert candidate.links == tuple(alpha[: len(words), :-1].argmax(1))
                     if candidate is translation.best:
                         np.testing.assert_allclose(translation.alpha, alpha, atol=1e-6)
         assert found[1].alpha.shape == (0, 0)
-    assert all(t.alpha is None and t.best.links is None for t in translator(network)(LINES, "t"))
+    assert all(t.alpha is None and t.best.links is None for t in translator(writer)(LINES, "t"))
 
 
 def test_lists_are_read_by_what_tunes():

@@ -1,0 +1,95 @@
+"""moses-rnn-nmt score: log p of given translations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
+from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, warn_of_unit
+from moses_rnn.errors import InputError
+
+if TYPE_CHECKING:
+    from moses_rnn.producers.base import ScoreProducer, Tally
+
+LINES = 2048  # scored together
+
+EPILOG = """\b
+Example:
+  moses-rnn-nmt score en-fr.model test.en test.fr > test.scores
+
+A line's score is log p(target | source), natural, summed over words and the end symbol; of a model that learned the
+inverse direction, log p(source | target). Words outside the shortlists count as <unk>. Exit codes: 0 done, 1 failure,
+2 wrong command line, 3 texts or model rejected.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceScoring(ComputeOptions):
+    """Options of `score`."""
+
+    model: Path
+    source: str
+    target: str
+
+
+@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("source")
+@click.argument("target")
+@compute_options
+@reports_errors
+@takes(SentenceScoring)
+def score(given: SentenceScoring) -> None:
+    """Print the log-probability of each line of TARGET as the translation of that line of SOURCE."""
+    if given.source == given.target == "-":
+        raise click.UsageError("only one of SOURCE and TARGET can be -")
+    from moses_rnn.cli.progress import Display
+    from moses_rnn.files.outputs import OutputFile, StandardOutput
+    from moses_rnn.producers.base import Tally
+    from moses_rnn.producers.open import model_files, open_model
+
+    model = open_model(given.model)
+    inputs = (given.source, given.target, *model_files(given.model))
+    output = StandardOutput() if given.output == "-" else OutputFile(given.output, force=given.force, inputs=inputs)
+    with output:
+        sources, targets = _parallel(given.source, given.target)
+        warn_of_unit(model)
+        producer = model.make_producer(make_compute(given))
+        display, tally = Display("sentences", quiet=given.quiet), Tally()
+        for done, block in _scores(producer, sources, targets, tally):
+            output.append(block)
+            display.show(done, done / len(sources))
+        display.close()
+        output.commit()
+    if not given.quiet:
+        say(f"{len(sources):,} pairs, {tally.unknown:,} of them with <unk>")
+
+
+def _parallel(source: str, target: str) -> tuple[list[bytes], list[bytes]]:
+    """The lines of both texts.
+
+    Raises:
+        InputError: there are more of one than of the other.
+    """
+    from moses_rnn.files.streams import existing_input, read_lines
+
+    names = [existing_input(source), existing_input(target)]
+    first, second = ([line.rstrip(b"\r\n") for line in read_lines(name)] for name in names)
+    if len(first) != len(second):
+        raise InputError(f"{names[1]}: expected as many lines as {names[0]} has, {len(first):,}, found {len(second):,}")
+    return first, second
+
+
+def _scores(
+    producer: ScoreProducer, sources: list[bytes], targets: list[bytes], tally: Tally
+) -> Iterator[tuple[int, bytes]]:
+    """How many pairs are scored, and the lines of the last of them."""
+    for first in range(0, len(sources), LINES):
+        part = slice(first, first + LINES)
+        values = producer.log_probs(sources[part], targets[part], tally)
+        yield min(first + LINES, len(sources)), b"".join(b"%.9g\n" % value for value in values[:, 0])

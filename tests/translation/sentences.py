@@ -1,0 +1,46 @@
+"""A network whose translations differ, a folder that holds it, and sentences for it."""
+
+import numpy as np
+import torch
+
+from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.producers.open import OpenModel
+from tests.models.checkpoints import encdec_checkpoint
+from tests.models.networks import encdec_network
+from tests.producers.pairs import SOURCE, TARGET
+from tests.translation.writers import Attentive
+
+
+def network(dtype=torch.float64):
+    """An RNN Encoder-Decoder whose translations are neither all alike nor all empty."""
+    model = encdec_network(SWITCHES["paper"], scale=2.0)
+    with torch.no_grad():
+        model.decoder.b_G[END_ID], model.decoder.b_G[UNKNOWN_ID] = -6.0, 0.5
+    return model.to(dtype)
+
+
+def save_model(folder, **changes):
+    """Its checkpoint; gives the folder."""
+    save_checkpoint(folder, encdec_checkpoint(network(torch.float32), SOURCE, TARGET, **changes))
+    return folder
+
+
+class AttentiveModel(OpenModel):
+    """A model folder whose network has attention."""
+
+    def make_stepper(self, compute):
+        return Attentive()
+
+
+def sentences(count, seed=3):
+    """Lines of some words, s9 among them, which is unknown; about one in forty is empty."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(0, 9, size=count)
+    lengths[random.random(count) < 0.8] += 1
+    return [b" ".join(b"s%d" % word for word in random.integers(2, 10, size=length)) for length in lengths]
+
+
+def text(lines):
+    return b"".join(line + b"\n" for line in lines)

@@ -1,0 +1,172 @@
+"""A text, its lists and its alignments, written together; and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from moses_rnn.errors import FormatError, InputError, OutputError, Stopped
+from moses_rnn.files.journal import Opening
+from moses_rnn.files.metered import show_nothing
+from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.producers.base import HERE
+from moses_rnn.producers.open import open_model
+from moses_rnn.translation import translate
+from moses_rnn.translation.beam_search import BeamConfig
+from moses_rnn.translation.run import TranslationRequest, translate_text
+from tests.models.checkpoints import encdec_checkpoint
+from tests.producers.pairs import SOURCE, TARGET
+from tests.translation.sentences import AttentiveModel, network, save_model, sentences, text
+
+LINES = sentences(30)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a text of four blocks, which commands run in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(translate, "LINES", 8)
+    (tmp_path / "in").write_bytes(text(LINES))
+    return tmp_path
+
+
+def attentive(folder):
+    return AttentiveModel(folder, encdec_checkpoint(network(), SOURCE, TARGET))
+
+
+def request(output="out", best=3, **options):
+    beam = BeamConfig(width=4, best=best, words_per_source_word=3)
+    return TranslationRequest(input="in", output=output, beam=beam, compute=HERE, **options)
+
+
+def run(model, asked, advanced=show_nothing, stops=lambda: False):
+    return translate_text(asked, model, advanced, stops)
+
+
+ALL = {"n_best": "list.gz", "alignments": "alpha"}
+
+
+def test_text_list_and_alignments_say_the_same(here):
+    counts = run(attentive(here), request(n_best="list", alignments="alpha"))
+    translated = (here / "out").read_bytes().split(b"\n")[:-1]
+    records = [json.loads(line) for line in (here / "alpha").read_bytes().splitlines()]
+    hypotheses = list(parse_nbest((here / "list").read_bytes().splitlines(keepends=True), "list"))
+    assert counts.lines == len(translated) == len(records) == len(LINES)
+    assert counts.empty == LINES.count(b"") > 0
+    for number, (line, words, record) in enumerate(zip(LINES, translated, records, strict=True)):
+        of_line = [h for h in hypotheses if h.sentence == number]
+        assert of_line[0].hypothesis == words
+        assert (record["line"], record["source"], record["target"]) == (
+            number + 1,
+            line.decode().split(),
+            words.decode().split(),
+        )
+        assert len(of_line) == (3 if line else 1)
+        assert all(h.values("SEARCH0") == [float(h.total)] for h in of_line)
+        if line:
+            alpha = np.array(record["alpha"])
+            assert alpha.shape == (len(record["target"]) + 1, len(record["source"]) + 1)
+            np.testing.assert_allclose(alpha.sum(1), 1, atol=1e-3)
+            pairs = " ".join(f"{j}-{i}" for i, j in enumerate(alpha[:-1, :-1].argmax(1)))
+            assert of_line[0].further == (pairs.encode(),)
+    assert not [path for path in here.iterdir() if path.name.startswith(".")]
+
+
+def test_without_attention_lists_have_no_alignment(here):
+    run(open_model(save_model(here / "model")), request(n_best="list"))
+    assert all(not h.further for h in parse_nbest((here / "list").read_bytes().splitlines(), "list"))
+
+
+@pytest.mark.parametrize("after", [1, 3, 5, 7])
+def test_stopped_and_resumed_it_gives_the_same_bytes(here, after):
+    whole = run(attentive(here), request(output="whole", n_best="whole.list.gz", alignments="whole.alpha"))
+    model, looks = attentive(here), iter(range(100))
+    with pytest.raises(Stopped, match="lines; the same command with --resume goes on"):
+        run(model, request(**ALL), stops=lambda: next(looks) == after)
+    assert not (here / "out").exists()
+    shares = []
+    asked = request(**ALL, opening=Opening(resume=True))
+    counts = run(model, asked, advanced=lambda done, share: shares.append((done, share)))
+    assert counts == whole
+    for name, other in (("out", "whole"), ("list.gz", "whole.list.gz"), ("alpha", "whole.alpha")):
+        assert (here / name).read_bytes() == (here / other).read_bytes()
+    assert shares == sorted(shares)
+    assert shares[-1][1] == 1
+    assert not [path for path in here.iterdir() if path.name.startswith(".")]
+
+
+def stop_half_way(here):
+    looks = iter(range(100))
+    with pytest.raises(Stopped):
+        run(attentive(here), request(**ALL), stops=lambda: next(looks) == 5)
+
+
+CHANGES = {
+    "beam {": {"best": 2},
+    "alignments True, now False": {"alignments": None},
+    "n_best True, now False": {"n_best": None},
+}
+
+
+@pytest.mark.parametrize("difference", CHANGES)
+def test_other_options_are_not_gone_on_with(here, difference):
+    stop_half_way(here)
+    asked = {**ALL, **CHANGES[difference], "opening": Opening(resume=True)}
+    with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: ") as caught:
+        run(attentive(here), request(**asked))
+    assert difference in str(caught.value)
+    run(attentive(here), request(**ALL, opening=Opening(resume=True)))  # nothing was lost
+
+
+def test_another_text_is_not_gone_on_with(here):
+    stop_half_way(here)
+    (here / "in").write_bytes(text([b"s5 s5", *LINES[1:]]))
+    with pytest.raises(
+        OutputError, match="expected the text that the interrupted run was given, found another: in, by"
+    ):
+        run(attentive(here), request(**ALL, opening=Opening(resume=True)))
+    (here / "in").write_bytes(text([*LINES[:16], b"s5 s5"]))  # which may differ behind
+    assert run(attentive(here), request(**ALL, opening=Opening(resume=True))).lines == 17
+
+
+def test_a_line_without_end_is_refused_and_what_was_done_is_kept(here):
+    (here / "in").write_bytes(text([*LINES[:20], b"s2 " * 1001, *LINES[20:]]))
+    with pytest.raises(FormatError, match=r"in:21: expected at most 1,000 words .*, found 1,001") as caught:
+        run(attentive(here), request(**ALL))
+    assert "Does the file lack line ends?" in caught.value.advice
+    assert "mend the line and go on with --resume" in caught.value.advice
+    (here / "in").write_bytes(text(LINES))
+    assert run(attentive(here), request(**ALL, opening=Opening(resume=True))).lines == 30
+
+
+def test_of_a_bad_first_block_nothing_stays(here):
+    (here / "in").write_bytes(b"s2 " * 500_000)
+    with pytest.raises(FormatError, match="in:1: expected a line of at most 1,048,576 bytes") as caught:
+        run(attentive(here), request(**ALL))
+    assert caught.value.advice == "Does the file lack line ends?"
+    assert {path.name for path in here.iterdir()} == {"in"}
+
+
+def test_alignments_need_attention(here):
+    model = open_model(save_model(here / "model"))
+    with pytest.raises(InputError, match="expected a network with attention, found a RNN Encoder-Decoder: it has no"):
+        run(model, request(alignments="alpha"))
+    assert not (here / "alpha").exists()
+
+
+def test_a_model_of_rules_translates_no_sentences(here):
+    model = open_model(save_model(here / "model", provenance={"phrases": {"hierarchical": True}}))
+    with pytest.raises(InputError, match=r"expected a model of plain words, found one of phrases \(hierarchical\)"):
+        run(model, request())
+
+
+def test_no_output_takes_the_place_of_another_or_of_the_text(here):
+    for asked in (
+        request(output="in"),
+        request(n_best="out"),
+        request(n_best="in"),
+        request(output="./out", n_best="out"),
+    ):
+        with pytest.raises(OutputError):
+            run(attentive(here), asked)
+    assert (here / "in").read_bytes() == text(LINES)
