@@ -112,11 +112,11 @@ def format_nbest_line(
         sentence: from 0.
         hypothesis: words with blanks between.
         feature: its label, ``SEARCH0`` say.
-        value: natural logarithm.
+        value: natural logarithm; written with six digits, which is what Moses's extractor keeps.
         links: for each word the source word that it belongs to, from 0; written where Moses puts the alignment when
             there is no segmentation, as pairs source-target.
     """
-    line = b"%d ||| %s ||| %s= %.9g ||| %.9g" % (sentence, hypothesis, feature.encode(), value, value)
+    line = b"%d ||| %s ||| %s= %.6g ||| %.6g" % (sentence, hypothesis, feature.encode(), value, value)
     if links is not None:
         line += b" ||| " + b" ".join(b"%d-%d" % (source, target) for target, source in enumerate(links))
     return line + b"\n"

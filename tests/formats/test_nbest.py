@@ -92,9 +92,9 @@ def test_phrases_that_are_not_the_hypothesis(segmentation):
 @pytest.mark.parametrize(("links", "further"), [(None, ()), ((1, 0), (b"1-0 0-1",)), ((), (b"",))])
 def test_a_written_line_is_read_again(links, further):
     hypothesis = b"le chat" if links != () else b""
-    line = parse_nbest_line(format_nbest_line(7, hypothesis, "SEARCH0", -12.3456789, links), "n", 1)
-    assert (line.sentence, line.hypothesis, line.total) == (7, hypothesis, b"-12.3456789")
-    assert (line.values("SEARCH0"), line.further) == ([-12.3456789], further)
+    line = parse_nbest_line(format_nbest_line(7, hypothesis, "SEARCH0", -12.345678, links), "n", 1)
+    assert (line.sentence, line.hypothesis, line.total) == (7, hypothesis, b"-12.3457")
+    assert (line.values("SEARCH0"), line.further) == ([-12.3457], further)
     assert segmentation_of(line, "n") is None
 
 

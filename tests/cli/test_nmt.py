@@ -1,0 +1,41 @@
+"""moses-rnn-nmt: its commands, and that they agree with each other."""
+
+import pytest
+from click.testing import CliRunner
+
+from moses_rnn.cli.nmt import main
+from moses_rnn.formats.nbest import parse_nbest
+from tests.translation.sentences import save_model, sentences, text
+
+
+def nmt(*arguments, code=0, **options):
+    done = CliRunner().invoke(main, [*map(str, arguments)], **options)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def test_the_commands_are_there():
+    assert {"translate", "score"} <= main.commands.keys()
+    assert "Translate with a network alone" in nmt("--help").stdout
+
+
+@pytest.mark.parametrize("score", ["sum", "mean"])
+@pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
+def test_the_score_of_a_translation_is_that_of_the_search(tmp_path, score, direction):
+    """A model of the inverse direction reads the table's targets, and its pairs are given in the table's order."""
+    model = save_model(tmp_path / "model", direction=direction)
+    (tmp_path / "in").write_bytes(text(line for line in sentences(50) if line))
+    beam = "--beam", 4, "--length-score", score, "--n-best", 1, tmp_path / "list", "--precision", "fp64"
+    nmt("translate", model, tmp_path / "in", "-o", tmp_path / "out", *beam, "--quiet")
+    sides = [tmp_path / "in", tmp_path / "out"][:: 1 if direction == "source-to-target" else -1]
+    forced = map(float, nmt("score", model, *sides, "--precision", "fp64", "--quiet").stdout.split())
+    with (tmp_path / "list").open("rb") as lines:
+        searched = list(parse_nbest(lines, "list"))
+    sources = (tmp_path / "in").read_bytes().splitlines()
+    pairs = [
+        (float(line.total), value)
+        for source, line, value in zip(sources, searched, forced, strict=True)
+        if len(line.hypothesis.split()) < 3 * (len(source.split()) + 1)  # what met the limit has no end to be scored
+    ]
+    assert [total for total, _ in pairs] == pytest.approx([value for _, value in pairs], rel=1e-5)
+    assert len(pairs) > 10

@@ -1,0 +1,34 @@
+"""What the commands of moses-rnn-nmt share."""
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from moses_rnn.cli.command import takes
+from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, warn_of_unit
+from moses_rnn.producers.base import Compute
+from moses_rnn.producers.open import OpenModel
+from tests.models.saved import checkpoint
+
+
+@click.command()
+@compute_options
+@takes(ComputeOptions)
+def show(given):
+    click.echo((make_compute(given), given.output, given.force, given.quiet))
+
+
+def test_options_become_where_and_how_to_compute():
+    assert CliRunner().invoke(show, ["--device", "cpu"]).output == f"({Compute()}, '-', False, False)\n"
+    done = CliRunner().invoke(show, ["--device", "cpu", "--precision", "fp64", "-o", "out", "--force", "-q"])
+    assert done.output == f"({Compute(precision='fp64')}, 'out', True, True)\n"
+
+
+@pytest.mark.parametrize(
+    ("provenance", "warns"),
+    [({}, False), ({"unit": "sentences", "phrases": {}}, False), ({"phrases": {}}, True), ({"unit": "phrases"}, True)],
+)
+def test_who_learned_from_phrases_is_named(capsys, provenance, warns):
+    warn_of_unit(OpenModel("m", checkpoint(provenance=provenance)))
+    warning = "warning: m: learned from phrases (its unit), and these are sentences\n"
+    assert capsys.readouterr().err == warning * warns

@@ -1,0 +1,60 @@
+"""moses-rnn-nmt score: log p of given translations, a line each."""
+
+import gzip
+
+import pytest
+from click.testing import CliRunner
+
+from moses_rnn.cli import nmt_score
+from moses_rnn.cli.nmt_score import score
+from moses_rnn.models.checkpoint import load_checkpoint
+from tests.commands import run
+from tests.models.checkpoints import make_producer
+from tests.translation.sentences import save_model, text
+
+SOURCES = [b"s2 s3", b"", b"s9 s4", b"s5", b"s2 s3"]
+TARGETS = [b"t2", b"t3  t3", b"", b"t9", b"t2"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_model(tmp_path / "model")
+    (tmp_path / "src").write_bytes(text(SOURCES))
+    (tmp_path / "trg").write_bytes(text(TARGETS))
+    return tmp_path
+
+
+def scored(*arguments, code=0):
+    done = CliRunner().invoke(score, [*map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.mark.parametrize("at_once", [2048, 2])
+def test_a_line_is_the_log_prob_of_a_pair(here, monkeypatch, at_once):
+    monkeypatch.setattr(nmt_score, "LINES", at_once)
+    done = scored("model", "src", "trg")
+    expected = make_producer(load_checkpoint(here / "model")).log_probs(SOURCES, TARGETS)[:, 0]
+    assert [float(line) for line in done.stdout.splitlines()] == pytest.approx(expected, rel=1e-6)
+    assert done.stderr.endswith("5 pairs, 2 of them with <unk>\n")
+    (here / "src.gz").write_bytes(gzip.compress(text(SOURCES)))
+    run("nmt", "score", "model", "src.gz", "-", "-o", "out.gz", "-q", cwd=here, given=text(TARGETS).decode())
+    again = gzip.decompress((here / "out.gz").read_bytes()).splitlines()
+    assert [float(line) for line in again] == pytest.approx(expected, rel=1e-6)  # by chunks of other sizes
+
+
+def test_texts_of_different_length_are_refused(here):
+    (here / "trg").write_bytes(text(TARGETS[:-1]))
+    done = scored("model", "src", "trg", "-o", "out", code=3)
+    assert "trg: expected as many lines as src has, 5, found 4\n" in done.stderr
+    assert not (here / "out").exists()
+    assert done.stdout == ""
+
+
+def test_what_cannot_be_is_refused(here):
+    assert "only one of SOURCE and TARGET can be -" in scored("model", "-", "-", code=2).stderr
+    assert "nowhere: expected a model folder, found nothing" in scored("nowhere", "src", "trg", code=3).stderr
+    (here / "out").write_text("old")
+    assert "out: exists already; use --force" in scored("model", "src", "trg", "-o", "out", code=1).stderr
+    assert "is the input" in scored("model", "src", "trg", "-o", "trg", "--force", code=1).stderr

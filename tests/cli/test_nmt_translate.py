@@ -1,0 +1,166 @@
+"""moses-rnn-nmt translate: in this process where that is enough; killed and resumed as a process of its own."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from moses_rnn.cli.nmt_translate import translate
+from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.producers.base import Compute
+from moses_rnn.producers.open import open_model
+from moses_rnn.translation.beam_search import BeamConfig
+from moses_rnn.translation.translate import Translator
+from tests.commands import run
+from tests.producers.pairs import SOURCE, TARGET
+from tests.translation.sentences import save_model, sentences, text
+
+LINES = sentences(40)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_model(tmp_path / "model")
+    (tmp_path / "in").write_bytes(text(LINES))
+    return tmp_path
+
+
+def translated(*arguments, code=0):
+    done = CliRunner().invoke(translate, [*map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done
+
+
+def expected(folder, **config):
+    stepper = open_model(folder / "model").make_stepper(Compute())
+    beam = BeamConfig(**{"width": 12, "words_per_source_word": 3, **config})
+    return text(found.best.words for found in Translator(SOURCE, TARGET, stepper, beam)(LINES, "in"))
+
+
+OPTIONS = {
+    "default": ([], {}),
+    "greedy": (["--beam", "1"], {"width": 1}),
+    "mean": (["--length-score", "mean"], {"length_score": "mean"}),
+    "no <unk>": (["--no-unknown", "--length-score", "mean"], {"allow_unknown": False, "length_score": "mean"}),
+    "short": (
+        ["--max-words-factor", "1", "--length-score", "mean"],
+        {"words_per_source_word": 1, "length_score": "mean"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_options_are_the_searchs(here, case):
+    options, config = OPTIONS[case]
+    assert translated("model", "in", *options, "--threads", 1).stdout_bytes == expected(here, **config)
+
+
+def test_lines_come_from_files_and_pipes_alike_and_empty_ones_stay(here):
+    done = translated("model", "in", "-o", "out")
+    out = (here / "out").read_bytes()
+    piped = run("nmt", "translate", "model", given=text(LINES).decode(), cwd=here)
+    assert piped.stdout.encode() == out
+    assert run("nmt", "translate", "model", "-", given=text(LINES).decode(), cwd=here).stdout.encode() == out
+    lines = out.split(b"\n")[:-1]
+    assert len(lines) == len(LINES)
+    assert [line for line, source in zip(lines, LINES, strict=True) if not source] == [b""] * LINES.count(b"")
+    words = b" ".join(LINES).split()
+    said = f"40 lines, {LINES.count(b'')} of them empty; {words.count(b's9')} of {len(words)} words read as <unk>\n"
+    assert said in done.stderr
+    assert said in piped.stderr
+    assert "<unk>" not in translated("model", "in", "-q").stderr
+
+
+def test_what_met_the_limit_is_counted(here):
+    done = translated("model", "in", "--beam", 1, "--length-score", "mean", "--max-words-factor", 1, "-q")
+    assert "translations met the limit of their length and stand as far as they came\n" in done.stderr
+
+
+def test_lists_parse_and_begin_with_the_translation(here):
+    translated("model", "in", "-o", "out", "--n-best", 5, "list.gz")
+    translated("model", "in", "--n-best", 5, "list", "-q")
+    with (here / "list").open("rb") as lines:
+        hypotheses = list(parse_nbest(lines, "list"))
+    first = {h.sentence: h.hypothesis for h in reversed(hypotheses)}
+    assert text(first[i] for i in range(len(LINES))) == (here / "out").read_bytes()
+    assert run("nbest", "rerank", "list.gz", "weights", cwd=here, check=False).returncode == 3  # no weights
+    (here / "weights").write_text("[weight]\nSEARCH0= 1\n")
+    assert run("nbest", "rerank", "list.gz", "weights", cwd=here).stdout.encode() == (here / "out").read_bytes()
+
+
+LONG = ["translate", "model", "long", "-o", "out", "--n-best", "3", "list.gz", "--beam", "3", "--threads", "1", "-q"]
+
+
+def start(folder, *options):
+    program = [sys.executable, "-c", "from moses_rnn.cli.nmt import main; main()"]
+    return subprocess.Popen([*program, *LONG, *options], cwd=folder, stderr=subprocess.PIPE)
+
+
+def blocks(folder):
+    journal = folder / ".out.journal"
+    return journal.read_bytes().count(b'"block"') if journal.exists() else 0
+
+
+@pytest.mark.timeout(300)
+def test_killed_twice_and_resumed_it_gives_the_same_bytes(here):
+    (here / "long").write_bytes(text(sentences(2300, seed=7)))
+    run("nmt", *LONG, "-o", "whole", "--n-best", "3", "whole.gz", cwd=here)
+    for wanted in (1, 3):
+        process = start(here, "--resume")
+        while process.poll() is None and blocks(here) < wanted:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        _, messages = process.communicate()
+        assert (process.returncode, messages) == (-9, b"")
+        assert not (here / "out").exists()
+        assert (here / "whole").read_bytes().startswith((here / ".out.part").read_bytes())
+        with (here / ".out.part").open("ab") as part:
+            part.write(b"half a li")
+    again = run("nmt", *LONG, cwd=here, check=False)
+    assert (again.returncode, "blocks of it; --resume goes on, --force starts over" in again.stderr) == (1, True)
+    other = run("nmt", *LONG, "--beam", "5", "--resume", cwd=here, check=False)
+    assert (other.returncode, "found other: beam {" in other.stderr) == (1, True)
+    run("nmt", *LONG, "--resume", cwd=here)
+    assert (here / "out").read_bytes() == (here / "whole").read_bytes()
+    assert (here / "list.gz").read_bytes() == (here / "whole.gz").read_bytes()
+    assert not [path for path in here.iterdir() if path.name.startswith(".")]
+
+
+USAGE = {
+    "several models": (["model", "model", "in"], "expected one MODEL, found 2 (model, model)"),
+    "no model": ([], "Missing argument"),
+    "resumed nowhere": (["model", "in", "--resume"], "--resume needs -o"),
+    "a list on stdout": (["model", "in", "--n-best", "3", "-"], "--n-best needs a file"),
+    "alignments on stdout": (["model", "in", "--alignments", "-"], "--alignments needs a file"),
+    "no candidates": (["model", "in", "--n-best", "0", "list"], "0 is not in the range x>=1"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_a_wrong_command_line_is_explained(here, case):
+    arguments, message = USAGE[case]
+    assert message in translated(*arguments, code=2).stderr
+
+
+REJECTED = {
+    "no model": (["nowhere"], "nowhere: expected a model folder, found nothing"),
+    "no text": (["model", "nowhere"], "nowhere: expected a file, found nothing of that name (nor nowhere.gz)"),
+    "no attention": (["model", "in", "--alignments", "alpha"], "expected a network with attention, found a"),
+    "no line ends": (
+        ["model", "endless"],
+        "endless:2: expected at most 1,000 words in a line to translate, found 1,001",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_what_is_rejected_is_named_and_leaves_nothing(here, case):
+    (here / "endless").write_bytes(b"s2\n" + b"s2 " * 1001)
+    arguments, message = REJECTED[case]
+    before = set(here.iterdir())
+    assert message in translated(*arguments, "-o", "out", code=3).stderr
+    assert set(here.iterdir()) == before
