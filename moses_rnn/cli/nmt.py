@@ -6,20 +6,22 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, ProgramGroup, shows_version
 from moses_rnn.cli.nmt_score import score
+from moses_rnn.cli.nmt_train import train
 from moses_rnn.cli.nmt_translate import translate
 
 EPILOG = """\b
-Example: a text translated, and what the network makes of a given translation:
-  moses-rnn-nmt translate en-fr.model test.en > test.out
-  moses-rnn-nmt score en-fr.model test.en test.fr > test.scores
+Example: a network, a text translated by it, and what it makes of a given translation:
+  moses-rnn-nmt train corpus/train --source en --target fr --model search
+  moses-rnn-nmt translate search test.en > test.out
+  moses-rnn-nmt score search test.en test.fr > test.scores
 """
 
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 @shows_version
 def main() -> None:
-    """Translate with a network alone, or score translations with it."""
+    """Train a network that reads whole sentences, translate with it alone, score translations with it."""
 
 
-for command in (translate, score):
+for command in (train, translate, score):
     main.add_command(command)

@@ -56,6 +56,7 @@ def make_compute(given: ComputeOptions) -> Compute:
 
 def warn_of_unit(model: OpenModel) -> None:
     """Say that a network learned from phrases, if it did."""
-    provenance = model.checkpoint.provenance
-    if provenance.get("unit", "phrases" if "phrases" in provenance else "sentences") == "phrases":
-        say(f"warning: {model.folder}: learned from phrases (its unit), and these are sentences")
+    from moses_rnn.scoring.fit import unit_warnings
+
+    for text in unit_warnings(model, on_sentences=True):
+        say(f"warning: {text}")

@@ -20,7 +20,7 @@ LINES = 2048  # scored together
 
 EPILOG = """\b
 Example:
-  moses-rnn-nmt score en-fr.model test.en test.fr > test.scores
+  moses-rnn-nmt score search test.en test.fr > test.scores
 
 A line's score is log p(target | source), natural, summed over words and the end symbol; of a model that learned the
 inverse direction, log p(source | target). Words outside the shortlists count as <unk>. Exit codes: 0 done, 1 failure,

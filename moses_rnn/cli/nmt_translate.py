@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 EPILOG = f"""\b
 Example: from stdin to stdout; and a large text with its 100-best lists, which may be interrupted:
-  moses-rnn-nmt translate en-fr.model < test.en > test.out
-  moses-rnn-nmt translate en-fr.model big.en -o big.out --n-best 100 big.nbest.gz --resume
+  moses-rnn-nmt translate search < test.en > test.out
+  moses-rnn-nmt translate search big.en -o big.out --n-best 100 big.nbest.gz --resume
 
 \b
 One line in, one line out, in order; an empty line stays empty. Text is tokenised as the network learned it; words
@@ -83,8 +83,7 @@ def translate(given: Translating) -> None:
 
     request = _request(given, text)
     model = open_model(model_folder)
-    if not given.quiet:
-        warn_of_unit(model)
+    warn_of_unit(model)
     display = Display("sentences", quiet=given.quiet or (given.output == "-" and sys.stdout.isatty()))
     try:
         counts = translate_text(request, model, display.show, StopRequest())

@@ -15,8 +15,8 @@ def nmt(*arguments, code=0, **options):
 
 
 def test_the_commands_are_there():
-    assert {"translate", "score"} <= main.commands.keys()
-    assert "Translate with a network alone" in nmt("--help").stdout
+    assert {"train", "translate", "score"} <= main.commands.keys()
+    assert "translate with it alone" in nmt("--help").stdout
 
 
 @pytest.mark.parametrize("score", ["sum", "mean"])

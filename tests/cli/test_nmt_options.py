@@ -24,11 +24,8 @@ def test_options_become_where_and_how_to_compute():
     assert done.output == f"({Compute(precision='fp64')}, 'out', True, True)\n"
 
 
-@pytest.mark.parametrize(
-    ("provenance", "warns"),
-    [({}, False), ({"unit": "sentences", "phrases": {}}, False), ({"phrases": {}}, True), ({"unit": "phrases"}, True)],
-)
-def test_who_learned_from_phrases_is_named(capsys, provenance, warns):
-    warn_of_unit(OpenModel("m", checkpoint(provenance=provenance)))
-    warning = "warning: m: learned from phrases (its unit), and these are sentences\n"
+@pytest.mark.parametrize(("unit", "warns"), [("sentences", False), ("phrases", True)])
+def test_who_learned_from_phrases_is_named(capsys, unit, warns):
+    warn_of_unit(OpenModel("m", checkpoint(provenance={"unit": unit})))
+    warning = "warning: m learned from phrases (its unit), and is to score sentences\n"
     assert capsys.readouterr().err == warning * warns

@@ -95,6 +95,7 @@ def test_copies_in_flight_keep_their_values():
 WRITERS = {
     "sampling": lambda stepper: Sampler(stepper, SamplingConfig(samples=20)),
     "beam search": lambda stepper: BeamSearch(stepper, BeamConfig(width=5, best=3, max_words=4)),
+    "mean": lambda stepper: BeamSearch(stepper, BeamConfig(5, 3, words_per_source_word=2, length_score="mean")),
 }
 
 

@@ -23,6 +23,7 @@ def network(dtype=torch.float64):
 
 def save_model(folder, **changes):
     """Its checkpoint; gives the folder."""
+    changes.setdefault("provenance", {"unit": "sentences"})
     save_checkpoint(folder, encdec_checkpoint(network(torch.float32), SOURCE, TARGET, **changes))
     return folder
 
