@@ -93,8 +93,10 @@ def test_what_was_met_is_counted():
 
 
 def test_what_met_the_limit_is_given_as_it_stands():
-    writer = stepper()
-    writer._b_G = writer._b_G.index_fill(0, torch.tensor([END_ID]), -50.0)  # an end is next to impossible
+    endless = network()
+    with torch.no_grad():
+        endless.decoder.b_G[END_ID] = -500.0
+    writer = EncDecStepper(endless, dtype=torch.float64)
     (found,) = translator(writer, BeamConfig(width=2, words_per_source_word=3, length_score="mean"))([b"s2"], "t")
     assert (found.best.ended, len(found.best.words.split())) == (False, 6)
     assert len(found.candidates) == 1
