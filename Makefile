@@ -89,6 +89,9 @@ BENCH_TRAIN_FLAGS ?=
 GROWTH_FLAGS ?=
 TABLE_FLAGS ?=
 SHARED_FLAGS ?=
+# Of its bench of networks that read sentences: two texts
+SENTENCES ?= examples/corpus/train --source en --target fr
+SENTENCES_FLAGS ?=
 
 .PHONY: bench
 bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios; growth to 10⁶ lines; TABLE=… MODEL=… for your own
@@ -96,6 +99,7 @@ bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios;
 	$(BIN)/python benchmarks/table.py $(TABLE) $(TABLE_FLAGS)
 	$(BIN)/python benchmarks/growth.py $(GROWTH_FLAGS)
 	$(BIN)/python benchmarks/train.py $(TABLE) $(BENCH_TRAIN_FLAGS)
+	$(BIN)/python benchmarks/sentences.py $(SENTENCES) $(SENTENCES_FLAGS)
 	$(BIN)/python benchmarks/shared_cores.py $(TABLE) $(SHARED_FLAGS)
 	@for peer in benchmarks/peers/joey_nmt.py benchmarks/peers/opennmt.py; do $(BIN)/python $$peer $(TABLE) || true; done
 

@@ -11,7 +11,6 @@ best time counts: machines are shared. Quote the ratios.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import itertools
 import json
 import resource
@@ -21,12 +20,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from stages import GEMM, Pair, Stage, gemm_rate, pairs_of, threads_of_each, time_in_turn
 
 from moses_rnn.files.journal import BlockOutput
 from moses_rnn.files.outputs import DEFAULT_LEVEL
@@ -51,9 +50,7 @@ from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ColumnOptions, ScoringR
 from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 
-Pair = tuple[bytes, bytes]  # source phrase, target phrase
 PRODUCTS = (torch.float32, torch.bfloat16)
-GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product whose rate is the machine's
 
 
 def untrained(table: Iterable[Pair], preset: str) -> Checkpoint:
@@ -131,17 +128,6 @@ class Levers:
         return score_trie(self._stepper, terms, written)[written.leaf_of]
 
 
-@contextlib.contextmanager
-def threads_of_each(workers: int) -> Iterator[None]:
-    """Share the threads of torch among workers."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(max(threads // workers, 1))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
 def flops(config: EncDecConfig, read: Trie, written: Trie) -> float:
     """Floating-point operations of all products over two tries; a multiply-add is two."""
     H, E, M, R = config.hidden_size, config.embedding_size, config.maxout_size, config.output_rank
@@ -151,37 +137,6 @@ def flops(config: EncDecConfig, read: Trie, written: Trie) -> float:
     encoder = read.nodes * 3 * H * (H + E) + sources * H * (5 * H + 2 * M)
     decoder = states * (3 * H * (H + E) + 2 * M * (H + E) + M * R + R * K)
     return 2.0 * (encoder + decoder)
-
-
-def gemm_rate(dtype: torch.dtype) -> float:
-    """GFLOP/s of torch's own product."""
-    rows, inner, columns = GEMM
-    a, b = torch.randn(rows, inner, dtype=dtype), torch.randn(columns, inner, dtype=dtype)
-    product = Stage("product", lambda: torch.nn.functional.linear(a, b), rows)
-    seconds = min(timed(product) for _ in range(12))
-    return 2e-9 * rows * inner * columns / seconds
-
-
-def timed(stage: Stage) -> float:
-    """Seconds by the stage's own clock."""
-    started = stage.clock()
-    stage.work()
-    return stage.clock() - started
-
-
-@dataclass
-class Stage:
-    """Something that is timed; `items` lines go through it."""
-
-    name: str
-    work: Callable[[], object]
-    items: int
-    clock: Callable[[], float] = time.perf_counter  # or processor time, of all threads
-    seconds: float = float("inf")
-
-    def rate(self) -> float:
-        """Lines a second."""
-        return self.items / self.seconds
 
 
 class Random:
@@ -195,11 +150,6 @@ class Random:
     def log_probs(self, sources: Sequence[bytes], _targets: Sequence[bytes], _tally: Tally | None = None) -> Scores:
         """Something else for every pair, as digits that compress no better than real ones."""
         return self._values[: len(sources)]
-
-
-def pairs_of(blocks: Iterable[bytes], name: str) -> Iterator[Pair]:
-    """The phrase pairs of a table."""
-    return (pair for block in parse_blocks(blocks, name) for pair in block.pairs())
 
 
 def whole(table: str, path: str, producer: object, level: int = DEFAULT_LEVEL) -> None:
@@ -242,9 +192,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         stages, work = ladder(checkpoint, pairs, given)
         stages += whole_program(checkpoint, lines, given, folder)
-        for _ in range(given.rounds):
-            for stage in stages:
-                stage.seconds = min(stage.seconds, timed(stage))
+        time_in_turn(stages, given.rounds)
     report(stages, checkpoint, work, given)
 
 

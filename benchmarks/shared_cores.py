@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from score import Pair, pairs_of
+from stages import Pair, pairs_of
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.models.checkpoint import Checkpoint

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from score import gemm_rate, pairs_of, threads_of_each
+from stages import gemm_rate, pairs_of, threads_of_each
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 

@@ -11,12 +11,17 @@ import pytest
 from tests.commands import ROOT
 
 SMALL = ["--preset", "small", "--no-compile"]
+TEXTS = [ROOT / "examples" / "corpus" / "dev", "--source", "en", "--target", "fr"]
 RUNS = {
     "score": (["TABLE", *SMALL, "--lines", "600", "--rounds", "1"], "whole program, torch, bf16"),
     "train": (["TABLE", *SMALL, "--pairs", "300", "--one-thread"], "+ 512 pairs a minibatch"),
     "table": (["TABLE", "--rounds", "1"], "all but scoring, all threads together"),
     "growth": (["--most", "1000", "--rounds", "1"], "       1,000 "),
     "accuracy": (["TABLE", "--model", "MODEL", "--pairs", "300", "--no-compile"], "fp32, 1 000 pairs scored alone"),
+    "sentences": (
+        [*TEXTS, "--hidden-size", "16", "--sentences", "4", "--list", "5", "--batches", "1", "--rounds", "1"],
+        "all sentences together",
+    ),
     "shared_cores": (["TABLE", "--seconds", "0.2", "--rounds", "1"], "moses-rnn-score --precision bf16"),
 }
 
@@ -69,7 +74,7 @@ def test_a_walk_counts_what_a_command_enters(table):
 
 def test_every_benchmark_is_run_here():
     scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
-    assert scripts == {*RUNS, "sweep", "walk"}
+    assert scripts == {*RUNS, "sweep", "walk", "stages"}  # the last is what they share
 
 
 def test_make_bench_takes_the_example_unless_told_otherwise():

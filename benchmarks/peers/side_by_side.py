@@ -11,7 +11,8 @@ from pathlib import Path
 import torch
 
 sys.path.append(str(Path(__file__).parents[1]))
-from score import Pair, naive, pairs_of, timed, untrained
+from score import naive, untrained
+from stages import Pair, pairs_of, timed
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.phrase_forms import words
