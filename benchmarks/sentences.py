@@ -4,8 +4,8 @@
 
 The naive loops pad 64 pairs to their longest, share nothing and take one operation after the other, in float32; the
 naive search translates a sentence after the other. The lists are each sentence's translation with a word or two
-changed, so that they begin alike as a decoder's do. Weights are random: the work is that of trained ones. Every line is timed
-several times, in turn with the others, and the best time counts. Quote the ratios.
+changed, so that they begin alike as a decoder's do. Weights are random: the work is that of trained ones. Every line is
+timed several times, in turn with the others, and the best time counts. Quote the ratios.
 """
 
 from __future__ import annotations
