@@ -20,6 +20,10 @@ from tests.house import names_in
 # What is added to a command so that it takes a second
 SMALLER = {
     "moses-rnn-train": " ".join([*TINY, *LEARNED]),
+    "moses-rnn-nmt train": (
+        "--hidden-size 16 --embedding-size 16 --alignment-size 5 --maxout-size 8 --max-epochs 20 --learning-rate 0.02 "
+        "--dropout 0"
+    ),
     "moses-rnn-cslm train": "--order 3 --embedding-size 4 --first-size 6 --second-size 5 --shortlist 60 --max-epochs 1",
     "moses-rnn-analyse report": "--phrases 20 --points 30 --samples 3 --sources 1",
     "moses-rnn-analyse targets": "--min-words 2 --min-targets 1",
@@ -146,7 +150,8 @@ def bare_system(tmp_path_factory, table):
     shutil.copy(table, here)
     ini = (EXAMPLES / "moses.ini").read_text().replace("lm.arpa.gz", str(EXAMPLES / "lm.arpa.gz"))
     (here / "moses.ini").write_text(ini.replace("path=phrase-table.gz", f"path={here}/phrase-table.gz"))
-    (here / "train.fr").write_text("".join(sentences("train.fr.gz", 300)))
+    for side in ("en", "fr"):
+        (here / f"train.{side}").write_text("".join(sentences(f"train.{side}.gz", 300)))
     for name, side in itertools.product(("dev", "test"), ("en", "fr")):
         (here / f"{name}.{side}").write_text("".join(sentences(f"{name}.{side}", 8)))
     for name in ("dev", "test"):
@@ -172,7 +177,7 @@ def scored_system(tmp_path_factory, bare_system, model):
 @pytest.fixture
 def system(request, tmp_path, bare_system):
     """A folder for a block: without networks if it trains them."""
-    trains = any(re.match(r"moses-rnn-(cslm )?train ", command) for command in RUN_HERE[request.param])
+    trains = any(re.match(r"moses-rnn-((cslm|nmt) )?train ", command) for command in RUN_HERE[request.param])
     folder = bare_system if trains else request.getfixturevalue("scored_system")
     here = tmp_path / "here"
     shutil.copytree(folder, here)

@@ -14,6 +14,7 @@ from moses_rnn.errors import CheckpointError, shown_value
 from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import (
     CONFIG,
+    FORMAT,
     PHRASES,
     SOURCE_TO_TARGET,
     TARGET_TO_SOURCE,
@@ -60,7 +61,7 @@ class Checkpoint:
     @property
     def unit(self) -> str:
         """What the network learned from: SENTENCES or PHRASES."""
-        unit: str = getattr(self.model.config, "unit", self.provenance.get("unit", PHRASES))
+        unit: str = self.provenance.get("unit", PHRASES) if self.kind.format == FORMAT else self.model.config.unit
         return unit
 
     @property

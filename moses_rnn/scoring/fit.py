@@ -22,11 +22,12 @@ def check_learned(model: OpenModel) -> None:
     learned, unigram = model.checkpoint.held_out_nats, model.checkpoint.unigram_nats
     if learned is None or unigram is None or learned < unigram:
         return
+    command = "moses-rnn-nmt train" if model.learned_sentences else "moses-rnn-train"
     raise CheckpointError(
         f"{model.folder}: expected a model that costs less than a unigram model's {unigram:.2f} nats per "
         f"target token, found {learned:.2f}",
         advice=(
-            "It has learned nothing that helps. Train longer (the same moses-rnn-train with a larger "
+            f"It has learned nothing that helps. Train longer (the same {command} with a larger "
             "--max-minutes or --max-epochs goes on), or\ntrain again with another --learning-rate; "
             "--allow-misfit scores with it all the same."
         ),
