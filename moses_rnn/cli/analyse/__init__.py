@@ -11,6 +11,7 @@ from moses_rnn.cli.analyse.explain import explain
 from moses_rnn.cli.analyse.model import MODEL_COMMANDS
 from moses_rnn.cli.analyse.pairs import PAIR_COMMANDS
 from moses_rnn.cli.analyse.report import REPORT_COMMANDS
+from moses_rnn.cli.analyse.sentences import SENTENCE_COMMANDS
 from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
 from moses_rnn.cli.command import CONTEXT, ProgramGroup, put, reports_errors, say, shows_version, takes
 
@@ -27,7 +28,7 @@ def main() -> None:
     """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
 
 
-for command in (*TABLE_COMMANDS, *PAIR_COMMANDS, *MODEL_COMMANDS, explain, *REPORT_COMMANDS):
+for command in (*TABLE_COMMANDS, *PAIR_COMMANDS, *MODEL_COMMANDS, explain, *SENTENCE_COMMANDS, *REPORT_COMMANDS):
     main.add_command(command)
 
 

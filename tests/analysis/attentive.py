@@ -1,0 +1,30 @@
+"""A small RNNsearch and a deep LSTM with words, a folder of either, and lines for them."""
+
+import torch
+
+from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
+from moses_rnn.models.seq2seq import SEQ2SEQ
+from moses_rnn.producers.open import OpenModel
+from tests.models.checkpoints import search_checkpoint
+from tests.models.networks import search_network, seq2seq_network
+from tests.producers.pairs import SOURCE, TARGET
+
+LINES = [b"s2 s3  s4\n", b"s5\n", b"\n", b"s9 s2 s8 s8 s3\n", b"s6 s6"]  # s9 is unknown, line 3 empty
+TRANSLATIONS = [b"t2 t3\n", b"t4 t9\n", b"\n", b"\n", b"t7\n"]  # t9 is unknown
+
+
+def search(folder=None, **changes):
+    """An RNNsearch of sentences."""
+    return OpenModel(folder, search_checkpoint(search_network(dtype=torch.float32), SOURCE, TARGET, **changes))
+
+
+def lstm(folder=None):
+    """A deep LSTM of sentences."""
+    model = seq2seq_network(dtype=torch.float32)
+    return OpenModel(folder, Checkpoint(SEQ2SEQ, model, {"source": SOURCE, "target": TARGET}))
+
+
+def save(folder, model):
+    """Its folder."""
+    save_checkpoint(folder, model.checkpoint)
+    return folder

@@ -1,0 +1,118 @@
+"""α of chosen lines: the network's, with the words that it is of."""
+
+import json
+
+import numpy as np
+import pytest
+
+from moses_rnn.analysis.alignment_maps import (
+    AlignmentMap,
+    as_json,
+    as_text,
+    attentive_stepper,
+    given_maps,
+    own_maps,
+    read_chosen,
+)
+from moses_rnn.errors import CheckpointError, FormatError, InputError
+from moses_rnn.translation.alignments import align
+from moses_rnn.translation.beam_search import BeamConfig
+from moses_rnn.translation.hypotheses import Hypothesis
+from moses_rnn.translation.translate import Translator
+from tests.analysis.attentive import LINES, TRANSLATIONS, lstm, search
+from tests.producers.pairs import SOURCE, TARGET
+
+
+@pytest.fixture
+def texts(tmp_path):
+    (tmp_path / "src").write_bytes(b"".join(LINES))
+    (tmp_path / "trg").write_bytes(b"".join(TRANSLATIONS))
+    return str(tmp_path / "src"), str(tmp_path / "trg")
+
+
+def test_chosen_lines_are_read_by_their_numbers(texts):
+    assert read_chosen(*texts, {5, 1}) == ({1: b"s2 s3  s4", 5: b"s6 s6"}, {1: b"t2 t3", 5: b"t7"})
+    assert read_chosen(texts[0], None, {2}) == ({2: b"s5"}, {})
+
+
+def test_lines_that_cannot_be_drawn_are_refused(tmp_path, texts):
+    source, target = texts
+    with pytest.raises(InputError, match=r"src: expected a line 6, found 5 lines"):
+        read_chosen(source, target, {1, 6})
+    with pytest.raises(FormatError, match=r"src:3: expected 1 to 1,000 words to align, found 0"):
+        read_chosen(source, target, {3})
+    (tmp_path / "long").write_bytes(b"a " * 1001)
+    with pytest.raises(FormatError, match=r"long:1: expected 1 to 1,000 words to align, found 1,001"):
+        read_chosen(str(tmp_path / "long"), None, {1})
+
+
+@pytest.mark.parametrize(("of_source", "of_target"), [(5, 4), (4, 5)])
+def test_texts_of_different_length_are_refused(tmp_path, of_source, of_target):
+    (tmp_path / "src").write_bytes(b"s2\n" * of_source)
+    (tmp_path / "trg").write_bytes(b"t2\n" * of_target)
+    with pytest.raises(InputError, match=f"trg: expected as many lines as .*src has, {of_source}, found {of_target}"):
+        read_chosen(str(tmp_path / "src"), str(tmp_path / "trg"), {1})
+
+
+def test_a_given_translation_is_forced(texts):
+    model = search()
+    stepper = attentive_stepper(model)
+    sources, targets = read_chosen(*texts, {1, 2, 4})
+    maps = given_maps(model.checkpoint, stepper, sources, targets)
+    assert [one.line for one in maps] == [1, 2, 4]
+    assert maps[0].columns == [b"s2", b"s3", b"s4", b"</s>"]
+    assert maps[0].rows == [b"t2", b"t3", b"</s>"]
+    assert maps[2].rows == [b"</s>"]  # an empty line is a translation too
+    assert [one.unknown for one in maps] == [frozenset(), {b"t9"}, {b"s9"}]
+    for one in maps:
+        hypothesis = Hypothesis(tuple(TARGET.ids(one.target)), 0.0, ended=True)
+        (alpha,) = align(stepper, [SOURCE.ids(one.source)], [hypothesis])
+        assert one.alpha.shape == (len(one.rows), len(one.columns))
+        np.testing.assert_allclose(one.alpha, alpha, atol=1e-6)
+        np.testing.assert_allclose(one.alpha.sum(1), 1, atol=1e-6)
+
+
+def test_without_one_the_network_writes_it_itself(texts):
+    model = search()
+    stepper = attentive_stepper(model)
+    sources, _ = read_chosen(texts[0], None, {1, 4})
+    maps = own_maps(model.checkpoint, stepper, sources, beam=3)
+    config = BeamConfig(width=3, words_per_source_word=3)
+    expected = Translator(SOURCE, TARGET, stepper, config, aligned=1)([sources[1], sources[4]], "src")
+    for one, translation in zip(maps, expected, strict=True):
+        assert b" ".join(one.target) == translation.best.words
+        assert len(one.rows) == len(one.target) + translation.best.ended
+        np.testing.assert_allclose(one.alpha, translation.alpha, atol=1e-6)
+
+
+def test_a_network_without_attention_is_refused_by_name():
+    with pytest.raises(CheckpointError, match=r"m: expected a network with attention, found deep LSTM\n  moses-rnn-n"):
+        attentive_stepper(lstm("m"))
+
+
+def test_a_model_of_other_phrases_is_refused():
+    model = search("m", provenance={"phrases": {"hierarchical": True}})
+    with pytest.raises(InputError, match=r"m: expected a model of plain words, found one of phrases \(hierarchical\)"):
+        attentive_stepper(model)
+
+
+ALPHA = np.array([[0.25, 0.75], [0.996, 0.004]], np.float32)
+
+
+def test_as_text_it_is_per_cent_under_the_words():
+    one = AlignmentMap(3, [b"s\xff"], [b"long"], ALPHA, frozenset([b"s\xff"]))
+    assert as_text(one) == (
+        "  line 3  s\\xff  </s>\n"
+        "  long       25    75\n"
+        "  </s>      100     0\n"
+        "  <unk> to the network: s\\xff"
+    )  # fmt: skip
+    without_end = AlignmentMap(1, [b"a"], [b"b"], ALPHA[:1])
+    assert as_text(without_end).count("\n") == 1
+    assert "</s>" not in as_text(without_end).splitlines()[1]
+
+
+def test_as_json_it_is_a_record_of_a_translations_alignments():
+    record = json.loads(as_json(AlignmentMap(3, [b"a"], [b"b"], ALPHA)))
+    assert record == {"line": 3, "source": ["a"], "target": ["b"], "alpha": [[0.25, 0.75], [0.996, 0.004]]}
+    assert "\n" not in as_json(AlignmentMap(3, [b"a"], [b"b"], ALPHA))

@@ -1,0 +1,89 @@
+"""moses-rnn-analyse alignments: what it prints, draws and refuses."""
+
+import dataclasses
+import json
+
+import pytest
+
+from tests.analysis.attentive import LINES, TRANSLATIONS, lstm, save, search
+from tests.cli.analyse.calls import invoke
+from tests.translation.sentences import save_model
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path / "search", search(provenance={"unit": "sentences"}))
+    (tmp_path / "src").write_bytes(b"".join(LINES))
+    (tmp_path / "trg").write_bytes(b"".join(TRANSLATIONS))
+    (tmp_path / "short").write_bytes(b"t2\n")
+    return tmp_path
+
+
+def test_alignments_are_printed(here):
+    done = invoke("alignments", "search", "src", "trg", "--line", 4, "--line", 1, "--line", 1)
+    first, second = done.stdout.split("\n\n")
+    assert first.split("\n")[0].split() == ["line", "1", "s2", "s3", "s4", "</s>"]
+    assert [row.split()[0] for row in first.split("\n")[1:]] == ["t2", "t3", "</s>"]
+    assert second.endswith("<unk> to the network: s9\n")
+    assert done.stderr == ""
+    records = invoke("alignments", "search", "src", "--line", 1, "--line", 2, "--format", "json").stdout.splitlines()
+    assert [json.loads(record)["source"] for record in records] == [["s2", "s3", "s4"], ["s5"]]
+    one = invoke("alignments", "search", "src", "--line", 2, "--beam", 1).stdout
+    assert one.startswith("  line 2  s5  </s>\n")
+
+
+def test_alignments_are_drawn(here):
+    pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
+    done = invoke("alignments", "search", "src", "trg", "--line", 1, "--line", 5, "-o", "maps")
+    assert done.stdout == ""
+    drawn = {path.name: path.read_bytes() for path in (here / "maps").iterdir()}
+    assert sorted(drawn) == ["line-1.svg", "line-5.svg"]
+    assert b"s3" in drawn["line-1.svg"]
+    invoke("alignments", "search", "src", "trg", "--line", 1, "-o", "one.svg")
+    assert (here / "one.svg").read_bytes() == drawn["line-1.svg"]
+    assert invoke("alignments", "search", "src", "--line", 1, "-o", "one.PNG", "--format", "json").stdout[0] == "{"
+    assert (here / "one.PNG").read_bytes().startswith(b"\x89PNG")
+    again = ["alignments", "search", "src", "trg", "--line", 1, "--line", 2, "-o", "maps"]
+    assert "line-1.svg: exists already; use --force to replace it" in invoke(*again, code=1).stderr
+    assert {path.name for path in (here / "maps").iterdir()} == set(drawn)
+    invoke(*again, "--force")
+    assert len(list((here / "maps").iterdir())) == 3
+
+
+# arguments; exit code, the message
+REFUSED = [
+    (["lstm", "src", "--line", 1], 3, "lstm: expected a network with attention, found deep LSTM"),
+    (["phrases", "src", "--line", 1], 3, "phrases: expected a network with attention, found RNN Encoder-Decoder"),
+    (["search", "src", "--line", 9, "-o", "maps"], 3, "src: expected a line 9, found 5 lines"),
+    (["search", "src", "short", "--line", 1], 3, "short: expected as many lines as src has, 5, found 1"),
+    (["search", "src", "--line", 3], 3, "src:3: expected 1 to 1,000 words to align, found 0"),
+    (["search", "none", "--line", 1], 3, "none: expected a file, found nothing of that name"),
+    (["search", "src", "--line", 1, "--line", 2, "-o", "x.svg"], 2,
+     "--output x.svg: expected a folder for 2 pictures, found the name of one"),
+    (["search", "src", "--line", 1, "-o", "x.pdf"], 2, "--output x.pdf: expected a folder, or a name that ends with"),
+    (["search", "src", "--line", 1, "-o", "no/such/x.svg"], 1, "no/such: cannot be written: No such file or directory"),
+    (["search", "src", "--line", 0], 2, "0 is not in the range x>=1"),
+    (["search", "src"], 2, "Missing option '--line'"),
+    (["search", "-", "-", "--line", 1], 2, "only one of SOURCE and TARGET can be -"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), REFUSED)
+def test_alignments_that_are_refused(here, arguments, code, message):
+    save(here / "lstm", lstm())
+    save_model(here / "phrases")
+    before = sorted(here.iterdir())
+    done = invoke("alignments", *arguments, code=code)
+    assert message in done.stderr
+    assert done.stdout == ""
+    assert sorted(here.iterdir()) == before
+
+
+def test_who_learned_from_phrases_is_named(here):
+    model = search()
+    network = model.checkpoint.model
+    network.config = dataclasses.replace(network.config, unit="phrases")
+    save(here / "of-phrases", model)
+    done = invoke("alignments", "of-phrases", "src", "--line", 1)
+    assert "warning: of-phrases learned from phrases (its unit)" in done.stderr
