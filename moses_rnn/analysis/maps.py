@@ -19,12 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.correlation import Floats
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.grids import readable
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.inference.inspection import SIDES, summaries, word_embeddings
+from moses_rnn.inference.inspection import SIDES, sentence_summaries, summaries, word_embeddings
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.models.encdec import ENCDEC
+from moses_rnn.models.vocabulary import END_ID, Phrase
+from moses_rnn.producers.base import HERE
+from moses_rnn.producers.open import OpenModel
 
 Ints = npt.NDArray[np.int64]
 
@@ -79,13 +82,36 @@ def phrase_points(checkpoint: Checkpoint, phrases: Sequence[bytes]) -> tuple[lis
 
     Of phrases that the network cannot tell apart, because their words are ``<unk>`` to it, the first one is kept.
     """
+    ids, labels = _distinct(checkpoint, phrases)
+    return labels, summaries(checkpoint.model, ids).astype(np.float64)
+
+
+def sentence_points(model: OpenModel, sentences: Sequence[bytes]) -> tuple[list[str], Floats]:
+    """Sentences as the one vector that the decoder begins with; labels and points × dimensions.
+
+    That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM (Sutskever et al. 2014, Figure 2), s_0 of an
+    RNNsearch. Of sentences that the network cannot tell apart, the first one is kept.
+
+    Raises:
+        CheckpointError: the network has no such vector.
+    """
+    if model.checkpoint.kind is ENCDEC:
+        return phrase_points(model.checkpoint, sentences)
+    ids, labels = _distinct(model.checkpoint, sentences)
+    vectors = sentence_summaries(model.make_stepper(HERE), ids)
+    if vectors is None:
+        expected = "a network that sums up a sentence as one vector"
+        raise CheckpointError(f"{model.folder}: expected {expected}, found {model.row.title}")
+    return labels, vectors.astype(np.float64)
+
+
+def _distinct(checkpoint: Checkpoint, phrases: Sequence[bytes]) -> tuple[list[Phrase], list[str]]:
+    """The ids of those phrases that the network can tell apart, and what they are called."""
     ids = checkpoint.source_vocabulary.ids
     distinct: dict[tuple[int, ...], bytes] = {}
     for phrase in phrases:
         distinct.setdefault(tuple(ids(words(phrase))), phrase)
-    return [readable(phrase) for phrase in distinct.values()], summaries(checkpoint.model, list(distinct)).astype(
-        np.float64
-    )
+    return list(distinct), [readable(phrase) for phrase in distinct.values()]
 
 
 def draw_map(title: str, labels: Sequence[str], vectors: Floats, config: MapConfig) -> Map:

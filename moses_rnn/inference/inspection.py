@@ -1,6 +1,7 @@
 """What a trained RNN Encoder-Decoder holds inside: embeddings, phrase summaries, gates, the score word by word.
 
-Nothing is computed here: the network of `models.encdec` runs as it stands and says what passes by. H hidden units,
+Nothing is computed here: the network of `models.encdec` runs as it stands and says what passes by. Of other networks,
+word embeddings and summaries are known. H hidden units,
 E embedding dimensions, K words. Phrases are lists of ids without the end symbol, in any order; all arrays are on the
 CPU, of the type of the weights.
 """
@@ -15,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from moses_rnn.inference.steps import Stepper
 from moses_rnn.inference.tries import NOTHING
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.encdec import EncDec
@@ -36,8 +38,8 @@ class Gates(NamedTuple):
     words: Ints  # id of the word that each step reads, NOTHING for e(y_0) = 0; steps
 
 
-def word_embeddings(model: EncDec, side: str) -> Floats:
-    """e(·) of every source or target word, by id; K × E."""
+def word_embeddings(model: Any, side: str) -> Floats:
+    """e(·) of every source or target word, by id; K × E. The network may be any of pairs."""
     embedding = (model.encoder, model.decoder)[SIDES.index(side)].embedding
     return _array(embedding)
 
@@ -49,6 +51,24 @@ def summaries(model: EncDec, phrases: Sequence[Phrase]) -> Floats:
     for rows in _blocks(phrases):
         c[rows] = _array(model.encoder(_batch(model, phrases, rows), model.encoder.b.dtype))
     return c
+
+
+@torch.inference_mode()
+def sentence_summaries(stepper: Stepper[Any, Any], sentences: Sequence[Phrase]) -> Floats | None:
+    """The one vector of each sentence that any network's decoder begins with; sentences × numbers.
+
+    None of a network that has none; see `Stepper.summaries`.
+    """
+    blocks = []
+    for first in range(0, len(sentences), PHRASES):
+        block = sentences[first : first + PHRASES]
+        ids = np.array([word for sentence in block for word in sentence], np.int64)
+        terms, term_of = stepper.read(ids, np.array([len(sentence) for sentence in block], np.int64))
+        distinct = stepper.summaries(terms)
+        if distinct is None:
+            return None
+        blocks.append(_array(distinct)[term_of])
+    return np.concatenate(blocks) if blocks else None
 
 
 @torch.no_grad()

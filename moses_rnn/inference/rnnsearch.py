@@ -134,6 +134,10 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
         """α of the word that follows each prefix; prefixes × longest N, zeros where a source has no word."""
         return prefixes.alpha
 
+    def summaries(self, terms: SearchTerms) -> Tensor:
+        """s_0 of each source: tanh(W_s ←h_1), all that the decoder knows before it looks; sources × H."""
+        return terms.s_0
+
     @property
     def _updates_first(self) -> bool:
         return self._model.decoder.updates_first

@@ -115,6 +115,13 @@ class Seq2SeqStepper(Stepper[Seq2SeqTerms, Seq2SeqPrefixes]):
         """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
         return self._output.chosen(prefixes.layers[-1].h, rows, words, blocks)
 
+    def summaries(self, terms: Seq2SeqTerms) -> Tensor:
+        """h of all layers after each source's last word, the lowest layer's first; sources × LH.
+
+        The memory m is left out: it has no bounds, and would outweigh h.
+        """
+        return torch.cat([state.h for state in terms.layers], 1)
+
 
 class SteppedLayer(NamedTuple):
     """A layer's weights, those of the gates and of the new memory above each other."""

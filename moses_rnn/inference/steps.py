@@ -90,6 +90,13 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
         """
         return None
 
+    def summaries(self, terms: SomeTerms) -> Tensor | None:
+        """Each source as the one vector that the decoder begins with; sources × numbers of the network's own choice.
+
+        None of a network that has no such vector.
+        """
+        return None
+
     def word_log_probs(
         self, terms: SomeTerms, prefixes: SomePrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
     ) -> Tensor:

@@ -22,13 +22,18 @@ from moses_rnn.analysis.maps import (
     nearest,
     phrase_points,
     principal_components,
+    sentence_points,
     word_points,
 )
 from moses_rnn.analysis.plots import check_matplotlib, map_image
-from moses_rnn.errors import MosesRnnError
-from moses_rnn.inference.inspection import summaries
+from moses_rnn.errors import CheckpointError, MosesRnnError
+from moses_rnn.inference.inspection import sentence_summaries, summaries
+from moses_rnn.producers.base import HERE
+from moses_rnn.producers.open import OpenModel
+from tests.analysis.attentive import lstm, search
 from tests.analysis.sketches import sketch
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
+from tests.producers.bigrams import random_stepper
 
 PCA = MapConfig(method="pca")
 
@@ -57,6 +62,34 @@ def test_phrases_that_the_network_cannot_tell_apart_are_one_point():
     found, vectors = phrase_points(model, [b"a qq", b"a rr", b"b \xff"])
     assert found == ["a qq", "b \\xff"]
     np.testing.assert_allclose(vectors, summaries(model.model, [[2, 0], [3, 0]]))
+
+
+@pytest.mark.parametrize(("model", "dimensions"), [(search(), 5), (lstm(), 2 * 5)])
+def test_sentences_are_what_the_decoder_begins_with(model, dimensions):
+    found, vectors = sentence_points(model, [b"s2 s9", b"s2 s99", b"s3", b"s2 s3"])
+    assert found == ["s2 s9", "s3", "s2 s3"]
+    assert (vectors.shape, vectors.dtype) == ((3, dimensions), np.float64)
+    np.testing.assert_allclose(vectors, sentence_summaries(model.make_stepper(HERE), [[2, 0], [3], [2, 3]]), atol=1e-7)
+
+
+def test_sentences_of_a_phrase_model_are_its_summaries():
+    model = OpenModel(None, checkpoint())
+    found, vectors = sentence_points(model, [b"a qq", b"b"])
+    expected = phrase_points(model.checkpoint, [b"a qq", b"b"])
+    assert found == expected[0]
+    assert np.array_equal(vectors, expected[1])
+
+
+def test_a_network_without_summaries_is_refused_by_name():
+    class Without(OpenModel):
+        def make_stepper(self, _compute):
+            return random_stepper(9, 8)
+
+    model = Without("m", search().checkpoint)
+    with pytest.raises(
+        CheckpointError, match="m: expected a network that sums up a sentence as one vector, found RNNs"
+    ):
+        sentence_points(model, [b"s2"])
 
 
 def test_principal_components_are_the_axes_of_an_ellipse():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.inference import inspection
 from moses_rnn.inference.inspection import (
     PHRASES,
     decoder_gates,
@@ -12,11 +13,13 @@ from moses_rnn.inference.inspection import (
     word_embeddings,
     word_log_probs,
 )
+from moses_rnn.inference.rnnsearch import RnnSearchStepper
 from moses_rnn.inference.tries import NOTHING
 from moses_rnn.models.vocabulary import END_ID
 from tests.models import reference
-from tests.models.networks import CUSTOM, encdec_network, weights_of
+from tests.models.networks import CUSTOM, encdec_network, search_network, weights_of
 from tests.models.reference import add, product, sigma
+from tests.producers.bigrams import random_stepper
 
 every_switch = pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
 
@@ -135,3 +138,17 @@ def test_embeddings_are_those_of_a_side():
     model = encdec_network(CUSTOM[0])
     assert word_embeddings(model, "source").tolist() == model.encoder.embedding.tolist()
     assert word_embeddings(model, "target").shape == (8, 3)
+
+
+def test_sentences_are_summed_up_in_their_order(monkeypatch):
+    monkeypatch.setattr(inspection, "PHRASES", 3)
+    stepper = RnnSearchStepper(search_network(), dtype=torch.float64)
+    of_all = inspection.sentence_summaries(stepper, SOURCES)
+    assert of_all.shape == (5, 5)
+    for source, summary in zip(SOURCES, of_all, strict=True):
+        alone = inspection.sentence_summaries(stepper, [source])
+        np.testing.assert_allclose(alone, summary[None], rtol=0, atol=1e-12)
+
+
+def test_a_network_may_have_no_summary():
+    assert inspection.sentence_summaries(random_stepper(9, 8), SOURCES) is None

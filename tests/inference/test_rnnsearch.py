@@ -111,3 +111,15 @@ def test_on_a_device_nothing_is_left_behind_and_no_step_waits():
         np.testing.assert_allclose(values, expected, rtol=1e-5)
         waits.append(len(device.waits))
     assert waits[0] == waits[1]
+
+
+def test_a_summary_is_the_state_before_the_first_look():
+    model = search_network()
+    stepper, weights = RnnSearchStepper(model, dtype=torch.float64), weights_of(model)
+    sources = [[2, 3, 4], [5], []]
+    terms, row_of = stepper.read(np.array([2, 3, 4, 5]), np.array([3, 1, 0]))
+    for source, row in zip(sources, row_of, strict=True):
+        expected = reference.first_state(
+            reference.part(weights, "decoder."), reference.annotations(weights, [*source, END_ID])
+        )
+        assert stepper.summaries(terms)[row].tolist() == pytest.approx(expected, abs=1e-12)

@@ -170,3 +170,14 @@ def test_it_learns_to_copy_words_that_it_has_not_seen(letters, lengths, hidden_s
     written = BeamSearch(Seq2SeqStepper(model), BeamConfig(width=1, best=1, max_words=lengths[1]))(held_out)
     right = [list(best.words) == word and best.ended for (best,), word in zip(written, held_out, strict=True)]
     assert np.mean(right) >= 0.95
+
+
+@pytest.mark.parametrize("switches", SEQ2SEQ_SWITCHES, ids=name_of)
+def test_a_summary_is_h_of_all_layers_after_the_source(switches):
+    model = seq2seq_network(switches)
+    stepper, weights = Seq2SeqStepper(model, dtype=torch.float64), weights_of(model)
+    terms, row_of = stepper.read(*flat(SOURCES))
+    for source, row in zip(SOURCES, row_of, strict=True):
+        states = reference.encoded(weights, [*source, END_ID], switches)
+        expected = [value for h, _ in states for value in h]
+        assert stepper.summaries(terms)[row].tolist() == pytest.approx(expected, abs=1e-12)

@@ -108,7 +108,7 @@ def _pairs(checkpoint: Checkpoint, request: GatesRequest) -> list[Pair]:
 
 @dataclass(frozen=True, kw_only=True)
 class MapOptions:
-    """What `_map_options` ask for."""
+    """What `map_options` ask for."""
 
     outputs: tuple[str, ...]
     method: str
@@ -119,8 +119,13 @@ class MapOptions:
     force: bool
 
 
-def _map_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of both maps."""
+def map_options(command: Callable[..., None], method: str = "tsne") -> Callable[..., None]:
+    """The options of every map.
+
+    Args:
+        command: that has them.
+        method: by which it lays points out unless it is told otherwise.
+    """
     options = (
         click.option(
             "-o",
@@ -130,7 +135,7 @@ def _map_options(command: Callable[..., None]) -> Callable[..., None]:
             required=True,
             help="Picture (.svg, .png) or coordinates (.csv, .json); may be repeated",
         ),
-        click.option("--method", type=click.Choice(METHODS), default="tsne", show_default=True),
+        click.option("--method", type=click.Choice(METHODS), default=method, show_default=True),
         click.option("--perplexity", type=click.FloatRange(1), default=30, show_default=True, help="Of t-SNE"),
         click.option("--seed", type=Seed(32), default=1, show_default=True),
         click.option("--zooms", type=click.IntRange(0), default=4, show_default=True, help="Parts to enlarge"),
@@ -165,21 +170,21 @@ class WordsRequest(MapOptions):
     "--side", type=click.Choice(["source", "target"]), default="source", show_default=True, help="Whose words"
 )
 @click.option("--max-points", type=click.IntRange(1), default=2000, show_default=True, help="The most frequent words")
-@_map_options
+@map_options
 @reports_errors
 @takes(WordsRequest)
 def words(request: WordsRequest) -> None:
     """Draw a map of the word embeddings of the network MODEL (the paper's Figure 4)."""
     from moses_rnn.analysis.maps import draw_map, word_points
-    from moses_rnn.models.checkpoint import load_checkpoint
+    from moses_rnn.producers.open import open_model
 
     def draw(config: MapConfig) -> Map:
-        labels, vectors = word_points(load_checkpoint(request.model), request.side, request.max_points)
+        labels, vectors = word_points(open_model(request.model).checkpoint, request.side, request.max_points)
         if not labels:
             raise InputError(f"{request.model}: expected a {request.side} shortlist with words, found none")
         return draw_map(f"{request.side} words, {config.method}", labels, vectors, config)
 
-    _draw_files(draw, request)
+    draw_files(draw, request)
 
 
 PHRASES_EPILOG = f"""\b
@@ -203,7 +208,7 @@ class PhrasesRequest(MapOptions, ModelAndTable):
 @click.argument("phrase_table")
 @click.option("--min-words", type=click.IntRange(1), default=4, show_default=True, help="The least length of a phrase")
 @click.option("--max-points", type=click.IntRange(1), default=2000, show_default=True, help="To sample from the table")
-@_map_options
+@map_options
 @reports_errors
 @takes(PhrasesRequest)
 def phrases(request: PhrasesRequest) -> None:
@@ -221,10 +226,10 @@ def phrases(request: PhrasesRequest) -> None:
         side = "target" if inverse else "source"
         return draw_map(f"{side} phrases, {config.method}", *phrase_points(checkpoint, sample), config)
 
-    _draw_files(draw, request, (request.phrase_table,))
+    draw_files(draw, request, (request.phrase_table,))
 
 
-def _draw_files(draw: Callable[[MapConfig], Map], options: MapOptions, inputs: tuple[str, ...] = ()) -> None:
+def draw_files(draw: Callable[[MapConfig], Map], options: MapOptions, inputs: tuple[str, ...] = ()) -> None:
     """Draw a map and write it, as each output's suffix says; what is missing is noticed before the long work."""
     from moses_rnn.analysis.maps import MapConfig, as_csv, as_json, as_text, check_method
     from moses_rnn.analysis.plots import check_matplotlib, map_image

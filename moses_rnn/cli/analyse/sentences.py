@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from moses_rnn.cli.analyse.model import MapOptions, draw_files, map_options
 from moses_rnn.cli.analyse.options import force_option, model_argument
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
 from moses_rnn.cli.nmt_options import warn_of_unit
-from moses_rnn.errors import OutputError
+from moses_rnn.errors import FormatError, InputError, OutputError
 from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.alignment_maps import AlignmentMap
+    from moses_rnn.analysis.maps import Map, MapConfig
+
+FEWEST_POINTS = 2
 
 ALIGNMENTS_EPILOG = """\b
 Examples: where a network looked while it wrote lines 3 and 7 itself; of a given translation, as text:
@@ -131,4 +138,73 @@ def _write(pictures: dict[Path, bytes], request: AlignmentsRequest) -> None:
             file.commit(data)
 
 
-SENTENCE_COMMANDS = (alignments,)
+SUMMARIES_EPILOG = """\b
+Examples: the first 50 lines of a text; sentences that differ in word order and voice:
+  moses-rnn-analyse summaries search test.en --max-points 50 -o sentences.svg
+  moses-rnn-analyse summaries lstm -s "a man sees a dog" -s "a dog sees a man" -s "a dog is seen by a man" -o voice.svg
+
+\b
+What the decoder begins with stands for a sentence: of a deep LSTM h of all layers after the last word, of an RNNsearch
+s_0, of an RNN Encoder-Decoder c. Sentences near each other are near each other in the network. Of sentences that
+differ in <unk> alone, the first one is shown.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummariesRequest(MapOptions):
+    """What the command line asks for."""
+
+    model: Path
+    text: str | None
+    sentences: tuple[str, ...]
+    max_points: int
+
+
+@click.command(cls=Program, context_settings=CONTEXT, epilog=SUMMARIES_EPILOG)
+@model_argument
+@click.argument("text", required=False)
+@click.option("-s", "--sentence", "sentences", multiple=True, help="In place of a TEXT; may be repeated")
+@click.option("--max-points", type=click.IntRange(2), default=1000, show_default=True, help="The first lines of TEXT")
+@partial(map_options, method="pca")
+@reports_errors
+@takes(SummariesRequest)
+def summaries(request: SummariesRequest) -> None:
+    """Draw a map of sentences by what the network MODEL knows of each before it writes."""
+    if (request.text is None) == (not request.sentences):
+        raise click.UsageError("expected either a TEXT or sentences, each behind --sentence")
+    from moses_rnn.analysis.maps import draw_map, sentence_points
+    from moses_rnn.producers.open import model_files, open_model
+
+    def draw(config: MapConfig) -> Map:
+        model = open_model(request.model)
+        warn_of_unit(model)
+        labels, vectors = sentence_points(model, _sentences(request))
+        if len(labels) < FEWEST_POINTS:
+            name = request.text or "--sentence"
+            raise InputError(f"{name}: expected two sentences that the network can tell apart, found {len(labels)}")
+        return draw_map(f"sentences, {config.method}", labels, vectors, config)
+
+    draw_files(draw, request, (*filter(None, [request.text]), *model_files(request.model)))
+
+
+def _sentences(request: SummariesRequest) -> list[bytes]:
+    """Without their line ends.
+
+    Raises:
+        FormatError: one has no words.
+    """
+    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.formats.phrase_forms import words
+
+    if request.text is None:
+        name, lines = "--sentence", [os.fsencode(sentence) for sentence in request.sentences]
+    else:
+        name = existing_input(request.text)
+        lines = [line.rstrip(b"\r\n") for line in islice(read_lines(name), request.max_points)]
+    for number, line in enumerate(lines, start=1):
+        if not words(line):
+            raise FormatError(name, number, "a sentence", "a blank line")
+    return lines
+
+
+SENTENCE_COMMANDS = (alignments, summaries)

@@ -1,4 +1,4 @@
-"""moses-rnn-analyse alignments: what it prints, draws and refuses."""
+"""moses-rnn-analyse alignments, summaries: what they print, draw and refuse."""
 
 import dataclasses
 import json
@@ -87,3 +87,41 @@ def test_who_learned_from_phrases_is_named(here):
     save(here / "of-phrases", model)
     done = invoke("alignments", "of-phrases", "src", "--line", 1)
     assert "warning: of-phrases learned from phrases (its unit)" in done.stderr
+
+
+def test_sentences_are_points(here):
+    pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
+    save(here / "lstm", lstm())
+    (here / "text").write_bytes(b"s2 s3\r\ns3 s2\ns4\n\n")
+    for model in ("search", "lstm"):
+        done = invoke("summaries", model, "text", "--max-points", 3, "-o", f"{model}.csv", "-o", f"{model}.svg")
+        assert done.stdout == "sentences, pca: 3 points\n"
+        rows = (here / f"{model}.csv").read_text().splitlines()
+        assert [row.split(",")[0] for row in rows] == ["label", "s2 s3", "s3 s2", "s4"]
+        assert b"s3 s2" in (here / f"{model}.svg").read_bytes()
+    given = ["-s", "s2 s3", "-s", "s3 s2", "--sentence", "s4"]
+    invoke("summaries", "lstm", *given, "-o", "same.csv")
+    assert (here / "same.csv").read_bytes() == (here / "lstm.csv").read_bytes()
+
+
+# arguments; exit code, the message
+NOT_SUMMED_UP = [
+    (["src"], 3, "src:3: expected a sentence, found a blank line"),
+    (["-s", "s2", "-s", ""], 3, "--sentence:2: expected a sentence, found a blank line"),
+    (["-s", "s2 s9", "-s", "s2 x"], 3, "--sentence: expected two sentences that the network can tell apart, found 1"),
+    (["none"], 3, "none: expected a file, found nothing of that name"),
+    ([], 2, "expected either a TEXT or sentences, each behind --sentence"),
+    (["src", "-s", "s2"], 2, "expected either a TEXT or sentences, each behind --sentence"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), NOT_SUMMED_UP)
+def test_sentences_that_are_refused(here, arguments, code, message):
+    before = sorted(here.iterdir())
+    assert message in invoke("summaries", "search", *arguments, "-o", "x.csv", code=code).stderr
+    assert sorted(here.iterdir()) == before
+
+
+def test_words_of_any_network_are_points(here):
+    invoke("words", "search", "--method", "pca", "-o", "words.csv")
+    assert len((here / "words.csv").read_text().splitlines()) == 1 + 7
