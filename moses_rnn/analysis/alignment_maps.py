@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
@@ -53,6 +53,11 @@ class AlignmentMap:
         """The words that were written; as many as α has rows."""
         return [*self.target, END][: len(self.alpha)]
 
+    @property
+    def text(self) -> str:
+        """Both sentences, to be read."""
+        return " → ".join(grids.unescaped(grids.readable(b" ".join(side))) for side in (self.source, self.target))
+
 
 def read_chosen(source: str, target: str | None, numbers: Collection[int]) -> tuple[Lines, Lines]:
     """The chosen lines of a text and, if there is one, of its translation.
@@ -79,6 +84,18 @@ def read_chosen(source: str, target: str | None, numbers: Collection[int]) -> tu
     for number in sorted(numbers):
         _check_line(source, number, chosen[0].get(number), counts[0])
     return chosen
+
+
+def read_first(name: str, count: int, most_words: int) -> Lines:
+    """The first lines of a text that have words, and not too many of them.
+
+    Args:
+        name: of a file.
+        count: how many.
+        most_words: of each.
+    """
+    lines = enumerate((line.rstrip(b"\r\n") for line in read_lines(name)), start=1)
+    return dict(islice(((number, line) for number, line in lines if 0 < len(words(line)) <= most_words), count))
 
 
 def _together(source: str, target: str | None) -> Iterator[tuple[bytes | None, bytes | None]]:
@@ -166,14 +183,19 @@ def _unknown(vocabulary: Vocabulary, line: Iterable[bytes]) -> frozenset[bytes]:
     return frozenset(word for word in line if word not in known or word == UNKNOWN)
 
 
-def as_text(alignment: AlignmentMap) -> str:
+def as_grid(alignment: AlignmentMap) -> grids.Grid:
     """α in per cent: a row for each target word, a column for each source word."""
     header = [f"line {alignment.line}", *(grids.readable(word) for word in alignment.columns)]
     rows = [
         [word, *(round(100 * share) for share in shares)]
         for word, shares in zip(alignment.rows, alignment.alpha.tolist(), strict=True)
     ]
-    text = grids.as_text(grids.Grid("", header, rows))
+    return grids.Grid("", header, rows)
+
+
+def as_text(alignment: AlignmentMap) -> str:
+    """As `as_grid`, and which words are unknown."""
+    text = grids.as_text(as_grid(alignment))
     unknown = ", ".join(sorted(map(grids.readable, alignment.unknown)))
     return f"{text}\n  <unk> to the network: {unknown}" if unknown else text
 

@@ -9,6 +9,7 @@ from tests.models.networks import encdec_network
 
 SOURCE_WORDS = [b"<unk>", b"</s>", b"a", b"b", b"c", b"d", b"e", b"f", b"g"]  # 9 and 8, as `encdec_network` has
 TARGET_WORDS = [b"<unk>", b"</s>", b"u", b"v", b"w", b"x", b"y", b"z"]
+VOCABULARIES = Vocabulary(SOURCE_WORDS), Vocabulary(TARGET_WORDS)
 
 
 def checkpoint(variant="paper", *, direction="source-to-target", source_words=SOURCE_WORDS):

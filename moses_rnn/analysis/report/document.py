@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from moses_rnn import __version__
 from moses_rnn.analysis import preferences, scatter, tables
+from moses_rnn.analysis.alignment_maps import AlignmentMap, as_grid
 from moses_rnn.analysis.maps import Map
 from moses_rnn.analysis.report import page
-from moses_rnn.analysis.report.findings import Findings
+from moses_rnn.analysis.report.findings import Findings, alignment_name
 from moses_rnn.analysis.report.head import head
 from moses_rnn.analysis.report.model import explained, gates, samples
 from moses_rnn.analysis.report.page import Markup, Section
@@ -28,6 +29,7 @@ HOW_TO_GET = "pip install 'moses-rnn[plot]' brings what is missing; then write t
 
 def write_report(findings: Findings) -> bytes:
     """The page; equal findings give equal bytes."""
+    looked_into = [gates(findings.gates), explained(findings.explained)] if findings.knows_gates else []
     sections = [
         coverage(findings.coverage, findings.scatter),
         targets(findings),
@@ -36,8 +38,8 @@ def write_report(findings: Findings) -> bytes:
         scores(findings),
         word_map(findings),
         phrase_map(findings),
-        gates(findings.gates),
-        explained(findings.explained),
+        *looked_into,
+        *[alignments(findings)] * bool(findings.config.source_text),
     ]
     title = f"Phrase table {findings.name} and its RNN"
     return page.page(title, head(findings), sections, f"Made by moses_rnn {__version__}. The paper: {CITATION}")
@@ -153,11 +155,29 @@ def word_map(findings: Findings) -> Section:
 
 def phrase_map(findings: Findings) -> Section:
     """Figure 5."""
+    vector = "their summary c" if findings.knows_gates else "what the decoder begins with"
     how = (
-        "Figure 5 (section 4.4): source phrases of four and more words by their summary c. Phrases alike in meaning or "
+        f"Figure 5 (section 4.4): source phrases of four and more words by {vector}. Phrases alike in meaning or "
         "syntax should lie together; a part's share says how many neighbours on the map are those in the network."
     )
     return Section("phrases", "Figure 5: phrases", how, list(_map(findings, "phrases")))
+
+
+def alignments(findings: Findings) -> Section:
+    """Heat maps, as in the paper of RNNsearch."""
+    how = (
+        "Bahdanau et al. 2015, Figure 3: where the network looked while it translated the first lines of a text by "
+        "itself. The source is across, the target down; each row sums to 1, white is 0 and black 1. Words in grey are "
+        "<unk> to the network. A dark line along the diagonal means that words are translated in order, one by one."
+    )
+    body = [part for one in findings.alignments for part in _alignment(findings, one)]
+    return Section("alignments", "Alignments", how, body or [page.paragraph("There are no such lines.")])
+
+
+def _alignment(findings: Findings, alignment: AlignmentMap) -> Iterator[Markup]:
+    caption = f"Line {alignment.line}: {alignment.text}"
+    yield page.element("div", _picture(findings, alignment_name(alignment), caption), class_="alignment")
+    yield page.details(f"Line {alignment.line} in per cent", page.table(as_grid(alignment)))
 
 
 def _map(findings: Findings, name: str) -> Iterator[Markup]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from moses_rnn.analysis import plots
+from moses_rnn.analysis.alignment_maps import (
+    WORDS_PER_SOURCE_WORD,
+    AlignmentMap,
+    attentive_stepper,
+    own_maps,
+    read_first,
+)
 from moses_rnn.analysis.explain import Explainer, Explanation
 from moses_rnn.analysis.gates import GateConfig, GateReport, measure_gates
-from moses_rnn.analysis.maps import Map, MapConfig, draw_map, phrase_points, word_points
+from moses_rnn.analysis.maps import Map, MapConfig, draw_map, sentence_points, word_points
 from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.preferences import Summary, summarise
 from moses_rnn.analysis.report.survey import Coverage, Disagreement, Literalness, Survey, SurveyConfig
@@ -24,12 +29,15 @@ from moses_rnn.errors import InputError
 from moses_rnn.files.metered import Advanced
 from moses_rnn.formats.phrase_table import TableLine
 from moses_rnn.formats.signatures import recorded_floor, recorded_names
-from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.producers.base import ScoreProducer
+from moses_rnn.models.encdec import ENCDEC
+from moses_rnn.producers.base import Compute, ScoreProducer
+from moses_rnn.producers.open import OpenModel
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, known_targets
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 
+EXACT = Compute(precision="fp64")
+TEXT_LINES = 3  # that a network with attention translates
 Announce = Callable[[str, str], Advanced]  # of a long step: what it does, and the unit in which it shows how far it is
 
 
@@ -47,6 +55,7 @@ class ReportConfig:
     pairs: int = 100_000  # from which rank correlations are estimated
     phrases: int = 2000  # through whose gates is looked
     points: int = 1000  # of either map
+    source_text: str | None = None  # whose first lines a network with attention translates
 
 
 @dataclass(frozen=True)
@@ -54,11 +63,12 @@ class Findings:
     """All that a report tells.
 
     `signature` is what is recorded beside the table. `maps` and `pictures` (SVG) are by name: words, phrases, and of
-    the pictures scatter; without matplotlib there are no pictures. `explained` says of each pair whose choice it is.
+    the pictures scatter and `alignment_name`; without matplotlib there are no pictures. `explained` says of each pair
+    whose choice it is. Of a network that is no RNN Encoder-Decoder, gates and pairs in dispute are not known.
     """
 
     table: ScoredTable
-    checkpoint: Checkpoint
+    model: OpenModel
     config: ReportConfig
     signature: Mapping[str, Any]
     coverage: Coverage
@@ -70,6 +80,7 @@ class Findings:
     gates: GateReport | None
     maps: Mapping[str, Map]
     explained: Sequence[tuple[Disagreement, Explanation]]
+    alignments: Sequence[AlignmentMap] = ()
     pictures: Mapping[str, bytes] = field(default_factory=dict)
     missing: Sequence[str] = ()  # libraries
 
@@ -78,10 +89,20 @@ class Findings:
         """Of the table's file."""
         return Path(self.table.path).name
 
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The model's."""
+        return self.model.checkpoint
+
+    @property
+    def knows_gates(self) -> bool:
+        """Whether the network is one that can be looked into."""
+        return self.checkpoint.kind is ENCDEC
+
 
 def gather(
     table: ScoredTable,
-    checkpoint: Checkpoint,
+    model: OpenModel,
     producer: ScoreProducer,
     signature: Mapping[str, Any],
     config: ReportConfig,
@@ -91,7 +112,7 @@ def gather(
 
     Args:
         table: scored by the model.
-        checkpoint: the model.
+        model: a network of pairs.
         producer: of its scores.
         signature: what is recorded beside the table; empty if there is nothing.
         config: how much.
@@ -100,15 +121,17 @@ def gather(
     Raises:
         InputError: the model is of the inverse direction or learned from phrases of another form; the table is damaged
             or not sorted.
+        CheckpointError: there is a source text, and the model has no attention.
     """
-    reading = Reading(checkpoint)
-    _check(table, checkpoint, reading)
+    reading = Reading(model.checkpoint)
+    _check(table, model.checkpoint, reading)
+    alignments = _alignments(model, config, announce)
     read = _read(table, reading, signature, config, announce)
     missing = missing_libraries()
-    maps = _maps(checkpoint, read.survey, config, "pca" if "scikit-learn" in missing else "tsne", announce)
-    return Findings(
+    maps = _maps(model, read.survey, config, "pca" if "scikit-learn" in missing else "tsne", announce)
+    findings = Findings(
         table=table,
-        checkpoint=checkpoint,
+        model=model,
         config=config,
         signature=signature,
         coverage=read.survey.coverage,
@@ -116,13 +139,22 @@ def gather(
         selections=read.selections,
         summary=read.summary,
         scatter=read.scatter,
-        proposals=_proposals(checkpoint, reading, producer, read.lines, config, announce),
-        gates=_gates(checkpoint, read.survey, announce),
+        proposals=_proposals(model, reading, producer, read.lines, config, announce),
+        gates=None,
         maps=maps,
-        explained=list(_explained(checkpoint, producer, signature, read.survey, announce)),
-        pictures={} if "matplotlib" in missing else _pictures(read.scatter, maps, announce),
+        explained=(),
+        alignments=alignments,
+        pictures={} if "matplotlib" in missing else _pictures(read.scatter, maps, alignments, announce),
         missing=missing,
     )
+    return _looked_into(findings, producer, read.survey, announce) if findings.knows_gates else findings
+
+
+def _looked_into(findings: Findings, producer: ScoreProducer, survey: Survey, announce: Announce) -> Findings:
+    """With what is known of an RNN Encoder-Decoder alone."""
+    gates = _gates(findings.checkpoint, survey, announce)
+    explained = list(_explained(findings.checkpoint, producer, findings.signature, survey, announce))
+    return replace(findings, gates=gates, explained=explained)
 
 
 class _Read(NamedTuple):
@@ -169,7 +201,7 @@ def _keeping(lines: Iterable[TableLine], kept: dict[bytes, list[TableLine]]) -> 
 
 
 def _proposals(
-    checkpoint: Checkpoint,
+    model: OpenModel,
     reading: Reading,
     producer: ScoreProducer,
     kept: Mapping[bytes, list[TableLine]],
@@ -180,7 +212,7 @@ def _proposals(
     announce("sampling targets", "sources")
     sources = list(dict.fromkeys(reading.pair(lines[0])[0] for lines in kept.values() if lines))
     known = known_targets((line for lines in kept.values() for line in lines), sources, reading)
-    network = EncDecStepper(checkpoint.model, "cpu", torch.float64)
+    network = model.make_stepper(EXACT)
     writer = Sampler(network, SamplingConfig(samples=config.samples, seed=config.seed))
     return list(Proposer(reading, writer, producer, known)(sources))
 
@@ -193,12 +225,10 @@ def _gates(checkpoint: Checkpoint, survey: Survey, announce: Announce) -> GateRe
     return measure_gates(checkpoint, pairs, GateConfig(), lambda done: advanced(done, done / total))
 
 
-def _maps(
-    checkpoint: Checkpoint, survey: Survey, config: ReportConfig, method: str, announce: Announce
-) -> dict[str, Map]:
+def _maps(model: OpenModel, survey: Survey, config: ReportConfig, method: str, announce: Announce) -> dict[str, Map]:
     points = {
-        "words": word_points(checkpoint, "source", config.points),
-        "phrases": phrase_points(checkpoint, survey.long_phrases()),
+        "words": word_points(model.checkpoint, "source", config.points),
+        "phrases": sentence_points(model, survey.long_phrases()),
     }
     laid_out = MapConfig(method=method, seed=config.seed)
     maps = {}
@@ -221,7 +251,25 @@ def _explained(
             yield disagreement, explainer(disagreement.lookup(survey.table, others))
 
 
-def _pictures(scatter: Scatter, maps: Mapping[str, Map], announce: Announce) -> dict[str, bytes]:
+def _alignments(model: OpenModel, config: ReportConfig, announce: Announce) -> list[AlignmentMap]:
+    """Of the first lines of the source text, if there is one, and the network's own translations."""
+    if config.source_text is None:
+        return []
+    stepper = attentive_stepper(model)
+    announce("translating", "lines")
+    most_words = plots.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2  # whose translation can be drawn, however long it is
+    return own_maps(model.checkpoint, stepper, read_first(config.source_text, TEXT_LINES, most_words))
+
+
+def alignment_name(alignment: AlignmentMap) -> str:
+    """Of its picture."""
+    return f"line-{alignment.line}"
+
+
+def _pictures(
+    scatter: Scatter, maps: Mapping[str, Map], alignments: Sequence[AlignmentMap], announce: Announce
+) -> dict[str, bytes]:
     announce("drawing", "pictures")
     drawn = {name: plots.map_image(map_, "svg") for name, map_ in maps.items()}
-    return {"scatter": plots.scatter_image(scatter, "svg"), **drawn}
+    heat_maps = {alignment_name(one): plots.alignment_image(one, "svg") for one in alignments}
+    return {"scatter": plots.scatter_image(scatter, "svg"), **drawn, **heat_maps}

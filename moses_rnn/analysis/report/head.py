@@ -13,9 +13,20 @@ from moses_rnn.errors import printable
 from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_WARNING, records_of
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.learning_curves import verdict
+from moses_rnn.producers.open import OpenModel
 
 Facts = list[tuple[str, str | bytes]]
 HASH_DIGITS = 12
+LEFT_OUT = "gates and pairs in dispute are left out: they are known of an RNN Encoder-Decoder alone."
+SIZES = {
+    "layers": "layers",
+    "hidden_size": "hidden units",
+    "embedding_size": "word embedding",
+    "alignment_size": "units of the alignment",
+    "maxout_size": "maxout units",
+    "output_rank": "rank of the output matrix",
+}
+SWITCHES = {"variant": "variant", "phases": "phases", "source_order": "order of the source"}
 TOLERANCE = 0.1  # nats; bfloat16 may be off by hundredths
 
 
@@ -26,7 +37,8 @@ def head(findings: Findings) -> list[Markup]:
         page.element("h2", "The table"),
         page.facts(_table(findings)),
         page.element("h2", "The model"),
-        page.facts([*_model(findings.checkpoint), *_training(findings.checkpoint)]),
+        page.facts([*_model(findings.model), *_training(findings.checkpoint)]),
+        *[page.note(f"Of this network ({findings.model.row.title}), {LEFT_OUT}")] * (not findings.knows_gates),
         page.element("h2", "How it was scored"),
         *_signature(findings.signature),
     ]
@@ -92,15 +104,16 @@ def _table(findings: Findings) -> Facts:
     ]
 
 
-def _model(checkpoint: Checkpoint) -> Facts:
-    config = checkpoint.model.config
+def _model(model: OpenModel) -> Facts:
+    """Sizes and switches, as far as a network has them."""
+    checkpoint = model.checkpoint
+    config = vars(checkpoint.model.config)
     parameters = sum(tensor.numel() for tensor in checkpoint.model.parameters())
+    sizes: Facts = [(title, f"{config[key]:,}") for key, title in SIZES.items() if key in config]
     return [
-        ("hidden units", f"{config.hidden_size:,}"),
-        ("word embedding", f"{config.embedding_size:,}"),
-        ("maxout units", f"{config.maxout_size:,}"),
-        ("rank of the output matrix", f"{config.output_rank:,}"),
-        ("variant", config.variant),
+        ("network", model.title),
+        *sizes,
+        *((title, str(config[key])) for key, title in SWITCHES.items() if key in config),
         ("parameters", f"{parameters:,}"),
         ("source shortlist", f"{len(checkpoint.source_vocabulary) - 2:,} words"),
         ("target shortlist", f"{len(checkpoint.target_vocabulary) - 2:,} words"),

@@ -17,6 +17,7 @@ from moses_rnn.cli.analyse.options import (
     is_inverse,
     model_argument,
     model_blocks,
+    open_phrase_network,
     seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
@@ -95,9 +96,8 @@ def _explanation(request: Explain) -> Explanation:
     from moses_rnn.analysis.lookup import look_up, parse_pair
     from moses_rnn.files.streams import existing_input
     from moses_rnn.formats.signatures import read_signature, recorded_names
-    from moses_rnn.producers.open import open_model
 
-    model = open_model(request.model)
+    model = open_phrase_network(request.model)
     checkpoint = model.checkpoint
     pair = parse_pair(os.fsencode(request.pair), model.form)
     weights = _weights(request)

@@ -19,6 +19,7 @@ from moses_rnn.cli.analyse.options import (
     is_inverse,
     model_argument,
     model_blocks,
+    open_phrase_network,
     progress_of,
     seed_option,
 )
@@ -83,13 +84,12 @@ def gates(request: GatesRequest) -> None:
     """Report what the gates of each unit of the network MODEL do over phrases of PHRASE_TABLE."""
     from moses_rnn.analysis.gates import GateConfig, as_csv, as_text, measure_gates
     from moses_rnn.files.outputs import NoOutput, OutputFile
-    from moses_rnn.models.checkpoint import load_checkpoint
 
     request = in_either_order(request)
     config = GateConfig(request.network, request.threshold, request.units, request.words, request.min_times)
     output, inputs = request.output, (request.phrase_table,)
     with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
-        checkpoint = load_checkpoint(request.model)
+        checkpoint = open_phrase_network(request.model).checkpoint
         pairs = _pairs(checkpoint, request)
         report = measure_gates(checkpoint, pairs, config, progress_of("phrases", 2 * len(pairs)))
         file.commit(as_csv(report).encode())
@@ -215,12 +215,11 @@ def phrases(request: PhrasesRequest) -> None:
     """Draw a map of PHRASE_TABLE's phrases by their summaries c in the network MODEL (the paper's Figure 5)."""
     from moses_rnn.analysis.maps import draw_map, phrase_points
     from moses_rnn.analysis.phrase_samples import sample_phrases
-    from moses_rnn.models.checkpoint import load_checkpoint
 
     request = in_either_order(request)
 
     def draw(config: MapConfig) -> Map:
-        checkpoint = load_checkpoint(request.model)
+        checkpoint = open_phrase_network(request.model).checkpoint
         blocks, inverse = model_blocks(request.phrase_table, checkpoint), is_inverse(checkpoint)
         sample = sample_phrases(blocks, request.max_points, config.seed, inverse=inverse, min_words=request.min_words)
         side = "target" if inverse else "source"

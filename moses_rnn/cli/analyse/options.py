@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.formats.grids import LAYOUTS
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from moses_rnn.files.metered import Advanced
     from moses_rnn.formats.table_blocks import TableLines
     from moses_rnn.models.checkpoint import Checkpoint
+    from moses_rnn.producers.open import OpenModel
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 column_option = click.option(
@@ -60,8 +61,8 @@ def in_either_order(request: Request) -> Request:
     return request
 
 
-def open_table(path: str, column: int | None) -> ScoredTable:
-    """The scored table that a user means, and in it the RNN's score."""
+def open_table(path: str, column: int | None, score: str = RNN) -> ScoredTable:
+    """The scored table that a user means, and in it the RNN's score, or the one of another name."""
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.streams import existing_input
     from moses_rnn.formats.signatures import read_signature, recorded_column, recorded_names
@@ -72,10 +73,10 @@ def open_table(path: str, column: int | None) -> ScoredTable:
     names = recorded_names(signature)
     if column is not None or not names:
         return table
-    recorded = recorded_column(signature, RNN, table.scores)
+    recorded = recorded_column(signature, score, table.scores)
     if recorded is None:
         raise InputError(
-            f"{name}: expected a score named {RNN} in its signature, found {', '.join(names)}\n"
+            f"{name}: expected a score named {score} in its signature, found {', '.join(names)}\n"
             "  Say with --column which score to look at."
         )
     return replace(table, column=recorded)
@@ -91,6 +92,21 @@ def progress(*, quiet: bool) -> Iterator[Advanced]:
         yield display.show
     finally:
         display.close()
+
+
+def open_phrase_network(folder: Path) -> OpenModel:
+    """A model whose gates and summaries are known.
+
+    Raises:
+        CheckpointError: it cannot be read, or is of another network.
+    """
+    from moses_rnn.models.encdec import ENCDEC
+    from moses_rnn.producers.open import open_model
+
+    model = open_model(folder)
+    if model.checkpoint.kind is not ENCDEC:
+        raise CheckpointError(f"{folder}: expected an RNN Encoder-Decoder to look into, found {model.row.title}")
+    return model
 
 
 def is_inverse(checkpoint: Checkpoint) -> bool:

@@ -33,7 +33,8 @@ Example:
   moses-rnn-analyse report phrase-table.rnn.gz phrase-table.rnn-model -o report.html
 
 The page needs no network and no other file. Pictures need pip install 'moses-rnn[plot]'; without it the page is made
-without them. Equal tables, models and options give equal pages. A table of 839 112 lines takes minutes. {EITHER_ORDER}
+without them. Of other networks than the RNN Encoder-Decoder, gates and pairs in dispute are left out. Equal tables,
+models and options give equal pages. A table of 839 112 lines takes minutes. {EITHER_ORDER}
 {SORTED}
 """
 
@@ -52,6 +53,7 @@ class Report(ModelAndTable):
     pairs: int
     phrases: int
     points: int
+    source_text: str | None
     column: int | None
     threads: int | None
     seed: int
@@ -76,6 +78,7 @@ class Report(ModelAndTable):
 )
 @click.option("--phrases", type=click.IntRange(1), default=2000, show_default=True, help="To draw for the gates")
 @click.option("--points", type=click.IntRange(1), default=1000, show_default=True, help="Of either map")
+@click.option("--source-text", metavar="FILE", help="Draw where a network with attention looks in its first lines")
 @column_option
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
 @seed_option
@@ -95,7 +98,7 @@ def report(request: Report) -> None:
     if request.threads:
         torch.set_num_threads(request.threads)
     path = existing_input(request.phrase_table)
-    with OutputFile(request.output, force=request.force, inputs=(path,)) as file:
+    with OutputFile(request.output, force=request.force, inputs=(path, *filter(None, [request.source_text]))) as file:
         findings = _gather(path, request)
         file.commit(write_report(findings))
     if findings.missing:
@@ -105,6 +108,7 @@ def report(request: Report) -> None:
 
 def _gather(path: str, request: Report) -> Findings:
     from moses_rnn.analysis.report.findings import ReportConfig, gather
+    from moses_rnn.files.streams import existing_input
     from moses_rnn.formats.signatures import read_signature
     from moses_rnn.producers.base import Compute
     from moses_rnn.producers.open import open_model
@@ -112,7 +116,7 @@ def _gather(path: str, request: Report) -> Findings:
     signature = read_signature(path) or {}
     model = open_model(request.model)
     producer = model.make_producer(Compute(precision="fp64"))
-    table = open_table(path, request.column)
+    table = open_table(path, request.column, model.row.name)
     config = ReportConfig(
         seed=request.seed,
         sources=request.sources,
@@ -124,10 +128,11 @@ def _gather(path: str, request: Report) -> Findings:
         pairs=request.pairs,
         phrases=request.phrases,
         points=request.points,
+        source_text=request.source_text and existing_input(request.source_text),
     )
     steps = _Steps(quiet=request.quiet or not sys.stderr.isatty())
     try:
-        return gather(table, model.checkpoint, producer, signature, config, steps)
+        return gather(table, model, producer, signature, config, steps)
     finally:
         steps.close()
 

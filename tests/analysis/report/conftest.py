@@ -1,11 +1,17 @@
-"""Findings of a small table, gathered once."""
+"""Findings of a small table, of either network gathered once."""
+
+from dataclasses import replace
 
 import pytest
+import torch
 
 from moses_rnn.analysis.report.findings import gather
+from moses_rnn.producers.open import OpenModel
 from tests.analysis.report.small import CONFIG, SIGNATURE, TABLE, Producer
 from tests.analysis.scored import scored
-from tests.analysis.tiny import checkpoint
+from tests.analysis.tiny import VOCABULARIES, checkpoint
+from tests.models.checkpoints import search_checkpoint
+from tests.models.networks import search_network
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +23,16 @@ def findings(tmp_path_factory):
         return lambda done, share: None
 
     opened = scored(tmp_path_factory.mktemp("report") / "t<1>", TABLE)
-    gathered = gather(opened, checkpoint(), Producer(), SIGNATURE, CONFIG, step)
+    gathered = gather(opened, OpenModel(None, checkpoint()), Producer(), SIGNATURE, CONFIG, step)
     assert steps[:3] == ["counting and choosing", "comparing preferences", "comparing scores"]
     return gathered
+
+
+@pytest.fixture(scope="session")
+def search_findings(findings, tmp_path_factory):
+    """The same of an RNNsearch and a source text."""
+    text = tmp_path_factory.mktemp("text") / "text"
+    text.write_bytes(b"a <b> c\n\n" + b"a " * 39 + b"\ng")
+    model = OpenModel(None, search_checkpoint(search_network(dtype=torch.float32), *VOCABULARIES))
+    config = replace(CONFIG, source_text=str(text))
+    return gather(findings.table, model, Producer(), {}, config, lambda *_: lambda *_: None)

@@ -40,7 +40,7 @@ def test_every_word_is_escaped(findings):
 
 
 def test_equal_findings_give_equal_bytes(findings):
-    again = gather(findings.table, findings.checkpoint, Producer(), SIGNATURE, CONFIG, lambda *_: lambda *_: None)
+    again = gather(findings.table, findings.model, Producer(), SIGNATURE, CONFIG, lambda *_: lambda *_: None)
     assert write_report(again) == write_report(findings)
 
 
@@ -92,3 +92,26 @@ def test_pictures_are_there_if_the_libraries_are(findings):
     pictures = {"scatter", "words", "phrases"} if "matplotlib" not in missing_libraries() else set()
     assert set(findings.pictures) == pictures
     assert write_report(findings).count(b"data:image/svg+xml;base64,") == len(pictures)
+
+
+def test_a_page_on_another_network_leaves_out_what_is_not_known(findings, search_findings):
+    text = write_report(search_findings).decode()
+    page = Reader(text)
+    assert page.open == []
+    assert page.ids == [*NAMES[:-2], "alignments"]
+    assert "by what the decoder begins with" in text
+    assert "by their summary c" in write_report(findings).decode()
+
+
+def test_heat_maps_are_there_in_per_cent_too(search_findings):
+    pictured = {"line-1", "line-4"} if "matplotlib" not in missing_libraries() else set()
+    assert {name for name in search_findings.pictures if name.startswith("line-")} == pictured
+    text = write_report(search_findings).decode()
+    assert "Line 1: a &lt;b&gt; c → " in text
+    assert '<th scope="col" class="figure">&lt;b&gt;</th>' in text
+    without = write_report(replace(search_findings, pictures={}, missing=["matplotlib"])).decode()
+    assert "Line 4 in per cent" in without
+    nothing = write_report(replace(search_findings, alignments=())).decode()
+    assert "There are no such lines." in nothing
+    config = replace(search_findings.config, source_text=None)
+    assert "Alignments" not in write_report(replace(search_findings, config=config, alignments=())).decode()

@@ -6,13 +6,19 @@ import pytest
 
 from moses_rnn.analysis.report.document import write_report
 from moses_rnn.analysis.report.head import warnings
+from moses_rnn.producers.open import OpenModel
 from tests.analysis.report.small import SIGNATURE
+
+
+def with_provenance(findings, provenance):
+    """The same of a model that remembers something else."""
+    return OpenModel(None, replace(findings.checkpoint, provenance=dict(provenance)))
 
 
 def headed(findings, signature=(), provenance=()):
     """The warnings above a report."""
-    checkpoint = replace(findings.checkpoint, provenance=dict(provenance))
-    return list(warnings(replace(findings, signature={**SIGNATURE, **dict(signature)}, checkpoint=checkpoint)))
+    model = with_provenance(findings, provenance)
+    return list(warnings(replace(findings, signature={**SIGNATURE, **dict(signature)}, model=model)))
 
 
 def test_a_model_that_does_not_fit_is_flagged(findings):
@@ -40,10 +46,10 @@ def test_a_model_that_learned_nothing_is_flagged(findings):
 
 def test_the_head_says_how_training_went(findings):
     history = [{"nats_per_token": 1 / i, "seconds": i} for i in range(1, 8)]
-    checkpoint = replace(findings.checkpoint, provenance={"history": history})
+    model = with_provenance(findings, {"history": history})
     assert (
         "still falling: the held-out cost fell from 0.250 to 0.143"
-        in write_report(replace(findings, checkpoint=checkpoint)).decode()
+        in write_report(replace(findings, model=model)).decode()
     )
 
 
@@ -53,3 +59,18 @@ def test_a_column_of_another_model_is_noticed(findings, apart):
     near = replace(explanation, log_prob=explanation.columns[4].log + apart)
     text = write_report(replace(findings, explained=[(disagreement, near)])).decode()
     assert ("another model scored it" in text) == (apart > 0.1)
+
+
+def test_the_network_is_named_with_its_sizes(findings, search_findings):
+    text = write_report(search_findings).decode()
+    for fact in (
+        "RNNsearch of sentences",
+        "<dt>units of the alignment</dt><dd>4</dd>",
+        "<dt>phases</dt><dd>paper</dd>",
+    ):
+        assert fact in text
+    left_out = "Of this network (RNNsearch), gates and pairs in dispute are left out"
+    assert left_out in text
+    assert "<dt>variant</dt>" not in text
+    assert left_out not in write_report(findings).decode()
+    assert "<dt>variant</dt><dd>custom</dd>" in write_report(findings).decode()

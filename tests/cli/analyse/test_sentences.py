@@ -7,6 +7,7 @@ import pytest
 
 from tests.analysis.attentive import LINES, TRANSLATIONS, lstm, save, search
 from tests.cli.analyse.calls import invoke
+from tests.commands import run
 from tests.translation.sentences import save_model
 
 
@@ -125,3 +126,32 @@ def test_sentences_that_are_refused(here, arguments, code, message):
 def test_words_of_any_network_are_points(here):
     invoke("words", "search", "--method", "pca", "-o", "words.csv")
     assert len((here / "words.csv").read_text().splitlines()) == 1 + 7
+
+
+KNOW_ONE_NETWORK = [
+    ["gates", "search", "t"],
+    ["phrases", "search", "t", "-o", "x.csv"],
+    ["explain", "search", "t", "s2 ||| t2"],
+]
+
+
+@pytest.mark.parametrize("command", KNOW_ONE_NETWORK, ids=lambda command: command[0])
+def test_what_knows_one_network_alone_refuses_others(here, command):
+    (here / "t").write_bytes(b"s2 ||| t2 ||| .1 .1 .1 .1\n")
+    done = invoke(*command, code=3)
+    assert "search: expected an RNN Encoder-Decoder to look into, found RNNsearch" in done.stderr
+    assert not (here / "x.csv").exists()
+
+
+def test_a_table_that_an_rnnsearch_scored_has_its_report(here):
+    lines = [f"s{i} s{i + 1} s{i} s2 ||| t{i} ||| .1 .1 .1 .1 ||| 0-0 ||| 1 1 1 ||| |||\n" for i in range(2, 6)]
+    (here / "t").write_text("".join(lines))
+    run("score", "t", "--model", "search", "-o", "scored.gz", "--allow-misfit", "--quiet", cwd=here)
+    few = ["--phrases", 20, "--points", 30, "--samples", 3, "--sources", 1, "--threads", 1]
+    done = invoke("report", "scored.gz", "search", "-o", "r.html", "--source-text", "src", *few)
+    assert done.stdout == "The report is in r.html.\n"
+    text = (here / "r.html").read_text(encoding="utf-8")
+    assert "Line 1: s2 s3 s4 → " in text
+    assert "Gates" not in text
+    again = ["report", "scored.gz", "search", "-o", "src", "--source-text", "src", "--force", *few]
+    assert "src: is the input" in invoke(*again, code=1).stderr
