@@ -16,7 +16,7 @@ from moses_rnn.formats import grids
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
+from moses_rnn.models.vocabulary import END, Vocabulary
 from moses_rnn.producers.base import HERE, Compute
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.translation.alignments import Alpha, align, format_alignment, has_attention
@@ -180,7 +180,7 @@ def _map(checkpoint: Checkpoint, number: int, sides: Sequence[list[bytes]], alph
 
 def _unknown(vocabulary: Vocabulary, line: Iterable[bytes]) -> frozenset[bytes]:
     known = vocabulary.id_of()
-    return frozenset(word for word in line if word not in known or word == UNKNOWN)
+    return frozenset(word for word in line if word not in known)
 
 
 def as_grid(alignment: AlignmentMap) -> grids.Grid:

@@ -13,6 +13,7 @@ from moses_rnn.analysis.alignment_maps import (
     given_maps,
     own_maps,
     read_chosen,
+    read_first,
 )
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.translation.alignments import align
@@ -33,6 +34,12 @@ def texts(tmp_path):
 def test_chosen_lines_are_read_by_their_numbers(texts):
     assert read_chosen(*texts, {5, 1}) == ({1: b"s2 s3  s4", 5: b"s6 s6"}, {1: b"t2 t3", 5: b"t7"})
     assert read_chosen(texts[0], None, {2}) == ({2: b"s5"}, {})
+
+
+def test_the_first_lines_are_those_with_words_and_not_too_many(texts):
+    assert read_first(texts[0], 3, 4) == {1: b"s2 s3  s4", 2: b"s5", 5: b"s6 s6"}
+    assert list(read_first(texts[0], 3, 5)) == [1, 2, 4]
+    assert list(read_first(texts[0], 1, 5)) == [1]
 
 
 def test_lines_that_cannot_be_drawn_are_refused(tmp_path, texts):
@@ -110,6 +117,10 @@ def test_as_text_it_is_per_cent_under_the_words():
     without_end = AlignmentMap(1, [b"a"], [b"b"], ALPHA[:1])
     assert as_text(without_end).count("\n") == 1
     assert "</s>" not in as_text(without_end).splitlines()[1]
+
+
+def test_both_sentences_can_be_read():
+    assert AlignmentMap(1, [b"a", b"&apos;s"], [b"\xff"], ALPHA[:, :1]).text == "a 's → \\xff"
 
 
 def test_as_json_it_is_a_record_of_a_translations_alignments():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from moses_rnn import __version__
 from moses_rnn.analysis import preferences, scatter, tables
@@ -16,7 +17,7 @@ from moses_rnn.analysis.report.page import Markup, Section
 from moses_rnn.analysis.report.survey import Coverage
 from moses_rnn.analysis.report.verdicts import verdicts
 from moses_rnn.analysis.selection import Targets
-from moses_rnn.formats.grids import Cell, Grid
+from moses_rnn.formats.grids import Cell, Grid, unescaped
 
 CITATION = (
     "Kyunghyun Cho, Bart van Merriënboer, Caglar Gulcehre, Dzmitry Bahdanau, Fethi Bougares, Holger Schwenk and "
@@ -177,7 +178,9 @@ def alignments(findings: Findings) -> Section:
 def _alignment(findings: Findings, alignment: AlignmentMap) -> Iterator[Markup]:
     caption = f"Line {alignment.line}: {alignment.text}"
     yield page.element("div", _picture(findings, alignment_name(alignment), caption), class_="alignment")
-    yield page.details(f"Line {alignment.line} in per cent", page.table(as_grid(alignment)))
+    grid = as_grid(alignment)
+    readable = replace(grid, header=[unescaped(word) for word in grid.header])  # as words in cells are
+    yield page.details(f"Line {alignment.line} in per cent", page.table(readable))
 
 
 def _map(findings: Findings, name: str) -> Iterator[Markup]:

@@ -32,7 +32,7 @@ def findings(tmp_path_factory):
 def search_findings(findings, tmp_path_factory):
     """The same of an RNNsearch and a source text."""
     text = tmp_path_factory.mktemp("text") / "text"
-    text.write_bytes(b"a <b> c\n\n" + b"a " * 39 + b"\ng")
+    text.write_bytes(b"a <b> &apos;c\n\n" + b"a " * 39 + b"\ng")
     model = OpenModel(None, search_checkpoint(search_network(dtype=torch.float32), *VOCABULARIES))
     config = replace(CONFIG, source_text=str(text))
     return gather(findings.table, model, Producer(), {}, config, lambda *_: lambda *_: None)

@@ -30,7 +30,7 @@ def test_of_another_network_gates_and_disputes_are_not_known(findings, search_fi
 
 def test_a_network_with_attention_translates_the_first_lines(search_findings):
     one, two = search_findings.alignments  # a blank line and a long one are left out
-    assert [(one.line, one.source), (two.line, two.source)] == [(1, [b"a", b"<b>", b"c"]), (4, [b"g"])]
+    assert [(one.line, one.source), (two.line, two.source)] == [(1, [b"a", b"<b>", b"&apos;c"]), (4, [b"g"])]
     assert one.alpha.shape == (len(one.rows), 4)
 
 
