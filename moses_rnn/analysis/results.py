@@ -6,10 +6,13 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.formats.runs import Place, Run
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
 
 Json = dict[str, Any]
 TINY = 1e-3  # of the largest weight: what MERT made of a feature that it found nothing in
@@ -60,14 +63,11 @@ def _scores(
     runs: list[Run], references: Mapping[str, list[str]], tests: Sequence[str], samples: int
 ) -> tuple[list[Json], Json]:
     """Scores of one run of each system, compared with the first one; and the metrics' signatures."""
-    try:
-        from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415, an extra
-        from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415
-        from sacrebleu.significance import PairedTest  # noqa: PLC0415
-    except ImportError as error:
-        raise MosesRnnError("sacrebleu is not installed: pip install 'moses-rnn[eval]'") from error
+    bleu = open_bleu()
+    from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415, an extra
+    from sacrebleu.significance import PairedTest  # noqa: PLC0415
 
-    metrics = {"BLEU": BLEU(tokenize="none", force=True), "chrF": CHRF()}
+    metrics = {"BLEU": bleu, "chrF": CHRF()}
     scored: list[Json] = [{"seed": run.seed} for run in runs]
     for name in references:
         for label, metric in metrics.items():
@@ -77,12 +77,24 @@ def _scores(
     if len(runs) > 1:
         for key, names in {**{f"{name}_p": [name] for name in tests}, "p": tests}.items():
             named: list[Any] = [(f"{i} {run.system}", _together(run.hypotheses, names)) for i, run in enumerate(runs)]
-            bleu = {"BLEU": metrics["BLEU"]}
-            test = PairedTest(named, bleu, [_together(references, names)], "bs", n_samples=samples)
+            test = PairedTest(named, {"BLEU": bleu}, [_together(references, names)], "bs", n_samples=samples)
             compared: list[list[Any]] = [values for label, values in test()[1].items() if label != "System"]
             for record, result in zip(scored[1:], compared[0][1:], strict=True):
                 record[key] = result.p_value
     return scored, signatures
+
+
+def open_bleu() -> BLEU:
+    """BLEU of text that is tokenised.
+
+    Raises:
+        MosesRnnError: sacreBLEU is not installed.
+    """
+    try:
+        from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415, an extra
+    except ImportError as error:
+        raise MosesRnnError("sacrebleu is not installed: pip install 'moses-rnn[eval]'") from error
+    return BLEU(tokenize="none", force=True)
 
 
 def _together(texts: Mapping[str, list[str]], names: Sequence[str]) -> list[str]:

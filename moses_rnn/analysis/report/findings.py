@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from moses_rnn.analysis import plots
+from moses_rnn.analysis import plots, sentence_plots
 from moses_rnn.analysis.alignment_maps import (
     WORDS_PER_SOURCE_WORD,
     AlignmentMap,
@@ -257,7 +257,9 @@ def _alignments(model: OpenModel, config: ReportConfig, announce: Announce) -> l
         return []
     stepper = attentive_stepper(model)
     announce("translating", "lines")
-    most_words = plots.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2  # whose translation can be drawn, however long it is
+    most_words = (
+        sentence_plots.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2
+    )  # whose translation can be drawn, however long it is
     return own_maps(model.checkpoint, stepper, read_first(config.source_text, TEXT_LINES, most_words))
 
 
@@ -271,5 +273,5 @@ def _pictures(
 ) -> dict[str, bytes]:
     announce("drawing", "pictures")
     drawn = {name: plots.map_image(map_, "svg") for name, map_ in maps.items()}
-    heat_maps = {alignment_name(one): plots.alignment_image(one, "svg") for one in alignments}
+    heat_maps = {alignment_name(one): sentence_plots.alignment_image(one, "svg") for one in alignments}
     return {"scatter": plots.scatter_image(scatter, "svg"), **drawn, **heat_maps}

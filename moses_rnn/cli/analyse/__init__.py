@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from moses_rnn.cli.analyse.explain import explain
+from moses_rnn.cli.analyse.lengths import lengths
 from moses_rnn.cli.analyse.model import MODEL_COMMANDS
 from moses_rnn.cli.analyse.pairs import PAIR_COMMANDS
 from moses_rnn.cli.analyse.report import REPORT_COMMANDS
@@ -28,7 +29,15 @@ def main() -> None:
     """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
 
 
-for command in (*TABLE_COMMANDS, *PAIR_COMMANDS, *MODEL_COMMANDS, explain, *SENTENCE_COMMANDS, *REPORT_COMMANDS):
+for command in (
+    *TABLE_COMMANDS,
+    *PAIR_COMMANDS,
+    *MODEL_COMMANDS,
+    explain,
+    *SENTENCE_COMMANDS,
+    lengths,
+    *REPORT_COMMANDS,
+):
     main.add_command(command)
 
 

@@ -73,7 +73,8 @@ def alignments(request: AlignmentsRequest) -> None:
     if request.source == request.target == "-":
         raise click.UsageError("only one of SOURCE and TARGET can be -")
     from moses_rnn.analysis.alignment_maps import as_json, as_text
-    from moses_rnn.analysis.plots import alignment_image, check_matplotlib
+    from moses_rnn.analysis.plots import check_matplotlib
+    from moses_rnn.analysis.sentence_plots import alignment_image
 
     if pictures:
         check_matplotlib("--format text and json need nothing")

@@ -1,0 +1,94 @@
+"""BLEU by the length of the source sentence, and where nothing is unknown (Bahdanau et al. 2015, figure 2, table 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from moses_rnn.analysis.results import open_bleu
+from moses_rnn.errors import InputError
+from moses_rnn.formats.grids import Cell, Grid
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.models.vocabulary import UNKNOWN_ID, Vocabulary
+
+Lines = Sequence[bytes]
+
+LAST_OF_BINS = (8, 10, 12, 15, 20)  # source words; one more bin is of longer sentences
+BINS = ("≤ 8", "9–10", "11–12", "13–15", "16–20", "> 20")
+ALL, NO_UNKNOWN = "All", "No UNK"
+
+
+class Part(NamedTuple):
+    """Some sentences of a test set, by number from 0."""
+
+    title: str
+    sentences: list[int]
+
+
+@dataclass(frozen=True)
+class LengthScores:
+    """BLEU of systems on the parts of a test set, 0 to 100; None where a part has no sentence."""
+
+    parts: list[Part]  # BINS, then ALL, then NO_UNKNOWN if a model's words are known
+    bleu: dict[str, list[float | None]]  # by system, of each part
+
+
+class KnownWords(NamedTuple):
+    """A network's shortlists of the test set's source language and of its target language."""
+
+    source: Vocabulary
+    target: Vocabulary
+
+    def know(self, source: bytes, reference: bytes) -> bool:
+        """Whether neither sentence has an unknown word."""
+        sides = ((self.source, source), (self.target, reference))
+        return all(UNKNOWN_ID not in vocabulary.ids(words(line)) for vocabulary, line in sides)
+
+
+def compare_lengths(
+    sources: Lines, references: Lines, outputs: Mapping[str, Lines], known: KnownWords | None = None
+) -> LengthScores:
+    """Compare systems on sentences of different lengths.
+
+    Args:
+        sources: as the systems read them; their words are counted.
+        references: their translations.
+        outputs: by system.
+        known: a network's words; with them the sentences without unknown words are a part too.
+
+    Raises:
+        InputError: a text is of another length than the source.
+        MosesRnnError: sacreBLEU is not installed.
+    """
+    for name, lines in {"reference": references, **outputs}.items():
+        if len(lines) != len(sources):
+            raise InputError(f"{name}: expected {len(sources):,} lines as the source has, found {len(lines):,}")
+    parts = [*_bins(sources), Part(ALL, list(range(len(sources))))]
+    if known:
+        pairs = enumerate(zip(sources, references, strict=True))
+        parts.append(Part(NO_UNKNOWN, [i for i, pair in pairs if known.know(*pair)]))
+    bleu = {name: [_bleu(lines, references, part.sentences) for part in parts] for name, lines in outputs.items()}
+    return LengthScores(parts, bleu)
+
+
+def _bins(sources: Lines) -> Iterator[Part]:
+    lengths = [len(words(line)) for line in sources]
+    first = 0
+    for title, last in zip(BINS, (*LAST_OF_BINS, max(lengths, default=0)), strict=True):
+        yield Part(title, [i for i, length in enumerate(lengths) if first <= length <= last])
+        first = last + 1
+
+
+def _bleu(lines: Lines, references: Lines, sentences: Sequence[int]) -> float | None:
+    if not sentences:
+        return None
+    chosen = [[text[i].decode("utf-8", "replace") for i in sentences] for text in (lines, references)]
+    return float(open_bleu().corpus_score(chosen[0], [chosen[1]]).score)
+
+
+def as_grid(scores: LengthScores) -> Grid:
+    """A system a row, under the numbers of sentences."""
+    counts: list[Cell] = ["sentences", *(len(part.sentences) for part in scores.parts)]
+    rows = [[name, *(None if b is None else f"{b:.2f}" for b in bleu)] for name, bleu in scores.bleu.items()]
+    return Grid("BLEU by source words", ["system", *(part.title for part in scores.parts)], [counts, *rows])

@@ -1,0 +1,111 @@
+"""moses-rnn-analyse lengths: BLEU by the length of the source, of any systems."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_rnn.cli.analyse.options import force_option, layout_option
+from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
+from moses_rnn.errors import InputError
+from moses_rnn.formats.grids import PICTURES
+
+if TYPE_CHECKING:
+    from moses_rnn.analysis.lengths import KnownWords
+
+EPILOG = """\b
+Example: two systems, also on the sentences whose words a network all knows, and their curves:
+  moses-rnn-analyse lengths test.en test.fr search.out moses.out --model search -o lengths.svg
+
+Texts are line by line translations of each other, tokenised; BLEU is sacreBLEU's, without tokenisation. No UNK are the
+sentences without a word, in source or reference, that is unknown to MODEL. Exit codes: 0 done, 1 failure, 2 wrong
+command line, 3 texts or model rejected.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthsRequest:
+    """What the command line asks for."""
+
+    source: str
+    reference: str
+    outputs: tuple[str, ...]
+    model: Path | None
+    output: str | None
+    layout: str
+    force: bool
+
+
+@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("source")
+@click.argument("reference")
+@click.argument("outputs", metavar="OUTPUT...", nargs=-1, required=True)
+@click.option("--model", type=click.Path(path_type=Path), help="Also where this network knows all words")
+@click.option("-o", "--output", help="Draw the curves: .svg or .png (needs matplotlib)")
+@layout_option
+@force_option
+@reports_errors
+@takes(LengthsRequest)
+def lengths(request: LengthsRequest) -> None:
+    """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
+    from moses_rnn.analysis.lengths import as_grid, compare_lengths
+    from moses_rnn.analysis.sentence_plots import lengths_image
+    from moses_rnn.files.outputs import OutputFile
+    from moses_rnn.formats.grids import LAYOUTS
+
+    kind = _picture_kind(request.output) if request.output else ""
+    texts = (request.source, request.reference, *request.outputs)
+    with ExitStack() as stack:
+        if request.output:
+            file = stack.enter_context(OutputFile(request.output, force=request.force, inputs=texts))
+        outputs = {name: _lines(path) for name, path in _names(request.outputs).items()}
+        known = _known_words(request.model) if request.model else None
+        scores = compare_lengths(_lines(request.source), _lines(request.reference), outputs, known)
+        if request.output:
+            file.commit(lengths_image(scores, kind))
+    put(LAYOUTS[request.layout](as_grid(scores)))
+
+
+def _picture_kind(output: str) -> str:
+    """The kind of picture that an output's suffix asks for; refused before the work if it cannot be drawn."""
+    from moses_rnn.analysis.plots import check_matplotlib
+    from moses_rnn.analysis.sentence_plots import LENGTHS_OTHERWISE
+
+    kind = Path(output).suffix.removeprefix(".").lower()
+    if kind not in PICTURES:
+        raise click.BadParameter(f"{output!r} does not end in .svg or .png.", param_hint="--output")
+    check_matplotlib(LENGTHS_OTHERWISE)
+    return kind
+
+
+def _names(paths: tuple[str, ...]) -> dict[str, str]:
+    """The texts by what they are called in the table: the names of the files, or their paths if names are not enough.
+
+    Raises:
+        InputError: a text is given twice.
+    """
+    names = [Path(path).name for path in paths]
+    named = dict(zip(names if len(set(names)) == len(names) else paths, paths, strict=True))
+    if len(named) != len(paths):
+        raise InputError(f"expected each OUTPUT once, found {', '.join(sorted(paths))}")
+    return named
+
+
+def _lines(path: str) -> list[bytes]:
+    from moses_rnn.files.streams import existing_input, read_lines
+
+    return [line.rstrip(b"\r\n") for line in read_lines(existing_input(path))]
+
+
+def _known_words(folder: Path) -> KnownWords:
+    """The words of a network by the language of the texts, not by what it reads and writes."""
+    from moses_rnn.analysis.lengths import KnownWords
+    from moses_rnn.producers.open import open_model
+
+    checkpoint = open_model(folder).checkpoint
+    sides = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
+    return KnownWords(*(reversed(sides) if checkpoint.inverse else sides))

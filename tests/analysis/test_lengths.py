@@ -1,0 +1,67 @@
+"""BLEU by length: which sentence belongs where, and what each part's BLEU is."""
+
+import pytest
+
+from moses_rnn.analysis.lengths import BINS, KnownWords, as_grid, compare_lengths
+from moses_rnn.errors import InputError
+from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
+from tests.analysis.texts import sentence
+
+LENGTHS = [0, 8, 9, 10, 11, 12, 13, 15, 16, 20, 21, 40]
+SOURCES = [sentence(b"s", length) for length in LENGTHS]
+REFERENCES = [sentence(b"t", length) for length in LENGTHS]
+
+
+def vocabulary(letter, last):
+    return Vocabulary([UNKNOWN, END, *sentence(letter, last).split()])
+
+
+def sizes(scores):
+    return {part.title: [LENGTHS[i] for i in part.sentences] for part in scores.parts}
+
+
+def test_every_sentence_is_in_its_bin():
+    scores = compare_lengths(SOURCES, REFERENCES, {"a": REFERENCES})
+    assert sizes(scores) == {
+        "≤ 8": [0, 8], "9–10": [9, 10], "11–12": [11, 12], "13–15": [13, 15], "16–20": [16, 20], "> 20": [21, 40],
+        "All": LENGTHS,
+    }  # fmt: skip
+    assert list(sizes(scores))[:6] == list(BINS)
+    assert scores.bleu == {"a": [pytest.approx(100)] * 7}
+
+
+def test_a_part_is_scored_alone():
+    """With sacreBLEU's figure for these lines, which is what the table of results has."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    wrong = [*REFERENCES[:-1], REFERENCES[-1].replace(b"t7 ", b"x ")]
+    scores = compare_lengths(SOURCES, REFERENCES, {"right": REFERENCES, "wrong": wrong})
+    assert scores.bleu["wrong"][:5] == scores.bleu["right"][:5]
+    texts = [[line.decode() for line in lines[-2:]] for lines in (wrong, REFERENCES)]
+    expected = BLEU(tokenize="none", force=True).corpus_score(texts[0], [texts[1]]).score
+    assert scores.bleu["wrong"][5] == pytest.approx(expected)
+    assert expected < scores.bleu["wrong"][6] < 100
+
+
+@pytest.mark.parametrize(("source", "target", "longest"), [(12, 40, 12), (40, 12, 12), (40, 40, 40), (9, 20, 9)])
+def test_no_unknown_word_is_in_source_or_reference(source, target, longest):
+    known = KnownWords(vocabulary(b"s", source), vocabulary(b"t", target))
+    scores = compare_lengths(SOURCES, REFERENCES, {"a": REFERENCES}, known)
+    assert sizes(scores)["No UNK"] == [length for length in LENGTHS if length <= longest]
+
+
+def test_the_table_has_counts_and_leaves_out_what_is_not_there():
+    known = KnownWords(vocabulary(b"u", 9), vocabulary(b"t", 9))
+    grid = as_grid(compare_lengths(SOURCES[1:4], REFERENCES[1:4], {"a": REFERENCES[1:4]}, known))
+    assert grid.header == ["system", *BINS, "All", "No UNK"]
+    assert grid.rows == [
+        ["sentences", 1, 2, 0, 0, 0, 0, 3, 0],
+        ["a", "100.00", "100.00", None, None, None, None, "100.00", None],
+    ]
+
+
+def test_texts_of_another_length_are_refused():
+    with pytest.raises(InputError, match="b: expected 12 lines as the source has, found 11"):
+        compare_lengths(SOURCES, REFERENCES, {"a": REFERENCES, "b": REFERENCES[1:]})
+    with pytest.raises(InputError, match="reference: expected 12 lines as the source has, found 1$"):
+        compare_lengths(SOURCES, REFERENCES[:1], {"a": REFERENCES})

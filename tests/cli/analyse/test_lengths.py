@@ -1,0 +1,77 @@
+"""moses-rnn-analyse lengths: the table, the picture, what is refused."""
+
+import sys
+
+import pytest
+
+from tests.cli.analyse.calls import invoke, seen
+from tests.translation.sentences import save_model
+
+SOURCE = ["s2 s3 s4 s5", "s9 s2", "s2 " * 10 + "s3"]
+REFERENCE = ["t2 t3 t4 t5", "t2 t3", "t2 " * 10 + "t3"]
+
+
+@pytest.fixture
+def texts(tmp_path, monkeypatch):
+    """Two folders with an output of the same name each, one of them right; their paths follow source and reference."""
+    monkeypatch.chdir(tmp_path)
+    for name, lines in {"src": SOURCE, "trg": REFERENCE, "a/out": REFERENCE, "b/out": REFERENCE[::-1]}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines))
+    return ["src", "trg", "a/out", "b/out"]
+
+
+def rows(*arguments):
+    return [line.split(",") for line in invoke("lengths", *arguments, "--format", "csv").stdout.splitlines()]
+
+
+def test_systems_are_named_by_their_files(texts):
+    header, counts, only = rows(*texts[:3])
+    assert header == ["system", "≤ 8", "9–10", "11–12", "13–15", "16–20", "> 20", "All"]
+    assert counts == ["sentences", "2", "0", "1", "0", "0", "0", "3"]
+    assert only == ["out", "100.00", "", "100.00", "", "", "", "100.00"]
+    assert [row[0] for row in rows(*texts)[2:]] == ["a/out", "b/out"]
+    assert "| a/out | 100.00 | – |" in invoke("lengths", *texts, "--format", "markdown").stdout
+
+
+@pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
+def test_a_model_decides_what_is_unknown(texts, tmp_path, direction):
+    """A network of the inverse direction reads the texts the other way round."""
+    model = save_model(tmp_path / "model", direction=direction)
+    inverse = direction == "target-to-source"
+    given = [texts[1], texts[0], texts[0]] if inverse else texts[:3]
+    header, counts, only = rows(*given, "--model", model)
+    assert (header[-1], counts[-1], only[-1]) == ("No UNK", "2", "100.00")
+
+
+def test_a_picture(texts, tmp_path):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
+    invoke("lengths", *texts, "-o", "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert "curves.png: exists already; use --force" in invoke("lengths", *texts, "-o", "curves.png", code=1).stderr
+    invoke("lengths", *texts, "-o", "curves.png", "--force")
+
+
+def test_pictures_alone_need_matplotlib(texts, tmp_path, monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    done = seen("lengths", *texts, "-o", "curves.svg")
+    assert (done.exit_code, "pip install 'moses-rnn[plot]' (the table needs nothing)" in done.stderr) == (1, True)
+    assert not (tmp_path / "curves.svg").exists()
+    assert seen("lengths", *texts).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["src", "trg"], 2, "Missing argument 'OUTPUT...'"),
+        (["src", "trg", "a/out", "-o", "x.pdf"], 2, "does not end in .svg or .png"),
+        (["src", "trg", "a/out", "a/out"], 3, "expected each OUTPUT once, found a/out, a/out"),
+        (["src", "trg", "nowhere"], 3, "nowhere"),
+        (["src", "trg", "short"], 3, "short: expected 3 lines as the source has, found 1"),
+        (["src", "trg", "a/out", "--model", "a"], 3, "a/config.json"),
+    ],
+)
+def test_what_is_refused(texts, tmp_path, words, code, message):
+    (tmp_path / "short").write_text("t2\n")
+    assert message in invoke("lengths", *words, code=code).stderr
