@@ -61,6 +61,7 @@ for program in perl gzip sort; do
 	command -v "$program" > /dev/null || missing "$program: part of the operating system"
 done
 needs_program moses-rnn-score moses-rnn
+[ -z "$WITH_NETWORKS" ] || needs_program moses-rnn-nmt moses-rnn
 [ "$TOKENISED" = yes ] || needs_program moses-rnn-tokenise moses-rnn
 needs_program sacrebleu 'moses-rnn[eval]'
 case $ALIGNER in
@@ -74,7 +75,7 @@ mgiza) [ -x "$MGIZA_BIN/mgiza" ] || missing 'MGIZA_BIN/mgiza: the programs of gi
 esac
 
 # --- files ---
-[ -n "$PHRASE_TABLE" ] || corpora TRAIN "$TRAIN"
+[ -n "$PHRASE_TABLE" ] && [ -z "$WITH_NETWORKS" ] || corpora TRAIN "$TRAIN"
 corpora DEV "$DEV"
 corpora TEST "$TEST"
 [ -z "$(printf '%s\n' $SETS train all | sort | uniq -d)" ] ||

@@ -42,6 +42,18 @@ CSLM_FLAGS ?= --self-normalise 0.1
 # without CSLM; auto: in the decoder where it can
 CSLM_IN ?= auto
 LIST_SIZE ?= 200
+# Networks of sentences, trained on the corpus for each of SEEDS: options of moses-rnn-nmt train for each network
+SEARCH_FLAGS ?=
+LSTM_FLAGS ?=
+RNNENC_FLAGS ?=
+# and of moses-rnn-nmt translate for all
+TRANSLATE_FLAGS ?=
+# On lists (nbest-…): the system whose lists they choose from, and the seed of the one network; seeds of an ensemble's
+LIST_BASE ?= $(if $(filter rnn,$(SYSTEMS)),rnn,baseline)
+NETWORK_SEED ?= $(firstword $(SEEDS))
+ENSEMBLE_SEEDS ?= 11 12 13 14
+# Options of moses-rnn-nbest add, for all list systems
+NBEST_FLAGS ?=
 # Of prune-bleu: shares of the table, and the tuning whose weights translate
 PRUNE_KEEP ?= 0.7 0.5 0.3
 PRUNE_SEED ?= $(firstword $(SEEDS))
@@ -63,6 +75,8 @@ BIN ?= $(patsubst %/,%,$(dir $(shell command -v moses-rnn-score 2> /dev/null)))
 BIN_PYTHON ?= $(BIN)/python
 W := $(abspath $(WORK))
 NUMBER_SIGN := \#
+COMMA := ,
+SPACE := $(subst ,, )
 ifneq ($(words $(W))$(findstring $(NUMBER_SIGN),$(W)),1)
 $(error $(W): a WORK without blanks or number signs is needed; neither make nor an ini of Moses can have them)
 endif
@@ -106,7 +120,8 @@ with = $(foreach name,$(1),$(name)='$($(name))')
 # --- systems ----------------------------------------------------------------------------------------------------------
 
 # How the additions of a system come in: into the table, as options of moses-rnn-score, or onto n-best lists, as options
-# of moses-rnn-nbest; and the steps that train what they need
+# of moses-rnn-nbest; the steps that train what they need, $(1) being the seed of a network of sentences; and what
+# translates by itself. MODEL_x: a folder that has its vocabularies
 TABLE_OPTIONS_rnn = --model $(RNN_MODEL)
 TABLE_OPTIONS_wp = --word-penalty
 LIST_OPTIONS_cslm = --add $(CSLM_MODEL)
@@ -116,25 +131,52 @@ TRAINED_rnn = $(DONE)/train-rnn
 TRAINED_wp = $(DONE)/train-rnn
 TRAINED_cslm = $(DONE)/train-cslm
 
+NETWORKS := rnnsearch seq2seq rnnenc
+FLAGS_rnnsearch = $(SEARCH_FLAGS)
+FLAGS_seq2seq = $(LSTM_FLAGS)
+FLAGS_rnnenc = $(RNNENC_FLAGS)
+define add_network
+MODEL_$(1) = $(W)/nmt/$(1).$$(1)
+TRAINED_$(1) = $(DONE)/train-$(1).$$(1)
+LIST_OPTIONS_$(1) = --add $(W)/nmt/$(1).$(NETWORK_SEED)
+TRANSLATE_$(1) = $$(translate) $(W)/nmt/$(1).$$$$SEED
+endef
+translate = $(BIN)/moses-rnn-nmt translate --beam 12 $(TRANSLATE_FLAGS)
+$(foreach network,$(NETWORKS),$(eval $(call add_network,$(network))))
+ENSEMBLE = $(ENSEMBLE_SEEDS:%=$(W)/nmt/rnnsearch.%)
+MODEL_ensemble = $(firstword $(ENSEMBLE))
+TRAINED_ensemble = $(ENSEMBLE_SEEDS:%=$(DONE)/train-rnnsearch.%)
+LIST_OPTIONS_ensemble = --ensemble $(subst $(SPACE),$(COMMA),$(ENSEMBLE))
+TRANSLATE_rnnsearch-x4 = $(translate) $(ENSEMBLE)
+
 # The columns NAME KIND BASE ADDED DECODER of a row; \043 is the sign that comments begin with
 define read_row
 ALL_SYSTEMS += $(word 1,$(1))
 KIND_$(word 1,$(1)) := $(word 2,$(1))
-BASE_$(word 1,$(1)) := $(filter-out -,$(word 3,$(1)))
+BASE_$(word 1,$(1)) := $(patsubst any,$(LIST_BASE),$(filter-out -,$(word 3,$(1))))
 ADDED_$(word 1,$(1)) := $(subst +, ,$(filter-out -,$(word 4,$(1))))
 DECODER_$(word 1,$(1)) := $(filter-out -,$(word 5,$(1)))
+$(if $(filter any,$(word 3,$(1))),ON_ANY += $(word 1,$(1)))
 endef
 ALL_SYSTEMS :=
+ON_ANY :=
 ROWS := $(shell awk -v OFS=: 'NF && !/^\043/ { print $$1, $$2, $$3, $$4, $$5 }' $(PIPELINE)/systems)
 $(foreach row,$(ROWS),$(eval $(call read_row,$(subst :, ,$(row)))))
 
 of_kind = $(foreach system,$(ALL_SYSTEMS),$(if $(filter $(1),$(KIND_$(system))),$(system)))
-# the stamps of what a system adds
-trained = $(sort $(foreach added,$(ADDED_$(1)),$(TRAINED_$(added))))
+ifneq ($(words $(LIST_BASE))$(filter $(LIST_BASE),$(filter-out $(ON_ANY),$(call of_kind,table list))),1$(LIST_BASE))
+$(error LIST_BASE=$(LIST_BASE): expected one of $(filter-out $(ON_ANY),$(call of_kind,table list)))
+endif
+# the stamps of what a system adds: $(call trained,SYSTEM,SEED OF A NETWORK)
+trained = $(sort $(foreach added,$(ADDED_$(1)),$(call TRAINED_$(added),$(2))))
 # what a system adds, what its base adds, and so on
 all_added = $(ADDED_$(1)) $(if $(BASE_$(1)),$(call all_added,$(BASE_$(1))))
 CSLM_SYSTEMS := $(foreach system,$(ALL_SYSTEMS),$(if $(filter cslm,$(call all_added,$(system))),$(system)))
 SELF_SYSTEMS := $(call of_kind,self)
+# whose networks are the same for all SEEDS
+ENSEMBLES := $(foreach system,$(SELF_SYSTEMS),$(if $(filter ensemble,$(ADDED_$(system))),$(system)))
+OF_SENTENCES := $(NETWORKS) ensemble
+NETWORK_SYSTEMS := $(foreach one,$(ALL_SYSTEMS),$(if $(filter $(OF_SENTENCES),$(call all_added,$(one))),$(one)))
 # systems whose CSLM the decoder computes
 ifeq ($(CSLM_PLACE),decoder)
 NEURAL_SYSTEMS := $(foreach system,$(call of_kind,list),$(if $(DECODER_$(system)),$(system)))
@@ -153,7 +195,7 @@ seed_of = $(patsubst .%,%,$(suffix $(1)))
 
 .PHONY: pipeline-help
 pipeline-help: ## what the targets from corpus to BLEU are
-	@echo 'corpus align phrase-table lm baseline train-rnn score train-cslm'
+	@echo 'corpus align phrase-table lm baseline train-rnn score train-cslm $(NETWORKS:%=train-%)'
 	@echo '                                                          one step and what it needs'
 	@echo 'tune-SYSTEM decode-SYSTEM bleu-SYSTEM                     for all SEEDS; SYSTEM is one of: $(ALL_SYSTEMS)'
 	@echo 'prune-bleu                                                dev BLEU of rnn with PRUNE_KEEP of its table'
@@ -167,14 +209,18 @@ pipeline-help: ## what the targets from corpus to BLEU are
 		'DECODER_FLAGS=$(DECODER_FLAGS)' 'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' \
 		'MERT_FLAGS=$(MERT_FLAGS)' 'CSLM_TEXT=$(CSLM_TEXT) CSLM=$(CSLM) CSLM_FLAGS=$(CSLM_FLAGS)' \
 		'CSLM_IN=$(CSLM_IN) ($(CSLM_PLACE)) LIST_SIZE=$(LIST_SIZE) WP_WORDS=$(WP_WORDS)' \
+		'SEARCH_FLAGS=$(SEARCH_FLAGS) LSTM_FLAGS=$(LSTM_FLAGS) RNNENC_FLAGS=$(RNNENC_FLAGS)' \
+		'TRANSLATE_FLAGS=$(TRANSLATE_FLAGS) NBEST_FLAGS=$(NBEST_FLAGS)' \
+		'LIST_BASE=$(LIST_BASE) NETWORK_SEED=$(NETWORK_SEED) ENSEMBLE_SEEDS=$(ENSEMBLE_SEEDS)' \
 		'PRUNE_KEEP=$(PRUNE_KEEP) PRUNE_SEED=$(PRUNE_SEED) PRUNE_FLAGS=$(PRUNE_FLAGS)' \
 		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL)'
 
 WITH_CSLM = $(filter $(CSLM_SYSTEMS),$(SYSTEMS))
+WITH_NETWORKS = $(filter $(NETWORK_SYSTEMS),$(SYSTEMS))
 UNKNOWN_SYSTEMS = $(filter-out $(ALL_SYSTEMS),$(SYSTEMS))
 UNTRANSLATED_SYSTEMS = $(foreach system,$(filter $(SELF_SYSTEMS),$(SYSTEMS)),$(if $(TRANSLATE_$(system)),,$(system)))
 CHECKED = BIN BIN_PYTHON MOSES_ROOT SRC TRG TRAIN DEV TEST SETS TOKENISED MGIZA_BIN TUNER PHRASE_TABLE BASELINE_INI \
-	CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM UNKNOWN_SYSTEMS UNTRANSLATED_SYSTEMS
+	CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_NETWORKS UNKNOWN_SYSTEMS UNTRANSLATED_SYSTEMS
 
 # Names what is missing before anything runs
 .PHONY: pipeline-tools
@@ -193,7 +239,10 @@ baseline: $(DONE)/baseline ## the moses.ini of the baseline
 train-rnn: $(DONE)/train-rnn ## the network, trained on the phrase table
 score: $(DONE)/score-rnn ## the phrase table with the network's score
 train-cslm: $(DONE)/train-cslm ## the CSLM, trained on the target side
-results: $(W)/results.json ## all SYSTEMS, SEEDS tunings each: BLEU, chrF, significance, weights
+# networks that translate by themselves are also compared by length
+ALONE := $(filter $(SELF_SYSTEMS),$(SYSTEMS))
+LENGTHS := $(if $(ALONE),$(TEST_NAMES:%=$(W)/lengths.%.md))
+results: $(W)/results.json $(LENGTHS) ## all SYSTEMS, SEEDS tunings each: BLEU, chrF, significance, weights
 
 # both languages of a text, tokenised, to $(W)/corpus/NAME.LANGUAGE: $(text) PREFIX NAME
 text = $(call with,BIN SRC TRG TOKENISED LOWERCASE THREADS) WORK='$(W)' sh $(PIPELINE)/text.sh
@@ -281,13 +330,25 @@ ifeq ($(CSLM),)
 endif
 	touch $@
 
+SENTENCE_MODELS := $(foreach network,$(NETWORKS),$(foreach seed,$(sort $(SEEDS) $(NETWORK_SEED) $(ENSEMBLE_SEEDS)),\
+	$(network).$(seed)))
+$(SENTENCE_MODELS:%=$(DONE)/train-%): $(DONE)/train-%: $(DONE)/corpus $(DONE)/dev
+	mkdir -p $(W)/nmt
+	restart=$$($(restart) $(W)/nmt/$* $(W)/corpus/train.$(SRC) $(W)/corpus/train.$(TRG)) && \
+	$(BIN)/moses-rnn-nmt train $(W)/corpus/train --source $(SRC) --target $(TRG) --dev $(W)/corpus/dev \
+		--model $(W)/nmt/$* --architecture $(basename $*) --seed $(call seed_of,$*) $(FLAGS_$(basename $*)) $$restart
+	touch $@
+
+.PHONY: $(NETWORKS:%=train-%)
+$(foreach network,$(NETWORKS),$(eval train-$(network): $(SEEDS:%=$(DONE)/train-$(network).%)))
+
 # --- scores in the decoder --------------------------------------------------------------------------------------------
 
 # The base's table with more columns
 ADDING := $(foreach system,$(call of_kind,table),$(if $(BASE_$(system)),$(system)))
 table_of = $(if $(BASE_$(1)),$(W)/$(1)/phrase-table.gz,$(SYSTEM_TABLE))
 $(foreach system,$(ADDING),$(eval $(DONE)/score-$(system): \
-	$(if $(BASE_$(BASE_$(system))),$(DONE)/score-$(BASE_$(system))) $(call trained,$(system))))
+	$(if $(BASE_$(BASE_$(system))),$(DONE)/score-$(BASE_$(system))) $(call trained,$(system),$(NETWORK_SEED))))
 $(ADDING:%=$(DONE)/score-%): $(DONE)/score-%:
 	mkdir -p $(W)/$*
 	way=--force; model=$(MODEL_$(firstword $(ADDED_$*))); \
@@ -358,12 +419,12 @@ RESCORED := $(call runs,$(ON_LISTS))
 base_run = $(BASE_$(call system_of,$(1))).$(call seed_of,$(1))
 base_lists = $(DONE)/$(if $(filter $(BASE_$(call system_of,$(1))),$(ON_LISTS)),features,lists)-$(call base_run,$(1))
 $(foreach run,$(RESCORED),$(eval $(DONE)/features-$(run): $(call base_lists,$(run)) \
-	$(call trained,$(call system_of,$(run)))))
+	$(call trained,$(call system_of,$(run)),$(NETWORK_SEED))))
 $(RESCORED:%=$(DONE)/features-%): $(DONE)/features-%:
 	for set in $(SETS); do \
 		$(BIN)/moses-rnn-nbest $(W)/nbest/$(call base_run,$*).$$set.gz --source $(W)/corpus/$$set.$(SRC) \
 			$(foreach added,$(ADDED_$(call system_of,$*)),$(LIST_OPTIONS_$(added))) \
-			-o $(W)/nbest/$*.$$set.gz --force || exit 1; done
+			$(NBEST_FLAGS) -o $(W)/nbest/$*.$$set.gz --force || exit 1; done
 	touch $@
 
 $(RESCORED:%=$(DONE)/tune-%): $(DONE)/tune-%: $(DONE)/features-% $(DONE)/dev
@@ -385,10 +446,21 @@ $(RESCORED:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-% $(DONE_TESTS)
 # --- networks that translate by themselves ----------------------------------------------------------------------------
 
 # They are trained, not tuned; SEED is in the environment of the command
-TRANSLATED := $(call runs,$(SELF_SYSTEMS))
-$(foreach run,$(TRANSLATED),$(eval $(DONE)/decode-$(run): $(call trained,$(call system_of,$(run)))))
-$(TRANSLATED:%=$(DONE)/tune-%): $(DONE)/tune-%: | pipeline-tools
+$(patsubst %,$(DONE)/tune-%,$(call runs,$(SELF_SYSTEMS))): $(DONE)/tune-%: | pipeline-tools
 	touch $@
+
+# An ensemble translates once: the translations for the first seed are those for all
+SAME := $(foreach seed,$(filter-out $(firstword $(SEEDS)),$(SEEDS)),$(ENSEMBLES:%=%.$(seed)))
+TRANSLATED := $(filter-out $(SAME),$(call runs,$(SELF_SYSTEMS)))
+first_of = $(call system_of,$(1)).$(firstword $(SEEDS))
+$(foreach run,$(SAME),$(eval $(DONE)/decode-$(run): $(DONE)/decode-$(call first_of,$(run))))
+$(SAME:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-%
+	for set in $(SETS); do \
+		cp $(W)/decode/$(call first_of,$*).$$set.$(TRG) $(W)/decode/$*.$$set.$(TRG) || exit 1; done
+	touch $@
+
+$(foreach run,$(TRANSLATED),$(eval $(DONE)/decode-$(run): \
+	$(call trained,$(call system_of,$(run)),$(call seed_of,$(run)))))
 
 $(TRANSLATED:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-% $(DONE)/dev $(DONE_TESTS)
 	mkdir -p $(W)/decode
@@ -413,6 +485,18 @@ bleu-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed))
 $(W)/results.json: $(foreach run,$(call runs,$(SYSTEMS)),$(DONE)/decode-$(run))
 	$(BIN)/moses-rnn-analyse results $(W) --target $(TRG) $(SYSTEMS:%=--system %) $(TEST_NAMES:%=--test %) \
 		$(SEEDS:%=--seed %) -o $@ --force
+
+# BLEU by length of the first seed's translations, with No UNK by the first network's words; a picture where it can be
+# drawn
+FIRST_SEED := $(firstword $(SEEDS))
+LENGTHS_MODEL = $(firstword $(foreach system,$(ALONE),$(call MODEL_$(firstword $(ADDED_$(system))),$(FIRST_SEED))))
+$(LENGTHS): $(W)/lengths.%.md: $(SYSTEMS:%=$(DONE)/decode-%.$(FIRST_SEED)) | $(W)/results.json
+	picture=; ! $(BIN_PYTHON) -c 'import matplotlib' 2> /dev/null || picture='-o $(W)/lengths.$*.svg --force'; \
+	$(BIN)/moses-rnn-analyse lengths $(W)/corpus/$*.$(SRC) $(W)/corpus/$*.$(TRG) \
+		$(SYSTEMS:%=$(W)/decode/%.$(FIRST_SEED).$*.$(TRG)) \
+		$(if $(LENGTHS_MODEL),--model $(LENGTHS_MODEL)) --format markdown $$picture > $@.new
+	mv $@.new $@
+	@echo; cat $@
 
 # --- a smaller table --------------------------------------------------------------------------------------------------
 

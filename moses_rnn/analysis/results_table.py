@@ -6,11 +6,19 @@ from collections.abc import Iterator, Mapping
 from statistics import mean
 from typing import Any
 
+from moses_rnn.analysis.published import NAMES, PUBLISHED, format_published
 from moses_rnn.formats.runs import DEV
 from moses_rnn.formats.systems import System, read_systems
 
 Json = dict[str, Any]
-ON_LISTS = "* The CSLM (and WP) chose from n-best lists of the system without it; all else was in the decoder."
+ON_LISTS = (
+    "* The CSLM (and WP) chose from n-best lists of the system without it, and so did networks of sentences; "
+    "all else was in the decoder."
+)
+BY_THEMSELVES = (
+    "without Moses; a seed is that of a network, which is trained and not tuned "
+    "(an ensemble's networks are the same for all seeds)."
+)
 
 
 def format_table(results: Json) -> Iterator[str]:
@@ -19,7 +27,7 @@ def format_table(results: Json) -> Iterator[str]:
     Args:
         results: of `moses_rnn.analysis.results.compare_systems`.
     """
-    rows, tests = read_systems(), results["tests"]
+    rows, tests = read_systems(published=NAMES), results["tests"]
     first_name, first = next(iter(results["systems"].items()))
     baseline = _title(rows.get(first_name), first_name)
     header = _header(tests, baseline)
@@ -31,6 +39,10 @@ def format_table(results: Json) -> Iterator[str]:
     yield _caption(results, baseline)
     if any(system["on_lists"] for system in results["systems"].values()):
         yield ON_LISTS
+    of_these = [rows[name] for name in results["systems"] if name in rows]
+    if by_themselves := [row.title for row in of_these if row.kind == "self"]:
+        yield f"{', '.join(by_themselves)}: {BY_THEMSELVES}"
+    yield from format_published(row.published for row in of_these)
 
 
 def _title(row: System | None, name: str) -> str:
@@ -52,7 +64,7 @@ def _cells(row: System | None, name: str, system: Json, first: Json, tests: list
         ps = _ps(system, f"{test}_p")
         cells += [_spread(system[f"{test}_BLEU"]), f"{difference:+.2f}" if ps else "", ps]
     cells += [_ps(system, "p")] * (len(tests) > 1)
-    published = row.published if row else None
+    published = PUBLISHED.get(row.published) if row and row.published else None
     return [
         *cells,
         ", ".join(_spread(system[f"{test}_chrF"]) for test in tests),

@@ -64,3 +64,14 @@ def test_a_network_that_translates_by_itself(work, monkeypatch):
     lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "nmt"], ["1", "2"], samples=20)))
     assert lines[3].startswith("| nmt | 100.00 ± 0.00 |")
     assert lines[3].endswith("|  |  |")
+
+
+def test_systems_that_translate_by_themselves_are_named_and_published_ones_stand_below(work):
+    for path in (work / "decode").glob("rnn.*.fr"):
+        path.rename(path.with_name(path.name.replace("rnn.", "rnnsearch.")))
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnnsearch"], ["1"], samples=20)))
+    assert lines[3].startswith("| RNNsearch | 100.00 |")
+    assert lines[3].endswith("|  |  |")  # no phrases, and nothing published of that test set
+    assert lines[6].startswith("RNNsearch: without Moses; a seed is that of a network,")
+    assert lines[8].startswith("Published, not ours: Bahdanau et al. (2015), arXiv:1409.0473v7, Table 1: WMT'14")
+    assert "| RNNsearch-50* | 28.45 | 36.15 |" in lines[10:]

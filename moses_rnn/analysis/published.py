@@ -1,0 +1,105 @@
+"""What papers report of systems like ours: beside our figures, with test set and paper, never among them.
+
+The column `published` of moses_configs/systems names a row or a table of this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+WMT14 = "WMT'14 English–French"
+CHO_2014 = f"Cho et al. (2014), arXiv:1406.1078v3, Table 1: {WMT14}"
+
+
+class PublishedBleu(NamedTuple):
+    """BLEU of a system on a paper's development and test set, 0 to 100."""
+
+    dev: float
+    test: float
+    source: str
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table of BLEU on a paper's test set.
+
+    Attributes:
+        source: paper, place in it, and test set.
+        columns: names of the figures of a row.
+        rows: a system, as the paper names it, and its figures, 0 to 100, as they are printed.
+    """
+
+    source: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+# by the column `published`
+PUBLISHED = {
+    "baseline": PublishedBleu(30.64, 33.30, CHO_2014),
+    "rnn": PublishedBleu(31.20, 33.87, CHO_2014),
+    "cslm-rnn": PublishedBleu(31.48, 34.64, CHO_2014),
+    "cslm-rnn-wp": PublishedBleu(31.50, 34.54, CHO_2014),
+}
+# the same, of whole tables
+PUBLISHED_TABLES = {
+    "bahdanau": PublishedTable(
+        f"Bahdanau et al. (2015), arXiv:1409.0473v7, Table 1: {WMT14}, newstest2014; sentences of up to 30 or 50 "
+        "words, * until no gain; No UNK: sentences without unknown words",
+        ("All", "No UNK"),
+        (
+            ("RNNenc-30", "13.93", "24.19"),
+            ("RNNsearch-30", "21.50", "31.44"),
+            ("RNNenc-50", "17.82", "26.71"),
+            ("RNNsearch-50", "26.75", "34.16"),
+            ("RNNsearch-50*", "28.45", "36.15"),
+            ("Moses", "33.30", "35.63"),
+        ),
+    ),
+    "sutskever-translating": PublishedTable(
+        f"Sutskever et al. (2014), arXiv:1409.3215v3, Table 1: {WMT14}, newstest2014; LSTMs that translate "
+        "by themselves",
+        ("BLEU",),
+        (
+            ("one forward LSTM, beam 12", "26.17"),
+            ("one reversed LSTM, beam 12", "30.59"),
+            ("five reversed LSTMs, beam 1", "33.00"),
+            ("two reversed LSTMs, beam 12", "33.27"),
+            ("five reversed LSTMs, beam 2", "34.50"),
+            ("five reversed LSTMs, beam 12", "34.81"),
+        ),
+    ),
+    "sutskever-rescoring": PublishedTable(
+        f"Sutskever et al. (2014), arXiv:1409.3215v3, Table 2: {WMT14}, newstest2014; LSTMs that choose "
+        "from the 1000-best lists of the baseline",
+        ("BLEU",),
+        (
+            ("baseline", "33.30"),
+            ("Cho et al.", "34.54"),
+            ("one forward LSTM", "35.61"),
+            ("one reversed LSTM", "35.85"),
+            ("five reversed LSTMs", "36.5"),
+            ("oracle", "~45"),
+        ),
+    ),
+}
+NAMES = (*PUBLISHED, *PUBLISHED_TABLES)
+
+
+def format_published(names: Iterable[str | None]) -> Iterator[str]:
+    """The lines of the tables that these names stand for, in Markdown, each table once and under its source.
+
+    Args:
+        names: of the column `published`; others than a table's are passed over.
+    """
+    for name in dict.fromkeys(names):
+        table = PUBLISHED_TABLES.get(name or "")
+        if table:
+            yield ""
+            yield f"Published, not ours: {table.source}"
+            yield ""
+            yield f"| {' | '.join(('system', *table.columns))} |"
+            yield "|" + "---|" * (1 + len(table.columns))
+            yield from (f"| {' | '.join(row)} |" for row in table.rows)

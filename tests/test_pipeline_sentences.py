@@ -1,0 +1,199 @@
+"""The pipeline's networks of sentences: trained once for all systems that use them, on lists and by themselves."""
+
+import gzip
+import itertools
+import json
+import re
+
+import pytest
+
+from tests.conftest import EXAMPLES
+from tests.pipeline import make
+
+SIZES = "--hidden-size 16 --embedding-size 8 --maxout-size 8 --max-epochs 2 --batch-size 8 --threads 1 --quiet"
+FLAGS = [f"SEARCH_FLAGS={SIZES} --alignment-size 8", f"RNNENC_FLAGS={SIZES} --output-rank 8"]
+CLEAN = """#!/bin/sh
+for language in $2 $3; do cp "$1.$language" "$4.$language"; done
+"""
+# a moses-rnn-nmt that learns nothing and puts the names of its models before each line
+NMT = """#!/bin/sh
+command=$1; shift; models=
+case $command in
+train)
+    while [ "$1" != --model ]; do shift; done
+    mkdir "$2"
+    ;;
+translate)
+    for word; do [ ! -d "$word" ] || models="$models$(basename "$word") "; done
+    echo "$models" >> "$0.log"
+    sed "s/^/$models/"
+    ;;
+esac
+"""
+
+
+def executable(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """300 sentences to learn from, 20 to tune on, 20 to test with."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for language in ("en", "fr"):
+        with gzip.open(EXAMPLES / "corpus" / f"train.{language}.gz", "rt", encoding="utf-8") as lines:
+            (folder / f"train.{language}").write_text("".join(itertools.islice(lines, 300)))
+        for name in ("dev", "test"):
+            lines = (EXAMPLES / "corpus" / f"{name}.{language}").read_text().splitlines(keepends=True)
+            (folder / f"{name}.{language}").write_text("".join(lines[:20]))
+    return folder
+
+
+@pytest.fixture
+def given(tmp_path, corpus):
+    """Variables for these texts and a Moses that cleans no corpus and can do nothing else."""
+    executable(tmp_path / "moses" / "scripts" / "training" / "clean-corpus-n.perl", CLEAN)
+    texts = [f"{name.upper()}={corpus / name}" for name in ("train", "dev", "test")]
+    # which would miss the rest of Moses
+    without_moses = ["-o", "pipeline-tools"]
+    (tmp_path / "work" / "log").mkdir(parents=True)
+    (tmp_path / "work" / "done").mkdir()
+    return [f"WORK={tmp_path}/work", f"MOSES_ROOT={tmp_path}/moses", "TOKENISED=yes", *texts, *without_moses]
+
+
+def planned(*arguments):
+    """The commands that make would run, each in one line."""
+    text = make("-n", *arguments, "MOSES_ROOT=/nowhere").stdout.replace("\\\n", " ")
+    return [re.sub(r"\s+", " ", line) for line in text.split("\n")]
+
+
+def trained(commands):
+    """Network and seed of each model in the order of training."""
+    return [re.search(r"--model \S*/nmt/(\S+)", line)[1] for line in commands if "moses-rnn-nmt train" in line]
+
+
+def test_a_network_is_trained_once_for_all_systems(tmp_path):
+    systems = "SYSTEMS=baseline nbest-search nbest-lstm nbest-ensemble rnnsearch rnnsearch-x4 seq2seq rnnenc"
+    commands = planned("results", f"WORK={tmp_path}", systems, "SEEDS=1 2", "ENSEMBLE_SEEDS=2 3 4 5")
+    models = trained(commands)
+    assert len(models) == len(set(models))
+    assert set(models) == {
+        *(f"rnnsearch.{seed}" for seed in "12345"), *(f"seq2seq.{seed}" for seed in "12"), "rnnenc.1", "rnnenc.2",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("network", "flags"), [("rnnsearch", "SEARCH_FLAGS"), ("seq2seq", "LSTM_FLAGS"), ("rnnenc", "RNNENC_FLAGS")]
+)
+def test_a_network_is_trained_on_the_corpus_for_each_seed(tmp_path, network, flags):
+    commands = planned(f"train-{network}", f"WORK={tmp_path}", "SEEDS=7 8", f"{flags}=--max-epochs 3")
+    trainings = [line for line in commands if "moses-rnn-nmt train" in line]
+    for seed, training in zip("78", trainings, strict=True):
+        assert f"train {tmp_path}/corpus/train --source en --target fr --dev {tmp_path}/corpus/dev --model" in training
+        assert f"/nmt/{network}.{seed} --architecture {network} --seed {seed} --max-epochs 3 $restart" in training
+
+
+@pytest.mark.parametrize(
+    ("system", "option"),
+    [
+        ("nbest-search", "--add {}/nmt/rnnsearch.4"),
+        ("nbest-lstm", "--add {}/nmt/seq2seq.4"),
+        ("nbest-ensemble", "--ensemble {0}/nmt/rnnsearch.8,{0}/nmt/rnnsearch.9"),
+    ],
+)
+def test_a_network_of_the_first_seed_adds_to_lists(tmp_path, system, option):
+    given = [f"tune-{system}", f"WORK={tmp_path}", "SEEDS=4 5", "ENSEMBLE_SEEDS=8 9", "NBEST_FLAGS=--threads 3"]
+    commands = planned(*given)
+    for seed in "45":
+        (features,) = [line for line in commands if f"-o {tmp_path}/nbest/{system}.{seed}.$set.gz" in line]
+        assert f"moses-rnn-nbest {tmp_path}/nbest/rnn.{seed}.$set.gz --source {tmp_path}/corpus/$set.en" in features
+        assert f" {option.format(tmp_path)} --threads 3 -o " in features
+
+
+@pytest.mark.parametrize(
+    ("given", "base"),
+    [
+        (["SYSTEMS=baseline nbest-search"], "baseline"),
+        (["SYSTEMS=baseline rnn nbest-search"], "rnn"),
+        (["SYSTEMS=baseline rnn nbest-search", "LIST_BASE=cslm-rnn", "CSLM_IN=nbest"], "cslm-rnn"),
+        (["BASE_nbest-search=nbest-ensemble"], "nbest-ensemble"),
+    ],
+)
+def test_the_system_whose_lists_are_chosen_from(tmp_path, given, base):
+    commands = planned("tune-nbest-search", f"WORK={tmp_path}", "SEEDS=4", *given)
+    assert [line for line in commands if f"moses-rnn-nbest {tmp_path}/nbest/{base}.4.$set.gz" in line]
+
+
+@pytest.mark.parametrize("base", ["magic", "nbest-search", "rnnsearch", "rnn baseline", ""])
+def test_a_base_without_lists_is_refused(tmp_path, base):
+    done = make("results", f"WORK={tmp_path}/work", "MOSES_ROOT=/nowhere", f"LIST_BASE={base}", check=False)
+    assert done.returncode == 2
+    assert f"LIST_BASE={base}: expected one of baseline rnn rnn-wp cslm cslm-rnn cslm-rnn-wp" in done.stderr
+
+
+def test_networks_need_a_corpus_beside_a_table(tmp_path):
+    table = ["PHRASE_TABLE=README.md", "BASELINE_INI=README.md", "TRAIN=", "MOSES_ROOT=/nowhere"]
+    needed = "missing: TRAIN, the prefix of a corpus"
+    for systems, needs in (("baseline", False), ("baseline nbest-search", True), ("rnnsearch-x4", True)):
+        done = make("results", f"WORK={tmp_path}/work", *table, f"SYSTEMS={systems}", check=False)
+        assert (needed in done.stderr) == needs
+
+
+def test_an_ensemble_translates_once(given, tmp_path):
+    commands = executable(tmp_path / "bin" / "moses-rnn-nmt", NMT).parent
+    ours = [f"BIN={commands}", "SEEDS=1 2", "ENSEMBLE_SEEDS=5 6", "TRANSLATE_FLAGS=--beam 2"]
+    make("decode-rnnsearch-x4", "decode-rnnsearch", *given, *ours)
+    test = (tmp_path / "work" / "corpus" / "test.en").read_text().splitlines()
+    for run, models in {
+        "rnnsearch-x4.1": "rnnsearch.5 rnnsearch.6", "rnnsearch-x4.2": "rnnsearch.5 rnnsearch.6",
+        "rnnsearch.1": "rnnsearch.1", "rnnsearch.2": "rnnsearch.2",
+    }.items():  # fmt: skip
+        translated = (tmp_path / "work" / "decode" / f"{run}.test.fr").read_text().splitlines()
+        assert translated == [f"{models} {line}" for line in test]
+    calls = (commands / "moses-rnn-nmt.log").read_text().splitlines()
+    assert calls.count("rnnsearch.5 rnnsearch.6 ") == 2  # dev and test
+
+
+@pytest.mark.timeout(600)
+def test_a_network_that_translates_by_itself_ends_in_results(given, tmp_path):
+    work = tmp_path / "work"
+    ours = ["SYSTEMS=rnnsearch", "SEEDS=1", *FLAGS, "TRANSLATE_FLAGS=--beam 2 --max-words-factor 1 --quiet"]
+    done = make("results", *given, *ours)
+    results = json.loads((work / "results.json").read_text())
+    assert [system["runs"][0]["weights"] for system in results["systems"].values()] == [{}]
+    assert [path.name for path in (work / "nmt").iterdir()] == ["rnnsearch.1"]
+    for text in ("| RNNsearch |", "RNNsearch: without Moses;", "| RNNsearch-50* | 28.45 | 36.15 |"):
+        assert text in done.stdout
+    assert done.stdout.count("Published, not ours: Bahdanau et al. (2015)") == 1
+    lengths = (work / "lengths.test.md").read_text()
+    assert lengths in done.stdout
+    for text in ("No UNK |\n", "| sentences |", "| rnnsearch.1.test.fr |"):
+        assert text in lengths
+    # what is done stays done
+    again = make("results", *given, *ours)
+    assert "moses-rnn" not in again.stdout
+
+
+@pytest.mark.moses
+@pytest.mark.timeout(3000)
+def test_networks_of_sentences_choose_from_lists(moses_root, corpus, tmp_path):
+    work = tmp_path / "work"
+    systems = "baseline nbest-search nbest-ensemble rnnsearch rnnenc"
+    texts = [f"{name.upper()}={corpus / name}" for name in ("train", "dev", "test")]
+    done = make(
+        "results", f"WORK={work}", f"MOSES_ROOT={moses_root}", *texts, f"SYSTEMS={systems}", "SEEDS=1", "LIST_SIZE=10",
+        "ENSEMBLE_SEEDS=1 2", "ORDER=3", "LM_FLAGS=--discount_fallback", "MAX_PHRASE=4", "THREADS=2", *FLAGS,
+        "MERT_FLAGS=--maximum-iterations 2", "TRANSLATE_FLAGS=--beam 2 --quiet",
+    )  # fmt: skip
+    results = json.loads((work / "results.json").read_text())
+    assert [system["on_lists"] for system in results["systems"].values()] == [False, True, True, False, False]
+    assert set(results["systems"]["nbest-search"]["runs"][0]["weights"]) >= {"SEARCH0", "TranslationModel0", "LM0"}
+    assert any(name.startswith("ENS") for name in results["systems"]["nbest-ensemble"]["runs"][0]["weights"])
+    assert sorted(path.name for path in (work / "nmt").iterdir()) == ["rnnenc.1", "rnnsearch.1", "rnnsearch.2"]
+    for text in ("| +RNNsearch* |", "| +RNNsearch×4* |", "| RNNsearch |", "| five reversed LSTMs | 36.5 |"):
+        assert text in done.stdout
+    assert "RNNsearch, RNNenc: without Moses;" in done.stdout
+    assert "| nbest-ensemble.1.test.fr |" in (work / "lengths.test.md").read_text()
