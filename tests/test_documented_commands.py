@@ -47,6 +47,8 @@ RUN_BY = {
     "make results WORK=work SRC=en TRG=fr TRAIN=data/train DEV=data/dev TEST=data/test": (
         "tests/test_pipeline.py::test_from_a_corpus_to_results"
     ),
+    "make results SYSTEMS='baseline nbest-search nbest-ensemble rnnsearch rnnsearch-x4' TRAIN=data/train DEV=data/dev "
+    "TEST=data/test": "tests/test_pipeline_sentences.py::test_networks_of_sentences_choose_from_lists",
     "make pipeline-help": "tests/test_documented_commands.py::test_the_pipelines_help_names_its_variables",
     "python benchmarks/score.py phrase-table.gz --skip 300000 --rounds 1": (
         "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"

@@ -10,8 +10,13 @@ import pytest
 from tests.conftest import EXAMPLES
 from tests.pipeline import make
 
-SIZES = "--hidden-size 16 --embedding-size 8 --maxout-size 8 --max-epochs 2 --batch-size 8 --threads 1 --quiet"
-FLAGS = [f"SEARCH_FLAGS={SIZES} --alignment-size 8", f"RNNENC_FLAGS={SIZES} --output-rank 8"]
+SIZES = "--hidden-size 16 --embedding-size 8 --maxout-size 8 --batch-size 8 --threads 1 --quiet"
+LEARNED = "--learning-rate 0.02 --max-epochs 3"  # enough to be better than a unigram model
+FLAGS = [
+    f"SEARCH_FLAGS={SIZES} {LEARNED} --alignment-size 8",
+    f"RNNENC_FLAGS={SIZES} {LEARNED} --output-rank 8",
+    "TRANSLATE_FLAGS=--beam 2 --threads 1 --quiet",
+]
 CLEAN = """#!/bin/sh
 for language in $2 $3; do cp "$1.$language" "$4.$language"; done
 """
@@ -160,7 +165,7 @@ def test_an_ensemble_translates_once(given, tmp_path):
 @pytest.mark.timeout(600)
 def test_a_network_that_translates_by_itself_ends_in_results(given, tmp_path):
     work = tmp_path / "work"
-    ours = ["SYSTEMS=rnnsearch", "SEEDS=1", *FLAGS, "TRANSLATE_FLAGS=--beam 2 --max-words-factor 1 --quiet"]
+    ours = ["SYSTEMS=rnnsearch", "SEEDS=1", *FLAGS]
     done = make("results", *given, *ours)
     results = json.loads((work / "results.json").read_text())
     assert [system["runs"][0]["weights"] for system in results["systems"].values()] == [{}]
@@ -186,7 +191,7 @@ def test_networks_of_sentences_choose_from_lists(moses_root, corpus, tmp_path):
     done = make(
         "results", f"WORK={work}", f"MOSES_ROOT={moses_root}", *texts, f"SYSTEMS={systems}", "SEEDS=1", "LIST_SIZE=10",
         "ENSEMBLE_SEEDS=1 2", "ORDER=3", "LM_FLAGS=--discount_fallback", "MAX_PHRASE=4", "THREADS=2", *FLAGS,
-        "MERT_FLAGS=--maximum-iterations 2", "TRANSLATE_FLAGS=--beam 2 --quiet",
+        "MERT_FLAGS=--maximum-iterations 2", "NBEST_FLAGS=--threads 1",
     )  # fmt: skip
     results = json.loads((work / "results.json").read_text())
     assert [system["on_lists"] for system in results["systems"].values()] == [False, True, True, False, False]
