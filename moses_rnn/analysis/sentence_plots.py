@@ -125,6 +125,7 @@ def _lengths_figure(scores: LengthScores) -> Figure:
             label=f"{HIDDEN * name.startswith('_')}{name}",
         )
     axes.set_xticks(range(len(bins)), [f"{part.title}\n{len(part.sentences):,} sentences" for part in bins], fontsize=7)
+    axes.set_xlim(-0.3, len(bins) - 0.7)
     axes.set_xlabel("words of the source")
     axes.set_ylabel("BLEU")
     for text in axes.legend(fontsize="small").get_texts():
