@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from moses_rnn.cli.command import FiniteFloat, Seed
+from moses_rnn.training.config import CUSTOMARY_RATES
+from moses_rnn.training.schedules import SCHEDULES
 
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
@@ -23,8 +25,15 @@ def learning_options(unit: str, text: str, *, evaluated: str = "", patience: str
         patience: likewise of --patience.
     """
     return _together(
-        click.option("--optimiser", type=click.Choice(["adadelta", "adam"]), help="With its customary learning rate"),
+        click.option("--optimiser", type=click.Choice(list(CUSTOMARY_RATES)), help="With its customary learning rate"),
         click.option("--learning-rate", type=FiniteFloat(0, min_open=True)),
+        click.option(
+            "--schedule",
+            type=click.Choice(list(SCHEDULES)),
+            help="How the rate falls: after evaluations without gain, every half epoch from the sixth on, as "
+            "1 / (1 + 1e-8 examples), or every epoch from one that gains less than 0.3 %, of which the second is the "
+            "last",
+        ),
         click.option("--batch-size", type=click.IntRange(1), help=f"{unit} a minibatch"),
         click.option("--warm-up", type=click.IntRange(0), help="Minibatches over which the learning rate rises"),
         click.option(
@@ -35,7 +44,9 @@ def learning_options(unit: str, text: str, *, evaluated: str = "", patience: str
         click.option(
             "--averaging", type=FiniteFloat(0, 1), help="Average the weights over about this last share of the steps"
         ),
-        click.option("--weight-decay", type=FiniteFloat(0), help="Of matrices, times the learning rate; Adam only"),
+        click.option(
+            "--weight-decay", type=FiniteFloat(0), help="Of matrices, times the learning rate; not for Adadelta"
+        ),
         click.option("--dropout", type=FiniteFloat(0, 1, max_open=True), help="Share of units left out while learning"),
         click.option("--clip-norm", type=FiniteFloat(0), help="Bound on the gradient's L2 norm; 0 for none"),
         click.option(

@@ -22,18 +22,19 @@ class TrainingConfig:
     by length, so that phrases of one batch are about equally long.
     """
 
-    optimiser: str = "adadelta"  # or "adam"
+    optimiser: str = "adadelta"  # or another of CUSTOMARY_RATES
     learning_rate: float = 1.0
     rho: float = 0.95  # Adadelta
     epsilon: float = 1e-6  # Adadelta; inside both roots
-    decay_on_plateau: float = 1.0  # factor on the learning rate after an evaluation without gain
+    schedule: str = "plateau"  # how the learning rate falls, see training/schedules.py
+    decay_on_plateau: float = 1.0  # the schedule plateau's factor after an evaluation without gain
     batch_size: int = 64  # phrase pairs
     batch_tokens: int = 0  # target words and end symbols in a minibatch at most, or one pair of more; 0: no limit
     sort_batches: int = 10
     warm_up: int = 0  # minibatches over which the learning rate rises to its value
     cool_down: float = 0.0  # the last share of the budget, over which the learning rate falls to zero
     averaging: float = 0.0  # the last share of the steps whose weights are averaged, about; 0: the last weights alone
-    weight_decay: float = 0.0  # Adam only; of matrices, times the learning rate
+    weight_decay: float = 0.0  # Adam and SGD; of matrices, times the learning rate
     dropout: float = 0.0  # share of units left out in a step: of embeddings and maxout, or a CSLM's layers
     initial_deviation: float = 0.01  # of the matrices that are not recurrent
     sampled_words: int = 0  # drawn for each minibatch to estimate the normalisation by; 0: all words
@@ -55,7 +56,8 @@ class TrainingConfig:
         limits = [f"{self.max_epochs:g} epochs"] * bool(self.max_epochs)
         limits += [f"{self.max_minutes:g} minutes"] * bool(self.max_minutes)
         limits += [f"{self.patience} evaluations without gain"]
-        also = [f"risen over {self.warm_up:,} minibatches"] * bool(self.warm_up)
+        also = [f"schedule {self.schedule}"] * (self.schedule != "plateau")
+        also += [f"risen over {self.warm_up:,} minibatches"] * bool(self.warm_up)
         also += [f"falling in the last {self.cool_down:.0%}"] * bool(self.cool_down)
         also += [f"weights averaged over about the last {self.averaging:.0%} of the steps"] * bool(self.averaging)
         also += [f"dropout {self.dropout:g}"] * bool(self.dropout)
@@ -99,14 +101,17 @@ def _briefly(training: TrainingConfig) -> str:
     return f"{training.optimiser}, {training.batch_size} a minibatch{limit}"
 
 
+# Zeiler (2012) has none; Kingma and Ba (2015), algorithm 1; Sutskever et al. (2014), section 3.4
+CUSTOMARY_RATES = {"adadelta": 1.0, "adam": 1e-3, "sgd": 0.7}
+
+
 def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
     """The same training with another optimiser, and the learning rate that is customary for it."""
     if optimiser == config.optimiser:
         return config
-    adam = optimiser == "adam"
-    return replace(
-        config, optimiser=optimiser, learning_rate=1e-3 if adam else 1.0, decay_on_plateau=0.5 if adam else 1.0
-    )
+    rate = CUSTOMARY_RATES[optimiser]
+    decay = 1.0 if optimiser == "adadelta" else 0.5  # Adadelta finds its own steps
+    return replace(config, optimiser=optimiser, learning_rate=rate, decay_on_plateau=decay)
 
 
 PRESETS = {
@@ -202,6 +207,7 @@ class LearningRequest:
     preset: str | None  # None: "paper" on a GPU, else "small"
     optimiser: str | None
     learning_rate: float | None
+    schedule: str | None
     batch_size: int | None
     warm_up: int | None
     cool_down: float | None
@@ -237,6 +243,7 @@ class LearningRequest:
 
 LEARNING = (
     "learning_rate",
+    "schedule",
     "batch_size",
     "warm_up",
     "cool_down",

@@ -164,6 +164,28 @@ class Adadelta(Optimiser):
             self._update(tensors, factor, options)
 
 
+class Sgd(Optimiser):
+    """Stochastic gradient descent without momentum: θ - lr (g + λθ), λ of matrices alone.
+
+    Args:
+        weights: to be trained.
+        lr: factor on the steps.
+        weight_decay: λ; biases keep theirs.
+    """
+
+    def __init__(self, weights: Iterable[Tensor], lr: float, weight_decay: float = 0.0) -> None:
+        super().__init__(weights, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step_along(self, scale: float, weights: Sequence[Tensor]) -> None:
+        """See `Optimiser`."""
+        lr, decay = self.param_groups[0]["lr"], self.param_groups[0]["weight_decay"]
+        for tensor in weights:
+            if decay and tensor.dim() > 1:
+                tensor.mul_(1 - lr * decay)
+            tensor.add_(_gradient(tensor), alpha=-lr * scale)
+
+
 def _gradient(tensor: Tensor) -> Tensor:
     assert tensor.grad is not None
     return tensor.grad
@@ -179,6 +201,8 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> Optimiser:
     native = NativeSteps(core_named(config.native)) if config.native else None
     if config.optimiser == "adam":
         return Adam(model.parameters(), config.learning_rate, config.weight_decay, native)
+    if config.optimiser == "sgd":  # one pass over weights and gradient, which the native core could not make shorter
+        return Sgd(model.parameters(), config.learning_rate, config.weight_decay)
     options = {"lr": config.learning_rate, "rho": config.rho, "epsilon": config.epsilon}
     return Adadelta(model.parameters(), options, one_pass=config.compiled, native=native)
 

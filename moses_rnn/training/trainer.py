@@ -19,6 +19,7 @@ from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.optimisers import Average, make_optimiser, sum_of_squares
+from moses_rnn.training.schedules import SCHEDULES, Course, Judged
 from moses_rnn.training.state import Progress, RunState
 from moses_rnn.training.threads import Threads, even_parts
 
@@ -211,7 +212,16 @@ class Trainer:
         config, progress = self.config, self.progress
         risen = min((progress.steps + 1) / config.warm_up, 1.0) if config.warm_up else 1.0
         left = min((1 - self._share_done()) / config.cool_down, 1.0) if config.cool_down else 1.0
-        return progress.learning_rate * risen * max(left, 0.0)
+        return self._scheduled_rate() * risen * max(left, 0.0)
+
+    def _scheduled_rate(self) -> float:
+        return self.config.learning_rate * SCHEDULES[self.config.schedule].factor(self._course())
+
+    def _course(self) -> Course:
+        """What schedules look at."""
+        progress, of_epoch = self.progress, self.task.examples
+        judged = [Judged(figures[self.task.unit] / of_epoch, figures["nats_per_token"]) for figures in progress.history]
+        return Course(progress.examples, progress.examples / of_epoch, judged, self.config.decay_on_plateau)
 
     def share_over(self) -> float:
         """How much of the run is over at least, by its budgets of time and of epochs, 0 to 1; 0 without either."""
@@ -240,8 +250,11 @@ class Trainer:
         return ""
 
     def _reason_to_finish(self) -> str:
-        impatient = self.progress.without_gain >= self.config.patience
-        return self._limit_reached() or (f"{self.config.patience} {NO_GAIN}" if impatient else "")
+        if limit := self._limit_reached():
+            return limit
+        if self.progress.without_gain >= self.config.patience:
+            return f"{self.config.patience} {NO_GAIN}"
+        return SCHEDULES[self.config.schedule].end(self._course())
 
     def _evaluate(self, kept: ModelFolder, observer: Observer) -> None:
         with self._average.in_place(self.progress.steps):
@@ -258,12 +271,12 @@ class Trainer:
         self._refuse_divergence(per_token)
         progress.examples_at_evaluation = progress.examples
         progress.history.append(self._with_course(figures))
+        progress.learning_rate = self._scheduled_rate()
         is_best = per_token < progress.best
         if is_best:
             progress.best, progress.without_gain = per_token, 0
         else:
             progress.without_gain += 1
-            progress.learning_rate *= self.config.decay_on_plateau
         progress.finished = self._reason_to_finish()
         return is_best
 

@@ -59,7 +59,7 @@ def test_what_is_not_given_is_left_to_the_preset():
     ("option", "value"),
     [
         ("preset", "huge"),
-        ("optimiser", "sgd"),
+        ("optimiser", "momentum"),
         ("learning-rate", "0"),
         ("learning-rate", "inf"),
         ("batch-size", "0"),

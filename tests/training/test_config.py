@@ -17,7 +17,7 @@ def test_the_papers_preset_is_the_papers():
 def test_another_optimiser_brings_its_customary_learning_rate():
     small = PRESETS["small"].training
     assert for_optimiser(small, "adam") is small
-    for optimiser, rate, decay in (("adadelta", 1.0, 1.0), ("adam", 1e-3, 0.5)):
+    for optimiser, rate, decay in (("adadelta", 1.0, 1.0), ("adam", 1e-3, 0.5), ("sgd", 0.7, 0.5)):
         other = for_optimiser(TrainingConfig(optimiser="another"), optimiser)
         assert (other.optimiser, other.learning_rate, other.decay_on_plateau) == (optimiser, rate, decay)
 
@@ -45,6 +45,9 @@ def test_what_is_not_zero_is_described():
         "evaluated every 500,000 pairs; ends after 4320 minutes or 20 evaluations without gain"
     )
     everything = TrainingConfig(warm_up=1000, cool_down=0.5, averaging=0.1, dropout=0.2, weight_decay=0.3, max_epochs=2)
+    assert (
+        TrainingConfig(schedule="newbob").describe().startswith("adadelta, learning rate 1, schedule newbob, 64 pairs")
+    )
     assert everything.describe("n-grams").startswith(
         "adadelta, learning rate 1, risen over 1,000 minibatches, falling in the last 50%, "
         "weights averaged over about the last 10% of the steps, dropout 0.2, weight decay 0.3, 64 n-grams a minibatch, "

@@ -9,7 +9,7 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.models.native_learning import instructions_to_learn
-from moses_rnn.training.config import for_optimiser
+from moses_rnn.training.config import CUSTOMARY_RATES, for_optimiser
 from moses_rnn.training.native_steps import NativeSteps
 from moses_rnn.training.optimisers import make_optimiser
 from moses_rnn.training.pairs import epoch_batches
@@ -18,7 +18,7 @@ from tests.training.small import FAST, network, train, trainer_of
 
 pytestmark = needs_native
 NATIVE = instructions_to_learn("cpu", "fp32")
-OPTIMISERS = pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+OPTIMISERS = pytest.mark.parametrize("optimiser", CUSTOMARY_RATES)
 
 
 def natively(config=FAST, **changes):

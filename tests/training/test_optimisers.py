@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.training.config import PRESETS
+from moses_rnn.models.native_learning import instructions_to_learn
+from moses_rnn.training.config import PRESETS, for_optimiser
 from moses_rnn.training.optimisers import make_optimiser
 from moses_rnn.training.pairs import epoch_batches
 from tests.training.small import FAST, network, train, trainer_of
@@ -55,6 +56,27 @@ def test_adadelta_is_zeilers(compiled):
         model.encoder.U.grad = torch.tensor(g, dtype=torch.float32)
         optimiser.step()
     np.testing.assert_allclose(model.encoder.U.detach().numpy(), x, rtol=1e-4)
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_sgd_is_a_step_along_the_gradient(native):
+    """θ - lr (s g + λθ) in numpy, with λ of matrices alone; the native core changes nothing of it."""
+    instructions = instructions_to_learn("cpu", "fp32") if native else ""
+    config = dataclasses.replace(for_optimiser(FAST, "sgd"), learning_rate=0.7, weight_decay=0.1, native=instructions)
+    model = EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1)
+    optimiser = make_optimiser(model, config)
+    weights = [model.encoder.U, model.encoder.b]
+    expected = [tensor.detach().double().numpy().copy() for tensor in weights]
+    random = np.random.default_rng(0)
+    for rate in (0.7, 0.35):
+        optimiser.set_learning_rate(rate)
+        for i, tensor in enumerate(weights):
+            g = random.normal(size=expected[i].shape)
+            expected[i] -= rate * (0.5 * g + (0.1 * expected[i] if tensor.dim() > 1 else 0))
+            tensor.grad = torch.tensor(g, dtype=torch.float32)
+        optimiser.step_along(0.5, weights)
+    for tensor, numbers in zip(weights, expected, strict=True):
+        np.testing.assert_allclose(tensor.detach().numpy(), numbers, rtol=1e-5, atol=1e-7)
 
 
 def test_the_average_is_of_the_last_share_of_the_steps(corpus, tmp_path):

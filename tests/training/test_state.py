@@ -105,6 +105,12 @@ def test_a_state_from_before_the_native_core_is_torchs(saved):
         load_state(saved[0], state_of(2)._replace(identity={**IDENTITY, "native": "avx2"}))
 
 
+def test_a_state_from_before_schedules_has_plateau(saved):
+    assert load_state(saved[0], state_of(2)._replace(identity={**IDENTITY, "schedule": "plateau"}))
+    with pytest.raises(CheckpointError, match="schedule 'plateau', now 'newbob'"):
+        load_state(saved[0], state_of(2)._replace(identity={**IDENTITY, "schedule": "newbob"}))
+
+
 OLDER = {
     "epoch": 1, "batch": 2, "examples": 30, "tokens": 40, "steps": 5, "clipped_steps": 1, "skipped_steps": 0,
     "skipped_in_a_row": 0, "seconds": 1.5, "examples_at_evaluation": 20, "best": 3.25, "without_gain": 1,

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.training.config import for_optimiser
+from moses_rnn.training.config import CUSTOMARY_RATES, for_optimiser
 from moses_rnn.training.pairs import epoch_batches
+from moses_rnn.training.schedules import SCHEDULES
 from tests.training.small import FAST, train, trainer_of
 
 
@@ -30,7 +31,15 @@ def test_every_optimiser_and_precision_learns(corpus, tmp_path, precision, optim
     assert np.mean(listener.losses[-20:]) < listener.losses[0] - 0.3
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
+def test_sgd_learns_from_larger_weights(corpus):
+    """It has no averages to make small gradients into large steps."""
+    trainer = trainer_of(corpus, for_optimiser(FAST, "sgd"))
+    trainer.model.initialise(1, 0.3)
+    losses = [trainer.learn(rows) for epoch in range(3) for rows in trainer.task.batches(epoch, 0)]
+    assert np.mean(losses[-20:]) < np.mean(losses[:5]) - 0.3
+
+
+@pytest.mark.parametrize("optimiser", CUSTOMARY_RATES)
 def test_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path, optimiser):
     changes = {**dataclasses.asdict(for_optimiser(FAST, optimiser)), "max_epochs": 2}
     whole, _ = train(corpus, tmp_path / "whole", **changes)
@@ -44,6 +53,41 @@ def test_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path, optimiser):
         assert resumed.progress.steps == whole.progress.steps
         for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
             assert torch.equal(old, new)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_with_every_schedule_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path, schedule):
+    """Over six and a half epochs, as far as it comes: newbob may end before."""
+    changes = {"schedule": schedule, "optimiser": "sgd", "learning_rate": 0.7, "decay_on_plateau": 0.5}
+    changes |= {"max_epochs": 6.5, "evaluate_every": 1 << 30, "batch_size": 64, "patience": 99}
+    whole, listener = train(corpus, tmp_path / "whole", **changes)
+    for steps in (whole.progress.steps // 2, whole.progress.steps - 3):
+        countdown = itertools.count(1)
+        folder = tmp_path / str(steps)
+        train(corpus, folder, lambda c=countdown, n=steps: next(c) >= n, **changes)
+        resumed, rest = train(corpus, folder, **changes)
+        assert resumed.progress.finished == whole.progress.finished
+        assert rest.evaluations == listener.evaluations[-len(rest.evaluations) :]
+        for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+            assert torch.equal(old, new)
+
+
+def test_newbob_halves_and_ends(corpus, tmp_path):
+    """With no gain at all: halved after the second epoch, ended after the third."""
+    changes = {"schedule": "newbob", "learning_rate": 1e-30, "max_epochs": 9, "evaluate_every": 1 << 30}
+    trainer, listener = train(corpus, tmp_path, **changes)
+    assert len(listener.evaluations) == 3
+    assert trainer.progress.finished == "two epochs gained less than 0.3% of the held-out cost"
+    assert [record["learning_rate"] for record in trainer.progress.history] == [1e-30, 1e-30, 0.5e-30]
+    again, listener = train(corpus, tmp_path, **{**changes, "max_epochs": 10})
+    assert (again.progress.finished, listener.losses) == (trainer.progress.finished, [])
+
+
+def test_half_epochs_begin_after_the_fifth(corpus, tmp_path):
+    trainer = trainer_of(corpus, dataclasses.replace(FAST, schedule="half-epochs"))
+    for epochs, rate in ((4.9, 0.01), (5, 0.005), (5.5, 0.0025), (7.25, 0.0003125)):
+        trainer.progress.examples = round(epochs * trainer.task.examples)
+        assert trainer._learning_rate() == pytest.approx(rate)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -1,0 +1,99 @@
+"""Schedules: what the learning rate becomes in the course of a run, and when that ends it.
+
+Each is a pure function of the examples done and of the held-out costs so far, so that a resumed run has the same rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+HALVING_FROM = 5.0  # epochs
+DECAY_OF_EXAMPLE = 1e-8
+SUFFICIENT_GAIN = 0.003  # share of the cost of the epoch before
+
+
+class Judged(NamedTuple):
+    """An evaluation."""
+
+    epochs: float  # done before it
+    nats: float  # held-out, per token
+
+
+class Course(NamedTuple):
+    """How far a run has come."""
+
+    examples: int  # done
+    epochs: float  # the same, in passes
+    judged: Sequence[Judged]
+    decay: float = 1.0  # of `plateau`, for each evaluation without gain
+
+
+class Schedule(NamedTuple):
+    """What a schedule decides."""
+
+    factor: Callable[[Course], float]  # on the learning rate, now
+    end: Callable[[Course], str]  # why training ends now; empty: it goes on
+
+
+def _goes_on(_course: Course) -> str:
+    return ""
+
+
+def plateau(course: Course) -> float:
+    """`decay` for each evaluation that was no better than the best before it."""
+    factor, best = 1.0, math.inf
+    for _, nats in course.judged:
+        if nats < best:
+            best = nats
+        else:
+            factor *= course.decay
+    return factor
+
+
+def half_epochs(course: Course) -> float:
+    """Halved after five epochs and then every half epoch: 2^(-⌊2(epochs - 5)⌋ - 1) (Sutskever et al. 2014, 3.4)."""
+    late = course.epochs - HALVING_FROM
+    return 0.5 ** (math.floor(2 * late) + 1) if late >= 0 else 1.0
+
+
+def inverse_time(course: Course) -> float:
+    """1 / (1 + 1e-8 · examples) (Bengio et al. 2003, section 3.2)."""
+    return 1 / (1 + DECAY_OF_EXAMPLE * course.examples)
+
+
+def newbob(course: Course) -> float:
+    """Halved after every epoch from the first on that gains too little (Mikolov's rnnlm toolkit)."""
+    nats = _by_epochs(course.judged)
+    poor = _poor(nats)
+    return 0.5 ** (len(nats) - poor[0]) if poor else 1.0
+
+
+def newbob_end(course: Course) -> str:
+    """The second epoch that gains too little is the last."""
+    poor = len(_poor(_by_epochs(course.judged)))
+    return f"two epochs gained less than {SUFFICIENT_GAIN:.1%} of the held-out cost" if poor > 1 else ""
+
+
+def _by_epochs(judged: Sequence[Judged]) -> list[float]:
+    """The first cost after each end of an epoch: there may be evaluations between."""
+    epochs, costs = 0, []
+    for evaluation in judged:
+        if math.floor(evaluation.epochs) > epochs:
+            epochs = math.floor(evaluation.epochs)
+            costs.append(evaluation.nats)
+    return costs
+
+
+def _poor(nats: Sequence[float]) -> list[int]:
+    """The places, from 0, of costs that are not lower by a sufficient share than the one before."""
+    return [i for i in range(1, len(nats)) if nats[i] > (1 - SUFFICIENT_GAIN) * nats[i - 1]]
+
+
+SCHEDULES = {
+    "plateau": Schedule(plateau, _goes_on),
+    "half-epochs": Schedule(half_epochs, _goes_on),
+    "inverse-time": Schedule(inverse_time, _goes_on),
+    "newbob": Schedule(newbob, newbob_end),
+}

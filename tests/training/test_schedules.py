@@ -1,0 +1,70 @@
+"""Schedules against values computed by hand."""
+
+import pytest
+
+from moses_rnn.training.schedules import SCHEDULES, Course, Judged
+
+
+def course(examples=0, epochs=0.0, judged=(), decay=0.5):
+    return Course(examples, epochs, [Judged(*evaluation) for evaluation in judged], decay)
+
+
+def after_epochs(*nats):
+    """A course with one evaluation an epoch."""
+    return course(epochs=len(nats), judged=enumerate(nats, 1))
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_each_begins_with_the_whole_rate_and_goes_on(name):
+    schedule = SCHEDULES[name]
+    assert schedule.factor(course()) == 1.0
+    assert schedule.end(course(10, 1.0, [(1.0, 3.0)])) == ""
+
+
+@pytest.mark.parametrize(
+    ("nats", "factor"),
+    [([3.0], 1), ([3.0, 2.0], 1), ([3.0, 3.0], 0.4), ([3.0, 2.0, 2.5, 2.2], 0.16), ([3.0, 4.0, 2.0], 0.4)],
+)
+def test_plateau_counts_what_is_no_better_than_the_best(nats, factor):
+    assert SCHEDULES["plateau"].factor(after_epochs(*nats)._replace(decay=0.4)) == pytest.approx(factor)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "factor"),
+    [(4.999, 1), (5, 1 / 2), (5.49, 1 / 2), (5.5, 1 / 4), (6, 1 / 8), (6.5, 1 / 16), (7, 1 / 32), (7.49, 1 / 32)],
+)
+def test_half_epochs_halve_from_the_fifth_on(epochs, factor):
+    assert SCHEDULES["half-epochs"].factor(course(epochs=epochs)) == factor
+
+
+@pytest.mark.parametrize(("examples", "factor"), [(0, 1), (100_000_000, 1 / 2), (300_000_000, 1 / 4)])
+def test_inverse_time_falls_with_the_examples(examples, factor):
+    assert SCHEDULES["inverse-time"].factor(course(examples)) == pytest.approx(factor)
+
+
+@pytest.mark.parametrize(
+    ("nats", "factor", "ends"),
+    [
+        ([100], 1, False),
+        ([100, 99], 1, False),  # 1 % lower
+        ([100, 99.7], 1, False),  # 0.3 % lower
+        ([100, 99.8], 1 / 2, False),
+        ([100, 101], 1 / 2, False),
+        ([100, 99.8, 98], 1 / 4, False),  # halved after every epoch, once it has begun
+        ([100, 99.8, 98, 96], 1 / 8, False),
+        ([100, 99.8, 98, 96, 95.9], 1 / 16, True),
+        ([100, 101, 100.5, 99], 1 / 8, False),
+        ([100, 101, 101], 1 / 4, True),
+    ],
+)
+def test_newbob_halves_from_a_poor_epoch_on_and_ends_with_the_second(nats, factor, ends):
+    schedule, so_far = SCHEDULES["newbob"], after_epochs(*nats)
+    assert schedule.factor(so_far) == factor
+    assert bool(schedule.end(so_far)) == ends
+
+
+def test_newbob_looks_at_the_first_evaluation_after_each_epoch():
+    """Evaluations between, good or bad, change nothing."""
+    judged = [(0.4, 300), (0.8, 1), (1.2, 100), (1.6, 100), (2.0, 99), (2.4, 500), (3.2, 99)]
+    assert SCHEDULES["newbob"].factor(course(judged=judged)) == 1 / 2
+    assert SCHEDULES["newbob"].factor(course(judged=judged[:-1])) == 1
