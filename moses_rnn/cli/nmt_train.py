@@ -44,7 +44,8 @@ included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong 
     type=click.Choice(list(ARCHITECTURES)),
     default="rnnsearch",
     show_default=True,
-    help="rnnsearch: with attention (Bahdanau et al.); rnnenc: the phrase model's network, on sentences",
+    help="rnnsearch: with attention (Bahdanau et al.); seq2seq: deep LSTMs (Sutskever et al.); rnnenc: the phrase "
+    "model's network, on sentences",
 )
 @preset_option({"paper": None, "small": None})
 @click.option("--inverse", is_flag=True, help="Learn p(source | target) instead")
@@ -59,12 +60,19 @@ included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong 
 @click.option(
     "--phases", type=click.Choice(["paper", "groundhog"]), help="Switch of rnnsearch: the paper's text or its code"
 )
+@click.option(
+    "--source-order", type=click.Choice(["reversed", "forward"]), help="Switch of seq2seq: how it reads [reversed]"
+)
+@click.option("--peepholes/--no-peepholes", default=None, help="Switch of seq2seq: gates see the memory [they do]")
+@click.option("--layers", type=click.IntRange(1, 64), help="Layers of seq2seq, in the encoder and in the decoder")
 @click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H")
 @click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E")
 @click.option("--alignment-size", type=click.IntRange(1), help="Units A of the alignment")
 @click.option("--maxout-size", type=click.IntRange(1), help="Maxout units M")
 @click.option("--output-rank", type=click.IntRange(0), help="Rank R of the output matrix; 0: one matrix")
-@click.option("--initial-deviation", type=FiniteFloat(0, min_open=True), help="Of the initial weights [paper: 0.01]")
+@click.option(
+    "--initial-deviation", type=FiniteFloat(0, min_open=True), help="Of the initial weights; seq2seq: their bound"
+)
 @click.option("--source-words", type=click.IntRange(1), help="Shortlist of the source; other words are <unk>")
 @click.option("--target-words", type=click.IntRange(1), help="Shortlist of the target")
 @click.option("--min-count", type=click.IntRange(1), help="Words seen less often are <unk>")

@@ -20,24 +20,40 @@ class SentencePreset:
 
     network: Mapping[str, object]
     training: TrainingConfig
-    words: int = ALL  # of each side's shortlist at most
+    words_read: int = ALL  # in the shortlist of the side that is read, at most
+    words_written: int = ALL  # of the other
     min_count: int = 1  # of a word that is in it
     max_length: int = 50  # words of a side; longer pairs are left out
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{LETTERS.get(name, name)} {value}" for name, value in self.network.items())
-        most = f"{self.words:,} words" if self.words < ALL else f"words seen {self.min_count} times"
-        return f"{sizes}; {most}; {self.training.optimiser}, {self.training.batch_size} a minibatch"
+        return f"{sizes}; {self._shortlists}; {self.training.optimiser}, {self.training.batch_size} a minibatch"
+
+    @property
+    def _shortlists(self) -> str:
+        if min(self.words_read, self.words_written) == ALL:
+            return f"words seen {self.min_count} times"
+        return " and ".join(f"{most:,}" for most in dict.fromkeys((self.words_read, self.words_written))) + " words"
 
 
 LETTERS = {"hidden_size": "H", "embedding_size": "E", "alignment_size": "A", "maxout_size": "M", "output_rank": "R"}
 LETTERS |= {"layers": "L"}
 
+
+def _both(words: int) -> Mapping[str, int]:
+    """The same shortlist for both sides."""
+    return {"words_read": words, "words_written": words}
+
+
 PAPER = TrainingConfig(batch_size=80, sort_batches=20, max_minutes=5 * 24 * 60.0)
+# Multi30k, five minutes of one core, rnnsearch; held-out nats per token: 2.17 with rate 0.001 halved on a plateau and
+# neither cooling down nor averaging, 1.23 with rate 0.003, 1.21 with 0.006 (docs/training.md)
 SMALL = TrainingConfig(
     optimiser="adam",
-    learning_rate=1e-3,
+    learning_rate=4e-3,
     decay_on_plateau=0.5,
+    cool_down=0.5,
+    averaging=0.1,
     dropout=0.3,
     initial_deviation=0.1,
     batch_size=64,
@@ -54,7 +70,7 @@ ARCHITECTURES: dict[str, dict[str, SentencePreset]] = {
         "paper": SentencePreset(
             {"hidden_size": 1000, "embedding_size": 620, "alignment_size": 1000, "maxout_size": 500, "output_rank": 0},
             PAPER,
-            words=30_000,
+            **_both(30_000),
         ),
         "small": SentencePreset(
             {"hidden_size": 256, "embedding_size": 128, "alignment_size": 256, "maxout_size": 128, "output_rank": 0},
@@ -62,10 +78,34 @@ ARCHITECTURES: dict[str, dict[str, SentencePreset]] = {
             min_count=2,
         ),
     },
-    # the same paper's RNNenc: the network of the phrase model, as the released code has it
+    # Sutskever et al. 2014, sections 3.1 and 3.4; sorted widely, for batches of similar length
+    "seq2seq": {
+        "paper": SentencePreset(
+            {"layers": 4, "hidden_size": 1000, "embedding_size": 1000},
+            TrainingConfig(
+                optimiser="sgd",
+                learning_rate=0.7,
+                schedule="half-epochs",
+                initial_deviation=0.08,
+                batch_size=128,
+                sort_batches=20,
+                clip_norm=5.0,
+                max_epochs=7.5,
+                max_minutes=0.0,
+            ),
+            words_read=160_000,
+            words_written=80_000,
+        ),
+        "small": SentencePreset(
+            {"layers": 2, "hidden_size": 256, "embedding_size": 128},
+            replace(SMALL, initial_deviation=0.08, clip_norm=5.0),
+            min_count=2,
+        ),
+    },
+    # Bahdanau's RNNenc: the network of the phrase model, as the released code has it
     "rnnenc": {
         "paper": SentencePreset(
-            {"hidden_size": 1000, "embedding_size": 620, "maxout_size": 500, "output_rank": 620}, PAPER, words=30_000
+            {"hidden_size": 1000, "embedding_size": 620, "maxout_size": 500, "output_rank": 620}, PAPER, **_both(30_000)
         ),
         "small": SentencePreset(
             {"hidden_size": 256, "embedding_size": 128, "maxout_size": 128, "output_rank": 128}, SMALL, min_count=2
@@ -87,6 +127,9 @@ class SentenceRequest(LearningRequest):
     dev: str | None  # a prefix; None: some of the pairs are held out
     held_out: int
     phases: str | None
+    source_order: str | None
+    peepholes: bool | None
+    layers: int | None
     hidden_size: int | None
     embedding_size: int | None
     alignment_size: int | None
@@ -119,5 +162,10 @@ class SentenceRequest(LearningRequest):
         )
 
 
-NETWORK_OPTIONS = "hidden_size", "embedding_size", "alignment_size", "maxout_size", "output_rank", "phases"
-SWITCHES: dict[str, tuple[str, ...]] = {"rnnsearch": ("phases",), "rnnenc": ()}
+SIZES = "layers", "hidden_size", "embedding_size", "alignment_size", "maxout_size", "output_rank"
+SWITCHES: dict[str, tuple[str, ...]] = {
+    "rnnsearch": ("phases",),
+    "seq2seq": ("source_order", "peepholes"),
+    "rnnenc": (),
+}
+NETWORK_OPTIONS = *SIZES, *(switch for switches in SWITCHES.values() for switch in switches)

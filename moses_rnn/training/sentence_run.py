@@ -17,6 +17,7 @@ from moses_rnn.models.folders import SENTENCES, SOURCE_TO_TARGET, TARGET_TO_SOUR
 from moses_rnn.models.hardware import choose_compiled, choose_precision
 from moses_rnn.models.native_learning import instructions_to_learn
 from moses_rnn.models.rnnsearch import RNNSEARCH, RnnSearch, RnnSearchConfig
+from moses_rnn.models.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.models.translation_network import TranslationNetwork
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
@@ -39,6 +40,10 @@ def _make_rnnsearch(source_words: int, target_words: int, network: Mapping[str, 
     return RnnSearch(RnnSearchConfig(source_words, target_words, **network), seed=None)
 
 
+def _make_seq2seq(source_words: int, target_words: int, network: Mapping[str, Any]) -> Seq2Seq:
+    return Seq2Seq(Seq2SeqConfig(source_words, target_words, **network), seed=None)
+
+
 def _make_rnnenc(source_words: int, target_words: int, network: Mapping[str, Any]) -> EncDec:
     switches: Mapping[str, Any] = {"variant": "groundhog", **SWITCHES["groundhog"]}
     return EncDec(EncDecConfig(source_words, target_words, **network, **switches), seed=None)
@@ -46,6 +51,7 @@ def _make_rnnenc(source_words: int, target_words: int, network: Mapping[str, Any
 
 ARCHITECTURES = {
     "rnnsearch": Architecture(RNNSEARCH, _make_rnnsearch),
+    "seq2seq": Architecture(SEQ2SEQ, _make_seq2seq),
     "rnnenc": Architecture(ENCDEC, _make_rnnenc),
 }
 
@@ -110,10 +116,12 @@ def _corpus(
 
 
 def _corpus_config(request: SentenceRequest, preset: SentencePreset) -> CorpusConfig:
-    source_words, target_words = request.source_words or preset.words, request.target_words or preset.words
+    read, written = request.source_words, request.target_words
+    if request.inverse:
+        read, written = written, read
     return CorpusConfig(
-        target_words if request.inverse else source_words,
-        source_words if request.inverse else target_words,
+        read or preset.words_read,
+        written or preset.words_written,
         held_out_pairs=request.held_out,
         max_length=preset.max_length,
         seed=request.seed,

@@ -53,6 +53,17 @@ def test_a_size_of_another_architecture_is_a_wrong_command(here, capfd):
     assert not (here / "m").exists()
 
 
+def test_trains_seq2seq_by_any_schedule(here, capfd):
+    sizes = "--layers", 2, "--hidden-size", 8, "--embedding-size", 8, "--threads", 1, "--precision", "fp32"
+    switches = "--source-order", "forward", "--no-peepholes", "--optimiser", "sgd", "--schedule", "half-epochs"
+    line = ["train", *TEXTS, "--model", "m", "--architecture", "seq2seq", *sizes, *switches, "--max-epochs", 1]
+    assert run(*line) == 0
+    messages = capfd.readouterr().err
+    assert "network: deep LSTM, 2 layers, source forward, H 8" in messages
+    assert "sgd, learning rate 0.7, schedule half-epochs, " in messages
+    assert open_model(here / "m").name == "LSTM"
+
+
 def test_texts_that_do_not_fit_are_refused(here, capfd):
     (here / "train.trg").write_text("t1\n")
     assert run("train", *TEXTS, "--model", "m", *TINY) == 3
@@ -65,3 +76,4 @@ def test_help_has_an_example_and_the_presets(capfd):
     out = capfd.readouterr().out
     assert "moses-rnn-nmt train corpus/train --source en --target fr" in out
     assert "rnnsearch, small  H 256, E 128, A 256, M 128" in out
+    assert "seq2seq, paper  L 4, H 1000, E 1000; 160,000 and 80,000 words; sgd, 128 a minibatch" in out

@@ -25,4 +25,6 @@ def sentence_request(prefix, **changes):
     where = {"prefix": str(prefix), "source": "src", "target": "trg", "model": Path("unused"), "device": "cpu"}
     nothing = {field.name: None for field in dataclasses.fields(SentenceRequest)}
     rest = {"inverse": False, "restart": False, "quiet": True, "threads": 1, "seed": 1, "architecture": "rnnsearch"}
+    if changes.get("architecture") == "seq2seq":
+        sizes["maxout_size"] = None
     return SentenceRequest(**nothing | sizes | learning | where | rest | changes)

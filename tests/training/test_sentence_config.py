@@ -1,5 +1,7 @@
 """Presets of networks that read sentences, and what overrides them."""
 
+import dataclasses
+
 import pytest
 
 from moses_rnn.training.sentence_config import ALL, ARCHITECTURES
@@ -9,7 +11,8 @@ from tests.training.sentences import sentence_request
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_each_architecture_has_both_presets(architecture):
     assert set(ARCHITECTURES[architecture]) == {"paper", "small"}
-    assert ARCHITECTURES[architecture]["small"].words == ALL
+    small = ARCHITECTURES[architecture]["small"]
+    assert (small.words_read, small.words_written, small.min_count) == (ALL, ALL, 2)
 
 
 def test_a_preset_is_the_devices_unless_it_is_named():
@@ -31,7 +34,34 @@ def test_what_an_architecture_lacks_is_refused():
         sentence_request("t", architecture="rnnenc", alignment_size=5).chosen_preset()
 
 
+def test_switches_of_seq2seq_are_its_own():
+    switches = {"source_order": "forward", "peepholes": False, "layers": 3}
+    preset = sentence_request("t", architecture="seq2seq", maxout_size=None, **switches).chosen_preset()
+    assert switches.items() <= preset.network.items()
+    for name, value in switches.items():
+        with pytest.raises(ValueError, match="--architecture rnnsearch has no such size or switch"):
+            sentence_request("t", **{name: value}).chosen_preset()
+
+
+def test_seq2seqs_paper_is_the_papers():
+    paper = ARCHITECTURES["seq2seq"]["paper"]
+    assert paper.network == {"layers": 4, "hidden_size": 1000, "embedding_size": 1000}
+    assert (paper.words_read, paper.words_written) == (160_000, 80_000)
+    training = paper.training
+    assert (training.optimiser, training.learning_rate, training.schedule) == ("sgd", 0.7, "half-epochs")
+    assert (training.batch_size, training.reduction, training.clip_norm) == (128, "pair-mean", 5)
+    assert (training.max_epochs, training.initial_deviation, training.dropout) == (7.5, 0.08, 0)
+
+
+def test_seq2seqs_small_learns_as_the_others_do():
+    small, others = (ARCHITECTURES[name]["small"].training for name in ("seq2seq", "rnnsearch"))
+    assert small == dataclasses.replace(others, initial_deviation=0.08, clip_norm=5.0)
+    assert (others.learning_rate, others.cool_down, others.averaging, others.dropout) == (0.004, 0.5, 0.1, 0.3)
+
+
 def test_presets_are_shown_in_words():
     text = str(ARCHITECTURES["rnnsearch"]["paper"])
     assert text == "H 1000, E 620, A 1000, M 500, R 0; 30,000 words; adadelta, 80 a minibatch"
+    text = str(ARCHITECTURES["seq2seq"]["paper"])
+    assert text == "L 4, H 1000, E 1000; 160,000 and 80,000 words; sgd, 128 a minibatch"
     assert "words seen 2 times" in str(ARCHITECTURES["rnnsearch"]["small"])

@@ -1,5 +1,6 @@
 """From two texts to the folder of a network that reads sentences."""
 
+import dataclasses
 import json
 
 import pytest
@@ -57,11 +58,34 @@ def test_the_config_is_of_format_2_and_names_what_it_is(prefix, tmp_path):
     assert expected.items() <= config.items()
 
 
-def test_a_stopped_run_ends_with_the_same_weights(prefix, tmp_path):
-    train(prefix, tmp_path / "whole", max_epochs=2)
+def test_seq2seq_has_the_switches_that_were_asked_for(prefix, tmp_path):
+    train(prefix, tmp_path / "m", architecture="seq2seq", layers=3, source_order="forward", peepholes=False)
+    config = json.loads((tmp_path / "m" / CONFIG).read_text())
+    expected = {"network": "seq2seq", "layers": 3, "source_order": "forward", "peepholes": False, "hidden_size": 16}
+    assert expected.items() <= config.items()
+    assert open_model(tmp_path / "m").name == "LSTM"
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_shortlists_are_of_the_texts_and_a_presets_of_what_is_read_and_written(prefix, tmp_path, monkeypatch, inverse):
+    few = dataclasses.replace(ARCHITECTURES["seq2seq"]["small"], words_read=5, words_written=7)
+    monkeypatch.setitem(ARCHITECTURES["seq2seq"], "small", few)
+    for name, given, sizes in (
+        ("preset", {}, (5, 7)),
+        ("given", {"source_words": 3, "target_words": 4}, (4, 3) if inverse else (3, 4)),
+    ):
+        train(prefix, tmp_path / name, architecture="seq2seq", inverse=inverse, **given)
+        checkpoint = open_model(tmp_path / name).checkpoint
+        assert (len(checkpoint.source_vocabulary) - 2, len(checkpoint.target_vocabulary) - 2) == sizes
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_stopped_run_ends_with_the_same_weights(prefix, tmp_path, architecture):
+    how = {"architecture": architecture, "max_epochs": 2}
+    train(prefix, tmp_path / "whole", **how)
     answers = iter([False] * 7 + [True] * 99)
-    train(prefix, tmp_path / "stopped", stop=lambda: next(answers), max_epochs=2)
-    train(prefix, tmp_path / "stopped", max_epochs=2)
+    train(prefix, tmp_path / "stopped", stop=lambda: next(answers), **how)
+    train(prefix, tmp_path / "stopped", **how)
     whole, stopped = (open_model(tmp_path / name).checkpoint.model.state_dict() for name in ("whole", "stopped"))
     assert all(torch.equal(whole[name], stopped[name]) for name in whole)
 
