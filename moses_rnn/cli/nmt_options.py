@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
 import click
@@ -12,7 +13,7 @@ from moses_rnn.cli.command import choose_device, say
 
 if TYPE_CHECKING:
     from moses_rnn.producers.base import Compute
-    from moses_rnn.producers.open import OpenModel
+    from moses_rnn.producers.ensembles import Writer
 
 P = ParamSpec("P")
 
@@ -21,6 +22,7 @@ P = ParamSpec("P")
 class ComputeOptions:
     """What ``compute_options`` ask for."""
 
+    combine: str | None  # None: of several models the geometric mean
     output: str
     device: str
     precision: str
@@ -37,6 +39,12 @@ def compute_options(command: Callable[P, None]) -> Callable[P, None]:
         click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]"),
         click.option("--precision", type=click.Choice(["fp32", "bf16", "fp64"]), default="fp32", show_default=True),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …"),
+        click.option(
+            "--combine",
+            type=click.Choice(["geometric", "mean-log", "arithmetic"]),
+            help="How several models are one: the normalised mean of log p, that mean itself, log of the mean of p "
+            "[default: geometric]",
+        ),
         click.option("-o", "--output", default="-", show_default=True, help="Compressed if its suffix says so"),
     ):
         command = option(command)
@@ -54,9 +62,24 @@ def make_compute(given: ComputeOptions) -> Compute:
     return Compute(choose_device(given.device), given.precision)
 
 
-def warn_of_unit(model: OpenModel) -> None:
-    """Say that a network learned from phrases, if it did."""
+def open_models(folders: Sequence[Path], combine: str | None) -> Writer:
+    """The model of a folder, or several as one.
+
+    Raises:
+        click.UsageError: there is nothing to combine.
+        CheckpointError: see `open_ensemble`.
+    """
+    if combine is not None and len(folders) == 1:
+        raise click.UsageError(f"--combine needs several models, found {folders[0]} alone")
+    from moses_rnn.producers.ensembles import GEOMETRIC, open_writer
+
+    return open_writer(folders, combine or GEOMETRIC)
+
+
+def warn_of_unit(model: Writer) -> None:
+    """Say which networks learned from phrases, if any did."""
     from moses_rnn.scoring.fit import unit_warnings
 
-    for text in unit_warnings(model, on_sentences=True):
-        say(f"warning: {text}")
+    for member in model.models:
+        for text in unit_warnings(member, on_sentences=True):
+            say(f"warning: {text}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
-from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, warn_of_unit
+from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, open_models, warn_of_unit
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ LINES = 2048  # scored together
 EPILOG = """\b
 Example:
   moses-rnn-nmt score search test.en test.fr > test.scores
+  moses-rnn-nmt score search1 search2 test.en test.fr --combine arithmetic > test.scores
 
 A line's score is log p(target | source), natural, summed over words and the end symbol; of a model that learned the
 inverse direction, log p(source | target). Words outside the shortlists count as <unk>. Exit codes: 0 done, 1 failure,
@@ -32,32 +33,29 @@ inverse direction, log p(source | target). Words outside the shortlists count as
 class SentenceScoring(ComputeOptions):
     """Options of `score`."""
 
-    model: Path
-    source: str
-    target: str
+    places: tuple[str, ...]
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("source")
-@click.argument("target")
+@click.argument("places", metavar="MODEL... SOURCE TARGET", nargs=-1, required=True)
 @compute_options
 @reports_errors
 @takes(SentenceScoring)
 def score(given: SentenceScoring) -> None:
     """Print the log-probability of each line of TARGET as the translation of that line of SOURCE."""
-    if given.source == given.target == "-":
+    folders, source, target = _places(given.places)
+    if source == target == "-":
         raise click.UsageError("only one of SOURCE and TARGET can be -")
     from moses_rnn.cli.progress import Display
     from moses_rnn.files.outputs import OutputFile, StandardOutput
     from moses_rnn.producers.base import Tally
-    from moses_rnn.producers.open import model_files, open_model
+    from moses_rnn.producers.open import model_files
 
-    model = open_model(given.model)
-    inputs = (given.source, given.target, *model_files(given.model))
+    model = open_models(folders, given.combine)
+    inputs = (source, target, *(path for folder in folders for path in model_files(folder)))
     output = StandardOutput() if given.output == "-" else OutputFile(given.output, force=given.force, inputs=inputs)
     with output:
-        sources, targets = _parallel(given.source, given.target)
+        sources, targets = _parallel(source, target)
         warn_of_unit(model)
         producer = model.make_producer(make_compute(given))
         display, tally = Display("sentences", quiet=given.quiet), Tally()
@@ -68,6 +66,14 @@ def score(given: SentenceScoring) -> None:
         output.commit()
     if not given.quiet:
         say(f"{len(sources):,} pairs, {tally.unknown:,} of them with <unk>")
+
+
+def _places(places: tuple[str, ...]) -> tuple[list[Path], str, str]:
+    """The models and both texts."""
+    if len(places) < 3:
+        raise click.UsageError(f"expected MODEL... SOURCE TARGET, found {len(places)} of them: {' '.join(places)}")
+    *models, source, target = places
+    return list(map(Path, models)), source, target
 
 
 def _parallel(source: str, target: str) -> tuple[list[bytes], list[bytes]]:

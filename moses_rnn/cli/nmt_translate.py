@@ -1,4 +1,4 @@
-"""moses-rnn-nmt translate: a network's own translations."""
+"""moses-rnn-nmt translate: the own translations of a network, or of several together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from moses_rnn.cli.command import CONTEXT, STOPPED, Program, StopRequest, reports_errors, say, takes
-from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, warn_of_unit
+from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, open_models, warn_of_unit
 
 if TYPE_CHECKING:
     from moses_rnn.translation.run import TranslationRequest
@@ -21,15 +21,16 @@ EPILOG = f"""\b
 Example: from stdin to stdout; and a large text with its 100-best lists, which may be interrupted:
   moses-rnn-nmt translate search < test.en > test.out
   moses-rnn-nmt translate search big.en -o big.out --n-best 100 big.nbest.gz --resume
+  moses-rnn-nmt translate search1 search2 search3 test.en > test.out
 
 \b
 One line in, one line out, in order; an empty line stays empty. Text is tokenised as the network learned it; words
-outside its shortlist are read as <unk>. Lists are Moses's own, of one feature SEARCH0, log p(words, </s> | source),
-natural, never divided by the length; with attention, each word's source word stands behind. A line of --alignments is
-a JSON record of the line's number, its words and α, where the last column, and the last row if there is one more than
-words, is the end symbol's. With -o, blocks of lines are durable as they are done: after any interruption the same
-command with --resume goes on to the same bytes. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model
-rejected, {STOPPED} stopped and resumable.
+outside its shortlist are read as <unk>. Lists are Moses's own, of one feature, SEARCH0, LSTM0 or RNN0 by the network,
+ENS0 of several: log p(words, </s> | source), natural, never divided by the length; with attention, each word's source
+word stands behind. A line of --alignments is a JSON record of the line's number, its words and α, where the last
+column, and the last row if there is one more than words, is the end symbol's. With -o, blocks of lines are durable as
+they are done: after any interruption the same command with --resume goes on to the same bytes. Exit codes: 0 done, 1
+failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and resumable.
 """
 
 
@@ -48,7 +49,7 @@ class Translating(ComputeOptions):
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("places", metavar="MODEL [INPUT]", nargs=-1, required=True)
+@click.argument("places", metavar="MODEL... [INPUT]", nargs=-1, required=True)
 @click.option("--beam", type=click.IntRange(1), default=12, show_default=True, help="Width of the search; 1 is greedy")
 @click.option(
     "--length-score",
@@ -74,15 +75,14 @@ class Translating(ComputeOptions):
 @reports_errors
 @takes(Translating)
 def translate(given: Translating) -> None:
-    """Translate the lines of INPUT, or of stdin, by the network MODEL alone."""
-    model_folder, text = _places(given.places)
+    """Translate the lines of INPUT, or of stdin, by the network MODEL alone, or by several together."""
+    folders, text = _places(given.places)
     _check_options(given)
     from moses_rnn.cli.progress import Display
-    from moses_rnn.producers.open import open_model
     from moses_rnn.translation.run import translate_text
 
     request = _request(given, text)
-    model = open_model(model_folder)
+    model = open_models(folders, given.combine)
     warn_of_unit(model)
     display = Display("sentences", quiet=given.quiet or (given.output == "-" and sys.stdout.isatty()))
     try:
@@ -93,14 +93,12 @@ def translate(given: Translating) -> None:
         say(line)
 
 
-def _places(places: tuple[str, ...]) -> tuple[Path, str]:
-    """The model and the text: the last of several places, if it is no folder."""
+def _places(places: tuple[str, ...]) -> tuple[list[Path], str]:
+    """The models and the text: the last of several places, if it is no folder."""
     models, text = list(places), "-"
     if len(models) > 1 and not Path(models[-1]).is_dir():
         text = models.pop()
-    if len(models) > 1:
-        raise click.UsageError(f"expected one MODEL, found {len(models)} ({', '.join(models)}): give the best of them")
-    return Path(models[0]), text
+    return list(map(Path, models)), text
 
 
 def _check_options(given: Translating) -> None:

@@ -16,7 +16,7 @@ from moses_rnn.producers.base import HERE, Compute, ScoreProducer
 from moses_rnn.producers.open import OpenModel, open_model
 from moses_rnn.producers.phrases import PhraseProducer
 
-__all__ = ["COMBINATIONS", "GEOMETRIC", "Ensemble", "open_ensemble"]
+__all__ = ["COMBINATIONS", "GEOMETRIC", "Ensemble", "Writer", "open_ensemble", "open_writer"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,9 @@ class Ensemble:
         return PhraseProducer(self, SteppedPairs(self.make_stepper(compute)), self.name, self.title)
 
 
+Writer = OpenModel | Ensemble  # what writes translations, and scores them
+
+
 def _ids_of(vocabulary: Vocabulary, model: OpenModel) -> Map:
     """A model's ids of words."""
     known = model.checkpoint.source_vocabulary
@@ -105,3 +108,8 @@ def open_ensemble(folders: Sequence[Path], combination: str = GEOMETRIC) -> Ense
                     advice="Train the members on the same texts with the same shortlists, and different --seed.",
                 )
     return Ensemble(models, combination)
+
+
+def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Writer:
+    """A model of a single folder, or the ensemble of several; raises as `open_ensemble`."""
+    return open_model(folders[0]) if len(folders) == 1 else open_ensemble(folders, combination)

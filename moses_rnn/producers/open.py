@@ -5,7 +5,7 @@ A further network is a file in `models`, one in `inference` and a row of NETWORK
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from moses_rnn.models.folders import SENTENCES, Kind
 from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
 from moses_rnn.models.rnnsearch import RNNSEARCH
 from moses_rnn.models.seq2seq import SEQ2SEQ
+from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import NativeCore, native_core
 from moses_rnn.producers.base import HERE, PRECISIONS, Compute, ScoreProducer, Wanted
 from moses_rnn.producers.cslm import CslmProducer
@@ -72,6 +73,21 @@ class OpenModel:
     def name(self) -> str:
         """Of its score."""
         return self.row.name + "Inverse" * self.checkpoint.inverse
+
+    @property
+    def models(self) -> Sequence[OpenModel]:
+        """Itself alone, where an ensemble has several."""
+        return (self,)
+
+    @property
+    def source_vocabulary(self) -> Vocabulary:
+        """Words that it reads."""
+        return self.checkpoint.source_vocabulary
+
+    @property
+    def target_vocabulary(self) -> Vocabulary:
+        """Words that it writes."""
+        return self.checkpoint.target_vocabulary
 
     @property
     def title(self) -> str:

@@ -16,15 +16,13 @@ from moses_rnn.files.streams import read_lines, stamp_of
 from moses_rnn.formats.nbest import format_nbest_line
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.steps import Stepper
-from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.producers.base import Compute
-from moses_rnn.producers.open import OpenModel, model_files
+from moses_rnn.producers.ensembles import Ensemble, Writer
+from moses_rnn.producers.open import model_files
 from moses_rnn.translation.alignments import NO_ALPHA, format_alignment, has_attention
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.outputs import Outputs, open_outputs
 from moses_rnn.translation.translate import FEW_LINE_ENDS, LINES, Counts, Translation, Translator, Words, blocks_of
-
-FEATURE = "SEARCH0"  # log p in a list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +44,13 @@ class TranslationRequest:
 
 
 def translate_text(
-    request: TranslationRequest, model: OpenModel, advanced: Advanced, should_stop: Callable[[], bool]
+    request: TranslationRequest, model: Writer, advanced: Advanced, should_stop: Callable[[], bool]
 ) -> Counts:
     """Translate a text.
 
     Args:
         request: all choices.
-        model: what translates.
+        model: what translates, alone or together; in a list its log p is the feature NAME0.
         advanced: called now and then with the lines that this run has translated and, if known, their share of those
             that it has to.
         should_stop: called as often, and while a pipe has nothing to give.
@@ -62,39 +60,38 @@ def translate_text(
         OutputError: an output cannot be written; what was finished can be resumed.
         Stopped: as requested; what was finished can be resumed, unless it goes to a pipe.
     """
-    inputs = (request.input, *model_files(model.folder))
+    inputs = (request.input, *(path for member in model.models for path in model_files(member.folder)))
     with open_outputs(request.output, request.others, request.opening, inputs) as outputs, outputs.kept_if_resumable():
         stepper = _stepper(request, model)
-        note = outputs.begin(_manifest(request, model.checkpoint))
-        run = _Run(request, _translator(request, model.checkpoint, stepper), outputs, should_stop)
+        note = outputs.begin(_manifest(request, model))
+        run = _Run(request, _translator(request, model, stepper), outputs, should_stop, feature=f"{model.name}0")
         run.translate(advanced, note)
         outputs.commit()
     return run.counts
 
 
-def _stepper(request: TranslationRequest, model: OpenModel) -> Stepper[Any, Any]:
-    if not model.form.is_plain:
-        raise InputError(f"{model.folder}: expected a model of plain words, found one of phrases ({model.form})")
+def _stepper(request: TranslationRequest, model: Writer) -> Stepper[Any, Any]:
+    for member in model.models:
+        if not member.form.is_plain:
+            raise InputError(f"{member.folder}: expected a model of plain words, found one of phrases ({member.form})")
     stepper = model.make_stepper(request.compute)
     if request.alignments is not None and not has_attention(stepper):
-        raise InputError(
-            f"{model.folder}: expected a network with attention, found a {model.row.title}: it has no alignments"
-        )
+        folders = ", ".join(str(member.folder) for member in model.models)
+        titles = " and ".join(f"a {member.row.title}" for member in model.models)
+        raise InputError(f"{folders}: expected a network with attention, found {titles}: it has no alignments")
     return stepper
 
 
-def _translator(request: TranslationRequest, checkpoint: Checkpoint, stepper: Stepper[Any, Any]) -> Translator:
+def _translator(request: TranslationRequest, model: Writer, stepper: Stepper[Any, Any]) -> Translator:
     wanted = request.beam.best if request.n_best is not None else int(request.alignments is not None)
     aligned = wanted if has_attention(stepper) else 0
-    return Translator(
-        checkpoint.source_vocabulary, checkpoint.target_vocabulary, stepper, request.beam, aligned=aligned
-    )
+    return Translator(model.source_vocabulary, model.target_vocabulary, stepper, request.beam, aligned=aligned)
 
 
-def _manifest(request: TranslationRequest, checkpoint: Checkpoint) -> Note:
+def _manifest(request: TranslationRequest, model: Writer) -> Note:
     """Everything that decides the bytes, but for the text: that is known by the hash in each block's note."""
     return {
-        "model": dict(checkpoint.hashes),
+        "model": _identity(model),
         "beam": asdict(request.beam),
         "block_lines": LINES,
         "device": request.compute.device.partition(":")[0],
@@ -102,6 +99,12 @@ def _manifest(request: TranslationRequest, checkpoint: Checkpoint) -> Note:
         "n_best": request.n_best is not None,
         "alignments": request.alignments is not None,
     }
+
+
+def _identity(model: Writer) -> Note:
+    """What decides a network's probabilities: its files, or those of all members and how they are combined."""
+    members = [dict(member.checkpoint.hashes) for member in model.models]
+    return {"combination": model.combination, "members": members} if isinstance(model, Ensemble) else members[0]
 
 
 class _Run:
@@ -112,11 +115,19 @@ class _Run:
         translator: of blocks.
         outputs: begun.
         should_stop: see `translate_text`.
+        feature: what log p is called in a list.
     """
 
     def __init__(
-        self, request: TranslationRequest, translator: Translator, outputs: Outputs, should_stop: Callable[[], bool]
+        self,
+        request: TranslationRequest,
+        translator: Translator,
+        outputs: Outputs,
+        should_stop: Callable[[], bool],
+        *,
+        feature: str,
     ) -> None:
+        self._feature = feature
         self._request = request
         self._translator = translator
         self._outputs = outputs
@@ -205,16 +216,16 @@ class _Run:
         text = b"".join(translation.best.words + b"\n" for translation in translations)
         others = []
         if self._request.n_best is not None:
-            others.append(b"".join(_nbest_lines(first + i, line) for i, line in enumerate(translations)))
+            others.append(b"".join(_nbest_lines(first + i, line, self._feature) for i, line in enumerate(translations)))
         if self._request.alignments is not None:
             others.append(b"".join(_alignment(first + i + 1, line) for i, line in enumerate(translations)))
         return text, others
 
 
-def _nbest_lines(sentence: int, translation: Translation) -> bytes:
+def _nbest_lines(sentence: int, translation: Translation, feature: str) -> bytes:
     """The candidates of a line, numbered from 0, as Moses lists them."""
     return b"".join(
-        format_nbest_line(sentence, candidate.words, FEATURE, candidate.log_prob, candidate.links)
+        format_nbest_line(sentence, candidate.words, feature, candidate.log_prob, candidate.links)
         for candidate in translation.candidates
     )
 

@@ -5,10 +5,11 @@ import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.command import takes
-from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, warn_of_unit
+from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, open_models, warn_of_unit
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import OpenModel
 from tests.models.saved import checkpoint
+from tests.translation.sentences import save_model
 
 
 @click.command()
@@ -22,6 +23,15 @@ def test_options_become_where_and_how_to_compute():
     assert CliRunner().invoke(show, ["--device", "cpu"]).output == f"({Compute()}, '-', False, False)\n"
     done = CliRunner().invoke(show, ["--device", "cpu", "--precision", "fp64", "-o", "out", "--force", "-q"])
     assert done.output == f"({Compute(precision='fp64')}, 'out', True, True)\n"
+
+
+def test_several_models_are_combined_geometrically_unless_another_way_is_named(tmp_path):
+    folders = [save_model(tmp_path / name) for name in ("one", "two")]
+    assert open_models(folders, None).combination == "geometric"
+    assert open_models(folders, "arithmetic").combination == "arithmetic"
+    assert open_models(folders[:1], None).folder == folders[0]
+    with pytest.raises(click.UsageError, match="--combine needs several models, found .*one alone"):
+        open_models(folders[:1], "geometric")
 
 
 @pytest.mark.parametrize(("unit", "warns"), [("sentences", False), ("phrases", True)])

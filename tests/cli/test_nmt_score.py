@@ -1,16 +1,20 @@
 """moses-rnn-nmt score: log p of given translations, a line each."""
 
 import gzip
+import shutil
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from moses_rnn.cli import nmt_score
 from moses_rnn.cli.nmt_score import score
-from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
+from moses_rnn.producers.ensembles import open_ensemble
 from tests.commands import run
-from tests.models.checkpoints import make_producer
-from tests.translation.sentences import save_model, text
+from tests.models.checkpoints import encdec_checkpoint, make_producer
+from tests.producers.pairs import SOURCE, TARGET
+from tests.translation.sentences import network, save_model, text
 
 SOURCES = [b"s2 s3", b"", b"s9 s4", b"s5", b"s2 s3"]
 TARGETS = [b"t2", b"t3  t3", b"", b"t9", b"t2"]
@@ -44,6 +48,28 @@ def test_a_line_is_the_log_prob_of_a_pair(here, monkeypatch, at_once):
     assert [float(line) for line in again] == pytest.approx(expected, rel=1e-6)  # by chunks of other sizes
 
 
+def test_several_models_score_together(here):
+    shutil.copytree(here / "model", here / "copy")
+    alone, both = (scored(*models, "src", "trg", "-q").stdout for models in (["model"], ["model", "copy"]))
+    assert list(map(float, both.split())) == pytest.approx(list(map(float, alone.split())), rel=1e-6)
+    folders = [here / "model", save_model(here / "phrases", provenance={})]
+    done = scored(*folders, "src", "trg", "--combine", "mean-log", code=3)
+    assert "phrases: expected the unit of " in done.stderr
+
+
+@pytest.mark.parametrize("combination", ["mean-log", "arithmetic"])
+def test_a_score_is_the_combinations(here, combination):
+    model = network(torch.float32)
+    with torch.no_grad():
+        model.decoder.b_G += torch.linspace(0, 2, len(model.decoder.b_G))
+    checkpoint = encdec_checkpoint(model, SOURCE, TARGET, provenance={"unit": "sentences"})
+    save_checkpoint(here / "other", checkpoint)
+    folders = [here / "model", here / "other"]
+    expected = open_ensemble(folders, combination).make_producer().log_probs(SOURCES, TARGETS)[:, 0]
+    done = scored(*folders, "src", "trg", "--combine", combination, "-q")
+    assert [float(line) for line in done.stdout.splitlines()] == pytest.approx(expected, rel=1e-6)
+
+
 def test_texts_of_different_length_are_refused(here):
     (here / "trg").write_bytes(text(TARGETS[:-1]))
     done = scored("model", "src", "trg", "-o", "out", code=3)
@@ -53,6 +79,9 @@ def test_texts_of_different_length_are_refused(here):
 
 
 def test_what_cannot_be_is_refused(here):
+    assert "expected MODEL... SOURCE TARGET, found 2 of them: src trg" in scored("src", "trg", code=2).stderr
+    line = ["model", "src", "trg", "--combine", "arithmetic"]
+    assert "--combine needs several models, found model alone" in scored(*line, code=2).stderr
     assert "only one of SOURCE and TARGET can be -" in scored("model", "-", "-", code=2).stderr
     assert "nowhere: expected a model folder, found nothing" in scored("nowhere", "src", "trg", code=3).stderr
     (here / "out").write_text("old")

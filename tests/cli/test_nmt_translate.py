@@ -1,22 +1,27 @@
 """moses-rnn-nmt translate: in this process where that is enough; killed and resumed as a process of its own."""
 
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from moses_rnn.cli.nmt_translate import translate
 from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import open_model
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.translate import Translator
 from tests.commands import run
+from tests.models.checkpoints import encdec_checkpoint
 from tests.producers.pairs import SOURCE, TARGET
-from tests.translation.sentences import save_model, sentences, text
+from tests.translation.sentences import network, save_model, sentences, text
 
 LINES = sentences(40)
 
@@ -88,8 +93,32 @@ def test_lists_parse_and_begin_with_the_translation(here):
     first = {h.sentence: h.hypothesis for h in reversed(hypotheses)}
     assert text(first[i] for i in range(len(LINES))) == (here / "out").read_bytes()
     assert run("nbest", "rerank", "list.gz", "weights", cwd=here, check=False).returncode == 3  # no weights
-    (here / "weights").write_text("[weight]\nSEARCH0= 1\n")
+    (here / "weights").write_text("[weight]\nRNN0= 1\n")
     assert run("nbest", "rerank", "list.gz", "weights", cwd=here).stdout.encode() == (here / "out").read_bytes()
+
+
+@pytest.mark.parametrize("combine", [[], ["--combine", "mean-log"], ["--combine", "arithmetic"]])
+def test_two_copies_are_one_model(here, combine):
+    shutil.copytree(here / "model", here / "copy")
+    translated("model", "in", "-o", "out", "--n-best", 3, "list")
+    translated("model", "copy", "in", *combine, "-o", "both", "--n-best", 3, "both.list")
+    assert (here / "both").read_bytes() == (here / "out").read_bytes()
+    assert (here / "both.list").read_bytes() == (here / "list").read_bytes().replace(b"RNN0= ", b"ENS0= ")
+    piped = run("nmt", "translate", "model", "copy", *combine, given=text(LINES).decode(), cwd=here)
+    assert piped.stdout.encode() == (here / "out").read_bytes()
+
+
+def save_other_words(folder):
+    other = Vocabulary([*TARGET.words[:-1], b"another"])
+    save_checkpoint(folder, encdec_checkpoint(network(torch.float32), SOURCE, other, provenance={"unit": "sentences"}))
+
+
+def test_models_that_write_other_words_are_refused(here):
+    save_other_words(here / "other")
+    before = set(here.iterdir())
+    done = translated("model", "other", "in", "-o", "out", code=3)
+    assert "other: expected the words in target.vocab of model in an ensemble" in done.stderr
+    assert set(here.iterdir()) == before
 
 
 LONG = ["translate", "model", "long", "-o", "out", "--n-best", "3", "list.gz", "--beam", "3", "--threads", "1", "-q"]
@@ -131,7 +160,7 @@ def test_killed_twice_and_resumed_it_gives_the_same_bytes(here):
 
 
 USAGE = {
-    "several models": (["model", "model", "in"], "expected one MODEL, found 2 (model, model)"),
+    "nothing to combine": (["model", "in", "--combine", "mean-log"], "--combine needs several models, found model"),
     "no model": ([], "Missing argument"),
     "resumed nowhere": (["model", "in", "--resume"], "--resume needs -o"),
     "a list on stdout": (["model", "in", "--n-best", "3", "-"], "--n-best needs a file"),

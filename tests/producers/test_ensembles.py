@@ -8,8 +8,8 @@ from moses_rnn.errors import CheckpointError
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.ensembles import open_ensemble
-from moses_rnn.producers.open import open_model
+from moses_rnn.producers.ensembles import Ensemble, open_ensemble, open_writer
+from moses_rnn.producers.open import OpenModel, open_model
 from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
 from tests.models.networks import encdec_network, search_network
 from tests.producers.pairs import SOURCE, TARGET, of_pairs
@@ -42,6 +42,16 @@ def test_a_word_that_a_member_does_not_know_is_unknown_to_it_alone(models):
     members = [of_pairs(open_model(folder).make_producer(), PAIRS) for folder in folders]
     np.testing.assert_allclose(scores, sum(members) / 2, rtol=1e-5)
     assert not np.allclose(*members)
+
+
+def test_a_writer_is_a_model_or_an_ensemble(models):
+    alone = open_writer([models / "search"])
+    assert (type(alone), alone.name, alone.models) == (OpenModel, "SEARCH", (alone,))
+    both = open_writer([models / "search", models / "enc"], "arithmetic")
+    assert (type(both), both.name, both.combination) == (Ensemble, "ENS", "arithmetic")
+    assert [member.folder.name for member in both.models] == ["search", "enc"]
+    for writer in (alone, both):
+        assert (writer.source_vocabulary.words, writer.target_vocabulary.words) == (SOURCE.words, TARGET.words)
 
 
 def test_its_name_and_meaning_say_what_it_is(models):

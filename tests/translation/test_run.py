@@ -4,12 +4,16 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 from moses_rnn.errors import FormatError, InputError, OutputError, Stopped
 from moses_rnn.files.journal import Opening
 from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers.base import HERE
+from moses_rnn.producers.ensembles import GEOMETRIC, open_writer
 from moses_rnn.producers.open import open_model
 from moses_rnn.translation import translate
 from moses_rnn.translation.beam_search import BeamConfig
@@ -62,7 +66,7 @@ def test_text_list_and_alignments_say_the_same(here):
             words.decode().split(),
         )
         assert len(of_line) == (3 if line else 1)
-        assert all(h.values("SEARCH0") == [float(h.total)] for h in of_line)
+        assert all(h.values("RNN0") == [float(h.total)] for h in of_line)
         if line:
             alpha = np.array(record["alpha"])
             assert alpha.shape == (len(record["target"]) + 1, len(record["source"]) + 1)
@@ -99,6 +103,47 @@ def stop_half_way(here):
     looks = iter(range(100))
     with pytest.raises(Stopped):
         run(attentive(here), request(**ALL), stops=lambda: next(looks) == 5)
+
+
+def members(folder, *names):
+    """Folders of models that write alike, one of them with other weights in the end symbol's bias."""
+    for name in names:
+        model = network(torch.float32)
+        with torch.no_grad():
+            model.decoder.b_G[END_ID] -= 2.0 * (name == "other")
+        save_checkpoint(folder / name, encdec_checkpoint(model, SOURCE, TARGET, provenance={"unit": "sentences"}))
+    return [folder / name for name in names]
+
+
+def test_lists_of_several_models_name_them_together(here):
+    copies = members(here, "one", "two")
+    for name, folders in (("alone", copies[:1]), ("both", copies)):
+        run(open_writer(folders), request(output=name, n_best=f"{name}.list"))
+    assert (here / "both").read_bytes() == (here / "alone").read_bytes()
+    both, alone = ((here / name).read_bytes() for name in ("both.list", "alone.list"))
+    assert both.replace(b"ENS0= ", b"RNN0= ") == alone
+    assert b"ENS0= " in both
+
+
+ENSEMBLES = {
+    "other members": ["other", "other"],
+    "one alone": ["one"],
+    "another order": ["other", "one"],
+    "another combination": ["one", "other"],
+}
+
+
+@pytest.mark.parametrize("case", ENSEMBLES)
+def test_other_models_or_another_combination_do_not_go_on(here, case):
+    members(here, "one", "other")
+    looks = iter(range(100))
+    begun = open_writer([here / "one", here / "other"])
+    with pytest.raises(Stopped):
+        run(begun, request(), stops=lambda: next(looks) == 5)
+    combination = "arithmetic" if case == "another combination" else GEOMETRIC
+    with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: model "):
+        run(open_writer([here / name for name in ENSEMBLES[case]], combination), request(opening=Opening(resume=True)))
+    assert run(begun, request(opening=Opening(resume=True))).lines == len(LINES)
 
 
 CHANGES = {
