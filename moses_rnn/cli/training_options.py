@@ -39,7 +39,7 @@ def learning_options(unit: str, text: str, *, evaluated: str = "", patience: str
         click.option(
             "--cool-down",
             type=FiniteFloat(0, 1),
-            help="Last share of --max-epochs, or else of --max-minutes, over which the learning rate falls to 0",
+            help="Last share of the budget, of time or epochs, over which the learning rate falls to 0",
         ),
         click.option(
             "--averaging", type=FiniteFloat(0, 1), help="Average the weights over about this last share of the steps"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 MINUTES_OF_THREE_DAYS = 3 * 24 * 60.0
+EACH_EPOCH = 1 << 40  # examples between two evaluations, of which there is one an epoch at least
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,12 @@ class TrainingConfig:
             f"{', '.join([self.optimiser, f'learning rate {self.learning_rate:g}', *also])}, "
             f"{self.batch_size} {unit} a minibatch, "
             f"{self.reduction} gradient clipped at {self.clip_norm:g}, {self.precision}, seed {self.seed}; "
-            f"evaluated every {self.evaluate_every:,} {unit}; ends after {' or '.join(limits)}"
+            f"evaluated {self._describe_evaluations(unit)}; ends after {' or '.join(limits)}"
             f"{f'; by the native core, {self.native}' if self.native else ''}"
         )
+
+    def _describe_evaluations(self, unit: str) -> str:
+        return "after each epoch" if self.evaluate_every == EACH_EPOCH else f"every {self.evaluate_every:,} {unit}"
 
     def course(self) -> dict[str, object]:
         """The choices that decide the weights after a given number of steps: a resumed run must share them."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from moses_rnn.training.config import LearningRequest, TrainingConfig
+from moses_rnn.training.config import EACH_EPOCH, LearningRequest, TrainingConfig
 
 ALL = 1 << 30  # words: of a shortlist that only `min_count` bounds
 
@@ -58,8 +58,9 @@ SMALL = TrainingConfig(
     initial_deviation=0.1,
     batch_size=64,
     sort_batches=20,
+    max_epochs=12.0,
     max_minutes=60.0,
-    evaluate_every=ALL,  # after each epoch
+    evaluate_every=EACH_EPOCH,
     patience=5,
     save_minutes=2.0,
 )

@@ -211,7 +211,7 @@ class Trainer:
         """The learning rate of this step: rising at the beginning, falling at the end."""
         config, progress = self.config, self.progress
         risen = min((progress.steps + 1) / config.warm_up, 1.0) if config.warm_up else 1.0
-        left = min((1 - self._share_done()) / config.cool_down, 1.0) if config.cool_down else 1.0
+        left = min((1 - self.share_over()) / config.cool_down, 1.0) if config.cool_down else 1.0
         return self._scheduled_rate() * risen * max(left, 0.0)
 
     def _scheduled_rate(self) -> float:
@@ -229,13 +229,6 @@ class Trainer:
         by_time = progress.seconds / (60 * config.max_minutes) if config.max_minutes else 0.0
         by_epochs = progress.examples / (config.max_epochs * self.task.examples) if config.max_epochs else 0.0
         return max(by_time, by_epochs)
-
-    def _share_done(self) -> float:
-        """How much of the budget is used: of epochs if they are limited, of time otherwise; 0 without either."""
-        config, progress = self.config, self.progress
-        if config.max_epochs:
-            return progress.examples / (config.max_epochs * self.task.examples)
-        return progress.seconds / (60 * config.max_minutes) if config.max_minutes else 0.0
 
     def _is_evaluation_due(self) -> bool:
         due = min(self.config.evaluate_every, self.task.examples)
