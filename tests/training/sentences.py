@@ -8,10 +8,10 @@ import numpy as np
 from moses_rnn.training.sentence_config import SentenceRequest
 
 
-def write_texts(folder, name, lines, *, seed=0, letters=12, turn=False):
-    """NAME.src and NAME.trg: 3 to 8 letters, and the same ones, in the same order or turned round."""
+def write_texts(folder, name, lines, *, seed=0, letters=12, turn=False, longest=8):
+    """NAME.src and NAME.trg: 3 letters or more, and the same ones, in the same order or turned round."""
     random = np.random.default_rng(seed)
-    sources = [[f"s{i}" for i in random.integers(letters, size=random.integers(3, 9))] for _ in range(lines)]
+    sources = [[f"s{i}" for i in random.integers(letters, size=random.integers(3, longest + 1))] for _ in range(lines)]
     targets = [[word.replace("s", "t") for word in (source[::-1] if turn else source)] for source in sources]
     for ending, texts in (("src", sources), ("trg", targets)):
         (folder / f"{name}.{ending}").write_text("".join(" ".join(text) + "\n" for text in texts))

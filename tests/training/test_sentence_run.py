@@ -114,15 +114,18 @@ def test_what_is_held_out_is_some_of_the_pairs_without_a_dev_text(prefix, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", [False, True])
 def test_copying_and_turning_round_are_learned_with_their_alignments(tmp_path, turn):
-    """A letter is aligned to its own place, or to that as far from the end, in nine of ten cases."""
-    dev = write_texts(tmp_path, "dev", 100, seed=1, turn=turn)
-    prefix = write_texts(tmp_path, "train", 3000, turn=turn)
-    sizes = {"hidden_size": 32, "embedding_size": 16, "alignment_size": 32, "maxout_size": 16}
+    """A letter is aligned to its own place, or to that as far from the end, in nine of ten cases.
+
+    The state is too small to remember up to 15 letters; with 32 units, some seeds do without looking.
+    """
+    dev = write_texts(tmp_path, "dev", 100, seed=1, turn=turn, longest=15)
+    prefix = write_texts(tmp_path, "train", 3000, turn=turn, longest=15)
+    sizes = {"hidden_size": 12, "embedding_size": 16, "alignment_size": 32, "maxout_size": 16, "max_length": 15}
     train(
         prefix,
         tmp_path / "m",
         dev=str(dev),
-        max_epochs=30,
+        max_epochs=20,
         learning_rate=0.01,
         dropout=0.0,
         **sizes,
