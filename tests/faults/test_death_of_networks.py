@@ -105,7 +105,7 @@ def learned(folder):
 @KILLS
 @pytest.mark.timeout(6000)
 def test_training_killed_at_random_times_ends_with_the_same_weights(tmp_path, nmt, kills):
-    write_texts(tmp_path, "train", 800 if kills > 3 else 200)
+    write_texts(tmp_path, "train", 400 if kills > 3 else 200)
     write_texts(tmp_path, "dev", 20, seed=1)
     command = ["train", "train", *TEXTS, *SIZES, *COURSE, "--max-epochs", "3"]
     seconds = seconds_of(nmt, [*command, "--model", "whole"])
