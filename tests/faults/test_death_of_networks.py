@@ -20,7 +20,7 @@ from tests.translation.sentences import save_model, sentences, text
 KILLS = pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
 TEXTS = ["--source", "src", "--target", "trg", "--dev", "dev", "--architecture", "seq2seq"]
 SIZES = ["--layers", "2", "--hidden-size", "16", "--embedding-size", "8", "--threads", "1", "--precision", "fp32"]
-COURSE = ["--batch-size", "16", "--evaluate-every", "200", "--patience", "99", "-q"]
+COURSE = ["--max-minutes", "0", "--batch-size", "16", "--evaluate-every", "200", "--patience", "99", "-q"]
 LONG = ["long", "-o", "out", "--n-best", "3", "list.gz", "--beam", "3", "--threads", "1", "-q"]
 
 
