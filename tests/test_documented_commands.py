@@ -59,6 +59,9 @@ RUN_BY = {
     "python benchmarks/sweep.py phrase-table.gz benchmarks/sweep.toml runs --at-once 2 --minutes 6 9": (
         "tests/test_benchmarks.py::test_a_sweep_is_a_table_and_is_gone_on_with"
     ),
+    "python benchmarks/sentences.py train --source en --target fr": (
+        "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
+    ),
     "pip install mtdata sacrebleu": "downloads programs",
     "mtdata get -l eng-fra --merge -o wmt14 --train Statmt-europarl-7-fra-eng Statmt-commoncrawl_wmt13-1-fra-eng": (
         "downloads gigabytes"

@@ -14,6 +14,7 @@ SIZES = "--hidden-size 16 --embedding-size 8 --maxout-size 8 --batch-size 8 --th
 LEARNED = "--learning-rate 0.02 --max-epochs 3"  # enough to be better than a unigram model
 FLAGS = [
     f"SEARCH_FLAGS={SIZES} {LEARNED} --alignment-size 8",
+    f"LSTM_FLAGS={SIZES.replace('--maxout-size 8 ', '')} {LEARNED}",
     f"RNNENC_FLAGS={SIZES} {LEARNED} --output-rank 8",
     "TRANSLATE_FLAGS=--beam 2 --threads 1 --quiet",
 ]
@@ -186,7 +187,7 @@ def test_a_network_that_translates_by_itself_ends_in_results(given, tmp_path):
 @pytest.mark.timeout(3000)
 def test_networks_of_sentences_choose_from_lists(moses_root, corpus, tmp_path):
     work = tmp_path / "work"
-    systems = "baseline nbest-search nbest-ensemble rnnsearch rnnenc"
+    systems = "baseline nbest-search nbest-lstm nbest-ensemble rnnsearch rnnsearch-x4 seq2seq rnnenc"
     texts = [f"{name.upper()}={corpus / name}" for name in ("train", "dev", "test")]
     done = make(
         "results", f"WORK={work}", f"MOSES_ROOT={moses_root}", *texts, f"SYSTEMS={systems}", "SEEDS=1", "LIST_SIZE=10",
@@ -194,11 +195,16 @@ def test_networks_of_sentences_choose_from_lists(moses_root, corpus, tmp_path):
         "MERT_FLAGS=--maximum-iterations 2", "NBEST_FLAGS=--threads 1",
     )  # fmt: skip
     results = json.loads((work / "results.json").read_text())
-    assert [system["on_lists"] for system in results["systems"].values()] == [False, True, True, False, False]
+    assert [system["on_lists"] for system in results["systems"].values()] == [False, True, True, True, *[False] * 4]
     assert set(results["systems"]["nbest-search"]["runs"][0]["weights"]) >= {"SEARCH0", "TranslationModel0", "LM0"}
     assert any(name.startswith("ENS") for name in results["systems"]["nbest-ensemble"]["runs"][0]["weights"])
-    assert sorted(path.name for path in (work / "nmt").iterdir()) == ["rnnenc.1", "rnnsearch.1", "rnnsearch.2"]
+    assert sorted(path.name for path in (work / "nmt").iterdir()) == [
+        "rnnenc.1",
+        "rnnsearch.1",
+        "rnnsearch.2",
+        "seq2seq.1",
+    ]
     for text in ("| +RNNsearch* |", "| +RNNsearch×4* |", "| RNNsearch |", "| five reversed LSTMs | 36.5 |"):
         assert text in done.stdout
-    assert "RNNsearch, RNNenc: without Moses;" in done.stdout
+    assert "RNNsearch, RNNsearch×4, seq2seq, RNNenc: without Moses;" in done.stdout
     assert "| nbest-ensemble.1.test.fr |" in (work / "lengths.test.md").read_text()
