@@ -39,7 +39,8 @@ def test_killed_at_random_times_it_ends_with_the_same_bytes(folder):
             for name in ("out.gz", "out.gz.json"):
                 (here / name).unlink()
         else:
-            assert (process.returncode, messages) == (-9, b"")
+            assert process.returncode == -9
+            assert not messages or (here / "out.gz").exists(), messages  # it warns when everything is written
             kills += 1
             assert not (here / "out.gz").exists() or (here / "out.gz").read_bytes() == expected
     done = run("score", *OPTIONS, "--resume", cwd=here, check=False)
