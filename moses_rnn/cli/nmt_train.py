@@ -22,7 +22,7 @@ from moses_rnn.training.sentence_config import ARCHITECTURES, SentenceRequest
 
 PRESETS = {f"{name}, {preset}": ARCHITECTURES[name][preset] for name in ARCHITECTURES for preset in ("paper", "small")}
 EPILOG = f"""\b
-Example: an hour on a laptop, then a feature of n-best lists, and translations:
+Example: at most an hour on a laptop, then a feature of n-best lists, and translations:
   moses-rnn-nmt train corpus/train --source en --target fr --dev corpus/dev --model search
   moses-rnn-nbest dev.100best.gz --source corpus/dev.en --add search -o dev.search.gz
   moses-rnn-nmt translate search < corpus/test.en > test.fr

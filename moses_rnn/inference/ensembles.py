@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from moses_rnn.inference.steps import NodeBlock, Stepper
-from moses_rnn.inference.tries import build_trie
+from moses_rnn.inference.tries import build_trie, take_phrases
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.vocabulary import Ids
 
@@ -84,11 +84,10 @@ class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
         """See `Stepper`; equal sources are read once by each member."""
         leaf_of = build_trie(ids, lengths).leaf_of
         first = np.unique(leaf_of, return_index=True)[1]  # of each distinct source
-        begins = np.cumsum(lengths) - lengths
-        distinct = np.concatenate([ids[begins[i] : begins[i] + lengths[i]] for i in first])
+        distinct, of_distinct = take_phrases(ids, lengths, first)
         terms = []
         for stepper, source_ids in self._members:
-            of_member, row_of = stepper.read(source_ids[distinct], lengths[first])
+            of_member, row_of = stepper.read(source_ids[distinct], of_distinct)
             terms.append(of_member.take(torch.from_numpy(row_of).to(self.device)))
         return EnsembleTerms(tuple(terms)), leaf_of
 

@@ -14,7 +14,7 @@ from torch.nn.functional import linear
 
 from moses_rnn.inference.normalising import OutputLayer
 from moses_rnn.inference.steps import NodeBlock, Stepper
-from moses_rnn.inference.tries import build_trie
+from moses_rnn.inference.tries import build_trie, take_phrases
 from moses_rnn.models.attention import Annotations, weigh
 from moses_rnn.models.batches import Batch, Lengths
 from moses_rnn.models.hardware import EAGER, Kernel
@@ -84,11 +84,7 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
         leaf_of = build_trie(ids, lengths).leaf_of
         first = np.unique(leaf_of, return_index=True)[1]  # of each distinct source, by its leaf
         order = np.argsort(-lengths[first], kind="stable")
-        begins = np.cumsum(lengths) - lengths
-        chosen = first[order]
-        taken = lengths[chosen]
-        within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
-        sources = Batch.from_flat(ids[np.repeat(begins[chosen], taken) + within], taken, self.device)
+        sources = Batch.from_flat(*take_phrases(ids, lengths, first[order]), self.device)
         row_of = np.empty_like(order)
         row_of[order] = np.arange(len(order))
         return self._model.read(sources, self._product_dtype), row_of[leaf_of]

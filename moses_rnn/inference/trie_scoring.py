@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from moses_rnn.inference.steps import SomeTerms, Stepper, node_blocks
-from moses_rnn.inference.tries import Trie, build_trie, copy_levels
+from moses_rnn.inference.tries import Trie, build_trie, copy_levels, take_phrases
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.vocabulary import Ids
 
@@ -55,7 +55,7 @@ class SteppedPairs:
         order = np.argsort(lengths, kind="stable")
         values = np.empty(len(lengths))
         for part in np.array_split(order, 2):
-            values[part] = self.log_probs(_taken(*sources, part), _taken(*targets, part))
+            values[part] = self.log_probs(take_phrases(*sources, part), take_phrases(*targets, part))
         return values
 
 
@@ -67,14 +67,6 @@ def without_repeats(ids: Ids, lengths: Lengths) -> tuple[IdPhrases, npt.NDArray[
     ends = np.cumsum(lengths)
     new = (different[ends] != different[ends - lengths]) | (lengths != np.append(-1, lengths[:-1]))
     return (ids[np.repeat(new, lengths)], lengths[new]), np.cumsum(new) - 1
-
-
-def _taken(ids: Ids, lengths: Lengths, rows: npt.NDArray[np.int64]) -> IdPhrases:
-    """Some of the phrases."""
-    begins = np.cumsum(lengths) - lengths
-    taken = lengths[rows]
-    within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
-    return ids[np.repeat(begins[rows], taken) + within], taken
 
 
 @torch.inference_mode()

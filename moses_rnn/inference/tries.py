@@ -103,6 +103,14 @@ def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
     return Trie(int(roots.max(initial=0)) + 1, levels, leaf_of)
 
 
+def take_phrases(ids: Ids, lengths: Lengths, rows: Ints) -> tuple[Ids, Lengths]:
+    """Some of the phrases that are laid end to end, in the order of `rows`; ids, and words of each."""
+    begins = np.cumsum(lengths) - lengths
+    taken = lengths[rows]
+    within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
+    return ids[np.repeat(begins[rows], taken) + within], taken
+
+
 def copy_levels(levels: Sequence[Level], device: torch.device) -> list[DeviceLevel]:
     """The levels on a device; on the processor, the very arrays.
 

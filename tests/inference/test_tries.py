@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.tries import build_trie, copy_levels
+from moses_rnn.inference.tries import build_trie, copy_levels, take_phrases
 from moses_rnn.models.vocabulary import END_ID
 from tests.inference.id_pairs import flat
 from tests.inference.pretended_device import DEVICE, pretended_device
@@ -84,3 +84,10 @@ def test_levels_are_copied_in_one_piece_without_waiting(phrases):
         assert [[tensor.tolist() for tensor in level] for level in copied] == [
             [array.tolist() for array in level] for level in levels
         ]
+
+
+def test_some_phrases_are_taken_in_the_order_asked_for():
+    ids, lengths = np.array([2, 3, 4, 5, 6]), np.array([2, 0, 3])
+    taken, taken_lengths = take_phrases(ids, lengths, np.array([2, 1, 0, 2]))
+    assert taken.tolist() == [4, 5, 6, 2, 3, 4, 5, 6]
+    assert taken_lengths.tolist() == [3, 0, 2, 3]
