@@ -46,7 +46,7 @@ def judge(lines: Iterable[bytes], name: str, cslm: CslmProducer, kenlm: KenlmPro
         InputError: it is empty.
     """
     parts: list[tuple[Values, Values, Marks, Marks]] = []
-    for sentences in _together(line.rstrip(b"\r\n") for line in lines):
+    for sentences in together(line.rstrip(b"\r\n") for line in lines):
         values = cslm.word_log_probs(sentences)
         by_kenlm = kenlm.word_log_probs(sentences) if kenlm else values
         unknown = kenlm.unknown(sentences) if kenlm else np.zeros(len(values), np.bool_)
@@ -57,7 +57,8 @@ def judge(lines: Iterable[bytes], name: str, cslm: CslmProducer, kenlm: KenlmPro
     return Judged(name, by_cslm, n_gram if kenlm else None, outside, unknown)
 
 
-def _together(sentences: Iterable[bytes]) -> Iterator[list[bytes]]:
+def together(sentences: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Sentences in groups that are scored at once, without those that have no word."""
     group: list[bytes] = []
     for sentence in sentences:
         if sentence.strip(b" \t"):

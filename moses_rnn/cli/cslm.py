@@ -1,10 +1,9 @@
-"""moses-rnn-cslm: a feed-forward language model, trained, judged and written for the decoder."""
+"""moses-rnn-cslm: neural language models, trained, judged and written for the decoder."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -22,34 +21,35 @@ from moses_rnn.cli.command import (
     shows_version,
     takes,
 )
+from moses_rnn.cli.cslm_perplexity import perplexity
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.errors import OutputError
-from moses_rnn.training.config import CSLM_PRESETS, CslmRequest
-
-if TYPE_CHECKING:
-    from moses_rnn.models.vocabulary import Vocabulary
-    from moses_rnn.producers.backoff import Backoff
-    from moses_rnn.producers.kenlm import KenlmProducer
+from moses_rnn.training.lm_config import NETWORKS, SHOWN, LanguageModelRequest
 
 EPILOG = """\b
 Example: train on the target side of the corpus, compare with the system's n-gram model, write it for the decoder:
   moses-rnn-cslm train train.fr --model cslm --preset small --self-normalise 0.1
   moses-rnn-cslm perplexity cslm dev.fr test.fr --lm lm.arpa
   moses-rnn-cslm export-nplm cslm cslm.nplm --dev dev.fr
+\b
+A recurrent network instead, for n-best lists:
+  moses-rnn-cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
+  moses-rnn-nbest dev.nbest.gz --source dev.en --add rnnlm -o dev.more.gz
 """
 
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
 @shows_version
 def main() -> None:
-    """Train and use a CSLM, the feed-forward n-gram language model of Schwenk that the paper uses."""
+    """Train and use neural language models: the CSLM of Schwenk that the paper uses, Bengio's, and Mikolov's RNNLM."""
 
 
 TRAIN_EPILOG = f"""\b
 Example:
   moses-rnn-cslm train train.fr --model cslm --preset small --max-minutes 20
+  moses-rnn-cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
 
-{shown_presets(CSLM_PRESETS)}
+{shown_presets(SHOWN)}
 Texts are tokenised, one sentence a line, as the target side that the decoder writes. Run the same command again after
 any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
 {STOPPED} stopped and resumable.
@@ -59,86 +59,59 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
 @main.command(cls=Program, context_settings=CONTEXT, epilog=TRAIN_EPILOG)
 @click.argument("texts", nargs=-1, required=True)
 @click.option("--model", type=click.Path(path_type=Path), required=True, help="Model folder")
-@preset_option(CSLM_PRESETS)
-@click.option("--order", type=click.IntRange(2, 64), help="n of the n-grams [default: 7]")
-@click.option("--embedding-size", type=click.IntRange(1), help="Dimensions of a word")
-@click.option("--first-size", type=click.IntRange(1), help="Units of the first rectified layer")
+@click.option(
+    "--network",
+    "--architecture",
+    type=click.Choice(list(NETWORKS)),
+    default="cslm",
+    show_default=True,
+    help="cslm: n-grams, two rectified layers (Schwenk); bengio: n-grams, one layer and direct connections (Bengio et "
+    "al.); rnnlm: whole sentences, recurrent (Mikolov et al.)",
+)
+@preset_option({"paper": None, "small": None})
+@click.option("--order", type=click.IntRange(2, 64), help="n of the n-grams, of cslm [7] and bengio [5]")
+@click.option("--embedding-size", type=click.IntRange(1), help="Dimensions of a word, of cslm and bengio")
+@click.option("--first-size", type=click.IntRange(1), help="Units of the first rectified layer of cslm")
 @click.option("--second-size", type=click.IntRange(1), help="Units of the second")
+@click.option("--hidden-size", type=click.IntRange(0), help="Hidden units of bengio, where 0 leaves none, and of rnnlm")
+@click.option("--direct/--no-direct", default=None, help="Switch of bengio: direct connections from words to words")
 @click.option("--shortlist", type=click.IntRange(1), help="Words that are known; others are <unk>")
+@click.option("--min-count", type=click.IntRange(1), help="Words seen less often are <unk>")
 @click.option("--dev", help="A text to judge by [default: some lines of the first, which are not trained on]")
 @click.option(
     "--held-out", type=click.IntRange(1), help="Lines to hold out [default: one in 1,000, but at least 1,000]"
 )
 @click.option(
-    "--self-normalise", type=FiniteFloat(0), help="α of a penalty α (log Z)², for a decoder that does not normalise"
+    "--self-normalise",
+    type=FiniteFloat(0),
+    help="α of a penalty α (log Z)², for a decoder that does not normalise; of cslm and bengio",
 )
-@learning_options("N-grams", "text", evaluated=" [default: an epoch]", patience=" [default: 10]")
+@click.option(
+    "--bptt",
+    type=click.IntRange(0),
+    help="Of rnnlm: steps back that the error of a word is followed; 0: to its sentence's begin",
+)
+@learning_options("N-grams, or sentences of rnnlm,", "text", evaluated=" [default: an epoch]")
 @run_options
 @reports_errors
-@takes(CslmRequest)
-def train(request: CslmRequest) -> None:
-    """Train a CSLM on tokenised TEXTS, taken as one."""
+@takes(LanguageModelRequest)
+def train(request: LanguageModelRequest) -> None:
+    """Train a language model on tokenised TEXTS, taken as one."""
     from moses_rnn.cli.training_display import TrainingDisplay, say_end
-    from moses_rnn.training.cslm_run import train_cslm
+    from moses_rnn.training.lm_run import train_language_model
 
+    try:
+        request.chosen_preset()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     request = replace(request, device=choose_device(request.device))
     display = TrainingDisplay(quiet=request.quiet)
-    outcome = train_cslm(request, display, StopRequest())
+    outcome = train_language_model(request, display, StopRequest())
     display.close()
-    say_end(outcome, request.model, "n-grams", quiet=request.quiet)
+    say_end(outcome, request.model, "sentences" if request.network == "rnnlm" else "n-grams", quiet=request.quiet)
 
 
-PERPLEXITY_EPILOG = """\b
-Example: the first text decides the interpolation's weight:
-  moses-rnn-cslm perplexity cslm dev.fr test.fr --lm lm.arpa
-
-All models share one vocabulary, that of the n-gram model and the shortlist together: words outside the shortlist get
-their n-gram model's share of what the CSLM gives to <unk>. --lm must be an ARPA file, plain or .gz: a binary one does
-not say which words it knows.
-"""
-
-
-@main.command(cls=Program, context_settings=CONTEXT, epilog=PERPLEXITY_EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("texts", nargs=-1, required=True)
-@click.option("--lm", help="An n-gram model to compare, to back off to and to interpolate with; ARPA")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
-@reports_errors
-def perplexity(model: Path, texts: tuple[str, ...], lm: str | None, device: str) -> None:
-    """Print perplexities of tokenised TEXTS: the CSLM's, an n-gram model's, and of both together."""
-    from moses_rnn.analysis.perplexity import as_markdown, best_weight, judge
-    from moses_rnn.files.streams import existing_input, read_lines
-    from moses_rnn.models.checkpoint import load_checkpoint
-    from moses_rnn.models.cslm import CSLM
-    from moses_rnn.producers.base import Compute
-    from moses_rnn.producers.cslm import CslmProducer
-
-    checkpoint = load_checkpoint(model, CSLM)
-    kenlm = backoff = None
-    if lm:
-        kenlm, backoff = _backing_off(lm, checkpoint.target_vocabulary)
-    cslm = CslmProducer(checkpoint, Compute(choose_device(device)), backoff)
-    paths = [existing_input(text) for text in texts]
-    judged = [judge(read_lines(path), Path(path).name, cslm, kenlm) for path in paths]
-    weight = best_weight(judged[0]) if kenlm else None
-    put("\n".join(as_markdown(judged, weight)))
-    if backoff and weight is not None:
-        put(
-            f"\nThe weight is the best for {judged[0].name}. Outside the shortlist: {backoff.words:,} words of the "
-            f"n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context."
-        )
-
-
-def _backing_off(lm: str, vocabulary: Vocabulary) -> tuple[KenlmProducer, Backoff]:
-    """An n-gram model, and what it needs to share out <unk>."""
-    from moses_rnn.files.streams import existing_input, read_lines
-    from moses_rnn.formats.arpa import parse_arpa
-    from moses_rnn.producers.backoff import Backoff
-    from moses_rnn.producers.kenlm import KenlmProducer
-
-    path = existing_input(lm)
-    model = KenlmProducer(path)
-    return model, Backoff(parse_arpa(read_lines(path), path), model, vocabulary, path)
+main.add_command(perplexity)
 
 
 NPLM_EPILOG = """\b

@@ -1,4 +1,4 @@
-"""A CSLM arranged for scoring: each distinct n-gram once, each distinct context normalised once."""
+"""A feed-forward language model for scoring: each distinct n-gram once, each distinct context normalised once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch.nn.functional import linear
 
-from moses_rnn.models.cslm import Cslm, Values
+from moses_rnn.models.cslm import Values
+from moses_rnn.models.language_models import NGramNetwork
 from moses_rnn.models.vocabulary import Ids
 
 ROWS = 512  # n-grams computed together; always so many, so that a value does not depend on its company
@@ -22,10 +23,11 @@ class NGramScores:
         precision: of the matrix products.
     """
 
-    def __init__(self, model: Cslm, precision: torch.dtype = torch.float32) -> None:
+    def __init__(self, model: NGramNetwork, precision: torch.dtype = torch.float32) -> None:
         self.model = model
         self._precision = precision
-        self._device = model.G.device
+        self._device = model.bias.device
+        self._output = model.output.detach()  # which may be put together of several matrices
 
     @torch.inference_mode()
     def log_probs(self, n_grams: Ids) -> Values:
@@ -55,15 +57,15 @@ class NGramScores:
         parts = [np.zeros(0)]
         for first in range(0, len(n_grams), ROWS):
             contexts = torch.from_numpy(n_grams[first : first + ROWS, :-1]).to(self._device)
-            logits = linear(self.model.summary(contexts), self.model.G, self.model.b_G)
+            logits = linear(self.model.summary(contexts), self._output, self.model.bias)
             parts.append(torch.logsumexp(logits, 1).double().cpu().numpy())
         return np.concatenate(parts)
 
     def _of_contexts(self, contexts: Ids, context_of: Ids, words: Ids) -> Values:
         whole = np.zeros((ROWS, contexts.shape[1]), np.int64)
         whole[: len(contexts)] = contexts
-        h_2 = self.model.summary(torch.from_numpy(whole).to(self._device), self._precision)
-        logits = linear(h_2.to(self._precision), self.model.G.to(self._precision)).float() + self.model.b_G
+        summary = self.model.summary(torch.from_numpy(whole).to(self._device), self._precision)
+        logits = linear(summary.to(self._precision), self._output.to(self._precision)).float() + self.model.bias
         log_Z = torch.logsumexp(logits, 1)
         rows, chosen = (torch.from_numpy(part).to(self._device) for part in (context_of, words))
         return cast("Values", (logits[rows, chosen] - log_Z[rows]).double().cpu().numpy())

@@ -88,7 +88,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint folder, replacing the one there; see `save_folder`."""
     kind = checkpoint.kind
     config = {**kind.named, **dataclasses.asdict(checkpoint.model.config)}
-    if "source" in kind.sides:
+    if "source" in kind.sides or kind.format > FORMAT:
         config["direction"] = checkpoint.direction
     files = {vocabulary_file(side): checkpoint.vocabularies[side] for side in kind.sides}
     save_folder(folder, checkpoint.model, files, config, checkpoint.provenance)

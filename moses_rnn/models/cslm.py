@@ -19,8 +19,7 @@ from torch.nn.functional import embedding, linear
 
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size
-from moses_rnn.models.hardware import EAGER
-from moses_rnn.models.softmax import chosen_log_probs
+from moses_rnn.models.language_models import NGramNetwork
 from moses_rnn.models.vocabulary import Ids
 
 INITIAL_RANGE = 0.01
@@ -45,11 +44,15 @@ class CslmConfig:
         """Hidden units, which decide what pays on a processor."""
         return self.first_size
 
+    @property
+    def description(self) -> str:
+        """For a log."""
+        sizes = self.embedding_size, self.embedding_size * (self.order - 1), self.first_size, self.second_size
+        return f"{self.order}-gram, {' → '.join(map(str, sizes))}"
 
-class Cslm(nn.Module):
+
+class Cslm(NGramNetwork):
     """The network; `state_dict` has the tensor names of the checkpoint format.
-
-    Ids are the vocabulary's; what stands before a sentence, ``<s>``, has the id K, which is never predicted.
 
     Args:
         config: sizes.
@@ -70,30 +73,23 @@ class Cslm(nn.Module):
                 for tensor in self.parameters():
                     tensor.copy_(INITIAL_RANGE * (2 * torch.rand(tensor.shape, generator=random) - 1))
 
-    def summary(self, contexts: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
-        """h_2 of some contexts; n × H_2.
+    @property
+    def bias(self) -> Tensor:
+        """b_G; K."""
+        return self.b_G
 
-        Args:
-            contexts: ids of the words before, oldest first; n × (order - 1).
-            product_dtype: the type that matrix products are computed in; by default that of the weights.
-            drop: leaves units of both layers out, for training.
-        """
+    @property
+    def output(self) -> Tensor:
+        """G; K × H_2."""
+        return self.G
+
+    def summary(self, contexts: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
+        """h_2 of some contexts, see `NGramNetwork`; n × H_2. `drop` leaves units of both layers out."""
         dtype = product_dtype or self.G.dtype
         x = embedding(contexts, self.embedding).flatten(1)  # n × (order - 1)E
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
             x = drop(torch.relu(linear(x.to(dtype), W.to(dtype)).to(b.dtype) + b))
         return x
-
-    def log_probs(
-        self, contexts: Tensor, words: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep
-    ) -> tuple[Tensor, Tensor]:
-        """log p(w | context) and log Z of some n-grams; n each. Arguments as of `summary`, words: n."""
-        dtype = product_dtype or self.G.dtype
-        h_2 = self.summary(contexts, dtype, drop)
-        log_p = chosen_log_probs(h_2, self.G, self.b_G, words, dtype, EAGER)
-        rows = self.G.index_select(0, words).to(dtype)
-        chosen = (h_2.to(dtype) * rows).to(self.b_G.dtype).sum(1) + self.b_G.index_select(0, words)
-        return log_p, chosen - log_p
 
 
 def _tensor(*shape: int) -> nn.Parameter:

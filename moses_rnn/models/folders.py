@@ -148,6 +148,7 @@ def load_folder(folder: Path, kind: Kind, device: torch.device | str = "cpu") ->
     model = kind.without_weights(config, [len(vocabulary) for vocabulary in vocabularies])
     tensors = _tensors(folder / MODEL, files[MODEL])
     _check_tensors(folder / MODEL, tensors, model, f"{config.get('variant', '')} {kind.title}".strip())
+    _check_words(folder, config, {side: len(known) for side, known in zip(kind.sides, vocabularies, strict=True)})
     model.load_state_dict(tensors, assign=True)
     return Loaded(config, vocabularies, model.to(device).eval().requires_grad_(False), hashes)
 
@@ -279,6 +280,15 @@ def _check_hashes(folder: Path, config_name: str, config: dict[str, Any], hashes
                 f"{folder / name}: expected SHA-256 {str(expected)[:64]} as in {CONFIG}, found {hashes[name]}",
                 advice="The file was changed or damaged; training again from its state mends it.",
             )
+
+
+def _check_words(folder: Path, config: Json, words: Mapping[str, int]) -> None:
+    """A size of a vocabulary that config.json has is that of the file."""
+    for side, size in words.items():
+        given = config.get(f"{side}_vocabulary_size", size)
+        if given != size:
+            expected = f"expected {side}_vocabulary_size to be {size}, the words of {vocabulary_file(side)}"
+            raise CheckpointError(f"{folder / CONFIG}: {expected}, found {shown_value(given)}")
 
 
 def _vocabulary(path: Path, data: bytes) -> Vocabulary:

@@ -33,7 +33,7 @@ Context = tuple[bytes, ...]
 
 
 class Backoff:
-    """The share of a word outside the shortlist in what the CSLM gives to ``<unk>``.
+    """The share of a word outside the shortlist in what a network gives to ``<unk>``.
 
     Args:
         n_grams: of the model, shorter ones first, as `parse_arpa` gives them.
@@ -44,6 +44,8 @@ class Backoff:
     Raises:
         InputError: the model gives ``<unk>`` no probability, or has seen it beside other words.
     """
+
+    description = "backed off to an n-gram model"
 
     def __init__(self, n_grams: Iterable[Context], model: KenlmProducer, vocabulary: Vocabulary, name: str) -> None:
         self._model = model

@@ -7,18 +7,20 @@ All of the models are score producers too: the score of a sentence is the sum.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.producers.base import Phrases, Scores
-
-if TYPE_CHECKING:
-    pass
+from moses_rnn.models.batches import Lengths
+from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Ids, Vocabulary
+from moses_rnn.producers.base import PhraseIds, Phrases, Scores, Tally
 
 Values = npt.NDArray[np.float64]
+Marks = npt.NDArray[np.bool_]
 LN_10 = math.log(10)
 BEGIN, END, UNKNOWN = b"<s>", b"</s>", b"<unk>"
 
@@ -28,6 +30,74 @@ class LanguageModel(Protocol):
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """log p of all words and end symbols, sentences end to end: (words + 1 each)."""
+
+    def unknown(self, sentences: Phrases) -> Marks:
+        """Which words the model does not know; as `word_log_probs`."""
+
+
+class Shares(Protocol):
+    """What a word outside the shortlist gets of the probability of ``<unk>``."""
+
+    description: str  # of words outside, for the meaning of a score
+
+    def log_shares(self, sentences: Phrases, unknown: Sequence[int] | Any) -> Values:
+        """The logarithms of the shares of some words; n.
+
+        Args:
+            sentences: target sentences.
+            unknown: places of the words, all words and end symbols counted, ascending.
+        """
+
+
+class NetworkLanguageModel(ABC):
+    """A network as a language model: words outside its shortlist count as ``<unk>``, or share that out.
+
+    Args:
+        vocabulary: the shortlist.
+        shares: of words outside it in the probability of ``<unk>``.
+    """
+
+    name: str
+    title: str  # of the network
+    num_scores = 1
+
+    def __init__(self, vocabulary: Vocabulary, shares: Shares | None = None) -> None:
+        self._ids_of = PhraseIds(vocabulary)
+        self._shares = shares
+        rest = shares.description if shares else "counted as <unk>"
+        self.meaning = f"log p(target) of the {self.title}, natural, </s> included; words outside the shortlist {rest}"
+
+    def word_log_probs(self, sentences: Phrases) -> Values:
+        """See `LanguageModel`."""
+        if not sentences:
+            return np.zeros(0)
+        ids, lengths = self._ids_of(sentences)
+        return self._with_shares(self._of_ids(ids, lengths), sentences, ids, lengths)
+
+    def log_probs(self, _sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
+        """Natural logarithms; targets × 1."""
+        return sums(self.word_log_probs(targets), targets)
+
+    def unknown(self, sentences: Phrases) -> Marks:
+        """Which words are outside the shortlist; as `word_log_probs`."""
+        return _unknown(*self._ids_of(sentences)) if sentences else np.zeros(0, np.bool_)
+
+    @abstractmethod
+    def _of_ids(self, ids: Ids, lengths: Lengths) -> Values:
+        """`word_log_probs` of sentences that are ids, end to end without end symbols."""
+
+    def _with_shares(self, values: Values, sentences: Phrases, ids: Ids, lengths: Lengths) -> Values:
+        """The values of `_of_ids`, those of words outside the shortlist with their shares."""
+        if self._shares:
+            unknown = np.flatnonzero(_unknown(ids, lengths))
+            values[unknown] += self._shares.log_shares(sentences, unknown)
+        return values
+
+
+def _unknown(ids: Ids, lengths: Lengths) -> Marks:
+    """Which words and end symbols of sentences are outside the shortlist."""
+    unknown: Marks = np.insert(ids, np.cumsum(lengths), END_ID) == UNKNOWN_ID
+    return unknown
 
 
 def sums(values: Values, sentences: Phrases) -> Scores:

@@ -20,32 +20,39 @@ from moses_rnn.inference.rnnsearch import RnnSearchStepper
 from moses_rnn.inference.seq2seq import Seq2SeqStepper
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.inference.trie_scoring import PairNetwork, SteppedPairs
+from moses_rnn.models.bengio import BENGIO
 from moses_rnn.models.checkpoint import Checkpoint, kind_of, load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import SENTENCES, Kind
 from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
+from moses_rnn.models.rnnlm import RNNLM
 from moses_rnn.models.rnnsearch import RNNSEARCH
 from moses_rnn.models.seq2seq import SEQ2SEQ
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import NativeCore, native_core
 from moses_rnn.producers.base import HERE, PRECISIONS, Compute, ScoreProducer, Wanted
-from moses_rnn.producers.cslm import CslmProducer
+from moses_rnn.producers.cslm import CslmProducer, NplmProducer
+from moses_rnn.producers.dynamic import DynamicRnnlm
+from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.producers.phrases import PhraseProducer
+from moses_rnn.producers.rnnlm import RnnlmProducer
 
 
 @dataclass(frozen=True)
 class NetworkRow:
-    """What to make of a network of a kind: a stepper, from which a producer follows, or else a producer.
+    """What to make of a network of a kind: a stepper, from which a producer follows, or else a language model.
 
-    `native` makes the network that the native core computes.
+    `dynamic` makes a language model that learns from what it reads, and `native` the network that the native core
+    computes.
     """
 
     kind: Kind
     name: str  # of its score
     title: str
     stepper: Callable[[Any, str, torch.dtype, Kernel], Stepper[Any, Any]] | None = None
-    producer: Callable[[Checkpoint, Compute], ScoreProducer] | None = None
+    language_model: Callable[[Checkpoint, Compute, Shares | None], NetworkLanguageModel] | None = None
+    dynamic: Callable[[Checkpoint, Compute, Shares | None], DynamicRnnlm] | None = None
     native: Callable[[Any, NativeCore, str], PairNetwork] | None = None
 
 
@@ -53,7 +60,9 @@ NETWORKS = {
     "encdec": NetworkRow(ENCDEC, "RNN", "RNN Encoder-Decoder", stepper=EncDecStepper, native=NativeEncDec),
     "rnnsearch": NetworkRow(RNNSEARCH, "SEARCH", "RNNsearch", stepper=RnnSearchStepper),
     "seq2seq": NetworkRow(SEQ2SEQ, "LSTM", "deep LSTM", stepper=Seq2SeqStepper),
-    "cslm": NetworkRow(CSLM, "CSLM", "CSLM", producer=CslmProducer),
+    "cslm": NetworkRow(CSLM, "CSLM", "CSLM", language_model=CslmProducer),
+    "bengio": NetworkRow(BENGIO, "NPLM", "NPLM of Bengio et al.", language_model=NplmProducer),
+    "rnnlm": NetworkRow(RNNLM, "RNNLM", "RNNLM", language_model=RnnlmProducer, dynamic=DynamicRnnlm),
 }
 
 
@@ -158,9 +167,23 @@ class OpenModel:
 
     def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
         """The producer of its score."""
-        if self.row.producer is not None:
-            return self.row.producer(self.checkpoint, compute)
+        if self.row.language_model is not None:
+            return self.make_language_model(compute)
         return PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.title)
+
+    def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
+        """The producer of the score of a network of targets alone.
+
+        Args:
+            compute: where and how.
+            shares: of words outside the shortlist in the probability of ``<unk>``.
+
+        Raises:
+            CheckpointError: it reads sources.
+        """
+        if self.row.language_model is None:
+            raise CheckpointError(f"{self.folder}: expected a language model, found a {self.row.title}")
+        return self.row.language_model(self.checkpoint, compute, shares)
 
     def _pair_network(self, compute: Compute) -> PairNetwork:
         if not compute.native:
@@ -197,3 +220,13 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
             advice="--model takes what moses-rnn-train makes, --inverse-model what moses-rnn-train --inverse makes.",
         )
     return OpenModel(folder, checkpoint)
+
+
+def open_language_model(folder: Path | str) -> OpenModel:
+    """Read and check the folder of a network of targets alone.
+
+    Raises:
+        CheckpointError: it cannot be read, or is of a network of pairs.
+    """
+    kinds = {row.kind.network: row.kind for row in NETWORKS.values() if row.language_model}
+    return OpenModel(Path(folder), load_checkpoint(folder, kind_of(Path(folder), kinds)))

@@ -12,13 +12,16 @@ from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.formats.nbest import NBestLine, segmentation_of
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
-from moses_rnn.producers.cslm import CslmProducer
+from moses_rnn.producers.dynamic import DynamicRnnlm
 from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
+from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
+from moses_rnn.producers.mixtures import ARITHMETIC, Mixture, check_mixture
 from moses_rnn.producers.open import OpenModel, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
+from moses_rnn.producers.shares import even_shares
 from moses_rnn.scoring.fit import check_learned
-from moses_rnn.scoring.nbest_lists import Feature, PhraseSum, WholeHypothesis
+from moses_rnn.scoring.nbest_lists import Feature, InOrder, PhraseSum, WholeHypothesis
 
 # of models, by the name of their score
 OPTIONS = {"CSLM": "--cslm", "KENLM": "--lm", "RNN": "--rnn", "RNNInverse": "--inverse-rnn"}
@@ -34,12 +37,14 @@ class FeatureRequest:
 
     add: tuple[Path, ...] = ()
     ensembles: tuple[tuple[Path, ...], ...] = ()
-    combination: str = GEOMETRIC  # of ensembles
+    combination: str | None = None  # of ensembles; None: geometric, or arithmetic of language models
     cslm: Path | None = None
     lm: Path | None = None
     rnn: Path | None = None
     inverse_rnn: Path | None = None
-    backoff: str | None = None  # an ARPA file, for the words outside a CSLM's shortlist
+    backoff: str | None = None  # an ARPA file, for the words outside a language model's shortlist
+    rare: str | None = None  # a text whose words outside the shortlist share <unk> evenly
+    dynamic: bool = False  # RNNLMs go on learning, from each sentence's first hypothesis
     whole: bool = False  # sentences, not their phrases, for networks of pairs
     word_penalty: Path | None = None  # a model's folder or a vocabulary file
     word_penalty_words: int | None = None  # only its N most frequent words
@@ -65,8 +70,10 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
 
     Raises:
         InputError: a model cannot be read, or is of another kind.
+        CheckpointError: models cannot be an ensemble.
         FormatError: the list has no segmentation, and phrases are to be scored.
     """
+    _check_dynamic(request)
     for path, option in request.models:
         if option == OPTIONS["KENLM"] or (option is None and not path.is_dir()):
             yield KenlmProducer.name, WholeHypothesis(KenlmProducer(existing_input(str(path))))
@@ -74,7 +81,10 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
         model = _open(path, option, request)
         yield model.name, _feature(model, first, name, request)
     for folders in request.ensembles:
-        ensemble = open_ensemble(folders, request.combination)
+        if _are_language_models(folders):
+            yield Mixture.name, _of_mixture(folders, name, request)
+            continue
+        ensemble = open_ensemble(folders, request.combination or GEOMETRIC)
         yield ensemble.name, _of_ensemble(ensemble, first, name, request)
     if request.word_penalty:
         shortlist = read_shortlist(request.word_penalty, request.word_penalty_words)
@@ -93,11 +103,18 @@ def _open(path: Path, option: str | None, request: FeatureRequest) -> OpenModel:
 
 def _feature(model: OpenModel, first: NBestLine | None, name: str, request: FeatureRequest) -> Feature:
     """Of the phrases of a hypothesis if the network learned from phrases, unless sentences are wanted."""
-    producer = _producer(model, request)
     if not model.reads_sources:
-        return WholeHypothesis(producer)
+        return _of_targets(_language_model(model, request), name)
     _check_form(model)
+    producer = model.make_producer(_compute(model, request))
     return _of_pairs(producer, first, name, whole=request.whole or model.learned_sentences)
+
+
+def _of_targets(producer: NetworkLanguageModel | Mixture, name: str) -> Feature:
+    """Of whole hypotheses, which must come in order if the producer learns from them."""
+    if isinstance(producer, DynamicRnnlm) or (isinstance(producer, Mixture) and producer.learns):
+        return InOrder(producer, name)
+    return WholeHypothesis(producer)
 
 
 def _of_ensemble(ensemble: Ensemble, first: NBestLine | None, name: str, request: FeatureRequest) -> Feature:
@@ -129,14 +146,54 @@ def _of_pairs(producer: ScoreProducer, first: NBestLine | None, name: str, *, wh
     return PhraseSum(producer, name)
 
 
-def _producer(model: OpenModel, request: FeatureRequest) -> ScoreProducer:
-    compute = model.choose_compute(Wanted(request.device, request.precision), long=False)
-    if not request.backoff or model.name != CslmProducer.name:
-        return model.make_producer(compute)
+def _are_language_models(folders: tuple[Path, ...]) -> bool:
+    """Whether the first model, and so all of an ensemble, reads no sources."""
+    return not open_model(folders[0], of_pairs=False).reads_sources
+
+
+def _of_mixture(folders: tuple[Path, ...], name: str, request: FeatureRequest) -> Feature:
+    models = [open_model(folder, of_pairs=False) for folder in folders]
+    combination = request.combination or ARITHMETIC
+    check_mixture(models, combination)
+    mixture = Mixture([_language_model(model, request) for model in models], combination)
+    return _of_targets(mixture, name)
+
+
+def _language_model(model: OpenModel, request: FeatureRequest) -> NetworkLanguageModel:
+    compute, shares = _compute(model, request), _shares(model, request)
+    if request.dynamic and model.row.dynamic:
+        return model.row.dynamic(model.checkpoint, compute, shares)
+    return model.make_language_model(compute, shares)
+
+
+def _shares(model: OpenModel, request: FeatureRequest) -> Shares | None:
+    """Of the words outside a model's shortlist."""
+    if request.rare:
+        return even_shares(read_lines(existing_input(request.rare)), model.target_vocabulary)
+    if not request.backoff:
+        return None
     path = existing_input(request.backoff)
-    shortlist = model.checkpoint.target_vocabulary
-    backoff = Backoff(parse_arpa(read_lines(path), path), KenlmProducer(path), shortlist, path)
-    return CslmProducer(model.checkpoint, compute, backoff)
+    return Backoff(parse_arpa(read_lines(path), path), KenlmProducer(path), model.target_vocabulary, path)
+
+
+def _compute(model: OpenModel, request: FeatureRequest) -> Compute:
+    return model.choose_compute(Wanted(request.device, request.precision), long=False)
+
+
+def _check_dynamic(request: FeatureRequest) -> None:
+    """Refuse to learn where nothing can.
+
+    Raises:
+        InputError: no model goes on learning.
+    """
+    if not request.dynamic:
+        return
+    folders = [
+        *(path for path, _ in request.models if path.is_dir()),
+        *(path for of in request.ensembles for path in of),
+    ]
+    if not any(open_model(folder, of_pairs=False).row.dynamic for folder in folders):
+        raise InputError("--dynamic: expected an RNNLM among the models, which goes on learning, found none")
 
 
 def _check_form(model: OpenModel) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -34,6 +35,44 @@ class WholeHypothesis:
         return _distinct(
             [(source, line.hypothesis) for source, line in zip(sources, lines, strict=True)], self.producer
         )
+
+
+class Learning(ScoreProducer, Protocol):
+    """A producer that learns from what it has scored, so that the order of the lists counts."""
+
+    def learn(self, sentence: bytes) -> None:
+        """One step from a target sentence."""
+
+
+class InOrder:
+    """Scores hypotheses by a producer that learns: from the first one of each sentence, once all have their scores.
+
+    Args:
+        producer: of targets.
+        name: of the list, for messages.
+    """
+
+    def __init__(self, producer: Learning, name: str) -> None:
+        self.producer = producer
+        self._name = name
+        self._last = -1  # sentence
+
+    def scores(self, lines: Sequence[NBestLine], _sources: Phrases) -> Scores:
+        """Natural logarithms; lines × num_scores.
+
+        Raises:
+            FormatError: a sentence comes after a later one, or again.
+        """
+        parts = [np.zeros((0, self.producer.num_scores))]
+        for sentence, group in itertools.groupby(lines, key=lambda line: line.sentence):
+            if sentence <= self._last:
+                expected = "sentences in ascending order, for a model that goes on learning"
+                raise FormatError(self._name, None, expected, f"{sentence} after {self._last}")
+            self._last = sentence
+            together = list(group)
+            parts.append(_distinct([(b"", line.hypothesis) for line in together], self.producer))
+            self.producer.learn(together[0].hypothesis)
+        return np.concatenate(parts)
 
 
 class PhraseSum:
@@ -86,7 +125,7 @@ def _distinct(pairs: Sequence[Pair], producer: ScoreProducer) -> Scores:
     return scores[[place[pair] for pair in pairs]]
 
 
-Feature = WholeHypothesis | PhraseSum
+Feature = WholeHypothesis | InOrder | PhraseSum
 
 
 @dataclass(frozen=True)

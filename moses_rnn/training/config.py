@@ -6,7 +6,6 @@ Nothing here needs torch: the command line shows the presets in its --help.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 MINUTES_OF_THREE_DAYS = 3 * 24 * 60.0
@@ -288,19 +287,3 @@ class PhraseModelRequest(LearningRequest):
     compiled: bool | None
     max_length: int
     held_out: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class CslmRequest(LearningRequest):
-    """A CSLM to train on texts."""
-
-    texts: tuple[str, ...]
-    model: Path
-    shortlist: int | None
-    order: int | None
-    embedding_size: int | None
-    first_size: int | None
-    second_size: int | None
-    dev: str | None
-    held_out: int | None
-    self_normalise: float | None

@@ -1,4 +1,4 @@
-"""Learning a CSLM from the n-grams of a text, however long: ids stay on disk, shuffled a block at a time."""
+"""Learning n-grams from a text, however long: ids stay on disk, shuffled a block at a time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from torch import Tensor
 
 from moses_rnn.errors import InputError, writing
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.models.cslm import Cslm, n_grams_of
+from moses_rnn.models.cslm import n_grams_of
 from moses_rnn.models.dropout import Drop, drop_units, keep
+from moses_rnn.models.language_models import NGramNetwork
 from moses_rnn.models.vocabulary import END_ID, Ids, Vocabulary
 from moses_rnn.training.config import NGramConfig, TrainingConfig
 from moses_rnn.training.corpus import Positions
@@ -38,6 +39,7 @@ class TextConfig:
     shortlist: int = 15_000
     held_out_lines: int = 0  # 0: the paper's 0.1 %, but at least 1 000
     seed: int = 1
+    min_count: int = 1  # of a word of the shortlist
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Text:
 
 
 class NGrams:
-    """The task of a CSLM.
+    """The task of a CSLM, or of Bengio's network.
 
     Args:
         model: with its initial weights, on its device.
@@ -69,11 +71,13 @@ class NGrams:
 
     unit = "n-grams"
 
-    def __init__(self, model: Cslm, text: Text, held_out: Text, config: TrainingConfig, learning: NGramConfig) -> None:
+    def __init__(
+        self, model: NGramNetwork, text: Text, held_out: Text, config: TrainingConfig, learning: NGramConfig
+    ) -> None:
         self.model = model
         self._text, self._held_out = text, held_out
         self._config, self._learning = config, learning
-        self._device = model.G.device
+        self._device = model.bias.device
         self._product = torch.bfloat16 if config.precision == "bf16" else torch.float32
         self.examples = text.tokens()
         digests = [hashlib.sha256(part.flat.tobytes()).hexdigest() for part in (text, held_out)]
@@ -111,9 +115,8 @@ class NGrams:
 
     def describe(self) -> str:
         """The order, and the sizes of the layers."""
-        config = self.model.config
-        sizes = config.embedding_size, config.embedding_size * (config.order - 1), config.first_size, config.second_size
-        return f"{config.order}-gram, {' → '.join(map(str, sizes))}"
+        description: str = self.model.config.description
+        return description
 
     def describe_cost(self, figures: Mapping[str, float]) -> str:
         """What a token costs, and how far the network is from a normalised one."""

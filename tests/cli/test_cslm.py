@@ -341,4 +341,46 @@ def test_a_model_of_another_kind_is_refused(here):
     (here / "cslm" / "config.json").write_text(json.dumps(config | {"network": None}))
     code, _, messages = cslm("perplexity", "cslm", "dev.fr")
     assert code == 3
+    assert "cslm/config.json: expected network to be bengio or cslm or rnnlm, found None" in messages
+    code, _, messages = cslm("export-nplm", "cslm", "out", "--dev", "dev.fr")
+    assert code == 3
     assert "cslm/config.json: expected network to be 'cslm', as moses-rnn-cslm train writes it, found None" in messages
+
+
+OTHERS = {
+    "bengio": (
+        ["--order", "3", "--embedding-size", "4", "--hidden-size", "5"],
+        "3-gram, 4 → 8 → 5 and directly",
+        "n-grams",
+    ),
+    "rnnlm": (["--hidden-size", "5", "--bptt", "1"], "RNNLM, H 5, errors followed 1 steps back", "sentences"),
+}
+
+
+@pytest.mark.parametrize("network", OTHERS)
+def test_other_networks_are_trained_likewise(here, network):
+    sizes, described, unit = OTHERS[network]
+    train = ["train", "train.fr", "--network", network, "--dev", "dev.fr", "--model", "m", *sizes, "--max-epochs", "2"]
+    code, out, messages = cslm(*train, "--preset", "small", "--device", "cpu")
+    assert (code, out) == (0, "")
+    for text in (f"network: {described}, ", f" {unit} a minibatch, ", "finished: 2 epochs are done; best held-out "):
+        assert text in messages
+    assert json.loads((here / "m" / "config.json").read_text())["network"] == network
+    code, out, messages = cslm("perplexity", "m", "dev.fr")
+    assert (code, messages, out.splitlines()[0]) == (0, "", "| model | dev.fr |")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--network", "rnnlm", "--order", "3"], "--order: --network rnnlm has no such size or switch"),
+        (["--hidden-size", "3"], "--hidden-size: --network cslm has no such size or switch"),
+        (["--network", "lstm"], "Invalid value for '--network'"),
+    ],
+)
+def test_what_a_network_does_not_have_is_refused(here, options, message):
+    before = names(here)
+    code, out, messages = cslm("train", "train.fr", "--model", "new", *options)
+    assert (code, out) == (2, "")
+    assert message in messages
+    assert names(here) == before

@@ -6,8 +6,8 @@ import torch
 
 from moses_rnn.inference.cslm import ROWS, NGramScores
 from moses_rnn.models.cslm import CslmConfig
-from tests.models import reference
-from tests.models.networks import cslm_network, some_n_grams, weights_of
+from tests.models import reference, reference_bengio
+from tests.models.networks import BENGIO_SWITCHES, bengio_network, cslm_network, some_n_grams, weights_of
 
 
 def test_log_p_is_that_of_the_equations():
@@ -15,6 +15,14 @@ def test_log_p_is_that_of_the_equations():
     weights = weights_of(model)
     expected = [reference.n_gram_log_prob(weights, context, word) for *context, word in n_grams.tolist()]
     assert NGramScores(model).log_probs(n_grams) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("switches", [one for one in BENGIO_SWITCHES if one["order"] == 4], ids=str)
+def test_log_p_of_bengio_s_network_is_that_of_its_equations(switches):
+    model, n_grams = bengio_network(switches, dtype=torch.float32), some_n_grams(50)
+    weights = weights_of(model)
+    expected = [reference_bengio.log_prob(weights, context, word) for *context, word in n_grams.tolist()]
+    assert NGramScores(model).log_probs(n_grams) == pytest.approx(expected, rel=1e-4)
 
 
 def test_normalisers_are_those_of_the_network():

@@ -5,11 +5,13 @@ import itertools
 import numpy as np
 import torch
 
+from moses_rnn.models.bengio import Bengio, BengioConfig
 from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
 from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.models.vocabulary import END_ID, Vocabulary
 
 SIZES = {
     "source_vocabulary_size": 9,
@@ -91,3 +93,45 @@ def seq2seq_network(switches=TWO_LAYERS, *, scale=0.7, dtype=torch.float64):
     """A deep LSTM with the vocabularies of `SIZES`, five hidden units and embeddings of three numbers."""
     model = Seq2Seq(Seq2SeqConfig(9, 8, hidden_size=5, embedding_size=3, **switches), seed=None)
     return with_large_weights(model.to(dtype), scale)
+
+
+BENGIO_SWITCHES = [
+    {"order": order, "hidden_size": hidden, "direct": direct}
+    for order in (2, 4)
+    for hidden, direct in ((5, True), (5, False), (0, True))
+]
+
+
+FOUR_GRAMS = BENGIO_SWITCHES[3]
+
+
+def bengio_network(switches=FOUR_GRAMS, *, scale=0.7, dtype=torch.float64):
+    """Bengio's network for CSLM_VOCABULARY, with embeddings of three numbers; biases are no zeros."""
+    model = Bengio(BengioConfig(len(CSLM_VOCABULARY), embedding_size=3, **switches), seed=None)
+    return with_large_weights(model.to(dtype), scale).requires_grad_(False)
+
+
+def language_model(words):
+    """Bengio's network for another number of words."""
+    model = Bengio(BengioConfig(words, order=3, embedding_size=3, hidden_size=4), seed=None)
+    return with_large_weights(model).requires_grad_(False)
+
+
+def rnnlm_network(hidden_size=5, words=CSLM_CONFIG.vocabulary_size, *, scale=0.7, dtype=torch.float64):
+    """A recurrent language model, for CSLM_VOCABULARY."""
+    model = Rnnlm(RnnlmConfig(words, hidden_size), seed=None)
+    return with_large_weights(model.to(dtype), scale).requires_grad_(False)
+
+
+def some_sentences(count, words=CSLM_CONFIG.vocabulary_size, seed=7, longest=9):
+    """Lists of ids without ends, some of them empty, some equal, many with beginnings of others."""
+    random = np.random.default_rng(seed)
+    ids = [i for i in range(words) if i != END_ID]
+    drawn = [random.choice(ids, random.integers(longest)).tolist() for _ in range(count)]
+    return [*drawn, *(sentence[: len(sentence) // 2] for sentence in drawn[: count // 4]), []]
+
+
+def laid_out(sentences):
+    """Ids of sentences end to end, and the words of each."""
+    flat = np.array([word for sentence in sentences for word in sentence], np.int64)
+    return flat, np.array([len(sentence) for sentence in sentences], np.int64)

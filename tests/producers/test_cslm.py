@@ -49,6 +49,8 @@ def test_a_cslm_is_a_distribution_over_its_vocabulary():
 class Backoff:
     """Gives each unknown word a value that says where it stands."""
 
+    description = "told apart by their places"
+
     def log_shares(self, sentences, unknown):
         assert sentences == CORPUS
         return -1.0 - unknown

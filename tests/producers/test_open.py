@@ -17,12 +17,30 @@ from moses_rnn.models.vocabulary import END_ID, Vocabulary
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.producers import open as door
 from moses_rnn.producers.base import Compute, Wanted
-from moses_rnn.producers.open import NetworkRow, open_model
-from tests.models import reference_seq2seq
-from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint
-from tests.models.networks import CSLM_VOCABULARY, TWO_LAYERS, cslm_network, encdec_network, seq2seq_network, weights_of
+from moses_rnn.producers.open import NetworkRow, open_language_model, open_model
+from tests.models import reference_bengio, reference_rnnlm, reference_seq2seq
+from tests.models.checkpoints import bengio_checkpoint, cslm_checkpoint, encdec_checkpoint, rnnlm_checkpoint
+from tests.models.networks import (
+    CSLM_VOCABULARY,
+    TWO_LAYERS,
+    bengio_network,
+    cslm_network,
+    encdec_network,
+    rnnlm_network,
+    seq2seq_network,
+    weights_of,
+)
 from tests.producers.bigrams import BIGRAMS, BigramStepper, random_network
 from tests.producers.pairs import SOURCE, TARGET, of_pairs, random_pairs
+
+
+def reference_bengio_sum(weights, ids):
+    return reference_bengio.sentence_log_prob(weights, ids, 4)
+
+
+def reference_rnnlm_sum(weights, ids):
+    return sum(reference_rnnlm.log_probs(weights, ids))
+
 
 WORDS = Vocabulary([b"<unk>", b"</s>", b"u", b"v"])
 TABLE = b"a ||| u v ||| 0.5\na b ||| u v ||| 0.5\na b |||  ||| 0.5\na b ||| x ||| 0.5\n"
@@ -93,6 +111,10 @@ def models(tmp_path):
     )
     save_checkpoint(tmp_path / "inverse", pairs)
     lstm = seq2seq_network(dtype=torch.float32)
+    network = rnnlm_network(dtype=torch.float32)
+    save_checkpoint(tmp_path / "rnnlm", rnnlm_checkpoint(network, CSLM_VOCABULARY))
+    network = bengio_network(dtype=torch.float32)
+    save_checkpoint(tmp_path / "bengio", bengio_checkpoint(network, CSLM_VOCABULARY))
     save_checkpoint(tmp_path / "lstm", Checkpoint(SEQ2SEQ, lstm, {"source": SOURCE, "target": TARGET}))
     return tmp_path
 
@@ -101,6 +123,31 @@ def test_names_and_what_is_read(models):
     inverse, cslm = open_model(models / "inverse"), open_model(models / "cslm", of_pairs=False)
     assert (inverse.name, inverse.reads_sources) == ("RNNInverse", True)
     assert (cslm.name, cslm.reads_sources) == ("CSLM", False)
+    names = {name: open_language_model(models / name).name for name in ("cslm", "bengio", "rnnlm")}
+    assert names == {"cslm": "CSLM", "bengio": "NPLM", "rnnlm": "RNNLM"}
+
+
+def test_a_network_of_pairs_is_no_language_model(models):
+    with pytest.raises(CheckpointError, match="expected network to be bengio or cslm or rnnlm, found 'seq2seq'"):
+        open_language_model(models / "lstm")
+    with pytest.raises(CheckpointError, match="lstm: expected a language model, found a deep LSTM"):
+        open_model(models / "lstm").make_language_model()
+
+
+@pytest.mark.parametrize("name", ["bengio", "rnnlm"])
+def test_a_language_model_scores_no_table(models, name):
+    with pytest.raises(CheckpointError, match=f"expected network to be encdec or rnnsearch or seq2seq, found '{name}'"):
+        open_model(models / name)
+
+
+@pytest.mark.parametrize(("name", "reference"), [("bengio", reference_bengio_sum), ("rnnlm", reference_rnnlm_sum)])
+def test_language_models_score_sentences(models, name, reference):
+    model = open_language_model(models / name)
+    sentences = [b"le chat dort", b"", b"rare le"]
+    weights = weights_of(model.checkpoint.model)
+    expected = [reference(weights, [*CSLM_VOCABULARY.ids(sentence.split()), END_ID]) for sentence in sentences]
+    compute = model.choose_compute(Wanted(), long=False)
+    assert model.make_producer(compute).log_probs([], sentences)[:, 0] == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_deep_lstm_scores_pairs(models):
@@ -137,9 +184,10 @@ def test_refuses(models, options, folder, message):
 
 def test_a_network_that_nobody_knows_is_named(models):
     config = models / "cslm" / "config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "network": "rnnlm"}))
+    config.write_text(json.dumps({**json.loads(config.read_text()), "network": "magic"}))
     with pytest.raises(
-        CheckpointError, match="expected network to be cslm or encdec or rnnsearch or seq2seq, found 'rnnlm'"
+        CheckpointError,
+        match="expected network to be bengio or cslm or encdec or rnnlm or rnnsearch or seq2seq, found 'magic'",
     ):
         open_model(models / "cslm", of_pairs=False)
 

@@ -5,8 +5,14 @@ import torch
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.cslm import CslmConfig
 from moses_rnn.models.encdec import SWITCHES
-from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint, search_checkpoint
-from tests.models.networks import cslm_network, encdec_network, search_network
+from tests.models.checkpoints import (
+    bengio_checkpoint,
+    cslm_checkpoint,
+    encdec_checkpoint,
+    rnnlm_checkpoint,
+    search_checkpoint,
+)
+from tests.models.networks import cslm_network, encdec_network, language_model, rnnlm_network, search_network
 from tests.producers.pairs import SOURCE, TARGET
 
 ARPA = """\\data\\
@@ -30,7 +36,10 @@ ngram 2=2
 
 
 def save_models(folder):
-    """Tiny models: ``cslm``, ``rnn``, ``inverse``, and three that fit no n-best list; a vocabulary file, an ARPA file."""
+    """Tiny models: ``cslm``, ``rnn``, ``inverse``, ``search``, ``nplm``, two ``rnnlm``, and three that fit no n-best list.
+
+    And a vocabulary file, a text, an ARPA file.
+    """
     config = CslmConfig(len(TARGET), order=3, embedding_size=4, first_size=8, second_size=4)
     save_checkpoint(folder / "cslm", cslm_checkpoint(cslm_network(config), TARGET))
     network = encdec_network(SWITCHES["paper"], dtype=torch.float32)
@@ -43,6 +52,11 @@ def save_models(folder):
     save_checkpoint(folder / "search", search_checkpoint(search_network(dtype=torch.float32), SOURCE, TARGET))
     of_sentences = encdec_checkpoint(network, SOURCE, TARGET, provenance={"unit": "sentences"})
     save_checkpoint(folder / "sentences", of_sentences)
+    save_checkpoint(folder / "nplm", bengio_checkpoint(language_model(len(TARGET)), TARGET))
+    for name, scale in (("rnnlm", 0.7), ("rnnlm2", 0.4)):
+        model = rnnlm_network(words=len(TARGET), scale=scale, dtype=torch.float32)
+        save_checkpoint(folder / name, rnnlm_checkpoint(model, TARGET))
+    (folder / "text").write_bytes(b"t2 t8 t9\nt9 other\n")
     (folder / "words").write_bytes(TARGET.to_bytes())
     (folder / "lm.arpa").write_text(ARPA, encoding="utf-8")
     return folder

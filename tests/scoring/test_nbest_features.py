@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.nbest import parse_nbest_line
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.open import open_model
 from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
-from moses_rnn.scoring.nbest_lists import PhraseSum, WholeHypothesis
+from moses_rnn.scoring.nbest_lists import InOrder, PhraseSum, WholeHypothesis
 from tests.models.checkpoints import make_producer
 from tests.producers.pairs import of_pairs
 
@@ -129,6 +129,71 @@ def test_words_outside_the_shortlist_are_backed_off(models):
     outside = 10**-0.875 + 10**-1.25 + 10**-1  # t9, t8 and whatever <unk> is
     assert shares == pytest.approx([1, *(10**log_p / outside for log_p in (-0.875, -1.25, -1))], rel=1e-5)
     assert feature.producer.meaning.endswith("words outside the shortlist backed off to an n-gram model")
+
+
+@pytest.mark.parametrize(("name", "folder"), [("NPLM", "nplm"), ("RNNLM", "rnnlm")])
+def test_language_models_score_whole_hypotheses(models, name, folder):
+    feature = features_of(add=(models / folder,))[name]
+    assert type(feature) is WholeHypothesis
+    expected = open_model(models / folder, of_pairs=False).make_producer().log_probs([], [b"t2 t9", b""])
+    assert values(feature, [b"t2 t9", b""]) == expected[:, 0].tolist()
+
+
+def test_several_language_models_are_a_mixture(models):
+    folders = (models / "rnnlm", models / "rnnlm2", models / "nplm")
+    feature = features_of(ensembles=(folders,))["ENS"]
+    words = np.stack(
+        [open_model(folder, of_pairs=False).make_language_model().word_log_probs([b"t2 t9"]) for folder in folders]
+    )
+    assert values(feature, [b"t2 t9"]) == pytest.approx([np.log(np.exp(words).mean(0)).sum()])
+    mean = features_of(ensembles=(folders,), combination="mean-log")["ENS"]
+    assert values(mean, [b"t2 t9"]) == pytest.approx([words.mean(0).sum()])
+
+
+def test_a_mixture_is_of_language_models_alone(models):
+    with pytest.raises(CheckpointError, match="expected a language model beside .*, found one of pairs"):
+        features_of(ensembles=((models / "rnnlm", models / "search"),))
+    with pytest.raises(CheckpointError, match="combined by arithmetic or mean-log, found geometric"):
+        features_of(ensembles=((models / "rnnlm", models / "nplm"),), combination="geometric")
+
+
+def test_words_outside_the_shortlist_have_even_shares(models):
+    texts = [b"t2 t3", b"t3 t9", b"t9 t8", b"other"]
+    plain = features_of(add=(models / "rnnlm",))["RNNLM"]
+    shared = features_of(add=(models / "rnnlm",), rare=str(models / "text"))["RNNLM"]  # t8, t9 and other are outside
+    differences = np.subtract(values(plain, texts), values(shared, texts))
+    assert differences == pytest.approx(np.log(3) * np.array([0, 1, 2, 1]))
+
+
+@pytest.mark.parametrize(
+    "wanted", [{"add": ("rnnlm",)}, {"ensembles": (("rnnlm", "rnnlm2"),)}, {"ensembles": (("nplm", "rnnlm"),)}]
+)
+def test_dynamic_models_go_through_the_list_in_order(models, wanted):
+    ((name, of),) = wanted.items()
+    paths = {
+        name: tuple(models / folder for folder in of) if name == "add" else (tuple(models / one for one in of[0]),)
+    }
+    (feature,) = features_of(dynamic=True, **paths).values()
+    assert type(feature) is InOrder
+    assert "whose order counts" in feature.producer.meaning
+    (static,) = features_of(**paths).values()
+    texts = [b"t2 t3", b"t4", b"t2 t3"]
+    assert values(feature, texts) == values(static, texts)  # of the first sentence
+
+
+def test_other_models_beside_a_dynamic_one_stay_as_they_are(models):
+    features = features_of(add=(models / "cslm", models / "rnnlm", models / "search"), dynamic=True)
+    assert {name: type(feature) for name, feature in features.items()} == {
+        "CSLM": WholeHypothesis, "RNNLM": InOrder, "SEARCH": WholeHypothesis,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", [{"cslm": "cslm"}, {"rnn": "rnn"}])
+def test_without_a_model_that_can_learn_nothing_is_dynamic(models, wanted):
+    with pytest.raises(
+        InputError, match="--dynamic: expected an RNNLM among the models, which goes on learning, found n"
+    ):
+        features_of(dynamic=True, **{option: models / name for option, name in wanted.items()})
 
 
 def test_an_n_gram_model_that_is_not_there(models):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Example:
   moses-rnn-nbest dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
+  moses-rnn-nbest dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 --dynamic > dev.more
 
 \b
 Values are natural logarithms; every other byte of the list stays as it is, so that Moses's own
@@ -35,9 +36,12 @@ class Adding:
     source: str
     add: tuple[Path, ...]
     ensembles: tuple[str, ...]
-    combine: str
+    combine: str | None
     cslm: Path | None
     backoff: str | None
+    rare: str | None
+    vocabulary: str | None
+    dynamic: bool
     lm: Path | None
     rnn: Path | None
     inverse_rnn: Path | None
@@ -72,12 +76,16 @@ class Adding:
 @click.option(
     "--combine",
     type=click.Choice(["geometric", "mean-log", "arithmetic"]),
-    default="geometric",
-    show_default=True,
-    help="How the models of an --ensemble are: the normalised mean of log p, that mean itself, log of the mean of p",
+    help="How the models of an --ensemble are: the normalised mean of log p, that mean itself, log of the mean of p "
+    "[default: geometric; of language models arithmetic, which cannot be geometric]",
 )
 @click.option("--whole", is_flag=True, help="Score whole sentences with networks of pairs, whatever their phrases")
-@click.option("--backoff", help="An ARPA file that shares out a CSLM's <unk> among the words outside its shortlist")
+@click.option(
+    "--backoff", help="An ARPA file that shares out a language model's <unk> among the words outside its shortlist"
+)
+@click.option("--rare", type=click.Choice(["uniform"]), help="Share <unk> evenly among the words outside instead")
+@click.option("--vocabulary", help="With --rare: a text that has these words")
+@click.option("--dynamic", is_flag=True, help="RNNLMs go on learning, from each sentence's first hypothesis")
 @click.option(
     "--word-penalty",
     type=click.Path(path_type=Path),
@@ -138,6 +146,8 @@ def _feature_request(given: Adding) -> FeatureRequest:
         rnn=given.rnn,
         inverse_rnn=given.inverse_rnn,
         backoff=given.backoff,
+        rare=given.vocabulary,
+        dynamic=given.dynamic,
         whole=given.whole,
         word_penalty=given.word_penalty,
         word_penalty_words=given.word_penalty_words,
@@ -153,8 +163,12 @@ def _check(given: Adding) -> None:
         raise click.UsageError("only one of the list and --source can be -")
     if not any((given.add, given.ensembles, given.cslm, given.lm, given.rnn, given.inverse_rnn, given.word_penalty)):
         raise click.UsageError("nothing to add: give --add MODEL, --ensemble or --word-penalty")
-    if given.backoff and not (given.cslm or given.add):
+    if given.backoff and not (given.cslm or given.add or given.ensembles):
         raise click.UsageError("--backoff is the n-gram model that a CSLM backs off to: give one with --add")
+    if bool(given.rare) != bool(given.vocabulary):
+        raise click.UsageError("--rare uniform and --vocabulary, the text that has the rare words, go together")
+    if given.rare and given.backoff:
+        raise click.UsageError("--rare and --backoff both share out <unk>: give one of them")
     if given.whole and not (given.rnn or given.inverse_rnn or given.add or given.ensembles):
         raise click.UsageError("--whole says how networks of pairs score: give one with --add")
     if given.word_penalty_words and not given.word_penalty:

@@ -151,3 +151,42 @@ def test_several_networks_of_sentences_are_one_feature(nbest):
 def test_members_that_do_not_belong_together_are_refused(nbest):
     done = nbest("n", "--source", "src", "--ensemble", "{}/search,{}/rnn", code=3)
     assert "expected the unit of " in done.stderr
+
+
+def values_of(done, label):
+    return [line.values(label)[0] for line in parse_nbest(done.stdout.splitlines(), "n")]
+
+
+def test_language_models_are_added(nbest):
+    done = nbest(
+        "n", "--source", "src", "--add", "{}/rnnlm", "--add", "{}/nplm", "--ensemble", "{}/rnnlm,{}/rnnlm2,{}/nplm"
+    )
+    assert done.stderr == "9 hypotheses of 4 sentences, with RNNLM0, NPLM0, ENS0\n"
+    for label in ("RNNLM0", "NPLM0", "ENS0"):
+        assert len(set(values_of(done, label))) > 5
+
+
+def test_a_dynamic_model_learns_from_the_first_hypothesis_of_each_sentence(nbest, here):
+    static, dynamic = (
+        values_of(nbest("n", "--source", "src", "--add", "{}/rnnlm", *option), "RNNLM0")
+        for option in ([], ["--dynamic"])
+    )
+    first = [i for i, line in enumerate(LISTED) if line[0] == 0]
+    assert [static[i] for i in first] == [dynamic[i] for i in first]
+    assert all(static[i] != dynamic[i] for i in range(len(LISTED)) if i not in first)
+    # what another first hypothesis teaches
+    lines = NBEST.splitlines(keepends=True)
+    (here / "n").write_bytes(b"".join([lines[1], lines[0], *lines[2:]]))
+    other = values_of(nbest("n", "--source", "src", "--add", "{}/rnnlm", "--dynamic"), "RNNLM0")
+    assert (other[0], other[1]) == (dynamic[1], dynamic[0])
+    assert all(a != b for a, b in zip(other[2:], dynamic[2:], strict=True))
+
+
+@pytest.mark.parametrize("order", [[2, 0], [0, 5, 1], [0, 2, 0, 5]])
+def test_a_dynamic_model_refuses_a_list_in_another_order(nbest, here, order):
+    lines = NBEST.splitlines(keepends=True)
+    (here / "n").write_bytes(b"".join(lines[i] for i in order))
+    done = nbest("n", "--source", "src", "--add", "{}/rnnlm", "--dynamic", "-o", "out", code=3)
+    assert "n: expected sentences in ascending order, for a model that goes on learning, found " in done.stderr
+    assert not [path for path in here.iterdir() if "out" in path.name]
+    nbest("n", "--source", "src", "--add", "{}/rnnlm", "-o", "out")  # which any order is good enough for

@@ -19,6 +19,18 @@ USAGE = {
         ["n", "--source", "src", "--word-penalty", "x", "--backoff", "y"],
         "--backoff is the n-gram model that a CSLM backs off to: give one with --add",
     ),
+    "shares of two kinds": (
+        ["n", "--source", "src", "--add", "x", "--backoff", "y", "--rare", "uniform", "--vocabulary", "z"],
+        "--rare and --backoff both share out <unk>: give one of them",
+    ),
+    "shares of no words": (
+        ["n", "--source", "src", "--add", "x", "--rare", "uniform"],
+        "--rare uniform and --vocabulary, the text that has the rare words, go together",
+    ),
+    "words to share nothing": (
+        ["n", "--source", "src", "--add", "x", "--vocabulary", "z"],
+        "--rare uniform and --vocabulary, the text that has the rare words, go together",
+    ),
     "whole": (
         ["n", "--source", "src", "--cslm", "x", "--whole"],
         "--whole says how networks of pairs score: give one with --add",

@@ -1,0 +1,222 @@
+"""moses-rnn-cslm perplexity: what language models make of texts, alone and together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moses_rnn.cli.command import CONTEXT, Program, choose_device, put, reports_errors, takes
+from moses_rnn.errors import InputError
+
+if TYPE_CHECKING:
+    from moses_rnn.analysis.mixtures import Contender
+    from moses_rnn.models.vocabulary import Vocabulary
+    from moses_rnn.producers.backoff import Backoff
+    from moses_rnn.producers.base import Compute
+    from moses_rnn.producers.kenlm import KenlmProducer
+    from moses_rnn.producers.language_models import LanguageModel, Shares
+    from moses_rnn.producers.open import OpenModel
+
+EPILOG = """\b
+Example: the first text decides the interpolation's weights:
+  moses-rnn-cslm perplexity cslm dev.fr test.fr --lm lm.arpa
+  moses-rnn-cslm perplexity rnnlm.1 rnnlm.2 rnnlm.3 dev.fr test.fr --lm lm.arpa --dynamic sentence
+
+\b
+All models share one vocabulary, that of the n-gram model and the shortlists together: words outside a shortlist get
+their n-gram model's share of what the network gives to <unk>, or with --rare uniform all as much. Without either only
+words of all shortlists count. --lm must be an ARPA file, plain or .gz: a binary one does not say which words it knows.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging:
+    """Options of `perplexity`."""
+
+    model: Path
+    texts: tuple[str, ...]
+    lm: tuple[str, ...]
+    rare: str | None
+    vocabulary: str | None
+    dynamic: str | None
+    bptt: int
+    device: str
+
+    @property
+    def models(self) -> list[Path]:
+        """All model folders."""
+        return [self.model, *(Path(text) for text in self.texts if Path(text).is_dir())]
+
+    @property
+    def files(self) -> list[str]:
+        """The texts."""
+        return [text for text in self.texts if not Path(text).is_dir()]
+
+
+@click.command("perplexity", cls=Program, context_settings=CONTEXT, epilog=EPILOG)
+@click.argument("model", type=click.Path(path_type=Path))
+@click.argument("texts", nargs=-1, required=True)
+@click.option(
+    "--lm", "--with", multiple=True, help="An n-gram model to compare, to back off to and to interpolate with; ARPA"
+)
+@click.option("--rare", type=click.Choice(["uniform"]), help="Share <unk> evenly among the words outside the shortlist")
+@click.option("--vocabulary", help="With --rare: a text that has these words [default: TEXTS]")
+@click.option(
+    "--dynamic",
+    type=click.Choice(["word", "sentence"]),
+    help="RNNLMs go on learning, after each word or each sentence of a text",
+)
+@click.option(
+    "--bptt",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="With --dynamic: steps back that the error of a word is followed; 0: to its sentence's begin",
+)
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
+@reports_errors
+@takes(Judging)
+def perplexity(given: Judging) -> None:
+    """Print perplexities of tokenised TEXTS: the MODEL's, n-gram models', and of all together.
+
+    Folders among TEXTS are further models.
+    """
+    if not given.files:
+        raise click.UsageError("Missing argument 'TEXTS...'.")
+    if given.vocabulary and not given.rare:
+        raise click.UsageError("--vocabulary is for --rare uniform")
+    if given.rare and not given.vocabulary and "-" in given.files:
+        raise click.UsageError("--rare uniform reads standard input twice: name a --vocabulary")
+    from moses_rnn.producers.open import open_language_model
+
+    models = [open_language_model(folder) for folder in given.models]
+    if given.dynamic and not any(model.row.dynamic for model in models):
+        raise InputError(f"{models[0].folder}: expected an RNNLM for --dynamic, found a {models[0].title}")
+    alone = len(models) == 1 and models[0].name == "CSLM"
+    if alone and len(given.lm) < 2 and not given.rare:
+        _judge_cslm(models[0], given)
+    else:
+        _compare(models, given)
+
+
+def _judge_cslm(model: OpenModel, given: Judging) -> None:
+    """A CSLM by itself, and perhaps an n-gram model."""
+    from moses_rnn.analysis.perplexity import as_markdown, best_weight, judge
+    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.producers.cslm import CslmProducer
+
+    kenlm = backoff = None
+    if given.lm:
+        kenlm = _n_gram_models(given.lm)[0]
+        backoff = _backing_off(given.lm[0], kenlm, model.target_vocabulary)
+    cslm = CslmProducer(model.checkpoint, _compute(given), backoff)
+    paths = [existing_input(text) for text in given.files]
+    judged = [judge(read_lines(path), Path(path).name, cslm, kenlm) for path in paths]
+    weight = best_weight(judged[0]) if kenlm else None
+    put("\n".join(as_markdown(judged, weight)))
+    if backoff and weight is not None:
+        put(
+            f"\nThe weight is the best for {judged[0].name}. Outside the shortlist: {backoff.words:,} words of the "
+            f"n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context."
+        )
+
+
+def _compare(models: Sequence[OpenModel], given: Judging) -> None:
+    """Any models, each alone and together."""
+    from moses_rnn.analysis.mixtures import as_table, interpolations, score_text
+    from moses_rnn.files.streams import existing_input, read_lines
+
+    paths = [existing_input(text) for text in given.files]
+    contenders = _contenders(models, given)
+    texts = [score_text(read_lines(path), Path(path).name, contenders()) for path in paths]
+    counted = texts if given.lm or given.rare else [text.known() for text in texts]
+    put("\n".join(as_table(counted, interpolations(contenders(), counted[0]))))
+    left_out = "" if given.lm or given.rare else ", which do not count"
+    put("")
+    for text in texts:
+        put(f"{text.name}: {len(text.outside):,} tokens, {text.outside.mean():.2%} outside a shortlist{left_out}")
+
+
+def _contenders(models: Sequence[OpenModel], given: Judging) -> Callable[[], list[Contender]]:
+    """What makes the models to be compared, for each text anew those that learn from it."""
+    from moses_rnn.analysis.mixtures import Contender
+
+    n_grams = _n_gram_models(given.lm)
+    shares = [_shares(model, n_grams, given) for model in models]
+    fixed = [Contender(Path(path).name, lm, None) for path, lm in zip(given.lm, n_grams, strict=True)]
+
+    def make() -> list[Contender]:
+        networks = [
+            Contender(_shown(model, given), _language_model(model, of_model, given), model.checkpoint.kind.network)
+            for model, of_model in zip(models, shares, strict=True)
+        ]
+        return [*networks, *fixed]
+
+    return make
+
+
+def _shown(model: OpenModel, given: Judging) -> str:
+    dynamic = f", dynamic by {given.dynamic}" if given.dynamic and model.row.dynamic else ""
+    return f"{model.folder.name} ({model.name}{dynamic})"
+
+
+def _language_model(model: OpenModel, shares: Shares | None, given: Judging) -> LanguageModel:
+    from moses_rnn.producers.dynamic import DynamicRnnlm, Reader
+
+    if given.dynamic and model.row.dynamic:
+        learning = DynamicRnnlm(model.checkpoint, _compute(given), shares, reach=given.bptt)
+        return Reader(learning, given.dynamic)
+    return model.make_language_model(_compute(given), shares)
+
+
+def _shares(model: OpenModel, n_grams: Sequence[KenlmProducer], given: Judging) -> Shares | None:
+    """Of words outside a model's shortlist."""
+    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.producers.shares import even_shares
+
+    if given.rare:
+        texts = [given.vocabulary] if given.vocabulary else given.files
+        lines: Iterable[bytes] = (line for text in texts for line in read_lines(existing_input(text)))
+        return even_shares(lines, model.target_vocabulary)
+    return _backing_off(given.lm[0], n_grams[0], model.target_vocabulary) if n_grams else None
+
+
+def _n_gram_models(paths: Sequence[str]) -> list[KenlmProducer]:
+    """N-gram models, which must all know the words of the first.
+
+    Raises:
+        InputError: one does not, or cannot be read.
+    """
+    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.formats.arpa import parse_arpa
+    from moses_rnn.producers.kenlm import KenlmProducer
+
+    models = [KenlmProducer(existing_input(path)) for path in paths]
+    if len(models) > 1:
+        names = [existing_input(path) for path in paths]
+        words = [{n_gram for n_gram in parse_arpa(read_lines(name), name) if len(n_gram) == 1} for name in names]
+        for name, known in zip(names, words, strict=True):
+            if known != words[0]:
+                different = len(known ^ words[0])
+                raise InputError(f"{name}: expected the words of {names[0]}, found {different:,} different ones")
+    return models
+
+
+def _backing_off(lm: str, model: KenlmProducer, vocabulary: Vocabulary) -> Backoff:
+    """What an n-gram model needs to share out <unk>."""
+    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.formats.arpa import parse_arpa
+    from moses_rnn.producers.backoff import Backoff
+
+    path = existing_input(lm)
+    return Backoff(parse_arpa(read_lines(path), path), model, vocabulary, path)
+
+
+def _compute(given: Judging) -> Compute:
+    from moses_rnn.producers.base import Compute
+
+    return Compute(choose_device(given.device))

@@ -1,0 +1,127 @@
+"""The neural probabilistic language model of Bengio, Ducharme, Vincent and Jauvin (2003), JMLR 3, section 2.
+
+x is the concatenation of the embeddings of the n-1 words before, oldest first; E dimensions each. One layer of A
+hidden units, direct connections from x to the words, and a softmax over the K words of the shortlist:
+
+    y = b_G + W x + G tanh(b_1 + W_1 x)                     the paper's b, W, U, d and H
+    p(w | x) = exp(y_w) / Σ_k exp(y_k)
+
+By the switch `direct` there is no W x; with A = 0 there is no hidden layer, and the model is log-linear in x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, linear
+
+from moses_rnn.models.cslm import INITIAL_RANGE, MAX_ORDER
+from moses_rnn.models.dropout import Drop, keep
+from moses_rnn.models.folders import MAX_SIZE, SENTENCES, Expect, Kind, is_size
+from moses_rnn.models.language_models import NGramNetwork, check_language_model
+
+
+@dataclass(frozen=True)
+class BengioConfig:
+    """Sizes and switches; the defaults are those of the paper's MLP1, but for its vocabulary."""
+
+    target_vocabulary_size: int  # with <unk> and </s>
+    order: int = 5
+    embedding_size: int = 60
+    hidden_size: int = 50  # A; 0: no hidden layer
+    direct: bool = True  # connections from x to the words
+    unit: str = SENTENCES
+    rare: None = None  # rare words are <unk>
+
+    def __post_init__(self) -> None:
+        if not self.hidden_size and not self.direct:
+            raise ValueError("expected hidden units or direct connections, found neither")
+
+    @property
+    def width(self) -> int:
+        """Hidden units, which decide what pays on a processor."""
+        return self.hidden_size
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        sizes = self.embedding_size, self.embedding_size * (self.order - 1), self.hidden_size
+        return f"{self.order}-gram, {' → '.join(map(str, sizes))}{' and directly' * self.direct}"
+
+
+class Bengio(NGramNetwork):
+    """The network; `state_dict` has the tensor names of the checkpoint format.
+
+    Args:
+        config: sizes and switches.
+        seed: of the initial weights, all uniform in ±0.01 as those of a CSLM; None leaves them unset.
+    """
+
+    def __init__(self, config: BengioConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        K, E, A = config.target_vocabulary_size, config.embedding_size, config.hidden_size
+        read = (config.order - 1) * E
+        self.embedding = _tensor(K + 1, E)  # the last one is that of <s>
+        if A:
+            self.W_1, self.b_1, self.G = _tensor(A, read), _tensor(A), _tensor(K, A)
+        if config.direct:
+            self.W = _tensor(K, read)
+        self.b_G = _tensor(K)
+        if seed is not None:
+            random = torch.Generator().manual_seed(seed)
+            with torch.no_grad():
+                for tensor in self.parameters():
+                    tensor.copy_(INITIAL_RANGE * (2 * torch.rand(tensor.shape, generator=random) - 1))
+
+    @property
+    def bias(self) -> Tensor:
+        """b_G; K."""
+        return self.b_G
+
+    @property
+    def output(self) -> Tensor:
+        """[G W], of which what the network does not have is left out; K × (A + (n - 1)E)."""
+        if not self.config.hidden_size:
+            return self.W
+        return torch.cat([self.G, self.W], 1) if self.config.direct else self.G
+
+    def summary(self, contexts: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
+        """[tanh(b_1 + W_1 x); x] of some contexts, see `NGramNetwork`; n × (A + (n - 1)E).
+
+        `drop` leaves units of x and of the hidden layer out.
+        """
+        dtype = product_dtype or self.b_G.dtype
+        x = drop(embedding(contexts, self.embedding).flatten(1))  # n × (order - 1)E
+        if not self.config.hidden_size:
+            return x
+        h = drop(torch.tanh(linear(x.to(dtype), self.W_1.to(dtype)).to(x.dtype) + self.b_1))
+        return torch.cat([h, x], 1) if self.config.direct else h
+
+
+def _tensor(*shape: int) -> nn.Parameter:
+    return nn.Parameter(torch.empty(*shape))
+
+
+def _network(config: Mapping[str, Any], words: list[int]) -> Bengio:
+    sizes = {key: config[key] for key in ("order", "embedding_size", "hidden_size", "direct", "unit")}
+    return Bengio(BengioConfig(words[0], **sizes), seed=None)
+
+
+def _check(config: dict[str, Any], expect: Expect) -> None:
+    check_language_model(config, expect, BENGIO)
+    order, hidden = config.get("order"), config.get("hidden_size")
+    expect("order", type(order) is int and 1 < order <= MAX_ORDER, f"a whole number from 2 to {MAX_ORDER}")
+    expect("embedding_size", is_size(config.get("embedding_size")), f"a whole number from 1 to {MAX_SIZE}")
+    expect(
+        "hidden_size", (type(hidden) is int and hidden == 0) or is_size(hidden), f"a whole number from 0 to {MAX_SIZE}"
+    )
+    expect("direct", isinstance(config.get("direct"), bool), "true or false")
+    expect("direct", bool(config["direct"] or hidden), "true without hidden units")
+
+
+BENGIO = Kind("bengio", "Bengio's NPLM", ("target",), _check, _network, format=2)

@@ -1,0 +1,73 @@
+"""What language models have in common: keys of config.json, and of the feed-forward ones their output.
+
+A feed-forward one has the words before in, one summary and one softmax out.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from moses_rnn.models.dropout import Drop, keep
+from moses_rnn.models.folders import MAX_SIZE, SOURCE_TO_TARGET, UNITS, Expect, Json, Kind, is_size
+from moses_rnn.models.hardware import EAGER
+from moses_rnn.models.softmax import chosen_log_probs
+
+
+class NGramNetwork(nn.Module):
+    """p(w | the n - 1 words before) = softmax(output · summary + b_G).
+
+    Ids are the vocabulary's; what stands before a sentence, ``<s>``, has the id K, which is never predicted. The
+    `config` has an `order` n and a `description`.
+    """
+
+    config: Any
+
+    @property
+    @abstractmethod
+    def bias(self) -> Tensor:
+        """b_G; K."""
+
+    @property
+    def words(self) -> int:
+        """K, how many words can be predicted, ``<unk>`` and ``</s>`` among them."""
+        return len(self.bias)
+
+    @property
+    @abstractmethod
+    def output(self) -> Tensor:
+        """What gives the words' logits; K × R."""
+
+    @abstractmethod
+    def summary(self, contexts: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
+        """What some contexts come to; n × R.
+
+        Args:
+            contexts: ids of the words before, oldest first; n × (order - 1).
+            product_dtype: the type that matrix products are computed in; by default that of the weights.
+            drop: leaves units out, for training.
+        """
+
+    def log_probs(
+        self, contexts: Tensor, words: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep
+    ) -> tuple[Tensor, Tensor]:
+        """log p(w | context) and log Z of some n-grams; n each. Arguments as of `summary`, words: n."""
+        dtype = product_dtype or self.bias.dtype
+        output, summary = self.output, self.summary(contexts, dtype, drop)
+        log_p = chosen_log_probs(summary, output, self.bias, words, dtype, EAGER)
+        rows = output.index_select(0, words).to(dtype)
+        chosen = (summary.to(dtype) * rows).to(self.bias.dtype).sum(1) + self.bias.index_select(0, words)
+        return log_p, chosen - log_p
+
+
+def check_language_model(config: Json, expect: Expect, kind: Kind) -> None:
+    """The keys that config.json of every language model of format 2 has."""
+    expect("network", config.get("network") == kind.network, f"{kind.network!r}")
+    expect("unit", config.get("unit") in UNITS, " or ".join(map(repr, UNITS)))
+    expect("direction", config.get("direction") == SOURCE_TO_TARGET, f"{SOURCE_TO_TARGET!r}, as it models targets")
+    expect("rare", config.get("rare") is None, "None")
+    words = config.get("target_vocabulary_size")
+    expect("target_vocabulary_size", is_size(words), f"a whole number from 1 to {MAX_SIZE}")

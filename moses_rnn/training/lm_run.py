@@ -1,0 +1,201 @@
+"""Training language models: text to ids to network to model folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from moses_rnn import __version__
+from moses_rnn.errors import InputError
+from moses_rnn.files.streams import STANDARD_STREAM, existing_input
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.models.bengio import BENGIO, Bengio, BengioConfig
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
+from moses_rnn.models.folders import Kind
+from moses_rnn.models.hardware import choose_precision
+from moses_rnn.models.language_models import NGramNetwork
+from moses_rnn.models.rnnlm import RNNLM, Rnnlm, RnnlmConfig
+from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
+from moses_rnn.training.config import NGramConfig, TrainingConfig
+from moses_rnn.training.lm_config import LanguageModelPreset, LanguageModelRequest
+from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.n_grams import NGrams, Text, TextConfig, build_texts, chosen_lines
+from moses_rnn.training.run import Outcome, read_watched, threads_for
+from moses_rnn.training.streams_of_text import Sentences
+from moses_rnn.training.trainer import Observer, Task, Trainer
+
+WITHOUT_ORDER = 2  # one <s> before each sentence
+NOT_WORDS = (b"<s>", b"<null>")  # of NPLM and KenLM; such a word of a text is an unknown one
+Lines = Callable[[], Iterable[bytes]]  # a text, from the beginning each time it is called
+Network = Mapping[str, Any]  # sizes and switches
+
+
+class Learning(NamedTuple):
+    """A network that can be trained: its kind, and how it and its task are made."""
+
+    kind: Kind
+    make: Callable[[int, Network, TrainingConfig], nn.Module]  # of the words, with its initial weights
+    task: Callable[[Any, tuple[Text, Text], LanguageModelPreset], Task]
+
+
+def _make_cslm(words: int, network: Network, training: TrainingConfig) -> Cslm:
+    return Cslm(CslmConfig(words, **network), seed=training.seed)
+
+
+def _make_bengio(words: int, network: Network, training: TrainingConfig) -> Bengio:
+    return Bengio(BengioConfig(words, **network), seed=training.seed)
+
+
+def _make_rnnlm(words: int, network: Network, training: TrainingConfig) -> Rnnlm:
+    model = Rnnlm(RnnlmConfig(words, **network), seed=None)
+    model.initialise(training.seed, training.initial_deviation)
+    return model
+
+
+def _n_grams(model: NGramNetwork, texts: tuple[Text, Text], preset: LanguageModelPreset) -> NGrams:
+    return NGrams(model, *texts, preset.training, NGramConfig(**preset.learning))
+
+
+def _sentences(model: Rnnlm, texts: tuple[Text, Text], preset: LanguageModelPreset) -> Sentences:
+    return Sentences(model, *texts, preset.training, int(preset.learning["bptt"]))
+
+
+LEARNINGS = {
+    "cslm": Learning(CSLM, _make_cslm, _n_grams),
+    "bengio": Learning(BENGIO, _make_bengio, _n_grams),
+    "rnnlm": Learning(RNNLM, _make_rnnlm, _sentences),
+}
+
+
+@dataclass(frozen=True)
+class TextStatistics:
+    """What a reader of a training log wants to know about a text."""
+
+    lines: int
+    words: int  # running, without end symbols
+    distinct_words: int
+    coverage: float  # share of the running words that the shortlist knows
+    held_out_lines: int  # chosen from the text; 0 if another text is held out
+
+
+def train_language_model(request: LanguageModelRequest, observer: Observer, should_stop: Callable[[], bool]) -> Outcome:
+    """Train a language model on tokenised texts taken as one, or continue a run that was stopped.
+
+    Args:
+        request: texts, model folder and choices; the texts are read twice. After every evaluation the folder holds
+            the best weights so far.
+        observer: follows the run.
+        should_stop: called after every block of text and every step.
+
+    Raises:
+        InputError: a text is not there, or has no words.
+        CheckpointError, OutputError, MosesRnnError, Stopped: see `train_phrase_model`.
+    """
+    text = _lines(request.texts, observer, should_stop)
+    dev = _lines((request.dev,), observer, should_stop) if request.dev else None
+    preset = _preset_of(request)
+    learning = LEARNINGS[request.network]
+    with ModelFolder(request.model, learning.kind, restart=request.restart) as kept:
+        kept.check_choices({**preset.network, **preset.learning, **preset.training.course()})
+        vocabulary, statistics, texts = _read(text, dev, preset, _text_config(request, preset), kept.arrays)
+        observer.corpus_read(_describe_text(statistics, vocabulary))
+        model = learning.make(len(vocabulary), preset.network, preset.training).to(request.device)
+        kept.checkpoint = Checkpoint(
+            learning.kind, model, {"target": vocabulary}, provenance=_provenance(request, preset, statistics)
+        )
+        task = learning.task(model, texts, preset)
+        return Outcome(Trainer(task, preset.training).run(kept, observer, should_stop))
+
+
+def _read(
+    text: Lines, dev: Lines | None, preset: LanguageModelPreset, config: TextConfig, arrays: Path
+) -> tuple[Vocabulary, TextStatistics, tuple[Text, Text]]:
+    """The shortlist, and the ids of what is learned and of what is held out."""
+    counts, lines = _counted(text())
+    frequent = {word: count for word, count in counts.items() if count >= config.min_count}
+    vocabulary = shortlist(frequent, config.shortlist)
+    chosen = None if dev else chosen_lines(lines, config)
+    order = int(str(preset.network.get("order", WITHOUT_ORDER)))
+    texts = build_texts(text(), dev and dev(), arrays, vocabulary, order, chosen)
+    aside = 0 if chosen is None else int(chosen.sum())
+    known = coverage(counts, vocabulary)
+    return vocabulary, TextStatistics(lines, sum(counts.values()), len(counts), known, aside), texts
+
+
+def _lines(texts: tuple[str, ...], observer: Observer, should_stop: Callable[[], bool]) -> Lines:
+    """The lines of texts that are known to be there."""
+    if STANDARD_STREAM in texts:
+        raise InputError("a text to train on must be a file: it is read twice")
+    paths = [existing_input(text) for text in texts]
+
+    def lines() -> Iterator[bytes]:
+        for block in read_watched(paths, observer, should_stop):
+            yield from block.removesuffix(b"\n").split(b"\n")
+
+    return lines
+
+
+def _preset_of(request: LanguageModelRequest) -> LanguageModelPreset:
+    """The preset with what the request overrides; sets the number of threads that torch uses."""
+    preset = request.chosen_preset()
+    width = int(str(preset.network.get("first_size", preset.network.get("hidden_size"))))
+    training = replace(
+        preset.training,
+        precision=choose_precision(request.precision, request.device, width),
+        threads=threads_for(request, preset.training.batch_size),
+    )
+    return replace(preset, training=training)
+
+
+def _text_config(request: LanguageModelRequest, preset: LanguageModelPreset) -> TextConfig:
+    return TextConfig(preset.shortlist, request.held_out or 0, request.seed, preset.min_count)
+
+
+def _counted(lines: Iterable[bytes]) -> tuple[Counter[bytes], int]:
+    """How often each word occurs, and the number of lines.
+
+    Raises:
+        InputError: there is no word.
+    """
+    counts: Counter[bytes] = Counter()
+    number = 0
+    for number, line in enumerate(lines, start=1):  # noqa: B007, the last one is the count
+        counts.update(words(line.rstrip(b"\r\n")))
+    for special in NOT_WORDS:
+        counts.pop(special, None)
+    if not counts:
+        raise InputError(f"expected a text to train on, found no word in {number} lines")
+    return counts, number
+
+
+def _describe_text(statistics: TextStatistics, vocabulary: Vocabulary) -> list[str]:
+    """What a text holds, in lines for a log."""
+    n = statistics
+    return [
+        f"text: {n.lines:,} lines, {n.words:,} words, {n.distinct_words:,} distinct",
+        f"shortlist: {len(vocabulary) - 2:,} words, {n.coverage:.2%} of running words",
+        *[f"held out: {n.held_out_lines:,} lines"] * bool(n.held_out_lines),
+    ]
+
+
+def _provenance(
+    request: LanguageModelRequest, preset: LanguageModelPreset, statistics: TextStatistics
+) -> dict[str, Any]:
+    """What a checkpoint remembers of its run."""
+    return {
+        "version": __version__,
+        "torch": torch.__version__,
+        "texts": [Path(text).name for text in request.texts],
+        "device": request.device,
+        "text_options": asdict(_text_config(request, preset)),
+        "learning": dict(preset.learning),
+        "training_options": asdict(preset.training),
+        "text": asdict(statistics),
+    }

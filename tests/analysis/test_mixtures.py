@@ -1,0 +1,161 @@
+"""Interpolations of any number of models: weights where the answer is known, rows of the table, what counts."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moses_rnn.analysis.mixtures import (
+    Contender,
+    Scored,
+    as_table,
+    best_weights,
+    interpolations,
+    score_text,
+)
+from moses_rnn.analysis.perplexity import perplexity
+from moses_rnn.errors import InputError
+from moses_rnn.producers.language_models import LanguageModel
+
+
+def scored(*probabilities, outside=None, name="dev.fr"):
+    """Of models, from what each gives to words."""
+    log_probs = np.log(np.array(probabilities))
+    return Scored(name, log_probs, np.array(outside or [False] * log_probs.shape[1]))
+
+
+def mean_cost(text, weights):
+    """Minus the mean log-probability of the mixture, one number at a time."""
+    words = np.exp(text.log_probs).T.tolist()
+    return -sum(math.log(sum(w * p for w, p in zip(weights, word, strict=True))) for word in words) / len(words)
+
+
+# the best weights of Π_i Σ_m w_m p_m(i)
+WEIGHTS = {
+    "even": (([0.5, 0.1], [0.1, 0.5]), [0.5, 0.5]),
+    "two to one": (([0.5, 0.5, 0.1], [0.1, 0.1, 0.5]), [0.75, 0.25]),  # see test_perplexity.py
+    "one alone": (([0.5, 0.2], [0.25, 0.1]), [1, 0]),
+    # each model is right on a share of the words, and the others have nothing for them: the shares are the weights
+    "three": (([0.5, 0.5, 1e-12, 1e-12], [1e-12, 1e-12, 0.25, 1e-12], [1e-12] * 3 + [0.7]), [0.5, 0.25, 0.25]),
+    "a single one": (([0.5, 0.2],), [1]),
+}
+
+
+@pytest.mark.parametrize(("probabilities", "expected"), WEIGHTS.values(), ids=WEIGHTS)
+def test_the_best_weights(probabilities, expected):
+    weights = best_weights(scored(*probabilities))
+    assert sum(weights) == pytest.approx(1)
+    assert weights == pytest.approx(expected, abs=1e-4)
+
+
+MODELS = st.integers(1, 4).flatmap(
+    lambda count: st.lists(st.tuples(*[st.floats(1e-6, 1)] * count), min_size=1, max_size=12)
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(MODELS)
+def test_no_corner_and_no_even_mixture_is_better(words):
+    text = scored(*map(list, zip(*words, strict=True)))
+    count = len(text.log_probs)
+    best = mean_cost(text, best_weights(text)) * len(words)
+    others = [*np.eye(count).tolist(), [1 / count] * count]
+    assert best <= min(mean_cost(text, weights) for weights in others) * len(words) + 1e-3
+
+
+def test_the_likelihood_is_within_a_millionth_of_the_highest():
+    random = np.random.default_rng(3)
+    text = scored(*random.dirichlet(np.ones(20), size=3))
+    best = mean_cost(text, best_weights(text)) * 20
+    steps = [(i / 40, j / 40, (40 - i - j) / 40) for i in range(41) for j in range(41 - i)]
+    assert best <= min(mean_cost(text, weights) for weights in steps) * 20 + 1e-6
+
+
+def test_mixed_is_the_linear_interpolation():
+    text = scored([0.5, 0.1], [0.1, 0.3], [0.2, 0.9])
+    assert text.mixed([0.25, 0.75, 0]) == pytest.approx(np.log([0.2, 0.25]))
+    assert text.mixed([0, 0, 1]) == pytest.approx(np.log([0.2, 0.9]))
+
+
+def test_only_words_that_all_know_are_known():
+    text = scored([0.5, 0.1, 0.2], [0.1, 0.3, 0.4], outside=[False, True, False]).known()
+    assert np.exp(text.log_probs).tolist() == [pytest.approx([0.5, 0.2]), pytest.approx([0.1, 0.4])]
+    assert not text.outside.any()
+
+
+class Fixed(LanguageModel):
+    """Gives every word the same probability, and knows all but one."""
+
+    def __init__(self, p, unknown=b"odd"):
+        self._p, self._unknown = p, unknown
+
+    def word_log_probs(self, sentences):
+        return np.full(sum(len(sentence.split()) + 1 for sentence in sentences), math.log(self._p))
+
+    def unknown(self, sentences):
+        return np.array([word == self._unknown for sentence in sentences for word in [*sentence.split(), b"</s>"]])
+
+
+def contenders(*networks, n_grams=0):
+    named = [Contender(f"{network}.{i}", Fixed(0.1 * (i + 1)), network) for i, network in enumerate(networks)]
+    return [*named, *(Contender(f"lm{i}", Fixed(0.5, b"le"), None) for i in range(n_grams))]
+
+
+def test_a_text_is_scored_by_all():
+    models = contenders("rnnlm", "bengio", n_grams=1)
+    text = score_text([b"le chat odd\n", b"\n", b" \r\n", b"le\r\n"], "dev.fr", models)
+    assert text.log_probs.shape == (3, 6)
+    assert np.exp(text.log_probs[:, 0]) == pytest.approx([0.1, 0.2, 0.5])
+    assert text.outside.tolist() == [False, False, True, False, False, False]  # an n-gram model's do not count
+    with pytest.raises(InputError, match=r"^dev\.fr: expected sentences, found none$"):
+        score_text([b"\n"], "dev.fr", models)
+
+
+ROWS = {
+    "a network": (("rnnlm",), 0, ["rnnlm.0"]),
+    "two alike": (("rnnlm", "rnnlm"), 0, ["rnnlm.0", "rnnlm.1", "the 2 networks evenly", "best for dev.fr: "]),
+    "Mikolov's": (("rnnlm",), 1, ["rnnlm.0", "lm0", "0.75 rnnlm.0, 0.25 lm0", "best for dev.fr: "]),
+    "Bengio's": (("bengio",), 1, ["bengio.0", "lm0", "0.5 bengio.0, 0.5 lm0", "best for dev.fr: "]),
+    "three and an n-gram model": (
+        ("rnnlm",) * 3, 1,
+        ["rnnlm.0", "rnnlm.1", "rnnlm.2", "lm0", "the 3 networks evenly", "0.75 rnnlm.0, 0.25 lm0",
+         "0.75 rnnlm.1, 0.25 lm0", "0.75 rnnlm.2, 0.25 lm0", "0.75 the 3 networks evenly, 0.25 lm0", "best for dev.fr: "],
+    ),
+    "different ones": (
+        ("cslm", "bengio"), 2,
+        ["cslm.0", "bengio.1", "lm0", "lm1", "the 2 networks evenly", "0.5 bengio.1, 0.5 lm0", "best for dev.fr: "],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("networks", "n_grams", "expected"), ROWS.values(), ids=ROWS)
+def test_rows_of_the_table(networks, n_grams, expected):
+    models = contenders(*networks, n_grams=n_grams)
+    text = score_text([b"le chat"], "dev.fr", models)
+    rows = list(interpolations(models, text))
+    assert [name[: len(start)] for (name, _), start in zip(rows, expected, strict=True)] == expected
+    for _, weights in rows:
+        assert len(weights) == len(models)
+        assert sum(weights) == pytest.approx(1)
+
+
+def test_the_weights_of_an_even_mixture_beside_an_n_gram_model():
+    models = contenders("rnnlm", "rnnlm", "rnnlm", n_grams=1)
+    rows = dict(interpolations(models, score_text([b"le chat"], "dev.fr", models)))
+    assert rows["the 3 networks evenly"] == pytest.approx([1 / 3] * 3 + [0])
+    assert rows["0.75 the 3 networks evenly, 0.25 lm0"] == pytest.approx([0.25] * 4)
+    assert rows["0.75 rnnlm.1, 0.25 lm0"] == [0, 0.75, 0, 0.25]
+
+
+def test_a_table():
+    dev, test = scored([1 / 4, 1 / 4], [1 / 2, 1 / 8]), scored([1 / 4], [1 / 10], name="test.fr")
+    rows = [("a", [1.0, 0.0]), ("b", [0.0, 1.0]), ("half", [0.5, 0.5])]
+    assert list(as_table([dev, test], rows)) == [
+        "| model | dev.fr | test.fr |",
+        "|---|---|---|",
+        "| a | 4.00 | 4.00 |",
+        "| b | 4.00 | 10.00 |",
+        f"| half | {perplexity(dev.mixed([0.5, 0.5])):.2f} | 5.71 |",
+    ]

@@ -1,0 +1,143 @@
+"""moses-rnn-cslm perplexity with several models, of any kind: what is compared, over which words."""
+
+import gzip
+import re
+
+import pytest
+import torch
+
+from moses_rnn.models.bengio import Bengio, BengioConfig
+from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.models.vocabulary import Vocabulary
+from tests.commands import zygote
+from tests.models.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint
+from tests.models.networks import encdec_network, rnnlm_network, with_large_weights
+from tests.producers.pairs import SOURCE, TARGET
+from tests.producers.tiny_lm import CORPUS, SHORTLIST, SMALL, checkpoint
+
+WORDS = Vocabulary([b"<unk>", b"</s>", *(word.encode() for word in SHORTLIST)])
+PAPER = {"summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """Models of one shortlist and of others, n-gram models, texts."""
+    here = tmp_path_factory.mktemp("lm")
+    for name, scale in (("r1", 0.7), ("r2", 0.4), ("r3", 0.2)):
+        model = rnnlm_network(words=len(WORDS), scale=scale, dtype=torch.float32)
+        save_checkpoint(here / name, rnnlm_checkpoint(model, WORDS))
+    model = Bengio(BengioConfig(len(WORDS), 3, 3, 4), seed=None)
+    save_checkpoint(here / "bengio", bengio_checkpoint(with_large_weights(model), WORDS))
+    save_checkpoint(here / "cslm", checkpoint())
+    pairs = encdec_network(PAPER, dtype=torch.float32)
+    save_checkpoint(here / "pairs", encdec_checkpoint(pairs, SOURCE, TARGET))
+    (here / "lm.arpa.gz").write_bytes(gzip.compress(SMALL.arpa()))
+    (here / "other.arpa").write_bytes(SMALL.arpa().replace(b"chat", b"chien"))
+    (here / "same.arpa").write_bytes(SMALL.arpa())
+    (here / "dev.fr").write_bytes(b"\n".join(CORPUS) + b"\n\n")
+    (here / "test.fr").write_bytes(b"le chat\nle rare le\n")
+    (here / "words").write_bytes(b"rare jamais vu 10 km odd\n")
+    return here
+
+
+@pytest.fixture
+def perplexity(prepared):
+    def started(*arguments, code=0):
+        done = zygote("cslm", "perplexity", *arguments, cwd=prepared)
+        assert done.returncode == code, done.stderr
+        return done.stdout.decode() if code == 0 else done.stderr
+
+    return started
+
+
+def figures(out):
+    """Perplexities by row, of each text."""
+    rows = [line.strip("| ").split(" | ") for line in out.splitlines() if line.startswith("| ")]
+    return {row[0]: [float(cell) for cell in row[1:]] for row in rows[1:]}
+
+
+def test_models_alone_are_compared_on_the_words_they_know(perplexity):
+    out = perplexity("r1", "bengio", "cslm", "dev.fr", "test.fr")
+    lines = out.splitlines()
+    assert lines[0] == "| model | dev.fr | test.fr |"
+    assert list(figures(out)) == [
+        "r1 (RNNLM)", "bengio (NPLM)", "cslm (CSLM)", "the 3 networks evenly", *list(figures(out))[4:],
+    ]  # fmt: skip
+    best = list(figures(out))[4]
+    assert re.fullmatch(
+        r"best for dev\.fr: \d\.\d{3} r1 \(RNNLM\), \d\.\d{3} bengio \(NPLM\), \d\.\d{3} cslm \(CSLM\)", best
+    )
+    assert figures(out)[best][0] <= min(row[0] for row in figures(out).values())
+    assert re.search(r"\ntest\.fr: 7 tokens, 14\.29% outside a shortlist, which do not count$", out.rstrip())
+
+
+def test_a_cslm_alone_has_the_table_that_it_had(perplexity):
+    assert perplexity("cslm", "dev.fr").startswith("| text | tokens | outside the shortlist | CSLM, shortlist only |")
+
+
+def test_with_an_n_gram_model_all_its_words_count(perplexity):
+    pytest.importorskip("kenlm")
+    out = perplexity("r1", "r2", "r3", "dev.fr", "--lm", "lm.arpa")
+    rows = list(figures(out))
+    assert rows[:9] == [
+        "r1 (RNNLM)", "r2 (RNNLM)", "r3 (RNNLM)", "lm.arpa", "the 3 networks evenly", "0.75 r1 (RNNLM), 0.25 lm.arpa",
+        "0.75 r2 (RNNLM), 0.25 lm.arpa", "0.75 r3 (RNNLM), 0.25 lm.arpa", "0.75 the 3 networks evenly, 0.25 lm.arpa",
+    ]  # fmt: skip
+    assert out.rstrip().endswith("% outside a shortlist")
+    assert figures(perplexity("r1", "dev.fr", "--with", "lm.arpa"))["r1 (RNNLM)"] == figures(out)["r1 (RNNLM)"]
+    assert list(figures(perplexity("bengio", "dev.fr", "--lm", "lm.arpa")))[2] == "0.5 bengio (NPLM), 0.5 lm.arpa"
+    assert figures(perplexity("cslm", "bengio", "dev.fr", "--lm", "lm.arpa"))["lm.arpa"] == figures(out)["lm.arpa"]
+
+
+def test_several_n_gram_models_know_the_same_words(perplexity):
+    pytest.importorskip("kenlm")
+    out = figures(perplexity("cslm", "dev.fr", "--lm", "lm.arpa", "--lm", "same.arpa"))
+    assert out["lm.arpa"] == out["same.arpa"]
+    error = perplexity("r1", "dev.fr", "--lm", "lm.arpa", "--lm", "other.arpa", code=3)
+    assert "other.arpa: expected the words of lm.arpa.gz, found 2 different ones\n" in error
+
+
+def test_even_shares_of_a_given_text_or_of_the_texts(perplexity):
+    plain = figures(perplexity("r1", "test.fr"))["r1 (RNNLM)"][0]
+    own = perplexity("r1", "test.fr", "--rare", "uniform")
+    assert own.rstrip().endswith("test.fr: 7 tokens, 14.29% outside a shortlist")
+    given = figures(perplexity("r1", "test.fr", "--rare", "uniform", "--vocabulary", "words"))["r1 (RNNLM)"][0]
+    # `rare` is one word of test.fr's, and one of the six of `words`
+    assert given == pytest.approx(figures(own)["r1 (RNNLM)"][0] * 6 ** (1 / 7), abs=0.01)
+    assert plain != figures(own)["r1 (RNNLM)"][0]
+
+
+@pytest.mark.parametrize("mode", ["word", "sentence"])
+def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
+    pytest.importorskip("kenlm")
+    name = f"r1 (RNNLM, dynamic by {mode})"
+    both = perplexity("r1", "bengio", "dev.fr", "dev.fr", "--dynamic", mode, "--lm", "lm.arpa")
+    first, second = figures(both)[name]
+    assert first == second
+    static = figures(perplexity("r1", "bengio", "dev.fr", "--lm", "lm.arpa"))
+    assert static["r1 (RNNLM)"][0] != first
+    assert static["bengio (NPLM)"][0] == figures(both)["bengio (NPLM)"][0]
+    shorter = figures(perplexity("r1", "bengio", "dev.fr", "--dynamic", mode, "--bptt", "1", "--lm", "lm.arpa"))
+    assert shorter[name][0] != first
+
+
+REFUSED = [
+    (["r1", "r2"], 2, "Missing argument 'TEXTS...'"),
+    (["r1", "dev.fr", "--vocabulary", "words"], 2, "--vocabulary is for --rare uniform"),
+    (["r1", "-", "--rare", "uniform"], 2, "--rare uniform reads standard input twice: name a --vocabulary"),
+    (["r1", "dev.fr", "--dynamic", "line"], 2, "Invalid value for '--dynamic'"),
+    (["bengio", "dev.fr", "--dynamic", "word"], 3, "bengio: expected an RNNLM for --dynamic, found a NPLM of Bengio et al."),
+    (["pairs", "dev.fr"], 3, "pairs/config.json: expected network to be bengio or cslm or rnnlm, found 'encdec'"),
+    (["r1", "pairs", "dev.fr"], 3, "pairs/config.json: expected network to be bengio or cslm or rnnlm, found 'encdec'"),
+    (["nothing", "dev.fr"], 3, "nothing: expected a model folder, found nothing"),
+    (["r1", "nothing"], 3, "nothing: expected a file, found nothing of that name (nor nothing.gz)"),
+    (["r1", "dev.fr", "--rare", "uniform", "--vocabulary", "no"], 3, "no: expected a file, found nothing of that name"),
+    (["r1", "dev.fr", "--lm", "dev.fr"], 3, "dev.fr: expected a language model that KenLM reads, found: "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), REFUSED, ids=lambda value: str(value)[:40])
+def test_refusals_say_why(perplexity, arguments, code, message):
+    if "--lm" in arguments:
+        pytest.importorskip("kenlm")
+    assert message in perplexity(*arguments, code=code)

@@ -1,0 +1,113 @@
+"""Several language models as one."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError
+from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.cslm import NplmProducer
+from moses_rnn.producers.dynamic import DynamicRnnlm
+from moses_rnn.producers.mixtures import Mixture, check_mixture, combined
+from moses_rnn.producers.open import open_model
+from moses_rnn.producers.rnnlm import RnnlmProducer
+from tests.models.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint
+from tests.models.networks import CSLM_VOCABULARY, bengio_network, encdec_network, rnnlm_network
+from tests.producers.pairs import SOURCE, TARGET
+
+SENTENCES = [b"le chat dort", b"rare", b""]
+
+
+def rnnlm(scale=0.7):
+    return RnnlmProducer(rnnlm_checkpoint(rnnlm_network(dtype=torch.float32, scale=scale), CSLM_VOCABULARY))
+
+
+def nplm():
+    return NplmProducer(bengio_checkpoint(bengio_network(dtype=torch.float32), CSLM_VOCABULARY))
+
+
+@pytest.mark.parametrize("combination", ["arithmetic", "mean-log"])
+def test_copies_of_a_model_are_that_model(combination):
+    mixture = Mixture([rnnlm()] * 3, combination)
+    assert mixture.word_log_probs(SENTENCES) == pytest.approx(rnnlm().word_log_probs(SENTENCES), abs=1e-12)
+
+
+def test_a_mixture_has_the_mean_probability_of_each_word():
+    members = [rnnlm(), nplm(), rnnlm(0.3)]
+    each = [member.word_log_probs(SENTENCES) for member in members]
+    expected = [math.log(sum(map(math.exp, values)) / 3) for values in zip(*each, strict=True)]
+    mixture = Mixture(members)
+    assert mixture.word_log_probs(SENTENCES) == pytest.approx(expected, abs=1e-12)
+    assert mixture.log_probs([b""] * 3, SENTENCES)[0, 0] == pytest.approx(sum(expected[:4]))
+    assert np.array_equal(mixture.unknown(SENTENCES), members[0].unknown(SENTENCES))
+    assert combined(np.array(each), "mean-log") == pytest.approx(np.mean(each, 0))
+
+
+def test_arithmetic_is_never_below_the_mean_of_logarithms():
+    each = np.log(np.random.default_rng(1).dirichlet(np.ones(4), size=3))
+    assert (combined(each) >= combined(each, "mean-log")).all()
+    assert np.exp(combined(each)).sum() == pytest.approx(1)
+
+
+def test_what_it_means():
+    mixture = Mixture([rnnlm(), rnnlm(), nplm()])
+    assert (mixture.name, mixture.num_scores) == ("ENS", 1)
+    assert mixture.meaning.startswith(
+        "arithmetic mixture, word by word, of 3 language models: log p(target) of the RNN"
+    )
+    assert "NPLM of Bengio et al." in mixture.meaning
+
+
+def test_each_member_that_can_learns_from_its_own():
+    source = rnnlm_checkpoint(rnnlm_network(dtype=torch.float32), CSLM_VOCABULARY)
+    other = rnnlm_checkpoint(rnnlm_network(dtype=torch.float32, scale=0.3), CSLM_VOCABULARY)
+    mixture, apart = (
+        Mixture([DynamicRnnlm(source), DynamicRnnlm(other), nplm()]),
+        [DynamicRnnlm(source), DynamicRnnlm(other)],
+    )
+    mixture.learn(SENTENCES[0])
+    for model in apart:
+        model.learn(SENTENCES[0])
+    each = [model.word_log_probs(SENTENCES) for model in (*apart, nplm())]
+    assert np.array_equal(mixture.word_log_probs(SENTENCES), combined(np.array(each)))
+
+
+@pytest.fixture
+def models(tmp_path):
+    network = rnnlm_network(dtype=torch.float32)
+    save_checkpoint(tmp_path / "rnnlm", rnnlm_checkpoint(network, CSLM_VOCABULARY))
+    save_checkpoint(tmp_path / "nplm", bengio_checkpoint(bengio_network(dtype=torch.float32), CSLM_VOCABULARY))
+    words = Vocabulary([*CSLM_VOCABULARY.words[:-1], b"bien"])
+    save_checkpoint(tmp_path / "other", rnnlm_checkpoint(network, words))
+    pairs = encdec_network(SWITCHES["paper"], dtype=torch.float32)
+    save_checkpoint(tmp_path / "pairs", encdec_checkpoint(pairs, SOURCE, TARGET))
+    return tmp_path
+
+
+def opened(models, *names):
+    return [open_model(models / name, of_pairs=False) for name in names]
+
+
+def test_models_that_can_be_one(models):
+    check_mixture(opened(models, "rnnlm", "nplm", "rnnlm"), "arithmetic")
+
+
+REFUSED = [
+    (("rnnlm", "other"), "arithmetic", "other: expected the words in target.vocab of .*rnnlm in an ensemble, "),
+    (("rnnlm", "pairs"), "arithmetic", "pairs: expected a language model beside .*rnnlm, found one of pairs"),
+    (
+        ("rnnlm", "nplm"),
+        "geometric",
+        "expected language models to be combined by arithmetic or mean-log, found geometric",
+    ),
+]
+
+
+@pytest.mark.parametrize(("names", "combination", "message"), REFUSED)
+def test_models_that_cannot_be_one_are_refused(models, names, combination, message):
+    with pytest.raises(CheckpointError, match=message):
+        check_mixture(opened(models, *names), combination)

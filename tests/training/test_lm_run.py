@@ -1,0 +1,121 @@
+"""From texts to the folder of a language model."""
+
+import dataclasses
+import itertools
+
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError, InputError
+from moses_rnn.models.bengio import BENGIO
+from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.models.cslm import CSLM
+from moses_rnn.models.rnnlm import RNNLM
+from moses_rnn.training.lm_config import LanguageModelRequest
+from moses_rnn.training.lm_run import train_language_model
+from tests.training.texts import Listener, never, sentences
+
+CSLM_SIZES = {"order": 3, "embedding_size": 4, "first_size": 6, "second_size": 5}
+OF_CSLM = dict.fromkeys(CSLM_SIZES)  # which other networks do not have
+NETWORKS = {
+    "cslm": (CSLM, {}),
+    "bengio": (BENGIO, OF_CSLM | {"order": 3, "embedding_size": 4, "hidden_size": 5}),
+    "rnnlm": (RNNLM, OF_CSLM | {"hidden_size": 5}),
+}
+
+
+def request(folder, lines, **changes):
+    """To train on these lines, in `folder`/model; what is not given is the preset's."""
+    folder.joinpath("a.fr").write_bytes(b"".join(line + b"\n" for line in lines))
+    sizes = {"network": "cslm", **CSLM_SIZES, "shortlist": 6}
+    learning = {"preset": "small", "optimiser": "adam", "batch_size": 32, "max_epochs": 1, "precision": "fp32"}
+    where = {"texts": (str(folder / "a.fr"),), "model": folder / "model", "device": "cpu", "threads": 1, "seed": 1}
+    nothing = {field.name: None for field in dataclasses.fields(LanguageModelRequest)}
+    return LanguageModelRequest(**nothing | sizes | learning | where | {"restart": False, "quiet": False} | changes)
+
+
+def test_a_run_leaves_a_folder(tmp_path):
+    listener = Listener()
+    lines = [*sentences(100), b"<s> <null> rare"]
+    outcome = train_language_model(request(tmp_path, lines), listener, never)
+    assert outcome.progress.finished == "1 epochs are done"
+    loaded = load_checkpoint(tmp_path / "model", CSLM)
+    assert len(loaded.target_vocabulary) == 6 + 2
+    assert not {b"<s>", b"<null>"} & set(loaded.target_vocabulary.words)
+    assert listener.description[0].startswith("text: 101 lines, ")
+    assert listener.description[2] == "held out: 10 lines"
+    assert loaded.provenance["texts"] == ["a.fr"]
+    assert loaded.provenance["history"][0]["n-grams"] > 0
+    assert sorted(path.name for path in (tmp_path / "model" / "training").iterdir()) == [
+        "held-out.tokens",
+        "lock",
+        "log.jsonl",
+        "state.safetensors",
+        "text.tokens",
+    ]
+
+
+EMPTY = [
+    ([], [b"w1"], "a.fr: expected at least one line, found an empty file"),
+    ([b"", b" "], [b"w1"], "expected a text to train on, found no word in 2 lines"),
+    ([b"<s>"], [b"w1"], "expected a text to train on, found no word in 1 lines"),
+    ([b"w1"], [b""], "expected held-out lines, found no line with words"),
+    ([b"w1"], None, "expected a text to train on, found no line with words"),  # its one line is held out
+]
+
+
+@pytest.mark.parametrize(("lines", "dev", "message"), EMPTY)
+def test_empty_texts_are_refused_and_leave_nothing(tmp_path, lines, dev, message):
+    if dev is not None:
+        (tmp_path / "dev.fr").write_bytes(b"".join(line + b"\n" for line in dev))
+    with pytest.raises(InputError, match=message):
+        train_language_model(request(tmp_path, lines, dev=dev and str(tmp_path / "dev.fr")), Listener(), never)
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(("network", "sizes"), [(name, sizes) for name, (_, sizes) in NETWORKS.items()])
+def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path, network, sizes):
+    lines, changes = list(sentences(60)), {"network": network, **sizes, "dropout": 0.2, "max_epochs": 3}
+    for name in ("whole", "stopped"):
+        (tmp_path / name).mkdir()
+    whole = request(tmp_path / "whole", lines, **changes)
+    train_language_model(whole, Listener(), never)
+    parts, countdown = request(tmp_path / "stopped", lines, **changes), itertools.count(1)
+    outcome = train_language_model(parts, Listener(), lambda: next(countdown) >= 6)
+    assert not outcome.progress.finished
+    torch.manual_seed(99)
+    outcome = train_language_model(parts, Listener(), never)
+    assert outcome.progress.finished == "3 epochs are done"
+    written = [(path / "model.safetensors").read_bytes() for path in (whole.model, parts.model)]
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize(("network", "kind", "sizes"), [(name, *row) for name, row in NETWORKS.items()])
+def test_every_network_leaves_a_folder_of_its_kind(tmp_path, network, kind, sizes):
+    listener = Listener()
+    lines = [*sentences(100), b"once <s>"]
+    train_language_model(
+        request(tmp_path, lines, network=network, **sizes, min_count=2, shortlist=None), listener, never
+    )
+    loaded = load_checkpoint(tmp_path / "model", kind)
+    assert b"once" not in loaded.target_vocabulary.words
+    assert b"<s>" not in loaded.target_vocabulary.words
+    assert loaded.provenance["text_options"]["min_count"] == 2
+    assert loaded.provenance["text"]["lines"] == 101
+    assert listener.figures[0]["sentences" if network == "rnnlm" else "n-grams"] > 0
+
+
+def test_another_network_does_not_go_on_with_a_run(tmp_path):
+    lines = list(sentences(60))
+    train_language_model(request(tmp_path, lines), Listener(), never)
+    _, sizes = NETWORKS["bengio"]
+    with pytest.raises(CheckpointError, match="expected"):
+        train_language_model(request(tmp_path, lines, network="bengio", **sizes), Listener(), never)
+    assert load_checkpoint(tmp_path / "model", CSLM)
+
+
+def test_another_reach_does_not_go_on_with_a_run(tmp_path):
+    lines, (_, sizes) = list(sentences(60)), NETWORKS["rnnlm"]
+    train_language_model(request(tmp_path, lines, network="rnnlm", **sizes), Listener(), never)
+    with pytest.raises(CheckpointError, match="bptt 0, now 1"):
+        train_language_model(request(tmp_path, lines, network="rnnlm", **sizes, bptt=1), Listener(), never)
