@@ -96,6 +96,9 @@ done
 if [ -n "$WITH_CSLM" ] && [ -n "$PHRASE_TABLE" ] && [ -z "$CSLM$CSLM_TEXT" ]; then
 	missing 'one of CSLM and CSLM_TEXT, for systems with a CSLM: with PHRASE_TABLE there is no corpus'
 fi
+if [ -n "$WITH_LMS" ] && [ -n "$PHRASE_TABLE" ] && [ -z "$CSLM_TEXT" ]; then
+	missing 'CSLM_TEXT, for systems with a language model: with PHRASE_TABLE there is no corpus'
+fi
 if [ -z "$CSLM" ]; then
 	for text in $CSLM_TEXT; do
 		given CSLM_TEXT "$text"

@@ -42,6 +42,9 @@ CSLM_FLAGS ?= --self-normalise 0.1
 # without CSLM; auto: in the decoder where it can
 CSLM_IN ?= auto
 LIST_SIZE ?= 200
+# Language models for lists, trained on the text of a CSLM: options of moses-rnn-cslm train for each
+RNNLM_FLAGS ?=
+BENGIO_FLAGS ?=
 # Networks of sentences, trained on the corpus for each of SEEDS: options of moses-rnn-nmt train for each network
 SEARCH_FLAGS ?=
 LSTM_FLAGS ?=
@@ -143,6 +146,15 @@ TRANSLATE_$(1) = $$(translate) $(W)/nmt/$(1).$$$$SEED
 endef
 translate = $(BIN)/moses-rnn-nmt translate --beam 12 $(TRANSLATE_FLAGS)
 $(foreach network,$(NETWORKS),$(eval $(call add_network,$(network))))
+# Without the sources, and so once for all seeds
+LANGUAGE_MODELS := rnnlm bengio
+FLAGS_rnnlm = $(RNNLM_FLAGS)
+FLAGS_bengio = $(BENGIO_FLAGS)
+define add_language_model
+TRAINED_$(1) = $(DONE)/train-$(1)
+LIST_OPTIONS_$(1) = --add $(W)/nlm/$(1)
+endef
+$(foreach network,$(LANGUAGE_MODELS),$(eval $(call add_language_model,$(network))))
 ENSEMBLE = $(ENSEMBLE_SEEDS:%=$(W)/nmt/rnnsearch.%)
 MODEL_ensemble = $(firstword $(ENSEMBLE))
 TRAINED_ensemble = $(ENSEMBLE_SEEDS:%=$(DONE)/train-rnnsearch.%)
@@ -177,6 +189,7 @@ SELF_SYSTEMS := $(call of_kind,self)
 ENSEMBLES := $(foreach system,$(SELF_SYSTEMS),$(if $(filter ensemble,$(ADDED_$(system))),$(system)))
 OF_SENTENCES := $(NETWORKS) ensemble
 NETWORK_SYSTEMS := $(foreach one,$(ALL_SYSTEMS),$(if $(filter $(OF_SENTENCES),$(call all_added,$(one))),$(one)))
+LM_SYSTEMS := $(foreach one,$(ALL_SYSTEMS),$(if $(filter $(LANGUAGE_MODELS),$(call all_added,$(one))),$(one)))
 # systems whose CSLM the decoder computes
 ifeq ($(CSLM_PLACE),decoder)
 NEURAL_SYSTEMS := $(foreach system,$(call of_kind,list),$(if $(DECODER_$(system)),$(system)))
@@ -195,7 +208,7 @@ seed_of = $(patsubst .%,%,$(suffix $(1)))
 
 .PHONY: pipeline-help
 pipeline-help: ## what the targets from corpus to BLEU are
-	@echo 'corpus align phrase-table lm baseline train-rnn score train-cslm $(NETWORKS:%=train-%)'
+	@echo 'corpus align phrase-table lm baseline train-rnn score train-cslm $(LANGUAGE_MODELS:%=train-%) $(NETWORKS:%=train-%)'
 	@echo '                                                          one step and what it needs'
 	@echo 'tune-SYSTEM decode-SYSTEM bleu-SYSTEM                     for all SEEDS; SYSTEM is one of: $(ALL_SYSTEMS)'
 	@echo 'prune-bleu                                                dev BLEU of rnn with PRUNE_KEEP of its table'
@@ -209,6 +222,7 @@ pipeline-help: ## what the targets from corpus to BLEU are
 		'DECODER_FLAGS=$(DECODER_FLAGS)' 'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' \
 		'MERT_FLAGS=$(MERT_FLAGS)' 'CSLM_TEXT=$(CSLM_TEXT) CSLM=$(CSLM) CSLM_FLAGS=$(CSLM_FLAGS)' \
 		'CSLM_IN=$(CSLM_IN) ($(CSLM_PLACE)) LIST_SIZE=$(LIST_SIZE) WP_WORDS=$(WP_WORDS)' \
+		'RNNLM_FLAGS=$(RNNLM_FLAGS) BENGIO_FLAGS=$(BENGIO_FLAGS)' \
 		'SEARCH_FLAGS=$(SEARCH_FLAGS) LSTM_FLAGS=$(LSTM_FLAGS) RNNENC_FLAGS=$(RNNENC_FLAGS)' \
 		'TRANSLATE_FLAGS=$(TRANSLATE_FLAGS) NBEST_FLAGS=$(NBEST_FLAGS)' \
 		'LIST_BASE=$(LIST_BASE) NETWORK_SEED=$(NETWORK_SEED) ENSEMBLE_SEEDS=$(ENSEMBLE_SEEDS)' \
@@ -216,11 +230,12 @@ pipeline-help: ## what the targets from corpus to BLEU are
 		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL)'
 
 WITH_CSLM = $(filter $(CSLM_SYSTEMS),$(SYSTEMS))
+WITH_LMS = $(filter $(LM_SYSTEMS),$(SYSTEMS))
 WITH_NETWORKS = $(filter $(NETWORK_SYSTEMS),$(SYSTEMS))
 UNKNOWN_SYSTEMS = $(filter-out $(ALL_SYSTEMS),$(SYSTEMS))
 UNTRANSLATED_SYSTEMS = $(foreach system,$(filter $(SELF_SYSTEMS),$(SYSTEMS)),$(if $(TRANSLATE_$(system)),,$(system)))
 CHECKED = BIN BIN_PYTHON MOSES_ROOT SRC TRG TRAIN DEV TEST SETS TOKENISED MGIZA_BIN TUNER PHRASE_TABLE BASELINE_INI \
-	CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_NETWORKS UNKNOWN_SYSTEMS UNTRANSLATED_SYSTEMS
+	CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_LMS WITH_NETWORKS UNKNOWN_SYSTEMS UNTRANSLATED_SYSTEMS
 
 # Names what is missing before anything runs
 .PHONY: pipeline-tools
@@ -329,6 +344,16 @@ ifeq ($(CSLM),)
 	$(BIN)/moses-rnn-cslm train $(CSLM_CORPUS) --model $(CSLM_MODEL) $(CSLM_FLAGS) $$restart
 endif
 	touch $@
+
+$(LANGUAGE_MODELS:%=$(DONE)/train-%): $(DONE)/train-%: $(if $(CSLM_TEXT),$(CSLM_TEXT),$(DONE)/corpus) $(DONE)/dev
+	mkdir -p $(W)/nlm
+	restart=$$($(restart) $(W)/nlm/$* $(CSLM_CORPUS)) && \
+	$(BIN)/moses-rnn-cslm train $(CSLM_CORPUS) --network $* --dev $(W)/corpus/dev.$(TRG) --model $(W)/nlm/$* \
+		$(FLAGS_$*) $$restart
+	touch $@
+
+.PHONY: $(LANGUAGE_MODELS:%=train-%)
+$(foreach network,$(LANGUAGE_MODELS),$(eval train-$(network): $(DONE)/train-$(network)))
 
 SENTENCE_MODELS := $(foreach network,$(NETWORKS),$(foreach seed,$(sort $(SEEDS) $(NETWORK_SEED) $(ENSEMBLE_SEEDS)),\
 	$(network).$(seed)))

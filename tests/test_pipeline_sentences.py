@@ -119,6 +119,27 @@ def test_a_network_of_the_first_seed_adds_to_lists(tmp_path, system, option):
         assert f" {option.format(tmp_path)} --threads 3 -o " in features
 
 
+@pytest.mark.parametrize(("system", "network"), [("nbest-rnnlm", "rnnlm"), ("nbest-bengio", "bengio")])
+def test_a_language_model_is_trained_once_and_adds_to_lists(tmp_path, system, network):
+    flags = [f"{network.upper()}_FLAGS=--max-epochs 3", "NBEST_FLAGS=--threads 3"]
+    commands = planned(f"tune-{system}", f"WORK={tmp_path}", "SEEDS=4 5", *flags)
+    (training,) = [line for line in commands if "moses-rnn-cslm train" in line]
+    text = f"{tmp_path}/corpus/train.fr --network {network} --dev {tmp_path}/corpus/dev.fr"
+    assert f"moses-rnn-cslm train {text} --model {tmp_path}/nlm/{network} --max-epochs 3 $restart" in training
+    for seed in "45":
+        (features,) = [line for line in commands if f"-o {tmp_path}/nbest/{system}.{seed}.$set.gz" in line]
+        assert f" --add {tmp_path}/nlm/{network} --threads 3 -o " in features
+
+
+def test_language_models_learn_from_the_text_of_a_cslm(tmp_path):
+    commands = planned("train-rnnlm", f"WORK={tmp_path}", "CSLM_TEXT=README.md")
+    assert [line for line in commands if "moses-rnn-cslm train README.md --network rnnlm" in line]
+    table = ["PHRASE_TABLE=README.md", "BASELINE_INI=README.md", "TRAIN=", "MOSES_ROOT=/nowhere"]
+    for given, needs in (([], True), (["CSLM_TEXT=README.md"], False)):
+        done = make("results", f"WORK={tmp_path}/work", *table, *given, "SYSTEMS=baseline nbest-bengio", check=False)
+        assert ("missing: CSLM_TEXT, for systems with a language model" in done.stderr) == needs
+
+
 @pytest.mark.parametrize(
     ("given", "base"),
     [

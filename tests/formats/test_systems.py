@@ -16,6 +16,8 @@ def test_the_systems_of_the_pipeline():
         ("nbest-search", "list", "+RNNsearch"),
         ("nbest-lstm", "list", "+seq2seq"),
         ("nbest-ensemble", "list", "+RNNsearch×4"),
+        ("nbest-rnnlm", "list", "+RNNLM"),
+        ("nbest-bengio", "list", "+NPLM"),
         ("rnnenc", "self", "RNNenc"),
         ("rnnsearch", "self", "RNNsearch"),
         ("rnnsearch-x4", "self", "RNNsearch×4"),
