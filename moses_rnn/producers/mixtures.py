@@ -1,4 +1,4 @@
-"""Several language models of one vocabulary as a single one: log p of a word is log Σ_m p_m / M, or the mean log p_m.
+"""Several language models of one vocabulary as a single one: log p of a word is log Σ_m λ_m p_m, or the mean log p_m.
 
 Unlike the ensembles of networks that write, of which all words' probabilities are at hand, only those of the words that
 came are combined here: what would have to be normalised afterwards is not offered.
@@ -12,14 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.errors import CheckpointError
+from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.inference.ensembles import ARITHMETIC, MEAN_LOG
 from moses_rnn.producers.base import Phrases, Scores, Tally
 from moses_rnn.producers.dynamic import DynamicRnnlm
+from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import Marks, NetworkLanguageModel, Values, sums
 from moses_rnn.producers.open import OpenModel
 
 COMBINATIONS = ARITHMETIC, MEAN_LOG
+Member = NetworkLanguageModel | KenlmProducer
 __all__ = ["ARITHMETIC", "COMBINATIONS", "MEAN_LOG", "Mixture", "check_mixture", "combined"]
 
 
@@ -27,23 +29,35 @@ class Mixture:
     """Language models together.
 
     Args:
-        members: at least one, of the same vocabulary.
+        members: at least one, networks of the same vocabulary or n-gram models.
         combination: one of COMBINATIONS.
+        shares: λ_m of the arithmetic combination, which sum to 1; None: equal ones.
+
+    Raises:
+        ValueError: the shares do not fit.
     """
 
     name = "ENS"
     num_scores = 1
 
-    def __init__(self, members: Sequence[NetworkLanguageModel], combination: str = ARITHMETIC) -> None:
+    def __init__(
+        self, members: Sequence[Member], combination: str = ARITHMETIC, shares: Sequence[float] | None = None
+    ) -> None:
+        if shares and combination != ARITHMETIC:
+            raise ValueError(f"expected equal shares in a mixture by {combination}, found {list(shares)}")
+        if shares and (len(shares) != len(members) or min(shares) <= 0 or not math.isclose(sum(shares), 1)):
+            raise ValueError(f"expected {len(members)} positive shares that sum to 1, found {list(shares)}")
         self.members = members
+        self._shares = shares
         self._combination = combination
         meanings = "; ".join(dict.fromkeys(member.meaning for member in members))
-        self.meaning = f"{combination} mixture, word by word, of {len(members)} language models: {meanings}"
+        weighted = f" by {', '.join(map('{:g}'.format, shares))}" if shares else ""
+        self.meaning = f"{combination} mixture, word by word{weighted}, of {len(members)} language models: {meanings}"
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""
         log_probs = np.stack([member.word_log_probs(sentences) for member in self.members])
-        return combined(log_probs, self._combination)
+        return combined(log_probs, self._combination, self._shares)
 
     def log_probs(self, _sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
         """Natural logarithms; targets × 1."""
@@ -65,33 +79,33 @@ class Mixture:
                 member.learn(sentence)
 
 
-def combined(log_probs: Values, combination: str = ARITHMETIC) -> Values:
+def combined(log_probs: Values, combination: str = ARITHMETIC, shares: Sequence[float] | None = None) -> Values:
     """What several models give together to words; members × n to n."""
     if combination == ARITHMETIC:
-        together: Values = np.logaddexp.reduce(log_probs) - math.log(len(log_probs))
+        weights = np.log(shares or [1 / len(log_probs)] * len(log_probs))
+        together: Values = np.logaddexp.reduce(log_probs + weights[:, None])
     else:
         together = log_probs.mean(0)
     return together
 
 
 def check_mixture(models: Sequence[OpenModel], combination: str) -> None:
-    """Refuse models that cannot be one.
+    """Refuse networks that cannot be one, alone or beside n-gram models.
 
     Raises:
-        CheckpointError: one is no language model, or has other words than the first; there is no such combination.
+        CheckpointError: one is no language model, or has other words than the first.
+        InputError: there is no such combination.
     """
-    first = models[0]
     for model in models:
+        first = models[0]
         if model.reads_sources:
             raise CheckpointError(
                 f"{model.folder}: expected a language model beside {first.folder}, found one of pairs"
             )
         _check_words(first.folder, model, first.target_vocabulary.sha256())
     if combination not in COMBINATIONS:
-        raise CheckpointError(
-            f"{first.folder}: expected language models to be combined by {' or '.join(COMBINATIONS)}, "
-            f"found {combination}"
-        )
+        expected = f"expected language models to be combined by {' or '.join(COMBINATIONS)}"
+        raise InputError(f"{expected}, found {combination}")
 
 
 def _check_words(first: Path, model: OpenModel, expected: str) -> None:

@@ -38,6 +38,7 @@ class FeatureRequest:
     add: tuple[Path, ...] = ()
     ensembles: tuple[tuple[Path, ...], ...] = ()
     combination: str | None = None  # of ensembles; None: geometric, or arithmetic of language models
+    shares: tuple[float, ...] = ()  # of language models in each ensemble; none: equal ones
     cslm: Path | None = None
     lm: Path | None = None
     rnn: Path | None = None
@@ -73,6 +74,8 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
         CheckpointError: models cannot be an ensemble.
         FormatError: the list has no segmentation, and phrases are to be scored.
     """
+    for text in filter(None, (request.rare, request.backoff)):
+        existing_input(text)
     _check_dynamic(request)
     for path, option in request.models:
         if option == OPTIONS["KENLM"] or (option is None and not path.is_dir()):
@@ -84,6 +87,8 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
         if _are_language_models(folders):
             yield Mixture.name, _of_mixture(folders, name, request)
             continue
+        if request.shares:
+            raise InputError("--shares: expected an ensemble of language models, found one of networks of pairs")
         ensemble = open_ensemble(folders, request.combination or GEOMETRIC)
         yield ensemble.name, _of_ensemble(ensemble, first, name, request)
     if request.word_penalty:
@@ -146,16 +151,24 @@ def _of_pairs(producer: ScoreProducer, first: NBestLine | None, name: str, *, wh
     return PhraseSum(producer, name)
 
 
-def _are_language_models(folders: tuple[Path, ...]) -> bool:
+def _are_language_models(paths: tuple[Path, ...]) -> bool:
     """Whether the first model, and so all of an ensemble, reads no sources."""
-    return not open_model(folders[0], of_pairs=False).reads_sources
+    return not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).reads_sources
 
 
-def _of_mixture(folders: tuple[Path, ...], name: str, request: FeatureRequest) -> Feature:
-    models = [open_model(folder, of_pairs=False) for folder in folders]
+def _of_mixture(paths: tuple[Path, ...], name: str, request: FeatureRequest) -> Feature:
+    """Of networks, and of n-gram models if there are files among them."""
+    models = {path: open_model(path, of_pairs=False) for path in paths if path.is_dir()}
     combination = request.combination or ARITHMETIC
-    check_mixture(models, combination)
-    mixture = Mixture([_language_model(model, request) for model in models], combination)
+    check_mixture(list(models.values()), combination)
+    members = [
+        _language_model(models[path], request) if path in models else KenlmProducer(existing_input(str(path)))
+        for path in paths
+    ]
+    try:
+        mixture = Mixture(members, combination, request.shares or None)
+    except ValueError as error:
+        raise InputError(f"--shares: {error}") from error
     return _of_targets(mixture, name)
 
 
@@ -190,7 +203,7 @@ def _check_dynamic(request: FeatureRequest) -> None:
         return
     folders = [
         *(path for path, _ in request.models if path.is_dir()),
-        *(path for of in request.ensembles for path in of),
+        *(path for of in request.ensembles for path in of if path.is_dir()),
     ]
     if not any(open_model(folder, of_pairs=False).row.dynamic for folder in folders):
         raise InputError("--dynamic: expected an RNNLM among the models, which goes on learning, found none")

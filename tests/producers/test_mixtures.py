@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.errors import CheckpointError
+from moses_rnn.errors import InputError
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
@@ -76,6 +76,22 @@ def test_each_member_that_can_learns_from_its_own():
     assert np.array_equal(mixture.word_log_probs(SENTENCES), combined(np.array(each)))
 
 
+def test_members_may_have_shares():
+    members, shares = [rnnlm(), nplm()], [0.75, 0.25]
+    p, q = (np.exp(member.word_log_probs(SENTENCES)) for member in members)
+    mixture = Mixture(members, shares=shares)
+    assert mixture.word_log_probs(SENTENCES) == pytest.approx(np.log(0.75 * p + 0.25 * q), abs=1e-12)
+    assert mixture.meaning.startswith("arithmetic mixture, word by word by 0.75, 0.25, of 2 language models: ")
+
+
+@pytest.mark.parametrize("shares", [[1.0], [0.5, 0.6], [1.5, -0.5], [0.0, 1.0], [math.nan, 0.5]])
+def test_shares_that_do_not_fit_are_refused(shares):
+    with pytest.raises(ValueError, match="expected 2 positive shares that sum to 1, found"):
+        Mixture([rnnlm(), nplm()], shares=shares)
+    with pytest.raises(ValueError, match="expected equal shares in a mixture by mean-log, found"):
+        Mixture([rnnlm(), nplm()], "mean-log", shares)
+
+
 @pytest.fixture
 def models(tmp_path):
     network = rnnlm_network(dtype=torch.float32)
@@ -109,5 +125,5 @@ REFUSED = [
 
 @pytest.mark.parametrize(("names", "combination", "message"), REFUSED)
 def test_models_that_cannot_be_one_are_refused(models, names, combination, message):
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(InputError, match=message):
         check_mixture(opened(models, *names), combination)

@@ -150,10 +150,46 @@ def test_several_language_models_are_a_mixture(models):
     assert values(mean, [b"t2 t9"]) == pytest.approx([words.mean(0).sum()])
 
 
+def test_an_n_gram_model_may_be_part_of_a_mixture(models):
+    """Bengio's network and an n-gram model at 0.5 are what the paper has; words outside are backed off."""
+    pytest.importorskip("kenlm")
+    arpa = str(models / "lm.arpa")
+    paths = (models / "nplm", models / "lm.arpa")
+    each = [features_of(add=(path,), backoff=arpa) for path in paths]
+    words = [next(iter(one.values())).producer.word_log_probs([b"t2 t9 t8"]) for one in each]
+    for shares in ((), (0.25, 0.75)):
+        mixture = features_of(ensembles=(paths,), backoff=arpa, shares=shares)["ENS"]
+        a, b = shares or (0.5, 0.5)
+        expected = np.log(a * np.exp(words[0]) + b * np.exp(words[1])).sum()
+        assert values(mixture, [b"t2 t9 t8"]) == pytest.approx([expected])
+
+
+SHARES = [
+    (("rnnlm", "nplm"), (0.5,), "--shares: expected 2 positive shares that sum to 1, found \\[0.5\\]"),
+    (
+        ("search", "search"),
+        (0.5, 0.5),
+        "--shares: expected an ensemble of language models, found one of networks of pairs",
+    ),
+]
+
+
+@pytest.mark.parametrize(("names", "shares", "message"), SHARES)
+def test_shares_that_do_not_fit_are_refused(models, names, shares, message):
+    with pytest.raises(InputError, match=message):
+        features_of(ensembles=(tuple(models / name for name in names),), shares=shares)
+
+
+@pytest.mark.parametrize("option", ["rare", "backoff"])
+def test_what_shares_out_is_looked_for_before_any_model_is_loaded(models, option):
+    with pytest.raises(InputError, match="none: expected a file, found nothing of that name"):
+        features_of(add=(models / "no model",), **{option: str(models / "none")})
+
+
 def test_a_mixture_is_of_language_models_alone(models):
     with pytest.raises(CheckpointError, match="expected a language model beside .*, found one of pairs"):
         features_of(ensembles=((models / "rnnlm", models / "search"),))
-    with pytest.raises(CheckpointError, match="combined by arithmetic or mean-log, found geometric"):
+    with pytest.raises(InputError, match="combined by arithmetic or mean-log, found geometric"):
         features_of(ensembles=((models / "rnnlm", models / "nplm"),), combination="geometric")
 
 

@@ -1,6 +1,7 @@
 """From texts to the folder of a language model."""
 
 import dataclasses
+import gzip
 import itertools
 
 import pytest
@@ -119,3 +120,25 @@ def test_another_reach_does_not_go_on_with_a_run(tmp_path):
     train_language_model(request(tmp_path, lines, network="rnnlm", **sizes), Listener(), never)
     with pytest.raises(CheckpointError, match="bptt 0, now 1"):
         train_language_model(request(tmp_path, lines, network="rnnlm", **sizes, bptt=1), Listener(), never)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_a_text_that_was_cut_short_is_refused_and_leaves_nothing(tmp_path, network):
+    lines = b"".join(line + b"\n" for line in sentences(200))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(lines)[:-20])
+    wanted = request(tmp_path, [], network=network, **NETWORKS[network][1], texts=(str(tmp_path / "cut.gz"),))
+    with pytest.raises(InputError, match="cut.gz"):
+        train_language_model(wanted, Listener(), never)
+    assert not (tmp_path / "model").exists()
+
+
+def test_one_thread_or_several_know_the_same_sentences(tmp_path):
+    _, sizes = NETWORKS["rnnlm"]
+    costs = []
+    for threads in (1, 2):
+        (tmp_path / str(threads)).mkdir()
+        changes = {"network": "rnnlm", **sizes, "batch_size": 128, "threads": threads}
+        listener = Listener()
+        train_language_model(request(tmp_path / str(threads), list(sentences(300)), **changes), listener, never)
+        costs.append(listener.figures[-1]["nats_per_token"])
+    assert costs[0] == pytest.approx(costs[1], rel=1e-4)

@@ -37,6 +37,7 @@ class Adding:
     add: tuple[Path, ...]
     ensembles: tuple[str, ...]
     combine: str | None
+    shares: str | None
     cslm: Path | None
     backoff: str | None
     rare: str | None
@@ -71,13 +72,18 @@ class Adding:
     "--ensemble",
     "ensembles",
     multiple=True,
-    help="Add log p by several models together: their folders with commas between. Repeat it",
+    help="Add log p by several models together: their folders with commas between; of language models also n-gram "
+    "models' files. Repeat it",
 )
 @click.option(
     "--combine",
     type=click.Choice(["geometric", "mean-log", "arithmetic"]),
     help="How the models of an --ensemble are: the normalised mean of log p, that mean itself, log of the mean of p "
     "[default: geometric; of language models arithmetic, which cannot be geometric]",
+)
+@click.option(
+    "--shares",
+    help="Of the language models of an --ensemble in the mean of p, with commas between [default: equal ones]",
 )
 @click.option("--whole", is_flag=True, help="Score whole sentences with networks of pairs, whatever their phrases")
 @click.option(
@@ -141,6 +147,7 @@ def _feature_request(given: Adding) -> FeatureRequest:
         add=given.add,
         ensembles=tuple(tuple(map(Path, folders.split(","))) for folders in given.ensembles),
         combination=given.combine,
+        shares=_numbers(given.shares),
         cslm=given.cslm,
         lm=given.lm,
         rnn=given.rnn,
@@ -165,14 +172,28 @@ def _check(given: Adding) -> None:
         raise click.UsageError("nothing to add: give --add MODEL, --ensemble or --word-penalty")
     if given.backoff and not (given.cslm or given.add or given.ensembles):
         raise click.UsageError("--backoff is the n-gram model that a CSLM backs off to: give one with --add")
-    if bool(given.rare) != bool(given.vocabulary):
-        raise click.UsageError("--rare uniform and --vocabulary, the text that has the rare words, go together")
-    if given.rare and given.backoff:
-        raise click.UsageError("--rare and --backoff both share out <unk>: give one of them")
+    _check_language_models(given)
     if given.whole and not (given.rnn or given.inverse_rnn or given.add or given.ensembles):
         raise click.UsageError("--whole says how networks of pairs score: give one with --add")
     if given.word_penalty_words and not given.word_penalty:
         raise click.UsageError("--word-penalty-words is for --word-penalty")
+
+
+def _check_language_models(given: Adding) -> None:
+    """The same, of what language models do."""
+    if given.shares and not given.ensembles:
+        raise click.UsageError("--shares is for --ensemble")
+    if bool(given.rare) != bool(given.vocabulary):
+        raise click.UsageError("--rare uniform and --vocabulary, the text that has the rare words, go together")
+    if given.rare and given.backoff:
+        raise click.UsageError("--rare and --backoff both share out <unk>: give one of them")
+
+
+def _numbers(text: str | None) -> tuple[float, ...]:
+    try:
+        return tuple(float(number) for number in text.split(",")) if text else ()
+    except ValueError as error:
+        raise click.UsageError(f"--shares {text}: expected numbers with commas between") from error
 
 
 def _behind(first: NBestLine | None, lines: Iterator[NBestLine]) -> Iterator[NBestLine]:

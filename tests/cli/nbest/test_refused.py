@@ -23,6 +23,11 @@ USAGE = {
         ["n", "--source", "src", "--add", "x", "--backoff", "y", "--rare", "uniform", "--vocabulary", "z"],
         "--rare and --backoff both share out <unk>: give one of them",
     ),
+    "shares of nothing": (["n", "--source", "src", "--add", "x", "--shares", "1"], "--shares is for --ensemble"),
+    "shares that are no numbers": (
+        ["n", "--source", "src", "--ensemble", "x,y", "--shares", "half,half"],
+        "--shares half,half: expected numbers with commas between",
+    ),
     "shares of no words": (
         ["n", "--source", "src", "--add", "x", "--rare", "uniform"],
         "--rare uniform and --vocabulary, the text that has the rare words, go together",
