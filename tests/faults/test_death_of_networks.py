@@ -1,4 +1,4 @@
-"""Fault 29 of networks of sentences: training and translating killed at any time, resumed, and the same in the end."""
+"""Fault 29 of networks of sentences and language models: killed at any time, resumed, and the same in the end."""
 
 import contextlib
 import os
@@ -27,7 +27,8 @@ LONG = ["long", "-o", "out", "--n-best", "3", "list.gz", "--beam", "3", "--threa
 PARENT = """
 import os, sys
 import moses_rnn.cli.progress, moses_rnn.cli.training_display, moses_rnn.training.sentence_run, moses_rnn.translation.run
-from moses_rnn.cli.nmt import main
+import moses_rnn.training.lm_run
+from moses_rnn.cli.{program} import main
 for line in sys.stdin:
     child = os.fork()
     if not child:
@@ -42,13 +43,15 @@ for line in sys.stdin:
 
 
 class Commands:
-    """Runs moses-rnn-nmt in a folder, each time as a process of its own that has its libraries already."""
+    """Runs a command in a folder, each time as a process of its own that has its libraries already."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, program="nmt"):
         self._messages = folder / "messages"
         with self._messages.open("wb") as messages:
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": messages}
-            self.parent = subprocess.Popen([sys.executable, "-c", PARENT], cwd=folder, text=True, bufsize=1, **pipes)
+            self.parent = subprocess.Popen(
+                [sys.executable, "-c", PARENT.format(program=program)], cwd=folder, text=True, bufsize=1, **pipes
+            )
 
     def __call__(self, command, seconds=None):
         """The exit code; it is killed after some seconds. All its messages are asserted to be known."""
@@ -102,6 +105,19 @@ def learned(folder):
     return {**best, **{f"state: {name}": tensor for name, tensor in state.items()}}
 
 
+def comparison(folder):
+    """What compares the model `m` with `whole`, and removes it."""
+    expected = learned(folder / "whole")
+
+    def compare():
+        weights = learned(folder / "m")
+        assert weights.keys() == expected.keys()
+        assert all(torch.equal(weights[name], expected[name]) for name in expected)
+        shutil.rmtree(folder / "m")
+
+    return compare
+
+
 @KILLS
 @pytest.mark.timeout(6000)
 def test_training_killed_at_random_times_ends_with_the_same_weights(tmp_path, nmt, kills):
@@ -109,16 +125,23 @@ def test_training_killed_at_random_times_ends_with_the_same_weights(tmp_path, nm
     write_texts(tmp_path, "dev", 20, seed=1)
     command = ["train", "train", *TEXTS, *SIZES, *COURSE, "--max-epochs", "3"]
     seconds = seconds_of(nmt, [*command, "--model", "whole"])
-    expected = learned(tmp_path / "whole")
-
-    def compare():
-        weights = learned(tmp_path / "m")
-        assert weights.keys() == expected.keys()
-        assert all(torch.equal(weights[name], expected[name]) for name in expected)
-        shutil.rmtree(tmp_path / "m")
-
+    compare = comparison(tmp_path)
     ends = killed_until_done(nmt, kills, seconds, [*command, "--model", "m"], compare)
     print(f"{kills} kills within a training of {seconds:.1f} s, {ends} trainings ended, all with the same weights")
+
+
+@KILLS
+@pytest.mark.timeout(6000)
+def test_training_a_language_model_killed_at_random_times_ends_with_the_same_weights(tmp_path, kills):
+    write_texts(tmp_path, "train", 1500 if kills > 3 else 600)
+    write_texts(tmp_path, "dev", 20, seed=1)
+    sizes = ["--hidden-size", "16", "--dropout", "0.2", "--threads", "1", "--precision", "fp32", "--averaging", "0.1"]
+    command = ["train", "train.trg", "--network", "rnnlm", "--dev", "dev.trg", *sizes, *COURSE, "--max-epochs", "3"]
+    commands = Commands(tmp_path, "cslm")
+    with commands.parent:
+        seconds = seconds_of(commands, [*command, "--model", "whole"])
+        compare = comparison(tmp_path)
+        killed_until_done(commands, kills, seconds, [*command, "--model", "m"], compare)
 
 
 @KILLS
