@@ -73,7 +73,7 @@ NETWORKS: dict[str, dict[str, LanguageModelPreset]] = {
         ),
         "small": LanguageModelPreset(
             {"order": 5, "embedding_size": 64, "hidden_size": 128, "direct": True},
-            replace(_SMALL, learning_rate=4e-3, max_epochs=8.0),
+            replace(_SMALL, learning_rate=3e-3, max_epochs=8.0),
             {"self_normalise": 0.0},
             min_count=2,
         ),

@@ -189,7 +189,8 @@ class Trainer:
     def _gradients(self, share: tuple[int, Positions]) -> tuple[Cost, tuple[Tensor, ...]]:
         part, rows = share
         cost = self.task.cost(rows, self.progress.steps, part)
-        return cost, torch.autograd.grad(cost.objective, self._weights, allow_unused=True, materialize_grads=True)
+        every = torch.autograd.grad(cost.objective, self._weights, allow_unused=True, materialize_grads=True)
+        return cost, tuple(gradient.contiguous() for gradient in every)  # fused optimisers go by places in memory
 
     def _add_up(self, gradients: tuple[tuple[Tensor, ...], ...], part: list[int]) -> float:
         """Give some weights the sum of all threads' gradients; returns its squared L2 norm."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.models.bengio import Bengio, BengioConfig
 from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.training import n_grams as n_grams_module
@@ -27,9 +28,16 @@ def texts(tmp_path_factory):
     return build_texts(sentences(800), sentences(60, seed=1), tmp_path_factory.mktemp("text"), VOCABULARY, 4)
 
 
-def trainer_of(texts, learning=NGramConfig(), **changes):  # noqa: B008, frozen
+NETWORKS = {
+    "cslm": lambda: Cslm(CslmConfig(len(VOCABULARY), 4, 8, 16, 16), seed=1),
+    "bengio": lambda: Bengio(BengioConfig(len(VOCABULARY), 4, 8, 16), seed=1),
+    "without direct connections": lambda: Bengio(BengioConfig(len(VOCABULARY), 4, 8, 16, direct=False), seed=1),
+}
+
+
+def trainer_of(texts, learning=NGramConfig(), network="cslm", **changes):  # noqa: B008, frozen
     config = dataclasses.replace(FAST, **changes)
-    model = Cslm(CslmConfig(len(VOCABULARY), 4, 8, 16, 16), seed=1)
+    model = NETWORKS[network]()
     return Trainer(NGrams(model, *texts, config, learning), config)
 
 
@@ -60,13 +68,14 @@ def test_every_n_gram_comes_once_an_epoch(texts, monkeypatch):
         assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in epochs[0][first:]]
 
 
-def test_learns_a_language(texts, tmp_path):
+@pytest.mark.parametrize(("network", "margin"), [("cslm", 0.25), ("bengio", 0.15), ("without direct connections", 0.25)])
+def test_learns_a_language(texts, tmp_path, network, margin):
     listener = Listener()
-    progress = run(trainer_of(texts, max_epochs=6), tmp_path, listener)
+    progress = run(trainer_of(texts, network=network, max_epochs=6), tmp_path, listener)
     costs = [figures["nats_per_token"] for figures in listener.figures]
     # a sentence: one first word of 10, on average 3.5 further ones of 2, one length of 6; 5.5 tokens with the end
     least = (math.log(10) + 3.5 * math.log(2) + math.log(6)) / 5.5
-    assert least < costs[-1] < least + 0.25 < costs[0]
+    assert least < costs[-1] < least + margin < costs[0]
     assert [figures["n-grams"] for figures in listener.figures] == [progress.examples // 6 * n for n in range(1, 7)]
 
 
@@ -94,6 +103,20 @@ def test_the_penalty_brings_log_z_towards_0(texts, tmp_path):
         last.append(listener.figures[-1])
     assert 2 * last[1]["mean_abs_log_z"] < last[0]["mean_abs_log_z"]
     assert last[1]["nats_per_token"] < last[0]["nats_per_token"] + 0.1  # at next to no cost
+
+
+def test_a_step_is_along_the_gradient_however_that_lies_in_memory(texts):
+    """Those of G and W are columns of one matrix: a step by places in memory would mix them."""
+    trainer = trainer_of(texts, network="bengio", clip_norm=0.0)
+    (rows, *_) = trainer.task.batches(0, 0)
+    before = [tensor.detach().clone() for tensor in trainer.model.parameters()]
+    cost = trainer.task.cost(rows, 0)
+    gradients = torch.autograd.grad(cost.objective / len(rows), list(trainer.model.parameters()))
+    assert not all(gradient.is_contiguous() for gradient in gradients)
+    trainer.learn(rows)
+    for old, new, gradient in zip(before, trainer.model.parameters(), gradients, strict=True):
+        first_of_adam = old - 0.01 * gradient / (gradient.abs() + 1e-8)
+        torch.testing.assert_close(new.detach(), first_of_adam, rtol=0, atol=1e-4)
 
 
 SHARES = [
