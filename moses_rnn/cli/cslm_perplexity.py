@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, choose_device, put, reports_errors, takes
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, put, reports_errors, takes
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Judging:
     rare: str | None
     vocabulary: str | None
     dynamic: str | None
+    dynamic_rate: float
     bptt: int
     device: str
 
@@ -70,6 +71,7 @@ class Judging:
     type=click.Choice(["word", "sentence"]),
     help="RNNLMs go on learning, after each word or each sentence of a text",
 )
+@click.option("--dynamic-rate", type=FiniteFloat(0), default=0.1, show_default=True, help="They do so at this rate")
 @click.option(
     "--bptt",
     type=click.IntRange(0),
@@ -168,7 +170,7 @@ def _language_model(model: OpenModel, shares: Shares | None, given: Judging) -> 
     from moses_rnn.producers.dynamic import DynamicRnnlm, Reader
 
     if given.dynamic and model.row.dynamic:
-        learning = DynamicRnnlm(model.checkpoint, _compute(given), shares, reach=given.bptt)
+        learning = DynamicRnnlm(model.checkpoint, _compute(given), shares, rate=given.dynamic_rate, reach=given.bptt)
         return Reader(learning, given.dynamic)
     return model.make_language_model(_compute(given), shares)
 

@@ -20,6 +20,7 @@ from moses_rnn.producers.base import HERE, Compute, Phrases
 from moses_rnn.producers.language_models import Marks, NetworkLanguageModel, Shares
 from moses_rnn.producers.rnnlm import on_device
 
+__all__ = ["MODES", "RATE", "SENTENCE", "WORD", "DynamicRnnlm", "Reader"]
 WORD, SENTENCE = MODES = "word", "sentence"  # after which is learned
 
 

@@ -52,7 +52,7 @@ class NetworkRow:
     title: str
     stepper: Callable[[Any, str, torch.dtype, Kernel], Stepper[Any, Any]] | None = None
     language_model: Callable[[Checkpoint, Compute, Shares | None], NetworkLanguageModel] | None = None
-    dynamic: Callable[[Checkpoint, Compute, Shares | None], DynamicRnnlm] | None = None
+    dynamic: type[DynamicRnnlm] | None = None
     native: Callable[[Any, NativeCore, str], PairNetwork] | None = None
 
 

@@ -12,7 +12,7 @@ from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.formats.nbest import NBestLine, segmentation_of
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
-from moses_rnn.producers.dynamic import DynamicRnnlm
+from moses_rnn.producers.dynamic import RATE, DynamicRnnlm
 from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
@@ -46,6 +46,7 @@ class FeatureRequest:
     backoff: str | None = None  # an ARPA file, for the words outside a language model's shortlist
     rare: str | None = None  # a text whose words outside the shortlist share <unk> evenly
     dynamic: bool = False  # RNNLMs go on learning, from each sentence's first hypothesis
+    rate: float = RATE  # at which they do
     whole: bool = False  # sentences, not their phrases, for networks of pairs
     word_penalty: Path | None = None  # a model's folder or a vocabulary file
     word_penalty_words: int | None = None  # only its N most frequent words
@@ -175,7 +176,7 @@ def _of_mixture(paths: tuple[Path, ...], name: str, request: FeatureRequest) -> 
 def _language_model(model: OpenModel, request: FeatureRequest) -> NetworkLanguageModel:
     compute, shares = _compute(model, request), _shares(model, request)
     if request.dynamic and model.row.dynamic:
-        return model.row.dynamic(model.checkpoint, compute, shares)
+        return model.row.dynamic(model.checkpoint, compute, shares, rate=request.rate)
     return model.make_language_model(compute, shares)
 
 

@@ -117,6 +117,8 @@ def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
     static = figures(perplexity("r1", "bengio", "dev.fr", "--lm", "lm.arpa"))
     assert static["r1 (RNNLM)"][0] != first
     assert static["bengio (NPLM)"][0] == figures(both)["bengio (NPLM)"][0]
+    still = figures(perplexity("r1", "bengio", "dev.fr", "--dynamic", mode, "--dynamic-rate", "0", "--lm", "lm.arpa"))
+    assert still[name] == static["r1 (RNNLM)"]
     shorter = figures(perplexity("r1", "bengio", "dev.fr", "--dynamic", mode, "--bptt", "1", "--lm", "lm.arpa"))
     assert shorter[name][0] != first
 

@@ -68,7 +68,9 @@ def test_every_n_gram_comes_once_an_epoch(texts, monkeypatch):
         assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in epochs[0][first:]]
 
 
-@pytest.mark.parametrize(("network", "margin"), [("cslm", 0.25), ("bengio", 0.15), ("without direct connections", 0.25)])
+@pytest.mark.parametrize(
+    ("network", "margin"), [("cslm", 0.25), ("bengio", 0.15), ("without direct connections", 0.25)]
+)
 def test_learns_a_language(texts, tmp_path, network, margin):
     listener = Listener()
     progress = run(trainer_of(texts, network=network, max_epochs=6), tmp_path, listener)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, choose_device, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, reports_errors, say, takes
 from moses_rnn.cli.nbest.files import output_to, parsed_list, text_of
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Adding:
     rare: str | None
     vocabulary: str | None
     dynamic: bool
+    dynamic_rate: float
     lm: Path | None
     rnn: Path | None
     inverse_rnn: Path | None
@@ -92,6 +93,7 @@ class Adding:
 @click.option("--rare", type=click.Choice(["uniform"]), help="Share <unk> evenly among the words outside instead")
 @click.option("--vocabulary", help="With --rare: a text that has these words")
 @click.option("--dynamic", is_flag=True, help="RNNLMs go on learning, from each sentence's first hypothesis")
+@click.option("--dynamic-rate", type=FiniteFloat(0), default=0.1, show_default=True, help="At this rate")
 @click.option(
     "--word-penalty",
     type=click.Path(path_type=Path),
@@ -155,6 +157,7 @@ def _feature_request(given: Adding) -> FeatureRequest:
         backoff=given.backoff,
         rare=given.vocabulary,
         dynamic=given.dynamic,
+        rate=given.dynamic_rate,
         whole=given.whole,
         word_penalty=given.word_penalty,
         word_penalty_words=given.word_penalty_words,

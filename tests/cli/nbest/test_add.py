@@ -174,6 +174,8 @@ def test_a_dynamic_model_learns_from_the_first_hypothesis_of_each_sentence(nbest
     first = [i for i, line in enumerate(LISTED) if line[0] == 0]
     assert [static[i] for i in first] == [dynamic[i] for i in first]
     assert all(static[i] != dynamic[i] for i in range(len(LISTED)) if i not in first)
+    options = ["--add", "{}/rnnlm", "--dynamic", "--dynamic-rate", "0"]
+    assert values_of(nbest("n", "--source", "src", *options), "RNNLM0") == static
     # what another first hypothesis teaches
     lines = NBEST.splitlines(keepends=True)
     (here / "n").write_bytes(b"".join([lines[1], lines[0], *lines[2:]]))
