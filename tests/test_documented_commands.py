@@ -62,6 +62,11 @@ RUN_BY = {
     "python benchmarks/sentences.py train --source en --target fr": (
         "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
     ),
+    "python benchmarks/scaling.py phrase-table.gz --workers 1,4,16,64 --rounds 8": (
+        "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
+    ),
+    "ray start --head": "tests/pools/test_ray_actors.py::test_actors_of_two_nodes_answer_in_order",
+    "moses-rnn-score phrase-table.gz --ray": "tests/cli/test_pool_options.py::test_a_ray_cluster_scores_the_same_table",
     "pip install mtdata sacrebleu": "downloads programs",
     "mtdata get -l eng-fra --merge -o wmt14 --train Statmt-europarl-7-fra-eng Statmt-commoncrawl_wmt13-1-fra-eng": (
         "downloads gigabytes"

@@ -197,3 +197,29 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
             advice="--model takes what moses-rnn-train makes, --inverse-model what moses-rnn-train --inverse makes.",
         )
     return OpenModel(folder, checkpoint)
+
+
+@dataclass(frozen=True)
+class ModelOnDisk:
+    """A model that was opened and checked: its folder, its direction, the hashes of its files."""
+
+    folder: Path
+    direction: str
+    hashes: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, model: OpenModel) -> ModelOnDisk:
+        """Where an open model comes from."""
+        checkpoint = model.checkpoint
+        return cls(model.folder.resolve(), checkpoint.direction, tuple(sorted(checkpoint.hashes.items())))
+
+    def open_again(self) -> OpenModel:
+        """Open it in another process.
+
+        Raises:
+            CheckpointError: it is not there, or another one is.
+        """
+        model = open_model(self.folder, direction=self.direction)
+        if tuple(sorted(model.checkpoint.hashes.items())) != self.hashes:
+            raise CheckpointError(f"{self.folder}: was changed after this run began")
+        return model
