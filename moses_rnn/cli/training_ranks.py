@@ -24,7 +24,7 @@ def together() -> Iterator[Ranks]:
 
     An error of one process ends all, and is said once.
     """
-    from moses_rnn.training.ranks import join
+    from moses_rnn.training.processes import join
 
     ranks = join()
     try:
@@ -46,7 +46,7 @@ def of_rank(request: Request, ranks: Ranks) -> Request:
 
     A training that torchrun has started again continues, also with --restart, which was meant the first time.
     """
-    from moses_rnn.training.ranks import restarts
+    from moses_rnn.training.processes import restarts
 
     quiet = request.quiet or not ranks.leads
     if request.restart and restarts() and not quiet:

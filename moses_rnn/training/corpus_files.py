@@ -65,8 +65,8 @@ def made_by_first(
             f"{error.filename or folder}: expected what the first process has written there, found: {error.strerror}",
             advice="Machines that train together must share the model's folder.",
         ) from error
-    ranks.meet()
-    if ranks.leads and ranks.on_one_machine:
+    names_can_go = ranks.are_on_one_machine()  # all have mapped the files, since all have answered
+    if ranks.leads and names_can_go:
         remove_mapped(folder)
     return made
 

@@ -19,9 +19,8 @@ class Meeting:
 
 
 class PretendedRanks(Ranks):
-    def __init__(self, rank, meeting, *, on_one_machine=True):
+    def __init__(self, rank, meeting):
         self.rank, self.size = rank, len(meeting.tensors)
-        self.on_one_machine = on_one_machine
         self._meeting = meeting
 
     def sums(self, numbers):
@@ -44,13 +43,13 @@ class PretendedRanks(Ranks):
         return self._meeting.announced[name]
 
 
-def in_ranks(size, work, **options):
+def in_ranks(size, work):
     """What `work(ranks)` gives on each rank; the first one's error is raised."""
     meeting = Meeting(size)
 
     def of_rank(rank):
         try:
-            return work(PretendedRanks(rank, meeting, **options))
+            return work(PretendedRanks(rank, meeting))
         except BaseException:
             meeting.barrier.abort()
             raise

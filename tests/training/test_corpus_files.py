@@ -11,7 +11,7 @@ from moses_rnn.training.corpus import CorpusConfig, build_corpus
 from moses_rnn.training.corpus_files import PAIRS, Filing, made_by_first
 from moses_rnn.training.model_folder import MAPPED, ModelFolder
 from moses_rnn.training.ranks import ALONE
-from tests.training.pretended_ranks import in_ranks
+from tests.training.pretended_ranks import PretendedRanks, in_ranks
 from tests.training.small import never
 
 
@@ -58,12 +58,14 @@ def test_alone_nothing_is_written(tmp_path):
     assert made_by_first(ALONE, tmp_path, Filing(None, None), lambda: made, never) is made
 
 
-def test_between_machines_the_names_stay_until_the_end(tmp_path):
+def test_between_machines_the_names_stay_until_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(PretendedRanks, "are_on_one_machine", lambda ranks: ranks.any(False))
+
     def run(ranks):
         return made_by_first(ranks, kept.arrays, PAIRS, lambda: build(kept.arrays), never)
 
     with ModelFolder(tmp_path / "model", ENCDEC) as kept:
-        in_ranks(2, run, on_one_machine=False)
+        in_ranks(2, run)
         assert set(MAPPED) <= names(kept.arrays)
     assert not set(MAPPED) & names(kept.arrays)
 
