@@ -137,9 +137,9 @@ def main(request: Training) -> None:
         table = existing_input(request.phrase_table)
         folder = request.model or default_model(table, inverse=request.inverse)
         request = replace(of_rank(request, ranks), phrase_table=table)
+        _check_alone(request, ranks)
         display, stop = TrainingDisplay(quiet=request.quiet), stop_request(ranks)
         if request.estimate:
-            _check_alone(ranks)
             _print_estimate(estimate_training(request, display, stop))
             return
         outcome = train_phrase_model(request, folder, display, stop, ranks)
@@ -147,8 +147,8 @@ def main(request: Training) -> None:
     say_end(outcome, folder, "pairs", quiet=request.quiet, leads=ranks.leads, warning=_warning(outcome))
 
 
-def _check_alone(ranks: Ranks) -> None:
-    if ranks.size > 1:
+def _check_alone(request: Training, ranks: Ranks) -> None:
+    if request.estimate and ranks.size > 1:
         raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
 
 

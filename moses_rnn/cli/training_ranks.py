@@ -25,6 +25,7 @@ def together() -> Iterator[Ranks]:
     An error of one process ends all, and is said once.
     """
     from moses_rnn.training.processes import join
+    from moses_rnn.training.ranks import PeerFailed
 
     ranks = join()
     try:
@@ -32,7 +33,7 @@ def together() -> Iterator[Ranks]:
     except MosesRnnError as error:
         if not ranks.report(error):
             sys.exit(error.exit_code)
-        if not ranks.leads:
+        if not ranks.leads and not isinstance(error, PeerFailed):  # which says where it was seen
             error.message = f"process {ranks.rank} of {ranks.size}: {error.message}"
         raise
     except Exception as error:
