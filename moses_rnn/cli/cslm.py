@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from moses_rnn.cli.command import (
     FiniteFloat,
     Program,
     ProgramGroup,
-    StopRequest,
     choose_device,
     put,
     reports_errors,
@@ -23,6 +21,7 @@ from moses_rnn.cli.command import (
     takes,
 )
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
+from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import OutputError
 from moses_rnn.training.config import CSLM_PRESETS, CslmRequest
 
@@ -48,6 +47,8 @@ def main() -> None:
 TRAIN_EPILOG = f"""\b
 Example:
   moses-rnn-cslm train train.fr --model cslm --preset small --max-minutes 20
+By several processes (docs/training.md):
+  torchrun --standalone --nproc-per-node gpu --no-python moses-rnn-cslm train train.fr --model cslm
 
 {shown_presets(CSLM_PRESETS)}
 Texts are tokenised, one sentence a line, as the target side that the decoder writes. Run the same command again after
@@ -81,11 +82,12 @@ def train(request: CslmRequest) -> None:
     from moses_rnn.cli.training_display import TrainingDisplay, say_end
     from moses_rnn.training.cslm_run import train_cslm
 
-    request = replace(request, device=choose_device(request.device))
-    display = TrainingDisplay(quiet=request.quiet)
-    outcome = train_cslm(request, display, StopRequest())
+    with together() as ranks:
+        request = of_rank(request, ranks)
+        display = TrainingDisplay(quiet=request.quiet)
+        outcome = train_cslm(request, display, stop_request(ranks), ranks)
     display.close()
-    say_end(outcome, request.model, "n-grams", quiet=request.quiet)
+    say_end(outcome, request.model, "n-grams", quiet=request.quiet, leads=ranks.leads)
 
 
 PERPLEXITY_EPILOG = """\b

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -19,9 +19,19 @@ from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.models.hardware import choose_precision
 from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
 from moses_rnn.training.config import CSLM_PRESETS, CslmRequest, NGramConfig, TrainingConfig
-from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.corpus_files import (
+    Filing,
+    load_record,
+    load_vocabulary,
+    made_by_first,
+    map_ids,
+    save_record,
+    save_vocabulary,
+)
+from moses_rnn.training.model_folder import folder_of
 from moses_rnn.training.n_grams import NGrams, Text, TextConfig, build_texts, chosen_lines
-from moses_rnn.training.run import Outcome, preset_name, read_watched, threads_for
+from moses_rnn.training.ranks import ALONE, Ranks
+from moses_rnn.training.run import Outcome, preset_name, read_watched, rows_at_once, threads_for
 from moses_rnn.training.trainer import Observer, Trainer
 
 NOT_WORDS = (b"<s>", b"<null>")  # of NPLM and KenLM; such a word of a text is an unknown one
@@ -50,7 +60,9 @@ class TextStatistics:
     held_out_lines: int  # chosen from the text; 0 if another text is held out
 
 
-def train_cslm(request: CslmRequest, observer: Observer, should_stop: Callable[[], bool]) -> Outcome:
+def train_cslm(
+    request: CslmRequest, observer: Observer, should_stop: Callable[[], bool], ranks: Ranks = ALONE
+) -> Outcome:
     """Train a CSLM on tokenised texts taken as one, or continue a run that was stopped.
 
     Args:
@@ -58,29 +70,38 @@ def train_cslm(request: CslmRequest, observer: Observer, should_stop: Callable[[
             the best weights so far.
         observer: follows the run.
         should_stop: called after every block of text and every step.
+        ranks: the processes that train it together; all call this function with equal arguments.
 
     Raises:
         InputError: a text is not there, or has no words.
-        CheckpointError, OutputError, MosesRnnError, Stopped: see `train_phrase_model`.
+        CheckpointError, OutputError, MosesRnnError, PeerFailed, Stopped: see `train_phrase_model`.
     """
     text = _lines(request.texts, observer, should_stop)
     dev = _lines((request.dev,), observer, should_stop) if request.dev else None
-    plan = _plan_of(request)
-    with ModelFolder(request.model, CSLM, restart=request.restart) as kept:
+    plan = _plan_of(request, ranks.size)
+    with folder_of(ranks, request.model, CSLM, restart=request.restart) as kept:
         kept.check_choices({**plan.network, **asdict(plan.learning), **plan.training.course()})
-        vocabulary, statistics, texts = _read(text, dev, plan, kept.arrays)
+        vocabulary, statistics, texts = made_by_first(
+            ranks, kept.arrays, TEXTS, lambda: _read(text, dev, plan, kept.arrays), should_stop
+        )
         observer.corpus_read(_describe_text(statistics, vocabulary))
         model = Cslm(CslmConfig(len(vocabulary), **plan.network), seed=plan.training.seed).to(request.device)
         kept.checkpoint = Checkpoint(
             CSLM, model, {"target": vocabulary}, provenance=_provenance(request, plan, statistics)
         )
         task = NGrams(model, *texts, plan.training, plan.learning)
-        return Outcome(Trainer(task, plan.training).run(kept, observer, should_stop))
+        return Outcome(Trainer(task, plan.training, ranks).run(kept, observer, should_stop))
 
 
-def _read(
-    text: Lines, dev: Lines | None, plan: CslmPlan, arrays: Path
-) -> tuple[Vocabulary, TextStatistics, tuple[Text, Text]]:
+class Read(NamedTuple):
+    """What is made of a text."""
+
+    vocabulary: Vocabulary
+    statistics: TextStatistics
+    texts: tuple[Text, Text]  # what is learned, and what is held out
+
+
+def _read(text: Lines, dev: Lines | None, plan: CslmPlan, arrays: Path) -> Read:
     """The shortlist, and the ids of what is learned and of what is held out."""
     counts, lines = _counted(text())
     vocabulary = shortlist(counts, plan.text.shortlist)
@@ -88,7 +109,21 @@ def _read(
     texts = build_texts(text(), dev and dev(), arrays, vocabulary, plan.network["order"], chosen)
     aside = 0 if chosen is None else int(chosen.sum())
     known = coverage(counts, vocabulary)
-    return vocabulary, TextStatistics(lines, sum(counts.values()), len(counts), known, aside), texts
+    return Read(vocabulary, TextStatistics(lines, sum(counts.values()), len(counts), known, aside), texts)
+
+
+def _save_read(read: Read, folder: Path) -> None:
+    save_record(folder, asdict(read.statistics))
+    save_vocabulary(folder, "target", read.vocabulary)
+
+
+def _load_read(folder: Path) -> Read:
+    vocabulary = load_vocabulary(folder, "target")
+    learned, held_out = (Text(map_ids(folder / f"{name}.tokens"), len(vocabulary)) for name in ("text", "held-out"))
+    return Read(vocabulary, TextStatistics(**load_record(folder)), (learned, held_out))
+
+
+TEXTS = Filing(_save_read, _load_read)
 
 
 def _lines(texts: tuple[str, ...], observer: Observer, should_stop: Callable[[], bool]) -> Lines:
@@ -104,7 +139,7 @@ def _lines(texts: tuple[str, ...], observer: Observer, should_stop: Callable[[],
     return lines
 
 
-def _plan_of(request: CslmRequest) -> CslmPlan:
+def _plan_of(request: CslmRequest, processes: int) -> CslmPlan:
     """The preset with what the request overrides; sets the number of threads that torch uses."""
     preset = CSLM_PRESETS[preset_name(request)]
     network = {**{name: getattr(preset, name) for name in SIZES}, **request.given(*SIZES)}
@@ -116,7 +151,7 @@ def _plan_of(request: CslmRequest) -> CslmPlan:
         training=replace(
             training,
             precision=choose_precision(request.precision, request.device, network["first_size"]),
-            threads=threads_for(request, training.batch_size),
+            threads=threads_for(request, rows_at_once(training, processes)),
         ),
     )
 
