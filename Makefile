@@ -101,6 +101,7 @@ bench: $(INSTALLED) ## what each lever of scoring and training gives, as ratios;
 	$(BIN)/python benchmarks/train.py $(TABLE) $(BENCH_TRAIN_FLAGS)
 	$(BIN)/python benchmarks/sentences.py $(SENTENCES) $(SENTENCES_FLAGS)
 	$(BIN)/python benchmarks/shared_cores.py $(TABLE) $(SHARED_FLAGS)
+	$(BIN)/python benchmarks/scaling.py $(TABLE) $(SCALING_FLAGS)
 	@for peer in benchmarks/peers/joey_nmt.py benchmarks/peers/opennmt.py; do $(BIN)/python $$peer $(TABLE) || true; done
 
 # The pipeline's corpus, if no other is given; a grammar has made it, so that lmplz cannot estimate its discounts

@@ -43,10 +43,12 @@ from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
+from moses_rnn.pools.threads import ThreadPool
 from moses_rnn.producers.base import Compute, PhraseIds, Scores, Tally
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.producers.phrases import PAIRS
-from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ColumnOptions, ScoringReport, scored_table
+from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ScoringReport, scored_table
+from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions
 from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 
@@ -158,9 +160,10 @@ def whole(table: str, path: str, producer: object, level: int = DEFAULT_LEVEL) -
     with BlockOutput(path, level=level) as output, threads_of_each(count):
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
-        workers = [[producer]] * count
-        for block in scored_table(lines, workers, ColumnOptions(), ScoringReport(), Census(table), output.pack):  # type: ignore[arg-type]
-            output.append(block, {})
+        scorer = ChunkScorer([producer], table, ColumnOptions(), output.pack)  # type: ignore[list-item]
+        with ThreadPool([scorer] * count) as pool:
+            for block in scored_table(lines, pool, ScoringReport(), Census(table)):
+                output.append(block, {})
         output.commit()
     Path(path).unlink()
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import torch
 
+from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import parse_blocks
+from moses_rnn.scoring.workers import Chunk, ScoredChunk
 
 Pair = tuple[bytes, bytes]  # source phrase, target phrase
 GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product whose rate is the machine's
@@ -67,3 +69,20 @@ def gemm_rate(dtype: torch.dtype) -> float:
 def pairs_of(blocks: Iterable[bytes], name: str) -> Iterator[Pair]:
     """The phrase pairs of a table."""
     return (pair for block in parse_blocks(blocks, name) for pair in block.pairs())
+
+
+@dataclass(frozen=True)
+class FakeDevice:
+    """Takes the time that a device would, and gives back what the table's writer needs, with nothing computed."""
+
+    speed: float  # lines a second; 0: none is taken
+
+    def begin(self, _place: str) -> FakeDevice:
+        """It needs nothing."""
+        return self
+
+    def __call__(self, chunk: Chunk) -> ScoredChunk:
+        """Sleep."""
+        if self.speed:
+            time.sleep(len(chunk) / self.speed)
+        return ScoredChunk(chunk.text, ColumnCounts(len(chunk), [0], [0], [-1.0], [-1.0]))

@@ -30,17 +30,13 @@ from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.models.vocabulary import Vocabulary, shortlist
 from moses_rnn.native import SWITCH, native_core
+from moses_rnn.pools.threads import ThreadPool
 from moses_rnn.producers.base import PhraseIds, Scores, Tally
-from moses_rnn.scoring.phrase_tables import (
-    CHUNK_LINES,
-    ColumnOptions,
-    ScoringReport,
-    chunks_between_sources,
-    numbers_of,
-    scored_table,
-)
+from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ScoringReport, chunks_between_sources, scored_table
+from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions, numbers_of
 
 WORDS = 15_000  # of the shortlist
+WORKERS = 2  # beside the thread that reads and writes
 
 
 @dataclass
@@ -75,8 +71,9 @@ def whole(table: str, path: str) -> None:
     with BlockOutput(path) as output:
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
-        for block in scored_table(lines, [[Random()]], ColumnOptions(), ScoringReport(), Census(table), output.pack):
-            output.append(block, {})
+        with ThreadPool([ChunkScorer([Random()], table, ColumnOptions(), output.pack)] * WORKERS) as pool:
+            for block in scored_table(lines, pool, ScoringReport(), Census(table)):
+                output.append(block, {})
         output.commit()
     Path(path).unlink()
 

@@ -30,8 +30,18 @@ class MosesRnnError(Exception):
         """Add what a layer above knows, behind the advice that is there."""
         self.advice = "\n".join(filter(None, (self.advice, advice)))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors go from one process to another with all that they hold."""
+        return _error_again, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         return "\n  ".join([self.message, *(line.strip() for line in self.advice.split("\n") if line)])
+
+
+def _error_again(kind: type[MosesRnnError], args: tuple[object, ...], attributes: dict[str, object]) -> MosesRnnError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
 
 
 class InputError(MosesRnnError):

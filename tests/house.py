@@ -15,9 +15,10 @@ ROOMS = {
     "producers": {"inference", "models", "formats"},
     "training": {"models", "formats"},
     "moses": {"formats"},
-    "scoring": {"producers", "moses", "formats"},
+    "pools": set(),
+    "scoring": {"producers", "moses", "formats", "pools"},
     "tuning": {"moses", "formats"},
-    "translation": {"producers", "inference", "models", "formats"},
+    "translation": {"pools", "producers", "inference", "models", "formats"},
     "analysis": {"translation", "tuning", "producers", "inference", "models", "formats"},
 }
 ROOMS["cli"] = {*ROOMS}

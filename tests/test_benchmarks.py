@@ -22,6 +22,7 @@ RUNS = {
         [*TEXTS, "--hidden-size", "16", "--sentences", "4", "--list", "5", "--batches", "1", "--rounds", "1"],
         "all sentences together",
     ),
+    "scaling": (["TABLE", "--rounds", "1", "--speed", "1e5", "--workers", "1,3"], "processes: the driver alone"),
     "shared_cores": (["TABLE", "--seconds", "0.2", "--rounds", "1"], "moses-rnn-score --precision bf16"),
 }
 

@@ -64,6 +64,20 @@ RUN_BY = {
     "python benchmarks/sentences.py train --source en --target fr": (
         "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
     ),
+    "python benchmarks/scaling.py phrase-table.gz --workers 1,4,16,64 --rounds 8": (
+        "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
+    ),
+    "ray start --head": "tests/pools/test_ray_actors.py::test_actors_of_two_nodes_answer_in_order",
+    "moses-rnn-score phrase-table.gz --ray": "tests/cli/test_pool_options.py::test_a_ray_cluster_scores_the_same_table",
+    "torchrun --standalone --nproc-per-node gpu --max-restarts 3 --no-python moses-rnn-train phrase-table.gz": (
+        "tests/cli/test_training_ranks.py::test_two_processes_learn_what_one_learns"
+    ),
+    "torchrun --standalone --nproc-per-node 2 --no-python moses-rnn-cslm train train.fr --model cslm --device cpu": (
+        "tests/cli/test_training_ranks.py::test_a_cslm_is_learned_by_two_processes_as_in_two_parts"
+    ),
+    "torchrun --standalone --nproc-per-node 2 --no-python moses-rnn-nmt train train --source en --target fr --model search": (
+        "tests/cli/test_training_ranks.py::test_an_rnnsearch_is_learned_by_two_processes"
+    ),
     "pip install mtdata sacrebleu": "downloads programs",
     "mtdata get -l eng-fra --merge -o wmt14 --train Statmt-europarl-7-fra-eng Statmt-commoncrawl_wmt13-1-fra-eng": (
         "downloads gigabytes"

@@ -240,18 +240,26 @@ def end_cleanly_on_sigterm() -> None:
 
 
 class StopRequest:
-    """Becomes true at the first SIGINT, SIGTERM or SIGUSR1; the second one ends the process at once."""
+    """Becomes true at the first SIGINT, SIGTERM or SIGUSR1; the second one ends the process at once.
 
-    def __init__(self) -> None:
+    Args:
+        quiet: say nothing.
+        patient: let the second one do nothing: whoever started the process kills it if it takes too long.
+    """
+
+    def __init__(self, *, quiet: bool = False, patient: bool = False) -> None:
         self._requested = False
+        self._quiet, self._patient = quiet, patient
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, self._request)
 
     def _request(self, number: int, _frame: FrameType | None) -> None:
-        if self._requested:
+        if self._requested and not self._patient:
             os._exit(128 + number)
+        if not self._requested and not self._quiet:
+            again = "" if self._patient else " (once more to stop at once)"
+            say(f"{program()}: stopping after saving what is done{again}")
         self._requested = True
-        say(f"{program()}: stopping after saving what is done (once more to stop at once)")
 
     def __call__(self) -> bool:
         """Whether a stop was asked for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,8 +12,6 @@ from moses_rnn.cli.command import (
     FiniteFloat,
     Program,
     ProgramGroup,
-    StopRequest,
-    choose_device,
     put,
     reports_errors,
     say,
@@ -23,6 +20,7 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.cslm_perplexity import perplexity
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
+from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import OutputError
 from moses_rnn.training.lm_config import NETWORKS, SHOWN, LanguageModelRequest
 
@@ -48,6 +46,8 @@ TRAIN_EPILOG = f"""\b
 Example:
   moses-rnn-cslm train train.fr --model cslm --preset small --max-minutes 20
   moses-rnn-cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
+By several processes (docs/training.md):
+  torchrun --standalone --nproc-per-node gpu --no-python moses-rnn-cslm train train.fr --model cslm
 
 {shown_presets(SHOWN)}
 Texts are tokenised, one sentence a line, as the target side that the decoder writes. Run the same command again after
@@ -104,11 +104,13 @@ def train(request: LanguageModelRequest) -> None:
         request.chosen_preset()
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    request = replace(request, device=choose_device(request.device))
-    display = TrainingDisplay(quiet=request.quiet)
-    outcome = train_language_model(request, display, StopRequest())
+    with together() as ranks:
+        request = of_rank(request, ranks)
+        display = TrainingDisplay(quiet=request.quiet)
+        outcome = train_language_model(request, display, stop_request(ranks), ranks)
     display.close()
-    say_end(outcome, request.model, "sentences" if request.network == "rnnlm" else "n-grams", quiet=request.quiet)
+    unit = "sentences" if request.network == "rnnlm" else "n-grams"
+    say_end(outcome, request.model, unit, quiet=request.quiet, leads=ranks.leads)
 
 
 main.add_command(perplexity)

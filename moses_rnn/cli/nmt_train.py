@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from moses_rnn.cli.command import (
-    CONTEXT,
-    STOPPED,
-    FiniteFloat,
-    Program,
-    StopRequest,
-    choose_device,
-    reports_errors,
-    takes,
-)
+from moses_rnn.cli.command import CONTEXT, STOPPED, FiniteFloat, Program, reports_errors, takes
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
+from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.training.sentence_config import ARCHITECTURES, SentenceRequest
 
 PRESETS = {f"{name}, {preset}": ARCHITECTURES[name][preset] for name in ARCHITECTURES for preset in ("paper", "small")}
@@ -26,6 +17,9 @@ Example: at most an hour on a laptop, then a feature of n-best lists, and transl
   moses-rnn-nmt train corpus/train --source en --target fr --dev corpus/dev --model search
   moses-rnn-nbest dev.100best.gz --source corpus/dev.en --add search -o dev.search.gz
   moses-rnn-nmt translate search < corpus/test.en > test.fr
+By all GPUs of a machine (docs/training.md):
+  torchrun --standalone --nproc-per-node gpu --no-python moses-rnn-nmt train corpus/train --source en --target fr \\
+    --dev corpus/dev --model search
 
 {shown_presets(PRESETS)}
 The texts are tokenised and escaped as Moses sees them. Run the same command again after any interruption, kill -9
@@ -90,8 +84,9 @@ def train(request: SentenceRequest) -> None:
         request.chosen_preset()
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    request = replace(request, device=choose_device(request.device))
-    display = TrainingDisplay(quiet=request.quiet)
-    outcome = train_sentence_model(request, request.model, display, StopRequest())
+    with together() as ranks:
+        request = of_rank(request, ranks)
+        display = TrainingDisplay(quiet=request.quiet)
+        outcome = train_sentence_model(request, request.model, display, stop_request(ranks), ranks)
     display.close()
-    say_end(outcome, request.model, "pairs", quiet=request.quiet)
+    say_end(outcome, request.model, "pairs", quiet=request.quiet, leads=ranks.leads)

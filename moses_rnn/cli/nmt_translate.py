@@ -12,6 +12,7 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, STOPPED, Program, StopRequest, reports_errors, say, takes
 from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, open_models, warn_of_unit
+from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 
 if TYPE_CHECKING:
     from moses_rnn.translation.run import TranslationRequest
@@ -35,7 +36,7 @@ failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and r
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translating(ComputeOptions):
+class Translating(ComputeOptions, PoolOptions):
     """Options of `translate`."""
 
     places: tuple[str, ...]
@@ -71,6 +72,7 @@ class Translating(ComputeOptions):
     help="Longest translation, in words for each source word and its end symbol",
 )
 @click.option("--resume", is_flag=True, help="Go on where an interrupted run ended, or begin; needs -o")
+@pool_options
 @compute_options
 @reports_errors
 @takes(Translating)
@@ -105,6 +107,8 @@ def _check_options(given: Translating) -> None:
     """Refuse what contradicts itself or would do nothing."""
     if given.resume and given.output == "-":
         raise click.UsageError("--resume needs -o: what goes to stdout cannot be resumed")
+    if given.shard and given.output == "-":
+        raise click.UsageError("--shard needs -o: beside the name that is given, each shard's output has its own")
     for option, path in (("n-best", given.n_best and given.n_best[1]), ("alignments", given.alignments)):
         if path == "-":
             raise click.UsageError(f"--{option} needs a file: stdout is for the translations")
@@ -117,6 +121,7 @@ def _request(given: Translating, text: str) -> TranslationRequest:
     from moses_rnn.translation.run import TranslationRequest
 
     count, n_best = given.n_best or (1, None)
+    shard = parse_shard(given)
     beam = BeamConfig(
         width=given.beam,
         best=count,
@@ -126,12 +131,14 @@ def _request(given: Translating, text: str) -> TranslationRequest:
     )
     return TranslationRequest(
         input=existing_input(text),
-        output=given.output,
+        output=with_shard(given.output, shard),
         beam=beam,
         compute=make_compute(given),
-        n_best=n_best,
-        alignments=given.alignments,
+        n_best=n_best and with_shard(n_best, shard),
+        alignments=given.alignments and with_shard(given.alignments, shard),
         opening=Opening(force=given.force, resume=given.resume),
+        pool=make_pool_request(given),
+        shard=shard,
     )
 
 

@@ -28,6 +28,7 @@ from moses_rnn.cli.command import (
     table_options,
     takes,
 )
+from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import compression_of
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
@@ -50,7 +51,7 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scoring(TableOptions, FactorOptions):
+class Scoring(TableOptions, FactorOptions, PoolOptions):
     """The command's arguments and options."""
 
     phrase_table: str
@@ -142,6 +143,7 @@ class Scoring(TableOptions, FactorOptions):
 )
 @table_options
 @factor_options
+@pool_options
 @click.option(
     "--allow-misfit",
     is_flag=True,
@@ -170,14 +172,14 @@ def main(given: Scoring) -> None:
     summary = [] if given.quiet else _summary(request, result)
     for line in [*summary, *(f"warning: {text}" for text in result.warnings)]:
         say(line)
-    if not request.columns.logarithms:
+    if not request.columns.logarithms and not request.shard:
         _print_ini_lines(result, on_stderr=request.output == "-")
 
 
 def _request(given: Scoring) -> ScoringRequest:
     from moses_rnn.files.streams import existing_input
-    from moses_rnn.scoring.phrase_tables import ColumnOptions
     from moses_rnn.scoring.request import ScoringRequest, rejects_of
+    from moses_rnn.scoring.workers import ColumnOptions
 
     table = existing_input(given.phrase_table)
     output = _output(given, table)
@@ -191,7 +193,9 @@ def _request(given: Scoring) -> ScoringRequest:
         word_penalty=given.word_penalty,
         columns=ColumnOptions(given.floor, given.logarithms),
         ini=_ini(given, output),
+        shard=parse_shard(given),
         devices=devices,
+        pool=make_pool_request(given),
         threads=given.threads,
         precision=given.precision,
         compiled=given.compiled,
@@ -218,7 +222,9 @@ def _output(given: Scoring, table: str) -> str:
     if given.new_table:
         was_stem = table == given.phrase_table + ".gz"
         return given.new_table + ".gz" if was_stem and compression_of(given.new_table) is None else given.new_table
-    return given.output or (STANDARD_STREAM if table == STANDARD_STREAM else default_output(table))
+    if given.output or table == STANDARD_STREAM:
+        return given.output or STANDARD_STREAM
+    return with_shard(default_output(table), parse_shard(given))
 
 
 def _ini(given: Scoring, output: str) -> IniRequest | None:
@@ -233,6 +239,7 @@ def _ini(given: Scoring, output: str) -> IniRequest | None:
 
 def _check_options(given: Scoring, output: str) -> None:
     """Refuse options that contradict each other or would do nothing."""
+    _check_shard(given, output)
     if not given.moses_ini:
         of_an_ini = {"output-ini": given.output_ini, "feature": given.feature, "weight": given.weight}
         idle = [name for name, value in of_an_ini.items() if value is not None]
@@ -243,10 +250,23 @@ def _check_options(given: Scoring, output: str) -> None:
         raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
     elif compression_of(output) not in (None, "gz"):
         raise click.UsageError(f"--moses-ini needs a plain or .gz table, found {output}: Moses's scripts read no other")
+    if given.shard and output == "-":
+        raise click.UsageError(
+            "--shard needs an --output that is a file: its signature tells moses-rnn-merge what it is"
+        )
     if "-" in (given.moses_ini, given.output_ini):
         raise click.UsageError("an ini is read from and written to a file, not a standard stream")
     if given.on_bad_line == "skip" and output == "-":
         raise click.UsageError("--on-bad-line skip needs an --output, beside which the bad lines go")
+
+
+def _check_shard(given: Scoring, output: str) -> None:
+    if given.shard and given.moses_ini:
+        raise click.UsageError("--moses-ini is for whole tables: give it to moses-rnn-merge, with all shards")
+    if given.shard and output == "-":
+        raise click.UsageError(
+            "--shard needs an --output that is a file: its signature tells moses-rnn-merge what it is"
+        )
 
 
 def _model_beside(table: str) -> Path:
@@ -282,6 +302,8 @@ def _summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
     if request.ini:
         yield f"ini: {request.ini.output}"
     yield f"computed by: {result.computed_by}"
+    if not report.lines:  # of a shard
+        return
     for i, name in enumerate(result.column_names):
         yield f"{name}: log values from {report.lowest[i]:.4g} to {report.highest[i]:.4g}"
     for name, unknown, floored in shares(report, result.column_names):

@@ -14,8 +14,6 @@ from moses_rnn.cli.command import (
     STOPPED,
     FiniteFloat,
     Program,
-    StopRequest,
-    choose_device,
     default_model,
     factor_options,
     put,
@@ -24,10 +22,13 @@ from moses_rnn.cli.command import (
     takes,
 )
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
+from moses_rnn.cli.training_ranks import of_rank, stop_request, together
+from moses_rnn.errors import MosesRnnError
 from moses_rnn.training.config import PRESETS, SHARES_OF_UNIGRAMS, PhraseModelRequest
 
 if TYPE_CHECKING:
     from moses_rnn.training.estimate import Estimate
+    from moses_rnn.training.ranks import Ranks
     from moses_rnn.training.run import Outcome
 
 FAR_BELOW = 0.8  # a model that costs more than this share of a unigram model's cost has hardly begun to learn
@@ -36,6 +37,8 @@ EPILOG = f"""\b
 Example: half an hour on a laptop, then score the same table:
   moses-rnn-train phrase-table.gz --preset small --max-minutes 30
   moses-rnn-score phrase-table.gz
+On all GPUs of a machine, started again when a process dies (docs/training.md):
+  torchrun --standalone --nproc-per-node gpu --max-restarts 3 --no-python moses-rnn-train phrase-table.gz
 
 {shown_presets(PRESETS)}
 The model learns log p(target | source); both sides' end symbols are part of it. Run the same command again after any
@@ -130,16 +133,23 @@ def main(request: Training) -> None:
     from moses_rnn.files.streams import existing_input
     from moses_rnn.training.run import estimate_training, train_phrase_model
 
-    table = existing_input(request.phrase_table)
-    folder = request.model or default_model(table, inverse=request.inverse)
-    request = replace(request, phrase_table=table, device=choose_device(request.device))
-    display, stop = TrainingDisplay(quiet=request.quiet), StopRequest()
-    if request.estimate:
-        _print_estimate(estimate_training(request, display, stop))
-        return
-    outcome = train_phrase_model(request, folder, display, stop)
+    with together() as ranks:
+        table = existing_input(request.phrase_table)
+        folder = request.model or default_model(table, inverse=request.inverse)
+        request = replace(of_rank(request, ranks), phrase_table=table)
+        _check_alone(request, ranks)
+        display, stop = TrainingDisplay(quiet=request.quiet), stop_request(ranks)
+        if request.estimate:
+            _print_estimate(estimate_training(request, display, stop))
+            return
+        outcome = train_phrase_model(request, folder, display, stop, ranks)
     display.close()
-    say_end(outcome, folder, "pairs", quiet=request.quiet, warning=_warning(outcome))
+    say_end(outcome, folder, "pairs", quiet=request.quiet, leads=ranks.leads, warning=_warning(outcome))
+
+
+def _check_alone(request: Training, ranks: Ranks) -> None:
+    if request.estimate and ranks.size > 1:
+        raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
 
 
 def _warning(outcome: Outcome) -> str:

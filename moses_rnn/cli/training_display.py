@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +44,8 @@ class TrainingDisplay:
         parameters = sum(tensor.numel() for tensor in trainer.model.parameters())
         self._say(f"network: {trainer.task.describe()}, {parameters:,} parameters")
         self._say(f"training: {trainer.config.describe(unit)}")
+        if trainer.ranks.size > 1:
+            self._say(f"processes: {trainer.ranks.size}, which share each minibatch")
         if trainer.resumed:
             best = f"best so far {progress.best:.4f}" if progress.history else "no evaluation yet"
             self._say(f"resuming after {progress.examples:,} {unit}, {best}")
@@ -88,13 +91,23 @@ def evaluation_line(trainer: Trainer, is_best: bool) -> str:
     return ", ".join(parts)
 
 
-def say_end(outcome: Outcome, folder: Path, unit: str, *, quiet: bool, warning: str = "") -> None:
+def say_end(outcome: Outcome, folder: Path, unit: str, *, quiet: bool, leads: bool = True, warning: str = "") -> None:
     """Print how a run ended, and what that says of it.
+
+    Args:
+        outcome: of the run.
+        folder: of the model.
+        unit: what was learned.
+        quiet: print what is wrong alone.
+        leads: whether this is the process that speaks, of several that trained together; others end without a word.
+        warning: what is wrong.
 
     Raises:
         Stopped: it was stopped before its end.
     """
     progress = outcome.progress
+    if not leads:
+        sys.exit(0 if progress.finished else Stopped.exit_code)
     if not progress.finished:
         raise Stopped(f"stopped after {progress.examples:,} {unit}; run the same command again to continue")
     if warning:

@@ -35,6 +35,12 @@ def learning_options(unit: str, text: str, *, evaluated: str = "", patience: str
             "last",
         ),
         click.option("--batch-size", type=click.IntRange(1), help=f"{unit} a minibatch"),
+        click.option(
+            "--accumulate",
+            type=click.IntRange(1),
+            help="Compute each minibatch in this many parts, one after the other, which takes less memory; several "
+            "processes share them",
+        ),
         click.option("--warm-up", type=click.IntRange(0), help="Minibatches over which the learning rate rises"),
         click.option(
             "--cool-down",

@@ -21,7 +21,7 @@ from typing import BinaryIO, Self
 from moses_rnn.errors import OutputError
 from moses_rnn.files.outputs import (
     DEFAULT_LEVEL,
-    compressed,
+    Packing,
     open_locked,
     open_no_link,
     refuse_inputs,
@@ -69,9 +69,8 @@ class BlockOutput:
     ) -> None:
         refuse_no_name(path)
         self.path = path
-        self._level = level
         self._opening = opening or Opening()
-        self._kind = compression_of(path)
+        self.pack = Packing(compression_of(path), level)  # a block as its member of the file
         self._target = Path(path)
         self._part = self._target.with_name(f".{self._target.name}.part")
         self._journal_path = self._target.with_name(f".{self._target.name}.journal")
@@ -214,10 +213,6 @@ class BlockOutput:
             self._truncate(self._stream, self._written.end)
         self._truncate(self._journal, records[kept - 1][1])
         return next((record["note"] for record, _ in reversed(records[:kept]) if "end" in record), None)
-
-    def pack(self, data: bytes) -> bytes:
-        """A block as its member of the file; any thread may call this."""
-        return compressed(data, self._kind, self._level)
 
     def append(self, member: bytes, /, note: Note | None = None) -> None:
         """Write a block and make it durable.

@@ -10,6 +10,7 @@ import lzma
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol, Self
 
@@ -45,6 +46,18 @@ def compressed(data: bytes, kind: str | None, level: int = DEFAULT_LEVEL) -> byt
         }
         return zstd.compress(data, options=checked)
     return bz2.compress(data, max(level, 1)) if kind == "bz2" else lzma.compress(data, preset=level)
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Makes members of a compressed file, see `compressed`, in whatever thread or process."""
+
+    kind: str | None = None
+    level: int = DEFAULT_LEVEL
+
+    def __call__(self, data: bytes) -> bytes:
+        """Bytes as a member."""
+        return compressed(data, self.kind, self.level)
 
 
 def refuse_no_name(path: str) -> None:
@@ -220,14 +233,11 @@ class StandardOutput:
     blocks = 0
     published = False
     has_leftover = False
+    pack = Packing()
 
     def begin(self, _manifest: Note) -> Note | None:
         """Begin; there is never anything to resume."""
         return None
-
-    def pack(self, data: bytes) -> bytes:
-        """A block as it is."""
-        return data
 
     def append(self, data: bytes, /, note: Note | None = None) -> None:
         """Write a block."""

@@ -108,8 +108,13 @@ def stamp_of(path: str) -> tuple[int, ...]:
 
 
 @contextlib.contextmanager
-def open_input(path: str, meter: Meter | None = None) -> Iterator[BinaryIO]:
+def open_input(path: str, meter: Meter | None = None, *, begin: int = 0) -> Iterator[BinaryIO]:
     """Open a file, or ``-`` for standard input, by its first bytes and not by its name.
+
+    Args:
+        path: of the file.
+        meter: follows the reading.
+        begin: the stored byte from which it is read, where a member or frame of a compressed file begins.
 
     Raises:
         InputError: the file cannot be opened.
@@ -118,6 +123,8 @@ def open_input(path: str, meter: Meter | None = None) -> Iterator[BinaryIO]:
     with contextlib.ExitStack() as stack:
         raw = stack.enter_context(_open_raw(path, meter or Meter()))
         try:
+            if begin:
+                raw.seek(begin)
             head = raw.look(max(map(len, MAGIC)))
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
@@ -151,8 +158,12 @@ def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter 
         yield from io.BytesIO(block)
 
 
-def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
+def read_blocks(
+    path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None, begin: int = 0
+) -> Iterator[bytes]:
     """The content of a file in blocks of whole lines (the last line of all as it is); `meter` follows the reading.
+
+    With `begin`, see `open_input`, the first line may be the end of one.
 
     Raises:
         InputError: the file cannot be opened.
@@ -160,7 +171,7 @@ def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter
         MosesRnnError: reading it failed for reasons of the system.
     """
     meter = meter or Meter()
-    with open_input(path, meter) as stream:
+    with open_input(path, meter, begin=begin) as stream:
         rest = b""
         while piece := _read_piece(stream, path, meter):
             end = piece.rfind(b"\n") + 1

@@ -110,6 +110,7 @@ class Settings:
     compiled: bool
     native: str | None  # the core that computes; None: torch
     phrases: str  # their form
+    shard: str | None = None  # of the table, as k/N
 
     @property
     def computed_by(self) -> str:
@@ -135,6 +136,7 @@ class Settings:
             "precision": self.precision,
             "compiled": self.compiled,
             **({"native": self.native} if self.native else {}),  # older journals have no such key
+            **({"shard": self.shard} if self.shard else {}),
             "phrases": self.phrases,
         }
 
@@ -185,8 +187,22 @@ class ColumnCounts:
     lowest: list[float] = field(default_factory=list)
     highest: list[float] = field(default_factory=list)
 
+    def add(self, more: ColumnCounts) -> None:
+        """Count further lines of the same columns."""
+        if not self.lines:
+            self.unknown, self.floored = [*more.unknown], [*more.floored]
+            self.lowest, self.highest = [*more.lowest], [*more.highest]
+        elif more.lines:
+            self.unknown = [a + b for a, b in zip(self.unknown, more.unknown, strict=True)]
+            self.floored = [a + b for a, b in zip(self.floored, more.floored, strict=True)]
+            self.lowest = [min(a, b) for a, b in zip(self.lowest, more.lowest, strict=True)]
+            self.highest = [max(a, b) for a, b in zip(self.highest, more.highest, strict=True)]
+        self.lines += more.lines
+
     def of_column(self, i: int) -> dict[str, Any]:
         """As they stand in a signature; see COUNTED."""
+        if not self.lines:  # of a shard without a line
+            return {**dict.fromkeys(COUNTED, 0), "lowest": None, "highest": None}
         return {
             "unknown": self.unknown[i],
             "unknown_share": _share(self.unknown[i], self.lines),

@@ -230,3 +230,29 @@ def open_language_model(folder: Path | str) -> OpenModel:
     """
     kinds = {row.kind.network: row.kind for row in NETWORKS.values() if row.language_model}
     return OpenModel(Path(folder), load_checkpoint(folder, kind_of(Path(folder), kinds)))
+
+
+@dataclass(frozen=True)
+class ModelOnDisk:
+    """A model that was opened and checked: its folder, its direction, the hashes of its files."""
+
+    folder: Path
+    direction: str
+    hashes: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, model: OpenModel) -> ModelOnDisk:
+        """Where an open model comes from."""
+        checkpoint = model.checkpoint
+        return cls(model.folder.resolve(), checkpoint.direction, tuple(sorted(checkpoint.hashes.items())))
+
+    def open_again(self) -> OpenModel:
+        """Open it in another process.
+
+        Raises:
+            CheckpointError: it is not there, or another one is.
+        """
+        model = open_model(self.folder, direction=self.direction)
+        if tuple(sorted(model.checkpoint.hashes.items())) != self.hashes:
+            raise CheckpointError(f"{self.folder}: was changed after this run began")
+        return model

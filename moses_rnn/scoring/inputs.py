@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.files.metered import Meter
+from moses_rnn.files.shards import Part
 from moses_rnn.files.streams import identity_of, read_blocks, stamp_of
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PhraseForm
-from moses_rnn.formats.phrase_table import Rejected
+from moses_rnn.formats.phrase_table import Rejected, source_field
 from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings, added_already
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.native import native_core
-from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
+from moses_rnn.producers.base import HERE, Compute, Wanted
 from moses_rnn.producers.open import OpenModel, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport
 from moses_rnn.scoring.request import ScoringRequest
-from moses_rnn.scoring.workers import share_threads
+from moses_rnn.scoring.workers import make_producers
 
 LARGE_TABLE = 1 << 22  # bytes, compressed: some minutes of work for a large network
 
@@ -47,24 +49,13 @@ class Inputs:
     shape: Shape
     form: PhraseForm
     lines: Iterator[TableLines]
+    part: Part | None  # of the table, if a shard is scored
     compute: Compute  # how the networks compute, chosen for the first of them and the first device
 
-    def make_workers(self) -> list[Sequence[ScoreProducer]]:
-        """The producers of the new columns, for each thread that scores."""
+    def settings(self) -> Settings:
+        """Everything that decides the bytes of the scored table, once a pool has shared the threads."""
         request = self.request
-        of_each = share_threads(request.devices, request.threads, self.compute)
-        workers: list[Sequence[ScoreProducer]] = []
-        for device in request.devices:
-            compute = replace(self.compute, device=device)
-            producers = [model.make_producer(compute) for model in self.models]
-            if request.word_penalty:
-                producers.append(WordPenaltyProducer(self.models[0].checkpoint.target_vocabulary))
-            workers += [producers] * of_each
-        return workers
-
-    def settings(self, producers: Sequence[ScoreProducer]) -> Settings:
-        """Everything that decides the bytes of the scored table; `producers` are those of the new columns."""
-        request = self.request
+        producers = make_producers(self.models, HERE, word_penalty=request.word_penalty)  # for their names alone
         return Settings(
             torch=torch.__version__,
             table=self.identity,
@@ -80,6 +71,7 @@ class Inputs:
             compiled=self.compute.compiled,
             native=str(native_core()) if self.compute.native else None,
             phrases=str(self.form),
+            shard=str(request.shard) if request.shard else None,
         )
 
     def lines_after(self, number: int) -> Iterator[TableLines]:
@@ -89,6 +81,24 @@ class Inputs:
     def share(self, report: ScoringReport) -> float | None:
         """How much of the table is done: what was read of it, less the lines that are waiting."""
         return self.meter.share and self.meter.share * report.read / self.meter.lines_read
+
+    def shard_record(self) -> dict[str, object]:
+        """What a signature says of a shard; empty for a whole table."""
+        if self.part is None:
+            return {}
+        shard = self.part.shard
+        return {
+            "shard": {
+                "number": shard.number,
+                "count": shard.count,
+                "begin": self.part.begin,
+                "end": self.part.end,
+                "size": self.part.layout.size,
+                "table": str(Path(self.request.table).absolute()),
+                "identity": dict(self.identity),
+                "factors": list(self.shape.factors),
+            }
+        }
 
     def check_unchanged(self) -> None:
         """Raise InputError if the table was written to meanwhile."""
@@ -111,8 +121,15 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     models = _open_models(request)
     _check_new(request, models)
     meter = Meter(waiting=waiting)
-    blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes, meter=meter)
-    first, lines = _with_first(parse_blocks(blocks, request.table, take, _factors(request, models)), request.table)
+    part = Part(request.table, request.shard, source_field) if request.shard else None
+    read = part.blocks if part else partial(read_blocks, request.table)
+    blocks = parse_blocks(
+        read(max_line_bytes=request.max_line_bytes, meter=meter), request.name, take, _factors(request, models)
+    )
+    first = next(blocks, None)
+    lines = itertools.chain([first] if first else [], blocks)
+    if first is None:
+        first = _first_of_all(request, models)
     _check_form(request, models, first.form)
     wanted = Wanted(request.devices[0], request.precision, request.compiled, request.native)
     return Inputs(
@@ -120,11 +137,12 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         identity=identity,
         stamp=stamp,
         meter=meter,
-        census=Census(request.table, strict=request.strict),
+        census=Census(request.name, strict=request.strict),
         models=models,
         shape=Shape.of(first.irregular[0]),  # the parser keeps a first line whole
         form=first.form,
         lines=lines,
+        part=part,
         compute=models[0].choose_compute(wanted, long=_is_large(request.table)),
     )
 
@@ -153,12 +171,13 @@ def _check_new(request: ScoringRequest, models: Sequence[OpenModel]) -> None:
         )
 
 
-def _with_first(blocks: Iterator[TableLines], name: str) -> tuple[TableLines, Iterator[TableLines]]:
-    """The first block, and all of them."""
-    first = next(blocks, None)
-    if first is None:
-        raise FormatError(name, None, "at least one line", "none")
-    return first, itertools.chain([first], blocks)
+def _first_of_all(request: ScoringRequest, models: Sequence[OpenModel]) -> TableLines:
+    """The first lines of the table, for a shard without any; no other table may be without."""
+    if request.shard:
+        blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes)
+        if first := next(parse_blocks(blocks, request.table, None, _factors(request, models)), None):
+            return first
+    raise FormatError(request.table, None, "at least one line", "none")
 
 
 def _factors(request: ScoringRequest, models: Sequence[OpenModel]) -> PhraseForm:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import torch
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.streams import existing_input, read_lines
@@ -21,7 +23,7 @@ from moses_rnn.producers.open import OpenModel, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
 from moses_rnn.producers.shares import even_shares
 from moses_rnn.scoring.fit import check_learned
-from moses_rnn.scoring.nbest_lists import Feature, InOrder, PhraseSum, WholeHypothesis
+from moses_rnn.scoring.nbest_lists import Feature, InOrder, PartScorer, PhraseSum, WholeHypothesis, label_features
 
 # of models, by the name of their score
 OPTIONS = {"CSLM": "--cslm", "KENLM": "--lm", "RNN": "--rnn", "RNNInverse": "--inverse-rnn"}
@@ -215,3 +217,22 @@ def _check_form(model: OpenModel) -> None:
         raise InputError(f"{model.folder}: expected a model of phrases, found one of rules, which no hypothesis shows")
     if model.form.is_factored:
         raise InputError(f"{model.folder}: expected a model of plain words, found one of {model.form}")
+
+
+@dataclass(frozen=True)
+class FeatureJob:
+    """What workers in other processes are told: to give the values of features to parts of a list.
+
+    `first` is the list's first line, `threads` are torch's, of each worker.
+    """
+
+    request: FeatureRequest
+    first: NBestLine | None
+    name: str  # of the list
+    threads: int = 1
+
+    def begin(self, place: str) -> PartScorer:
+        """Open the models on the device of that name."""
+        torch.set_num_threads(self.threads)
+        request = replace(self.request, device=place)
+        return PartScorer(label_features(self.first, make_features(self.first, self.name, request)))

@@ -12,6 +12,8 @@ import numpy as np
 from moses_rnn.errors import FormatError, InputError, MosesRnnError, shown
 from moses_rnn.formats.nbest import NAME, NBestLine, segmentation_of
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.pools.base import Pool, in_order
+from moses_rnn.pools.threads import ThreadPool
 from moses_rnn.producers.base import Phrases, ScoreProducer, Scores
 
 LINES = 20_000  # hypotheses scored together; a sentence's list is never parted
@@ -138,8 +140,12 @@ class LabelledFeature:
 
 @dataclass
 class NBestReport:
-    """What was added: counts for the user, and whether a feature can choose anything."""
+    """What was added: counts for the user, and whether a feature can choose anything.
 
+    `whole` is whether the list has all sentences, not those of a shard.
+    """
+
+    whole: bool = True
     lines: int = 0
     choosing: dict[str, bool] = field(default_factory=dict)  # by label: whether it differs within a sentence's list
     firsts: dict[int, dict[str, Texts]] = field(default_factory=dict)  # values of a sentence's first hypothesis
@@ -171,12 +177,36 @@ def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]
     return features
 
 
+@dataclass(frozen=True)
+class ListPart:
+    """Lines of whole sentences' lists, each with its source sentence."""
+
+    lines: Sequence[NBestLine]
+    sources: Phrases
+
+
+Values = dict[str, list[Texts]]  # by label: of each line
+
+
+class PartScorer:
+    """Gives the values of features to a part of a list; raises MosesRnnError if one is not finite."""
+
+    def __init__(self, features: Sequence[LabelledFeature]) -> None:
+        self.features = features
+
+    def __call__(self, part: ListPart) -> Values:
+        """The values, as they are written."""
+        columns = {f.label: _finite(f, part.lines, part.sources).tolist() for f in self.features}
+        return {label: [[b"%.6g" % value for value in row] for row in rows] for label, rows in columns.items()}
+
+
 def with_features(
     lines: Iterable[NBestLine],
     sources: Sequence[bytes],
     features: Sequence[LabelledFeature],
     name: str,
     report: NBestReport,
+    pool: Pool[ListPart, Values] | None = None,
 ) -> Iterator[bytes]:
     """The lines with further features, in blocks.
 
@@ -186,6 +216,7 @@ def with_features(
         features: what to add, in this order.
         name: of the list, for messages.
         report: is filled in.
+        pool: who gives the values of these features; None: a thread.
 
     Raises:
         FormatError: a sentence number without a source sentence, or no segmentation where one is needed.
@@ -193,20 +224,38 @@ def with_features(
         MosesRnnError: a score is not finite.
     """
     report.choosing = {feature.label: False for feature in features}
-    for together in _sentences_together(lines):
-        for line in together:
-            if line.sentence >= len(sources):
-                expected = f"a sentence number below {len(sources)}, the number of source sentences"
-                raise FormatError(name, None, expected, str(line.sentence))
-        read = [sources[line.sentence] for line in together]
-        columns = {feature.label: _finite(feature, together, read).tolist() for feature in features}
-        texts = {label: [[b"%.6g" % value for value in row] for row in rows] for label, rows in columns.items()}
-        _note(together, texts, report)
-        yield b"".join(
-            line.with_features([(label, rows[i]) for label, rows in texts.items()]) for i, line in enumerate(together)
-        )
+
+    def described(part: ListPart) -> str:
+        return f"{name}: sentences {part.lines[0].sentence} to {part.lines[-1].sentence}"
+
+    parts = (_with_sources(together, sources, name) for together in _sentences_together(lines))
+    with pool or ThreadPool([PartScorer(features)], "features") as workers:
+        for part, texts in in_order(parts, workers, described):
+            _note(part.lines, texts, report)
+            yield b"".join(
+                line.with_features([(label, rows[i]) for label, rows in texts.items()])
+                for i, line in enumerate(part.lines)
+            )
+    _check_sources(sources, features, name, report)
+
+
+def _with_sources(lines: Sequence[NBestLine], sources: Sequence[bytes], name: str) -> ListPart:
+    for line in lines:
+        if line.sentence >= len(sources):
+            expected = f"a sentence number below {len(sources)}, the number of source sentences"
+            raise FormatError(name, None, expected, str(line.sentence))
+    return ListPart(lines, [sources[line.sentence] for line in lines])
+
+
+def _check_sources(
+    sources: Sequence[bytes], features: Sequence[LabelledFeature], name: str, report: NBestReport
+) -> None:
     last = max(report.firsts, default=len(sources) - 1)
-    if last + 1 != len(sources) and any(getattr(feature.feature, "of_sources", False) for feature in features):
+    if (
+        report.whole
+        and last + 1 != len(sources)
+        and any(getattr(feature.feature, "of_sources", False) for feature in features)
+    ):
         raise InputError(
             f"{name}: expected as many sentences as there are source sentences, {len(sources):,}, found {last + 1:,}",
             advice="--source is the text that the list's sentences were translated from, line by line.",

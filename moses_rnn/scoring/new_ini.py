@@ -10,7 +10,7 @@ from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.ini_extension import Extension, default_lines, extend_ini
 from moses_rnn.formats.ini_lines import is_readable_path
 from moses_rnn.formats.moses_ini import MosesIni
-from moses_rnn.scoring.request import IniRequest, ScoringRequest
+from moses_rnn.scoring.request import IniRequest
 
 SOMEWHERE = "/path/of/the/scored/table"
 
@@ -24,20 +24,22 @@ class NewIni:
     warnings: tuple[str, ...] = ()
 
 
-def make_ini(request: ScoringRequest, old: Shape, added: int) -> NewIni:
+def make_ini(table: str, output: str, wanted: IniRequest | None, old: Shape, added: int) -> NewIni:
     """The ini of the scored table.
 
     Args:
-        request: all choices of the run.
+        table: that is scored.
+        output: the scored table.
+        wanted: the ini to extend; None: only its lines are.
         old: what the table has, its scores among it.
         added: scores that are added.
 
     Raises:
         InputError: the ini given is not a valid one, or does not fit the table.
     """
-    if request.ini:
-        return _extended(request, request.ini, old.columns, added)
-    path = SOMEWHERE if request.output == STANDARD_STREAM else str(Path(request.output).absolute())
+    if wanted:
+        return _extended(table, output, wanted, old.columns, added)
+    path = SOMEWHERE if output == STANDARD_STREAM else str(Path(output).absolute())
     lines = default_lines(path, old.columns + added, old.factors)
     if is_readable_path(path):
         return NewIni(lines)
@@ -46,14 +48,14 @@ def make_ini(request: ScoringRequest, old: Shape, added: int) -> NewIni:
     )
 
 
-def _extended(request: ScoringRequest, wanted: IniRequest, old_columns: int, added: int) -> NewIni:
+def _extended(table: str, output: str, wanted: IniRequest, old_columns: int, added: int) -> NewIni:
     ini = MosesIni(Path(wanted.ini).read_bytes(), wanted.ini)
-    feature = ini.choose(name=wanted.feature, table=request.table)
+    feature = ini.choose(name=wanted.feature, table=table)
     weights = None if wanted.weight is None else (wanted.weight,) * added
-    path = ini.path_like(feature, Path(request.output))
+    path = ini.path_like(feature, Path(output))
     content = extend_ini(ini, feature, Extension(path, old_columns, added, weights))
     new = MosesIni(content, wanted.output)
-    warnings = list(ini.warnings(feature, request.table))
+    warnings = list(ini.warnings(feature, table))
     if relative := new.relative_paths():
         warnings.append(
             f"the new ini has relative paths ({', '.join(relative)}), as the old one: run Moses in that folder, "

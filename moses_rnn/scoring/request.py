@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moses_rnn.files.outputs import DEFAULT_LEVEL
+from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import MAX_LINE_BYTES
-from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
+from moses_rnn.pools.request import PoolRequest
+from moses_rnn.scoring.phrase_tables import ScoringReport
+from moses_rnn.scoring.workers import ColumnOptions
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class ScoringRequest:
     ini: IniRequest | None = None
     devices: tuple[str, ...] = ("cpu",)
     threads: int | None = None  # of the processor; None: all cores
+    shard: Shard | None = None  # the only part of the table that is scored
+    pool: PoolRequest = field(default_factory=PoolRequest)
     precision: str | None = None  # of matrix products, see `Wanted`
     compiled: bool | None = None  # whether torch.compile fuses what stands between them; None: if that should pay
     native: bool | None = None  # whether the native core computes; None: where it can
@@ -50,6 +55,11 @@ class ScoringRequest:
     max_line_bytes: int = MAX_LINE_BYTES
     source_factor: int | None = None  # read as the word; None: what the model learned from
     target_factor: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the table, for messages about its lines; those of a shard are counted from its first one."""
+        return f"{self.table} (shard {self.shard})" if self.shard else self.table
 
 
 def rejects_of(output: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from moses_rnn.scoring.inputs import open_inputs
 from moses_rnn.scoring.new_ini import make_ini
 from moses_rnn.scoring.outputs import Outputs, open_outputs
 from moses_rnn.scoring.phrase_tables import ScoringReport, scored_table
+from moses_rnn.scoring.pools import open_pool
 from moses_rnn.scoring.request import ScoringRequest, ScoringResult
 
 
@@ -34,29 +36,38 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
             if should_stop():
                 outputs.stop()
 
-        with outputs.kept_if_resumable():
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(outputs.kept_if_resumable())
             inputs = open_inputs(request, outputs.rejects.take, stop_if_requested)
-            workers = inputs.make_workers()
-            settings = inputs.settings(workers[0])
-            ini = make_ini(request, inputs.shape, len(settings.columns))  # refused now rather than after hours
+            pool = stack.enter_context(open_pool(inputs, outputs.table.pack))
+            settings = inputs.settings()
+            ini = make_ini(
+                request.table, request.output, request.ini, inputs.shape, len(settings.columns)
+            )  # refused now rather than after hours
             outputs.begin(settings.manifest)
             inputs.census.take_over(report.oddities)
             names = tuple(column.name for column in settings.columns)
             watch = FitWatch(request.table, report, names, allow_misfit=request.allow_misfit)
             lines = inputs.lines_after(report.read)
-            for block in scored_table(lines, workers, request.columns, report, inputs.census, outputs.table.pack):
+            for block in scored_table(lines, pool, report, inputs.census):
                 outputs.write(block)
                 advanced(report.lines, inputs.share(report))
                 stop_if_requested()
                 watch.look()
+            if (
+                not report.lines and not outputs.table.blocks
+            ):  # a shard may be empty, and a compressed file has a member at least
+                outputs.write(outputs.table.pack(b""))
             outputs.rejects.write()
-            watch.judge()
+            if request.shard is None:  # a small part may have other words than the whole
+                watch.judge()
             inputs.check_unchanged()
         files = {
             "input": Path(request.table).name,
             "output": Path(request.output).name,
             "file": outputs.table.digest(),
             "rejected_lines": outputs.rejects.lines,
+            **inputs.shard_record(),
         }
         outputs.commit(settings.signature(files, inputs.shape.columns, report), ini.content)
     units = (text for model in inputs.models for text in unit_warnings(model, on_sentences=False))

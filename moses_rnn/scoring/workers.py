@@ -1,168 +1,175 @@
-"""Who computes: a few worker threads, fed ahead and answered in order.
-
-Threads suffice because torch works outside Python's lock; processes would each hold the model again.
-"""
+"""What a worker does with a chunk: scores it, checks the scores, writes them into its lines and packs the block."""
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
-from typing import NamedTuple, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
-from moses_rnn.errors import MosesRnnError, Stopped, shown
+from moses_rnn.errors import MosesRnnError, shown
+from moses_rnn.files.outputs import Packing
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
+from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import TableLines
 from moses_rnn.producers.base import Compute, ScoreProducer, Scores, Tally
+from moses_rnn.producers.open import ModelOnDisk, OpenModel
+from moses_rnn.producers.phrases import WordPenaltyProducer
 
 Chunk = TableLines  # lines to be scored together
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-ITEMS_AHEAD = 2  # for each thread
-MOST_CPU_WORKERS = 8  # of torch: each holds the states of its own lines
-WORKERS_OF_A_GPU = 2  # one maps words to ids while the other computes
-SECONDS_BETWEEN_LOOKS = 5.0  # at whether the workers live
+ROUNDING = 1e-3  # a log-probability this far above 0 is float32's rounding; more is a fault
 
 
-class ScoredChunk(NamedTuple):
-    """Lines with what the producers say of them."""
+@dataclass(frozen=True)
+class ColumnOptions:
+    """How scores are written: as probabilities not below exp(`floor`), or as natural logarithms as they are."""
 
-    lines: Chunk
-    scores: Scores
-    tallies: list[Tally]  # one for each added column
-
-
-def share_threads(devices: Sequence[str], threads: int | None, compute: Compute) -> int:
-    """Share the processor's threads among workers; how many workers each device gets.
-
-    The native core computes a chunk in one thread. With torch, too, two workers of one thread score up to a sixth
-    faster than one of two, which wait for each other in every product.
-
-    Args:
-        devices: that compute.
-        threads: of the processor; None: all cores.
-        compute: how.
-    """
-    threads = threads or torch.get_num_threads()
-    if any(device.startswith("cuda") for device in devices):
-        return WORKERS_OF_A_GPU
-    if compute.native:
-        return max(threads // len(devices), 1)
-    if len(devices) > 1:
-        torch.set_num_threads(max(threads // len(devices), 1))
-        return 1
-    of_each = -(-threads // MOST_CPU_WORKERS)
-    torch.set_num_threads(of_each)
-    return threads // of_each
+    floor: float = DEFAULT_FLOOR
+    logarithms: bool = False
 
 
-def scored_chunks(
-    chunks: Iterable[Chunk], workers: Sequence[Sequence[ScoreProducer]], name: str
-) -> Iterator[ScoredChunk]:
-    """Chunks with their scores, in order; only a few are held at a time.
+@dataclass(frozen=True)
+class ScoredChunk:
+    """A packed block of the new table, and what was counted in it; `halvings` see `Tally`."""
+
+    block: bytes
+    counts: ColumnCounts
+    halvings: int = 0
+
+
+class ChunkScorer:
+    """Makes blocks of the new table out of chunks of the old one.
 
     Args:
-        chunks: lines to be scored together.
-        workers: the producers of each worker; all workers have the same ones, perhaps on other devices.
+        producers: of the new columns; threads may share them.
         name: of the table, for messages.
-
-    Raises:
-        MosesRnnError: a chunk could not be scored; its lines are named, and the one at fault if there is one.
+        options: how scores are written.
+        pack: done to each block.
     """
-    idle: SimpleQueue[Sequence[ScoreProducer]] = SimpleQueue()
-    for producers in workers:
-        idle.put(producers)
 
-    def work(chunk: Chunk) -> ScoredChunk:
-        producers = idle.get()
+    def __init__(self, producers: Sequence[ScoreProducer], name: str, options: ColumnOptions, pack: Packing) -> None:
+        self.producers = producers
+        self._name, self._options, self._pack = name, options, pack
+
+    def __call__(self, chunk: Chunk) -> ScoredChunk:
+        """Score a chunk.
+
+        Raises:
+            MosesRnnError: it could not be scored, or a score is no log-probability; the line at fault is named.
+        """
+        scores, tallies = self._scored_or_explained(chunk)
+        self._check(chunk, scores)
+        scores = np.minimum(scores, 0.0)
+        floor = -np.inf if self._options.logarithms else self._options.floor
+        halvings = sum({id(tally): tally.halvings for tally in tallies}.values())
+        block = self._pack(chunk.with_numbers(numbers_of(scores, self._options)))
+        return ScoredChunk(block, _counts(scores, tallies, floor), halvings)
+
+    def _scored_or_explained(self, chunk: Chunk) -> tuple[Scores, list[Tally]]:
         try:
-            return _scored_or_explained(chunk, producers, name)
-        finally:
-            idle.put(producers)
+            return self._scored(chunk)
+        except MosesRnnError:
+            raise
+        except Exception as error:
+            raise self._failure(chunk, error) from error
 
-    return in_order(chunks, work, len(workers), "scoring")
+    def _scored(self, chunk: Chunk) -> tuple[Scores, list[Tally]]:
+        phrases = chunk.phrases()
+        columns, tallies = [], []
+        for producer in self.producers:
+            tally = Tally()
+            columns.append(producer.log_probs(*phrases, tally))
+            tallies += [tally] * producer.num_scores
+        return np.concatenate(columns, axis=1), tallies
 
+    def _failure(self, chunk: Chunk, error: Exception) -> MosesRnnError:
+        """What could not be scored: the lines, and by halving them again and again the one at fault."""
+        where = lines_of(chunk)
+        first = chunk.numbers[0]
+        while len(chunk) > 1:
+            half = chunk[: len(chunk) // 2]
+            chunk = chunk[len(chunk) // 2 :] if self._can_score(half) else half
+        alone = "only in their company" if self._can_score(chunk) else "alone too"
+        pair = shown(b" ||| ".join(*chunk.pairs()))
+        return MosesRnnError(
+            f"{self._name}:{first}: expected to score {where}, found {type(error).__name__}: {error}\n"
+            f"  Line {chunk.numbers[0]:,} fails ({alone}): {pair}"
+        )
 
-def in_order(items: Iterable[Item], work: Callable[[Item], Result], threads: int, name: str) -> Iterator[Result]:
-    """What threads make of items, in the items' order; a few are worked at ahead of the one that comes next.
-
-    If the items end with an error, what came before it is given out first; not so if somebody wants to stop.
-    """
-    waiting: deque[Future[Result]] = deque()
-    failures: list[Exception] = []
-    with ThreadPoolExecutor(threads, thread_name_prefix=name) as pool:
+    def _can_score(self, chunk: Chunk) -> bool:
         try:
-            for item in _until_failure(items, failures):
-                waiting.append(pool.submit(work, item))
-                if len(waiting) > threads * ITEMS_AHEAD:
-                    yield _answer(waiting.popleft(), name)
-            while waiting:
-                yield _answer(waiting.popleft(), name)
-        finally:
-            for future in waiting:
-                future.cancel()
-    for failure in failures:
-        raise failure
+            self._scored(chunk)
+        except Exception:
+            return False
+        return True
+
+    def _check(self, chunk: Chunk, scores: Scores) -> None:
+        good = np.isfinite(scores) & (scores < ROUNDING)
+        if not good.all():
+            row, column = (int(i) for i in np.argwhere(~good)[0])
+            pair = shown(b" ||| ".join(*chunk[row : row + 1].pairs()))
+            raise MosesRnnError(
+                f"{self._name}:{chunk.numbers[row]}: expected a log-probability as added score {column + 1}, found "
+                f"{scores[row, column]} for {pair}",
+                advice="The model is damaged or its training diverged.",
+            )
 
 
-def _until_failure(items: Iterable[Item], failures: list[Exception]) -> Iterator[Item]:
-    try:
-        yield from items
-    except Stopped:
-        raise
-    except Exception as error:
-        failures.append(error)
+def lines_of(chunk: Chunk) -> str:
+    """A chunk's lines, for messages."""
+    return f"lines {chunk.numbers[0]:,} to {chunk.numbers[-1]:,}"
 
 
-def _answer(future: Future[Result], name: str) -> Result:
-    while True:
-        try:
-            return future.result(timeout=SECONDS_BETWEEN_LOOKS)
-        except TimeoutError:
-            if not future.done() and not any(thread.name.startswith(name) for thread in threading.enumerate()):
-                raise MosesRnnError("a worker ended without an answer: did memory run out?") from None
+def numbers_of(scores: Scores, options: ColumnOptions) -> Scores:
+    """Scores as they stand in a table, where 9 digits hold more than the decoder's float32; lines × columns."""
+    return scores + 0.0 if options.logarithms else np.exp(np.maximum(scores, options.floor))  # + 0.0: no -0
 
 
-def _scored_or_explained(chunk: Chunk, producers: Sequence[ScoreProducer], name: str) -> ScoredChunk:
-    try:
-        return _scored(chunk, producers)
-    except MosesRnnError:
-        raise
-    except Exception as error:
-        raise _failure(chunk, producers, name, error) from error
-
-
-def _scored(chunk: Chunk, producers: Sequence[ScoreProducer]) -> ScoredChunk:
-    phrases = chunk.phrases()
-    columns, tallies = [], []
-    for producer in producers:
-        tally = Tally()
-        columns.append(producer.log_probs(*phrases, tally))
-        tallies += [tally] * producer.num_scores
-    return ScoredChunk(chunk, np.concatenate(columns, axis=1), tallies)
-
-
-def _failure(chunk: Chunk, producers: Sequence[ScoreProducer], name: str, error: Exception) -> MosesRnnError:
-    """What could not be scored: the lines, and by halving them again and again the one at fault."""
-    first, last = chunk.numbers[0], chunk.numbers[-1]
-    while len(chunk) > 1:
-        half = chunk[: len(chunk) // 2]
-        chunk = chunk[len(chunk) // 2 :] if _can_be_scored(half, producers) else half
-    alone = "only in their company" if _can_be_scored(chunk, producers) else "alone too"
-    pair = shown(b" ||| ".join(*chunk.pairs()))
-    return MosesRnnError(
-        f"{name}:{first}: expected to score lines {first:,} to {last:,}, found {type(error).__name__}: {error}\n"
-        f"  Line {chunk.numbers[0]:,} fails ({alone}): {pair}"
+def _counts(scores: Scores, tallies: Sequence[Tally], floor: float) -> ColumnCounts:
+    """What a signature counts, of some lines; scores are lines × columns."""
+    written = np.maximum(scores, floor)
+    return ColumnCounts(
+        lines=len(scores),
+        unknown=[tally.unknown for tally in tallies],
+        floored=(scores < floor).sum(axis=0).tolist(),
+        lowest=written.min(axis=0).tolist(),
+        highest=written.max(axis=0).tolist(),
     )
 
 
-def _can_be_scored(chunk: Chunk, producers: Sequence[ScoreProducer]) -> bool:
-    try:
-        _scored(chunk, producers)
-    except Exception:
-        return False
-    return True
+@dataclass(frozen=True)
+class ScoringJob:
+    """What workers in other processes are told: files and choices instead of open models.
+
+    `threads` are torch's, of each worker.
+    """
+
+    name: str  # of the table
+    models: tuple[ModelOnDisk, ...]
+    compute: Compute
+    word_penalty: bool
+    columns: ColumnOptions
+    pack: Packing
+    threads: int = 1
+
+    def begin(self, place: str) -> ChunkScorer:
+        """Open the models on the device of that name.
+
+        Raises:
+            CheckpointError: a model is not there, or not the one that was checked.
+        """
+        torch.set_num_threads(self.threads)
+        compute = replace(self.compute, device=place)
+        models = [model.open_again() for model in self.models]
+        return ChunkScorer(
+            make_producers(models, compute, word_penalty=self.word_penalty), self.name, self.columns, self.pack
+        )
+
+
+def make_producers(models: Sequence[OpenModel], compute: Compute, *, word_penalty: bool) -> list[ScoreProducer]:
+    """The producers of the new columns."""
+    producers = [model.make_producer(compute) for model in models]
+    if word_penalty:
+        producers.append(WordPenaltyProducer(models[0].checkpoint.target_vocabulary))
+    return producers

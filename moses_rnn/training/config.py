@@ -50,6 +50,7 @@ class TrainingConfig:
     patience: int = 20  # evaluations without gain before stopping
     save_minutes: float = 10.0
     threads: int = 1  # that share a minibatch, see training/threads.py; changes the last digits
+    accumulate: int = 1  # parts of a minibatch, one after the other, see training/gradients.py; likewise
 
     def describe(self, unit: str = "pairs") -> str:
         """The choices in words, for a log."""
@@ -64,7 +65,7 @@ class TrainingConfig:
         also += [f"weight decay {self.weight_decay:g}"] * bool(self.weight_decay)
         return (
             f"{', '.join([self.optimiser, f'learning rate {self.learning_rate:g}', *also])}, "
-            f"{self.batch_size} {unit} a minibatch, "
+            f"{self.batch_size} {unit} a minibatch{f' in {self.accumulate} parts' if self.accumulate > 1 else ''}, "
             f"{self.reduction} gradient clipped at {self.clip_norm:g}, {self.precision}, seed {self.seed}; "
             f"evaluated {self._describe_evaluations(unit)}; ends after {' or '.join(limits)}"
             f"{f'; by the native core, {self.native}' if self.native else ''}"
@@ -78,7 +79,8 @@ class TrainingConfig:
         return {key: value for key, value in asdict(self).items() if key not in LIMITS}
 
 
-LIMITS = {"max_epochs", "max_minutes", "patience", "save_minutes", "threads"}  # may change when a run is resumed
+# may change when a run is resumed
+LIMITS = {"max_epochs", "max_minutes", "patience", "save_minutes", "threads", "accumulate"}
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,7 @@ class LearningRequest:
     learning_rate: float | None
     schedule: str | None
     batch_size: int | None
+    accumulate: int | None
     warm_up: int | None
     cool_down: float | None
     averaging: float | None
@@ -248,6 +251,7 @@ LEARNING = (
     "learning_rate",
     "schedule",
     "batch_size",
+    "accumulate",
     "warm_up",
     "cool_down",
     "averaging",

@@ -24,10 +24,20 @@ from moses_rnn.models.language_models import NGramNetwork
 from moses_rnn.models.rnnlm import RNNLM, Rnnlm, RnnlmConfig
 from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
 from moses_rnn.training.config import NGramConfig, TrainingConfig
+from moses_rnn.training.corpus_files import (
+    Filing,
+    load_record,
+    load_vocabulary,
+    made_by_first,
+    map_ids,
+    save_record,
+    save_vocabulary,
+)
 from moses_rnn.training.lm_config import LanguageModelPreset, LanguageModelRequest
-from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.model_folder import folder_of
 from moses_rnn.training.n_grams import NGrams, Text, TextConfig, build_texts, chosen_lines
-from moses_rnn.training.run import Outcome, read_watched, threads_for
+from moses_rnn.training.ranks import ALONE, Ranks
+from moses_rnn.training.run import Outcome, read_watched, rows_at_once, threads_for
 from moses_rnn.training.streams_of_text import Sentences
 from moses_rnn.training.trainer import Observer, Task, Trainer
 
@@ -85,7 +95,9 @@ class TextStatistics:
     held_out_lines: int  # chosen from the text; 0 if another text is held out
 
 
-def train_language_model(request: LanguageModelRequest, observer: Observer, should_stop: Callable[[], bool]) -> Outcome:
+def train_language_model(
+    request: LanguageModelRequest, observer: Observer, should_stop: Callable[[], bool], ranks: Ranks = ALONE
+) -> Outcome:
     """Train a language model on tokenised texts taken as one, or continue a run that was stopped.
 
     Args:
@@ -93,30 +105,40 @@ def train_language_model(request: LanguageModelRequest, observer: Observer, shou
             the best weights so far.
         observer: follows the run.
         should_stop: called after every block of text and every step.
+        ranks: the processes that train it together; all call this function with equal arguments.
 
     Raises:
         InputError: a text is not there, or has no words.
-        CheckpointError, OutputError, MosesRnnError, Stopped: see `train_phrase_model`.
+        CheckpointError, OutputError, MosesRnnError, PeerFailed, Stopped: see `train_phrase_model`.
     """
     text = _lines(request.texts, observer, should_stop)
     dev = _lines((request.dev,), observer, should_stop) if request.dev else None
-    preset = _preset_of(request)
+    preset = _preset_of(request, ranks.size)
     learning = LEARNINGS[request.network]
-    with ModelFolder(request.model, learning.kind, restart=request.restart) as kept:
+    with folder_of(ranks, request.model, learning.kind, restart=request.restart) as kept:
         kept.check_choices({**preset.network, **preset.learning, **preset.training.course()})
-        vocabulary, statistics, texts = _read(text, dev, preset, _text_config(request, preset), kept.arrays)
+        config = _text_config(request, preset)
+        vocabulary, statistics, texts = made_by_first(
+            ranks, kept.arrays, TEXTS, lambda: _read(text, dev, preset, config, kept.arrays), should_stop
+        )
         observer.corpus_read(_describe_text(statistics, vocabulary))
         model = learning.make(len(vocabulary), preset.network, preset.training).to(request.device)
         kept.checkpoint = Checkpoint(
             learning.kind, model, {"target": vocabulary}, provenance=_provenance(request, preset, statistics)
         )
         task = learning.task(model, texts, preset)
-        return Outcome(Trainer(task, preset.training).run(kept, observer, should_stop))
+        return Outcome(Trainer(task, preset.training, ranks).run(kept, observer, should_stop))
 
 
-def _read(
-    text: Lines, dev: Lines | None, preset: LanguageModelPreset, config: TextConfig, arrays: Path
-) -> tuple[Vocabulary, TextStatistics, tuple[Text, Text]]:
+class Read(NamedTuple):
+    """What is made of a text."""
+
+    vocabulary: Vocabulary
+    statistics: TextStatistics
+    texts: tuple[Text, Text]  # what is learned, and what is held out
+
+
+def _read(text: Lines, dev: Lines | None, preset: LanguageModelPreset, config: TextConfig, arrays: Path) -> Read:
     """The shortlist, and the ids of what is learned and of what is held out."""
     counts, lines = _counted(text())
     frequent = {word: count for word, count in counts.items() if count >= config.min_count}
@@ -126,7 +148,21 @@ def _read(
     texts = build_texts(text(), dev and dev(), arrays, vocabulary, order, chosen)
     aside = 0 if chosen is None else int(chosen.sum())
     known = coverage(counts, vocabulary)
-    return vocabulary, TextStatistics(lines, sum(counts.values()), len(counts), known, aside), texts
+    return Read(vocabulary, TextStatistics(lines, sum(counts.values()), len(counts), known, aside), texts)
+
+
+def _save_read(read: Read, folder: Path) -> None:
+    save_record(folder, asdict(read.statistics))
+    save_vocabulary(folder, "target", read.vocabulary)
+
+
+def _load_read(folder: Path) -> Read:
+    vocabulary = load_vocabulary(folder, "target")
+    learned, held_out = (Text(map_ids(folder / f"{name}.tokens"), len(vocabulary)) for name in ("text", "held-out"))
+    return Read(vocabulary, TextStatistics(**load_record(folder)), (learned, held_out))
+
+
+TEXTS = Filing(_save_read, _load_read)
 
 
 def _lines(texts: tuple[str, ...], observer: Observer, should_stop: Callable[[], bool]) -> Lines:
@@ -142,14 +178,14 @@ def _lines(texts: tuple[str, ...], observer: Observer, should_stop: Callable[[],
     return lines
 
 
-def _preset_of(request: LanguageModelRequest) -> LanguageModelPreset:
+def _preset_of(request: LanguageModelRequest, processes: int) -> LanguageModelPreset:
     """The preset with what the request overrides; sets the number of threads that torch uses."""
     preset = request.chosen_preset()
     width = int(str(preset.network.get("first_size", preset.network.get("hidden_size"))))
     training = replace(
         preset.training,
         precision=choose_precision(request.precision, request.device, width),
-        threads=threads_for(request, preset.training.batch_size),
+        threads=threads_for(request, rows_at_once(preset.training, processes)),
     )
     return replace(preset, training=training)
 

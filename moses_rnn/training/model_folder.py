@@ -15,6 +15,7 @@ from moses_rnn.errors import CheckpointError, OutputError, writing
 from moses_rnn.files.outputs import open_locked
 from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
 from moses_rnn.models.folders import CONFIG, Kind, finish_saving
+from moses_rnn.training.ranks import Ranks
 from moses_rnn.training.state import Progress, RunState, check_choices, load_state, save_state
 
 STATE_FOLDER = "training"  # inside the model folder; only needed to continue training
@@ -22,7 +23,10 @@ STATE_FILE = "state.safetensors"
 LOG_FILE = "log.jsonl"
 LOCK_FILE = "lock"
 ARRAYS = ("source.tokens", "source.lengths", "target.tokens", "target.lengths", "text.tokens", "held-out.tokens")
-STATE_FILES = (STATE_FILE, LOG_FILE, *ARRAYS)
+# what several processes map of a corpus, beside these arrays; see corpus_files.py
+POSITIONS = ("source.ends.npy", "target.ends.npy", "training.npy", "held-out.npy")
+MAPPED = ("corpus.json", "source.words", "target.words", *POSITIONS)
+STATE_FILES = (STATE_FILE, LOG_FILE, *ARRAYS, *MAPPED)
 
 
 class ModelFolder:
@@ -72,6 +76,7 @@ class ModelFolder:
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
         """Let other runs have it."""
+        remove_mapped(self.arrays)
         if kind and not self._state.exists() and not (self.path / CONFIG).exists():
             self._remove_beginnings()
         if self._lock is not None:
@@ -128,6 +133,37 @@ class ModelFolder:
             self._locked().close()
         for path in [*(self.arrays / name for name in STATE_FILES), *files]:
             path.unlink(missing_ok=True)
+
+
+class LedFolder(ModelFolder):
+    """The folder of a model in which another rank of the run writes: this one reads the state there, and no more."""
+
+    def __enter__(self) -> Self:
+        """Do nothing: the first rank has taken it."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
+        """Do nothing."""
+
+    def check_choices(self, choices: Mapping[str, Any]) -> None:
+        """Do nothing: the first rank refuses for all."""
+
+    def save(self, state: RunState) -> None:
+        """Do nothing."""
+
+    def record(self, progress: Progress, *, is_best: bool) -> None:
+        """Do nothing."""
+
+
+def folder_of(ranks: Ranks, path: Path, kind: Kind, *, restart: bool) -> ModelFolder:
+    """The folder of a model as a rank may use it; see `ModelFolder`."""
+    return (ModelFolder if ranks.leads else LedFolder)(path, kind, restart=restart)
+
+
+def remove_mapped(arrays: Path) -> None:
+    """Remove the names of what several processes map of a corpus."""
+    for name in MAPPED:
+        (arrays / name).unlink(missing_ok=True)
 
 
 def _no_link(path: str, flags: int) -> int:

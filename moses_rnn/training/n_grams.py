@@ -22,8 +22,8 @@ from moses_rnn.models.language_models import NGramNetwork
 from moses_rnn.models.vocabulary import END_ID, Ids, Vocabulary
 from moses_rnn.training.config import NGramConfig, TrainingConfig
 from moses_rnn.training.corpus import Positions
-from moses_rnn.training.threads import Threads, seed_of
-from moses_rnn.training.trainer import Cost
+from moses_rnn.training.gradients import Cost
+from moses_rnn.training.threads import Workers, seed_of
 
 ORDER, WITHIN = 0, 1  # random streams of an epoch: of its blocks, of the n-grams in each
 BLOCK = 1 << 22  # words and boundaries shuffled together
@@ -80,7 +80,7 @@ class NGrams:
         self._device = model.bias.device
         self._product = torch.bfloat16 if config.precision == "bf16" else torch.float32
         self.examples = text.tokens()
-        digests = [hashlib.sha256(part.flat.tobytes()).hexdigest() for part in (text, held_out)]
+        digests = [hashlib.sha256(part.flat.data).hexdigest() for part in (text, held_out)]
         self.identity = {"text": digests[0], "held-out text": digests[1], **asdict(model.config), **asdict(learning)}
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
@@ -107,9 +107,9 @@ class NGrams:
         penalty = self._learning.self_normalise * (log_Z**2).sum()
         return Cost(nats + penalty, nats.item(), len(rows))
 
-    def held_out(self, threads: Threads) -> dict[str, float]:
+    def held_out(self, workers: Workers) -> dict[str, float]:
         """Mean cost of a held-out token, words outside the shortlist counted as one; mean |log Z|."""
-        costs = threads.each(self._exact_cost, range(0, len(self._held_out.flat), EVALUATION_ROWS))
+        costs = workers.each(self._exact_cost, range(0, len(self._held_out.flat), EVALUATION_ROWS))
         nats, size, tokens = (sum(column) for column in zip(*costs, strict=True))
         return {"nats_per_token": nats / tokens, "mean_abs_log_z": size / tokens}
 

@@ -19,8 +19,8 @@ from moses_rnn.models.softmax import WordSample
 from moses_rnn.models.translation_network import TranslationNetwork
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
-from moses_rnn.training.threads import Threads, seed_of
-from moses_rnn.training.trainer import Cost
+from moses_rnn.training.gradients import Cost
+from moses_rnn.training.threads import Workers, seed_of
 
 ORDER, GROUPS = 0, 1  # random streams of an epoch: of its pairs, of the batches in each group
 SAMPLES = 2  # and of a step: of words
@@ -63,10 +63,10 @@ class PhrasePairs:
         nats = -log_probs.sum()
         return Cost(nats, nats.item(), len(log_probs))
 
-    def held_out(self, threads: Threads) -> dict[str, float]:
+    def held_out(self, workers: Workers) -> dict[str, float]:
         """Mean cost of the held-out pairs: nats per target token (end symbols included), nats per pair."""
         rows = by_length(self.corpus, self.corpus.held_out)
-        costs = threads.each(self._exact_cost, evaluation_blocks(self.corpus, rows))
+        costs = workers.each(self._exact_cost, evaluation_blocks(self.corpus, rows))
         nats, tokens = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
         return {"nats_per_token": nats / tokens, "nats_per_pair": nats / len(rows)}
 

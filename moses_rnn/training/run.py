@@ -26,9 +26,12 @@ from moses_rnn.models.learning_curves import Verdict, verdict
 from moses_rnn.models.native_learning import instructions_to_learn
 from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
+from moses_rnn.training.corpus_files import PAIRS, made_by_first
 from moses_rnn.training.estimate import Estimate, advice, estimate
-from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.gradients import rounds
+from moses_rnn.training.model_folder import folder_of
 from moses_rnn.training.pairs import PhrasePairs, describe_corpus
+from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.state import Progress
 from moses_rnn.training.threads import share_cores
 from moses_rnn.training.trainer import Observer, Trainer
@@ -59,7 +62,11 @@ class Plan:
 
 
 def train_phrase_model(
-    request: PhraseModelRequest, folder: Path, observer: Observer, should_stop: Callable[[], bool]
+    request: PhraseModelRequest,
+    folder: Path,
+    observer: Observer,
+    should_stop: Callable[[], bool],
+    ranks: Ranks = ALONE,
 ) -> Outcome:
     """Train a network on a phrase table, or continue a run that was stopped.
 
@@ -68,20 +75,28 @@ def train_phrase_model(
         folder: of the model; after every evaluation it holds the best weights so far.
         observer: follows the run.
         should_stop: called after every block of the table and every step.
+        ranks: the processes that train it together; all call this function with equal arguments.
 
     Raises:
         InputError: the table cannot be read, is damaged or too small.
         CheckpointError: the folder holds a run with other choices, or a model without its run.
         OutputError: the folder cannot be made, or another run is training there.
         MosesRnnError: the training diverged.
+        PeerFailed: another of the processes is gone.
         Stopped: while the table was read.
     """
     form, blocks = _open_table(request, observer, should_stop)
-    counts = _word_counts(request)
-    plan = plan_of(request)
-    with ModelFolder(folder, ENCDEC, restart=request.restart) as kept:
+    counts = _word_counts(request) if ranks.leads else (None, None)
+    plan = plan_of(request, ranks.size)
+    with folder_of(ranks, folder, ENCDEC, restart=request.restart) as kept:
         kept.check_choices({**plan.network, **plan.training.course()})
-        corpus = build_corpus(_pairs(blocks, request), kept.arrays, plan.corpus, counts)
+        corpus = made_by_first(
+            ranks,
+            kept.arrays,
+            PAIRS,
+            lambda: build_corpus(_pairs(blocks, request), kept.arrays, plan.corpus, counts),
+            should_stop,
+        )
         observer.corpus_read([*describe_corpus(corpus), *_advice(request, plan, corpus)])
         task = PhrasePairs(_network(request, plan, corpus), corpus, plan.training)
         kept.checkpoint = Checkpoint(
@@ -91,7 +106,7 @@ def train_phrase_model(
             direction="target-to-source" if request.inverse else "source-to-target",
             provenance=_provenance(request, plan, corpus, form),
         )
-        progress = Trainer(task, plan.training).run(kept, observer, should_stop)
+        progress = Trainer(task, plan.training, ranks).run(kept, observer, should_stop)
         return Outcome(progress, corpus.unigram_nats_per_token)
 
 
@@ -156,8 +171,13 @@ def count_words(lines: Iterable[bytes]) -> Counter[bytes]:
     return counts
 
 
-def plan_of(request: PhraseModelRequest) -> Plan:
-    """The preset with what the request overrides; sets the number of threads that torch uses."""
+def plan_of(request: PhraseModelRequest, processes: int = 1) -> Plan:
+    """The preset with what the request overrides; sets the number of threads that torch uses.
+
+    Args:
+        request: table and choices.
+        processes: that share each minibatch.
+    """
     preset = PRESETS[preset_name(request)]
     size = request.shortlist or preset.shortlist
     switches = {**SWITCHES[request.variant], **request.given("summary", "first_step", "decoder_reset")}
@@ -165,7 +185,7 @@ def plan_of(request: PhraseModelRequest) -> Plan:
     return Plan(
         network={**sizes, "variant": _variant_of(switches), **switches},
         corpus=CorpusConfig(size, size, request.held_out, request.max_length, request.seed),
-        training=_training(request, preset.training, sizes["hidden_size"]),
+        training=_training(request, preset.training, sizes["hidden_size"], processes),
     )
 
 
@@ -179,7 +199,7 @@ def _variant_of(switches: Mapping[str, str]) -> str:
     return next((name for name, values in SWITCHES.items() if values == dict(switches)), "custom")
 
 
-def _training(request: PhraseModelRequest, preset: TrainingConfig, hidden_size: int) -> TrainingConfig:
+def _training(request: PhraseModelRequest, preset: TrainingConfig, hidden_size: int, processes: int) -> TrainingConfig:
     config = request.learning(preset)
     if request.variant == "groundhog":
         config = replace(config, reduction="sum")  # what the released code does
@@ -193,14 +213,19 @@ def _training(request: PhraseModelRequest, preset: TrainingConfig, hidden_size: 
         precision=precision,
         compiled=choose_compiled(compile_it, request.device, hidden_size, long=long, large=LARGE_TO_LEARN),
         native=native,
-        threads=threads_for(request, config.batch_size, native=bool(native)),
+        threads=threads_for(request, rows_at_once(config, processes), native=bool(native)),
     )
 
 
-def threads_for(request: LearningRequest, batch_size: int, *, native: bool = False) -> int:
-    """Threads that share a minibatch: none beside the first for a GPU; torch gets the cores that are left for each."""
+def rows_at_once(config: TrainingConfig, processes: int) -> int:
+    """Examples of a minibatch that one process computes together."""
+    return config.batch_size // (processes * rounds(config.accumulate, processes))
+
+
+def threads_for(request: LearningRequest, examples: int, *, native: bool = False) -> int:
+    """Threads to share some examples: none beside the first for a GPU; torch gets the cores that are left for each."""
     cores = request.threads or torch.get_num_threads()
-    return 1 if request.on_gpu else share_cores(cores, batch_size, native=native)
+    return 1 if request.on_gpu else share_cores(cores, examples, native=native)
 
 
 def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> EncDec:

@@ -21,10 +21,12 @@ from moses_rnn.models.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.models.translation_network import TranslationNetwork
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
-from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.corpus_files import PAIRS, made_by_first
+from moses_rnn.training.model_folder import folder_of
 from moses_rnn.training.pairs import PhrasePairs
 from moses_rnn.training.parallel import ParallelTexts, describe_sentences, turned
-from moses_rnn.training.run import LONG_MINUTES, Outcome, threads_for
+from moses_rnn.training.ranks import ALONE, Ranks
+from moses_rnn.training.run import LONG_MINUTES, Outcome, rows_at_once, threads_for
 from moses_rnn.training.sentence_config import SentencePreset, SentenceRequest
 from moses_rnn.training.trainer import Observer, Trainer
 
@@ -57,7 +59,11 @@ ARCHITECTURES = {
 
 
 def train_sentence_model(
-    request: SentenceRequest, folder: Path, observer: Observer, should_stop: Callable[[], bool]
+    request: SentenceRequest,
+    folder: Path,
+    observer: Observer,
+    should_stop: Callable[[], bool],
+    ranks: Ranks = ALONE,
 ) -> Outcome:
     """Train a network on two texts, or continue a run that was stopped.
 
@@ -66,24 +72,32 @@ def train_sentence_model(
         folder: of the model; after every evaluation it holds the best weights so far.
         observer: follows the run.
         should_stop: called while the texts are read and after every step.
+        ranks: the processes that train it together; all call this function with equal arguments.
 
     Raises:
         InputError: a text cannot be read, they have not equally many lines, or are too small.
         CheckpointError: the folder holds a run with other choices, or a model without its run.
         OutputError: the folder cannot be made, or another run is training there.
         MosesRnnError: the training diverged.
+        PeerFailed: another of the processes is gone.
         Stopped: while the texts were read.
     """
     texts = ParallelTexts.of_prefix(request.prefix, request.source, request.target)
     dev = ParallelTexts.of_prefix(request.dev, request.source, request.target) if request.dev else None
-    for both in filter(None, (texts, dev)):
+    for both in filter(None, (texts, dev) if ranks.leads else ()):
         both.check_lengths()
     preset = request.chosen_preset()
-    preset = replace(preset, training=_training(request, preset))
+    preset = replace(preset, training=_training(request, preset, ranks.size))
     kind, make = ARCHITECTURES[request.architecture]
-    with ModelFolder(folder, kind, restart=request.restart) as kept:
+    with folder_of(ranks, folder, kind, restart=request.restart) as kept:
         kept.check_choices({**preset.network, **preset.training.course()})
-        corpus = _corpus(request, preset, (texts, dev), kept.arrays, observer, should_stop)
+        corpus = made_by_first(
+            ranks,
+            kept.arrays,
+            PAIRS,
+            lambda: _corpus(request, preset, (texts, dev), kept.arrays, observer, should_stop),
+            should_stop,
+        )
         observer.corpus_read(describe_sentences(corpus, dev=dev is not None))
         model = make(len(corpus.source_vocabulary), len(corpus.target_vocabulary), preset.network)
         model.initialise(preset.training.seed, preset.training.initial_deviation)
@@ -95,7 +109,7 @@ def train_sentence_model(
             direction=TARGET_TO_SOURCE if request.inverse else SOURCE_TO_TARGET,
             provenance=_provenance(request, preset, corpus),
         )
-        progress = Trainer(task, preset.training).run(kept, observer, should_stop)
+        progress = Trainer(task, preset.training, ranks).run(kept, observer, should_stop)
         return Outcome(progress, corpus.unigram_nats_per_token)
 
 
@@ -130,7 +144,7 @@ def _corpus_config(request: SentenceRequest, preset: SentencePreset) -> CorpusCo
     )
 
 
-def _training(request: SentenceRequest, preset: SentencePreset) -> TrainingConfig:
+def _training(request: SentenceRequest, preset: SentencePreset, processes: int) -> TrainingConfig:
     """The preset's training as this machine does it."""
     config, width = preset.training, int(str(preset.network["hidden_size"]))
     precision = choose_precision(request.precision, request.device, width)
@@ -141,7 +155,7 @@ def _training(request: SentenceRequest, preset: SentencePreset) -> TrainingConfi
         precision=precision,
         compiled=False if native else choose_compiled(None, request.device, width, long=long),
         native=native,
-        threads=threads_for(request, config.batch_size, native=bool(native)),
+        threads=threads_for(request, rows_at_once(config, processes), native=bool(native)),
     )
 
 

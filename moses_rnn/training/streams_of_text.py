@@ -16,9 +16,9 @@ from moses_rnn.models.rnnlm import Rnnlm
 from moses_rnn.models.vocabulary import Ids
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
+from moses_rnn.training.gradients import Cost
 from moses_rnn.training.n_grams import Text
-from moses_rnn.training.threads import Threads, seed_of
-from moses_rnn.training.trainer import Cost
+from moses_rnn.training.threads import Workers, seed_of
 
 ORDER, GROUPS = 0, 1  # random streams of an epoch: of its sentences, of the batches in each group
 EVALUATION_WORDS = 4096  # at once when nothing is learned from them
@@ -44,7 +44,7 @@ class Sentences:
         self._device = model.G.device
         self._product = torch.bfloat16 if config.precision == "bf16" else torch.float32
         self.examples = len(self._text.lengths)
-        digests = [hashlib.sha256(part.flat.tobytes()).hexdigest() for part in (text, held_out)]
+        digests = [hashlib.sha256(part.flat.data).hexdigest() for part in (text, held_out)]
         self.identity = {"text": digests[0], "held-out text": digests[1], **asdict(model.config), "bptt": bptt}
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
@@ -71,9 +71,9 @@ class Sentences:
         nats, tokens = self._nats(self._text, rows, drop)
         return Cost(nats, nats.item(), tokens)
 
-    def held_out(self, threads: Threads) -> dict[str, float]:
+    def held_out(self, workers: Workers) -> dict[str, float]:
         """Mean cost of a held-out token, words outside the shortlist counted as one."""
-        costs = threads.each(self._exact_cost, list(self._held_out.blocks()))
+        costs = workers.each(self._exact_cost, list(self._held_out.blocks()))
         nats, tokens = (sum(column) for column in zip(*costs, strict=True))
         return {"nats_per_token": nats / tokens}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -17,8 +17,16 @@ from torch import nn
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Figures = TypeVar("Figures", bound=tuple[float, ...])
 ROWS = 64  # of a minibatch for each thread: with fewer, products are smaller than they are fast
 NATIVE_ROWS = 16  # the same for the native core, whose products are packed with less ado
+
+
+class Workers(Protocol):
+    """Whoever shares work that is a list of items with figures for results: threads, of one process or of several."""
+
+    def each(self, work: Callable[[Item], Figures], items: Iterable[Item]) -> list[Figures]:
+        """The figures of all items, in order."""
 
 
 class Threads:

@@ -1,49 +1,38 @@
 """The training loop: minibatches, gradient steps, held-out evaluation, resuming; what is learned is up to a task.
 
 A run is a function of its task and its configuration: after a kill it continues from the last saved state and ends
-with the weights that an undisturbed run would have.
+with the weights that an undisturbed run would have. Several processes may train together; all of them take the same
+steps, and the first decides by its clock when time is up.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
-
-import torch
-from torch import Tensor, nn
+from typing import Any, Protocol
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
+from moses_rnn.training.gradients import Gradients, Learnable
 from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.optimisers import Average, make_optimiser, sum_of_squares
+from moses_rnn.training.optimisers import Average, make_optimiser
+from moses_rnn.training.ranks import ALONE, AllThreads, PeerFailed, Ranks
 from moses_rnn.training.schedules import SCHEDULES, Course, Judged
 from moses_rnn.training.state import Progress, RunState
-from moses_rnn.training.threads import Threads, even_parts
+from moses_rnn.training.threads import Threads, Workers
 
 HOPELESS = 10  # steps in a row without a finite gradient
 NO_GAIN = "evaluations brought no gain"
 
 
-class Cost(NamedTuple):
-    """What a minibatch costs."""
-
-    objective: Tensor  # what is made smaller: summed over the minibatch
-    nats: float  # -log p of all its tokens
-    tokens: int
-
-
-class Task(Protocol):
+class Task(Learnable, Protocol):
     """What is learned: the network, its examples in minibatches, and what they cost."""
 
     unit: str  # what an example is, in the plural
     examples: int  # in an epoch
-
-    @property
-    def model(self) -> nn.Module:
-        """The network, with its initial weights, on its device."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -52,10 +41,7 @@ class Task(Protocol):
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
         """The minibatches of an epoch from a given one on; seed and epoch determine them."""
 
-    def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
-        """What a part of a minibatch costs, for learning; `step` is the number of steps before it."""
-
-    def held_out(self, threads: Threads) -> dict[str, float]:
+    def held_out(self, workers: Workers) -> dict[str, float]:
         """Figures of the held-out examples; "nats_per_token" is what counts."""
 
     def describe(self) -> str:
@@ -93,21 +79,21 @@ class Trainer:
     Args:
         task: what is learned; its network has its initial weights and is on its device.
         config: how.
+        ranks: the processes that train it together, of which this is one.
     """
 
-    def __init__(self, task: Task, config: TrainingConfig) -> None:
+    def __init__(self, task: Task, config: TrainingConfig, ranks: Ranks = ALONE) -> None:
         self.task = task
         self.model = task.model
         self.config = config
+        self.ranks = ranks
         self.progress = Progress(learning_rate=config.learning_rate)
         self.resumed = False
         self._started = self._saved = time.monotonic()
         self._optimiser = make_optimiser(self.model, config)
         self._threads = Threads(config.threads)
-        self._weights = list(self.model.parameters())
-        self._parts = even_parts(self._weights, config.threads)
+        self._gradients = Gradients(task, config, self._threads, ranks)
         self._average = Average(self.model, config.averaging)
-        self._squares = sum_of_squares(config)
 
     def run(self, kept: ModelFolder, observer: Observer, should_stop: Callable[[], bool]) -> Progress:
         """Train until a limit is reached or `should_stop` says so; the state is saved either way.
@@ -119,10 +105,12 @@ class Trainer:
 
         Raises:
             CheckpointError: the run that is kept has other choices, or is damaged.
-            MosesRnnError: the training diverged.
+            MosesRnnError: the training diverged, or the ranks do not do the same.
+            PeerFailed: another rank is gone; what was learned is saved.
         """
         progress = self.progress
         self.resumed = kept.restore(self._state())
+        self.ranks.compare(self._what_ranks_share())
         observer.starting(self)
         self._started = time.monotonic() - progress.seconds
         self._look_at_limits_again()
@@ -130,10 +118,14 @@ class Trainer:
             self._save(kept)  # so that a checkpoint never stands without the state it came from
         while not progress.finished:
             for batch in self.task.batches(progress.epoch, progress.batch):
-                observer.stepped(self, self.learn(batch))
+                with self._saving_if_deserted(kept):
+                    loss = self.learn(batch)
+                observer.stepped(self, loss)
                 if self._is_evaluation_due():
                     self._evaluate(kept, observer)
-                if progress.finished or should_stop():
+                with self._saving_if_deserted(kept):
+                    stopping = self.ranks.any(should_stop())
+                if progress.finished or stopping:
                     self._save(kept)
                     return progress
                 if time.monotonic() - self._saved > 60 * self.config.save_minutes:
@@ -145,9 +137,23 @@ class Trainer:
         identity = {**self.task.identity, **self.config.course()}
         return RunState(identity, self.model, self._optimiser, self.progress, self._average.tensors)
 
+    def _what_ranks_share(self) -> dict[str, Any]:
+        device = next(self.model.parameters()).device.type
+        parts = {"threads": self.config.threads, "accumulate": self.config.accumulate}
+        return {**self._state().identity, **parts, "steps": self.progress.steps, "device": device}
+
     def _save(self, kept: ModelFolder) -> None:
         kept.save(self._state())
         self._saved = time.monotonic()
+
+    @contextlib.contextmanager
+    def _saving_if_deserted(self, kept: ModelFolder) -> Iterator[None]:
+        """Between two steps, of which the second has changed nothing yet when another rank turns out to be gone."""
+        try:
+            yield
+        except PeerFailed:
+            self._save(kept)
+            raise
 
     def _look_at_limits_again(self) -> None:
         """They may have been raised since the state was saved.
@@ -164,16 +170,13 @@ class Trainer:
     def learn(self, rows: Positions) -> float:
         """One gradient step; returns the loss in nats per token."""
         progress, config = self.progress, self.config
-        shares = [rows[i :: config.threads] for i in range(min(config.threads, len(rows)))]
-        costs, gradients = zip(*self._threads.each(self._gradients, enumerate(shares)), strict=True)
-        nats, tokens = float(sum(cost.nats for cost in costs)), int(sum(cost.tokens for cost in costs))
-        of_pair = 1 / {"sum": 1, "pair-mean": len(rows), "token-mean": tokens}[config.reduction]
-        squares = self._threads.each(lambda part: self._add_up(gradients, part), self._parts)
-        norm = of_pair * math.sqrt(sum(squares))
+        sums = self._gradients.compute(rows, progress.steps, lambda: time.monotonic() - self._started)
+        of_pair = 1 / {"sum": 1, "pair-mean": len(rows), "token-mean": sums.tokens}[config.reduction]
+        norm = of_pair * math.sqrt(sums.squares)
         if math.isfinite(norm):
             clipped = min((config.clip_norm or math.inf) / (norm + 1e-6), 1.0)
             self._optimiser.set_learning_rate(self._learning_rate())
-            self._threads.each(lambda part: self._descend(part, of_pair * clipped), self._parts)
+            self._threads.each(lambda places: self._descend(places, of_pair * clipped), self._gradients.places)
             progress.skipped_in_a_row = 0
         else:  # a step along NaN would lose the weights
             progress.skipped_steps += 1
@@ -182,31 +185,14 @@ class Trainer:
         progress.steps += 1
         progress.batch += 1
         progress.examples += len(rows)
-        progress.tokens += tokens
-        progress.seconds = time.monotonic() - self._started
-        return nats / tokens
+        progress.tokens += sums.tokens
+        progress.seconds = sums.seconds
+        return sums.nats / sums.tokens
 
-    def _gradients(self, share: tuple[int, Positions]) -> tuple[Cost, tuple[Tensor, ...]]:
-        part, rows = share
-        cost = self.task.cost(rows, self.progress.steps, part)
-        every = torch.autograd.grad(cost.objective, self._weights, allow_unused=True, materialize_grads=True)
-        return cost, tuple(gradient.contiguous() for gradient in every)  # fused optimisers go by places in memory
-
-    def _add_up(self, gradients: tuple[tuple[Tensor, ...], ...], part: list[int]) -> float:
-        """Give some weights the sum of all threads' gradients; returns its squared L2 norm."""
-        total = 0.0
-        for i in part:
-            gradient, *others = (of_thread[i] for of_thread in gradients)
-            for other in others:
-                gradient = gradient + other
-            self._weights[i].grad = gradient
-            total += self._squares(gradient)
-        return total
-
-    def _descend(self, part: list[int], scale: float) -> None:
+    def _descend(self, places: list[int], scale: float) -> None:
         """One step of some weights along their gradients times `scale`."""
-        self._optimiser.step_along(scale, [self._weights[i] for i in part])
-        self._average.add(part, self.progress.steps)
+        self._optimiser.step_along(scale, [self._gradients.weights[i] for i in places])
+        self._average.add(places, self.progress.steps)
 
     def _learning_rate(self) -> float:
         """The learning rate of this step: rising at the beginning, falling at the end."""
@@ -260,7 +246,7 @@ class Trainer:
     def _judge(self) -> bool:
         """Score the held-out examples; whether these are the best weights so far."""
         progress = self.progress
-        figures = self.task.held_out(self._threads)
+        figures = self.task.held_out(AllThreads(self._threads, self.ranks))
         per_token = figures["nats_per_token"]
         self._refuse_divergence(per_token)
         progress.examples_at_evaluation = progress.examples

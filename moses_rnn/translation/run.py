@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
-from moses_rnn.errors import FormatError, InputError, OutputError, Stopped
+import torch
+
+from moses_rnn.errors import FormatError, InputError, OutputError, Stopped, shown
 from moses_rnn.files.journal import Opening
 from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.records import Note
-from moses_rnn.files.streams import read_lines, stamp_of
+from moses_rnn.files.shards import Shard
+from moses_rnn.files.streams import read_blocks, read_lines, stamp_of
 from moses_rnn.formats.nbest import format_nbest_line
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.steps import Stepper
+from moses_rnn.pools.base import Pool, in_order
+from moses_rnn.pools.choice import open_pool_elsewhere
+from moses_rnn.pools.request import PoolRequest
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.ensembles import Ensemble, Writer
 from moses_rnn.producers.open import model_files
+from moses_rnn.translation import translate
 from moses_rnn.translation.alignments import NO_ALPHA, format_alignment, has_attention
 from moses_rnn.translation.beam_search import BeamConfig
+from moses_rnn.translation.jobs import Translated, TranslationJob
 from moses_rnn.translation.outputs import Outputs, open_outputs
-from moses_rnn.translation.translate import FEW_LINE_ENDS, LINES, Counts, Translation, Translator, Words, blocks_of
+from moses_rnn.translation.translate import FEW_LINE_ENDS, Counts, Translation, Translator, Words, blocks_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +46,8 @@ class TranslationRequest:
     n_best: str | None = None
     alignments: str | None = None
     opening: Opening = field(default_factory=Opening)
+    pool: PoolRequest = field(default_factory=PoolRequest)
+    shard: Shard | None = None  # the only part of the text that is translated
 
     @property
     def others(self) -> list[str]:
@@ -64,8 +76,11 @@ def translate_text(
     with open_outputs(request.output, request.others, request.opening, inputs) as outputs, outputs.kept_if_resumable():
         stepper = _stepper(request, model)
         note = outputs.begin(_manifest(request, model))
-        run = _Run(request, _translator(request, model, stepper), outputs, should_stop, feature=f"{model.name}0")
-        run.translate(advanced, note)
+        translator = _translator(request, model, stepper)
+        pool = _pool(request, model, translator.aligned)
+        with pool or contextlib.nullcontext():
+            run = _Run(request, translator, outputs, should_stop, feature=f"{model.name}0", pool=pool)
+            run.translate(advanced, note)
         outputs.commit()
     return run.counts
 
@@ -88,16 +103,26 @@ def _translator(request: TranslationRequest, model: Writer, stepper: Stepper[Any
     return Translator(model.source_vocabulary, model.target_vocabulary, stepper, request.beam, aligned=aligned)
 
 
+def _pool(request: TranslationRequest, model: Writer, aligned: int) -> Pool[list[Words], Translated] | None:
+    """Who translates, if it is not this process."""
+    if not request.pool.is_elsewhere:
+        return None
+    threads = max(torch.get_num_threads() // (request.pool.processes or torch.get_num_threads()), 1)
+    job = TranslationJob.of(model, request.beam, request.compute, aligned, threads)
+    return open_pool_elsewhere(request.pool, job, [request.compute.device])
+
+
 def _manifest(request: TranslationRequest, model: Writer) -> Note:
     """Everything that decides the bytes, but for the text: that is known by the hash in each block's note."""
     return {
         "model": _identity(model),
         "beam": asdict(request.beam),
-        "block_lines": LINES,
+        "block_lines": translate.LINES,
         "device": request.compute.device.partition(":")[0],
         "precision": request.compute.precision,
         "n_best": request.n_best is not None,
         "alignments": request.alignments is not None,
+        **({"shard": str(request.shard)} if request.shard else {}),
     }
 
 
@@ -116,6 +141,7 @@ class _Run:
         outputs: begun.
         should_stop: see `translate_text`.
         feature: what log p is called in a list.
+        pool: who translates blocks in place of the translator, if it is not this process.
     """
 
     def __init__(
@@ -126,14 +152,16 @@ class _Run:
         should_stop: Callable[[], bool],
         *,
         feature: str,
+        pool: Pool[list[Words], Translated] | None,
     ) -> None:
-        self._feature = feature
+        self._feature, self._pool = feature, pool
         self._request = request
         self._translator = translator
         self._outputs = outputs
         self._should_stop = should_stop
         self._meter = Meter(waiting=self._stop_if_requested)
         self._hash = hashlib.sha256()
+        self._first, self._last = _lines_of_shard(request)
 
     @property
     def counts(self) -> Counts:
@@ -144,7 +172,7 @@ class _Run:
         """Translate what is not yet translated, given the note of the last block that is."""
         stamp = stamp_of(self._request.input)
         with contextlib.closing(self._lines()) as lines:
-            blocks = blocks_of(lines, self._request.input)
+            blocks = blocks_of(lines, self._request.input, self._first + 1)
             before = self._skip(blocks, note)
 
             def between(more: int) -> None:
@@ -152,21 +180,37 @@ class _Run:
                 advanced(done, self._share(before, done))
                 self._stop_if_requested()
 
-            for block in blocks:
-                self._stop_if_requested()
-                self._translate(block, between)
+            for block, translations in self._translations(blocks, between):
+                self._write(block, translations)
         if stamp_of(self._request.input) != stamp:
             raise InputError(f"{self._request.input}: was changed while it was read; nothing was written")
 
-    def _translate(self, block: list[Words], between: Callable[[int], None]) -> None:
-        first = self.counts.lines
-        text, others = self._texts(self._translator.translate(block, between), first)
+    def _translations(
+        self, blocks: Iterator[list[Words]], between: Callable[[int], None]
+    ) -> Iterator[tuple[list[Words], list[Translation]]]:
+        """Blocks with their translations; `between` is called while this process translates one."""
+        if self._pool is None:
+            for block in blocks:
+                self._stop_if_requested()
+                yield block, self._translator.translate(block, between)
+            return
+        for block, (translations, counts) in in_order(blocks, self._pool, self._described):
+            self.counts.add(counts)
+            yield block, translations
+            between(0)  # it is written now
+
+    def _described(self, block: list[Words]) -> str:
+        return f"{self._request.input}: {len(block):,} lines from {shown(b' '.join(block[0]))} on"
+
+    def _write(self, block: list[Words], translations: list[Translation]) -> None:
+        text, others = self._texts(translations, self._first + self.counts.lines - len(block))
         self._add(block)
         self._outputs.append(text, others, {"sha256": self._hash.hexdigest(), "counts": asdict(self.counts)})
 
     def _lines(self) -> Generator[bytes]:
         try:
-            yield from read_lines(self._request.input, meter=self._meter)
+            lines = read_lines(self._request.input, meter=self._meter)
+            yield from itertools.islice(lines, self._first, self._last)
         except FormatError as error:
             if error.line is not None:  # which is too long for a table, even
                 error.advice = FEW_LINE_ENDS
@@ -199,7 +243,7 @@ class _Run:
         """Of the lines that this run has to translate, as far as the reading tells."""
         if self._meter.share is None:
             return None
-        whole = self._meter.lines_read / self._meter.share
+        whole = self._meter.lines_read / self._meter.share if self._last is None else self._last - self._first
         return min(done / max(whole - before, 1), 1.0)
 
     def _stop_if_requested(self) -> None:
@@ -220,6 +264,22 @@ class _Run:
         if self._request.alignments is not None:
             others.append(b"".join(_alignment(first + i + 1, line) for i, line in enumerate(translations)))
         return text, others
+
+
+def _lines_of_shard(request: TranslationRequest) -> tuple[int, int | None]:
+    """Which lines of the text are translated, from 0: the first one, and the one behind the last; None: all.
+
+    They are whole blocks, whose lines are searched together: with other company a score's last digit could differ.
+    """
+    if request.shard is None:
+        return 0, None
+    if not Path(request.input).is_file():
+        raise InputError(f"{request.input}: expected a file, whose lines can be counted, found a pipe")
+    lines = sum(block.count(b"\n") + (not block.endswith(b"\n")) for block in read_blocks(request.input))
+    number, count = request.shard.number, request.shard.count
+    blocks = -(-lines // translate.LINES)
+    first, last = (translate.LINES * (blocks * k // count) for k in (number - 1, number))
+    return min(first, lines), min(last, lines)
 
 
 def _nbest_lines(sentence: int, translation: Translation, feature: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -58,6 +58,11 @@ class Counts:
     unended: int = 0  # translations that met the limit
     written_unknown: int = 0  # <unk> among the words of the translations
 
+    def add(self, more: Counts) -> None:
+        """Count what was met elsewhere."""
+        for counted in fields(self):
+            setattr(self, counted.name, getattr(self, counted.name) + getattr(more, counted.name))
+
 
 def _show_nothing(_lines: int) -> None:
     """In place of what follows a block."""
@@ -91,7 +96,7 @@ class Translator:
         self._target = target
         self._stepper = stepper
         self._search = BeamSearch(stepper, config)
-        self._aligned = aligned
+        self.aligned = aligned
         prefixes = PREFIXES_NEAR if stepper.device.type == "cpu" else PREFIXES_AT_ONCE
         self._at_once = max(prefixes // config.width, 1)
 
@@ -127,14 +132,14 @@ class Translator:
         return translations
 
     def _of_nothing(self) -> tuple[list[Candidate], Alpha | None]:
-        return [Candidate(b"", 0.0, True, () if self._aligned else None)], NO_ALPHA if self._aligned else None
+        return [Candidate(b"", 0.0, True, () if self.aligned else None)], NO_ALPHA if self.aligned else None
 
     def _translate(self, group: Sequence[SourceIds]) -> Iterator[tuple[list[Candidate], Alpha | None]]:
         """Candidates of sources, and α of the best."""
         proposed = [[h for h in of_source if h.ended] or of_source for of_source in self._search(group)]
         alphas = self._align(group, proposed)
         for hypotheses in proposed:
-            of_source = [next(alphas) for _ in hypotheses[: self._aligned]]
+            of_source = [next(alphas) for _ in hypotheses[: self.aligned]]
             linked = [links(alpha, len(h.words)) for alpha, h in zip(of_source, hypotheses, strict=False)]
             further = [None] * (len(hypotheses) - len(linked))
             candidates = [
@@ -145,7 +150,7 @@ class Translator:
 
     def _align(self, group: Sequence[SourceIds], proposed: Sequence[Sequence[Hypothesis]]) -> Iterator[Alpha]:
         """α of each hypothesis for which it is wanted, source by source."""
-        chosen = [hypotheses[: self._aligned] for hypotheses in proposed]
+        chosen = [hypotheses[: self.aligned] for hypotheses in proposed]
         sources = [source for source, of_source in zip(group, chosen, strict=True) for _ in of_source]
         return align(self._stepper, sources, [hypothesis for of_source in chosen for hypothesis in of_source])
 
@@ -163,19 +168,19 @@ class Translator:
             counts.written_unknown += words(translation.best.words).count(unknown)
 
 
-def blocks_of(lines: Iterable[bytes], name: str) -> Iterator[list[Words]]:
-    """The words of lines, in blocks of `LINES`, the last one of fewer.
+def blocks_of(lines: Iterable[bytes], name: str, first: int = 1) -> Iterator[list[Words]]:
+    """The words of lines, of which the first has that number, in blocks of `LINES`, the last one of fewer.
 
     Raises:
         FormatError: a line has more than `MOST_WORDS` words.
     """
-    parsed = _parsed(lines, name)
+    parsed = _parsed(lines, name, first)
     while block := list(islice(parsed, LINES)):
         yield block
 
 
-def _parsed(lines: Iterable[bytes], name: str) -> Iterator[Words]:
-    for number, line in enumerate(lines, 1):
+def _parsed(lines: Iterable[bytes], name: str, first: int) -> Iterator[Words]:
+    for number, line in enumerate(lines, first):
         line_words = words(line.rstrip(b"\r\n"))
         if len(line_words) > MOST_WORDS:
             expected = f"at most {MOST_WORDS:,} words in a line to translate"

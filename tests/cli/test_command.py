@@ -1,6 +1,7 @@
-"""What all commands share: the record of a command's options."""
+"""What all commands share: the record of a command's options, and what stops one."""
 
 import re
+import signal
 from dataclasses import dataclass, fields
 from importlib.metadata import entry_points
 
@@ -8,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from moses_rnn.cli.command import takes
+from moses_rnn.cli.command import StopRequest, takes
 
 
 @dataclass(frozen=True)
@@ -70,3 +71,20 @@ def test_help_shows_readable_ranges(command):
 def test_each_option_has_a_field_and_each_field_an_option(command):
     options = {parameter.name for parameter in command.params if parameter.expose_value}
     assert options == {field.name for field in fields(command.callback.request)}
+
+
+def test_a_patient_stop_request_outlives_a_second_signal(capsys):
+    """As it comes from torchrun and from who stopped torchrun; one that is quiet says nothing."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    before = [signal.getsignal(number) for number in numbers]
+    try:
+        for quiet in (False, True):
+            stop = StopRequest(patient=True, quiet=quiet)
+            assert not stop()
+            for _ in range(2):
+                signal.raise_signal(signal.SIGTERM)
+            assert stop()
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+    assert capsys.readouterr().err.count(": stopping after saving what is done\n") == 1

@@ -50,12 +50,13 @@ def test_what_did_not_happen_is_left_out():
     assert evaluation_line(trainer, is_best=False).endswith(" nats/token (unigram 6.25), 123,457 tokens/s")
 
 
-def trainer_with(progress, *, resumed=False, share=0.0):
+def trainer_with(progress, *, resumed=False, share=0.0, processes=1):
     return SimpleNamespace(
         task=Task,
         model=nn.Linear(40, 30),
         config=TrainingConfig(),
         progress=progress,
+        ranks=SimpleNamespace(size=processes),
         resumed=resumed,
         share_over=lambda: share,
     )
@@ -76,6 +77,11 @@ def test_a_start_says_how_large_the_network_is_and_how_it_learns(capsys):
     network, training = capsys.readouterr().err.splitlines()
     assert network == "network: paper variant, H 8, 1,230 parameters"
     assert training == f"training: {TrainingConfig().describe()}"
+
+
+def test_several_processes_are_counted(capsys):
+    TrainingDisplay().starting(trainer_with(Progress(), processes=3))
+    assert capsys.readouterr().err.splitlines()[2:] == ["processes: 3, which share each minibatch"]
 
 
 @pytest.mark.parametrize(
@@ -142,3 +148,10 @@ def test_a_stop_says_how_to_go_on(capsys, tmp_path):
     with pytest.raises(Stopped, match="^stopped after 1,234 pairs; run the same command again to continue$"):
         say_end(outcome("", examples=1234), tmp_path, "pairs", quiet=False, warning="learned nothing")
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("finished", "code"), [("2 epochs are done", 0), ("", 75)])
+def test_processes_that_do_not_lead_end_without_a_word(tmp_path, capsys, finished, code):
+    with pytest.raises(SystemExit) as end:
+        say_end(outcome(finished), tmp_path, "pairs", quiet=False, leads=False, warning="learned nothing")
+    assert (end.value.code, capsys.readouterr()) == (code, ("", ""))

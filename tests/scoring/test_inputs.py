@@ -12,9 +12,9 @@ from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PLAIN
 from moses_rnn.formats.signatures import PROGRAM
 from moses_rnn.native import native_core
-from moses_rnn.scoring import inputs as scoring_inputs
 from moses_rnn.scoring.inputs import open_inputs
-from moses_rnn.scoring.phrase_tables import ColumnOptions, ScoringReport
+from moses_rnn.scoring.phrase_tables import ScoringReport
+from moses_rnn.scoring.workers import ColumnOptions
 from tests.scoring.tables import LINES, request_for
 
 # what the journals of interrupted runs begin with: with other keys none of them could be resumed
@@ -46,27 +46,9 @@ def test_the_lines_after_one_are_the_rest(opened, number):
     assert b"".join(block.text for block in lines) == b"".join(LINES[number:])
 
 
-def test_each_model_is_opened_once_and_scores_on_every_device(opened, models, monkeypatch):
-    folders = []
-
-    def opening(folder, **options):
-        folders.append(folder)
-        return open_model(folder, **options)
-
-    open_model = scoring_inputs.open_model
-    monkeypatch.setattr(scoring_inputs, "open_model", opening)
-    monkeypatch.setattr(scoring_inputs, "share_threads", lambda *_: 2)
-    inputs = opened(inverse_model=models / "inverse", word_penalty=True, devices=("cpu", "cpu"))
-    workers = inputs.make_workers()
-    assert folders == [models / "rnn", models / "inverse"]
-    assert [[producer.name for producer in worker] for worker in workers] == [["RNN", "RNNInverse", "WordPenalty"]] * 4
-    assert workers[0] is workers[1]  # threads of one device share its networks
-    assert workers[0] is not workers[2]
-
-
 def test_the_manifest_is_that_of_older_journals(opened, here):
     inputs = opened(word_penalty=True, columns=ColumnOptions(floor=-50.0), native=False)
-    settings = inputs.settings(inputs.make_workers()[0])
+    settings = inputs.settings()
     manifest = settings.manifest
     assert set(manifest) == MANIFEST
     assert json.loads(json.dumps(manifest)) == manifest
@@ -84,7 +66,7 @@ def test_the_manifest_is_that_of_older_journals(opened, here):
 @pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")
 def test_the_native_core_is_in_the_manifest(opened):
     inputs = opened()
-    manifest = inputs.settings(inputs.make_workers()[0]).manifest
+    manifest = inputs.settings().manifest
     assert set(manifest) == {*MANIFEST, "native"}
     assert manifest["native"] == str(native_core())
     assert manifest["threads"] == 1  # each chunk is computed in one, however many there are

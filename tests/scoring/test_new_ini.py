@@ -29,8 +29,12 @@ def request_with_ini(here, models):
     return with_ini
 
 
+def ini_of(request, shape, added):
+    return make_ini(request.table, request.output, request.ini, shape, added)
+
+
 def test_without_an_ini_there_are_lines_for_one(here, models):
-    ini = make_ini(request_for(here, models), Shape(2, (2, 1)), 1)
+    ini = ini_of(request_for(here, models), Shape(2, (2, 1)), 1)
     path = here / "scored"
     assert ini.lines == (
         f"PhraseDictionaryMemory name=TranslationModel0 num-features=3 path={path} input-factor=0,1 output-factor=0",
@@ -40,7 +44,7 @@ def test_without_an_ini_there_are_lines_for_one(here, models):
 
 
 def test_a_table_on_standard_output_will_be_somewhere(here, models):
-    ini = make_ini(request_for(here, models, output="-"), Shape(2), 1)
+    ini = ini_of(request_for(here, models, output="-"), Shape(2), 1)
     assert f" path={SOMEWHERE} " in ini.lines[0]
     assert ini.warnings == ()
 
@@ -48,14 +52,14 @@ def test_a_table_on_standard_output_will_be_somewhere(here, models):
 @pytest.mark.parametrize("name", ["a b", "a#b"])
 def test_a_path_that_moses_cannot_read_is_a_warning(here, models, name):
     path = here / name
-    ini = make_ini(request_for(here, models, output=str(path)), Shape(2), 1)
+    ini = ini_of(request_for(here, models, output=str(path)), Shape(2), 1)
     assert ini.warnings == (f"{path}: Moses cannot read paths with blanks or '#': move the table before using it",)
 
 
 @pytest.mark.parametrize(("weight", "weights"), [(None, "0.3 0.3"), (0.1, "0.1 0.1")])
 def test_the_new_one_is_the_old_one_with_further_scores(here, request_with_ini, weight, weights):
     old = here / "table"
-    ini = make_ini(request_with_ini(old, weight=weight), Shape(2), 2)
+    ini = ini_of(request_with_ini(old, weight=weight), Shape(2), 2)
     expected = INI.format(table=here / "scored").replace("num-features=2", "num-features=4")
     assert ini.content.decode() == expected.replace("0.2 0.4", f"0.2 0.4 {weights}")
     assert ini.lines == (expected.split("\n")[1], f"TM= 0.2 0.4 {weights}")
@@ -65,7 +69,7 @@ def test_the_new_one_is_the_old_one_with_further_scores(here, request_with_ini, 
 def test_what_the_user_should_know_of_paths(here, request_with_ini, monkeypatch):
     monkeypatch.chdir(here)
     (here / "other").touch()
-    ini = make_ini(request_with_ini("other"), Shape(2), 1)
+    ini = ini_of(request_with_ini("other"), Shape(2), 1)
     assert any("other" in warning for warning in ini.warnings)  # which is not the table that is scored
 
 
@@ -78,4 +82,4 @@ def test_what_the_user_should_know_of_paths(here, request_with_ini, monkeypatch)
 )
 def test_an_ini_of_another_table_is_refused(here, request_with_ini, shape, changes, message):
     with pytest.raises(InputError, match=message):
-        make_ini(request_with_ini(here / "table", **changes), shape, 1)
+        ini_of(request_with_ini(here / "table", **changes), shape, 1)

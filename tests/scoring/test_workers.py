@@ -1,81 +1,79 @@
-"""Work in order, whoever does it, and what becomes of errors."""
+"""What a worker makes of a chunk, in this process and from what other processes are told."""
 
-import threading
-import time
+import dataclasses
+import pickle
 
+import numpy as np
 import pytest
-import torch
 
-from moses_rnn.errors import FormatError, Stopped
-from moses_rnn.producers.base import Compute
-from moses_rnn.scoring.workers import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, in_order, share_threads
-
-
-def test_results_come_in_the_items_order():
-    def slow_first(number):
-        time.sleep(0.05 if number == 0 else 0)
-        return number
-
-    assert list(in_order(range(20), slow_first, 3, "test")) == list(range(20))
+from moses_rnn.errors import CheckpointError, FormatError, MosesRnnError, OutputError, Stopped
+from moses_rnn.files.outputs import Packing
+from moses_rnn.formats.signatures import ColumnCounts
+from moses_rnn.formats.table_blocks import TableLines, parse_blocks
+from moses_rnn.producers.base import HERE
+from moses_rnn.producers.open import ModelOnDisk, open_model
+from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions, ScoringJob, lines_of, make_producers
+from tests.scoring.tables import LINES
 
 
-def items_until(error):
-    yield from range(5)
-    raise error
+def chunk():
+    return TableLines.joined(list(parse_blocks([b"".join(LINES)], "t")))
 
 
-def test_what_came_before_an_error_of_the_input_is_given_out_first():
-    results = in_order(items_until(FormatError("t", 6, "a line", "none")), lambda number: number, 2, "test")
-    assert [next(results) for _ in range(5)] == list(range(5))
-    with pytest.raises(FormatError):
-        next(results)
+def job_for(models, **changes):
+    opened = [open_model(models / "rnn"), open_model(models / "inverse")]
+    given = {"name": "t", "models": tuple(map(ModelOnDisk.of, opened)), "compute": HERE, "word_penalty": True,
+             "columns": ColumnOptions(), "pack": Packing()}  # fmt: skip
+    return opened, ScoringJob(**given | changes)
 
 
-def test_whoever_wants_to_stop_does_not_wait():
-    results = in_order(items_until(Stopped("stop")), lambda number: number, 8, "test")
-    with pytest.raises(Stopped):
-        next(results)
+def test_a_job_makes_what_open_models_make(models):
+    opened, job = job_for(models)
+    here = ChunkScorer(make_producers(opened, HERE, word_penalty=True), "t", ColumnOptions(), Packing())
+    again = pickle.loads(pickle.dumps(job))
+    assert (again, hash(again)) == (job, hash(job))
+    assert again.begin("cpu")(pickle.loads(pickle.dumps(chunk()))) == here(chunk())
 
 
-def test_an_error_of_the_work_ends_it():
-    with pytest.raises(ZeroDivisionError):
-        list(in_order(range(9), lambda number: 1 // (number - 4), 2, "test"))
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("test")]
+def test_counts_of_a_chunk(models):
+    _, job = job_for(models)
+    scored = job.begin("cpu")(chunk())
+    assert scored.block.count(b"\n") == scored.counts.lines == 30
+    assert len(scored.counts.lowest) == 3
+    values = np.log([[float(x) for x in line.split(b" ||| ")[2].split()[2:]] for line in scored.block.splitlines()])
+    np.testing.assert_allclose(values.min(0), scored.counts.lowest, atol=1e-8)
+    np.testing.assert_allclose(values.max(0), scored.counts.highest, atol=1e-8)
 
 
-def test_only_a_few_items_are_taken_ahead():
-    taken = []
+def test_a_model_that_was_changed_meanwhile_is_refused(models):
+    on_disk = ModelOnDisk.of(open_model(models / "rnn"))
+    assert on_disk.open_again().name == "RNN"
+    with pytest.raises(CheckpointError, match="rnn: was changed after this run began"):
+        dataclasses.replace(on_disk, hashes=(("model.safetensors", "0"),)).open_again()
 
-    def items():
-        for number in range(100):
-            taken.append(number)
-            yield number
 
-    results = in_order(items(), lambda number: number, 2, "test")
-    assert next(results) == 0
-    assert len(taken) <= 6
-    results.close()
+def test_lines_are_named_by_their_numbers():
+    assert lines_of(chunk()[3:7]) == "lines 4 to 7"
 
 
 @pytest.mark.parametrize(
-    ("devices", "threads", "native", "of_each", "of_torch"),
+    "error",
     [
-        (["cpu"], 1, True, 1, 3),
-        (["cpu"], 20, True, 20, 3),
-        (["cpu", "cpu"], 5, True, 2, 3),
-        (["cpu", "cpu"], 1, True, 1, 3),
-        (["cpu"], 2, False, 2, 1),
-        (["cpu"], 2 * MOST_CPU_WORKERS, False, MOST_CPU_WORKERS, 2),
-        (["cpu", "cpu"], 4, False, 1, 2),
-        (["cuda:0", "cuda:1"], 4, False, WORKERS_OF_A_GPU, 3),
-        (["cpu"], None, True, 3, 3),
+        MosesRnnError("m", advice="a"),
+        FormatError("n", 3, "this", "that", "advice"),
+        Stopped("s"),
+        OutputError("o"),
     ],
 )
-def test_threads_are_shared_among_workers(devices, threads, native, of_each, of_torch):
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        assert share_threads(devices, threads, Compute(native=native)) == of_each
-        assert torch.get_num_threads() == of_torch
-    finally:
-        torch.set_num_threads(before)
+def test_errors_survive_the_way_between_processes(error):
+    error.add_advice("more")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+def test_counts_add_up():
+    counts = ColumnCounts()
+    counts.add(ColumnCounts(2, [1], [0], [-3.0], [-1.0]))
+    counts.add(ColumnCounts(3, [2], [1], [-2.0], [-0.5]))
+    counts.add(ColumnCounts())
+    assert counts == ColumnCounts(5, [3], [1], [-3.0], [-0.5])

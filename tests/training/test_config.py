@@ -24,7 +24,7 @@ def test_another_optimiser_brings_its_customary_learning_rate():
 
 def test_a_resumed_run_may_have_other_limits_and_no_other_course():
     course = TrainingConfig().course()
-    limits = {"max_epochs": 3.0, "max_minutes": 1.0, "patience": 9, "save_minutes": 1.0, "threads": 4}
+    limits = {"max_epochs": 3.0, "max_minutes": 1.0, "patience": 9, "save_minutes": 1.0, "threads": 4, "accumulate": 2}
     assert dataclasses.replace(TrainingConfig(), **limits).course() == course
     assert set(course) | set(limits) == {field.name for field in dataclasses.fields(TrainingConfig)}
     assert dataclasses.replace(TrainingConfig(), batch_tokens=1).course() != course
@@ -48,6 +48,7 @@ def test_what_is_not_zero_is_described():
     assert (
         TrainingConfig(schedule="newbob").describe().startswith("adadelta, learning rate 1, schedule newbob, 64 pairs")
     )
+    assert "64 pairs a minibatch in 4 parts, " in TrainingConfig(accumulate=4).describe()
     assert everything.describe("n-grams").startswith(
         "adadelta, learning rate 1, risen over 1,000 minibatches, falling in the last 50%, "
         "weights averaged over about the last 10% of the steps, dropout 0.2, weight decay 0.3, 64 n-grams a minibatch, "

@@ -8,7 +8,8 @@ from moses_rnn.errors import CheckpointError, OutputError
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.model_folder import LedFolder, ModelFolder, folder_of
+from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.state import Progress
 from tests.models.checkpoints import encdec_checkpoint
 
@@ -77,3 +78,19 @@ def test_a_model_without_its_run_is_refused_unless_it_is_to_be_replaced(tmp_path
     (tmp_path / "mine").touch()
     with ModelFolder(tmp_path, ENCDEC, restart=True):
         assert names(tmp_path) == ["mine", "training/lock"]
+
+
+class Second(Ranks):
+    rank, size = 1, 2
+
+
+def test_the_first_of_several_processes_alone_writes(tmp_path):
+    assert type(folder_of(ALONE, tmp_path, ENCDEC, restart=False)) is ModelFolder
+    led = folder_of(Second(), tmp_path / "new", ENCDEC, restart=True)
+    assert type(led) is LedFolder
+    with led as kept:
+        kept.check_choices({"seed": 1})
+        kept.record(Progress(history=[{"nats_per_token": 3.0}]), is_best=True)
+        kept.save(None)
+        assert not kept.restore(None)
+    assert names(tmp_path) == []

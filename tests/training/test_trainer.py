@@ -9,10 +9,14 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
+from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.training.config import CUSTOMARY_RATES, for_optimiser
-from moses_rnn.training.pairs import epoch_batches
+from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.pairs import PhrasePairs, epoch_batches
+from moses_rnn.training.ranks import PeerFailed, Ranks
 from moses_rnn.training.schedules import SCHEDULES
-from tests.training.small import FAST, train, trainer_of
+from moses_rnn.training.trainer import Trainer
+from tests.training.small import FAST, Listener, network, never, train, trainer_of
 
 
 def test_learns_a_language(corpus, tmp_path):
@@ -53,6 +57,33 @@ def test_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path, optimiser):
         assert resumed.progress.steps == whole.progress.steps
         for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
             assert torch.equal(old, new)
+
+
+class Deserted(Ranks):
+    """With others, one of which is gone some exchanges later."""
+
+    def __init__(self, exchanges):
+        self._left = exchanges
+
+    def sums(self, numbers):
+        self._left -= 1
+        if self._left < 0:
+            raise PeerFailed("gone")
+        return super().sums(numbers)
+
+
+@pytest.mark.parametrize("exchanges", [120, 121])  # before the end of a step, and of the question whether to stop
+def test_what_was_learned_is_saved_when_another_process_dies(corpus, tmp_path, exchanges):
+    whole, _ = train(corpus, tmp_path / "whole", max_epochs=1)
+    config = dataclasses.replace(FAST, max_epochs=1)
+    deserted = Trainer(PhrasePairs(network(corpus), corpus, config), config, Deserted(exchanges))
+    with ModelFolder(tmp_path / "model", ENCDEC) as kept, pytest.raises(PeerFailed, match="gone"):
+        deserted.run(kept, Listener(), never)
+    resumed, listener = train(corpus, tmp_path / "model", max_epochs=1)
+    assert len(listener.losses) == whole.progress.steps - deserted.progress.steps
+    assert 50 < deserted.progress.steps < 70
+    for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(old, new)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

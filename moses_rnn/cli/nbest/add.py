@@ -11,10 +11,13 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, reports_errors, say, takes
 from moses_rnn.cli.nbest.files import output_to, parsed_list, text_of
+from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 
 if TYPE_CHECKING:
     from moses_rnn.formats.nbest import NBestLine
-    from moses_rnn.scoring.nbest_features import FeatureRequest
+    from moses_rnn.pools.base import Pool
+    from moses_rnn.scoring.nbest_features import FeatureJob, FeatureRequest
+    from moses_rnn.scoring.nbest_lists import ListPart, Values
 
 EPILOG = """\b
 Example:
@@ -29,7 +32,7 @@ has one of that name.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adding:
+class Adding(PoolOptions):
     """Options of `add`."""
 
     nbest: str
@@ -111,6 +114,7 @@ class Adding:
 @click.option("--allow-misfit", is_flag=True, help="Take a model that has learned nothing, which is refused otherwise")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
+@pool_options
 @reports_errors
 @takes(Adding)
 def add(given: Adding) -> None:
@@ -119,19 +123,22 @@ def add(given: Adding) -> None:
     import torch
 
     from moses_rnn.cli.progress import Display
-    from moses_rnn.scoring.nbest_features import make_features
+    from moses_rnn.scoring.nbest_features import FeatureJob, make_features
     from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
 
     if given.threads:
         torch.set_num_threads(given.threads)
-    name, lines = parsed_list(given.nbest)
+    shard = parse_shard(given)
+    name, lines = parsed_list(given.nbest, shard)
     first = next(lines, None)
     sources = text_of(given.source)
-    features = label_features(first, make_features(first, name, _feature_request(given)))
-    report = NBestReport()
+    request = _feature_request(given)
+    features = label_features(first, make_features(first, name, request))
+    pool = _pool(given, FeatureJob(request, first, name), request.device)
+    report = NBestReport(whole=shard is None)
     display = Display("hypotheses", quiet=given.quiet)
-    with output_to(given.output, given.force, (name, given.source)) as file:
-        for block in with_features(_behind(first, lines), sources, features, name, report):
+    with output_to(with_shard(given.output, shard), given.force, (name, given.source)) as file:
+        for block in with_features(_behind(first, lines), sources, features, name, report, pool):
             file.append(block)
             display.show(report.lines)
         file.commit()
@@ -140,6 +147,21 @@ def add(given: Adding) -> None:
         say(f"{report.lines:,} hypotheses of {report.sentences:,} sentences, with {', '.join(report.choosing)}")
     for label in report.constant:
         say(f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it")
+
+
+def _pool(given: Adding, job: FeatureJob, device: str) -> Pool[ListPart, Values] | None:
+    """Who gives the values, if it is not this process."""
+    from dataclasses import replace
+
+    import torch
+
+    from moses_rnn.pools.choice import open_pool_elsewhere
+
+    wanted = make_pool_request(given)
+    if not wanted.is_elsewhere:
+        return None
+    threads = max((given.threads or torch.get_num_threads()) // wanted.processes, 1) if wanted.processes else 1
+    return open_pool_elsewhere(wanted, replace(job, threads=threads), [device])
 
 
 def _feature_request(given: Adding) -> FeatureRequest:
@@ -169,6 +191,8 @@ def _feature_request(given: Adding) -> FeatureRequest:
 
 def _check(given: Adding) -> None:
     """Refuse what does not go together."""
+    if given.shard and "-" in (given.nbest, given.output):
+        raise click.UsageError("--shard needs a list and an --output that are files")
     if given.nbest == given.source == "-":
         raise click.UsageError("only one of the list and --source can be -")
     if not any((given.add, given.ensembles, given.cslm, given.lm, given.rnn, given.inverse_rnn, given.word_penalty)):
@@ -184,6 +208,10 @@ def _check(given: Adding) -> None:
 
 def _check_language_models(given: Adding) -> None:
     """The same, of what language models do."""
+    if given.dynamic and (given.shard or make_pool_request(given).is_elsewhere):
+        raise click.UsageError(
+            "--dynamic learns from the whole list in its order: it needs one worker, in this process"
+        )
     if given.shares and not given.ensembles:
         raise click.UsageError("--shares is for --ensemble")
     if bool(given.rare) != bool(given.vocabulary):

@@ -23,6 +23,14 @@ USAGE = {
         ["n", "--source", "src", "--add", "x", "--backoff", "y", "--rare", "uniform", "--vocabulary", "z"],
         "--rare and --backoff both share out <unk>: give one of them",
     ),
+    "several workers that learn": (
+        ["n", "--source", "src", "--add", "x", "--dynamic", "--processes", "2"],
+        "--dynamic learns from the whole list in its order: it needs one worker, in this process",
+    ),
+    "a part of a list to learn from": (
+        ["n", "--source", "src", "--add", "x", "--dynamic", "--shard", "1/2", "-o", "out"],
+        "--dynamic learns from the whole list in its order: it needs one worker, in this process",
+    ),
     "shares of nothing": (["n", "--source", "src", "--add", "x", "--shares", "1"], "--shares is for --ensemble"),
     "shares that are no numbers": (
         ["n", "--source", "src", "--ensemble", "x,y", "--shares", "half,half"],

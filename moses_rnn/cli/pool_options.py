@@ -1,0 +1,89 @@
+"""Options of commands whose work can be shared out: among processes, machines of a cluster, and shards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ParamSpec
+
+import click
+
+from moses_rnn.files.shards import Shard
+
+if TYPE_CHECKING:
+    from moses_rnn.pools.request import PoolRequest
+
+P = ParamSpec("P")
+FLAG_OF_RAY = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolOptions:
+    """What ``pool_options`` ask for."""
+
+    processes: int | None
+    ray: str | None
+    ray_workers: int | None
+    shard: str | None
+
+
+def pool_options(command: Callable[P, None]) -> Callable[P, None]:
+    """The options that say who works, and at which part."""
+    for option in (
+        click.option(
+            "--shard",
+            metavar="k/N",
+            help="Do only part k of N, cut where it can be; auto takes both from Slurm's or torchrun's variables",
+        ),
+        click.option("--ray-workers", type=click.IntRange(1), help="Actors [default: one for each GPU or else CPU]"),
+        click.option(
+            "--ray",
+            is_flag=False,
+            flag_value=FLAG_OF_RAY,
+            metavar="[ADDRESS]",
+            help="Work on a Ray cluster: the one at that address, the one that runs here (auto), or one for this run "
+            "alone (local). Without an ADDRESS this must be the last option",
+        ),
+        click.option(
+            "--processes",
+            type=click.IntRange(1),
+            help="Work in so many processes of this machine, one for each device in turn [default: in threads]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def make_pool_request(given: PoolOptions) -> PoolRequest:
+    """Who works.
+
+    Raises:
+        click.UsageError: options contradict each other.
+    """
+    from moses_rnn.pools.request import PoolRequest
+
+    if given.ray is not None and given.processes is not None:
+        raise click.UsageError("--processes are of this machine, --ray is a cluster: give one")
+    if given.ray_workers is not None and given.ray is None:
+        raise click.UsageError("--ray-workers are a cluster's: give --ray")
+    return PoolRequest(processes=given.processes, ray=given.ray, workers=given.ray_workers)
+
+
+def parse_shard(given: PoolOptions) -> Shard | None:
+    """Which part.
+
+    Raises:
+        MosesRnnError: it cannot be told.
+    """
+    return None if given.shard is None else Shard.parse(given.shard)
+
+
+def with_shard(path: str, shard: Shard | None) -> str:
+    """``table.2-of-4.gz`` for shard 2 of 4 of ``table.gz``."""
+    if shard is None:
+        return path
+    from moses_rnn.files.streams import without_compression_suffix
+
+    stem = str(without_compression_suffix(path))
+    width = len(str(shard.count))
+    return f"{stem}.{shard.number:0{width}}-of-{shard.count}{path[len(stem) :]}"

@@ -1,0 +1,285 @@
+"""Trainings by several processes under torchrun: what they learn, killed, stopped, failing, resumed by more or fewer."""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import time
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from moses_rnn.cli.train import main as train
+from moses_rnn.cli.training_ranks import of_rank, together
+from moses_rnn.errors import InputError
+from moses_rnn.training.ranks import ALONE, PeerFailed, Ranks
+from tests.commands import ROOT, program, run, start
+from tests.conftest import EXAMPLES, TINY
+from tests.torchrun import kill_rank, run_ranks, started_ranks
+from tests.training.sentences import write_texts
+from tests.training.small import phrase_request
+
+PHRASES = [
+    "phrase-table.gz", *TINY, "--preset", "small", "--dropout", "0", "--batch-size", "16", "--learning-rate", "0.02", "--averaging", "0",
+    "--evaluate-every", "80", "--cool-down", "0", "--device", "cpu", "--threads", "1", "--patience", "99",
+]  # fmt: skip
+ENOUGH = ["--max-epochs", "1.6"]  # more than 200 updates
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory, table):
+    folder = tmp_path_factory.mktemp("ranks")
+    shutil.copy(table, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(here):
+    """A training by one process."""
+    run("train", *PHRASES, *ENOUGH, "--model", "alone", cwd=here)
+    return here / "alone"
+
+
+@pytest.fixture(scope="module")
+def shared(here):
+    """The same by two, and what they say."""
+    _, messages = run_ranks("train", *PHRASES, *ENOUGH, "--model", "shared", cwd=here)
+    return SimpleNamespace(folder=here / "shared", messages=messages)
+
+
+def costs(folder):
+    """Held-out costs in the course of a training."""
+    lines = (folder / "training" / "log.jsonl").read_text().splitlines()
+    return [json.loads(line)["nats_per_token"] for line in lines]
+
+
+def check_same_course(folder, expected, tolerance=1e-4):
+    assert costs(folder) == pytest.approx(costs(expected), abs=tolerance)
+
+
+def names(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def wait_for_evaluations(folder, count, process):
+    log = folder / "training" / "log.jsonl"
+    while not (log.exists() and log.read_bytes().count(b"\n") >= count):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.005)
+
+
+def test_two_processes_learn_what_one_learns(alone, shared):
+    """Looked at after every fifth of more than 200 updates."""
+    assert len(costs(alone)) > 40
+    assert costs(alone)[-1] < costs(alone)[0] - 0.5
+    check_same_course(shared.folder, alone)
+
+
+def test_the_first_process_speaks_for_all_and_nothing_is_left(alone, shared):
+    for line in ("processes: 2, which share each minibatch\n", "\nfinished: ", "\nverdict: ", "unigram baseline: "):
+        assert shared.messages.count(line) == 1
+    assert names(shared.folder) == names(alone)
+
+
+def test_a_cslm_is_learned_by_two_processes_as_in_two_parts(tmp_path):
+    """With dropout: what it leaves out depends on the number of parts alone."""
+    text = (EXAMPLES / "corpus" / "dev.fr").read_text().splitlines(keepends=True)
+    (tmp_path / "text").write_text("".join(text[:200]))
+    options = [
+        "text", "--order", "3", "--embedding-size", "4", "--first-size", "6", "--second-size", "5", "--shortlist", "60",
+        "--preset", "small", "--dropout", "0.2", "--batch-size", "32", "--max-epochs", "0.7", "--evaluate-every", "160",
+        "--self-normalise", "0.1", "--threads", "1", "--device", "cpu",
+    ]  # fmt: skip
+    run("cslm", "train", *options, "--accumulate", "2", "--model", tmp_path / "alone", cwd=tmp_path)
+    run_ranks("cslm train", *options, "--model", tmp_path / "shared", cwd=tmp_path)
+    assert len(costs(tmp_path / "alone")) > 5
+    check_same_course(tmp_path / "shared", tmp_path / "alone")
+    assert names(tmp_path / "shared") == names(tmp_path / "alone")
+
+
+def test_an_rnnsearch_is_learned_by_two_processes(tmp_path):
+    write_texts(tmp_path, "train", 150)
+    options = [
+        "train", "--source", "src", "--target", "trg", "--hidden-size", "8", "--embedding-size", "6",
+        "--alignment-size", "5", "--maxout-size", "4", "--preset", "small", "--dropout", "0", "--batch-size", "8",
+        "--max-epochs", "2", "--evaluate-every", "24", "--held-out", "20", "--threads", "1", "--device", "cpu",
+    ]  # fmt: skip
+    run("nmt", "train", *options, "--model", tmp_path / "alone", cwd=tmp_path)
+    run_ranks("nmt train", *options, "--model", tmp_path / "shared", cwd=tmp_path)
+    assert len(costs(tmp_path / "alone")) > 5
+    check_same_course(tmp_path / "shared", tmp_path / "alone")
+    assert names(tmp_path / "shared") == names(tmp_path / "alone")
+
+
+def test_a_process_that_is_killed_is_started_again_and_the_training_continues(here, shared):
+    """--restart, which is meant the first time, removes nothing then."""
+    options = [*PHRASES, *ENOUGH, "--model", "killed", "--restart"]
+    with started_ranks("train", *options, cwd=here, restarts=1) as process:
+        wait_for_evaluations(here / "killed", 5, process)
+        kill_rank(1, here)
+        _, messages = process.communicate(timeout=200)
+    assert process.returncode == 0, messages
+    assert "process 0 of 2 has lost the others: " in messages
+    assert "--restart: left aside, since torchrun has started this training again (1)\n" in messages
+    assert "\nresuming after " in messages
+    assert costs(here / "killed") == costs(shared.folder)
+    for name in ("model.safetensors", "training/log.jsonl"):
+        assert (here / "killed" / name).exists()
+    same = [(here / folder / "model.safetensors").read_bytes() for folder in ("killed", "shared")]
+    assert same[0] == same[1]
+    assert names(here / "killed") == names(shared.folder)
+
+
+def test_two_processes_continue_for_one_and_one_for_two(here, alone):
+    """The first one is stopped, then torchrun, and one process ends it."""
+    options = [*PHRASES, *ENOUGH, "--model", "turns"]
+    first = start("train", *options, cwd=here, stderr=subprocess.DEVNULL)
+    wait_for_evaluations(here / "turns", 5, first)
+    first.terminate()
+    assert first.wait(60) == 75
+    with started_ranks("train", *options, cwd=here) as process:
+        wait_for_evaluations(here / "turns", len(costs(here / "turns")) + 5, process)
+        process.terminate()
+        _, messages = process.communicate(timeout=200)
+    assert process.returncode != 0
+    assert "\nresuming after " in messages
+    assert messages.count("moses-rnn-train: stopping after saving what is done\n") == 1
+    assert messages.count("run the same command again to continue\n") == 1
+    assert len(costs(here / "turns")) < len(costs(alone))
+    done = run("train", *options, cwd=here)
+    assert "resuming after " in done.stderr
+    check_same_course(here / "turns", alone)
+
+
+FAILURES = {
+    "a process that would do otherwise": (
+        'if [ "$RANK" = 1 ]; then set -- "$@" --seed 2; fi; ',
+        "process 1 of 2: expected every process to train as the first one, found seed 2, not 1",
+    ),
+    "a disk that is full": (
+        'if [ "$RANK" = 0 ]; then ulimit -f 8; fi; ',
+        "moses-rnn-train: failed/training/source.tokens: cannot be written: File too large",
+    ),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_what_fails_in_one_process_ends_all(here, failure):
+    before, message = FAILURES[failure]
+    code, messages = run_ranks("train", *PHRASES, *ENOUGH, "--model", "failed", cwd=here, before=before, check=False)
+    assert code != 0
+    assert messages.count(message) == 1
+    assert messages.count("Traceback") <= 1  # torchrun's own
+    shutil.rmtree(here / "failed", ignore_errors=True)
+
+
+def test_what_fails_in_all_processes_is_said_once(here):
+    code, messages = run_ranks("train", "nothing.gz", "--device", "cpu", cwd=here, check=False)
+    assert code != 0
+    assert messages.count("nothing.gz: expected a file, found nothing of that name") == 1
+
+
+def test_a_training_that_is_started_again_does_not_start_over(monkeypatch, capsys):
+    request = phrase_request("table", restart=True, quiet=False)
+    assert of_rank(request, ALONE).restart
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert not of_rank(request, ALONE).restart
+    assert capsys.readouterr().err.startswith("--restart: left aside")
+
+
+class Second(Ranks):
+    rank, size = 1, 2
+
+    def __init__(self, *, speaks=True):
+        self._speaks = speaks
+        self.reported, self.left = [], False
+
+    def report(self, error):
+        self.reported.append(error)
+        return self._speaks
+
+    def leave(self):
+        self.left = True
+
+
+def test_the_first_alone_shows_its_progress():
+    assert of_rank(phrase_request("table", quiet=False), Second()).quiet
+    assert not of_rank(phrase_request("table", quiet=False), ALONE).quiet
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (InputError("no table"), "process 1 of 2: no table"),
+        (PeerFailed("process 1 of 2 has lost the others"), "process 1 of 2 has lost the others"),
+        (ZeroDivisionError("0 / 0"), "0 / 0"),
+    ],
+)
+def test_an_error_is_reported_to_the_others_and_says_where_it_was(monkeypatch, error, message):
+    second = Second()
+    monkeypatch.setattr("moses_rnn.training.processes.join", lambda: second)
+    with pytest.raises(type(error), match=f"^{re.escape(message)}$"), together():
+        raise error
+    assert (second.reported, second.left) == ([error], False)
+
+
+def test_what_another_process_says_is_not_said_again(monkeypatch):
+    second = Second(speaks=False)
+    monkeypatch.setattr("moses_rnn.training.processes.join", lambda: second)
+    with pytest.raises(SystemExit) as end, together():
+        raise InputError("no table")
+    assert end.value.code == 3
+
+
+def test_processes_end_together(monkeypatch):
+    second = Second()
+    monkeypatch.setattr("moses_rnn.training.processes.join", lambda: second)
+    with together() as ranks:
+        assert ranks is second
+    assert (second.reported, second.left) == ([], True)
+
+
+def test_an_estimate_is_one_processes(monkeypatch, here):
+    monkeypatch.chdir(here)
+    monkeypatch.setattr("moses_rnn.training.processes.join", Second)
+    done = CliRunner().invoke(train, ["phrase-table.gz", "--estimate", "--device", "cpu"])
+    assert done.exit_code == 1
+    assert done.output.endswith("process 1 of 2: --estimate: expected one process, found 2\n")
+
+
+SRUN = """#!/bin/bash
+# As Slurm's: as many tasks as the job has; a signal some time later, to all of them; the highest exit code.
+export SLURM_NTASKS=2
+for SLURM_PROCID in 0 1; do
+    export SLURM_PROCID SLURM_LOCALID=$SLURM_PROCID
+    "${@:2}" & tasks="$tasks $!"
+done
+until grep -qs . model/training/log.jsonl; do sleep 0.02; done
+kill -USR1 $tasks
+code=0
+for task in $tasks; do wait $task; last=$?; [ $last -gt $code ] && code=$last; done
+exit $code
+"""
+SCONTROL = """#!/bin/bash
+case "$1" in show) echo 127.0.0.1; echo second;; *) echo "$@" >> scontrol.log;; esac
+"""
+
+
+def test_a_slurm_job_whose_time_is_up_is_saved_and_put_back(here, tmp_path):
+    shutil.copy(here / "phrase-table.gz", tmp_path)
+    for name, content in (("srun", SRUN), ("scontrol", SCONTROL)):
+        (tmp_path / name).write_text(content)
+        (tmp_path / name).chmod(stat.S_IRWXU)
+    path = f"{tmp_path}:{program('train').parent}:{os.environ['PATH']}"
+    port = 20_000 + os.getpid() % 20_000
+    environment = {**os.environ, "PATH": path, "SLURM_JOB_ID": str(port), "SLURM_JOB_NODELIST": "first,second"}
+    line = ["bash", ROOT / "examples" / "slurm" / "train.sbatch", *PHRASES, "--model", "model"]
+    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 75, done.stderr
+    assert "run the same command again to continue" in done.stderr
+    assert (tmp_path / "scontrol.log").read_text() == f"requeue {port}\n"
+    assert (tmp_path / "model" / "training" / "state.safetensors").exists()
+    assert not list(tmp_path.rglob("*.npy"))

@@ -1,0 +1,210 @@
+"""Shards of a table, scored apart and laid end to end, are the table scored in one run; what is wrong is named."""
+
+import dataclasses
+import json
+import shutil
+
+import pytest
+
+from moses_rnn.errors import InputError, OutputError, Stopped
+from moses_rnn.files.metered import show_nothing
+from moses_rnn.files.shards import Shard
+from moses_rnn.scoring.merging import MergeRequest, merge
+from moses_rnn.scoring.request import IniRequest
+from moses_rnn.scoring.run import score
+from tests.scoring.tables import names, request_for
+
+COUNT = 4
+
+
+def never():
+    return False
+
+
+def score_shards(here, models, count=COUNT, **changes):
+    """The table in shards, each scored into a file of its own."""
+    paths = []
+    for number in range(1, count + 1):
+        output = str(here / f"scored.{number}-of-{count}")
+        request = request_for(here, models, output=output, shard=Shard(number, count), **changes)
+        score(request, show_nothing, never)
+        paths.append(output)
+    return paths
+
+
+def merged(here, shards, **changes):
+    return merge(MergeRequest(tuple(shards), str(here / "merged"), **changes), show_nothing, never)
+
+
+@pytest.mark.parametrize("count", [1, 4, 12])
+def test_merged_they_are_the_whole_table(here, models, count):
+    changes = {"inverse_model": models / "inverse", "allow_misfit": True}
+    score(request_for(here, models, **changes), show_nothing, never)
+    shards = score_shards(here, models, count, **changes)
+    result = merged(here, reversed(shards))
+    assert (here / "merged").read_bytes() == (here / "scored").read_bytes()
+    assert (result.lines, result.rejected) == (30, 0)
+    (warning,) = result.warnings
+    assert warning.startswith("RNNInverse: 100.0% of the pairs have a word outside the model's shortlists")
+    whole, again = (json.loads((here / f"{name}.json").read_bytes()) for name in ("scored", "merged"))
+    assert again.pop("merged_from") == count
+    assert (whole.pop("output"), again.pop("output")) == ("scored", "merged")
+    assert again == whole
+    assert "num-features=4" in result.ini.lines[0]
+
+
+def test_rejected_lines_come_together_and_an_ini_is_made(here, models):
+    lines = (here / "table").read_bytes().splitlines(keepends=True)
+    lines[3] = b"bad\n"
+    lines[20] = b"bad too\n"
+    (here / "table").write_bytes(b"".join(lines))
+    shards = []
+    for number in range(1, 3):
+        output = str(here / f"scored.{number}")
+        changes = {"output": output, "shard": Shard(number, 2), "rejects": output + ".rejects"}
+        score(request_for(here, models, **changes), show_nothing, never)
+        shards.append(output)
+    (here / "moses.ini").write_text(
+        f"[feature]\nPhraseDictionaryMemory name=TM path={here / 'table'} num-features=2\n[weight]\nTM= 0.2 0.2\n"
+    )
+    ini = IniRequest(str(here / "moses.ini"), str(here / "new.ini"))
+    assert merged(here, shards, ini=ini).rejected == 2
+    assert (here / "merged.rejects").read_bytes() == b"bad\nbad too\n"
+    assert f"path={here / 'merged'}" in (here / "new.ini").read_text()
+    assert "num-features=3" in (here / "new.ini").read_text()
+
+
+def change_signature(path, **changes):
+    record = json.loads((path.parent / f"{path.name}.json").read_bytes())
+    (path.parent / f"{path.name}.json").write_text(json.dumps(record | changes))
+
+
+def without_last(here, shards):
+    return shards[:-1]
+
+
+def doubled(here, shards):
+    return [*shards, shards[1]]
+
+
+def torn(here, shards):
+    (here / "scored.2-of-4").write_bytes((here / "scored.2-of-4").read_bytes()[:-1])
+    return shards
+
+
+def changed(here, shards):
+    data = (here / "scored.3-of-4").read_bytes()
+    (here / "scored.3-of-4").write_bytes(data[:-1] + b"x")
+    return shards
+
+
+def of_another_model(here, shards):
+    change_signature(here / "scored.2-of-4", models=[{"direction": "source-to-target", "sha256": {"x": "y"}}])
+    return shards
+
+
+def in_another_precision(here, shards):
+    change_signature(here / "scored.2-of-4", precision="bf16")
+    return shards
+
+
+def unfinished(here, shards):
+    (here / "scored.2-of-4.json").unlink()
+    return shards
+
+
+def not_there(here, shards):
+    return [*shards[:-1], str(here / "nothing")]
+
+
+def no_shard(here, shards):
+    record = json.loads((here / "scored.2-of-4.json").read_bytes())
+    del record["shard"]
+    (here / "scored.2-of-4.json").write_text(json.dumps(record))
+    return shards
+
+
+def beyond_its_end(here, shards):
+    record = json.loads((here / "scored.2-of-4.json").read_bytes())
+    change_signature(here / "scored.2-of-4", shard=record["shard"] | {"begin": record["shard"]["begin"] - 1})
+    return shards
+
+
+def overlong(here, shards):
+    record = json.loads((here / "scored.2-of-4.json").read_bytes())
+    change_signature(here / "scored.2-of-4", shard=record["shard"] | {"number": 9})
+    return shards
+
+
+WRONG = {
+    without_last: "expected 4 shards, found 3: missing 4",
+    doubled: r"scored.2-of-4: expected each shard once, found 2/4 as .*scored.2-of-4 too",
+    torn: r"scored.2-of-4: expected the file that its signature tells of, found [\d,]+ bytes in place of",
+    changed: r"scored.3-of-4: expected the file that its signature tells of, found other bytes\n  It was changed or cut",
+    of_another_model: r"scored.2-of-4: expected the same models as .*scored.1-of-4, found",
+    in_another_precision: "scored.2-of-4: expected the same precision as .*scored.1-of-4, found 'bf16' and there 'fp32'",
+    unfinished: r"scored.2-of-4: expected a shard of a scored table, found no signature beside it\n  Did its run end",
+    not_there: "nothing: expected a shard of a scored table, found nothing of that name",
+    no_shard: "scored.2-of-4.json: expected the signature of a shard, as moses-rnn-score --shard writes it, found one "
+    "without 'shard'",
+    beyond_its_end: r"scored.2-of-4: expected to begin at byte [\d,]+ of the table, found",
+    overlong: "scored.2-of-4.json: expected the signature of a shard: shard 9/4 of bytes",
+}
+
+
+@pytest.mark.parametrize("spoil", WRONG, ids=lambda spoil: spoil.__name__)
+def test_a_shard_that_is_not_as_it_should_be_is_named_and_nothing_is_left(here, models, spoil):
+    shards = spoil(here, score_shards(here, models))
+    before = names(here)
+    with pytest.raises(InputError, match=WRONG[spoil]):
+        merged(here, shards)
+    assert names(here) == before
+
+
+def test_shards_of_another_table_are_refused(here, models):
+    shards = score_shards(here, models)
+    other = here / "other"
+    other.mkdir()
+    (other / "table").write_bytes((here / "table").read_bytes().replace(b"0.5", b"0.4"))
+    foreign = score_shards(other, models)
+    with pytest.raises(InputError, match="scored.4-of-4: expected the same table as"):
+        merged(here, [*shards[:3], foreign[3]])
+
+
+def test_a_copy_on_another_machine_is_the_same_table(here, models):
+    shards = score_shards(here, models)
+    other = here / "other"
+    other.mkdir()
+    shutil.copyfile(here / "table", other / "table")
+    copies = score_shards(other, models)
+    assert merged(here, [*shards[:2], *copies[2:]]).lines == 30
+
+
+def test_a_merge_goes_on_where_it_stopped(here, models, monkeypatch):
+    monkeypatch.setattr("moses_rnn.scoring.merging.PIECE_BYTES", 100)
+    shards = tuple(score_shards(here, models))
+    calls = iter(range(1000))
+    request = MergeRequest(shards, str(here / "merged"))
+    with pytest.raises(Stopped, match="the same command with --resume goes on"):
+        merge(request, show_nothing, lambda: next(calls) > 4)
+    with pytest.raises(OutputError, match="--resume goes on"):
+        merge(request, show_nothing, never)
+    done = []
+    merge(dataclasses.replace(request, resume=True), lambda copied, share: done.append((copied, share)), never)
+    assert done[0][0] > 400
+    assert done[-1][1] == 1.0
+    score(request_for(here, models), show_nothing, never)
+    assert (here / "merged").read_bytes() == (here / "scored").read_bytes()
+
+
+def test_what_is_stored_otherwise_cannot_be_laid_together(here, models):
+    shards = score_shards(here, models)
+    with pytest.raises(InputError, match=r"merged.gz: expected a name that ends as the shards' do"):
+        merge(MergeRequest(tuple(shards), str(here / "merged.gz")), show_nothing, never)
+
+
+def test_cores_that_differ_are_told(here, models):
+    shards = score_shards(here, models)
+    change_signature(here / "scored.2-of-4", native="native core, amx")
+    (warning,) = merged(here, shards).warnings
+    assert "the shards were computed by native core, amx and " in warning

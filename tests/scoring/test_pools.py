@@ -1,0 +1,125 @@
+"""Who scores a table: threads shared among devices, and workers elsewhere that give the same bytes."""
+
+import dataclasses
+import hashlib
+import json
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError, Stopped
+from moses_rnn.files.metered import show_nothing
+from moses_rnn.files.outputs import Packing
+from moses_rnn.pools.request import PoolRequest
+from moses_rnn.producers.base import Compute
+from moses_rnn.scoring import inputs as scoring_inputs
+from moses_rnn.scoring.inputs import open_inputs
+from moses_rnn.scoring.phrase_tables import chunks_between_sources
+from moses_rnn.scoring.pools import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, make_workers, share_threads
+from moses_rnn.scoring.run import score
+from tests.scoring.tables import names, request_for
+
+
+def never():
+    return False
+
+
+@pytest.fixture(autouse=True)
+def in_small_chunks(monkeypatch):
+    monkeypatch.setattr(
+        "moses_rnn.scoring.phrase_tables.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
+    )
+
+
+def test_each_model_is_opened_once_and_scores_on_every_device(here, models, monkeypatch):
+    folders = []
+
+    def opening(folder, **options):
+        folders.append(folder)
+        return open_model(folder, **options)
+
+    open_model = scoring_inputs.open_model
+    monkeypatch.setattr(scoring_inputs, "open_model", opening)
+    monkeypatch.setattr("moses_rnn.scoring.pools.share_threads", lambda *_: 2)
+    given = {"inverse_model": models / "inverse", "word_penalty": True, "devices": ("cpu", "cpu")}
+    inputs = open_inputs(request_for(here, models, **given), None, lambda: None)
+    workers = make_workers(inputs, Packing())
+    assert folders == [models / "rnn", models / "inverse"]
+    assert [[producer.name for producer in worker.producers] for worker in workers] == [
+        ["RNN", "RNNInverse", "WordPenalty"]
+    ] * 4
+    assert workers[0] is workers[1]  # threads of one device share its networks
+    assert workers[0] is not workers[2]
+
+
+def test_processes_write_the_bytes_that_threads_write(here, models):
+    threads = request_for(here, models, output=str(here / "threads"), word_penalty=True)
+    elsewhere = dataclasses.replace(threads, output=str(here / "processes"), pool=PoolRequest(processes=2))
+    for request in (threads, elsewhere):
+        score(request, show_nothing, never)
+    assert (here / "processes").read_bytes() == (here / "threads").read_bytes()
+    one, other = (json.loads((here / f"{name}.json").read_bytes()) for name in ("threads", "processes"))
+    assert one | {"output": ""} == other | {"output": ""}
+
+
+def test_an_executors_workers_write_them_too(here, models):
+    score(request_for(here, models, output=str(here / "threads")), show_nothing, never)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        request = request_for(here, models, pool=PoolRequest(executor=executor, workers=2))
+        score(request, show_nothing, never)
+    assert (here / "scored").read_bytes() == (here / "threads").read_bytes()
+
+
+def test_another_pool_resumes_what_one_left(here, models):
+    score(request_for(here, models, output=str(here / "whole")), show_nothing, never)
+    calls = iter(range(100))
+    with pytest.raises(Stopped):
+        score(request_for(here, models), show_nothing, lambda: next(calls) >= 2)
+    score(request_for(here, models, resume=True, pool=PoolRequest(processes=1)), show_nothing, never)
+    hashes = {hashlib.sha256((here / name).read_bytes()).hexdigest() for name in ("whole", "scored")}
+    assert len(hashes) == 1
+
+
+def test_what_a_worker_elsewhere_cannot_open_is_refused_as_here(here, models, monkeypatch):
+    def without_its_model(inputs, pack):
+        for file in (here / "model").iterdir():
+            file.unlink()
+        return elsewhere(inputs, pack)
+
+    from moses_rnn.scoring import pools
+
+    (here / "model").mkdir()
+    for file in (models / "rnn").iterdir():
+        (here / "model" / file.name).write_bytes(file.read_bytes())
+    elsewhere = pools._elsewhere
+    monkeypatch.setattr(pools, "_elsewhere", without_its_model)
+    before = names(here)
+    with pytest.raises(CheckpointError, match="config.json"):
+        score(request_for(here, models, model=here / "model", pool=PoolRequest(processes=1)), show_nothing, never)
+    assert names(here) == before
+
+
+@pytest.mark.parametrize(
+    ("devices", "threads", "native", "of_each", "of_torch"),
+    [
+        (["cpu"], 1, True, 1, 3),
+        (["cpu"], 20, True, 20, 3),
+        (["cpu", "cpu"], 5, True, 2, 3),
+        (["cpu", "cpu"], 1, True, 1, 3),
+        (["cpu"], 2, False, 2, 1),
+        (["cpu"], 2 * MOST_CPU_WORKERS, False, MOST_CPU_WORKERS, 2),
+        (["cpu", "cpu"], 4, False, 1, 2),
+        (["cuda:0", "cuda:1"], 4, False, WORKERS_OF_A_GPU, 3),
+        (["cpu"], None, True, 3, 3),
+    ],
+)
+def test_threads_are_shared_among_workers(devices, threads, native, of_each, of_torch):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert share_threads(devices, threads, Compute(native=native)) == of_each
+        assert torch.get_num_threads() == of_torch
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,197 @@
+"""What several processes say to each other, and what one learns of another's end."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from moses_rnn.errors import MosesRnnError, Stopped
+from moses_rnn.training.processes import Together, join, restarts
+from moses_rnn.training.ranks import ALONE, PeerFailed
+
+PROGRAM = """
+import json, os, sys, torch
+from moses_rnn.errors import MosesRnnError, Stopped
+from moses_rnn.training.processes import join
+from moses_rnn.training.ranks import AllThreads
+from moses_rnn.training.threads import Threads
+
+ranks, seen = join(), {}
+seen["place"] = ranks.rank, ranks.size, ranks.leads, ranks.are_on_one_machine()
+seen["sums"] = ranks.sums([1.0, 10.0 * ranks.rank])
+seen["any"] = ranks.any(False), ranks.any(ranks.rank == 1)
+seen["of_first"] = ranks.of_first(ranks.rank + 0.1)
+tensor = torch.arange(3.0) + ranks.rank
+ranks.add_up(tensor)
+seen["add_up"] = tensor.tolist()
+seen["each"] = AllThreads(Threads(), ranks).each(lambda item: (item / 3, float(ranks.rank)), range(5))
+seen["device"] = ranks.device("cpu")
+for wanted in ("cuda:0", "cuda"):
+    try: ranks.device(wanted)
+    except MosesRnnError as error: seen[wanted] = str(error)
+if ranks.leads: ranks.announce("word", "given")
+seen["word"] = ranks.wait_for("word", lambda: False)
+try: ranks.wait_for("nothing", lambda: True)
+except Stopped as error: seen["stopped"] = str(error)
+ranks.compare({"seed": 1, "rate": 0.1, "names": ("a", "b")})
+try:
+    if ranks.leads: ranks.sums([1.0])
+    else: raise MosesRnnError("no room")
+except MosesRnnError as error:
+    seen["report"] = ranks.report(error)
+    seen["failure"] = str(error), error.exit_code
+print(json.dumps(seen))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def seen():
+    """What each of two processes has seen."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    outputs = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    return [json.loads(output) for output, _ in outputs]
+
+
+def test_each_knows_its_place(seen):
+    assert [of_rank["place"] for of_rank in seen] == [[0, 2, True, True], [1, 2, False, True]]
+
+
+def test_numbers_are_added_up_and_decided_together(seen):
+    for of_rank in seen:
+        assert of_rank["sums"] == [2.0, 10.0]
+        assert of_rank["any"] == [False, True]
+        assert of_rank["of_first"] == 0.1
+        assert of_rank["add_up"] == [1.0, 3.0, 5.0]
+        assert of_rank["each"] == [[i / 3, float(i % 2)] for i in range(5)]
+
+
+def test_words_arrive_and_waiting_can_be_stopped(seen):
+    for of_rank in seen:
+        assert of_rank["word"] == "given"
+        assert of_rank["stopped"].startswith("stopped while the first process was reading")
+
+
+def test_each_process_needs_a_gpu_of_its_own(seen):
+    for of_rank in seen:
+        assert of_rank["device"] == "cpu"
+        assert of_rank["cuda:0"] == "--device cuda:0: expected cuda or cpu: each of 2 processes takes its own"
+        assert torch.cuda.device_count() or of_rank["cuda"].startswith("expected a GPU for each process, found 0 and ")
+
+
+def test_the_others_learn_why_one_has_failed(seen):
+    assert seen[1]["failure"] == ["no room", 1]
+    assert seen[1]["report"]
+    assert seen[0]["failure"] == ["process 1 of 2 failed: no room", 1]
+    assert seen[0]["report"]
+
+
+def test_one_process_joins_nobody(monkeypatch):
+    for size in (None, "1"):
+        monkeypatch.setenv("RANK", "0")
+        monkeypatch.setenv("WORLD_SIZE", size) if size else monkeypatch.delenv("WORLD_SIZE", raising=False)
+        assert join() is ALONE
+
+
+def test_variables_that_lack_an_address_are_refused(monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    with pytest.raises(
+        MosesRnnError, match="process 1 of 2: cannot meet the others at .*MASTER_ADDR.*\n.*as torchrun does"
+    ):
+        join()
+
+
+def test_restarts_are_torchruns(monkeypatch):
+    assert restarts() == 0
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "2")
+    assert restarts() == 2
+
+
+class Store(dict):
+    """As much of torch's as is needed here."""
+
+    def check(self, names):
+        return all(name in self for name in names)
+
+    def set(self, name, text):
+        self[name] = text.encode()
+
+    def get(self, name):
+        return self[name]
+
+    def compare_set(self, name, _nothing, text):
+        return self.setdefault(name, text.encode())
+
+
+def several(count, store):
+    return [Together(store, rank, count, rank) for rank in range(count)]
+
+
+def test_an_error_of_several_is_said_once():
+    first, second = several(2, Store())
+    assert second.report(MosesRnnError("nothing there"))
+    assert not first.report(MosesRnnError("nothing there"))
+    assert first.report(MosesRnnError("something else"))
+    assert not second.report(Stopped("stopped"))
+
+
+def lost(ranks):
+    """The error of a rank that finds another one gone."""
+    with pytest.raises(PeerFailed) as raised, ranks._exchange():
+        raise RuntimeError("[pair.cc:553] Connection closed by peer. Check the logs\nframe #1")
+    return raised.value
+
+
+def test_a_death_that_nobody_has_explained_is_said_once():
+    first, second, third = several(3, Store())
+    errors = lost(first), lost(second)
+    assert str(errors[0]).startswith(
+        "process 0 of 3 has lost the others: [pair.cc:553] Connection closed by peer\n  Was one of them killed?"
+    )
+    assert second.report(errors[1])
+    assert not first.report(errors[0])
+    assert not third.report(lost(third))
+    assert not first.report(lost(first))
+
+
+def test_when_the_store_is_gone_too_each_says_so():
+    class Gone(Store):
+        def check(self, names):
+            raise RuntimeError("gone")
+
+        def compare_set(self, *_):
+            raise RuntimeError("gone")
+
+    for ranks in several(3, Gone()):
+        assert ranks.report(lost(ranks))
+
+
+def test_a_process_that_does_otherwise_is_an_error():
+    store = Store()
+    _, second = several(2, store)
+    store.set("identity", json.dumps({"seed": 1, "native": "avx512", "sizes": [1, 2]}))
+    with pytest.raises(
+        MosesRnnError, match="to train as the first one, found native '', not 'avx512'\n.*MOSES_RNN_NATIVE"
+    ):
+        second.compare({"seed": 1, "native": "", "sizes": (1, 2)})
