@@ -114,6 +114,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes, meter=meter)
     first, lines = _with_first(parse_blocks(blocks, request.table, take, _factors(request, models)), request.table)
     _check_form(request, models, first.form)
+    _check_alignments(request, models, first)
     wanted = Wanted(request.devices[0], request.precision, request.compiled, request.native)
     return Inputs(
         request=request,
@@ -185,6 +186,23 @@ def _check_form(request: ScoringRequest, models: Sequence[OpenModel], form: Phra
                 f"{model.folder}: expected a model that was trained on phrases like those of {request.table} ({form}), "
                 f"found one for {learned}",
                 advice=f"Train one with: moses-rnn-train {request.table}",
+            )
+
+
+def _check_alignments(request: ScoringRequest, models: Sequence[OpenModel], first: TableLines) -> None:
+    """Refuse a table without alignments that a model's rare words need, and rules."""
+    for model in models:
+        if model.rare is not None and not first.form.is_plain:
+            raise CheckpointError(
+                f"{model.folder}: expected a table of plain words, to annotate rare words in, found one of {first.form}"
+            )
+        if model.rare is not None and model.rare.needs_links and not first.irregular[0].alignment:
+            raise FormatError(
+                request.table,
+                int(first.numbers[0]),
+                f"a word alignment in field 4, by which the rare words of {model.folder} are annotated",
+                "none",
+                "train-model.perl writes it, unless the table was made with --NoWordAlignment.",
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, OutputError, Stopped
@@ -13,16 +13,29 @@ from moses_rnn.files.journal import Opening
 from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.records import Note
 from moses_rnn.files.streams import read_lines, stamp_of
+from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import format_nbest_line
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.steps import Stepper
+from moses_rnn.producers.annotated import shortlists_of
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.ensembles import Ensemble, Writer
 from moses_rnn.producers.open import model_files
 from moses_rnn.translation.alignments import NO_ALPHA, format_alignment, has_attention
 from moses_rnn.translation.beam_search import BeamConfig
+from moses_rnn.translation.candidates import CandidateLists
 from moses_rnn.translation.outputs import Outputs, open_outputs
-from moses_rnn.translation.translate import FEW_LINE_ENDS, LINES, Counts, Translation, Translator, Words, blocks_of
+from moses_rnn.translation.translate import (
+    FEW_LINE_ENDS,
+    LINES,
+    Counts,
+    Translation,
+    Translator,
+    WordHandling,
+    Words,
+    blocks_of,
+)
+from moses_rnn.translation.unknown_words import COPY, NO, by_attention, by_tokens, word_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +48,9 @@ class TranslationRequest:
     compute: Compute
     n_best: str | None = None
     alignments: str | None = None
+    unknown: str | None = None  # of RULES; None: what was annotated is copied, what was not stays
+    candidates: tuple[int, int] | None = None  # most frequent words, and translations of each source word; None: all
+    lexicon: Lexicon | None = None
     opening: Opening = field(default_factory=Opening)
 
     @property
@@ -75,17 +91,55 @@ def _stepper(request: TranslationRequest, model: Writer) -> Stepper[Any, Any]:
         if not member.form.is_plain:
             raise InputError(f"{member.folder}: expected a model of plain words, found one of phrases ({member.form})")
     stepper = model.make_stepper(request.compute)
-    if request.alignments is not None and not has_attention(stepper):
+    looks = request.alignments is not None or (_rule(request, model) != NO and model.rare is None)
+    if looks and not has_attention(stepper):
         folders = ", ".join(str(member.folder) for member in model.models)
         titles = " and ".join(f"a {member.row.title}" for member in model.models)
-        raise InputError(f"{folders}: expected a network with attention, found {titles}: it has no alignments")
+        advice = (
+            "" if request.alignments else "One that was trained with --rare says by itself where rare words come from."
+        )
+        raise InputError(
+            f"{folders}: expected a network with attention, found {titles}: it has no alignments", advice=advice
+        )
     return stepper
 
 
+def _rule(request: TranslationRequest, model: Writer) -> str:
+    """What becomes of unknown words."""
+    return request.unknown or (NO if model.rare is None else COPY)
+
+
 def _translator(request: TranslationRequest, model: Writer, stepper: Stepper[Any, Any]) -> Translator:
-    wanted = request.beam.best if request.n_best is not None else int(request.alignments is not None)
-    aligned = wanted if has_attention(stepper) else 0
-    return Translator(model.source_vocabulary, model.target_vocabulary, stepper, request.beam, aligned=aligned)
+    finishes = _rule(request, model) != NO
+    wanted = request.beam.best if request.n_best is not None else int(request.alignments is not None or finishes)
+    beam = request.beam
+    if model.rare is not None and model.rare.doubles:
+        beam = replace(beam, words_per_source_word=2 * beam.words_per_source_word)
+    return Translator(
+        model.source_vocabulary,
+        model.target_vocabulary,
+        stepper,
+        beam,
+        aligned=wanted if has_attention(stepper) else 0,
+        handling=_handling(request, model),
+    )
+
+
+def _handling(request: TranslationRequest, model: Writer) -> WordHandling:
+    rule, rare = _rule(request, model), model.rare
+    chosen = word_for(rule, request.lexicon)
+    candidates = None
+    if request.candidates is not None and request.lexicon is not None:
+        tokens = len(rare.written_tokens) if rare else 0
+        candidates = CandidateLists(model.target_vocabulary, request.lexicon, *request.candidates, tokens)
+    if rare is None:
+        return WordHandling(finish=by_attention(chosen) if rule != NO else None, candidates=candidates)
+    shortlist = shortlists_of(model, rare).read
+    return WordHandling(
+        read=lambda line: rare.annotate_source(line, shortlist),
+        finish=by_tokens(rare, shortlist, chosen) if rule != NO else None,
+        candidates=candidates,
+    )
 
 
 def _manifest(request: TranslationRequest, model: Writer) -> Note:
@@ -98,7 +152,20 @@ def _manifest(request: TranslationRequest, model: Writer) -> Note:
         "precision": request.compute.precision,
         "n_best": request.n_best is not None,
         "alignments": request.alignments is not None,
+        **_manifest_of_words(request, model),
     }
+
+
+def _manifest_of_words(request: TranslationRequest, model: Writer) -> Note:
+    """What is done about unknown words, if anything is."""
+    note: Note = {}
+    if _rule(request, model) != NO:
+        note["unknown"] = _rule(request, model)
+    if request.candidates is not None:
+        note["candidates"] = list(request.candidates)
+    if request.lexicon is not None:
+        note["lexicon"] = hashlib.sha256(b"".join(request.lexicon.lines())).hexdigest()
+    return note
 
 
 def _identity(model: Writer) -> Note:
@@ -213,7 +280,7 @@ class _Run:
 
     def _texts(self, translations: list[Translation], first: int) -> tuple[bytes, list[bytes]]:
         """A block of the text, and of what goes along with it."""
-        text = b"".join(translation.best.words + b"\n" for translation in translations)
+        text = b"".join(translation.text() + b"\n" for translation in translations)
         others = []
         if self._request.n_best is not None:
             others.append(b"".join(_nbest_lines(first + i, line, self._feature) for i, line in enumerate(translations)))
@@ -225,8 +292,8 @@ class _Run:
 def _nbest_lines(sentence: int, translation: Translation, feature: str) -> bytes:
     """The candidates of a line, numbered from 0, as Moses lists them."""
     return b"".join(
-        format_nbest_line(sentence, candidate.words, feature, candidate.log_prob, candidate.links)
-        for candidate in translation.candidates
+        format_nbest_line(sentence, translation.text(i), feature, candidate.log_prob, translation.links(i))
+        for i, candidate in enumerate(translation.candidates)
     )
 
 
