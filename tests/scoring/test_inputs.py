@@ -187,7 +187,11 @@ def test_a_network_of_rare_words_needs_a_tables_alignments(opened, here, tmp_pat
     ) as error:
         opened(model=model)
     assert "--NoWordAlignment" in error.value.advice
+    weights = (model / "model.safetensors").rename(tmp_path / "weights")  # they are not read in vain
+    with pytest.raises(FormatError, match="table:1: expected a word alignment in field 4"):
+        opened(model=model)
+    weights.rename(model / "model.safetensors")
     assert opened(model=save_rare_model(tmp_path / "none", "noalign")).form == PLAIN
     (here / "table").write_bytes(b"s2 [X] ||| t2 [X] ||| 0.5 ||| 0-0\n")
-    with pytest.raises(CheckpointError):
+    with pytest.raises(CheckpointError, match=r"expected a table of plain words, to annotate rare words in, found one"):
         opened(model=model)
