@@ -1,5 +1,7 @@
 """What is scored is annotated first: by links, in either direction, each pair for itself."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -8,11 +10,15 @@ from moses_rnn.formats.alignments import parse_links, transposed
 from moses_rnn.formats.rare_words import KINDS, RareWords
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.formats.text_phrases import AlignedPhrases
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.producers.annotated import shortlists_of
 from moses_rnn.producers.base import HERE, Tally
+from moses_rnn.producers.open import OpenModel
 from moses_rnn.producers.phrases import PhraseProducer
 from tests.formats.reference_rare_words import annotate
-from tests.producers.rare import ALIGNED, READ, WRITTEN, rare_model
+from tests.models.networks import with_large_weights
+from tests.producers.rare import ALIGNED, READ, WRITTEN, rare_model, rare_vocabularies
 
 SOURCES, TARGETS, LINKS = map(list, zip(*ALIGNED, strict=True))
 
@@ -50,6 +56,23 @@ def test_a_model_of_the_other_direction_transposes_links():
         expected.append(plain.log_probs([b" ".join(written)], [b" ".join(read)])[0, 0])
     np.testing.assert_allclose(scores(model, *swapped), expected, rtol=1e-6)
     assert len({*expected}) == len(expected)
+
+
+def test_a_network_that_reads_backwards_has_pointers_into_the_source_as_it_stands():
+    """What is annotated is the same; the network alone turns the words round."""
+    rare = RareWords("posunk", 2)
+    source, target = rare_vocabularies(rare)
+    sizes = {"hidden_size": 5, "embedding_size": 4, "layers": 1}
+    scored = {}
+    for order in ("reversed", "forward"):
+        config = Seq2SeqConfig(len(source), len(target), **sizes, source_order=order, rare=dataclasses.asdict(rare))
+        network = with_large_weights(Seq2Seq(config, seed=None))
+        model = OpenModel(None, Checkpoint(SEQ2SEQ, network, {"source": source, "target": target}))
+        scored[order] = scores(model)
+        np.testing.assert_allclose(scored[order], of_tokens(model), rtol=1e-6)
+    assert scored["reversed"][0] != scored["forward"][0]
+    restored = rare.restore([b"t2", b"<unk:1>"], [b"s2", b"zork", b"bork"], frozenset(READ), bytes)
+    assert restored.words == [b"t2", b"bork"]
 
 
 def test_links_decide_what_unknown_words_are():
