@@ -11,16 +11,23 @@ import torch
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.streams import existing_input, read_lines
 from moses_rnn.formats.arpa import parse_arpa
-from moses_rnn.formats.nbest import NBestLine, segmentation_of
+from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
-from moses_rnn.producers.open import OpenModel, open_model
+from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
 from moses_rnn.scoring.fit import check_learned
-from moses_rnn.scoring.nbest_lists import Feature, PartScorer, PhraseSum, WholeHypothesis, label_features
+from moses_rnn.scoring.nbest_lists import (
+    AlignedHypothesis,
+    Feature,
+    PartScorer,
+    PhraseSum,
+    WholeHypothesis,
+    label_features,
+)
 
 # of models, by the name of their score
 OPTIONS = {"CSLM": "--cslm", "KENLM": "--lm", "RNN": "--rnn", "RNNInverse": "--inverse-rnn"}
@@ -69,6 +76,8 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
         InputError: a model cannot be read, or is of another kind.
         FormatError: the list has no segmentation, and phrases are to be scored.
     """
+    if first is not None:
+        _check_alignments(first, name, request)
     for path, option in request.models:
         if option == OPTIONS["KENLM"] or (option is None and not path.is_dir()):
             yield KenlmProducer.name, WholeHypothesis(KenlmProducer(existing_input(str(path))))
@@ -81,6 +90,13 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
     if request.word_penalty:
         shortlist = read_shortlist(request.word_penalty, request.word_penalty_words)
         yield "WP", WholeHypothesis(WordPenaltyProducer(shortlist))
+
+
+def _check_alignments(first: NBestLine, name: str, request: FeatureRequest) -> None:
+    """Refuse a list without alignments that a model's rare words need, before any model is loaded."""
+    folders = [*(path for path, _ in request.models), *(path for paths in request.ensembles for path in paths)]
+    if any(Path(folder).is_dir() and needs_alignments(Path(folder)) for folder in folders):
+        alignment_of(first, name)
 
 
 def _open(path: Path, option: str | None, request: FeatureRequest) -> OpenModel:
@@ -99,6 +115,8 @@ def _feature(model: OpenModel, first: NBestLine | None, name: str, request: Feat
     if not model.reads_sources:
         return WholeHypothesis(producer)
     _check_form(model)
+    if model.rare is not None and model.rare.needs_links:
+        return AlignedHypothesis(producer, name)
     return _of_pairs(producer, first, name, whole=request.whole or model.learned_sentences)
 
 
@@ -108,6 +126,8 @@ def _of_ensemble(ensemble: Ensemble, first: NBestLine | None, name: str, request
         if not request.allow_misfit:
             check_learned(model)
     producer = ensemble.make_producer(Compute(request.device, request.precision))
+    if ensemble.rare is not None and ensemble.rare.needs_links:
+        return AlignedHypothesis(producer, name)
     return _of_pairs(producer, first, name, whole=request.whole or ensemble.learned_sentences)
 
 
