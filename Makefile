@@ -72,10 +72,10 @@ test-faults: $(INSTALLED) ## hundreds of kills, cuts and flipped bits, full disk
 # Seconds for each target of `make fuzz`
 FUZZ_SECONDS ?= 600
 FUZZ_DIR ?= fuzz-corpus
-FUZZ_TARGETS ?= table ini nbest arpa config stream
+FUZZ_TARGETS ?= table ini nbest arpa config stream alignments lexicon annotated
 
 .PHONY: fuzz
-fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best list, ARPA file, model folder, compressed streams
+fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best list, ARPA file, model folder, compressed streams, word alignments, lexicons
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
 	for target in $(FUZZ_TARGETS); do \
 		$(BIN)/python tests/fuzz/fuzz.py $$target $(FUZZ_DIR)/$$target -max_total_time=$(FUZZ_SECONDS) \

@@ -67,7 +67,8 @@ needs_program sacrebleu 'moses-rnn[eval]'
 case $ALIGNER in
 fast_align) ;;
 thot)
-	[ -n "$PHRASE_TABLE" ] || "$BIN_PYTHON" -c 'import sys, importlib.util as u; sys.exit(not u.find_spec("thot"))' ||
+	[ -n "$PHRASE_TABLE" ] && [ -z "$WITH_WORDS" ] ||
+		"$BIN_PYTHON" -c 'import sys, importlib.util as u; sys.exit(not u.find_spec("thot"))' ||
 		missing "an aligner: fast_align and atools in PATH, or pip install 'moses-rnn[align]'"
 	;;
 mgiza) [ -x "$MGIZA_BIN/mgiza" ] || missing 'MGIZA_BIN/mgiza: the programs of github.com/moses-smt/mgiza' ;;

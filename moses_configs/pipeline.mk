@@ -134,10 +134,14 @@ TRAINED_rnn = $(DONE)/train-rnn
 TRAINED_wp = $(DONE)/train-rnn
 TRAINED_cslm = $(DONE)/train-cslm
 
-NETWORKS := rnnsearch seq2seq rnnenc
+NETWORKS := rnnsearch seq2seq rnnenc posunk
 FLAGS_rnnsearch = $(SEARCH_FLAGS)
 FLAGS_seq2seq = $(LSTM_FLAGS)
 FLAGS_rnnenc = $(RNNENC_FLAGS)
+# an RNNsearch whose rare words are pointers; dev has no word alignment, so some of the pairs are held out
+ALIGNED = $(W)/model/aligned.grow-diag-final-and
+ARCHITECTURE_posunk = rnnsearch
+FLAGS_posunk = $(SEARCH_FLAGS) --rare posunk --alignment $(ALIGNED)
 define add_network
 MODEL_$(1) = $(W)/nmt/$(1).$$(1)
 TRAINED_$(1) = $(DONE)/train-$(1).$$(1)
@@ -160,6 +164,11 @@ MODEL_ensemble = $(firstword $(ENSEMBLE))
 TRAINED_ensemble = $(ENSEMBLE_SEEDS:%=$(DONE)/train-rnnsearch.%)
 LIST_OPTIONS_ensemble = --ensemble $(subst $(SPACE),$(COMMA),$(ENSEMBLE))
 TRANSLATE_rnnsearch-x4 = $(translate) $(ENSEMBLE)
+# what becomes of words outside the shortlist
+DICTIONARY = $(W)/model/words.$(SRC)-$(TRG)
+TRAINED_words = $(DONE)/dictionary
+TRANSLATE_rnnsearch-unk = $(translate) $(W)/nmt/rnnsearch.$$SEED --unknown dictionary --dictionary $(DICTIONARY)
+TRANSLATE_posunk = $(translate) $(W)/nmt/posunk.$$SEED --unknown dictionary --dictionary $(DICTIONARY)
 
 # The columns NAME KIND BASE ADDED DECODER of a row; \043 is the sign that comments begin with
 define read_row
@@ -188,6 +197,7 @@ SELF_SYSTEMS := $(call of_kind,self)
 # whose networks are the same for all SEEDS
 ENSEMBLES := $(foreach system,$(SELF_SYSTEMS),$(if $(filter ensemble,$(ADDED_$(system))),$(system)))
 OF_SENTENCES := $(NETWORKS) ensemble
+WORD_SYSTEMS := $(foreach one,$(ALL_SYSTEMS),$(if $(filter words,$(ADDED_$(one))),$(one)))
 NETWORK_SYSTEMS := $(foreach one,$(ALL_SYSTEMS),$(if $(filter $(OF_SENTENCES),$(call all_added,$(one))),$(one)))
 LM_SYSTEMS := $(foreach one,$(ALL_SYSTEMS),$(if $(filter $(LANGUAGE_MODELS),$(call all_added,$(one))),$(one)))
 # systems whose CSLM the decoder computes
@@ -232,10 +242,11 @@ pipeline-help: ## what the targets from corpus to BLEU are
 WITH_CSLM = $(filter $(CSLM_SYSTEMS),$(SYSTEMS))
 WITH_LMS = $(filter $(LM_SYSTEMS),$(SYSTEMS))
 WITH_NETWORKS = $(filter $(NETWORK_SYSTEMS),$(SYSTEMS))
+WITH_WORDS = $(filter $(WORD_SYSTEMS),$(SYSTEMS))
 UNKNOWN_SYSTEMS = $(filter-out $(ALL_SYSTEMS),$(SYSTEMS))
 UNTRANSLATED_SYSTEMS = $(foreach system,$(filter $(SELF_SYSTEMS),$(SYSTEMS)),$(if $(TRANSLATE_$(system)),,$(system)))
 CHECKED = BIN BIN_PYTHON MOSES_ROOT SRC TRG TRAIN DEV TEST SETS TOKENISED MGIZA_BIN TUNER PHRASE_TABLE BASELINE_INI \
-	CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_LMS WITH_NETWORKS UNKNOWN_SYSTEMS UNTRANSLATED_SYSTEMS
+	CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_LMS WITH_NETWORKS WITH_WORDS UNKNOWN_SYSTEMS UNTRANSLATED_SYSTEMS
 
 # Names what is missing before anything runs
 .PHONY: pipeline-tools
@@ -360,8 +371,16 @@ SENTENCE_MODELS := $(foreach network,$(NETWORKS),$(foreach seed,$(sort $(SEEDS) 
 $(SENTENCE_MODELS:%=$(DONE)/train-%): $(DONE)/train-%: $(DONE)/corpus $(DONE)/dev
 	mkdir -p $(W)/nmt
 	restart=$$($(restart) $(W)/nmt/$* $(W)/corpus/train.$(SRC) $(W)/corpus/train.$(TRG)) && \
-	$(BIN)/moses-rnn-nmt train $(W)/corpus/train --source $(SRC) --target $(TRG) --dev $(W)/corpus/dev \
-		--model $(W)/nmt/$* --architecture $(basename $*) --seed $(call seed_of,$*) $(FLAGS_$(basename $*)) $$restart
+	$(BIN)/moses-rnn-nmt train $(W)/corpus/train --source $(SRC) --target $(TRG) $(call dev_of,$(basename $*)) \
+		--model $(W)/nmt/$* --architecture $(or $(ARCHITECTURE_$(basename $*)),$(basename $*)) \
+		--seed $(call seed_of,$*) $(FLAGS_$(basename $*)) $$restart
+	touch $@
+dev_of = $(if $(filter posunk,$(1)),,--dev $(W)/corpus/dev)
+$(filter $(DONE)/train-posunk.%,$(SENTENCE_MODELS:%=$(DONE)/train-%)): $(DONE)/align
+
+$(DONE)/dictionary: $(DONE)/align $(DONE)/corpus
+	$(BIN)/moses-rnn-nmt dictionary $(W)/corpus/train --source $(SRC) --target $(TRG) --alignment $(ALIGNED) \
+		-o $(DICTIONARY) --force
 	touch $@
 
 .PHONY: $(NETWORKS:%=train-%)

@@ -161,7 +161,13 @@ def n_best_list(sources, references):
         words = reference.split()
         for hypothesis, lm in ((words[::-1], -1), (words, -1.5)):
             spans = f"0-{len(source.split()) - 1}=0-{len(words) - 1}"
-            yield f"{number} ||| {' '.join(hypothesis)}  ||| LM0= {lm} ||| {lm} ||| {spans} \n"
+            links = links_between(source, reference)
+            yield f"{number} ||| {' '.join(hypothesis)}  ||| LM0= {lm} ||| {lm} ||| {spans} ||| {links} \n"
+
+
+def links_between(source, target):
+    """As a word alignment has them: each word with that in its place."""
+    return " ".join(f"{i}-{i}" for i in range(min(len(source.split()), len(target.split()))))
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +179,8 @@ def bare_system(tmp_path_factory, table):
     (here / "moses.ini").write_text(ini.replace("path=phrase-table.gz", f"path={here}/phrase-table.gz"))
     for side in ("en", "fr"):
         (here / f"train.{side}").write_text("".join(sentences(f"train.{side}.gz", 300)))
+    pairs = zip(*(sentences(f"train.{side}.gz", 300) for side in ("en", "fr")), strict=True)
+    (here / "train.links").write_text("".join(links_between(*pair) + "\n" for pair in pairs))
     for name, side in itertools.product(("dev", "test"), ("en", "fr")):
         (here / f"{name}.{side}").write_text("".join(sentences(f"{name}.{side}", 8)))
     for name in ("dev", "test"):

@@ -204,6 +204,43 @@ def test_a_network_that_translates_by_itself_ends_in_results(given, tmp_path):
     assert "moses-rnn" not in again.stdout
 
 
+def test_words_outside_the_shortlist_need_an_alignment(tmp_path):
+    """One dictionary for all seeds; the network that learns by annotation has no dev text, which has no alignment."""
+    commands = planned("decode-rnnsearch-unk", "decode-posunk", f"WORK={tmp_path}", "SEEDS=4 5", "SEARCH_FLAGS=-q")
+    aligned = f"--alignment {tmp_path}/model/aligned.grow-diag-final-and"
+    assert [line for line in commands if "aligned.grow-diag-final-and" in line and "moses-rnn-nmt" not in line]
+    (words,) = [line for line in commands if "moses-rnn-nmt dictionary" in line]
+    assert f"{aligned} -o {tmp_path}/model/words.en-fr --force" in words
+    assert trained(commands) == ["rnnsearch.4", "rnnsearch.5", "posunk.4", "posunk.5"]
+    for line in commands:
+        if "moses-rnn-nmt train" in line and "/nmt/posunk" in line:
+            assert "--architecture rnnsearch --seed " in line
+            assert f" -q --rare posunk {aligned} " in line
+            assert "--dev" not in line
+    for network in ("rnnsearch", "posunk"):
+        how = f"/nmt/{network}.$SEED --unknown dictionary --dictionary {tmp_path}/model/words.en-fr <"
+        assert len([line for line in commands if how in line]) == 2
+
+
+@pytest.mark.timeout(600)
+def test_words_outside_the_shortlist_end_in_results(given, corpus, tmp_path):
+    """With an alignment that is there: each word with that in its place."""
+    work = tmp_path / "work"
+    (work / "model").mkdir()
+    texts = [(corpus / f"train.{language}").read_text().splitlines() for language in ("en", "fr")]
+    lengths = [min(len(en.split()), len(fr.split())) for en, fr in zip(*texts, strict=True)]
+    links = "".join(" ".join(f"{i}-{i}" for i in range(n)) + "\n" for n in lengths)
+    (work / "model" / "aligned.grow-diag-final-and").write_text(links)
+    ours = ["SYSTEMS=rnnsearch-unk posunk", "SEEDS=1", *FLAGS, "-o", f"{work}/done/align"]
+    done = make("results", *given, *ours)
+    assert sorted(path.name for path in (work / "nmt").iterdir()) == ["posunk.1", "rnnsearch.1"]
+    assert json.loads((work / "nmt" / "posunk.1" / "config.json").read_text())["rare"]["kind"] == "posunk"
+    for text in ("| RNNsearch+UNK |", "| PosUnk |", "| + <unk> replaced | 34.11 |", "| 6 layers | 30.4 | 32.7 |"):
+        assert text in done.stdout
+    for run in ("rnnsearch-unk", "posunk"):
+        assert "<unk:" not in (work / "decode" / f"{run}.1.test.fr").read_text()
+
+
 @pytest.mark.moses
 @pytest.mark.timeout(3000)
 def test_networks_of_sentences_choose_from_lists(moses_root, corpus, tmp_path):

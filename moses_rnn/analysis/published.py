@@ -84,6 +84,31 @@ PUBLISHED_TABLES = {
             ("oracle", "~45"),
         ),
     ),
+    "jean": PublishedTable(
+        f"Jean et al. (2015), arXiv:1412.2007: {WMT14}, newstest2014; RNNsearch, and RNNsearch-LV with a large "
+        "vocabulary",
+        ("BLEU",),
+        (
+            ("RNNsearch", "29.97"),
+            ("RNNsearch, <unk> replaced", "33.08"),
+            ("RNNsearch-LV", "32.68"),
+            ("+ candidate lists", "33.36"),
+            ("+ <unk> replaced", "34.11"),
+            ("+ reshuffled", "34.60"),
+            ("+ ensemble", "37.19"),
+        ),
+    ),
+    "luong": PublishedTable(
+        f"Luong et al. (2015), arXiv:1410.8206: {WMT14}, newstest2014; deep LSTMs without and with PosUnk",
+        ("base", "PosUnk"),
+        (
+            ("4 layers", "29.5", "31.8"),
+            ("6 layers", "30.4", "32.7"),
+            ("eight of them", "34.1", "36.9"),
+            ("80 000 words", "31.5", "33.1"),
+            ("80 000 words, eight of them", "35.6", "37.5"),
+        ),
+    ),
 }
 NAMES = (*PUBLISHED, *PUBLISHED_TABLES)
 

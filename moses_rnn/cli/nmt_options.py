@@ -12,6 +12,7 @@ import click
 from moses_rnn.cli.command import choose_device, say
 
 if TYPE_CHECKING:
+    from moses_rnn.formats.lexicon import Lexicon
     from moses_rnn.producers.base import Compute
     from moses_rnn.producers.ensembles import Writer
 
@@ -49,6 +50,51 @@ def compute_options(command: Callable[P, None]) -> Callable[P, None]:
     ):
         command = option(command)
     return command
+
+
+@dataclass(frozen=True, kw_only=True)
+class LexiconOptions:
+    """What ``lexicon_options`` name."""
+
+    lexicon: str | None
+    dictionary: str | None
+
+
+def lexicon_options(command: Callable[P, None]) -> Callable[P, None]:
+    """The options of every command that needs translations of words."""
+    for option in (
+        click.option("--dictionary", metavar="FILE", help="The same in the order source target p(target | source)"),
+        click.option(
+            "--lexicon", metavar="FILE", help="Translations of words, lines of target source p, as Moses's lex.f2e"
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def open_lexicon(given: LexiconOptions, *, needed_by: str = "") -> Lexicon | None:
+    """The lexicon that was named, if any.
+
+    Args:
+        given: at most one file.
+        needed_by: an option that is of no use without.
+
+    Raises:
+        click.UsageError: there are two, or none is there although it is needed.
+        InputError: it cannot be read.
+    """
+    if given.lexicon and given.dictionary:
+        raise click.UsageError("--lexicon and --dictionary are two forms of one thing: give one of them")
+    path = given.lexicon or given.dictionary
+    if path is None:
+        if needed_by:
+            raise click.UsageError(f"{needed_by} needs --lexicon or --dictionary")
+        return None
+    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.formats.lexicon import read_lexicon
+
+    name = existing_input(path)
+    return read_lexicon(read_lines(name), name, target_first=given.lexicon is not None)
 
 
 def make_compute(given: ComputeOptions) -> Compute:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,10 +35,14 @@ class SentenceScoring(ComputeOptions):
     """Options of `score`."""
 
     places: tuple[str, ...]
+    alignment: str | None
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("places", metavar="MODEL... SOURCE TARGET", nargs=-1, required=True)
+@click.option(
+    "--alignment", metavar="FILE", help="Word alignment of the texts, for a model that was trained with --rare"
+)
 @compute_options
 @reports_errors
 @takes(SentenceScoring)
@@ -51,15 +56,17 @@ def score(given: SentenceScoring) -> None:
     from moses_rnn.producers.base import Tally
     from moses_rnn.producers.open import model_files
 
+    _check_alignment(folders, given, source)
     model = open_models(folders, given.combine)
     inputs = (source, target, *(path for folder in folders for path in model_files(folder)))
     output = StandardOutput() if given.output == "-" else OutputFile(given.output, force=given.force, inputs=inputs)
     with output:
         sources, targets = _parallel(source, target)
+        links = _links(given.alignment, sources, targets)
         warn_of_unit(model)
         producer = model.make_producer(make_compute(given))
         display, tally = Display("sentences", quiet=given.quiet), Tally()
-        for done, block in _scores(producer, sources, targets, tally):
+        for done, block in _scores(producer, sources, targets, links, tally):
             output.append(block)
             display.show(done, done / len(sources))
         display.close()
@@ -91,11 +98,50 @@ def _parallel(source: str, target: str) -> tuple[list[bytes], list[bytes]]:
     return first, second
 
 
+def _check_alignment(folders: list[Path], given: SentenceScoring, source: str) -> None:
+    """Refuse to go without an alignment where a model annotates by it, before any is loaded.
+
+    Raises:
+        InputError: it needs one, and there is none.
+        click.UsageError: there is one that no model needs.
+    """
+    from moses_rnn.producers.open import needs_alignments
+
+    needing = [folder for folder in folders if needs_alignments(folder)]
+    if needing and given.alignment is None:
+        raise InputError(
+            f"{source}: expected a word alignment, by which the rare words of {needing[0]} are annotated, found none",
+            advice="--alignment names a file of a line for each pair: 0-0 1-2 …, positions from 0, source first.",
+        )
+    if given.alignment is not None and not needing:
+        raise click.UsageError("--alignment is for models that were trained with --rare and an alignment")
+
+
+def _links(path: str | None, sources: list[bytes], targets: list[bytes]) -> list[bytes] | None:
+    """The links of each pair, if there is an alignment.
+
+    Raises:
+        InputError: they are not as many as there are pairs, or some are of other words.
+    """
+    if path is None:
+        return None
+    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.formats.alignments import format_links, read_links_between
+
+    name = existing_input(path)
+    return [format_links(links) for links in read_links_between(read_lines(name), name, sources, targets)]
+
+
 def _scores(
-    producer: ScoreProducer, sources: list[bytes], targets: list[bytes], tally: Tally
+    producer: ScoreProducer, sources: list[bytes], targets: list[bytes], links: list[bytes] | None, tally: Tally
 ) -> Iterator[tuple[int, bytes]]:
     """How many pairs are scored, and the lines of the last of them."""
+    from moses_rnn.formats.text_phrases import AlignedPhrases
+
     for first in range(0, len(sources), LINES):
         part = slice(first, first + LINES)
-        values = producer.log_probs(sources[part], targets[part], tally)
+        read: Sequence[bytes] = sources[part]
+        if links is not None:
+            read = AlignedPhrases(read, partial(tuple, links[part]))
+        values = producer.log_probs(read, targets[part], tally)
         yield min(first + LINES, len(sources)), b"".join(b"%.9g\n" % value for value in values[:, 0])

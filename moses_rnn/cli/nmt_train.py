@@ -70,6 +70,21 @@ included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong 
 @click.option("--source-words", type=click.IntRange(1), help="Shortlist of the source; other words are <unk>")
 @click.option("--target-words", type=click.IntRange(1), help="Shortlist of the target")
 @click.option("--min-count", type=click.IntRange(1), help="Words seen less often are <unk>")
+@click.option(
+    "--partition-words",
+    type=click.IntRange(3),
+    help="For large shortlists: learn by stretches of the corpus with at most N distinct target words, which alone are "
+    "normalised over (Jean et al.)",
+)
+@click.option("--reshuffle", is_flag=True, help="Partitions: a new order in each epoch, and so new ones")
+@click.option(
+    "--rare",
+    type=click.Choice(["noalign", "copyable", "posall", "posunk"]),
+    help="Annotate words outside the shortlists, so that they can be restored in translations (Luong et al.)",
+)
+@click.option("--rare-window", type=click.IntRange(1, 1000), help="How far such a word is pointed to at most [7]")
+@click.option("--alignment", metavar="FILE", help="Word alignment of the texts, a line for each pair: 0-0 1-2 …")
+@click.option("--dev-alignment", metavar="FILE", help="The same of DEV.SOURCE and DEV.TARGET")
 @click.option("--max-length", type=click.IntRange(0), help="Leave out training pairs with a longer side; 0: none")
 @learning_options("Sentence pairs", "texts", evaluated=" [default: once a pass]")
 @run_options

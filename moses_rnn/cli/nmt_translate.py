@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from moses_rnn.cli.command import CONTEXT, STOPPED, Program, StopRequest, reports_errors, say, takes
-from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, open_models, warn_of_unit
+from moses_rnn.cli.nmt_options import (
+    ComputeOptions,
+    LexiconOptions,
+    compute_options,
+    lexicon_options,
+    make_compute,
+    open_lexicon,
+    open_models,
+    warn_of_unit,
+)
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 
 if TYPE_CHECKING:
-    from moses_rnn.translation.run import TranslationRequest
+    from moses_rnn.translation.request import TranslationRequest
     from moses_rnn.translation.translate import Counts
 
 EPILOG = f"""\b
@@ -36,13 +45,15 @@ failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and r
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translating(ComputeOptions, PoolOptions):
+class Translating(ComputeOptions, LexiconOptions, PoolOptions):
     """Options of `translate`."""
 
     places: tuple[str, ...]
     beam: int
     length_score: Literal["sum", "mean"]
     no_unknown: bool
+    unknown: Literal["no", "copy", "dictionary", "lowercase"] | None
+    candidates: tuple[int, int] | None
     n_best: tuple[int, str] | None
     alignments: str | None
     max_words_factor: int
@@ -60,6 +71,20 @@ class Translating(ComputeOptions, PoolOptions):
     help="What decides: log p, or log p per word, searched as RNNsearch's released code does",
 )
 @click.option("--no-unknown", is_flag=True, help="Never write <unk>; log p stays the model's")
+@click.option(
+    "--unknown",
+    type=click.Choice(["no", "copy", "dictionary", "lowercase"]),
+    help="Replace each <unk> by the source word that the network looked at, or that its annotation of rare words "
+    "points to: itself; its translation by --lexicon or --dictionary; the latter for lower-case words alone "
+    "[default: copy if rare words are annotated, else no]",
+)
+@lexicon_options
+@click.option(
+    "--candidates",
+    type=(click.IntRange(0), click.IntRange(0)),
+    metavar="K L",
+    help="Write only the K most frequent words and the L likeliest translations of each source word",
+)
 @click.option(
     "--n-best", type=(click.IntRange(1), str), metavar="K FILE", help="Write the K best of each line, as Moses does"
 )
@@ -109,6 +134,8 @@ def _check_options(given: Translating) -> None:
         raise click.UsageError("--resume needs -o: what goes to stdout cannot be resumed")
     if given.shard and given.output == "-":
         raise click.UsageError("--shard needs -o: beside the name that is given, each shard's output has its own")
+    if given.candidates and given.n_best:
+        raise click.UsageError("--candidates: lists are scored over all words; leave out --n-best")
     for option, path in (("n-best", given.n_best and given.n_best[1]), ("alignments", given.alignments)):
         if path == "-":
             raise click.UsageError(f"--{option} needs a file: stdout is for the translations")
@@ -118,7 +145,7 @@ def _request(given: Translating, text: str) -> TranslationRequest:
     from moses_rnn.files.journal import Opening
     from moses_rnn.files.streams import existing_input
     from moses_rnn.translation.beam_search import BeamConfig
-    from moses_rnn.translation.run import TranslationRequest
+    from moses_rnn.translation.request import TranslationRequest
 
     count, n_best = given.n_best or (1, None)
     shard = parse_shard(given)
@@ -136,16 +163,28 @@ def _request(given: Translating, text: str) -> TranslationRequest:
         compute=make_compute(given),
         n_best=n_best and with_shard(n_best, shard),
         alignments=given.alignments and with_shard(given.alignments, shard),
+        unknown=given.unknown,
+        candidates=given.candidates,
+        lexicon=open_lexicon(given, needed_by=_needs_lexicon(given)),
         opening=Opening(force=given.force, resume=given.resume),
         pool=make_pool_request(given),
         shard=shard,
     )
 
 
+def _needs_lexicon(given: Translating) -> str:
+    """The option that is of no use without one, if there is any."""
+    if given.unknown in ("dictionary", "lowercase"):
+        return f"--unknown {given.unknown}"
+    return "--candidates" if given.candidates else ""
+
+
 def _summary(counts: Counts, *, quiet: bool) -> Iterator[str]:
     if not quiet:
         empty = f", {counts.empty:,} of them empty" if counts.empty else ""
         yield f"{counts.lines:,} lines{empty}; {counts.unknown:,} of {counts.words:,} words read as <unk>"
+        if counts.replaced:
+            yield f"{counts.replaced:,} unknown words of the translations were replaced by the source's"
         if counts.written_unknown:
             yield f"{counts.written_unknown:,} words of the translations are <unk>"
     if counts.unended:

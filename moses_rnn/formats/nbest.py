@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, shown
+from moses_rnn.formats.alignments import Links, broken, parse_links
 from moses_rnn.formats.phrase_forms import BLANKS, words
 from moses_rnn.formats.phrase_table import NUMBER, SEPARATOR
 
@@ -120,6 +121,30 @@ def format_nbest_line(
     if links is not None:
         line += b" ||| " + b" ".join(b"%d-%d" % (source, target) for target, source in enumerate(links))
     return line + b"\n"
+
+
+def alignment_of(line: NBestLine, name: str) -> Links:
+    """The links of a hypothesis, as Moses prints them behind the total and the segmentation, if there is one.
+
+    Args:
+        line: of the list.
+        name: of the list, for messages.
+
+    Raises:
+        FormatError: it has none, or one of other words.
+    """
+    text = next((field for field in reversed(line.further) if b"=" not in field and b"-" in field), None)
+    target_words = len(words(line.hypothesis))
+    if text is None:
+        if not target_words or b"" in line.further:  # nothing is linked
+            return ()
+        expected = f"the alignment of a hypothesis of sentence {line.sentence}"
+        advice = "Make the list with -print-alignment-info-in-n-best."
+        raise FormatError(name, None, expected, f"none: {shown(line.line)}", advice)
+    try:
+        return parse_links(text)
+    except ValueError as error:
+        raise broken(name, None, ValueError(f"{error} in sentence {line.sentence}")) from error
 
 
 def segmentation_of(line: NBestLine, name: str) -> list[tuple[int, int, int, int]] | None:

@@ -17,7 +17,7 @@ from moses_rnn.formats.native_table import native_table
 from moses_rnn.formats.numbers import Floats, rows_as_text
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, alignment_field
 from moses_rnn.formats.phrase_table import LineParser, Places, Rejected, TableLine
-from moses_rnn.formats.text_phrases import TextPhrases
+from moses_rnn.formats.text_phrases import AlignedPhrases, TextPhrases
 
 Ints = npt.NDArray[np.int64]
 
@@ -84,10 +84,13 @@ class TableLines:
         return self.text[begin:end]
 
     def phrases(self) -> tuple[Sequence[bytes], Sequence[bytes]]:
-        """All source phrases and all target phrases, as a network reads them (see `PhraseForm`)."""
+        """All source phrases and all target phrases, as a network reads them (see `PhraseForm`).
+
+        Sources of plain words know their alignments.
+        """
         sources, targets = (self._texts(first, first + 1) for first in (0, 2))
         if self.form.is_plain:
-            return sources, targets
+            return AlignedPhrases(sources, self._alignments), targets
         fields = zip(sources, targets, self._alignments(), strict=True)
         read = [self.form.read(source, target, alignment) for source, target, alignment in fields]
         return [source for source, _ in read], [target for _, target in read]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import overload
 
 import numpy as np
@@ -61,3 +61,17 @@ class TextPhrases(Sequence[bytes]):
 
     def __repr__(self) -> str:
         return f"TextPhrases({list(self)})"
+
+
+class AlignedPhrases(TextPhrases):
+    """Source phrases that know how they are aligned to the targets beside them; a slice of them does not.
+
+    Args:
+        phrases: the sources.
+        alignments: gives the links of each pair, as text; asked when somebody needs them.
+    """
+
+    def __init__(self, phrases: Sequence[bytes], alignments: Callable[[], Sequence[bytes]]) -> None:
+        of = TextPhrases.of(phrases)
+        super().__init__(of.text, of.begins, of.ends)
+        self.alignments = alignments

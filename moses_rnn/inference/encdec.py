@@ -17,7 +17,7 @@ from torch.nn.functional import linear
 
 from moses_rnn.inference import kernel as kernels
 from moses_rnn.inference.normalising import OutputLayer
-from moses_rnn.inference.steps import NodeBlock, Stepper
+from moses_rnn.inference.steps import Columns, NodeBlock, Stepper
 from moses_rnn.inference.tries import Trie, build_trie, copy_levels
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.encdec import EncDec, Terms
@@ -142,12 +142,9 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
         return EncDecPrefixes(sources, *self._decoder_step(eh, h, sources, terms))
 
     @torch.inference_mode()
-    def next_log_probs(self, terms: Terms, prefixes: EncDecPrefixes) -> Tensor:
-        """log p(y_t | y_<t, e) of every word after each prefix; natural, prefixes × K, float64.
-
-        As exact as the products are: bfloat16 ones show in its second decimal.
-        """
-        return self._output.log_probs(self._read_out(prefixes, terms))
+    def next_log_probs(self, terms: Terms, prefixes: EncDecPrefixes, columns: Columns | None = None) -> Tensor:
+        """See `Stepper`; as exact as the products are: bfloat16 ones show in its second decimal."""
+        return self._output.log_probs(self._read_out(prefixes, terms), prefixes.sources, columns)
 
     def _decoder_step(self, eh: Tensor, h: Tensor, sources: Tensor, terms: Terms) -> tuple[Tensor, Tensor]:
         """One step of the decoder for each node: [e h] with the next h, and that h.

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.inference.steps import NodeBlock, Stepper
+from moses_rnn.inference.steps import Columns, NodeBlock, Stepper
 from moses_rnn.inference.tries import build_trie, take_phrases
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.vocabulary import Ids
@@ -104,10 +104,12 @@ class EnsembleStepper(Stepper[EnsembleTerms, EnsemblePrefixes]):
         ]
         return EnsemblePrefixes(longer[0].sources, tuple(longer))
 
-    def next_log_probs(self, terms: EnsembleTerms, prefixes: EnsemblePrefixes) -> Tensor:
-        """log p of every word after each prefix; natural, prefixes × K, float64."""
+    def next_log_probs(
+        self, terms: EnsembleTerms, prefixes: EnsemblePrefixes, columns: Columns | None = None
+    ) -> Tensor:
+        """See `Stepper`; each member is normalised over the same words."""
         log_probs = [
-            stepper.next_log_probs(of_member, of_prefixes)
+            stepper.next_log_probs(of_member, of_prefixes, columns)
             for (stepper, of_member), of_prefixes in zip(self._with(terms), prefixes.members, strict=True)
         ]
         combined = self._combined(torch.stack(log_probs))

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.inference import kernel as kernels
-from moses_rnn.inference.steps import NodeBlock
+from moses_rnn.inference.steps import Columns, NodeBlock
 from moses_rnn.models.hardware import Kernel
 
 
@@ -34,12 +34,22 @@ class OutputLayer:
         self._numbers = torch.arange(len(b_G), device=b_G.device, dtype=dtype)
         self._product_dtype, self._dtype, self._kernel = product_dtype, dtype, kernel
 
-    def log_probs(self, projected: Tensor) -> Tensor:
+    def log_probs(self, projected: Tensor, sources: Tensor, columns: Columns | None = None) -> Tensor:
         """log p of every word after each prefix; natural, prefixes × K, float64.
 
         As exact as the products are: bfloat16 ones show in its second decimal.
+
+        Args:
+            projected: r of each prefix; prefixes × R.
+            sources: the row of each prefix's source among the terms; prefixes.
+            columns: words to normalise over; see `Stepper.next_log_probs`.
         """
-        logits = linear(projected.to(self._product_dtype), self._G).to(self._dtype) + self._b_G
+        G, b_G = self._G, self._b_G
+        if columns is not None:
+            G, b_G = G.index_select(0, columns.words), b_G.index_select(0, columns.words)
+        logits = linear(projected.to(self._product_dtype), G).to(self._dtype) + b_G
+        if columns is not None:
+            logits = logits.masked_fill(~columns.allowed.index_select(0, sources), -torch.inf)
         return torch.log_softmax(logits, 1, dtype=torch.float64)
 
     def chosen(self, projected: Tensor, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]) -> Tensor:

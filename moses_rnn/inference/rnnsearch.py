@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.inference.normalising import OutputLayer
-from moses_rnn.inference.steps import NodeBlock, Stepper
+from moses_rnn.inference.steps import Columns, NodeBlock, Stepper
 from moses_rnn.inference.tries import build_trie, take_phrases
 from moses_rnn.models.attention import Annotations, weigh
 from moses_rnn.models.batches import Batch, Lengths
@@ -110,9 +110,9 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
         return SearchPrefixes(sources, e, s, *self._look(terms, sources, s))
 
     @torch.inference_mode()
-    def next_log_probs(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
-        """log p(y_i | y_<i, x) of every word after each prefix; natural, prefixes × K, float64."""
-        return self._output.log_probs(self._read_out(prefixes))
+    def next_log_probs(self, terms: SearchTerms, prefixes: SearchPrefixes, columns: Columns | None = None) -> Tensor:
+        """See `Stepper`."""
+        return self._output.log_probs(self._read_out(prefixes), prefixes.sources, columns)
 
     @torch.inference_mode()
     def word_log_probs(

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.inference.normalising import OutputLayer
-from moses_rnn.inference.steps import NodeBlock, Stepper
+from moses_rnn.inference.steps import Columns, NodeBlock, Stepper
 from moses_rnn.inference.tries import build_trie, copy_levels
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.hardware import EAGER, Kernel
@@ -99,9 +99,9 @@ class Seq2SeqStepper(Stepper[Seq2SeqTerms, Seq2SeqPrefixes]):
         return Seq2SeqPrefixes(prefixes.sources[rows], self._decoder.step(words, prefixes.layers, rows))
 
     @torch.inference_mode()
-    def next_log_probs(self, terms: Seq2SeqTerms, prefixes: Seq2SeqPrefixes) -> Tensor:
+    def next_log_probs(self, terms: Seq2SeqTerms, prefixes: Seq2SeqPrefixes, columns: Columns | None = None) -> Tensor:
         """See `Stepper`."""
-        return self._output.log_probs(prefixes.layers[-1].h)
+        return self._output.log_probs(prefixes.layers[-1].h, prefixes.sources, columns)
 
     @torch.inference_mode()
     def word_log_probs(

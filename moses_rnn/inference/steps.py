@@ -45,6 +45,13 @@ class NodeBlock(NamedTuple):
     nodes: slice
 
 
+class Columns(NamedTuple):
+    """Words of which alone one follows, by source: what is normalised over in place of all words (candidate lists)."""
+
+    words: Tensor  # ids that any source may be followed by, ascending, <unk> and </s> among them; C
+    allowed: Tensor  # which of them each source may; sources × C
+
+
 SomeTerms = TypeVar("SomeTerms", bound=Terms)
 SomePrefixes = TypeVar("SomePrefixes", bound=Prefixes)
 
@@ -80,8 +87,12 @@ class Stepper(ABC, Generic[SomeTerms, SomePrefixes]):
         """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
 
     @abstractmethod
-    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor:
-        """log p(y_t | y_<t, e) of every word after each prefix; natural, prefixes × K, float64."""
+    def next_log_probs(self, terms: SomeTerms, prefixes: SomePrefixes, columns: Columns | None = None) -> Tensor:
+        """log p(y_t | y_<t, e) of every word after each prefix; natural, prefixes × K, float64.
+
+        With `columns` of those words alone, normalised over what a prefix's source allows; prefixes × C, minus infinity
+        for what it does not.
+        """
 
     def alignment(self, terms: SomeTerms, prefixes: SomePrefixes) -> Tensor | None:
         """Where in its source the word after each prefix comes from: shares that sum to 1; prefixes × longest source.

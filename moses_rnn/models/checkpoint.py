@@ -65,6 +65,12 @@ class Checkpoint:
         return unit
 
     @property
+    def rare(self) -> Mapping[str, Any] | None:
+        """How it learned rare words, as config.json has it; None: they are <unk>."""
+        rare: Mapping[str, Any] | None = getattr(self.model.config, "rare", None)
+        return rare
+
+    @property
     def form(self) -> Any:
         """The form of the phrases that it learned from, as training recorded it; None: plain words."""
         return self.provenance.get("phrases")

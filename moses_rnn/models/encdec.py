@@ -22,7 +22,7 @@ from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size
 from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.native_learning import NativeKernel, times
 from moses_rnn.models.recurrence import Recurrence
-from moses_rnn.models.softmax import WordSample, chosen_log_probs, sampled_log_probs
+from moses_rnn.models.softmax import Estimate, learned_log_probs
 from moses_rnn.models.translation_network import TranslationNetwork
 
 INITIAL_DEVIATION = 0.01
@@ -110,15 +110,15 @@ class EncDec(TranslationNetwork):
         targets: Batch,
         source_of: Tensor,
         product_dtype: torch.dtype | None = None,
-        sample: WordSample | None = None,
+        sample: Estimate | None = None,
         drop: Drop = keep,
     ) -> Tensor:
         """Score every target word by log p(y_t | y_<t, e); `drop` is for embeddings and maxout."""
         dtype = product_dtype or self.decoder.U.dtype
         terms = self.decoder.terms(self.encoder(sources, dtype, drop), dtype).take(source_of)
         projected = self.decoder.read_out(*self.decoder.nodes(terms, targets, dtype, drop), dtype, drop)
-        operands = projected, self.decoder.G_l, self.decoder.b_G, targets.packed(), dtype
-        return chosen_log_probs(*operands, self.kernel) if sample is None else sampled_log_probs(*operands, sample)
+        output = self.decoder.G_l, self.decoder.b_G
+        return learned_log_probs(projected, output, targets.packed(), dtype, self.kernel, sample)
 
 
 def _matrix(*shape: int) -> nn.Parameter:

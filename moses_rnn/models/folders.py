@@ -248,6 +248,12 @@ def read_network(folder: Path) -> Any:
     return _read_json(_config_file(folder)).get("network", FIRST_NETWORK)
 
 
+def read_rare(folder: Path) -> Any:
+    """What config.json says of rare words, unchecked; None: they are <unk>. Raises as `read_network`."""
+    _check_folder(folder)
+    return _read_json(_config_file(folder)).get("rare")
+
+
 def _config_file(folder: Path) -> Path:
     """Where the config stands; a save that died before its last rename has left it under another name."""
     path, pending = folder / CONFIG, folder / PENDING_CONFIG
@@ -262,8 +268,11 @@ def is_size(value: object) -> bool:
 def check_translation(config: Json, expect: Expect, kind: Kind, switches: Mapping[str, tuple[object, ...]]) -> None:
     """The keys that config.json of every network of format 2 that translates has, and the values of its switches."""
     expect("network", config.get("network") == kind.network, f"{kind.network!r}")
-    for key, values in {"unit": UNITS, "direction": DIRECTIONS, "rare": (None,), **switches}.items():
+    for key, values in {"unit": UNITS, "direction": DIRECTIONS, **switches}.items():
         expect(key, config.get(key) in values, " or ".join(map(repr, values)))
+    rare = config.get("rare")
+    known = isinstance(rare, dict) and isinstance(rare.get("kind"), str) and is_size(rare.get("window"))
+    expect("rare", rare is None or known, 'null, or a "kind" and a "window"')
 
 
 def _check_hashes(folder: Path, config_name: str, config: dict[str, Any], hashes: dict[str, str]) -> None:
@@ -285,10 +294,9 @@ def _check_hashes(folder: Path, config_name: str, config: dict[str, Any], hashes
 def _check_words(folder: Path, config: Json, words: Mapping[str, int]) -> None:
     """A size of a vocabulary that config.json has is that of the file."""
     for side, size in words.items():
-        given = config.get(f"{side}_vocabulary_size", size)
-        if given != size:
-            expected = f"expected {side}_vocabulary_size to be {size}, the words of {vocabulary_file(side)}"
-            raise CheckpointError(f"{folder / CONFIG}: {expected}, found {shown_value(given)}")
+        if (given := config.get(f"{side}_vocabulary_size", size)) != size:
+            expected = f"{side}_vocabulary_size to be {size}, the words of {vocabulary_file(side)}"
+            raise CheckpointError(f"{folder / CONFIG}: expected {expected}, found {shown_value(given)}")
 
 
 def _vocabulary(path: Path, data: bytes) -> Vocabulary:

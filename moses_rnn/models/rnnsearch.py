@@ -22,7 +22,7 @@ from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, check_translation, is_size
 from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.native_learning import times
-from moses_rnn.models.softmax import WordSample, chosen_log_probs, sampled_log_probs
+from moses_rnn.models.softmax import Estimate, learned_log_probs
 from moses_rnn.models.translation_network import TranslationNetwork
 
 INITIAL_DEVIATION = 0.01
@@ -44,7 +44,7 @@ class RnnSearchConfig:
     output_rank: int = 0  # R; 0: one matrix G from the maxout units to the words
     phases: str = "paper"  # or "groundhog", as the released code: see Decoder
     unit: str = "sentences"  # that it learned from
-    rare: None = None  # rare words are <unk>
+    rare: Mapping[str, Any] | None = None  # kind and window of what stands for rare words; None: <unk>
 
     @property
     def width(self) -> int:
@@ -109,7 +109,7 @@ class RnnSearch(TranslationNetwork):
         targets: Batch,
         source_of: Tensor,
         product_dtype: torch.dtype | None = None,
-        sample: WordSample | None = None,
+        sample: Estimate | None = None,
         drop: Drop = keep,
     ) -> Tensor:
         """Score every target word by log p(y_i | y_<i, x); `drop` is for embeddings and maxout."""
@@ -117,8 +117,8 @@ class RnnSearch(TranslationNetwork):
         terms = self.read(sources, dtype, drop).take(source_of)
         nodes = self.decoder.nodes(terms, targets, self.align, dtype, drop)
         projected = self.decoder.read_out(nodes, dtype, drop)
-        operands = projected, self.decoder.output, self.decoder.b_G, targets.packed(), dtype
-        return chosen_log_probs(*operands, self.kernel) if sample is None else sampled_log_probs(*operands, sample)
+        output = self.decoder.output, self.decoder.b_G
+        return learned_log_probs(projected, output, targets.packed(), dtype, self.kernel, sample)
 
     def read(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> SearchTerms:
         """What depends on the sources alone."""
@@ -283,7 +283,7 @@ def _product(x: Tensor, matrix: Tensor) -> Tensor:
 
 def _network(config: Mapping[str, Any], words: list[int]) -> RnnSearch:
     choices = {key: config[key] for key in (*SIZE_KEYS, "output_rank", "phases", "unit")}
-    return RnnSearch(RnnSearchConfig(words[0], words[1], **choices), seed=None)
+    return RnnSearch(RnnSearchConfig(words[0], words[1], **choices, rare=config.get("rare")), seed=None)
 
 
 def _check(config: dict[str, Any], expect: Expect) -> None:

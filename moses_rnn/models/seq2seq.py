@@ -20,7 +20,7 @@ from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, check_translation, is_size
 from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.lstm import LstmStack, State
-from moses_rnn.models.softmax import WordSample, chosen_log_probs, sampled_log_probs
+from moses_rnn.models.softmax import Estimate, learned_log_probs
 from moses_rnn.models.translation_network import TranslationNetwork
 from moses_rnn.models.vocabulary import END_ID
 
@@ -42,7 +42,7 @@ class Seq2SeqConfig:
     source_order: str = "reversed"  # or "forward"; </s> comes last either way
     peepholes: bool = True
     unit: str = "sentences"  # that it learned from
-    rare: None = None  # rare words are <unk>
+    rare: Mapping[str, Any] | None = None  # kind and window of what stands for rare words; None: <unk>
 
     @property
     def width(self) -> int:
@@ -89,15 +89,15 @@ class Seq2Seq(TranslationNetwork):
         targets: Batch,
         source_of: Tensor,
         product_dtype: torch.dtype | None = None,
-        sample: WordSample | None = None,
+        sample: Estimate | None = None,
         drop: Drop = keep,
     ) -> Tensor:
         """Score every target word by log p(y_i | y_<i, x); `drop` is for what each layer reads and for h'^L_i."""
         dtype = product_dtype or self.decoder.G.dtype
         start = [state.take(source_of) for state in self.encoder(sources, dtype, drop)]
         h = drop(self.decoder(start, targets, dtype, drop))
-        operands = h, self.decoder.G, self.decoder.b_G, targets.packed(), dtype
-        return chosen_log_probs(*operands, self.kernel) if sample is None else sampled_log_probs(*operands, sample)
+        output = self.decoder.G, self.decoder.b_G
+        return learned_log_probs(h, output, targets.packed(), dtype, self.kernel, sample)
 
 
 class Encoder(LstmStack):
@@ -157,7 +157,7 @@ def reverse_words(batch: Batch) -> Batch:
 
 def _network(config: Mapping[str, Any], words: list[int]) -> Seq2Seq:
     choices = {key: config[key] for key in (*SIZE_KEYS, "layers", "source_order", "peepholes", "unit")}
-    return Seq2Seq(Seq2SeqConfig(words[0], words[1], **choices), seed=None)
+    return Seq2Seq(Seq2SeqConfig(words[0], words[1], **choices, rare=config.get("rare")), seed=None)
 
 
 def _check(config: dict[str, Any], expect: Expect) -> None:

@@ -29,6 +29,16 @@ class WordSample(NamedTuple):
     log_expected: Tensor  # how often each was to be expected among them
 
 
+class WordPartition(NamedTuple):
+    """Words that stand for all of them, while minibatches are learned that have no others."""
+
+    words: Tensor  # ids, ascending
+
+
+Estimate = WordSample | WordPartition  # how a normalisation over all words is estimated
+Output = tuple[Tensor, Tensor]  # G_l, K × R, and b_G, K
+
+
 def sampled_log_probs(
     projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, product_dtype: torch.dtype, sample: WordSample
 ) -> Tensor:
@@ -43,6 +53,43 @@ def sampled_log_probs(
     drawn = drawn.masked_fill(sample.words == words[:, None], -torch.inf)
     chosen = (projected * G_l.index_select(0, words)).sum(1, keepdim=True) + b_G[words, None]
     return (chosen - torch.cat([chosen, drawn], 1).logsumexp(1, keepdim=True)).squeeze(1)
+
+
+def learned_log_probs(
+    projected: Tensor,
+    output: Output,
+    words: Tensor,
+    product_dtype: torch.dtype,
+    kernel: Kernel,
+    estimate: Estimate | None,
+) -> Tensor:
+    """log p of one word of each row, over all words or by an estimate of that; nodes.
+
+    Args:
+        projected: nodes × R.
+        output: G_l, K × R, and b_G, K.
+        words: nodes.
+        product_dtype: the type that products are computed in.
+        kernel: does the passes over the logits.
+        estimate: of the normalisation; None: it is exact.
+    """
+    if isinstance(estimate, WordPartition):
+        output, words = _within(estimate.words, output, words)
+    elif estimate is not None:
+        return sampled_log_probs(projected, *output, words, product_dtype, estimate)
+    return chosen_log_probs(projected, *output, words, product_dtype, kernel)
+
+
+def _within(partition: Tensor, output: Output, words: Tensor) -> tuple[Output, Tensor]:
+    """The rows of a partition, and the places among them of words that it holds.
+
+    A proposal that is uniform on the partition and 0 elsewhere gives importance weights exp(E(y) - log Q(y)) of which
+    the constant is lost: what is learned is the exact softmax over the partition (Jean et al. 2015, section 3.2). The
+    rows of other words have no gradient.
+    """
+    G_l, b_G = output
+    rows = G_l.index_select(0, partition), b_G.index_select(0, partition)
+    return rows, torch.searchsorted(partition, words)
 
 
 def chosen_log_probs(

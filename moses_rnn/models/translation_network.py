@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.hardware import Kernel
-from moses_rnn.models.softmax import WordSample
+from moses_rnn.models.softmax import Estimate
 
 
 class TranslationNetwork(nn.Module):
@@ -42,7 +42,7 @@ class TranslationNetwork(nn.Module):
         targets: Batch,
         source_of: Tensor,
         product_dtype: torch.dtype | None = None,
-        sample: WordSample | None = None,
+        sample: Estimate | None = None,
         drop: Drop = keep,
     ) -> Tensor:
         """Score every target word, the closing ``</s>`` included, by its log p given the words before and the source.
@@ -52,7 +52,7 @@ class TranslationNetwork(nn.Module):
             targets: T targets.
             source_of: for each target its source's row; T.
             product_dtype: the type that matrix products are computed in; by default that of the weights.
-            sample: estimate the normalisation by these words, for training with a large shortlist.
+            sample: normalise by words drawn or by a partition, for training with a large shortlist.
             drop: leaves units out, for training.
 
         Returns:

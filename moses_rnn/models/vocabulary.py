@@ -70,14 +70,16 @@ class Vocabulary:
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
 
-def shortlist(counts: Mapping[bytes, int], size: int) -> Vocabulary:
+def shortlist(counts: Mapping[bytes, int], size: int, min_count: int = 1, tokens: Sequence[bytes] = ()) -> Vocabulary:
     """The `size` most frequent words; of equally frequent ones the first in byte order.
 
-    Words that are not UTF-8 stay out (a vocabulary file is text), and so do the special words' spellings.
+    Words that are not UTF-8 stay out (a vocabulary file is text), and so do the special words' spellings and words seen
+    less than `min_count` times. Before them come tokens that stand for other words, whatever their counts.
     """
-    eligible = [word for word in counts if word not in (UNKNOWN, END) and _is_text(word)]
+    special = {UNKNOWN, END, *tokens}
+    eligible = [word for word in counts if word not in special and counts[word] >= min_count and _is_text(word)]
     by_frequency = sorted(eligible, key=lambda word: (-counts[word], word))
-    return Vocabulary([UNKNOWN, END, *by_frequency[:size]])
+    return Vocabulary([UNKNOWN, END, *tokens, *by_frequency[:size]])
 
 
 def _is_text(word: bytes) -> bool:

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.errors import CheckpointError
+from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.ensembles import COMBINATIONS, GEOMETRIC, EnsembleStepper, Map, Member
 from moses_rnn.inference.trie_scoring import SteppedPairs
 from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
+from moses_rnn.producers.annotated import AnnotatedProducer
 from moses_rnn.producers.base import HERE, Compute, ScoreProducer
 from moses_rnn.producers.open import OpenModel, open_model
 from moses_rnn.producers.phrases import PhraseProducer
@@ -33,6 +35,11 @@ class Ensemble:
     def inverse(self) -> bool:
         """Whether it reads target texts and writes source texts."""
         return self.models[0].checkpoint.inverse
+
+    @property
+    def rare(self) -> RareWords | None:
+        """How its members learned rare words; None: they are <unk>."""
+        return self.models[0].rare
 
     @property
     def source_vocabulary(self) -> Vocabulary:
@@ -72,7 +79,8 @@ class Ensemble:
 
     def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
         """The producer of its score."""
-        return PhraseProducer(self, SteppedPairs(self.make_stepper(compute)), self.name, self.title)
+        producer = PhraseProducer(self, SteppedPairs(self.make_stepper(compute)), self.name, self.title)
+        return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
 
 
 Writer = OpenModel | Ensemble  # what writes translations, and scores them
@@ -100,6 +108,7 @@ def open_ensemble(folders: Sequence[Path], combination: str = GEOMETRIC) -> Ense
             ("direction", first.checkpoint.direction, model.checkpoint.direction),
             ("unit", first.checkpoint.unit, model.checkpoint.unit),
             ("words in target.vocab", *(each.checkpoint.target_vocabulary.sha256() for each in (first, model))),
+            ("rare words", *(_rare_words(each) for each in (first, model))),
         ):
             if of_first != of_other:
                 raise CheckpointError(
@@ -108,6 +117,13 @@ def open_ensemble(folders: Sequence[Path], combination: str = GEOMETRIC) -> Ense
                     advice="Train the members on the same texts with the same shortlists, and different --seed.",
                 )
     return Ensemble(models, combination)
+
+
+def _rare_words(model: OpenModel) -> str:
+    """How they are annotated, and by which words: what decides what members read."""
+    if model.rare is None:
+        return "<unk>"
+    return f"{model.rare.kind}, window {model.rare.window}, source.vocab {model.source_vocabulary.sha256()}"
 
 
 def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Writer:

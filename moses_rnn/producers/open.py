@@ -14,6 +14,7 @@ import torch
 
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.phrase_forms import PhraseForm
+from moses_rnn.formats.rare_words import NOALIGN, RareWords
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.native import NativeEncDec
 from moses_rnn.inference.rnnsearch import RnnSearchStepper
@@ -24,13 +25,14 @@ from moses_rnn.models.bengio import BENGIO
 from moses_rnn.models.checkpoint import Checkpoint, kind_of, load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.models.encdec import ENCDEC
-from moses_rnn.models.folders import SENTENCES, Kind
+from moses_rnn.models.folders import SENTENCES, Kind, read_rare
 from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
 from moses_rnn.models.rnnlm import RNNLM
 from moses_rnn.models.rnnsearch import RNNSEARCH
 from moses_rnn.models.seq2seq import SEQ2SEQ
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import NativeCore, native_core
+from moses_rnn.producers.annotated import AnnotatedProducer
 from moses_rnn.producers.base import HERE, PRECISIONS, Compute, ScoreProducer, Wanted
 from moses_rnn.producers.cslm import CslmProducer, NplmProducer
 from moses_rnn.producers.dynamic import DynamicRnnlm
@@ -114,6 +116,16 @@ class OpenModel:
         return PhraseForm.from_record(self.checkpoint.form)
 
     @property
+    def inverse(self) -> bool:
+        """Whether it reads targets and writes sources."""
+        return self.checkpoint.inverse
+
+    @property
+    def rare(self) -> RareWords | None:
+        """How it learned rare words; None: they are <unk>."""
+        return RareWords.from_record(self.checkpoint.rare)
+
+    @property
     def reads_sources(self) -> bool:
         """Whether it is a network of pairs, not of targets alone."""
         return "source" in self.checkpoint.kind.sides
@@ -169,7 +181,8 @@ class OpenModel:
         """The producer of its score."""
         if self.row.language_model is not None:
             return self.make_language_model(compute)
-        return PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.title)
+        producer = PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.title)
+        return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
 
     def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
         """The producer of the score of a network of targets alone.
@@ -199,6 +212,16 @@ def model_files(folder: Path) -> list[str]:
     return sorted({str(folder / name) for row in NETWORKS.values() for name in row.kind.files()})
 
 
+def needs_alignments(folder: Path) -> bool:
+    """Whether a model annotates what it scores by word alignments; its weights are not read.
+
+    Raises:
+        CheckpointError: its config cannot be read.
+    """
+    record = read_rare(folder)
+    return isinstance(record, dict) and record.get("kind") != NOALIGN
+
+
 def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bool = True) -> OpenModel:
     """Read and check a model folder.
 
@@ -219,6 +242,10 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
             f"{folder}: expected a model of direction {direction}, found {checkpoint.direction}",
             advice="--model takes what moses-rnn-train makes, --inverse-model what moses-rnn-train --inverse makes.",
         )
+    try:
+        RareWords.from_record(checkpoint.rare)
+    except ValueError as error:
+        raise CheckpointError(f"{folder}: rare: {error}") from error
     return OpenModel(folder, checkpoint)
 
 

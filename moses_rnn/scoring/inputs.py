@@ -16,13 +16,13 @@ from moses_rnn.files.shards import Part
 from moses_rnn.files.streams import identity_of, read_blocks, stamp_of
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
-from moses_rnn.formats.phrase_forms import PhraseForm
-from moses_rnn.formats.phrase_table import Rejected, source_field
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
+from moses_rnn.formats.phrase_table import Rejected, TableLine, first_look, source_field
 from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings, added_already
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.native import native_core
 from moses_rnn.producers.base import HERE, Compute, Wanted
-from moses_rnn.producers.open import OpenModel, open_model
+from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport
@@ -118,6 +118,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         InputError: table or models are rejected.
     """
     identity, stamp = identity_of(request.table), stamp_of(request.table)
+    _look_for_alignments(request)
     models = _open_models(request)
     _check_new(request, models)
     meter = Meter(waiting=waiting)
@@ -131,6 +132,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     if first is None:
         first = _first_of_all(request, models)
     _check_form(request, models, first.form)
+    _check_alignments(request, first.irregular[0])
     wanted = Wanted(request.devices[0], request.precision, request.compiled, request.native)
     return Inputs(
         request=request,
@@ -192,6 +194,10 @@ def _factors(request: ScoringRequest, models: Sequence[OpenModel]) -> PhraseForm
 def _check_form(request: ScoringRequest, models: Sequence[OpenModel], form: PhraseForm) -> None:
     """Refuse models of other phrases than the table has; one that learned from plain words may read a factor."""
     for model in models:
+        if model.rare is not None and not form.is_plain:
+            raise CheckpointError(
+                f"{model.folder}: expected a table of plain words, to annotate rare words in, found one of {form}"
+            )
         learned = model.form
         fits = learned.hierarchical == form.hierarchical
         for of_model, of_table in (
@@ -204,6 +210,33 @@ def _check_form(request: ScoringRequest, models: Sequence[OpenModel], form: Phra
                 f"{model.folder}: expected a model that was trained on phrases like those of {request.table} ({form}), "
                 f"found one for {learned}",
                 advice=f"Train one with: moses-rnn-train {request.table}",
+            )
+
+
+def _look_for_alignments(request: ScoringRequest) -> None:
+    """Refuse a file without alignments that a model's rare words need, before any model is loaded."""
+    if any(needs_alignments(Path(folder)) for folder in _folders(request)) and Path(request.table).is_file():
+        try:
+            first, _ = first_look(request.table, PLAIN)
+        except FormatError:  # of which more is said when the whole table is read
+            return
+        _check_alignments(request, first)
+
+
+def _folders(request: ScoringRequest) -> list[Path]:
+    return [request.model, *([request.inverse_model] if request.inverse_model else [])]
+
+
+def _check_alignments(request: ScoringRequest, first: TableLine) -> None:
+    """Refuse a table without alignments that a model's rare words need."""
+    for folder in _folders(request):
+        if needs_alignments(folder) and not first.alignment:
+            raise FormatError(
+                request.table,
+                first.number,
+                f"a word alignment in field 4, by which the rare words of {folder} are annotated",
+                "none",
+                "train-model.perl writes it, unless the table was made with --NoWordAlignment.",
             )
 
 

@@ -11,7 +11,7 @@ import torch
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.streams import existing_input, read_lines
 from moses_rnn.formats.arpa import parse_arpa
-from moses_rnn.formats.nbest import NBestLine, segmentation_of
+from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
 from moses_rnn.producers.dynamic import RATE, DynamicRnnlm
@@ -19,11 +19,19 @@ from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.producers.mixtures import ARITHMETIC, Mixture, check_mixture
-from moses_rnn.producers.open import OpenModel, open_model
+from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
 from moses_rnn.producers.shares import even_shares
 from moses_rnn.scoring.fit import check_learned
-from moses_rnn.scoring.nbest_lists import Feature, InOrder, PartScorer, PhraseSum, WholeHypothesis, label_features
+from moses_rnn.scoring.nbest_lists import (
+    AlignedHypothesis,
+    Feature,
+    InOrder,
+    PartScorer,
+    PhraseSum,
+    WholeHypothesis,
+    label_features,
+)
 
 # of models, by the name of their score
 OPTIONS = {"CSLM": "--cslm", "KENLM": "--lm", "RNN": "--rnn", "RNNInverse": "--inverse-rnn"}
@@ -77,9 +85,7 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
         CheckpointError: models cannot be an ensemble.
         FormatError: the list has no segmentation, and phrases are to be scored.
     """
-    for text in filter(None, (request.rare, request.backoff)):
-        existing_input(text)
-    _check_dynamic(request)
+    _check_before(first, name, request)
     for path, option in request.models:
         if option == OPTIONS["KENLM"] or (option is None and not path.is_dir()):
             yield KenlmProducer.name, WholeHypothesis(KenlmProducer(existing_input(str(path))))
@@ -99,6 +105,13 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
         yield "WP", WholeHypothesis(WordPenaltyProducer(shortlist))
 
 
+def _check_alignments(first: NBestLine, name: str, request: FeatureRequest) -> None:
+    """Refuse a list without alignments that a model's rare words need, before any model is loaded."""
+    folders = [*(path for path, _ in request.models), *(path for paths in request.ensembles for path in paths)]
+    if any(Path(folder).is_dir() and needs_alignments(Path(folder)) for folder in folders):
+        alignment_of(first, name)
+
+
 def _open(path: Path, option: str | None, request: FeatureRequest) -> OpenModel:
     model = open_model(path, of_pairs=False)
     if not request.allow_misfit:
@@ -115,6 +128,8 @@ def _feature(model: OpenModel, first: NBestLine | None, name: str, request: Feat
         return _of_targets(_language_model(model, request), name)
     _check_form(model)
     producer = model.make_producer(_compute(model, request))
+    if model.rare is not None and model.rare.needs_links:
+        return AlignedHypothesis(producer, name)
     return _of_pairs(producer, first, name, whole=request.whole or model.learned_sentences)
 
 
@@ -131,6 +146,8 @@ def _of_ensemble(ensemble: Ensemble, first: NBestLine | None, name: str, request
         if not request.allow_misfit:
             check_learned(model)
     producer = ensemble.make_producer(Compute(request.device, request.precision))
+    if ensemble.rare is not None and ensemble.rare.needs_links:
+        return AlignedHypothesis(producer, name)
     return _of_pairs(producer, first, name, whole=request.whole or ensemble.learned_sentences)
 
 
@@ -194,6 +211,15 @@ def _shares(model: OpenModel, request: FeatureRequest) -> Shares | None:
 
 def _compute(model: OpenModel, request: FeatureRequest) -> Compute:
     return model.choose_compute(Wanted(request.device, request.precision), long=False)
+
+
+def _check_before(first: NBestLine | None, name: str, request: FeatureRequest) -> None:
+    """Refuse what would fail before models are loaded."""
+    for text in filter(None, (request.rare, request.backoff)):
+        existing_input(text)
+    _check_dynamic(request)
+    if first is not None:
+        _check_alignments(first, name, request)
 
 
 def _check_dynamic(request: FeatureRequest) -> None:

@@ -10,8 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from moses_rnn.errors import FormatError, InputError, MosesRnnError, shown
-from moses_rnn.formats.nbest import NAME, NBestLine, segmentation_of
+from moses_rnn.formats.alignments import broken, check_links, format_links
+from moses_rnn.formats.nbest import NAME, NBestLine, alignment_of, segmentation_of
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.pools.base import Pool, in_order
 from moses_rnn.pools.threads import ThreadPool
 from moses_rnn.producers.base import Phrases, ScoreProducer, Scores
@@ -47,16 +49,11 @@ class Learning(ScoreProducer, Protocol):
 
 
 class InOrder:
-    """Scores hypotheses by a producer that learns: from the first one of each sentence, once all have their scores.
-
-    Args:
-        producer: of targets.
-        name: of the list, for messages.
-    """
+    """Scores hypotheses by a producer that learns: from the first one of each sentence, once all have their scores."""
 
     def __init__(self, producer: Learning, name: str) -> None:
         self.producer = producer
-        self._name = name
+        self._name = name  # of the list, for messages
         self._last = -1  # sentence
 
     def scores(self, lines: Sequence[NBestLine], _sources: Phrases) -> Scores:
@@ -75,6 +72,45 @@ class InOrder:
             parts.append(_distinct([(b"", line.hypothesis) for line in together], self.producer))
             self.producer.learn(together[0].hypothesis)
         return np.concatenate(parts)
+
+
+class AlignedHypothesis:
+    """Scores hypotheses as whole sentences by a network whose rare words are annotated by their alignments.
+
+    A score depends on source, hypothesis and alignment.
+    """
+
+    of_sources = True
+
+    def __init__(self, producer: ScoreProducer, name: str) -> None:
+        self.producer = producer
+        self._name = name  # of the list, for messages
+
+    def scores(self, lines: Sequence[NBestLine], sources: Phrases) -> Scores:
+        """Natural logarithms; lines × num_scores. Equal ones are scored once.
+
+        Raises:
+            FormatError: a line has no alignment, or one of other words.
+        """
+        if not lines:
+            return np.zeros((0, self.producer.num_scores))
+        given = [
+            (source, line.hypothesis, self._alignment(line, source))
+            for line, source in zip(lines, sources, strict=True)
+        ]
+        distinct = sorted(set(given))
+        place = {one: i for i, one in enumerate(distinct)}
+        read, written, links = ([*side] for side in zip(*distinct, strict=True))
+        scores = self.producer.log_probs(AlignedPhrases(read, lambda: links), written)
+        return scores[[place[one] for one in given]]
+
+    def _alignment(self, line: NBestLine, source: bytes) -> bytes:
+        links = alignment_of(line, self._name)
+        try:
+            check_links(links, len(words(source)), len(words(line.hypothesis)))
+        except ValueError as error:
+            raise broken(self._name, None, ValueError(f"{error} in sentence {line.sentence}")) from error
+        return format_links(links)
 
 
 class PhraseSum:
@@ -127,7 +163,7 @@ def _distinct(pairs: Sequence[Pair], producer: ScoreProducer) -> Scores:
     return scores[[place[pair] for pair in pairs]]
 
 
-Feature = WholeHypothesis | InOrder | PhraseSum
+Feature = WholeHypothesis | InOrder | AlignedHypothesis | PhraseSum
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ class TrainingConfig:
     dropout: float = 0.0  # share of units left out in a step: of embeddings and maxout, or a CSLM's layers
     initial_deviation: float = 0.01  # of the matrices that are not recurrent
     sampled_words: int = 0  # drawn for each minibatch to estimate the normalisation by; 0: all words
+    partition_words: int = 0  # words that are normalised over at most, see training/partitions.py; 0: all of them
+    reshuffle: bool = False  # partitions: a new order of the pairs in each epoch, and so new ones
     reduction: str = "pair-mean"
     clip_norm: float = 1.0
     precision: str = "fp32"  # of matrix products; or "bf16": weights, states, gates and losses stay float32
@@ -63,6 +65,9 @@ class TrainingConfig:
         also += [f"weights averaged over about the last {self.averaging:.0%} of the steps"] * bool(self.averaging)
         also += [f"dropout {self.dropout:g}"] * bool(self.dropout)
         also += [f"weight decay {self.weight_decay:g}"] * bool(self.weight_decay)
+        also += [f"partitions of {self.partition_words:,} words" + ", reshuffled" * self.reshuffle] * (
+            self.partition_words > 0
+        )
         return (
             f"{', '.join([self.optimiser, f'learning rate {self.learning_rate:g}', *also])}, "
             f"{self.batch_size} {unit} a minibatch{f' in {self.accumulate} parts' if self.accumulate > 1 else ''}, "

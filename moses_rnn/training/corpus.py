@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,7 @@ class CorpusConfig:
     seed: int = 1
     repeated: bool = False
     min_count: int = 1
+    marked: bool = False  # behind each target word stands a token, which is no word
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,7 @@ def build_corpus(
     config: CorpusConfig,
     word_counts: tuple[Mapping[bytes, int] | None, Mapping[bytes, int] | None] = (None, None),
     held_out: Iterable[tuple[bytes, bytes]] | None = None,
+    tokens: tuple[Sequence[bytes], Sequence[bytes]] = ((), ()),
 ) -> Corpus:
     """Read pairs into arrays, choose shortlists, merge equal pairs unless they count, split off held-out sources.
 
@@ -157,19 +159,21 @@ def build_corpus(
         config: sizes, split, seed.
         word_counts: counts to choose the shortlists by, for each side; by default over the phrases to learn.
         held_out: pairs to hold out, of any length, in place of some of the others.
+        tokens: of each side, that are in its shortlist whatever their counts.
 
     Raises:
         InputError: fewer than two distinct pairs or sources remain.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    reader = _Reader(folder)
+    reader = _Reader(folder, marked=config.marked)
     reader.read(pairs, config.max_length)
     to_learn, pairs_read = reader.kept, reader.pairs
     words_seen = [len(ids) for ids in reader.word_ids]
     reader.read(held_out or (), 0)
     source, target = reader.phrases()
     distinct = _count_distinct(_pair_hashes(source.hashes(), target.hashes())[:to_learn])
-    sides = zip((source, target), reader.word_ids, word_counts, (config.source_words, config.target_words), strict=True)
+    sizes = config.source_words, config.target_words
+    sides = zip((source, target), reader.word_ids, word_counts, sizes, tokens, strict=True)
     (source_vocabulary, source_coverage), (target_vocabulary, target_coverage) = [
         _renumber_by_shortlist(*side, to_learn, config) for side in sides
     ]
@@ -204,13 +208,14 @@ def _renumber_by_shortlist(
     word_ids: dict[bytes, int],
     counts: Mapping[bytes, int] | None,
     size: int,
+    tokens: Sequence[bytes],
     to_learn: int,
     config: CorpusConfig,
 ) -> tuple[Vocabulary, float]:
     """Choose a side's shortlist and renumber its ids by it; returns it and the share of running words it knows."""
     if counts is None:
         counts = _word_counts(phrases, word_ids, to_learn, repeated=config.repeated)
-    vocabulary = shortlist({word: count for word, count in counts.items() if count >= config.min_count}, size)
+    vocabulary = shortlist(counts, size, config.min_count, tokens)
     phrases.renumber(np.array(vocabulary.ids(word_ids), dtype=np.int32))
     return vocabulary, coverage(counts, vocabulary)
 
@@ -218,7 +223,8 @@ def _renumber_by_shortlist(
 class _Reader:
     """Streams phrase pairs into files of provisional ids, in the order in which words are first seen."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, marked: bool = False) -> None:
+        self._marked = marked
         self.word_ids: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
         self.pairs = self.too_long = self.empty = 0
         self._paths = [(folder / f"{side}.tokens", folder / f"{side}.lengths") for side in ("source", "target")]
@@ -247,7 +253,7 @@ class _Reader:
         if not source or not target:
             self.empty += 1
             return
-        if max_length and max(len(source), len(target)) > max_length:
+        if max_length and max(len(source), len(target) >> self._marked) > max_length:
             self.too_long += 1
             return
         for phrase, known, (tokens, lengths) in zip((source, target), self.word_ids, buffers, strict=True):
@@ -274,10 +280,7 @@ class _Reader:
 
 
 def _word_counts(phrases: Phrases, known: dict[bytes, int], to_learn: int, *, repeated: bool) -> dict[bytes, int]:
-    """Occurrences of each word over the phrases of one side that are to be learned: all of them, or the distinct ones.
-
-    `to_learn` is how many the first ones are.
-    """
+    """Occurrences of each word over the first `to_learn` phrases of a side: all of them, or the distinct ones."""
     chosen = np.zeros(len(phrases.ends) - 1, np.bool_)
     chosen[slice(to_learn) if repeated else _first_of_each(phrases.hashes()[:to_learn])] = True
     return dict(zip(known, phrases.count(chosen, len(known)).tolist(), strict=True))

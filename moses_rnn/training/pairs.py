@@ -15,11 +15,12 @@ from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, drop_units, keep
 from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.native_learning import NativeKernel, core_named
-from moses_rnn.models.softmax import WordSample
+from moses_rnn.models.softmax import Estimate, WordPartition, WordSample
 from moses_rnn.models.translation_network import TranslationNetwork
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
 from moses_rnn.training.gradients import Cost
+from moses_rnn.training.partitions import partitions_of
 from moses_rnn.training.threads import Workers, seed_of
 
 ORDER, GROUPS = 0, 1  # random streams of an epoch: of its pairs, of the batches in each group
@@ -47,19 +48,34 @@ class PhrasePairs:
         self._device = next(model.parameters()).device
         self._product = torch.bfloat16 if config.precision == "bf16" else torch.float32
         self._unigram: npt.NDArray[np.float64] | None = None
+        self._partition: WordPartition | None = None  # of the minibatch that was given out last
         if config.native:
             model.use_kernel(NativeKernel(core=core_named(config.native)))
         elif config.compiled:
             model.use_kernel(COMPILED)
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
-        """See `epoch_batches`."""
-        return epoch_batches(self.corpus, self._config, epoch, first)
+        """See `epoch_batches`; with partitions the order is that of the first epoch, unless it is to be reshuffled."""
+        config = self._config
+        if not 0 < config.partition_words < len(self.corpus.target_vocabulary):
+            yield from epoch_batches(self.corpus, config, epoch, first)
+            return
+        order = epoch_batches(self.corpus, config, epoch if config.reshuffle else 0)
+        number = 0
+        for words, batches in partitions_of(self.corpus, order, config.partition_words):
+            self._partition = WordPartition(torch.from_numpy(words).to(self._device))
+            for batch in batches:
+                if number >= first:
+                    yield batch
+                number += 1
 
     def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
-        """Minus the log-probabilities of the targets; a step's estimate of them if words are sampled."""
+        """Minus the log-probabilities of the targets; an estimate of them by sampled words or by a partition.
+
+        A minibatch's partition is that of the last one that `batches` has given out.
+        """
         drop = drop_units(self._config.dropout, seed_of(self._config.seed, step, part), self._device)
-        log_probs = self._log_probs(rows, self._sample(step), drop)
+        log_probs = self._log_probs(rows, self._partition or self._sample(step), drop)
         nats = -log_probs.sum()
         return Cost(nats, nats.item(), len(log_probs))
 
@@ -96,7 +112,7 @@ class PhrasePairs:
         expected = torch.from_numpy(np.log(count * self._unigram[words])).float()
         return WordSample(torch.from_numpy(words).to(self._device), expected.to(self._device))
 
-    def _log_probs(self, rows: Positions, sample: WordSample | None = None, drop: Drop = keep) -> Tensor:
+    def _log_probs(self, rows: Positions, estimate: Estimate | None = None, drop: Drop = keep) -> Tensor:
         """Score every target word and end symbol of some pairs by its log p, in no particular order; nodes."""
         by_target = by_length(self.corpus, rows)
         source_lengths = self.corpus.source.ends[by_target + 1] - self.corpus.source.ends[by_target]
@@ -106,7 +122,7 @@ class PhrasePairs:
         sources = Batch.from_flat(*self.corpus.source.take(by_target[by_source]), self._device)
         targets = Batch.from_flat(*self.corpus.target.take(by_target), self._device)
         return self.model.word_log_probs(
-            sources, targets, torch.from_numpy(source_of).to(self._device), self._product, sample, drop
+            sources, targets, torch.from_numpy(source_of).to(self._device), self._product, estimate, drop
         )
 
 

@@ -31,7 +31,7 @@ class ParallelTexts:
         Raises:
             InputError: one of them does not exist.
         """
-        return cls(*(_existing(f"{prefix}.{ending}") for ending in (source, target)))
+        return cls(*(existing_text(f"{prefix}.{ending}") for ending in (source, target)))
 
     def check_lengths(self) -> int:
         """How many lines both have.
@@ -39,7 +39,7 @@ class ParallelTexts:
         Raises:
             InputError: one has more than the other.
         """
-        source, target = (_count_lines(path) for path in (self.source, self.target))
+        source, target = (count_lines(path) for path in (self.source, self.target))
         if source != target:
             raise InputError(
                 f"{self.source}, {self.target}: expected as many lines in both, found {source:,} and {target:,}",
@@ -71,7 +71,12 @@ class ParallelTexts:
                 raise Stopped(f"stopped while reading {self.source}; run the same command again to start")
 
 
-def _existing(path: str) -> str:
+def existing_text(path: str) -> str:
+    """A file that is read more than once, plain or compressed.
+
+    Raises:
+        InputError: it does not exist, or is standard input.
+    """
     existing = next((path + ending for ending in COMPRESSIONS if Path(path + ending).exists()), path)
     if path == STANDARD_STREAM:
         raise InputError("texts to train on must be files: a stopped run reads them again")
@@ -83,7 +88,8 @@ def _lines(path: str, meter: Meter) -> Iterator[bytes]:
         yield from (line.rstrip(b"\r") for line in block.removesuffix(b"\n").split(b"\n"))
 
 
-def _count_lines(path: str) -> int:
+def count_lines(path: str) -> int:
+    """The lines of a file."""
     return sum(block.count(b"\n") + (not block.endswith(b"\n")) for block in read_blocks(path))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from moses_rnn.formats.rare_words import NOALIGN
 from moses_rnn.training.config import EACH_EPOCH, LearningRequest, TrainingConfig
 
 ALL = 1 << 30  # words: of a shortlist that only `min_count` bounds
@@ -141,6 +142,12 @@ class SentenceRequest(LearningRequest):
     target_words: int | None
     min_count: int | None
     max_length: int | None
+    partition_words: int | None
+    reshuffle: bool
+    rare: str | None  # a kind of annotation
+    rare_window: int | None
+    alignment: str | None  # of the texts, a line for each pair
+    dev_alignment: str | None
 
     def chosen_preset(self) -> SentencePreset:
         """The requested preset, or the one that suits the device, with what the request overrides.
@@ -154,13 +161,39 @@ class SentenceRequest(LearningRequest):
         if foreign:
             option = "--" + foreign[0].replace("_", "-")
             raise ValueError(f"{option}: --architecture {self.architecture} has no such size or switch")
-        training = replace(self.learning(preset.training), **self.given("initial_deviation"))
+        self._check_partitions()
+        self._check_rare()
+        training = replace(
+            self.learning(preset.training),
+            **self.given("initial_deviation", "partition_words"),
+            reshuffle=bool(self.reshuffle),
+        )
         return replace(
             preset,
             network={**preset.network, **network},
             training=training,
             **self.given("min_count", "max_length"),
         )
+
+    def _check_partitions(self) -> None:
+        if self.reshuffle and not self.partition_words:
+            raise ValueError("--reshuffle is for --partition-words: without, each epoch has its own order")
+
+    def _check_rare(self) -> None:
+        if self.rare is None:
+            useless = [name for name in ("rare_window", "alignment", "dev_alignment") if getattr(self, name)]
+            if useless:
+                raise ValueError(f"--{useless[0].replace('_', '-')} is for --rare")
+            return
+        if self.architecture == "rnnenc":
+            raise ValueError("--rare: --architecture rnnenc has no such switch")
+        if self.dev_alignment and not self.dev:
+            raise ValueError("--dev-alignment is for --dev")
+        if self.rare == NOALIGN:
+            return
+        for needed, option in ((True, "alignment"), (bool(self.dev), "dev_alignment")):
+            if needed and not getattr(self, option):
+                raise ValueError(f"--rare {self.rare} needs --{option.replace('_', '-')}, by which words are annotated")
 
 
 SIZES = "layers", "hidden_size", "embedding_size", "alignment_size", "maxout_size", "output_rank"

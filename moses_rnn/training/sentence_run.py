@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from moses_rnn import __version__
+from moses_rnn.formats.rare_words import WINDOW, RareWords
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig
 from moses_rnn.models.folders import SENTENCES, SOURCE_TO_TARGET, TARGET_TO_SOURCE, Kind
@@ -23,9 +24,11 @@ from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.corpus_files import PAIRS, made_by_first
 from moses_rnn.training.model_folder import folder_of
-from moses_rnn.training.pairs import PhrasePairs
+from moses_rnn.training.pairs import PhrasePairs, epoch_batches
 from moses_rnn.training.parallel import ParallelTexts, describe_sentences, turned
+from moses_rnn.training.partitions import check_partitions, describe_partitions
 from moses_rnn.training.ranks import ALONE, Ranks
+from moses_rnn.training.rare_corpus import AlignedTexts, Annotation, Watch
 from moses_rnn.training.run import LONG_MINUTES, Outcome, rows_at_once, threads_for
 from moses_rnn.training.sentence_config import SentencePreset, SentenceRequest
 from moses_rnn.training.trainer import Observer, Trainer
@@ -86,20 +89,24 @@ def train_sentence_model(
     dev = ParallelTexts.of_prefix(request.dev, request.source, request.target) if request.dev else None
     for both in filter(None, (texts, dev) if ranks.leads else ()):
         both.check_lengths()
+    annotation = _annotation(request, texts, dev)
     preset = request.chosen_preset()
     preset = replace(preset, training=_training(request, preset, ranks.size))
     kind, make = ARCHITECTURES[request.architecture]
+    switches = {**preset.network, **_rare_switch(annotation)}
     with folder_of(ranks, folder, kind, restart=request.restart) as kept:
-        kept.check_choices({**preset.network, **preset.training.course()})
-        corpus = made_by_first(
-            ranks,
-            kept.arrays,
-            PAIRS,
-            lambda: _corpus(request, preset, (texts, dev), kept.arrays, observer, should_stop),
-            should_stop,
-        )
-        observer.corpus_read(describe_sentences(corpus, dev=dev is not None))
-        model = make(len(corpus.source_vocabulary), len(corpus.target_vocabulary), preset.network)
+        kept.check_choices({**switches, **preset.training.course()})
+        watch = observer.reading, should_stop
+
+        def build() -> Corpus:
+            if annotation is None:
+                return _corpus(request, preset, (texts, dev), kept.arrays, watch)
+            return annotation.build(kept.arrays, _corpus_config(request, preset), watch)
+
+        corpus = made_by_first(ranks, kept.arrays, PAIRS, build, should_stop)
+        described = describe_sentences(corpus, dev=dev is not None)
+        observer.corpus_read([*described, *_describe_partitions(corpus, preset.training)])
+        model = make(len(corpus.source_vocabulary), len(corpus.target_vocabulary), switches)
         model.initialise(preset.training.seed, preset.training.initial_deviation)
         task = PhrasePairs(model.to(request.device), corpus, preset.training)
         kept.checkpoint = Checkpoint(
@@ -118,15 +125,42 @@ def _corpus(
     preset: SentencePreset,
     texts: tuple[ParallelTexts, ParallelTexts | None],
     folder: Path,
-    observer: Observer,
-    should_stop: Callable[[], bool],
+    watch: Watch,
 ) -> Corpus:
     to_learn, held_out = (
-        None if both is None else turned(both.pairs(observer.reading, should_stop), inverse=request.inverse)
-        for both in texts
+        None if both is None else turned(both.pairs(*watch), inverse=request.inverse) for both in texts
     )
     assert to_learn is not None
     return build_corpus(to_learn, folder, _corpus_config(request, preset), held_out=held_out)
+
+
+def _annotation(request: SentenceRequest, texts: ParallelTexts, dev: ParallelTexts | None) -> Annotation | None:
+    """How rare words are to be annotated, if they are."""
+    if request.rare is None:
+        return None
+    return Annotation(
+        RareWords(request.rare, request.rare_window or WINDOW),
+        AlignedTexts.of(texts, request.alignment),
+        None if dev is None else AlignedTexts.of(dev, request.dev_alignment),
+        request.inverse,
+    )
+
+
+def _rare_switch(annotation: Annotation | None) -> dict[str, Any]:
+    """What the network's config says of rare words, if they are annotated."""
+    return {} if annotation is None else {"rare": asdict(annotation.rare)}
+
+
+def _describe_partitions(corpus: Corpus, config: TrainingConfig) -> list[str]:
+    """What partitions there are, in lines for a log.
+
+    Raises:
+        InputError: a minibatch has too many words for one.
+    """
+    if not 0 < config.partition_words < len(corpus.target_vocabulary):
+        return []
+    sizes = check_partitions(corpus, epoch_batches(corpus, config, 0), config.partition_words)
+    return [describe_partitions(sizes)]
 
 
 def _corpus_config(request: SentenceRequest, preset: SentencePreset) -> CorpusConfig:
@@ -167,6 +201,7 @@ def _provenance(request: SentenceRequest, preset: SentencePreset, corpus: Corpus
         "unit": SENTENCES,
         "texts": [f"{Path(request.prefix).name}.{ending}" for ending in (request.source, request.target)],
         "dev": request.dev and Path(request.dev).name,
+        "alignment": request.alignment and Path(request.alignment).name,
         "device": request.device,
         "corpus_options": asdict(_corpus_config(request, preset)),
         "training_options": asdict(preset.training),

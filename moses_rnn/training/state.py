@@ -20,7 +20,12 @@ from moses_rnn.errors import CheckpointError, shown_value
 from moses_rnn.models.folders import replace_file
 
 RANDOM = "random.torch"
-ADDED = {"native": "", "schedule": "plateau"}  # choices that older states do not name, with what they were then
+ADDED = {
+    "native": "",
+    "schedule": "plateau",
+    "partition_words": 0,
+    "reshuffle": False,
+}  # choices that older states do not name, with what they were then
 
 
 @dataclass

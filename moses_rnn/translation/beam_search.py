@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from moses_rnn.inference.steps import Stepper, Terms, row_blocks
+from moses_rnn.inference.steps import Columns, Stepper, Terms, row_blocks
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Phrase
 from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, Writer, read_sources
 from moses_rnn.translation.ranking import ByMean, BySum, Live, Longer, Ranking
@@ -53,8 +53,20 @@ class BeamSearch(Writer):
         super().__init__(stepper, config.width)
         self.config = config
 
-    @torch.inference_mode()
+    def among(self, sources: Sequence[Phrase], columns: Columns | None) -> list[list[Hypothesis]]:
+        """The targets of each source, of candidate words alone and by their probabilities among these.
+
+        Args:
+            sources: ids without end symbols, searched together.
+            columns: of these sources; None: all words.
+        """
+        return self._search(sources, columns)
+
     def _block(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+        return self._search(sources, None)
+
+    @torch.inference_mode()
+    def _search(self, sources: Sequence[Phrase], columns: Columns | None) -> list[list[Hypothesis]]:
         terms = read_sources(self._stepper, sources)
         live = Live(
             self._stepper.start(terms),
@@ -64,7 +76,7 @@ class BeamSearch(Writer):
         ranking = self._ranking(len(sources))
         limits = _Limits([self.config.most_words(source) for source in sources], self._stepper.device)
         while True:
-            ends, longer = self._judge(terms, live)
+            ends, longer = self._judge(terms, live, columns)
             longer = limits.stop(ranking.choose(ends, longer, live), live)
             if not len(longer.rows):
                 return [ranking.in_order(source) + left for source, left in enumerate(limits.left)]
@@ -76,16 +88,22 @@ class BeamSearch(Writer):
             return ByMean(sources, self.config.width, self.config.best, self._stepper.device)
         return BySum(sources, self.config.width, self.config.best)
 
-    def _judge(self, terms: Terms, live: Live) -> tuple[Tensor, Longer]:
-        """log p of each live prefix with ``</s>``, and its likeliest continuations, of which none loses one wanted."""
+    def _judge(self, terms: Terms, live: Live, columns: Columns | None) -> tuple[Tensor, Longer]:
+        """log p of each live prefix with ``</s>``, and its likeliest continuations, of which none loses one wanted.
+
+        Both special words are among all columns, and so have the places there that they have among all words.
+        """
         ends, parts = [], []
-        for rows in row_blocks(len(live.totals), self._words, self._stepper.device):
-            totals = live.totals[rows, None] + self._stepper.next_log_probs(terms, live.prefixes.take(rows))
+        count = self._words if columns is None else len(columns.words)
+        for rows in row_blocks(len(live.totals), count, self._stepper.device):
+            log_probs = self._stepper.next_log_probs(terms, live.prefixes.take(rows), columns)
+            totals = live.totals[rows, None] + log_probs
             ends.append(totals[:, END_ID].clone())
             totals[:, END_ID] = -torch.inf
             if not self.config.allow_unknown:
                 totals[:, UNKNOWN_ID] = -torch.inf
-            best, words = totals.topk(min(self.config.width, self._words), dim=1)
+            best, words = totals.topk(min(self.config.width, count), dim=1)
+            words = words if columns is None else columns.words[words]
             row, _ = (best > -torch.inf).nonzero(as_tuple=True)
             parts.append(Longer(row + rows.start, words[best > -torch.inf], best[best > -torch.inf]))
         return torch.cat(ends), Longer(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))

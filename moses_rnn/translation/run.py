@@ -6,53 +6,28 @@ import contextlib
 import hashlib
 import itertools
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from moses_rnn.errors import FormatError, InputError, OutputError, Stopped, shown
-from moses_rnn.files.journal import Opening
 from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.records import Note
-from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import read_blocks, read_lines, stamp_of
 from moses_rnn.formats.nbest import format_nbest_line
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.inference.steps import Stepper
 from moses_rnn.pools.base import Pool, in_order
 from moses_rnn.pools.choice import open_pool_elsewhere
-from moses_rnn.pools.request import PoolRequest
-from moses_rnn.producers.base import Compute
 from moses_rnn.producers.ensembles import Ensemble, Writer
 from moses_rnn.producers.open import model_files
 from moses_rnn.translation import translate
-from moses_rnn.translation.alignments import NO_ALPHA, format_alignment, has_attention
-from moses_rnn.translation.beam_search import BeamConfig
+from moses_rnn.translation.alignments import NO_ALPHA, format_alignment
 from moses_rnn.translation.jobs import Translated, TranslationJob
 from moses_rnn.translation.outputs import Outputs, open_outputs
+from moses_rnn.translation.request import TranslationRequest, make_stepper, make_translator, rule_of
 from moses_rnn.translation.translate import FEW_LINE_ENDS, Counts, Translation, Translator, Words, blocks_of
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslationRequest:
-    """What to translate, how, and what to write."""
-
-    input: str
-    output: str
-    beam: BeamConfig  # whose `best` is the number of hypotheses of the n-best list
-    compute: Compute
-    n_best: str | None = None
-    alignments: str | None = None
-    opening: Opening = field(default_factory=Opening)
-    pool: PoolRequest = field(default_factory=PoolRequest)
-    shard: Shard | None = None  # the only part of the text that is translated
-
-    @property
-    def others(self) -> list[str]:
-        """What is written beside the text."""
-        return [path for path in (self.n_best, self.alignments) if path is not None]
+from moses_rnn.translation.unknown_words import NO
 
 
 def translate_text(
@@ -74,10 +49,10 @@ def translate_text(
     """
     inputs = (request.input, *(path for member in model.models for path in model_files(member.folder)))
     with open_outputs(request.output, request.others, request.opening, inputs) as outputs, outputs.kept_if_resumable():
-        stepper = _stepper(request, model)
+        stepper = make_stepper(request, model)
         note = outputs.begin(_manifest(request, model))
-        translator = _translator(request, model, stepper)
-        pool = _pool(request, model, translator.aligned)
+        translator = make_translator(request, model, stepper)
+        pool = _pool(request, model)
         with pool or contextlib.nullcontext():
             run = _Run(request, translator, outputs, should_stop, feature=f"{model.name}0", pool=pool)
             run.translate(advanced, note)
@@ -85,30 +60,12 @@ def translate_text(
     return run.counts
 
 
-def _stepper(request: TranslationRequest, model: Writer) -> Stepper[Any, Any]:
-    for member in model.models:
-        if not member.form.is_plain:
-            raise InputError(f"{member.folder}: expected a model of plain words, found one of phrases ({member.form})")
-    stepper = model.make_stepper(request.compute)
-    if request.alignments is not None and not has_attention(stepper):
-        folders = ", ".join(str(member.folder) for member in model.models)
-        titles = " and ".join(f"a {member.row.title}" for member in model.models)
-        raise InputError(f"{folders}: expected a network with attention, found {titles}: it has no alignments")
-    return stepper
-
-
-def _translator(request: TranslationRequest, model: Writer, stepper: Stepper[Any, Any]) -> Translator:
-    wanted = request.beam.best if request.n_best is not None else int(request.alignments is not None)
-    aligned = wanted if has_attention(stepper) else 0
-    return Translator(model.source_vocabulary, model.target_vocabulary, stepper, request.beam, aligned=aligned)
-
-
-def _pool(request: TranslationRequest, model: Writer, aligned: int) -> Pool[list[Words], Translated] | None:
+def _pool(request: TranslationRequest, model: Writer) -> Pool[list[Words], Translated] | None:
     """Who translates, if it is not this process."""
     if not request.pool.is_elsewhere:
         return None
     threads = max(torch.get_num_threads() // (request.pool.processes or torch.get_num_threads()), 1)
-    job = TranslationJob.of(model, request.beam, request.compute, aligned, threads)
+    job = TranslationJob.of(request, model, threads)
     return open_pool_elsewhere(request.pool, job, [request.compute.device])
 
 
@@ -122,8 +79,21 @@ def _manifest(request: TranslationRequest, model: Writer) -> Note:
         "precision": request.compute.precision,
         "n_best": request.n_best is not None,
         "alignments": request.alignments is not None,
+        **_manifest_of_words(request, model),
         **({"shard": str(request.shard)} if request.shard else {}),
     }
+
+
+def _manifest_of_words(request: TranslationRequest, model: Writer) -> Note:
+    """What is done about unknown words, if anything is."""
+    note: Note = {}
+    if rule_of(request, model) != NO:
+        note["unknown"] = rule_of(request, model)
+    if request.candidates is not None:
+        note["candidates"] = list(request.candidates)
+    if request.lexicon is not None:
+        note["lexicon"] = hashlib.sha256(b"".join(request.lexicon.lines())).hexdigest()
+    return note
 
 
 def _identity(model: Writer) -> Note:
@@ -257,7 +227,7 @@ class _Run:
 
     def _texts(self, translations: list[Translation], first: int) -> tuple[bytes, list[bytes]]:
         """A block of the text, and of what goes along with it."""
-        text = b"".join(translation.best.words + b"\n" for translation in translations)
+        text = b"".join(translation.text() + b"\n" for translation in translations)
         others = []
         if self._request.n_best is not None:
             others.append(b"".join(_nbest_lines(first + i, line, self._feature) for i, line in enumerate(translations)))
@@ -285,8 +255,8 @@ def _lines_of_shard(request: TranslationRequest) -> tuple[int, int | None]:
 def _nbest_lines(sentence: int, translation: Translation, feature: str) -> bytes:
     """The candidates of a line, numbered from 0, as Moses lists them."""
     return b"".join(
-        format_nbest_line(sentence, candidate.words, feature, candidate.log_prob, candidate.links)
-        for candidate in translation.candidates
+        format_nbest_line(sentence, translation.text(i), feature, candidate.log_prob, translation.links(i))
+        for i, candidate in enumerate(translation.candidates)
     )
 
 

@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.inference.steps import Stepper
+from moses_rnn.formats.rare_words import Restored
+from moses_rnn.inference.steps import Columns, Stepper
 from moses_rnn.models.vocabulary import UNKNOWN_ID, Vocabulary
 from moses_rnn.translation.alignments import NO_ALPHA, Alpha, align, links
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
+from moses_rnn.translation.candidates import CandidateLists, Further
 from moses_rnn.translation.hypotheses import PREFIXES_AT_ONCE, Hypothesis
+from moses_rnn.translation.unknown_words import Finish
 
 LINES = 512  # of a block: sorted by length among themselves, and equal ones searched once
 MOST_WORDS = 1000  # of a line
@@ -22,6 +25,13 @@ PREFIXES_NEAR = 1024  # searched together on a processor: enough for its product
 Words = list[bytes]
 SourceIds = tuple[int, ...]
 FEW_LINE_ENDS = "Does the file lack line ends?"
+
+
+class Query(NamedTuple):
+    """A line as the network is asked to translate it; equal ones are asked once."""
+
+    ids: SourceIds
+    candidates: Further = ()
 
 
 class Candidate(NamedTuple):
@@ -40,11 +50,39 @@ class Translation:
     source: Words
     candidates: Sequence[Candidate]  # best first, at least one; one that has not ended only where none has
     alpha: Alpha | None = None  # of the best; None: not asked for
+    finished: Sequence[Restored] = ()  # of each candidate, with words in place of unknown ones; none: as they are
 
     @property
     def best(self) -> Candidate:
-        """The translation."""
+        """The translation, as the network wrote it."""
         return self.candidates[0]
+
+    def text(self, place: int = 0) -> bytes:
+        """A candidate as it is to be read."""
+        return b" ".join(self.finished[place].words) if self.finished else self.candidates[place].words
+
+    def links(self, place: int) -> Sequence[int] | None:
+        """For each word of a candidate as it is to be read the source word that it looks at most; None: unknown."""
+        of_written = self.candidates[place].links
+        if of_written is None or not self.finished:
+            return of_written
+        return [of_written[at] for at in self.finished[place].kept]
+
+
+@dataclass(frozen=True)
+class WordHandling:
+    """What is done about words that a network does not know; by default nothing.
+
+    `read` makes of a source the words that the network reads; `finish` makes of what it wrote what is to be read;
+    `candidates` bound what it writes.
+    """
+
+    read: Callable[[Words], Words] | None = None
+    finish: Finish | None = None
+    candidates: CandidateLists | None = None
+
+
+AS_THEY_ARE = WordHandling()
 
 
 @dataclass
@@ -57,6 +95,7 @@ class Counts:
     unknown: int = 0  # of them, read as <unk>
     unended: int = 0  # translations that met the limit
     written_unknown: int = 0  # <unk> among the words of the translations
+    replaced: int = 0  # unknown words of the translations in whose place the source's have come
 
     def add(self, more: Counts) -> None:
         """Count what was met elsewhere."""
@@ -80,6 +119,7 @@ class Translator:
         stepper: the network.
         config: how to search; of a line at most `best` candidates are given.
         aligned: of how many candidates to say which source words they look at; of the best also α.
+        handling: of unknown words.
     """
 
     def __init__(
@@ -90,13 +130,15 @@ class Translator:
         config: BeamConfig,
         *,
         aligned: int = 0,
+        handling: WordHandling = AS_THEY_ARE,
     ) -> None:
         self.counts = Counts()
         self._source = source
         self._target = target
         self._stepper = stepper
         self._search = BeamSearch(stepper, config)
-        self.aligned = aligned
+        self._aligned = aligned
+        self._handling = handling
         prefixes = PREFIXES_NEAR if stepper.device.type == "cpu" else PREFIXES_AT_ONCE
         self._at_once = max(prefixes // config.width, 1)
 
@@ -120,26 +162,38 @@ class Translator:
             block: words of each line.
             advanced: called now and then with the number of lines that are done; may raise.
         """
-        ids = [tuple(self._source.ids(line)) for line in block]
-        distinct = sorted({line for line in ids if line}, key=lambda line: (len(line), line))
-        translated: dict[SourceIds, tuple[list[Candidate], Alpha | None]] = {(): self._of_nothing()}
+        queries = [self._query(line) for line in block]
+        distinct = sorted({line for line in queries if line.ids}, key=lambda line: (len(line.ids), line))
+        translated: dict[Query, tuple[list[Candidate], Alpha | None]] = {Query(()): self._of_nothing()}
         for first in range(0, len(distinct), self._at_once):
             group = distinct[first : first + self._at_once]
             translated.update(zip(group, self._translate(group), strict=True))
-            advanced(sum(line in translated for line in ids))
-        translations = [Translation(line, *translated[key]) for line, key in zip(block, ids, strict=True)]
-        self._count(translations, ids)
+            advanced(sum(line in translated for line in queries))
+        translations = [self._finished(line, *translated[key]) for line, key in zip(block, queries, strict=True)]
+        self._count(translations, queries)
         return translations
 
-    def _of_nothing(self) -> tuple[list[Candidate], Alpha | None]:
-        return [Candidate(b"", 0.0, True, () if self.aligned else None)], NO_ALPHA if self.aligned else None
+    def _query(self, line: Words) -> Query:
+        read, candidates = self._handling.read, self._handling.candidates
+        ids = tuple(self._source.ids(read(line) if read else line))
+        return Query(ids, candidates.of(line) if candidates and ids else ())
 
-    def _translate(self, group: Sequence[SourceIds]) -> Iterator[tuple[list[Candidate], Alpha | None]]:
+    def _finished(self, line: Words, candidates: list[Candidate], alpha: Alpha | None) -> Translation:
+        finish = self._handling.finish
+        finished = [finish(line, words(candidate.words), candidate.links) for candidate in candidates] if finish else ()
+        return Translation(line, candidates, alpha, finished)
+
+    def _of_nothing(self) -> tuple[list[Candidate], Alpha | None]:
+        return [Candidate(b"", 0.0, True, () if self._aligned else None)], NO_ALPHA if self._aligned else None
+
+    def _translate(self, group: Sequence[Query]) -> Iterator[tuple[list[Candidate], Alpha | None]]:
         """Candidates of sources, and α of the best."""
-        proposed = [[h for h in of_source if h.ended] or of_source for of_source in self._search(group)]
-        alphas = self._align(group, proposed)
+        sources = [line.ids for line in group]
+        hypotheses_of = self._search.among(sources, self._columns(group))
+        proposed = [[h for h in of_source if h.ended] or of_source for of_source in hypotheses_of]
+        alphas = self._align(sources, proposed)
         for hypotheses in proposed:
-            of_source = [next(alphas) for _ in hypotheses[: self.aligned]]
+            of_source = [next(alphas) for _ in hypotheses[: self._aligned]]
             linked = [links(alpha, len(h.words)) for alpha, h in zip(of_source, hypotheses, strict=False)]
             further = [None] * (len(hypotheses) - len(linked))
             candidates = [
@@ -148,24 +202,29 @@ class Translator:
             ]
             yield candidates, of_source[0] if of_source else None
 
+    def _columns(self, group: Sequence[Query]) -> Columns | None:
+        candidates = self._handling.candidates
+        return candidates.columns([line.candidates for line in group], self._stepper.device) if candidates else None
+
     def _align(self, group: Sequence[SourceIds], proposed: Sequence[Sequence[Hypothesis]]) -> Iterator[Alpha]:
         """α of each hypothesis for which it is wanted, source by source."""
-        chosen = [hypotheses[: self.aligned] for hypotheses in proposed]
+        chosen = [hypotheses[: self._aligned] for hypotheses in proposed]
         sources = [source for source, of_source in zip(group, chosen, strict=True) for _ in of_source]
         return align(self._stepper, sources, [hypothesis for of_source in chosen for hypothesis in of_source])
 
     def _text(self, hypothesis: Hypothesis) -> bytes:
         return b" ".join(self._target.words[word] for word in hypothesis.words)
 
-    def _count(self, translations: Sequence[Translation], ids: Sequence[SourceIds]) -> None:
+    def _count(self, translations: Sequence[Translation], queries: Sequence[Query]) -> None:
         counts, unknown = self.counts, self._target.words[UNKNOWN_ID]
         counts.lines += len(translations)
-        for translation, line in zip(translations, ids, strict=True):
-            counts.empty += not line
-            counts.words += len(line)
-            counts.unknown += line.count(UNKNOWN_ID)
+        for translation, line in zip(translations, queries, strict=True):
+            counts.empty += not line.ids
+            counts.words += len(line.ids)
+            counts.unknown += line.ids.count(UNKNOWN_ID)
             counts.unended += not translation.best.ended
-            counts.written_unknown += words(translation.best.words).count(unknown)
+            counts.written_unknown += words(translation.text()).count(unknown)
+            counts.replaced += sum(restored.replaced for restored in translation.finished[:1])
 
 
 def blocks_of(lines: Iterable[bytes], name: str, first: int = 1) -> Iterator[list[Words]]:

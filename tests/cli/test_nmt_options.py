@@ -5,7 +5,16 @@ import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.command import takes
-from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, open_models, warn_of_unit
+from moses_rnn.cli.nmt_options import (
+    ComputeOptions,
+    LexiconOptions,
+    compute_options,
+    make_compute,
+    open_lexicon,
+    open_models,
+    warn_of_unit,
+)
+from moses_rnn.errors import FormatError
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import OpenModel
 from tests.models.saved import checkpoint
@@ -39,3 +48,21 @@ def test_who_learned_from_phrases_is_named(capsys, unit, warns):
     warn_of_unit(OpenModel("m", checkpoint(provenance={"unit": unit})))
     warning = "warning: m learned from phrases (its unit), and is to score sentences\n"
     assert capsys.readouterr().err == warning * warns
+
+
+def test_a_lexicon_is_read_in_the_order_of_its_option(tmp_path):
+    path = tmp_path / "words"
+    path.write_bytes(b"chat cat 0.5\n")
+    assert open_lexicon(LexiconOptions(lexicon=str(path), dictionary=None)).best(b"cat") == b"chat"
+    assert open_lexicon(LexiconOptions(lexicon=None, dictionary=str(path))).best(b"chat") == b"cat"
+    assert open_lexicon(LexiconOptions(lexicon=None, dictionary=None)) is None
+    path.write_bytes(b"chat cat 0.5 \nchat\n")
+    with pytest.raises(FormatError, match=r"words:2: expected target source p\(target \| source\), as in lex.f2e, "):
+        open_lexicon(LexiconOptions(lexicon=str(path), dictionary=None))
+
+
+def test_one_lexicon_is_enough_and_may_be_needed():
+    with pytest.raises(click.UsageError, match="--lexicon and --dictionary are two forms of one thing"):
+        open_lexicon(LexiconOptions(lexicon="a", dictionary="b"))
+    with pytest.raises(click.UsageError, match="--candidates needs --lexicon or --dictionary"):
+        open_lexicon(LexiconOptions(lexicon=None, dictionary=None), needed_by="--candidates")

@@ -9,11 +9,14 @@ from click.testing import CliRunner
 
 from moses_rnn.cli import nmt_score
 from moses_rnn.cli.nmt_score import score
+from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
 from moses_rnn.producers.ensembles import open_ensemble
+from moses_rnn.producers.open import open_model
 from tests.commands import run
 from tests.models.checkpoints import encdec_checkpoint, make_producer
 from tests.producers.pairs import SOURCE, TARGET
+from tests.producers.rare import ALIGNED, save_rare_model
 from tests.translation.sentences import network, save_model, text
 
 SOURCES = [b"s2 s3", b"", b"s9 s4", b"s5", b"s2 s3"]
@@ -87,3 +90,38 @@ def test_what_cannot_be_is_refused(here):
     (here / "out").write_text("old")
     assert "out: exists already; use --force" in scored("model", "src", "trg", "-o", "out", code=1).stderr
     assert "is the input" in scored("model", "src", "trg", "-o", "trg", "--force", code=1).stderr
+
+
+@pytest.fixture
+def rare(here):
+    """A network of rare words, and pairs with their links."""
+    for ending, texts in zip(("src", "trg", "links"), zip(*ALIGNED, strict=True), strict=True):
+        (here / ending).write_bytes(text(texts))
+    return save_rare_model(here / "rare")
+
+
+@pytest.mark.parametrize("at_once", [2048, 2])
+def test_pairs_are_annotated_by_an_alignment(rare, monkeypatch, at_once):
+    monkeypatch.setattr(nmt_score, "LINES", at_once)
+    done = scored("rare", "src", "trg", "--alignment", "links")
+    sources, targets, links = map(list, zip(*ALIGNED, strict=True))
+    expected = open_model(rare).make_producer().log_probs(AlignedPhrases(sources, lambda: links), targets)[:, 0]
+    assert [float(line) for line in done.stdout.splitlines()] == pytest.approx(expected, rel=1e-5)
+    assert done.stderr.endswith("5 pairs, 4 of them with <unk>\n")
+
+
+def test_alignments_that_lack_or_do_not_fit_are_refused(rare, here):
+    weights = (here / "rare" / "model.safetensors").rename(here / "weights")  # the model is not loaded in vain
+    assert "src: expected a word alignment, by which the rare words of rare are annotated, found none" in (
+        scored("rare", "src", "trg", code=3).stderr
+    )
+    weights.rename(here / "rare" / "model.safetensors")
+    (here / "links").write_bytes(b"0-0\n0-5\n")
+    assert "links:2: expected links between 2 source and 2 target words, counted from 0, found 0-5\n" in (
+        scored("rare", "src", "trg", "--alignment", "links", code=3).stderr
+    )
+    (here / "links").write_bytes(b"0-0\n")
+    assert "links: expected as many lines as there are pairs, 5, found 1\n" in (
+        scored("rare", "src", "trg", "--alignment", "links", code=3).stderr
+    )
+    assert "--alignment is for models" in scored("model", "src", "trg", "--alignment", "links", code=2).stderr

@@ -77,3 +77,22 @@ def test_help_has_an_example_and_the_presets(capfd):
     assert "moses-rnn-nmt train corpus/train --source en --target fr" in out
     assert "rnnsearch, small  H 256, E 128, A 256, M 128" in out
     assert "seq2seq, paper  L 4, H 1000, E 1000; 160,000 and 80,000 words; sgd, 128 a minibatch" in out
+
+
+def test_large_shortlists_are_learned_in_partitions(here, capfd):
+    line = ["train", *TEXTS, "--dev", "dev", "--model", "m", *TINY, "--max-epochs", 1, "--batch-size", 1]
+    assert run(*line, "--partition-words", 12, "--reshuffle") == 0
+    messages = capfd.readouterr().err
+    assert "partitions of the first epoch: " in messages
+    assert "partitions of 12 words, reshuffled" in messages
+    assert run(*line[:-6], "--model", "n", "--partition-words", 4) == 3
+    assert "--partition-words 4: expected at least " in capfd.readouterr().err
+
+
+def test_rare_words_are_annotated(here, capfd):
+    (here / "train.links").write_text("0-0\n" * 200)
+    line = ["train", *TEXTS, "--model", "m", *TINY, "--max-epochs", 1]
+    assert run(*line, "--rare", "posunk") == 2
+    assert "--rare posunk needs --alignment" in capfd.readouterr().err
+    assert run(*line, "--rare", "posunk", "--alignment", "train.links", "--source-words", 5, "--target-words", 5) == 0
+    assert open_model(here / "m").rare.kind == "posunk"

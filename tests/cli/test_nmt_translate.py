@@ -21,6 +21,7 @@ from moses_rnn.translation.translate import Translator
 from tests.commands import run
 from tests.models.checkpoints import encdec_checkpoint
 from tests.producers.pairs import SOURCE, TARGET
+from tests.producers.rare import save_rare_model
 from tests.translation.sentences import network, save_model, sentences, text
 
 LINES = sentences(40)
@@ -160,6 +161,19 @@ def test_killed_twice_and_resumed_it_gives_the_same_bytes(here):
 
 
 USAGE = {
+    "a dictionary that is not there": (
+        ["model", "in", "--unknown", "dictionary"],
+        "--unknown dictionary needs --lexicon",
+    ),
+    "candidates without": (["model", "in", "--candidates", 3, 2], "--candidates needs --lexicon or --dictionary"),
+    "two lexicons": (
+        ["model", "in", "--lexicon", "a", "--dictionary", "b"],
+        "--lexicon and --dictionary are two forms of one thing",
+    ),
+    "a list of candidates": (
+        ["model", "in", "--candidates", 3, 2, "--dictionary", "d", "--n-best", 3, "list"],
+        "--candidates: lists are scored over all words; leave out --n-best",
+    ),
     "nothing to combine": (["model", "in", "--combine", "mean-log"], "--combine needs several models, found model"),
     "no model": ([], "Missing argument"),
     "resumed nowhere": (["model", "in", "--resume"], "--resume needs -o"),
@@ -176,6 +190,12 @@ def test_a_wrong_command_line_is_explained(here, case):
 
 
 REJECTED = {
+    "no attention to replace by": (["model", "in", "--unknown", "copy"], "expected a network with attention, found a"),
+    "no lexicon": (["nowhere", "in", "--lexicon", "none"], "none: expected a file, found nothing of that name"),
+    "a broken lexicon": (
+        ["nowhere", "in", "--lexicon", "in"],
+        "in:1: expected target source p(target | source), as in",
+    ),
     "no model": (["nowhere"], "nowhere: expected a model folder, found nothing"),
     "no text": (["model", "nowhere"], "nowhere: expected a file, found nothing of that name (nor nowhere.gz)"),
     "no attention": (["model", "in", "--alignments", "alpha"], "expected a network with attention, found a"),
@@ -193,3 +213,29 @@ def test_what_is_rejected_is_named_and_leaves_nothing(here, case):
     before = set(here.iterdir())
     assert message in translated(*arguments, "-o", "out", code=3).stderr
     assert set(here.iterdir()) == before
+
+
+def test_candidates_bound_what_is_written(here):
+    (here / "words").write_bytes(b"s5 t7 1\n")
+    out = translated("model", "in", "--candidates", 2, 1, "--dictionary", "words").stdout_bytes.splitlines()
+    for line, written in zip(LINES, out, strict=True):
+        allowed = {b"<unk>", b"t2", b"t3", *([b"t7"] if b"s5" in line.split() else [])}
+        assert {*written.split()} <= allowed
+    assert any(b"t7" in line.split() for line in out)
+
+
+@pytest.mark.parametrize("kind", ["posunk", "copyable"])
+def test_rare_words_are_restored_unless_they_are_to_be_seen(here, kind):
+    save_rare_model(here / "rare", kind)
+    (here / "in").write_bytes(b"zork s2\nbork zork s3\n")
+    (here / "words").write_bytes(b"zork ZORK 1\nbork BORK 1\n")
+    raw = translated("rare", "in", "--unknown", "no", "--beam", 30, "--n-best", 5, "raw").stdout_bytes
+    done = translated("rare", "in", "--beam", 30, "--n-best", 5, "list")
+    translated("rare", "in", "--beam", 30, "--n-best", 5, "dict", "--unknown", "dictionary", "--dictionary", "words")
+    assert b"<unk" in (here / "raw").read_bytes()
+    lists = {name: (here / name).read_bytes() for name in ("raw", "list", "dict")}
+    assert lists["list"] != lists["raw"]
+    assert lists["dict"] == lists["list"].replace(b"zork", b"ZORK").replace(b"bork", b"BORK")
+    replaced = sum(a != b for a, b in zip(raw.split(), done.stdout_bytes.split(), strict=True))
+    if replaced:
+        assert "unknown words of the translations were replaced by the source's\n" in done.stderr

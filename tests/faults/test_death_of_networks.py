@@ -119,11 +119,13 @@ def comparison(folder):
 
 
 @KILLS
+@pytest.mark.parametrize("options", [[], ["--partition-words", "58", "--reshuffle"]], ids=["all words", "partitions"])
 @pytest.mark.timeout(6000)
-def test_training_killed_at_random_times_ends_with_the_same_weights(tmp_path, nmt, kills):
-    write_texts(tmp_path, "train", 400 if kills > 3 else 200)
-    write_texts(tmp_path, "dev", 20, seed=1)
-    command = ["train", "train", *TEXTS, *SIZES, *COURSE, "--max-epochs", "3"]
+def test_training_killed_at_random_times_ends_with_the_same_weights(tmp_path, nmt, kills, options):
+    letters = 60 if options else 12
+    write_texts(tmp_path, "train", 400 if kills > 3 else 200, letters=letters)
+    write_texts(tmp_path, "dev", 20, seed=1, letters=letters)
+    command = ["train", "train", *TEXTS, *SIZES, *COURSE, *options, "--max-epochs", "3"]
     seconds = seconds_of(nmt, [*command, "--model", "whole"])
     compare = comparison(tmp_path)
     ends = killed_until_done(nmt, kills, seconds, [*command, "--model", "m"], compare)

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.nbest import format_nbest_line, parse_nbest, parse_nbest_line, segmentation_of
+from moses_rnn.formats.nbest import (
+    alignment_of,
+    format_nbest_line,
+    parse_nbest,
+    parse_nbest_line,
+    segmentation_of,
+)
 
 LINE = b"0 ||| le chat  ||| Distortion0= 0 LM0= -43.02 TM0= -1.5 -2e-3 W_a|b= 1 ||| -4.456 ||| 0-0 1-1 \n"
 
@@ -117,3 +123,41 @@ def test_any_bytes_are_parsed_or_refused(noise):
         again = parse_nbest_line(line.with_features([("Z9", [b"-1.5"])]), "n", 1)
         assert again.values("Z9")[-1] == -1.5
         assert again.hypothesis == line.hypothesis
+
+
+HYPOTHESIS = b"3 ||| le chat ||| LM0= -4 ||| -4.5%b\n"
+ALIGNMENTS = {
+    "alone, as without a segmentation": (b" ||| 0-0 2-1 ", ((0, 0), (2, 1))),
+    "behind a segmentation": (b" ||| 0-1=0-1 ||| 0-0 1-1", ((0, 0), (1, 1))),
+    "behind a segmentation of single words": (b" ||| 0=0 1=1 ||| 1-0", ((1, 0),)),
+    "nothing is linked": (b" ||| 0-1=0-1 ||| ", ()),
+    "no segmentation, nothing is linked": (b" |||", ()),
+}
+
+
+@pytest.mark.parametrize("case", ALIGNMENTS)
+def test_links_are_read_from_where_moses_puts_them(case):
+    further, expected = ALIGNMENTS[case]
+    assert alignment_of(parse_nbest_line(HYPOTHESIS % further, "n", 1), "n") == expected
+
+
+def test_links_of_our_own_lists_are_read():
+    line = format_nbest_line(0, b"a b c", "SEARCH0", -1.5, [2, 0, 0])
+    assert alignment_of(parse_nbest_line(line, "n", 1), "n") == ((2, 0), (0, 1), (0, 2))
+
+
+@pytest.mark.parametrize("further", [b"", b" ||| 0-1=0-1", b" ||| 0=0 1=1 "])
+def test_a_list_without_links_names_the_switch(further):
+    with pytest.raises(FormatError) as caught:
+        alignment_of(parse_nbest_line(HYPOTHESIS % further, "n", 1), "n")
+    assert str(caught.value).startswith("n: expected the alignment of a hypothesis of sentence 3, found none: ")
+    assert "-print-alignment-info-in-n-best" in caught.value.advice
+
+
+def test_links_that_are_none_are_named():
+    with pytest.raises(FormatError, match=r"^n: expected links such as 0-0 2-1, found '1-x' in sentence 3$"):
+        alignment_of(parse_nbest_line(HYPOTHESIS % b" ||| 0-0 1-x", "n", 1), "n")
+
+
+def test_a_hypothesis_without_words_has_no_links():
+    assert alignment_of(parse_nbest_line(b"0 ||| ||| LM0= -4 ||| -4.5\n", "n", 1), "n") == ()

@@ -22,6 +22,8 @@ def test_the_systems_of_the_pipeline():
         ("rnnsearch", "self", "RNNsearch"),
         ("rnnsearch-x4", "self", "RNNsearch×4"),
         ("seq2seq", "self", "seq2seq"),
+        ("rnnsearch-unk", "self", "RNNsearch+UNK"),
+        ("posunk", "self", "PosUnk"),
     ]
     assert systems["rnn"].published == "rnn"
     assert systems["rnn-wp"].published is None

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from moses_rnn.formats.text_phrases import TextPhrases
+from moses_rnn.formats.text_phrases import AlignedPhrases, TextPhrases
 
 LIST = [b"a b", b"", b"c", b"\xff\0", b"d"]
 
@@ -56,3 +56,13 @@ def test_any_phrases_can_be_laid_end_to_end(phrases):
 
 def test_what_it_holds_can_be_seen(phrases):
     assert repr(phrases[:2]) == "TextPhrases([b'a b', b''])"
+
+
+def test_aligned_phrases_are_phrases_that_know_their_links():
+    asked = []
+    phrases = AlignedPhrases([b"a b", b"", b"c"], lambda: asked.append(1) or [b"0-0", b"", b"0-1"])
+    assert phrases == [b"a b", b"", b"c"]
+    assert TextPhrases.of(phrases) is phrases
+    assert not asked
+    assert phrases.alignments() == [b"0-0", b"", b"0-1"]
+    assert not isinstance(phrases[1:], AlignedPhrases)

@@ -23,15 +23,18 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError, FormatError, InputError
     from moses_rnn.files.streams import read_lines
     from moses_rnn.formats import regular_lines
+    from moses_rnn.formats.alignments import check_links, format_links, nearest, read_links
     from moses_rnn.formats.arpa import parse_arpa
     from moses_rnn.formats.census import Census
     from moses_rnn.formats.ini_extension import Extension, extend_ini
+    from moses_rnn.formats.lexicon import read_lexicon
     from moses_rnn.formats.moses_ini import MosesIni
     from moses_rnn.formats.native_table import native_table
-    from moses_rnn.formats.nbest import parse_nbest_line
+    from moses_rnn.formats.nbest import alignment_of, parse_nbest_line
     from moses_rnn.formats.numbers import rows_as_text
     from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
     from moses_rnn.formats.phrase_table import parse_table
+    from moses_rnn.formats.rare_words import KINDS, RareWords, Shortlists, reserved_word
     from moses_rnn.formats.table_blocks import parse_blocks
     from moses_rnn.formats.text_phrases import TextPhrases
     from moses_rnn.models.checkpoint import ENCDEC, load_checkpoint, save_checkpoint
@@ -162,6 +165,9 @@ def nbest(data: bytes) -> None:
     again = parse_nbest_line(line.with_features([("Z9", [b"-1.5"])]), "n", 1)
     assert (again.sentence, again.hypothesis, again.total) == (line.sentence, line.hypothesis, line.total)
     assert again.values("Z9")[-1] == -1.5
+    with contextlib.suppress(FormatError):
+        links = alignment_of(line, "n")
+        assert alignment_of(again, "n") == links
 
 
 def arpa(data: bytes) -> None:
@@ -217,7 +223,57 @@ def stream(data: bytes) -> None:
             assert b"\n" not in line[:-1]
 
 
+def alignments(data: bytes) -> None:
+    """Links are read and written again the same, and the nearest one of each word is one of them."""
+    try:
+        lines = list(read_links(io.BytesIO(data), "a"))
+    except FormatError:
+        return
+    for links in lines:
+        assert list(read_links([format_links(links)], "b")) == [links]
+        with contextlib.suppress(ValueError):
+            check_links(links, 40, 40)
+            for target, source in enumerate(nearest(links, 40)):
+                assert source is None or (source, target) in links
+
+
+def lexicon(data: bytes) -> None:
+    """A lexicon of either order is refused by line, or written again the same, the likeliest words first."""
+    for target_first in (True, False):
+        try:
+            words_of = read_lexicon(io.BytesIO(data), "l", target_first=target_first)
+        except FormatError:
+            continue
+        again = read_lexicon(words_of.lines(), "m", target_first=False)
+        assert again.entries.keys() == words_of.entries.keys()
+        for entries in words_of.entries.values():
+            assert list(entries) == sorted(entries, key=lambda entry: (-entry[1], entry[0]))
+
+
+def annotated(data: bytes) -> None:
+    """Lines of source, target and links, annotated by each kind: words come back, tokens do not stay."""
+    lines = data.split(b"\n")
+    for source, target, text in zip(lines[::3], lines[1::3], lines[2::3], strict=False):
+        read, written = words(source), words(target)
+        try:
+            (links,) = read_links([text], "a")
+            check_links(links, len(read), len(written))
+        except (FormatError, ValueError):
+            continue
+        if reserved_word(read) or reserved_word(written):
+            continue
+        known = Shortlists(frozenset(read[::2]), frozenset(written[::2]))
+        for rare in (RareWords(kind, 1 + len(data) % 9) for kind in KINDS):
+            tokens = rare.annotate(read, written, links, known)
+            restored = rare.restore(tokens[1], read, known.read, bytes)
+            assert len(restored.words) == len(written)
+            for word, back in zip(written, restored.words, strict=True):
+                assert back == word if word in known.written else back == b"<unk>" or back in read
+            assert len(rare.restore(written, read, known.read, bytes).words) <= len(written)
+
+
 TARGETS = {"table": table, "ini": ini, "nbest": nbest, "arpa": arpa, "config": config, "stream": stream}
+TARGETS |= {"alignments": alignments, "lexicon": lexicon, "annotated": annotated}
 
 
 def seeds(target: str) -> list[bytes]:
@@ -235,6 +291,9 @@ def seeds(target: str) -> list[bytes]:
         "nbest": [NBEST],
         "arpa": [ARPA],
         "stream": compressed,
+        "alignments": [b"0-0 1-2 3-3\n\n2-0 0-0\n"],
+        "lexicon": [b"chat cat 0.5\nminou cat .25\nNULL the 1e-3\n"],
+        "annotated": [b"the big cat\nle grand chat\n0-0 1-1 2-2\na b\nb a\n0-1 1-0\n", b"a <unk:1>\nb\n0-0\n"],
     }[target]
 
 

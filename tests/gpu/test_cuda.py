@@ -9,9 +9,11 @@ import torch
 from moses_rnn.inference import steps
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.tries import build_trie, copy_levels
+from moses_rnn.models.batches import Batch
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.hardware import EAGER
+from moses_rnn.models.softmax import WordPartition
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.commands import run
@@ -107,6 +109,33 @@ def test_what_is_written_is_that_of_the_cpu(write):
         assert [(target.words, target.ended) for target in targets] == [(t.words, t.ended) for t in expected]
         log_probs = [target.log_prob for target in targets]
         np.testing.assert_allclose(log_probs, [target.log_prob for target in expected], rtol=1e-9)
+
+
+def test_a_search_among_candidates_is_that_of_the_cpu():
+    model, sources = encdec_network(SWITCHES["paper"]), [source for source, _ in PAIRS[:8]]
+    words, allowed = torch.tensor([0, 1, 2, 5, 7]), torch.ones(8, 5, dtype=torch.bool)
+    allowed[::2, 3] = False
+    targets = []
+    for device in ("cpu", "cuda"):
+        search = BeamSearch(EncDecStepper(model, device, torch.float64), BeamConfig(width=5, best=3, max_words=4))
+        targets.append(search.among(sources, steps.Columns(words.to(device), allowed.to(device))))
+    for expected, of_gpu in zip(*targets, strict=True):
+        assert [target.words for target in of_gpu] == [target.words for target in expected]
+        log_probs = [target.log_prob for target in of_gpu]
+        np.testing.assert_allclose(log_probs, [target.log_prob for target in expected], rtol=1e-9)
+
+
+def test_a_partition_is_learned_as_on_the_cpu():
+    gradients = []
+    for device in ("cpu", "cuda"):
+        model = encdec_network(SWITCHES["paper"]).to(device)
+        sources, targets = (Batch.from_lists(side, device) for side in ([[2, 3, 4], [5]], [[2, 5], [7]]))
+        partition = WordPartition(torch.tensor([0, 1, 2, 5, 7], device=device))
+        log_probs = model.word_log_probs(sources, targets, torch.arange(2, device=device), sample=partition)
+        log_probs.sum().backward()
+        gradients.append([log_probs, *(tensor.grad for tensor in model.parameters())])
+    for expected, of_gpu in zip(*gradients, strict=True):
+        torch.testing.assert_close(of_gpu.cpu(), expected.cpu(), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

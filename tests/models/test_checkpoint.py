@@ -106,7 +106,9 @@ def test_a_network_of_format_2_names_itself_and_comes_back_as_it_was(tmp_path):
         ({"format": 1}, "expected format to be 2"),
         ({"network": "seq"}, "expected network to be 'rnnsearch'"),
         ({"unit": "words"}, "expected unit to be 'sentences' or 'phrases', found 'words'"),
-        ({"rare": {"kind": "posunk"}}, "expected rare to be None"),
+        ({"rare": {"kind": "posunk"}}, 'expected rare to be null, or a "kind" and a "window", found'),
+        ({"rare": {"kind": "posunk", "window": 0}}, "expected rare to be null, or a"),
+        ({"rare": {"kind": 1, "window": 7}}, "expected rare to be null, or a"),
         ({"direction": "up"}, "expected direction to be"),
         ({"phases": "other"}, "expected phases to be 'paper' or 'groundhog'"),
         ({"alignment_size": 0}, "expected alignment_size to be a whole number"),
@@ -120,6 +122,16 @@ def test_a_config_of_format_2_that_does_not_fit_is_refused(tmp_path, changes, me
     edit_config(folder, **changes)
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(folder, RNNSEARCH)
+
+
+def test_how_rare_words_were_annotated_comes_back(tmp_path):
+    rare = {"kind": "posunk", "window": 7}
+    folder = saved_search(tmp_path / "m")
+    assert load_checkpoint(folder, RNNSEARCH).rare is None
+    edit_config(folder, rare=rare)
+    loaded = load_checkpoint(folder, RNNSEARCH)
+    save_checkpoint(tmp_path / "again", loaded)
+    assert load_checkpoint(tmp_path / "again", RNNSEARCH).rare == loaded.rare == rare
 
 
 def test_a_reader_of_format_1_refuses_format_2(tmp_path):

@@ -267,7 +267,7 @@ REFUSED = {
     "unit": ("words", "'sentences' or 'phrases'"),
     "format": (1, "2, the format this version reads"),
     "direction": (None, "'source-to-target' or 'target-to-source'"),
-    "rare": ("luong", "None"),
+    "rare": ("luong", 'null, or a "kind" and a "window"'),
 }
 
 

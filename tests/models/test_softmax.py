@@ -1,11 +1,19 @@
 """log p of chosen words: exact or sampled, with the gradients that autograd would give."""
 
+from math import exp, log
+
 import numpy as np
 import pytest
 import torch
 
 from moses_rnn.models.hardware import COMPILED, EAGER
-from moses_rnn.models.softmax import WordSample, chosen_log_probs, sampled_log_probs
+from moses_rnn.models.softmax import (
+    WordPartition,
+    WordSample,
+    chosen_log_probs,
+    learned_log_probs,
+    sampled_log_probs,
+)
 
 WORDS = torch.tensor([2, 0, 7, 2, 5])
 
@@ -84,3 +92,44 @@ def test_a_sample_of_each_word_once_gives_the_exact_sum():
     every = WordSample(torch.arange(8), torch.zeros(8, dtype=torch.float64))
     values = sampled_log_probs(*given, WORDS, torch.float64, every)
     torch.testing.assert_close(values, plain(*given), rtol=1e-12, atol=1e-14)
+
+
+def of_partition(projected, G_l, b_G, ids, words):
+    """The same number by number: an exact softmax over the partition alone."""
+    for row, word in zip(projected, words, strict=True):
+        logits = {k: sum(g * r for g, r in zip(G_l[k], row, strict=True)) + b_G[k] for k in ids}
+        yield log(exp(logits[word]) / sum(map(exp, logits.values())))
+
+
+def test_a_partition_is_normalised_over_alone():
+    given, ids = operands(), [0, 1, 2, 5, 7]
+    projected, G_l, b_G = given
+    values = learned_log_probs(projected, (G_l, b_G), WORDS, torch.float64, EAGER, WordPartition(torch.tensor(ids)))
+    numbers = [tensor.tolist() for tensor in given]
+    expected = list(of_partition(*numbers, ids, WORDS.tolist()))
+    np.testing.assert_allclose(values.detach(), expected, rtol=0, atol=1e-12)
+    values.sum().backward()
+    outside = [3, 4, 6]
+    assert not G_l.grad[outside].any()
+    assert not b_G.grad[outside].any()
+    assert G_l.grad[ids].all()
+
+
+def test_gradients_of_a_partition_are_those_of_finite_differences():
+    partition = WordPartition(torch.tensor([0, 1, 2, 5, 7]))
+
+    def log_probs(projected, G_l, b_G):
+        return learned_log_probs(projected, (G_l, b_G), WORDS, torch.float64, EAGER, partition)
+
+    assert torch.autograd.gradcheck(log_probs, operands())
+
+
+def test_a_partition_of_all_words_is_the_exact_sum():
+    gradients = []
+    for estimate in (None, WordPartition(torch.arange(8))):
+        projected, G_l, b_G = given = operands(torch.float32)
+        values = learned_log_probs(projected, (G_l, b_G), WORDS, torch.float32, EAGER, estimate)
+        values.sum().backward()
+        gradients.append([values.detach(), *(tensor.grad for tensor in given)])
+    for exact, of_all in zip(*gradients, strict=True):
+        assert torch.equal(exact, of_all)

@@ -78,7 +78,7 @@ class BigramStepper(Stepper[Lengths, LastWords]):
     def step(self, terms, prefixes, rows, words):
         return LastWords(prefixes.sources[rows], words)
 
-    def next_log_probs(self, terms, prefixes):
+    def next_log_probs(self, terms, prefixes, columns=None):
         n = terms.words[prefixes.sources, None]
         return torch.log_softmax(self._G[prefixes.words] + n * self._b, 1)
 

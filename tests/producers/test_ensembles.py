@@ -1,10 +1,13 @@
 """Ensembles of model folders: what they score, and which do not belong together."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
+from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
@@ -13,6 +16,7 @@ from moses_rnn.producers.open import OpenModel, open_model
 from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
 from tests.models.networks import encdec_network, search_network
 from tests.producers.pairs import SOURCE, TARGET, of_pairs
+from tests.producers.rare import ALIGNED, save_rare_model
 
 PAIRS = [(b"s2 s3 s9", b"t2 t9"), (b"", b"t3"), (b"s4", b"")]
 OTHER_SOURCE = Vocabulary([b"<unk>", b"</s>", *(b"s%d" % i for i in range(3, 10))])
@@ -72,3 +76,17 @@ def test_its_name_and_meaning_say_what_it_is(models):
 def test_what_does_not_belong_together_is_refused(models, other, what):
     with pytest.raises(CheckpointError, match=f"{other}: expected the {what}"):
         open_ensemble([models / "search", models / other])
+
+
+def test_members_that_annotate_rare_words_do_so_alike(tmp_path):
+    alike = [save_rare_model(tmp_path / name) for name in ("one", "two")]
+    ensemble = open_ensemble(alike)
+    sources, targets, links = map(list, zip(*ALIGNED, strict=True))
+    pairs = AlignedPhrases(sources, lambda: links), targets
+    scores, of_one = (model.make_producer().log_probs(*pairs) for model in (ensemble, open_model(alike[0])))
+    np.testing.assert_allclose(scores, of_one, rtol=1e-5)
+    other = save_rare_model(tmp_path / "other", window=2)
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps(config | {"rare": {"kind": "posunk", "window": 1}}))
+    with pytest.raises(CheckpointError, match=r"expected the rare words of .*one in an ensemble, posunk, window 2, .*"):
+        open_ensemble([alike[0], other])

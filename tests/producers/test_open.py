@@ -10,6 +10,7 @@ import torch
 
 from moses_rnn.cli import nbest, sample, score
 from moses_rnn.errors import CheckpointError, MosesRnnError
+from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.seq2seq import SEQ2SEQ
@@ -32,6 +33,7 @@ from tests.models.networks import (
 )
 from tests.producers.bigrams import BIGRAMS, BigramStepper, random_network
 from tests.producers.pairs import SOURCE, TARGET, of_pairs, random_pairs
+from tests.producers.rare import save_rare_model
 
 
 def reference_bengio_sum(weights, ids):
@@ -223,3 +225,15 @@ def test_a_network_of_targets_alone_does_not_write(models):
     model = open_model(models / "cslm", of_pairs=False)
     with pytest.raises(CheckpointError, match="cslm: expected a network that writes, found a CSLM"):
         model.make_stepper(door.HERE)
+
+
+def test_rare_words_are_annotated_as_the_config_says(tmp_path):
+    folder = save_rare_model(tmp_path / "m")
+    model = open_model(folder)
+    assert model.rare == RareWords("posunk", 2)
+    assert door.needs_alignments(folder)
+    assert not door.needs_alignments(save_rare_model(tmp_path / "none", "noalign"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"rare": {"kind": "luong", "window": 7}}))
+    with pytest.raises(CheckpointError, match=r"m: rare: expected a kind of noalign, .*, posunk, found 'luong'"):
+        open_model(folder)

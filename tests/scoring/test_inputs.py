@@ -15,6 +15,7 @@ from moses_rnn.native import native_core
 from moses_rnn.scoring.inputs import open_inputs
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.workers import ColumnOptions
+from tests.producers.rare import save_rare_model
 from tests.scoring.tables import LINES, request_for
 
 # what the journals of interrupted runs begin with: with other keys none of them could be resumed
@@ -157,3 +158,22 @@ def test_a_factor_may_be_chosen_for_a_model_of_plain_words(opened, here):
     (here / "table").write_bytes(b"x|s2 ||| t2|y ||| 0.5 0.25\n")
     form = opened(source_factor=1, target_factor=0).form
     assert dataclasses.astuple(form) == (1, 0, False)
+
+
+def test_a_network_of_rare_words_needs_a_tables_alignments(opened, here, tmp_path):
+    model = save_rare_model(tmp_path / "rare")
+    assert opened(model=model).models[0].folder == model
+    (here / "table").write_bytes(b"s2 ||| t2 ||| 0.5\n")
+    with pytest.raises(
+        FormatError, match=r"table:1: expected a word alignment in field 4, by which .* found none"
+    ) as error:
+        opened(model=model)
+    assert "--NoWordAlignment" in error.value.advice
+    weights = (model / "model.safetensors").rename(tmp_path / "weights")  # they are not read in vain
+    with pytest.raises(FormatError, match="table:1: expected a word alignment in field 4"):
+        opened(model=model)
+    weights.rename(model / "model.safetensors")
+    assert opened(model=save_rare_model(tmp_path / "none", "noalign")).form == PLAIN
+    (here / "table").write_bytes(b"s2 [X] ||| t2 [X] ||| 0.5 ||| 0-0\n")
+    with pytest.raises(CheckpointError, match=r"expected a table of plain words, to annotate rare words in, found one"):
+        opened(model=model)

@@ -7,14 +7,16 @@ import pytest
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.nbest import parse_nbest_line
+from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.open import open_model
 from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
-from moses_rnn.scoring.nbest_lists import InOrder, PhraseSum, WholeHypothesis
+from moses_rnn.scoring.nbest_lists import AlignedHypothesis, InOrder, PhraseSum, WholeHypothesis
 from tests.models.checkpoints import make_producer
 from tests.producers.pairs import of_pairs
+from tests.producers.rare import ALIGNED, save_rare_model
 
 SEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0=0 1=1\n"
 UNSEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0-0 1-1 \n"
@@ -281,3 +283,59 @@ def test_phrases_need_a_segmentation(models, option, folder):
         "  Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"
         "  network that learned phrases was not made for."
     )
+
+
+ALIGNED_LINE = b"0 ||| t2 t8 ||| F= 1 ||| 1 ||| 0-1=0-1 ||| 0-0 1-1\n"
+
+
+@pytest.fixture
+def rare(tmp_path):
+    return save_rare_model(tmp_path / "rare")
+
+
+def test_a_network_of_rare_words_annotates_hypotheses_by_their_alignments(rare):
+    feature = features_of(ALIGNED_LINE, add=(rare,))["SEARCH"]
+    assert type(feature) is AlignedHypothesis
+    assert feature.of_sources
+    sources, targets, links = map(list, zip(*ALIGNED, strict=True))
+    lines = [
+        parse_nbest_line(b"0 ||| %b ||| F= 1 ||| 1 ||| %b" % pair, "n", 1) for pair in zip(targets, links, strict=True)
+    ]
+    expected = open_model(rare).make_producer().log_probs(AlignedPhrases(sources, lambda: links), targets)
+    for times in (1, 2):
+        values = feature.scores(lines * times, sources * times)
+        np.testing.assert_allclose(values, np.concatenate([expected] * times), rtol=1e-5)
+    assert feature.scores([], []).shape == (0, 1)
+
+
+@pytest.mark.parametrize("how", ["add", "ensembles"])
+def test_without_alignments_it_is_refused_before_it_is_loaded(rare, how):
+    (rare / "model.safetensors").unlink()
+    wanted = {"add": (rare,), "ensembles": ((rare, rare),)}[how]
+    with pytest.raises(
+        FormatError, match=r"^n: expected the alignment of a hypothesis of sentence 0, found none"
+    ) as error:
+        features_of(SEGMENTED, **{how: wanted})
+    assert "-print-alignment-info-in-n-best" in error.value.advice
+
+
+def test_an_alignment_of_other_words_names_the_sentence(rare):
+    feature = features_of(ALIGNED_LINE, add=(rare,))["SEARCH"]
+    line = parse_nbest_line(b"7 ||| t2 ||| F= 1 ||| 1 ||| 0-0 5-0", "n", 1)
+    with pytest.raises(FormatError) as error:
+        feature.scores([line], [b"s2 s3"])
+    assert str(error.value) == (
+        "n: expected links between 2 source and 1 target words, counted from 0, found 5-0 in sentence 7"
+    )
+
+
+def test_without_links_to_need_hypotheses_are_scored_as_they_are(tmp_path):
+    folder = save_rare_model(tmp_path / "noalign", "noalign")
+    feature = features_of(SEGMENTED, add=(folder,), whole=True)["SEARCH"]
+    assert type(feature) is WholeHypothesis
+    assert np.isfinite(values(feature, [b"t2 t9", b""])).all()
+
+
+def test_an_ensemble_of_networks_of_rare_words_annotates_too(rare):
+    (feature,) = features_of(ALIGNED_LINE, ensembles=((rare, rare),)).values()
+    assert type(feature) is AlignedHypothesis

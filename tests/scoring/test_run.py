@@ -3,14 +3,18 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
-from moses_rnn.errors import MisfitError, Stopped
+from moses_rnn.errors import MisfitError, MosesRnnError, Stopped
 from moses_rnn.files.journal import BlockOutput
 from moses_rnn.files.metered import show_nothing
+from moses_rnn.formats.text_phrases import AlignedPhrases
+from moses_rnn.producers.open import open_model
 from moses_rnn.scoring import run
 from moses_rnn.scoring.phrase_tables import ScoringReport, chunks_between_sources
 from moses_rnn.scoring.run import score
+from tests.producers.rare import ALIGNED, save_rare_model
 from tests.scoring.tables import LINES, names, request_for
 
 
@@ -122,3 +126,31 @@ def test_what_the_user_should_know_of_a_report():
         "RNN is the same on every line: MERT cannot find a weight for it (leave the column out, or keep it from tuning "
         "with tuneable-components=)",
     ]
+
+
+def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tmp_path):
+    """Lines that differ in nothing else have different scores, each that of its line alone."""
+    model = save_rare_model(tmp_path / "rare")
+    lines = [b"%s ||| %s ||| 0.5 ||| %s ||| 1 1 1\n" % pair for pair in ALIGNED if pair[0]]
+    (here / "table").write_bytes(b"".join(lines))
+    request = request_for(here, models, model=model, allow_misfit=True)
+    result = score(request, show_nothing, never)
+    assert result.column_names == ("SEARCH",)
+    values = [float(line.split(b" ||| ")[2].split()[1]) for line in (here / "scored").read_bytes().splitlines()]
+    assert len({*values}) == len(lines)
+    sources, targets, links = map(list, zip(*ALIGNED[:4], strict=True))
+    expected = open_model(model).make_producer().log_probs(AlignedPhrases(sources, lambda: links), targets)
+    assert np.log(values) == pytest.approx(expected[:, 0], rel=1e-5)
+    assert "rare words by posunk" in json.loads((here / "scored.json").read_bytes())["added_columns"][0]["meaning"]
+
+
+def test_a_line_whose_links_are_of_other_words_is_named(here, models, tmp_path):
+    model = save_rare_model(tmp_path / "rare")
+    lines = [b"s2 ||| t8 ||| 0.5 ||| %s ||| 1 1 1\n" % links for links in (b"0-0", b"0-0", b"0-7", b"0-0")]
+    (here / "table").write_bytes(b"".join(lines))
+    with pytest.raises(
+        MosesRnnError, match="expected links between 1 source and 1 target words, .* found 0-7"
+    ) as error:
+        score(request_for(here, models, model=model, allow_misfit=True), show_nothing, never)
+    assert "Line 3 fails (alone too)" in str(error.value)
+    assert not (here / "scored").exists()

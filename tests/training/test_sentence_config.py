@@ -1,6 +1,7 @@
 """Presets of networks that read sentences, and what overrides them."""
 
 import dataclasses
+import re
 
 import pytest
 
@@ -65,3 +66,38 @@ def test_presets_are_shown_in_words():
     text = str(ARCHITECTURES["seq2seq"]["paper"])
     assert text == "L 4, H 1000, E 1000; 160,000 and 80,000 words; sgd, 128 a minibatch"
     assert "words seen 2 times" in str(ARCHITECTURES["rnnsearch"]["small"])
+
+
+def test_partitions_are_of_the_training():
+    training = sentence_request("t", partition_words=100, reshuffle=True).chosen_preset().training
+    assert (training.partition_words, training.reshuffle) == (100, True)
+    assert "partitions of 100 words, reshuffled" in training.describe()
+    training = sentence_request("t").chosen_preset().training
+    assert (training.partition_words, training.reshuffle) == (0, False)
+    assert "partitions" not in training.describe()
+
+
+ALONE = {
+    "reshuffling": ({"reshuffle": True}, "--reshuffle is for --partition-words: without, each epoch has its own order"),
+    "a window": ({"rare_window": 3}, "--rare-window is for --rare"),
+    "an alignment": ({"alignment": "a"}, "--alignment is for --rare"),
+    "an alignment of dev": ({"dev_alignment": "a"}, "--dev-alignment is for --rare"),
+    "no alignment": ({"rare": "posunk"}, "--rare posunk needs --alignment, by which words are annotated"),
+    "none of dev": (
+        {"rare": "copyable", "alignment": "a", "dev": "d"},
+        "--rare copyable needs --dev-alignment, by which words are annotated",
+    ),
+    "no dev": ({"rare": "noalign", "dev_alignment": "a"}, "--dev-alignment is for --dev"),
+    "rnnenc": ({"rare": "noalign", "architecture": "rnnenc"}, "--rare: --architecture rnnenc has no such switch"),
+}
+
+
+@pytest.mark.parametrize("case", ALONE)
+def test_what_is_of_no_use_alone_is_refused(case):
+    changes, message = ALONE[case]
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        sentence_request("t", **changes).chosen_preset()
+
+
+def test_without_links_to_need_rare_words_need_no_alignment():
+    assert sentence_request("t", rare="noalign", dev="d").chosen_preset().network["hidden_size"] == 16

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError, InputError
+from moses_rnn.formats.rare_words import KINDS, RareWords
 from moses_rnn.models.folders import CONFIG
 from moses_rnn.producers.open import open_model
 from moses_rnn.training.sentence_config import ARCHITECTURES
@@ -109,6 +110,107 @@ def test_what_is_held_out_is_some_of_the_pairs_without_a_dev_text(prefix, tmp_pa
     counts = open_model(tmp_path / "m").checkpoint.provenance["corpus"]
     assert 5 < counts["held_out_pairs"] < 40
     assert counts["held_out_pairs"] + counts["training_pairs"] == 300
+
+
+def weights(folder):
+    return open_model(folder).checkpoint.model.state_dict()
+
+
+def equal(one, other):
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_partitions_with_room_for_all_words_are_the_exact_sum(prefix, tmp_path, architecture):
+    how = {"architecture": architecture, "max_epochs": 2}
+    train(prefix, tmp_path / "exact", **how)
+    train(prefix, tmp_path / "roomy", partition_words=1000, **how)
+    assert equal(weights(tmp_path / "exact"), weights(tmp_path / "roomy"))
+
+
+@pytest.mark.parametrize("reshuffle", [False, True])
+def test_a_stopped_run_of_partitions_ends_with_the_same_weights(prefix, tmp_path, reshuffle):
+    how = {"max_epochs": 2, "partition_words": 12, "batch_size": 1, "reshuffle": reshuffle}
+    train(prefix, tmp_path / "whole", **how)
+    answers = iter([False] * 390 + [True] * 9)
+    train(prefix, tmp_path / "stopped", stop=lambda: next(answers), **how)
+    train(prefix, tmp_path / "stopped", **how)
+    assert equal(weights(tmp_path / "whole"), weights(tmp_path / "stopped"))
+    train(prefix, tmp_path / "exact", max_epochs=2, batch_size=1)
+    assert not equal(weights(tmp_path / "whole"), weights(tmp_path / "exact"))
+
+
+def test_partitions_that_are_too_small_leave_nothing_behind(prefix, tmp_path):
+    with pytest.raises(InputError, match=r"^--partition-words 5: expected at least \d+, the distinct target words"):
+        train(prefix, tmp_path / "m", partition_words=5)
+    assert not (tmp_path / "m").exists()
+
+
+def test_other_partitions_are_refused_when_it_is_continued(prefix, tmp_path):
+    train(prefix, tmp_path / "m", partition_words=12, batch_size=1)
+    with pytest.raises(CheckpointError, match=r"partition_words 12, now 13"):
+        train(prefix, tmp_path / "m", partition_words=13, batch_size=1)
+
+
+@pytest.fixture(scope="module")
+def aligned(tmp_path_factory):
+    """Texts whose words are aligned one to one, a third of them seen once."""
+    folder = tmp_path_factory.mktemp("aligned")
+    for name, count, seed in (("train", 300, 0), ("dev", 30, 1)):
+        path = write_texts(folder, name, count, seed=seed)
+        sources = [line.split() for line in path.with_suffix(".src").read_text().splitlines()]
+        for side in ("src", "trg"):
+            texts = [line.split() for line in path.with_suffix(f".{side}").read_text().splitlines()]
+            for number, text in enumerate(texts):
+                text[number % len(text)] = f"{name}{number}"
+            path.with_suffix(f".{side}").write_text("".join(" ".join(text) + "\n" for text in texts))
+        links = (" ".join(f"{i}-{i}" for i in range(len(source))) for source in sources)
+        path.with_suffix(".links").write_text("".join(line + "\n" for line in links))
+    return folder / "train"
+
+
+def rare_options(prefix, kind, **more):
+    links = {} if kind == "noalign" else {"alignment": str(prefix.with_suffix(".links"))}
+    return {"rare": kind, "min_count": 2, **links, **more}
+
+
+@pytest.mark.parametrize("architecture", ["rnnsearch", "seq2seq"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rare_words_are_learned_by_annotation(aligned, tmp_path, architecture, kind):
+    outcome = train(aligned, tmp_path / "m", architecture=architecture, **rare_options(aligned, kind), max_epochs=3)
+    costs = [record["nats_per_token"] for record in outcome.progress.history]
+    assert costs[-1] < costs[0]
+    model = open_model(tmp_path / "m")
+    assert model.rare == RareWords(kind)
+    assert json.loads((tmp_path / "m" / CONFIG).read_text())["rare"] == {"kind": kind, "window": 7}
+    words = model.checkpoint.target_vocabulary.words
+    assert {*RareWords(kind).written_tokens} <= {*words}
+    assert len(words) == 2 + len(RareWords(kind).written_tokens) + 12
+
+
+def test_a_run_of_rare_words_goes_on_and_remembers_how(aligned, tmp_path):
+    how = rare_options(aligned, "posunk", rare_window=3, dev=str(aligned.with_name("dev")))
+    how["dev_alignment"] = str(aligned.with_name("dev.links"))
+    train(aligned, tmp_path / "whole", **how, max_epochs=2)
+    answers = iter([False] * 6 + [True] * 99)
+    train(aligned, tmp_path / "m", stop=lambda: next(answers), **how, max_epochs=2)
+    for other in ({"rare_window": 4}, {"rare": "posall"}):
+        with pytest.raises(CheckpointError, match="expected the table and options that this training began with"):
+            train(aligned, tmp_path / "m", **how | other, max_epochs=2)
+    with pytest.raises(CheckpointError, match="expected the table and options that this training began with"):
+        train(aligned, tmp_path / "m", min_count=2, dev=how["dev"], max_epochs=2)
+    train(aligned, tmp_path / "m", **how, max_epochs=2)
+    assert equal(weights(tmp_path / "whole"), weights(tmp_path / "m"))
+    provenance = open_model(tmp_path / "m").checkpoint.provenance
+    assert provenance["alignment"] == "train.links"
+    assert provenance["corpus"]["held_out_pairs"] == 30
+
+
+def test_an_alignment_of_other_texts_leaves_nothing_behind(aligned, tmp_path):
+    (tmp_path / "links").write_text("0-0\n")
+    with pytest.raises(InputError, match="links: expected as many lines as "):
+        train(aligned, tmp_path / "m", rare="posunk", alignment=str(tmp_path / "links"))
+    assert not (tmp_path / "m").exists()
 
 
 @pytest.mark.slow

@@ -120,3 +120,10 @@ OLDER = {
 
 def test_what_older_versions_saved_of_a_runs_progress_is_still_read():
     assert vars(Progress(**OLDER)) == OLDER
+
+
+def test_a_state_from_before_partitions_has_none(saved):
+    without = {**IDENTITY, "partition_words": 0, "reshuffle": False}
+    assert load_state(saved[0], state_of(2)._replace(identity=without))
+    with pytest.raises(CheckpointError, match="partition_words 0, now 100"):
+        load_state(saved[0], state_of(2)._replace(identity={**without, "partition_words": 100}))

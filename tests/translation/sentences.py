@@ -10,7 +10,7 @@ from moses_rnn.producers.open import OpenModel
 from tests.models.checkpoints import encdec_checkpoint
 from tests.models.networks import encdec_network
 from tests.producers.pairs import SOURCE, TARGET
-from tests.translation.writers import Attentive
+from tests.translation.writers import Attentive, unsure
 
 
 def network(dtype=torch.float64):
@@ -45,3 +45,10 @@ def sentences(count, seed=3):
 
 def text(lines):
     return b"".join(line + b"\n" for line in lines)
+
+
+class UnsureModel(OpenModel):
+    """The same, which often writes ``<unk>``."""
+
+    def make_stepper(self, compute):
+        return unsure()

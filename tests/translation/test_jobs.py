@@ -1,5 +1,7 @@
 """Blocks of lines translated by workers that open the models themselves, and shards of a text."""
 
+import pickle
+
 import pytest
 
 from moses_rnn.errors import InputError
@@ -13,8 +15,10 @@ from moses_rnn.producers.open import open_model
 from moses_rnn.translation import translate
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.jobs import TranslationJob
-from moses_rnn.translation.run import TranslationRequest, translate_text
+from moses_rnn.translation.request import TranslationRequest
+from moses_rnn.translation.run import translate_text
 from moses_rnn.translation.translate import Translator
+from tests.producers.rare import save_rare_model
 from tests.translation.sentences import save_model, sentences, text
 
 LINES = sentences(30)
@@ -39,13 +43,23 @@ def run(model, output, **options):
 @pytest.mark.parametrize("folders", [["one"], ["one", "other"]])
 def test_a_job_translates_as_the_open_model_does(here, folders):
     model = open_writer([here / name for name in folders], GEOMETRIC)
-    job = TranslationJob.of(model, BEAM, HERE, 0, 1)
-    assert hash(job) == hash(TranslationJob.of(model, BEAM, HERE, 0, 1))
+    job = TranslationJob.of(TranslationRequest(input="in", output="o", beam=BEAM, compute=HERE), model, 1)
+    again = pickle.loads(pickle.dumps(job))
+    assert (again, hash(again)) == (job, hash(job))
     block = [words(line) for line in LINES[:8]]
     translator = Translator(model.source_vocabulary, model.target_vocabulary, model.make_stepper(HERE), BEAM)
     expected = translator.translate(block)
     translations, counts = job.begin("cpu")(block)
     assert ([t.candidates for t in translations], counts) == ([t.candidates for t in expected], translator.counts)
+
+
+def test_rare_words_are_restored_by_processes_too(here):
+    model = open_model(save_rare_model(here / "rare", "posunk"))
+    (here / "in").write_bytes(b"s2 what s3\nnever seen s4 s2\n")
+    counts = run(model, "alone")
+    assert counts.unknown or counts.replaced or counts.words
+    assert run(model, "processes", pool=PoolRequest(processes=1)) == counts
+    assert (here / "processes").read_bytes() == (here / "alone").read_bytes()
 
 
 def test_processes_write_what_this_process_writes(here):

@@ -9,7 +9,9 @@ import torch
 from moses_rnn.errors import FormatError, InputError, OutputError, Stopped
 from moses_rnn.files.journal import Opening
 from moses_rnn.files.metered import show_nothing
+from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.formats.rare_words import KINDS
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers.base import HERE
@@ -17,10 +19,12 @@ from moses_rnn.producers.ensembles import GEOMETRIC, open_writer
 from moses_rnn.producers.open import open_model
 from moses_rnn.translation import translate
 from moses_rnn.translation.beam_search import BeamConfig
-from moses_rnn.translation.run import TranslationRequest, translate_text
+from moses_rnn.translation.request import TranslationRequest
+from moses_rnn.translation.run import translate_text
 from tests.models.checkpoints import encdec_checkpoint
 from tests.producers.pairs import SOURCE, TARGET
-from tests.translation.sentences import AttentiveModel, network, save_model, sentences, text
+from tests.producers.rare import READ, save_rare_model
+from tests.translation.sentences import AttentiveModel, UnsureModel, network, save_model, sentences, text
 
 LINES = sentences(30)
 
@@ -36,6 +40,10 @@ def here(tmp_path, monkeypatch):
 
 def attentive(folder):
     return AttentiveModel(folder, encdec_checkpoint(network(), SOURCE, TARGET))
+
+
+def unsure(folder):
+    return UnsureModel(folder, encdec_checkpoint(network(), SOURCE, TARGET))
 
 
 def request(output="out", best=3, **options):
@@ -215,3 +223,71 @@ def test_no_output_takes_the_place_of_another_or_of_the_text(here):
         with pytest.raises(OutputError):
             run(attentive(here), asked)
     assert (here / "in").read_bytes() == text(LINES)
+
+
+def test_unknown_words_are_replaced_in_the_text_and_its_list(here):
+    run(unsure(here), request(output="plain", n_best="plain.list"))
+    counts = run(unsure(here), request(n_best="list", unknown="copy"))
+    plain, text_ = ((here / name).read_bytes().splitlines() for name in ("plain", "out"))
+    different = [i for i, (a, b) in enumerate(zip(plain, text_, strict=True)) if a != b]
+    assert different == [i for i, line in enumerate(plain) if b"<unk>" in line.split()]
+    assert counts.replaced == sum(line.split().count(b"<unk>") for line in plain) > 0
+    assert counts.written_unknown == 0
+    lists = [list(parse_nbest((here / name).read_bytes().splitlines(), "l")) for name in ("plain.list", "list")]
+    for before, after in zip(*lists, strict=True):
+        assert (before.sentence, before.features, before.further) == (after.sentence, after.features, after.further)
+        assert b"<unk>" not in after.hypothesis.split()
+
+
+def test_a_lexicon_translates_them(here):
+    lexicon = Lexicon({b"s%d" % i: [(b"T%d" % i, 1.0)] for i in range(10)})
+    run(unsure(here), request(output="copied", unknown="copy"))
+    run(unsure(here), request(unknown="dictionary", lexicon=lexicon))
+    assert (here / "out").read_bytes() == (here / "copied").read_bytes().replace(b"s", b"T")
+
+
+def test_what_happens_to_unknown_words_is_part_of_the_run(here):
+    looks = iter(range(100))
+    lexicon = Lexicon({b"s2": [(b"t2", 1.0)]})
+    asked = {"unknown": "dictionary", "lexicon": lexicon, "candidates": (3, 1)}
+    run(unsure(here), request(output="whole", **asked))
+    with pytest.raises(Stopped):
+        run(unsure(here), request(**asked), stops=lambda: next(looks) == 5)
+    for change in ({"unknown": "copy"}, {"candidates": (4, 1)}, {"lexicon": Lexicon({b"s2": [(b"t3", 1.0)]})}):
+        with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: "):
+            run(unsure(here), request(**asked | change, opening=Opening(resume=True)))
+    run(unsure(here), request(**asked, opening=Opening(resume=True)))
+    assert (here / "out").read_bytes() == (here / "whole").read_bytes()
+
+
+def test_replacing_needs_attention(here):
+    model = open_model(save_model(here / "model"))
+    with pytest.raises(InputError, match="expected a network with attention") as caught:
+        run(model, request(unknown="copy"))
+    assert "--rare" in caught.value.advice
+
+
+RARE = b"s2 zork s3\nzork bork\ns4\n\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_network_of_rare_words_reads_tokens_and_what_it_writes_is_restored(here, kind):
+    (here / "in").write_bytes(RARE)
+    model = open_model(save_rare_model(here / "model", kind))
+    beam = BeamConfig(width=30, best=9, words_per_source_word=2)
+    asked = {"input": "in", "beam": beam, "compute": HERE}
+    run(model, TranslationRequest(output="raw", n_best="raw.list", unknown="no", **asked))
+    counts = run(model, TranslationRequest(output="out", n_best="list", **asked))
+    rare, sources = model.rare, RARE.splitlines()
+    raw, restored = (list(parse_nbest((here / f).read_bytes().splitlines(), f)) for f in ("raw.list", "list"))
+    left = 0
+    for before, after in zip(raw, restored, strict=True):
+        source = sources[before.sentence].split()
+        expected = rare.restore(before.hypothesis.split(), source, frozenset(READ), lambda word: word)
+        assert after.hypothesis.split() == expected.words
+        assert before.features == after.features
+        left += expected.left
+    assert counts.lines == 4
+    tokens = {word for line in raw for word in line.hypothesis.split()} & {*rare.written_tokens}
+    assert tokens or kind == "noalign"
+    assert not {word for line in restored for word in line.hypothesis.split()} & {*rare.written_tokens}

@@ -7,19 +7,23 @@ import pytest
 import torch
 
 from moses_rnn.errors import FormatError
+from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import format_nbest_line, parse_nbest
+from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.translation import translate
 from moses_rnn.translation.alignments import align
 from moses_rnn.translation.beam_search import BeamConfig
+from moses_rnn.translation.candidates import CandidateLists
 from moses_rnn.translation.hypotheses import Hypothesis
-from moses_rnn.translation.translate import MOST_WORDS, Translator
+from moses_rnn.translation.translate import MOST_WORDS, Translator, WordHandling
+from moses_rnn.translation.unknown_words import by_attention, word_for
 from moses_rnn.tuning.reading import read_tunable
 from tests.models.checkpoints import encdec_checkpoint, make_producer
 from tests.producers.pairs import SOURCE, TARGET
 from tests.translation.sentences import network
-from tests.translation.writers import Attentive
+from tests.translation.writers import Attentive, unsure
 
 LINES = [b"s2 s3 s4", b"", b"s8", b"  s5\ts5 zork ", b"s2 s3 s4", b" ", b"s6 s7 s2 s3 s4 s5 s6"]
 MODEL = network()
@@ -148,3 +152,65 @@ def test_lists_are_read_by_what_tunes():
     assert read.names == ("SEARCH0_0",)
     assert read.present.sum(1).tolist() == [len(translation.candidates) for translation in found]
     np.testing.assert_allclose(read.totals[read.present], read.features[read.present][:, 0])
+
+
+def is_candidate(line, word):
+    """The three most frequent words are, and for each s5 the word t7."""
+    return word in (b"<unk>", b"t2", b"t3", b"t4") or (word == b"t7" and b"s5" in line.split())
+
+
+@pytest.mark.parametrize("writer", [stepper, Attentive])
+def test_translations_are_of_their_candidates(writer):
+    lexicon = Lexicon({b"s5": [(b"t7", 1.0)], b"zork": [(b"t9", 1.0)]})
+    handling = WordHandling(candidates=CandidateLists(TARGET, lexicon, 3, 2))
+    lines = [*LINES, b"s5 s6", b"s6 s5", b"s7", b"s8 s8"]
+    together = list(translator(writer(), handling=handling)(lines, "t"))
+    for line, translation in zip(lines, together, strict=True):
+        assert all(is_candidate(line, word) for c in translation.candidates for word in c.words.split())
+        (alone,) = translator(writer(), handling=handling)([line], "t")
+        assert [c.words for c in alone.candidates] == [c.words for c in translation.candidates]
+        assert alone.best.log_prob == pytest.approx(translation.best.log_prob, abs=1e-12)
+
+
+def test_unknown_source_words_have_candidates_too():
+    """Lines of equal ids but other words are other lines."""
+    lexicon = Lexicon({b"zork": [(b"t7", 1.0)], b"bork": [(b"t6", 1.0)]})
+    config = BeamConfig(width=300, best=300, words_per_source_word=1)
+    ours = translator(config=config, handling=WordHandling(candidates=CandidateLists(TARGET, lexicon, 0, 1)))
+    words = [{word for c in t.candidates for word in c.words.split()} for t in ours([b"zork", b"bork", b"mork"], "t")]
+    assert words == [{b"<unk>", b"t7"}, {b"<unk>", b"t6"}, {b"<unk>"}]
+
+
+def test_unknown_words_are_replaced_by_what_the_network_looks_at():
+    finish = by_attention(word_for("copy", None))
+    found = list(translator(unsure(), aligned=3, handling=WordHandling(finish=finish))(LINES, "t"))
+    as_written = list(translator(unsure(), aligned=3)(LINES, "t"))
+    replaced = 0
+    for translation, plain in zip(found, as_written, strict=True):
+        assert translation.candidates == plain.candidates
+        for place, candidate in enumerate(translation.candidates):
+            expected = [
+                translation.source[candidate.links[i]] if word == b"<unk>" else word
+                for i, word in enumerate(candidate.words.split())
+            ]
+            assert translation.text(place).split() == expected
+            assert translation.links(place) == list(candidate.links)
+        replaced += translation.best.words.split().count(b"<unk>")
+    assert replaced > 0
+    ours = translator(unsure(), aligned=1, handling=WordHandling(finish=finish))
+    list(ours(LINES, "t"))
+    assert (ours.counts.replaced, ours.counts.written_unknown) == (replaced, 0)
+
+
+def test_what_is_read_may_be_annotated_and_what_is_written_restored():
+    rare = RareWords("posall")
+    handling = WordHandling(
+        read=lambda line: [b"s2"] * len(line),
+        finish=lambda source, written, _: rare.restore(
+            [b"<unk>", b"<p:0>", *written], source, frozenset(), bytes.upper
+        ),
+    )
+    (found,) = translator(Attentive(), aligned=1, handling=handling)([b"a b"], "t")
+    (plain,) = translator(Attentive())([b"s2 s2"], "t")
+    assert found.source == [b"a", b"b"]
+    assert found.text().split() == [b"A", *plain.best.words.split()]

@@ -118,7 +118,19 @@ class Attentive(Stepper):
         looks = self.A[prefixes.last[:, None], sources.clamp(min=0)]
         return looks.masked_fill(sources < 0, -torch.inf).softmax(1)
 
-    def next_log_probs(self, terms, prefixes):
+    def next_log_probs(self, terms, prefixes, columns=None):
         sources = terms.words[prefixes.sources].clamp(min=0)
         seen = (self.alignment(terms, prefixes)[:, :, None] * self.B[sources]).sum(1)
-        return torch.log_softmax(seen + self.G[prefixes.last], 1)
+        logits = seen + self.G[prefixes.last]
+        if columns is not None:
+            logits = logits[:, columns.words].masked_fill(~columns.allowed[prefixes.sources], -torch.inf)
+        return torch.log_softmax(logits, 1)
+
+
+def unsure():
+    """The same network, which often writes ``<unk>``."""
+    writer = Attentive()
+    writer.G[:, END_ID] -= 5
+    writer.G[:, UNKNOWN_ID] += 2
+    writer.G[UNKNOWN_ID, END_ID] += 7
+    return writer

@@ -1,0 +1,78 @@
+"""What becomes of the words that a network cannot write: replaced by what the source has in their places.
+
+Either the network's attention says which source word belongs to an ``<unk>`` (Jean et al. 2015, section 3.4), or the
+tokens that it learned to write in place of rare words do (Luong et al. 2015), or else links that come from elsewhere,
+such as the alignment of a decoder's translation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from moses_rnn.formats.alignments import Links, nearest
+from moses_rnn.formats.lexicon import Lexicon
+from moses_rnn.formats.rare_words import UNKNOWN, RareWords, Restored, WordFor, Words
+
+NO, COPY, DICTIONARY, LOWERCASE = RULES = "no", "copy", "dictionary", "lowercase"
+WITH_LEXICON = DICTIONARY, LOWERCASE
+Places = Sequence[int | None]  # of each word that was written the place of its source word, from 0
+Finish = Callable[[Words, Words, Places | None], Restored]  # of source, what was written, and where the network looked
+
+
+def word_for(rule: str, lexicon: Lexicon | None) -> WordFor:
+    """What is written for a source word.
+
+    Args:
+        rule: "copy": the word itself; "dictionary": its likeliest translation, or else itself; "lowercase": the same
+            for words that begin with a lower-case letter, and others themselves.
+        lexicon: for the latter two.
+    """
+    if rule == COPY or lexicon is None:
+        return lambda word: word
+    if rule == DICTIONARY:
+        return lambda word: lexicon.best(word) or word
+    return lambda word: (_is_lower(word) and lexicon.best(word)) or word
+
+
+def _is_lower(word: bytes) -> bool:
+    return word.decode("utf-8", "replace")[:1].islower()
+
+
+def replace_by_places(source: Words, written: Words, places: Places | None, chosen: WordFor) -> Restored:
+    """Each ``<unk>`` replaced by what is chosen for the source word in its place; without one it stays.
+
+    Args:
+        source: words that were read.
+        written: words, as many as there are places.
+        places: None: nothing is known of them.
+        chosen: see `word_for`.
+    """
+    restored: list[bytes] = []
+    replaced = left = 0
+    for word, place in zip(written, places or [None] * len(written), strict=True):
+        known = word == UNKNOWN and place is not None
+        restored.append(chosen(source[place]) if known and place is not None else word)
+        replaced += known
+        left += word == UNKNOWN and not known
+    return Restored(restored, [*range(len(written))], replaced, left)
+
+
+def by_attention(chosen: WordFor) -> Finish:
+    """Replace each ``<unk>`` by what is chosen for the source word that it looks at most."""
+    return lambda source, written, places: replace_by_places(source, written, places, chosen)
+
+
+def by_tokens(rare: RareWords, shortlist: frozenset[bytes], chosen: WordFor) -> Finish:
+    """Restore what tokens stand for.
+
+    Args:
+        rare: how rare words were annotated.
+        shortlist: of what is read.
+        chosen: see `word_for`.
+    """
+    return lambda source, written, _: rare.restore(written, source, shortlist, chosen)
+
+
+def replace_by_links(source: Words, written: Words, links: Links, chosen: WordFor) -> Restored:
+    """Replace each ``<unk>`` by what is chosen for the nearest source word that it is linked to."""
+    return replace_by_places(source, written, nearest(links, len(written)), chosen)

@@ -1,0 +1,99 @@
+"""moses-rnn-nmt restore: words in place of what stands for rare ones."""
+
+import pytest
+from click.testing import CliRunner
+
+from moses_rnn.cli.nmt_annotate import annotate
+from moses_rnn.cli.nmt_restore import restore
+from tests.producers.rare import READ, save_rare_model
+from tests.training.rare import write_aligned
+from tests.translation.sentences import save_model
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "src").write_bytes(b"s2 zork s3\n\nbork s4 zork\n")
+    (tmp_path / "words").write_bytes(b"zork ZORK 1\n")
+    (tmp_path / "list").write_bytes(b"\n".join(READ))
+    return tmp_path
+
+
+def restored(*arguments, code=0):
+    done = CliRunner().invoke(restore, [*map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done
+
+
+WRITTEN = {
+    "noalign": b"<unk> a\n\n<unk> <unk> <unk>\n",
+    "copyable": b"<unk1> a\n\n<unk1> <unk2> <unk0>\n",
+    "posall": b"<unk> <p:1> a <p:n>\n\n<unk> <p:0> <unk> <p:1> <unk> <p:n>\n",
+    "posunk": b"<unk:1> a\n\n<unk:0> <unk:1> <unk:n>\n",
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_each_kind_is_restored(here, kind):
+    (here / "out").write_bytes(WRITTEN[kind])
+    options = ["--shortlist", "list"] if kind in ("noalign", "copyable") else []
+    done = restored("out", "--source", "src", "--kind", kind, *options)
+    assert done.stdout_bytes == b"zork a\n\nbork zork <unk>\n"
+    assert done.stderr.endswith("3 lines; 3 rare words restored, 1 stay <unk>\n")
+    save_rare_model(here / "model", kind)
+    again = restored("out", "--source", "src", "--model", "model", "-o", "new", "-q")
+    assert ((here / "new").read_bytes(), again.stderr) == (done.stdout_bytes, "")
+
+
+@pytest.mark.parametrize(("rule", "word"), [("copy", b"zork"), ("dictionary", b"ZORK"), ("lowercase", b"ZORK")])
+def test_by_the_rule_that_is_asked_for(here, rule, word):
+    (here / "out").write_bytes(b"<unk:1>\n\n<unk:0>\n")
+    done = restored("out", "--source", "src", "--kind", "posunk", "--unknown", rule, "--dictionary", "words")
+    assert done.stdout_bytes == word + b"\n\nbork\n"
+
+
+def test_an_alignment_says_what_belongs_where(here):
+    (here / "out").write_bytes(b"<unk> b <unk>\n\n<unk>\n")
+    (here / "links").write_bytes(b"1-0\n\n2-0 0-0\n")
+    done = restored("out", "--source", "src", "--alignment", "links")
+    assert done.stdout_bytes == b"zork b <unk>\n\nbork\n"
+
+
+def test_the_round_trip_gives_back_the_unknown_words_that_equal_their_source_words(here):
+    write_aligned(
+        here, "t", [(b"a a b b Paris", b"a Paris b b", b"4-1 0-0 2-2"), (b"b Rom a", b"Rom a b", b"1-0 0-2 2-1")]
+    )
+    texts = "t", "--source", "src", "--target", "trg", "--alignment", "t.links"
+    done = CliRunner().invoke(annotate, [*texts, "--min-count", "2", "-o", "new"])
+    assert done.exit_code == 0, done.output
+    assert b"<unk:3>" in (here / "new.trg").read_bytes()
+    assert restored("new.trg", "--source", "t.src", "--kind", "posunk").stdout_bytes == (here / "t.trg").read_bytes()
+
+
+USAGE = {
+    "nothing says how": ([], "give one of --kind, --model and --alignment"),
+    "two things say how": (["--kind", "posunk", "--alignment", "l"], "give one of --kind, --model and --alignment"),
+    "no shortlist": (["--kind", "copyable"], "--kind copyable needs --shortlist, or give --model"),
+    "a shortlist of no use": (["--kind", "posunk", "--shortlist", "list"], "--shortlist is for --kind noalign"),
+    "no lexicon": (["--kind", "posunk", "--unknown", "dictionary"], "--unknown dictionary needs --lexicon or"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_a_wrong_command_line_is_explained(here, case):
+    arguments, message = USAGE[case]
+    assert message in restored("out", "--source", "src", *arguments, code=2).stderr
+
+
+def test_what_does_not_belong_together_is_refused(here):
+    (here / "out").write_bytes(b"a\n")
+    (here / "long").write_bytes(b"a\nb\n0-0\n")
+    save_model(here / "plain")
+    for arguments, message in (
+        (["out", "--kind", "posunk"], "out: expected as many lines as src has, 3, found 1"),
+        (["long", "--alignment", "long"], "long:1: expected links such as 0-0 2-1, found 'a'"),
+        (["long", "--model", "plain"], "plain: expected a model that was trained with --rare, found one without"),
+        (["long", "--kind", "noalign", "--shortlist", "none"], "none: cannot be read: No such file"),
+    ):
+        assert message in restored(*arguments, "--source", "src", "-o", "new", code=3).stderr
+        assert not (here / "new").exists()

@@ -1,0 +1,167 @@
+"""An epoch in stretches of few distinct target words: what they hold, how they resume, what is learned of them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.errors import InputError
+from moses_rnn.training.corpus import CorpusConfig, build_corpus
+from moses_rnn.training.pairs import PhrasePairs, epoch_batches
+from moses_rnn.training.partitions import check_partitions, describe_partitions, partitions_of, target_words
+from moses_rnn.training.threads import Threads
+from tests.training.small import FAST, network, train
+
+MOST = 30
+CONFIG = dataclasses.replace(FAST, partition_words=MOST, sort_batches=1, batch_size=8, optimiser="sgd")
+
+
+@pytest.fixture(scope="module")
+def many_words(tmp_path_factory):
+    """Pairs with some of 60 words, of which a minibatch has about 20."""
+    random = np.random.default_rng(0)
+    pairs = [
+        (b"s%d" % random.integers(60), b" ".join(b"t%d" % i for i in random.integers(60, size=random.integers(1, 5))))
+        for _ in range(400)
+    ]
+    return build_corpus(pairs, tmp_path_factory.mktemp("corpus"), CorpusConfig(held_out_pairs=30))
+
+
+def by_definition(corpus, batches, most):
+    """The page's walk: closed before the minibatch with which there would be too many."""
+    partitions, words, held = [], {0, 1}, []
+    for batch in batches:
+        own = {int(i) for row in batch for i in corpus.target.take(np.array([row]))[0]}
+        if len(words | own) > most:
+            partitions.append((sorted(words), held))
+            words, held = {0, 1}, []
+        words |= own
+        held = [*held, batch.tolist()]
+    return [*partitions, (sorted(words), held)]
+
+
+@pytest.mark.parametrize("most", [28, MOST, 45])
+def test_partitions_close_before_they_have_too_many_words(many_words, most):
+    batches = list(epoch_batches(many_words, CONFIG, 0))
+    partitions = list(partitions_of(many_words, batches, most))
+    assert [(p.words.tolist(), [b.tolist() for b in p.batches]) for p in partitions] == by_definition(
+        many_words, batches, most
+    )
+    assert len(partitions) > 3
+    for words, of_partition in partitions:
+        assert len(words) <= most
+        assert {0, 1} <= {*words.tolist()}
+        for batch in of_partition:
+            assert {*target_words(many_words, batch).tolist()} <= {*words.tolist()}
+
+
+def task_of(corpus, **changes):
+    return PhrasePairs(network(corpus), corpus, dataclasses.replace(CONFIG, **changes))
+
+
+def epoch(task, number, first=0):
+    """The minibatches, each with the words that it is normalised over."""
+    return [(batch.tolist(), task._partition.words.tolist()) for batch in task.batches(number, first)]
+
+
+@pytest.mark.parametrize("reshuffle", [False, True])
+def test_an_epoch_can_be_entered_anywhere_with_the_same_partitions(many_words, reshuffle):
+    whole = epoch(task_of(many_words, reshuffle=reshuffle), 1)
+    assert sorted(row for batch, _ in whole for row in batch) == sorted(many_words.training)
+    for first in (1, 2, 5, len(whole) - 1, len(whole)):
+        assert epoch(task_of(many_words, reshuffle=reshuffle), 1, first) == whole[first:]
+
+
+def test_without_reshuffling_all_epochs_are_the_first_one(many_words):
+    task = task_of(many_words)
+    assert epoch(task, 0) == epoch(task, 1) == epoch(task, 5)
+    task = task_of(many_words, reshuffle=True)
+    assert len({str(epoch(task, number)) for number in range(3)}) == 3
+    assert epoch(task, 0) == epoch(task_of(many_words), 0)
+
+
+@pytest.mark.parametrize("most", [62, 1000])
+def test_with_room_for_all_words_nothing_is_different(many_words, most):
+    assert len(many_words.target_vocabulary) == 62
+    exact, roomy = task_of(many_words, partition_words=0), task_of(many_words, partition_words=most)
+    for number in (0, 1):
+        batches = list(exact.batches(number, 0))
+        assert [batch.tolist() for batch in roomy.batches(number, 0)] == [batch.tolist() for batch in batches]
+        gradients = []
+        for task in (exact, roomy):
+            cost = task.cost(batches[0], 3)
+            cost.objective.backward()
+            gradients.append([cost.objective, *(p.grad.clone() for p in task.model.parameters())])
+        assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
+
+
+def test_rows_outside_a_partition_are_left_alone(many_words):
+    task = task_of(many_words)
+    batch = next(task.batches(0, 0))
+    inside = task._partition.words
+    task.cost(batch, 0).objective.backward()
+    outside = torch.ones(len(many_words.target_vocabulary), dtype=torch.bool)
+    outside[inside] = False
+    decoder = task.model.decoder
+    assert outside.any()
+    assert not decoder.G_l.grad[outside].any()
+    assert not decoder.b_G.grad[outside].any()
+    assert decoder.b_G.grad[inside].all()
+
+
+def test_plain_descent_moves_no_row_outside(many_words, tmp_path):
+    """A run that stops within its first partition."""
+    before = network(many_words).decoder
+    changes = dataclasses.asdict(CONFIG) | {"learning_rate": 0.5}
+    trainer, _ = train(many_words, tmp_path / "m", stop=lambda: True, **changes)
+    after = trainer.model.decoder
+    first = next(iter(partitions_of(many_words, epoch_batches(many_words, CONFIG, 0), MOST)))
+    outside = torch.ones(len(before.b_G), dtype=torch.bool)
+    outside[torch.from_numpy(first.words)] = False
+    for name in ("G_l", "b_G"):
+        old, new = getattr(before, name), getattr(after, name)
+        assert torch.equal(old[outside], new[outside])
+        assert not torch.equal(old[~outside], new[~outside])
+
+
+def test_held_out_pairs_cost_what_they_cost_over_all_words(many_words):
+    task, exact = task_of(many_words), task_of(many_words, partition_words=0)
+    next(task.batches(0, 0))
+    assert task.held_out(Threads()) == exact.held_out(Threads())
+
+
+@pytest.mark.parametrize("reshuffle", [False, True])
+def test_a_stopped_run_ends_with_the_same_weights(many_words, tmp_path, reshuffle):
+    changes = dataclasses.asdict(CONFIG) | {"reshuffle": reshuffle, "max_epochs": 2.0, "evaluate_every": 200}
+    whole, _ = train(many_words, tmp_path / "whole", **changes)
+    answers = iter([False] * 52 + [True])
+    train(many_words, tmp_path / "stopped", stop=lambda: next(answers), **changes)
+    again, _ = train(many_words, tmp_path / "stopped", **changes)
+    assert again.resumed
+    states = whole.model.state_dict(), again.model.state_dict()
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+def test_a_minibatch_of_too_many_words_is_refused_before_training(many_words):
+    batches = list(epoch_batches(many_words, CONFIG, 0))
+    widest = max(len(target_words(many_words, batch)) for batch in batches)
+    sizes = check_partitions(many_words, batches, widest + 2)
+    assert sizes.widest == widest
+    assert sizes.partitions == len(list(partitions_of(many_words, batches, widest + 2)))
+    assert describe_partitions(sizes).startswith(f"partitions of the first epoch: {sizes.partitions}, of ")
+    with pytest.raises(InputError) as caught:
+        check_partitions(many_words, batches, widest + 1)
+    assert str(caught.value) == (
+        f"--partition-words {widest + 1}: expected at least {widest + 2}, the distinct target words of the widest "
+        f"minibatch with <unk> and </s>, found {widest + 1}\n  A smaller --batch-size has narrower minibatches."
+    )
+
+
+def test_of_a_later_epoch_such_a_minibatch_is_learned_in_parts(many_words):
+    batches = list(epoch_batches(many_words, dataclasses.replace(CONFIG, batch_size=32), 0))
+    assert max(len(target_words(many_words, batch)) for batch in batches) > MOST - 2
+    partitions = list(partitions_of(many_words, batches, MOST))
+    assert max(len(partition.words) for partition in partitions) <= MOST
+    learned = [row for partition in partitions for batch in partition.batches for row in batch.tolist()]
+    assert learned == [row for batch in batches for row in batch.tolist()]

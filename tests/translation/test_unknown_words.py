@@ -1,0 +1,68 @@
+"""By which rule a source word takes the place of an unknown one, and which source word that is."""
+
+import pytest
+
+from moses_rnn.formats.lexicon import Lexicon
+from moses_rnn.formats.rare_words import RareWords
+from moses_rnn.translation.unknown_words import (
+    RULES,
+    WITH_LEXICON,
+    by_attention,
+    by_tokens,
+    replace_by_links,
+    replace_by_places,
+    word_for,
+)
+
+LEXICON = Lexicon(
+    {b"cat": [(b"chat", 0.5), (b"minou", 0.5)], b"Paris": [(b"Lutece", 1.0)], "été".encode(): [(b"summer", 1.0)]}
+)
+# source word → what each rule writes: the page's table
+RULE_TABLE = {
+    b"cat": {"copy": b"cat", "dictionary": b"chat", "lowercase": b"chat"},
+    b"dog": {"copy": b"dog", "dictionary": b"dog", "lowercase": b"dog"},
+    b"Paris": {"copy": b"Paris", "dictionary": b"Lutece", "lowercase": b"Paris"},
+    b"1984": {"copy": b"1984", "dictionary": b"1984", "lowercase": b"1984"},
+    "été".encode(): {"copy": "été".encode(), "dictionary": b"summer", "lowercase": b"summer"},
+    b"\xff": {"copy": b"\xff", "dictionary": b"\xff", "lowercase": b"\xff"},
+}
+
+
+@pytest.mark.parametrize("word", RULE_TABLE)
+def test_each_rule_writes_what_the_table_says(word):
+    for rule, expected in RULE_TABLE[word].items():
+        assert word_for(rule, LEXICON)(word) == expected
+    assert set(RULES) == {"no", *RULE_TABLE[word]}
+
+
+def test_some_rules_need_a_lexicon():
+    assert set(WITH_LEXICON) == {"dictionary", "lowercase"}
+
+
+SOURCE = [b"the", b"cat", b"Paris"]
+
+
+@pytest.mark.parametrize("rule", ["copy", "dictionary"])
+def test_an_unknown_word_is_replaced_by_its_place(rule):
+    chosen = word_for(rule, LEXICON)
+    restored = by_attention(chosen)(SOURCE, [b"le", b"<unk>", b"<unk>", b"<unk>"], [0, 1, 2, 0])
+    assert restored.words == [b"le", chosen(b"cat"), chosen(b"Paris"), b"the"]
+    assert (restored.replaced, restored.left, restored.kept) == (3, 0, [0, 1, 2, 3])
+
+
+def test_without_a_place_it_stays():
+    written = [b"le", b"<unk>"]
+    for places in (None, [0, None]):
+        restored = replace_by_places(SOURCE, written, places, bytes.upper)
+        assert (restored.words, restored.replaced, restored.left) == (written, 0, 1)
+
+
+def test_links_say_the_place_too():
+    restored = replace_by_links(SOURCE, [b"<unk>", b"a", b"<unk>", b"<unk>"], ((2, 0), (0, 2), (1, 2)), bytes.upper)
+    assert restored.words == [b"PARIS", b"a", b"CAT", b"<unk>"]
+    assert (restored.replaced, restored.left) == (2, 1)
+
+
+def test_tokens_point_for_themselves():
+    finish = by_tokens(RareWords("posunk"), frozenset(), word_for("dictionary", LEXICON))
+    assert finish(SOURCE, [b"le", b"<unk:0>", b"<unk:n>"], None).words == [b"le", b"chat", b"<unk>"]
