@@ -218,7 +218,8 @@ seed_of = $(patsubst .%,%,$(suffix $(1)))
 
 .PHONY: pipeline-help
 pipeline-help: ## what the targets from corpus to BLEU are
-	@echo 'corpus align phrase-table lm baseline train-rnn score train-cslm $(LANGUAGE_MODELS:%=train-%) $(NETWORKS:%=train-%)'
+	@echo 'corpus align phrase-table lm baseline train-rnn score train-cslm'
+	@echo '$(LANGUAGE_MODELS:%=train-%) $(NETWORKS:%=train-%)'
 	@echo '                                                          one step and what it needs'
 	@echo 'tune-SYSTEM decode-SYSTEM bleu-SYSTEM                     for all SEEDS; SYSTEM is one of: $(ALL_SYSTEMS)'
 	@echo 'prune-bleu                                                dev BLEU of rnn with PRUNE_KEEP of its table'

@@ -93,9 +93,10 @@ def shown_value(value: object) -> str:
     return text if len(text) <= SHOWN_BYTES else f"{text[:SHOWN_BYTES]} … ({len(text)} characters)"
 
 
-def printable(value: object) -> str:
-    """A value from a file that may hold anything, without what commands a terminal; at most 80 characters."""
-    text = str(value)[:80]
+def printable(value: object, most: int = 80) -> str:
+    """A value from a file that may hold anything, without what commands a terminal; at most so many characters."""
+    text = str(value)
+    text = text if len(text) <= most else f"{text[: most - 1]}…"
     return text if text.isprintable() else repr(text)
 
 

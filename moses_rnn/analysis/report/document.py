@@ -42,7 +42,8 @@ def write_report(findings: Findings) -> bytes:
         *looked_into,
         *[alignments(findings)] * bool(findings.config.source_text),
     ]
-    title = f"Phrase table {findings.name} and its RNN"
+    network = "RNN" if findings.knows_gates else findings.model.row.title
+    title = f"Phrase table {findings.name} and its {network}"
     return page.page(title, head(findings), sections, f"Made by moses_rnn {__version__}. The paper: {CITATION}")
 
 

@@ -17,6 +17,7 @@ from moses_rnn.producers.open import OpenModel
 
 Facts = list[tuple[str, str | bytes]]
 HASH_DIGITS = 12
+MEANING = 300  # characters of what a score means
 LEFT_OUT = "gates and pairs in dispute are left out: they are known of an RNN Encoder-Decoder alone."
 SIZES = {
     "layers": "layers",
@@ -148,7 +149,7 @@ def _signature(signature: Mapping[str, Any]) -> Iterator[Markup]:
     for column in records_of(signature, "added_columns"):
         yield page.paragraph(
             f"Score {_number(column.get('index'), 1)}, {printable(column.get('name'))}: "
-            f"{printable(column.get('meaning'))}; " + _range(column)
+            f"{printable(column.get('meaning'), MEANING)}; " + _range(column)
         )
     for record in records_of(signature, "pruned"):
         yield page.paragraph(
