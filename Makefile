@@ -49,7 +49,8 @@ test: lint ## set-up, lint, types and every test that needs no Moses, GPU or hou
 
 .PHONY: test-python
 test-python: $(INSTALLED) ## the same tests without the native core, as where there is no C++ compiler
-	MOSES_RNN_NATIVE=0 $(BIN)/pytest -n auto --maxprocesses 4 -m 'not moses and not gpu and not slow'
+	MOSES_RNN_NATIVE=0 $(BIN)/pytest -n auto --maxprocesses 4 -m 'not moses and not gpu and not slow' \
+		$(addprefix --ignore=,$(TESTED_ONCE))
 
 .PHONY: test-moses
 test-moses: $(INSTALLED) ## tests with the real decoder and MERT; needs MOSES_ROOT

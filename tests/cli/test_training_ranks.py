@@ -1,9 +1,11 @@
 """Trainings by several processes under torchrun: what they learn, killed, stopped, failing, resumed by more or fewer."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import socket
 import stat
 import subprocess
 import time
@@ -268,18 +270,27 @@ case "$1" in show) echo 127.0.0.1; echo second;; *) echo "$@" >> scontrol.log;; 
 """
 
 
+def job_with_a_free_port():
+    """The number of a job whose port, as train.sbatch chooses it, is free."""
+    for port in range(10_000 + os.getpid() % 20_000, 30_000):
+        with contextlib.suppress(OSError), socket.socket() as there:
+            there.bind(("127.0.0.1", port))
+            return port - 10_000
+    pytest.fail("no port is free")
+
+
 def test_a_slurm_job_whose_time_is_up_is_saved_and_put_back(here, tmp_path):
     shutil.copy(here / "phrase-table.gz", tmp_path)
     for name, content in (("srun", SRUN), ("scontrol", SCONTROL)):
         (tmp_path / name).write_text(content)
         (tmp_path / name).chmod(stat.S_IRWXU)
     path = f"{tmp_path}:{program('train').parent}:{os.environ['PATH']}"
-    port = 20_000 + os.getpid() % 20_000
-    environment = {**os.environ, "PATH": path, "SLURM_JOB_ID": str(port), "SLURM_JOB_NODELIST": "first,second"}
+    job = str(job_with_a_free_port())
+    environment = {**os.environ, "PATH": path, "SLURM_JOB_ID": job, "SLURM_JOB_NODELIST": "first,second"}
     line = ["bash", ROOT / "examples" / "slurm" / "train.sbatch", *PHRASES, "--model", "model"]
     done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 75, done.stderr
     assert "run the same command again to continue" in done.stderr
-    assert (tmp_path / "scontrol.log").read_text() == f"requeue {port}\n"
+    assert (tmp_path / "scontrol.log").read_text() == f"requeue {job}\n"
     assert (tmp_path / "model" / "training" / "state.safetensors").exists()
     assert not list(tmp_path.rglob("*.npy"))
