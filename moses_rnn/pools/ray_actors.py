@@ -19,6 +19,7 @@ from moses_rnn.pools.base import ITEMS_AHEAD, Item, Job, Result
 from moses_rnn.pools.executors import do
 
 SECONDS_TO_CONNECT = 10.0
+SECONDS_BETWEEN_LOOKS_AT_NODES = 5.0
 MOST_SECONDS_WITHOUT_ACTORS = 600.0  # a cluster that grows by itself needs minutes for a node
 
 
@@ -69,6 +70,8 @@ class RayPool(Generic[Item, Result]):
         self._ours = not self._ray.is_initialized()
         if self._ours:
             self._connect(address)
+        self._node = self._ray.get_runtime_context().get_node_id()
+        self._next_look = 0.0
         on_gpus = place.startswith("cuda")
         count = workers or int(self._ray.cluster_resources().get("GPU" if on_gpus else "CPU", 0))
         if not count:
@@ -118,6 +121,7 @@ class RayPool(Generic[Item, Result]):
         """Actors that are ready; waits for one if there is none, and starts successors of dead ones."""
         deadline = time.monotonic() + MOST_SECONDS_WITHOUT_ACTORS
         while True:
+            self.check()
             for i, actor in enumerate(self._actors):
                 if actor.dead:
                     self._ray.kill(actor.handle)  # may live, out of reach
@@ -150,7 +154,18 @@ class RayPool(Generic[Item, Result]):
             actor.dead = True
 
     def check(self) -> None:
-        """Do nothing: an actor that died says so by the future of what it was at."""
+        """Raise MosesRnnError if this node died: nothing comes back to it, and nothing says so.
+
+        An actor that died says so by the future of what it was at.
+        """
+        if time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + SECONDS_BETWEEN_LOOKS_AT_NODES
+        if not any(node["NodeID"] == self._node and node["Alive"] for node in self._ray.nodes()):
+            raise MosesRnnError(
+                "--ray: expected a living node on this machine, through which results come, found that it died",
+                advice="`ray start` starts it again.",
+            )
 
     def __enter__(self) -> Self:
         return self

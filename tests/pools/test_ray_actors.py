@@ -70,18 +70,43 @@ def test_a_node_that_dies_takes_nothing_with_it(cluster):
         assert begun + list(results) == [(i, 2 * i) for i in range(60)]
 
 
-def test_no_cluster_at_an_address():
-    program = (
-        "from moses_rnn.pools.ray_actors import RayPool\n"
-        "from tests.pools.jobs import Doubling\n"
-        "RayPool(Doubling(), '127.0.0.1:1')\n"
-    )
-    done = subprocess.run(
+def run_alone(program, **environment):
+    """A driver in a process of its own."""
+    return subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_gcs_rpc_server_reconnect_timeout_s": "1"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
+    )
+
+
+def test_a_driver_whose_own_node_dies_ends():
+    done = run_alone(
+        "from ray.cluster_utils import Cluster\n"
+        "from moses_rnn.pools.base import in_order\n"
+        "from moses_rnn.pools.ray_actors import RayPool\n"
+        "from tests.pools.jobs import Doubling\n"
+        "made = Cluster(initialize_head=True, head_node_args={'num_cpus': 1, 'include_dashboard': False})\n"
+        "made.add_node(num_cpus=1)\n"
+        "with RayPool(Doubling(seconds=0.05), made.address) as pool:\n"
+        "    results = in_order(range(1000), pool, str)\n"
+        "    begun = [next(results) for _ in range(5)]\n"
+        "    made.head_node.kill_raylet()\n"
+        "    list(results)\n"
+    )
+    assert done.returncode == 1
+    assert (
+        "--ray: expected a living node on this machine, through which results come, found that it died" in done.stderr
+    )
+
+
+def test_no_cluster_at_an_address():
+    done = run_alone(
+        "from moses_rnn.pools.ray_actors import RayPool\n"
+        "from tests.pools.jobs import Doubling\n"
+        "RayPool(Doubling(), '127.0.0.1:1')\n",
+        RAY_gcs_rpc_server_reconnect_timeout_s="1",
     )
     assert "--ray 127.0.0.1:1: expected a Ray cluster at that address, found" in done.stderr
