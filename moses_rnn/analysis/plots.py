@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.maps import Map, Zoom
-from moses_rnn.analysis.scatter import Scatter, histogram_grid
+from moses_rnn.analysis.scatter import Scatter, histogram_grid, merge_by_quantiles
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.formats.grids import as_csv, unescaped
 
@@ -234,24 +235,30 @@ def _scatter_figure(scatter: Scatter) -> Figure:
 
     figure = Figure(figsize=(INCHES, INCHES), layout="constrained")
     axes = figure.add_subplot()
-    columns, rows = (int(np.flatnonzero(scatter.histogram.any(axis=axis)).max(initial=0)) + 1 for axis in (1, 0))
-    cells = scatter.histogram[:columns, :rows].T[::-1, ::-1]  # 0 to the right and above
-    low = -columns * scatter.bin_width, -rows * scatter.bin_width
-    # p = 1, of most sources that were seen once, has a column of its own: scaled by it, all others would be dark
-    most = max(int(cells[:, :-1].max(initial=0)) or int(cells.max()), 2)
-    image = axes.imshow(
-        np.ma.masked_equal(cells, 0),
-        extent=(low[0], 0, low[1], 0),
-        origin="lower",
-        aspect="auto",
-        norm=LogNorm(1, most),
-        interpolation="nearest",
-    )
+    if scatter.histogram.any():
+        cells, of_table, of_network = merge_by_quantiles(scatter)
+        # p = 1, of most sources that were seen once, has a column of its own: scaled by it, all others would be dark
+        most = max(int(cells[1:].max(initial=0)) or int(cells.max()), 2)
+        image = axes.imshow(
+            np.ma.masked_equal(cells.T[::-1, ::-1], 0),  # 0 to the right and above
+            extent=(-cells.shape[0], 0, -cells.shape[1], 0),
+            origin="lower",
+            aspect="auto",
+            norm=LogNorm(1, most),
+            interpolation="nearest",
+        )
+        axes.set_xticks(*_ticks(of_table), rotation=90)
+        axes.set_yticks(*_ticks(of_network))
+        figure.colorbar(image, label="pairs", extend="max" if cells.max() > most else "neither")
     axes.set_xlabel("log p(target | source) of the table")
     axes.set_ylabel("log p(target | source) of the RNN")
     axes.set_title(_caption(scatter), fontsize="small")
-    figure.colorbar(image, label="pairs", extend="max" if cells.max() > most else "neither")
     return figure
+
+
+def _ticks(ends: Floats) -> tuple[list[int], list[str]]:
+    """Where columns or rows end, which are as wide as each other, whatever they hold."""
+    return [-i for i in range(len(ends))], [f"{end:g}" for end in ends + 0.0]  # no -0
 
 
 def _caption(scatter: Scatter) -> str:

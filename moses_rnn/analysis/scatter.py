@@ -7,6 +7,7 @@ stand in a line is the floor's doing.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -22,6 +23,7 @@ from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, LOWEST, TableLine
 BIN = 0.25  # nats
 BINS = int(-LOWEST / BIN)
 ROUNDING = 1e-6  # nats; scores have nine digits
+PARTS = 20  # of either axis of the picture
 PAIRS_AT_ONCE = 1 << 15
 
 
@@ -144,3 +146,32 @@ def histogram_grid(pairs: Scatter) -> Grid:
         for i, j in np.argwhere(pairs.histogram).tolist()
     ]
     return Grid("", ("log_p_table", "log_p_rnn", "pairs"), rows)
+
+
+def merge_by_quantiles(pairs: Scatter, parts: int = PARTS) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+    """The histogram in coarser cells, whose columns and whose rows hold about as many pairs as each other.
+
+    The likeliest bin is a column or row of its own: p = 1, of sources that were seen once, may be half of all pairs.
+
+    Args:
+        pairs: the histogram; not empty.
+        parts: at most so many columns, and rows.
+
+    Returns:
+        Cells, [columns, rows], from the likeliest on; where columns and rows end, in nats, each from 0 downwards.
+    """
+    cells: npt.NDArray[np.int64] = pairs.histogram
+    ends = []
+    for axis in (0, 1):
+        last = _last_of_parts(cells.sum(axis=1 - axis), parts)
+        cells = np.add.reduceat(cells, np.append(0, last[:-1] + 1), axis=axis)
+        ends.append(-pairs.bin_width * np.append(0, last + 1).astype(np.float64))
+    return cells, ends[0], ends[1]
+
+
+def _last_of_parts(counts: npt.NDArray[np.int64], parts: int) -> npt.NDArray[np.int64]:
+    """The last bin of each part, which is none that is empty."""
+    first, *rest = np.flatnonzero(counts).tolist()
+    share = np.cumsum(counts[rest]) / max(counts[rest].sum(), 1)
+    ends = np.diff(np.ceil(share * (parts - 1)), append=np.inf) > 0
+    return np.array([first, *itertools.compress(rest, ends)], np.int64)

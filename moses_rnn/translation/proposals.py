@@ -60,6 +60,11 @@ class Reading:
         known = self.source_vocabulary.id_of()
         return [word for word in words(source) if word not in known]
 
+    def unwritten(self, line: TableLine) -> list[bytes]:
+        """The words of a line's target that the network writes as ``<unk>``."""
+        known = self.target_vocabulary.id_of()
+        return [word for word in words(self._read(line.source, line.target, line.alignment)[1]) if word not in known]
+
     def target(self, ids: Phrase) -> bytes:
         """A target that the network wrote."""
         return b" ".join(self.target_vocabulary.words[i] for i in ids)

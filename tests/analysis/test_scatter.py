@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis.plots import SCATTER_OTHERWISE, check_matplotlib, scatter_file, scatter_image
-from moses_rnn.analysis.scatter import BIN, BINS, Group, compute_scatter, groups_grid, histogram_grid
+from moses_rnn.analysis.scatter import (
+    BIN,
+    BINS,
+    Group,
+    compute_scatter,
+    groups_grid,
+    histogram_grid,
+    merge_by_quantiles,
+)
 from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.formats.grids import as_csv
 from tests.analysis.scored import line, scored
@@ -123,6 +131,19 @@ def test_the_many_pairs_of_probability_1_do_not_darken_the_others(tmp_path):
     for lines, most in ((few, 5), (few + many, 5), (many, 50)):
         (image,) = _scatter_figure(found(tmp_path, lines)).axes[0].images
         assert (image.norm.vmin, image.norm.vmax) == (1, most)
+
+
+def test_columns_hold_as_many_pairs_as_each_other_and_probability_1_is_one_of_them(tmp_path):
+    many = [line("b", f"x{i:02}", 1, 0.25) for i in range(50)]
+    rest = [line("c", f"y{i:02}", 2.0 ** -(i // 2 + 1), 0.25) for i in range(20)]
+    cells, of_table, of_network = merge_by_quantiles(found(tmp_path, many + rest), parts=7)
+    assert cells.sum() == 70
+    assert cells[0].sum() == 50
+    assert (cells[1:].sum(axis=1) <= 4).all()
+    assert (of_table[0], of_table[1]) == (0, -0.25)
+    assert list(of_network) == [0, -1.5]  # log 0.25 is -1.39: one row
+    assert (np.diff(of_table) < 0).all()
+    assert cells.shape == (len(of_table) - 1, len(of_network) - 1)
 
 
 def test_a_picture_of_nothing(tmp_path):

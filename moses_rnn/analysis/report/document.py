@@ -12,9 +12,10 @@ from moses_rnn.analysis.maps import Map
 from moses_rnn.analysis.report import page
 from moses_rnn.analysis.report.findings import Findings, alignment_name
 from moses_rnn.analysis.report.head import head
+from moses_rnn.analysis.report.learning import costs, training, tuned
 from moses_rnn.analysis.report.model import explained, gates, samples
 from moses_rnn.analysis.report.page import Markup, Section
-from moses_rnn.analysis.report.survey import Coverage
+from moses_rnn.analysis.report.survey import Coverage, WordCounts
 from moses_rnn.analysis.report.verdicts import verdicts
 from moses_rnn.analysis.selection import Targets
 from moses_rnn.formats.grids import Cell, Grid, unescaped
@@ -25,6 +26,7 @@ CITATION = (
     "EMNLP 2014, arXiv:1406.1078. Sections, tables and figures are those of this paper."
 )
 TARGETS_HEADER = ("source", "#", "by the table", "its p", "by the RNN", "its p")
+UNKNOWN_SHOWN = 20  # words outside a shortlist
 HOW_TO_GET = "pip install 'moses-rnn[plot]' brings what is missing; then write the report again."
 
 
@@ -32,7 +34,10 @@ def write_report(findings: Findings) -> bytes:
     """The page; equal findings give equal bytes."""
     looked_into = [gates(findings.gates), explained(findings.explained)] if findings.knows_gates else []
     sections = [
+        training(findings),
         coverage(findings.coverage, findings.scatter),
+        costs(findings),
+        *([tuned(findings, findings.tuning)] if findings.tuning else []),
         targets(findings),
         samples(findings.proposals, findings.config),
         observations(findings),
@@ -44,7 +49,8 @@ def write_report(findings: Findings) -> bytes:
     ]
     network = "RNN" if findings.knows_gates else findings.model.row.title
     title = f"Phrase table {findings.name} and its {network}"
-    return page.page(title, head(findings), sections, f"Made by moses_rnn {__version__}. The paper: {CITATION}")
+    made = f"Made by moses_rnn {__version__}{findings.config.made}. The paper: {CITATION}"
+    return page.page(title, head(findings), sections, made)
 
 
 def coverage(counted: Coverage, pairs: scatter.Scatter) -> Section:
@@ -70,7 +76,18 @@ def coverage(counted: Coverage, pairs: scatter.Scatter) -> Section:
         "so pairs that differ only in them score alike; pairs at the floor cannot be told apart by the feature at all. "
         "The words of each line count once, so frequent phrases weigh no more than rare ones."
     )
-    return Section("coverage", "Coverage", how, [page.table(grid), page.paragraph(_at_floor(pairs))])
+    outside = [
+        page.paragraph(f"Most frequent words outside the {side} shortlist: ", page.joined(_with_counts(counts), ", "))
+        for side, counts in (("source", counted.source_words_unknown), ("target", counted.target_words_unknown))
+        if counts
+    ]
+    return Section("coverage", "Coverage", how, [page.table(grid), page.paragraph(_at_floor(pairs)), *outside])
+
+
+def _with_counts(counts: WordCounts) -> list[Markup]:
+    """The most frequent of them; those that are as frequent in the order of their bytes."""
+    first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:UNKNOWN_SHOWN]
+    return [page.joined([page.phrase(word), page.element("small", f"{count:,}")], "") for word, count in first]
 
 
 def _at_floor(pairs: scatter.Scatter) -> str:

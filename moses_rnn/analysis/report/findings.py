@@ -20,7 +20,9 @@ from moses_rnn.analysis.gates import GateConfig, GateReport, measure_gates
 from moses_rnn.analysis.maps import Map, MapConfig, draw_map, sentence_points, word_points
 from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.preferences import Summary, summarise
+from moses_rnn.analysis.report.costs import CostClass, PositionCost, costs_by_position
 from moses_rnn.analysis.report.survey import Coverage, Disagreement, Literalness, Survey, SurveyConfig
+from moses_rnn.analysis.report.tuning import Tuning, read_tuning
 from moses_rnn.analysis.scatter import Scatter, compute_scatter
 from moses_rnn.analysis.scored_table import ScoredTable
 from moses_rnn.analysis.selection import Selection, select
@@ -56,6 +58,8 @@ class ReportConfig:
     phrases: int = 2000  # through whose gates is looked
     points: int = 1000  # of either map
     source_text: str | None = None  # whose first lines a network with attention translates
+    results: str | None = None  # results.json of systems without and with the score
+    made: str = ""  # when, by which command; stands at the page's end
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,9 @@ class Findings:
     gates: GateReport | None
     maps: Mapping[str, Map]
     explained: Sequence[tuple[Disagreement, Explanation]]
+    costs: Mapping[str, CostClass] = field(default_factory=dict)
+    positions: Sequence[PositionCost] = ()
+    tuning: Tuning | None = None
     alignments: Sequence[AlignmentMap] = ()
     pictures: Mapping[str, bytes] = field(default_factory=dict)
     missing: Sequence[str] = ()  # libraries
@@ -120,11 +127,12 @@ def gather(
 
     Raises:
         InputError: the model is of the inverse direction or learned from phrases of another form; the table is damaged
-            or not sorted.
+            or not sorted; the results are not such a file.
         CheckpointError: there is a source text, and the model has no attention.
     """
     reading = Reading(model.checkpoint)
     _check(table, model.checkpoint, reading)
+    tuning = read_tuning(config.results) if config.results else None
     alignments = _alignments(model, config, announce)
     read = _read(table, reading, signature, config, announce)
     missing = missing_libraries()
@@ -143,6 +151,9 @@ def gather(
         gates=None,
         maps=maps,
         explained=(),
+        costs=read.survey.costs.classes(),
+        positions=costs_by_position(model, read.survey.pairs()),
+        tuning=tuning,
         alignments=alignments,
         pictures={} if "matplotlib" in missing else _pictures(read.scatter, maps, alignments, announce),
         missing=missing,

@@ -7,6 +7,7 @@ from typing import Any
 
 from moses_rnn.analysis.explain import Explanation
 from moses_rnn.analysis.report import page
+from moses_rnn.analysis.report.decision import decide
 from moses_rnn.analysis.report.findings import Findings
 from moses_rnn.analysis.report.page import Markup
 from moses_rnn.errors import printable
@@ -32,8 +33,10 @@ TOLERANCE = 0.1  # nats; bfloat16 may be off by hundredths
 
 
 def head(findings: Findings) -> list[Markup]:
-    """Table, model and signature."""
+    """The answers, what else must be known first, then table, model and signature."""
+    answers = (page.answer(one.kind, one.question, one.word, one.text) for one in decide(findings))
     return [
+        page.element("div", *answers, class_="answers"),
         *(page.element("p", text, class_="warning") for text in warnings(findings)),
         page.element("h2", "The table"),
         page.facts(_table(findings)),

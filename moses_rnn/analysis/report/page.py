@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -168,6 +169,52 @@ def columns(counts: Sequence[int], title: str) -> Markup:
     ]  # fmt: skip
     drawn = element("svg", *bars, class_="columns", viewBox="0 0 240 88", role="img", aria_label=title)
     return element("figure", drawn, element("figcaption", title))
+
+
+def profile(counts: Sequence[int], title: str) -> Markup:
+    """How many there are in each of some equal parts, as small columns for a cell."""
+    width, most = BAR_WIDTH / len(counts), max(*counts, 1)
+    heights = [round(2 * BAR_HEIGHT * count / most, 1) for count in counts]
+    bars = [
+        element(
+            "rect", x=round(i * width, 1), y=round(2 * BAR_HEIGHT - height, 1), width=round(width - 1, 1), height=height
+        )
+        for i, height in enumerate(heights)
+    ]
+    box = f"0 0 {BAR_WIDTH} {2 * BAR_HEIGHT}"
+    size = {"width": BAR_WIDTH, "height": 2 * BAR_HEIGHT}
+    return element("svg", *bars, class_="bar", viewBox=box, role="img", aria_label=title, **size)
+
+
+def curve(points: Sequence[tuple[float, float]], beside: float | None, title: str) -> Markup:
+    """A line through points from left to right, and a dashed one beside it; the axes' ends are written out.
+
+    Heights are those of logarithms, so that a cost which falls by shares falls evenly; so they are above 0.
+    """
+    last = points[-1][0] or 1.0
+    levels = [y for _, y in points] + ([] if beside is None else [beside])
+    low, high = min(levels), max(levels)
+    height = math.log(high / low) or 1.0
+
+    def at(x: float, y: float) -> str:
+        return f"{30 + 200 * x / last:.1f},{8 + 72 * math.log(high / y) / height:.1f}"
+
+    lines = [element("polyline", points=" ".join(at(x, y) for x, y in points))]
+    if beside is not None:
+        lines.append(element("polyline", points=f"{at(0, beside)} {at(last, beside)}", class_="beside"))
+    texts = [
+        element("text", f"{high:.2f}", x=14, y=11), element("text", f"{low:.2f}", x=14, y=83),
+        element("text", "0", x=30, y=94), element("text", f"{last:,.3g}", x=230, y=94),
+    ]  # fmt: skip
+    drawn = element("svg", *lines, *texts, class_="columns curve", viewBox="0 0 246 98", role="img", aria_label=title)
+    return element("figure", drawn, element("figcaption", title))
+
+
+def answer(kind: str, question: str, word: str, text: str) -> Markup:
+    """A question, its answer in a word, and why; `kind` is a class of the style sheet."""
+    return element(
+        "div", element("h2", question), element("p", element("strong", f"{word}. "), text), class_=f"answer {kind}"
+    )
 
 
 def picture(data: bytes, kind: str, caption: str, description: str) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ import numpy as np
 from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.lookup import Lookup, Option
 from moses_rnn.analysis.phrase_samples import Pair, PhraseSample
+from moses_rnn.analysis.report.costs import CostTable
 from moses_rnn.analysis.scored_table import ScoredTable, counts_of, length
 from moses_rnn.analysis.selection import Limits
 from moses_rnn.formats.phrase_forms import words
@@ -18,8 +20,17 @@ from moses_rnn.models.vocabulary import UNKNOWN
 from moses_rnn.translation.proposals import Reading
 
 LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
+MOST_WORDS = 100_000  # different ones that are counted
 MAP_WORDS = 4  # of a phrase of Figure 5
 FREQUENT = Limits(min_words=2, min_targets=5, min_count=10)  # sources of which a pair is explained
+
+
+class WordCounts(Counter[bytes]):
+    """How often words were seen; of very many different ones those that came first are counted."""
+
+    def add(self, some: Iterable[bytes]) -> None:
+        """Count words."""
+        self.update(word for word in some if len(self) < MOST_WORDS or word in self)
 
 
 @dataclass
@@ -33,6 +44,8 @@ class Coverage:
     target_words: int = 0
     target_unknown: int = 0
     pairs_unknown: int = 0  # with one on either side
+    source_words_unknown: WordCounts = field(default_factory=WordCounts)
+    target_words_unknown: WordCounts = field(default_factory=WordCounts)
 
 
 @dataclass
@@ -107,11 +120,13 @@ class Survey:
     config: SurveyConfig
     coverage: Coverage = field(default_factory=Coverage)
     literalness: Literalness = field(default_factory=Literalness)
+    costs: CostTable = field(default_factory=CostTable)
 
     def __post_init__(self) -> None:
         self.disagreements = Disagreement("table"), Disagreement("RNN")
         self._phrases = PhraseSample(self.config.phrases, self.config.seed)
         self._long = PhraseSample(self.config.map_phrases, self.config.seed)
+        self._pairs = PhraseSample(self.config.phrases, self.config.seed)
         self._has_lexical = self.table.scores > LEXICAL_COLUMN and self.table.column != LEXICAL_COLUMN
 
     def watch(self, sources: Iterable[Sequence[TableLine]]) -> Iterator[Sequence[TableLine]]:
@@ -124,35 +139,45 @@ class Survey:
         """A sample of the distinct source phrases, for the gates of an encoder."""
         return [Pair(phrase, b"") for (phrase,) in self._phrases.items()]
 
+    def pairs(self) -> list[Pair]:
+        """A sample of the distinct pairs."""
+        return [Pair(*pair) for pair in self._pairs.items()]
+
     def long_phrases(self) -> list[bytes]:
         """A sample of those of MAP_WORDS words or more."""
         return [phrase for (phrase,) in self._long.items()]
 
     def _look(self, lines: Sequence[TableLine]) -> None:
         pairs = [self.reading.pair(line) for line in lines]
-        self._count(pairs)
+        self._count(lines, pairs)
+        logs = np.array([self.table.log_probs(line) for line in lines])
+        self.costs.add(lines, [target for _, target in pairs], logs[:, 1])
+        for pair in pairs:
+            self._pairs.add(*pair)
         for phrase in dict.fromkeys(source for source, _ in pairs):  # rules of one source may have other gaps
             self._phrases.add(phrase)
             if length(phrase) >= MAP_WORDS:
                 self._long.add(phrase)
         if len(lines) > 1:
-            self._compare(lines)
+            self._compare(lines, logs)
 
-    def _count(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
+    def _count(self, lines: Sequence[TableLine], pairs: Sequence[tuple[bytes, bytes]]) -> None:
         total = self.coverage
         total.lines += len(pairs)
         total.sources += 1
-        for source, target in pairs:
+        for line, (source, target) in zip(lines, pairs, strict=True):
             read, written = words(source), words(target)
-            unread, unwritten = len(self.reading.unknown(source)), written.count(UNKNOWN)
+            unread, unwritten = self.reading.unknown(source), written.count(UNKNOWN)
             total.source_words += len(read)
-            total.source_unknown += unread
+            total.source_unknown += len(unread)
+            total.source_words_unknown.add(unread)
+            total.target_words_unknown.add(self.reading.unwritten(line) if unwritten else ())
             total.target_words += len(written)
             total.target_unknown += unwritten
             total.pairs_unknown += bool(unread or unwritten)
 
-    def _compare(self, lines: Sequence[TableLine]) -> None:
-        by_table, by_rnn = np.array([self.table.log_probs(line) for line in lines]).T
+    def _compare(self, lines: Sequence[TableLine], logs: Floats) -> None:
+        by_table, by_rnn = logs.T
         best_table, best_rnn = by_table == by_table.max(), by_rnn == by_rnn.max()
         if self._has_lexical and not (best_table & best_rnn).any():
             literal = np.array([_lexical(line) for line in lines])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -34,7 +39,8 @@ Example:
 
 The page needs no network and no other file. Pictures need pip install 'moses-rnn[plot]'; without it the page is made
 without them. Of other networks than the RNN Encoder-Decoder, gates and pairs in dispute are left out. Equal tables,
-models and options give equal pages. A table of 839 112 lines takes minutes. {EITHER_ORDER}
+models and options give equal pages but for the date at the end, which SOURCE_DATE_EPOCH sets. A table of 839 112 lines
+takes minutes. {EITHER_ORDER}
 {SORTED}
 """
 
@@ -54,6 +60,7 @@ class Report(ModelAndTable):
     phrases: int
     points: int
     source_text: str | None
+    results: str | None
     column: int | None
     threads: int | None
     seed: int
@@ -79,6 +86,7 @@ class Report(ModelAndTable):
 @click.option("--phrases", type=click.IntRange(1), default=2000, show_default=True, help="To draw for the gates")
 @click.option("--points", type=click.IntRange(1), default=1000, show_default=True, help="Of either map")
 @click.option("--source-text", metavar="FILE", help="Draw where a network with attention looks in its first lines")
+@click.option("--results", metavar="FILE", help="results.json of `make results`: what tuning gained")
 @column_option
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
 @seed_option
@@ -98,7 +106,9 @@ def report(request: Report) -> None:
     if request.threads:
         torch.set_num_threads(request.threads)
     path = existing_input(request.phrase_table)
-    with OutputFile(request.output, force=request.force, inputs=(path, *filter(None, [request.source_text]))) as file:
+    with OutputFile(
+        request.output, force=request.force, inputs=(path, *filter(None, [request.source_text, request.results]))
+    ) as file:
         findings = _gather(path, request)
         file.commit(write_report(findings))
     if findings.missing:
@@ -129,12 +139,21 @@ def _gather(path: str, request: Report) -> Findings:
         phrases=request.phrases,
         points=request.points,
         source_text=request.source_text and existing_input(request.source_text),
+        results=request.results and existing_input(request.results),
+        made=_made(),
     )
     steps = _Steps(quiet=request.quiet or not sys.stderr.isatty())
     try:
         return gather(table, model, producer, signature, config, steps)
     finally:
         steps.close()
+
+
+def _made() -> str:
+    """When, and by which command."""
+    when = datetime.fromtimestamp(float(os.environ.get("SOURCE_DATE_EPOCH") or time.time()), UTC)
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    return f" on {when:%Y-%m-%d at %H:%M} UTC by: {command}"
 
 
 class _Steps:

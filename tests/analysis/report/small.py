@@ -6,7 +6,10 @@ import numpy as np
 
 from moses_rnn.analysis.report.findings import ReportConfig
 
-NAMES = ["coverage", "targets", "samples", "preferences", "scores", "words", "phrases", "gates", "explained"]
+NAMES = [
+    "training", "coverage", "costs", "targets", "samples", "preferences", "scores", "words", "phrases", "gates",
+    "explained",
+]  # fmt: skip
 
 
 CONFIG = ReportConfig(sources=1, min_words=2, samples=5, phrases=20, points=8)
@@ -64,3 +67,26 @@ class Reader(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+
+
+def _run(seed, near, far, **more):
+    return {"seed": seed, "near_BLEU": near, "far_BLEU": far, **more}
+
+
+def _row(near, far, *runs):
+    return {"runs": list(runs), "near_BLEU": {"mean": near, "sd": 0.1}, "far_BLEU": {"mean": far, "sd": 0.1}}
+
+
+WEIGHTS = {"LM0": [0.5], "TranslationModel0": [0.1, 0.1, 0.1, 0.1, 0.07]}
+RESULTS = {
+    "tests": ["near", "far"],
+    "systems": {
+        "baseline": _row(58.5, 50.75, _run("1", 58.4, 50.7), _run("2", 58.6, 50.8)),
+        "rnn": _row(
+            59.0,
+            51.0,
+            _run("1", 58.9, 51.0, near_p=0.01, far_p=0.2, p=0.03, weights=WEIGHTS),
+            _run("2", 59.1, 51.0, near_p=0.02, far_p=0.3, p=0.04, weights=WEIGHTS),
+        ),
+    },
+}

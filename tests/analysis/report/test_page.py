@@ -1,8 +1,10 @@
 """Markup: what is escaped, and cells that several rows share."""
 
+import re
+
 import pytest
 
-from moses_rnn.analysis.report.page import Markup, element, markup, page, phrase, table
+from moses_rnn.analysis.report.page import Markup, curve, element, markup, page, phrase, profile, table
 from moses_rnn.formats.grids import Grid
 
 
@@ -41,6 +43,21 @@ def test_cells_that_rows_share_stand_once():
         '<tr class="group"><th scope="rowgroup" colspan="1">x</th></tr>'
         '<tr><td class="figure">1</td></tr><tr><td class="figure">2</td></tr>'
     )
+
+
+def test_a_curve_goes_from_the_first_point_to_the_last_and_falls():
+    drawn = curve([(5, 3.0), (10, 1.0)], 4.0, "nats")
+    assert '<polyline points="130.0,22.9 230.0,80.0">' in drawn  # 72 · log(4/3) / log 4 below the top
+    assert '<polyline points="30.0,8.0 230.0,8.0" class="beside">' in drawn
+    assert ">4.00<" in drawn
+    assert "beside" not in curve([(5, 3.0), (10, 3.0)], None, "flat")
+
+
+def test_a_profile_has_a_column_for_each_count():
+    drawn = profile([0, 5, 10], "how many")
+    assert [float(h) for h in re.findall('height="([0-9.]+)"></rect>', drawn)] == [0, 8, 16]
+    assert 'aria-label="how many"' in drawn
+    assert profile([0, 0], "nothing").count("<rect") == 2
 
 
 def test_a_page_without_sections():

@@ -1,5 +1,7 @@
 """What is counted and picked out in one pass."""
 
+from moses_rnn.analysis.report.survey import WordCounts
+
 
 def test_the_survey(findings):
     n = findings.coverage
@@ -8,3 +10,17 @@ def test_the_survey(findings):
     assert (n.target_words, n.target_unknown, n.pairs_unknown) == (2 + 1 + 1 + 2 + 1 + 3 + 2, 1 + 2 + 1, 5)
     by_table, by_rnn = (found for found, _ in findings.explained)
     assert (by_table.by, by_table.rank, by_rnn.by, by_rnn.rank) == ("table", 5, "RNN", 5)
+
+
+def test_words_outside_the_shortlists_are_counted(findings):
+    n = findings.coverage
+    assert n.source_words_unknown == {b"<script>alert(1)</script>": 5}
+    assert n.target_words_unknown == {b"\xff": 1, b"<img/src=x>": 1, b"&amp;": 1, b"\xe2\x80\xaex": 1}
+
+
+def test_of_very_many_different_words_the_first_are_counted(monkeypatch):
+    monkeypatch.setattr("moses_rnn.analysis.report.survey.MOST_WORDS", 2)
+    counts = WordCounts()
+    counts.add([b"a", b"b", b"c", b"a"])
+    counts.add([b"c", b"b"])
+    assert counts == {b"a": 2, b"b": 2}

@@ -1,0 +1,114 @@
+"""What pairs cost the network: by the length of their targets, by how often they were seen, and word by word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from moses_rnn.analysis.correlation import Floats
+from moses_rnn.analysis.phrase_samples import Pair
+from moses_rnn.analysis.scored_table import ALL, COUNT_CLASSES, UNCOUNTED, class_of, counts_of
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import TableLine
+from moses_rnn.models.batches import Batch
+from moses_rnn.producers.base import PhraseIds
+from moses_rnn.producers.open import OpenModel
+
+LENGTHS = ("1 word", "2 words", "3 words", "4 and 5 words", "6 and more words")
+LONGEST_OF = (1, 2, 3, 5)  # words of all but the last of these classes
+BIN = 1.0  # nats
+BINS = 20  # the last one holds all that costs more
+PAIRS_AT_ONCE = 1 << 14
+FEWEST = 30  # pairs that have a word at a position, for a mean
+
+
+@dataclass
+class CostClass:
+    """Pairs of one kind: how many, what they cost in all, over how many words with ``</s>``, and how it is spread."""
+
+    pairs: int = 0
+    nats: float = 0.0
+    words: int = 0
+    bins: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS, np.int64))
+
+    def add(self, nats: Floats, lengths: npt.NDArray[np.int64]) -> None:
+        """Count pairs; `nats` are minus their log-probabilities, `lengths` words of their targets."""
+        self.pairs += len(nats)
+        self.nats += float(nats.sum())
+        self.words += int(lengths.sum()) + len(lengths)
+        self.bins += np.bincount(np.minimum(nats / BIN, BINS - 1).astype(np.int64), minlength=BINS)
+
+
+class CostTable:
+    """Costs of a table's pairs by class: all, by length, by count; memory does not grow with the table."""
+
+    def __init__(self) -> None:
+        self._classes = {name: CostClass() for name in (ALL, *LENGTHS, *COUNT_CLASSES, UNCOUNTED)}
+        self._waiting: list[tuple[float, int, str]] = []
+
+    def add(self, lines: Sequence[TableLine], targets: Sequence[bytes], log_probs: Floats) -> None:
+        """Count lines; targets are in the network's words, `log_probs` the network's."""
+        counts = (class_of(counts_of(line).pair) for line in lines)
+        lengths = (len(words(target)) for target in targets)
+        self._waiting += zip((-log_probs).tolist(), lengths, counts, strict=True)
+        if len(self._waiting) >= PAIRS_AT_ONCE:
+            self._count()
+
+    def classes(self) -> dict[str, CostClass]:
+        """Those that have pairs, by name."""
+        self._count()
+        return {name: one for name, one in self._classes.items() if one.pairs}
+
+    def _count(self) -> None:
+        if not self._waiting:
+            return
+        nats, lengths = (np.array(column) for column in list(zip(*self._waiting, strict=True))[:2])
+        of_length = np.searchsorted(LONGEST_OF, lengths)
+        of_count = np.array([count for _, _, count in self._waiting])
+        self._classes[ALL].add(nats, lengths)
+        for i in np.unique(of_length):
+            self._classes[LENGTHS[i]].add(nats[of_length == i], lengths[of_length == i])
+        for name in np.unique(of_count):
+            self._classes[str(name)].add(nats[of_count == name], lengths[of_count == name])
+        self._waiting.clear()
+
+
+@dataclass(frozen=True)
+class PositionCost:
+    """What the words at a place of a target cost on average; `place` counts from 1."""
+
+    place: int
+    words: int
+    nats: float
+
+
+def costs_by_position(model: OpenModel, pairs: Sequence[Pair]) -> list[PositionCost]:
+    """Means over a sample, for places at which enough targets have a word; each one's ``</s>`` counts as a word.
+
+    Args:
+        model: a network of pairs.
+        pairs: in its words.
+    """
+    if not pairs:
+        return []
+    in_order = sorted(pairs, key=lambda pair: -len(words(pair.written)))
+    targets = Batch.from_flat(*PhraseIds(model.target_vocabulary)([pair.written for pair in in_order]))
+    sources, source_of = _sources(model, [pair.read for pair in in_order])
+    with torch.inference_mode():
+        log_probs = model.checkpoint.model.word_log_probs(sources, targets, source_of)
+    places = enumerate(torch.split(log_probs.double(), targets.active), start=1)
+    return [PositionCost(place, len(one), -float(one.mean())) for place, one in places if len(one) >= FEWEST]
+
+
+def _sources(model: OpenModel, phrases: Sequence[bytes]) -> tuple[Batch, torch.Tensor]:
+    """Longest first, and the row of each phrase."""
+    ids, lengths = PhraseIds(model.source_vocabulary)(phrases)
+    order = np.argsort(-lengths, kind="stable")
+    rows = np.empty(len(order), np.int64)
+    rows[order] = np.arange(len(order))
+    parts = np.split(ids, np.cumsum(lengths)[:-1])
+    return Batch.from_flat(np.concatenate([parts[i] for i in order]), lengths[order]), torch.from_numpy(rows)

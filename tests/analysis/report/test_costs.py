@@ -1,0 +1,56 @@
+"""What pairs cost, by class and by position, against sums done one by one."""
+
+import math
+
+import numpy as np
+import pytest
+
+from moses_rnn.analysis.phrase_samples import Pair
+from moses_rnn.analysis.report import costs
+from moses_rnn.analysis.report.costs import CostTable, costs_by_position
+from moses_rnn.inference.inspection import word_log_probs
+from moses_rnn.producers.open import OpenModel
+from tests.analysis.report.small import TABLE
+from tests.analysis.scored import scored
+from tests.analysis.tiny import SOURCE_WORDS, TARGET_WORDS, checkpoint
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 100])
+def test_classes(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr(costs, "PAIRS_AT_ONCE", at_once)
+    table, counted = scored(tmp_path / "t", TABLE), CostTable()
+    for lines in table.sources():
+        logs = np.array([table.log_probs(line)[1] for line in lines])
+        counted.add(lines, [line.target for line in lines], logs)
+    classes = counted.classes()
+    assert list(classes) == ["all", "1 word", "2 words", "seen once", "seen 2–9 times"]
+    assert [one.pairs for one in classes.values()] == [9, 6, 3, 4, 5]
+    rnn = [0.3, 0.29, 0.28, 0.27, 0.26, 0.001, 0.001, 0.001, 0.2]
+    assert classes["all"].nats == pytest.approx(-sum(map(math.log, rnn)))
+    assert classes["all"].words == (3 + 2 + 2 + 3 + 2) + 3 * 2 + 3
+    assert classes["all"].bins[:7].tolist() == [0, 6, 0, 0, 0, 0, 3]
+    assert all(one.bins.sum() == one.pairs for one in classes.values())
+
+
+def test_what_costs_very_much_is_in_the_last_part():
+    one = costs.CostClass()
+    one.add(np.array([0.0, 19.9, 500.0]), np.array([1, 2, 3]))
+    assert (one.bins[0], one.bins[-1]) == (1, 2)
+    assert CostTable().classes() == {}
+
+
+def test_positions(monkeypatch):
+    monkeypatch.setattr(costs, "FEWEST", 2)
+    model = OpenModel(None, checkpoint())
+    pairs = [Pair(b"a b", b"u"), Pair(b"c", b"u v w"), Pair(b"d e f", b"z nowhere")]
+    expected = []
+    for read, written in pairs:
+        ids = [[v.index(w) if w in v else 0 for w in side.split()] for v, side in
+               ((SOURCE_WORDS, read), (TARGET_WORDS, written))]  # fmt: skip
+        expected.append(-word_log_probs(model.checkpoint.model, *ids))
+    found = costs_by_position(model, pairs)
+    assert [(one.place, one.words) for one in found] == [(1, 3), (2, 3), (3, 2)]
+    for one in found:
+        values = [costs_[one.place - 1] for costs_ in expected if len(costs_) >= one.place]
+        assert one.nats == pytest.approx(np.mean(values), abs=1e-5)
+    assert costs_by_position(model, []) == []
