@@ -70,6 +70,21 @@ test-slow: $(INSTALLED) ## tests on the real Multi30k table (minutes)
 test-faults: $(INSTALLED) ## hundreds of kills, cuts and flipped bits, full disks, 10⁷ lines (an hour; `make test` has a taste)
 	MOSES_RNN_FAULTS=full $(BIN)/pytest tests/faults -s
 
+.PHONY: dist
+dist: $(INSTALLED) ## wheel and sdist in dist/, checked, and used in a fresh environment that has the wheel alone
+	$(BIN)/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt --editable '.[publish]'
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt dist/*.whl
+	sh tests/first_use.sh build/wheel/bin examples/phrase-table.gz
+
+.PHONY: docs
+docs: $(INSTALLED) ## docs/ as a site in build/site; a link that leads nowhere is an error
+	$(BIN)/pip install --quiet $(PIP_FLAGS) --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
+
 # Seconds for each target of `make fuzz`
 FUZZ_SECONDS ?= 600
 FUZZ_DIR ?= fuzz-corpus

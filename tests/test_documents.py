@@ -1,6 +1,7 @@
 """What the documents say about tests, rooms and each other is so; their commands are in test_documented_commands.py."""
 
 import re
+from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
@@ -112,3 +113,21 @@ def test_the_readme_has_one_table_of_results_between_its_marks():
     (results,) = re.findall(r"<!-- results -->\n(.*?)<!-- /results -->\n", README, re.DOTALL)
     assert "| Baseline |" in results
     assert "| +RNN |" in results
+
+
+# --- the site ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_page_is_in_the_site():
+    """`make docs` refuses links that lead nowhere; a page that nothing leads to it would not notice."""
+    listed = re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(["index.md", *(page.name for page in DOCS.glob("*.md"))])
+
+
+def test_links_fit_the_site():
+    path = DOCS / "site.py"
+    site = module_from_spec(spec := spec_from_file_location("site_of_docs", path))
+    spec.loader.exec_module(site)
+    assert site.first_page("[a](docs/a.md#b) [c](https://d/docs/e.md)") == "[a](a.md#b) [c](https://d/docs/e.md)"
+    pages = "[a](a.md#b) [c](#d) [e](https://f/g.py)"
+    assert site.without_files(f"{pages} [`h`](../tests/h.py) [i](examples/i)") == f"{pages} `h` i"

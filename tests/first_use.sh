@@ -1,0 +1,27 @@
+#!/bin/sh
+# What a first user does, with the programs of BIN alone and no part of the source tree but a table, each step timed:
+#   sh tests/first_use.sh BIN TABLE
+set -eu
+BIN=$(cd "$1" && pwd)
+TABLE=$(realpath "$2")
+FOLDER=$(mktemp -d)
+trap 'rm -rf "$FOLDER"' EXIT
+cd "$FOLDER"
+cp "$TABLE" phrase-table.gz
+
+step() {
+    began=$(date +%s%N)
+    name=$1
+    shift
+    "$@" > out 2> messages || { cat out messages >&2; echo "failed: $name" >&2; exit 1; }
+    echo "$name: $((($(date +%s%N) - began) / 1000000)) ms"
+}
+
+step "the program's version" "$BIN/moses-rnn-score" --version
+step "train for an epoch" "$BIN/moses-rnn-train" phrase-table.gz --preset small --hidden-size 32 --max-epochs 1
+step "score the table" "$BIN/moses-rnn-score" phrase-table.gz --allow-misfit
+step "validate it" "$BIN/moses-rnn-validate" phrase-table.rnn.gz
+step "write the report" "$BIN/moses-rnn-analyse" report phrase-table.rnn.gz phrase-table.rnn-model -o report.html
+grep -q "Is the network trained well?" report.html
+[ "$(gzip -dc phrase-table.rnn.gz | wc -l)" -eq "$(gzip -dc phrase-table.gz | wc -l)" ]
+echo "all of it, in an environment with the wheel alone"
