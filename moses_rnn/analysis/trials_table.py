@@ -60,7 +60,7 @@ def _cells(record: Json, tests: Sequence[str]) -> list[str]:
         record["name"],
         record["tuner"],
         "" if nats is None else f"{nats:.3f}",
-        f"{record['minutes']:.0f}",
+        f"{record['minutes']:.{0 if record['minutes'] >= 10 else 1}f}",
         _spread([run["system"][f"{DEV}_BLEU"] for run in runs]),
     ]
     for test in tests:

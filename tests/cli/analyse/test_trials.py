@@ -49,7 +49,13 @@ def test_trials_become_a_table_and_what_is_done_stays_done(place):
     assert list(table) == ["trial", "Baseline", "plain", "drop-0.5", "drop-0.9", "pair"]
     assert table["trial"][3:8] == ["dev BLEU", "one BLEU", "Δ", "p by seed", "two BLEU"]
     for name in ("plain", "drop-0.5", "pair"):
-        assert table[name][:5] == ["mert", "1.500", "8" if name == "pair" else "2", "100.00 ± 0.00", "100.00 ± 0.00"]
+        assert table[name][:5] == [
+            "mert",
+            "1.500",
+            "8.0" if name == "pair" else "2.0",
+            "100.00 ± 0.00",
+            "100.00 ± 0.00",
+        ]
         assert float(table[name][5]) > 5
         assert all(float(p) < 0.05 for p in table[name][6].split(", "))
     assert table["drop-0.9"][5:7] == ["+0.00", "1.000, 1.000"]
@@ -104,7 +110,7 @@ def test_the_failure_of_a_trial_loses_no_other(place):
     report = invoke("trials", plan, *few, "--report")
     assert rows(report.stdout)["drop-0.7"][0] == "not done"
     write_programs(place / "bin", {"moses-rnn-train": 'mkdir -p "$3"'})  # mended, it runs the rest
-    assert rows(invoke("trials", plan, *few).stdout)["drop-0.7"][1:3] == ["", "0"]
+    assert rows(invoke("trials", plan, *few).stdout)["drop-0.7"][1:3] == ["", "0.0"]
 
 
 def test_what_is_missing_is_shown_once(place):
