@@ -53,7 +53,7 @@ class TrialsRequest:
 @reports_errors
 @takes(TrialsRequest)
 def trials(request: TrialsRequest) -> None:
-    """Train, score, tune and compare what PLAN, a TOML file, says: so as to see what is worth it on your data."""
+    """Train networks, score, tune and compare as PLAN, a TOML file, says, with the pipeline and a real Moses."""
     from moses_rnn.cli.plan_options import plan_options
     from moses_rnn.formats.plans import read_plan
     from moses_rnn.moses.trial_steps import Steps
@@ -67,7 +67,7 @@ def trials(request: TrialsRequest) -> None:
         return
     failed = {} if request.report else _run(steps, chosen, quiet=request.quiet)
     unfinished = _print_table(plan, chosen, failed, request)
-    if failed:
+    if unfinished and not request.report:
         raise MosesRnnError(f"{len(unfinished)} of {len(chosen)} trials failed: {', '.join(unfinished)}")
 
 
@@ -111,14 +111,16 @@ def _print_table(
 
     records, lacking = [], {}
     for steps in chosen:
-        name = steps.trial.name
-        missing = [failed[step.folder] for step in steps.of_trial if step.folder in failed]
-        if missing:
-            lacking[name] = f"failed: {missing[0]}"
-        elif request.report and not _is_done(steps):
-            lacking[name] = "not done"
-        else:
-            records.append(compare_trial(_tried(plan, steps), request.samples))
+        reasons = [failed[step.folder] for step in steps.of_trial if step.folder in failed]
+        try:
+            if reasons:
+                lacking[steps.trial.name] = f"failed: {reasons[0]}"
+            elif request.report and not _is_done(steps):
+                lacking[steps.trial.name] = "not done"
+            else:
+                records.append(compare_trial(_tried(plan, steps), request.samples))
+        except InputError as error:
+            lacking[steps.trial.name] = f"failed: {error.message}"
     put("\n".join(format_trials(records, plan.tests, request.samples, lacking)))
     return list(lacking)
 

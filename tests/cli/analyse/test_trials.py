@@ -109,6 +109,12 @@ def test_the_failure_of_a_trial_loses_no_other(place):
     assert done.stderr.splitlines()[-1].endswith("1 of 2 trials failed: drop-0.7")
     report = invoke("trials", plan, *few, "--report")
     assert rows(report.stdout)["drop-0.7"][0] == "not done"
+    (translation,) = (place / "work" / "trials").glob("plain.*/decode/rnn.2.two.fr")
+    whole = translation.read_text()
+    translation.write_text("one line\n")
+    cut = invoke("trials", plan, *few, code=1)
+    assert rows(cut.stdout)["plain"][0] == "failed: rnn, seed 2: expected 24 lines of two, found 1"
+    translation.write_text(whole)
     write_programs(place / "bin", {"moses-rnn-train": 'mkdir -p "$3"'})  # mended, it runs the rest
     assert rows(invoke("trials", plan, *few).stdout)["drop-0.7"][1:3] == ["", "0.0"]
 
