@@ -51,6 +51,10 @@ RUN_BY = {
     ),
     "make results SYSTEMS='baseline nbest-search nbest-ensemble rnnsearch rnnsearch-x4' TRAIN=data/train DEV=data/dev "
     "TEST=data/test": "tests/test_pipeline_sentences.py::test_networks_of_sentences_choose_from_lists",
+    "moses-rnn-analyse trials trials.toml --dry-run": (
+        "tests/cli/analyse/test_trials.py::test_a_dry_run_prints_commands_that_can_be_run"
+    ),
+    "make trials PLAN=trials.toml": "tests/cli/analyse/test_trials.py::test_trials_with_a_real_moses",
     "make pipeline-help": "tests/test_documented_commands.py::test_the_pipelines_help_names_its_variables",
     "python benchmarks/score.py phrase-table.gz --skip 300000 --rounds 1": (
         "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"

@@ -38,8 +38,8 @@ def compare_systems(place: Place, systems: Sequence[str], seeds: Sequence[str], 
     runs = [[place.run(system, seed) for seed in seeds] for system in systems]
     for run in (run for of_system in runs for run in of_system):
         for name in place.sets:
-            _check_length(run, name, references)
-    scored = [_scores(list(of_seed), references, place.tests, samples) for of_seed in zip(*runs, strict=True)]
+            check_length(run, name, references)
+    scored = [compare_runs(list(of_seed), references, place.tests, samples) for of_seed in zip(*runs, strict=True)]
     return {
         "sentences": {name: len(references[name]) for name in place.sets},
         "tests": list(place.tests),
@@ -53,16 +53,31 @@ def compare_systems(place: Place, systems: Sequence[str], seeds: Sequence[str], 
     }
 
 
-def _check_length(run: Run, name: str, references: Mapping[str, list[str]]) -> None:
+def check_length(run: Run, name: str, references: Mapping[str, list[str]]) -> None:
+    """Raise InputError if a run has not a translation for each reference of a set."""
     lines, expected = len(run.hypotheses[name]), len(references[name])
     if lines != expected:
         raise InputError(f"{run.system}, seed {run.seed}: expected {expected} lines of {name}, found {lines}")
 
 
-def _scores(
-    runs: list[Run], references: Mapping[str, list[str]], tests: Sequence[str], samples: int
+def compare_runs(
+    runs: Sequence[Run], references: Mapping[str, list[str]], tests: Sequence[str], samples: int
 ) -> tuple[list[Json], Json]:
-    """Scores of one run of each system, compared with the first one; and the metrics' signatures."""
+    """Scores of one run of each system, compared with the first one; and the metrics' signatures.
+
+    Args:
+        runs: of the same seed; the baseline's first.
+        references: of every set.
+        tests: the sets that systems are compared on, each and all together.
+        samples: of the paired bootstrap.
+
+    Returns:
+        Of each run its seed, ``SET_BLEU`` and ``SET_chrF`` of every set and, of all but the first, the p-values
+        ``SET_p`` and ``p``.
+
+    Raises:
+        MosesRnnError: sacreBLEU is not installed.
+    """
     bleu = open_bleu()
     from sacrebleu.metrics.chrf import CHRF  # noqa: PLC0415, an extra
     from sacrebleu.significance import PairedTest  # noqa: PLC0415
@@ -76,11 +91,11 @@ def _scores(
     signatures = {label: str(metric.get_signature()) for label, metric in metrics.items()}
     if len(runs) > 1:
         for key, names in {**{f"{name}_p": [name] for name in tests}, "p": tests}.items():
-            named: list[Any] = [(f"{i} {run.system}", _together(run.hypotheses, names)) for i, run in enumerate(runs)]
-            test = PairedTest(named, {"BLEU": bleu}, [_together(references, names)], "bs", n_samples=samples)
+            named: list[Any] = [(f"{i} {run.system}", together(run.hypotheses, names)) for i, run in enumerate(runs)]
+            test = PairedTest(named, {"BLEU": bleu}, [together(references, names)], "bs", n_samples=samples)
             compared: list[list[Any]] = [values for label, values in test()[1].items() if label != "System"]
-            for record, result in zip(scored[1:], compared[0][1:], strict=True):
-                record[key] = result.p_value
+            for record, result, (_, lines) in zip(scored[1:], compared[0][1:], named[1:], strict=True):
+                record[key] = result.p_value if lines != named[0][1] else 1.0  # where sacreBLEU says 1 / samples
     return scored, signatures
 
 
@@ -97,7 +112,7 @@ def open_bleu() -> BLEU:
     return BLEU(tokenize="none", force=True)
 
 
-def _together(texts: Mapping[str, list[str]], names: Sequence[str]) -> list[str]:
+def together(texts: Mapping[str, list[str]], names: Sequence[str]) -> list[str]:
     """The lines of several sets one after the other."""
     return [line for name in names for line in texts[name]]
 
@@ -115,7 +130,7 @@ def _summary(runs: list[Run], baselines: list[Run], scores: list[Json], place: P
         record["sentences_different"] = mean(
             a != b
             for a, b in zip(
-                _together(run.hypotheses, place.tests), _together(baseline.hypotheses, place.tests), strict=True
+                together(run.hypotheses, place.tests), together(baseline.hypotheses, place.tests), strict=True
             )
         )
     return summary

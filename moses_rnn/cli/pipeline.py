@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import sys
-import sysconfig
-from pathlib import Path
 
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, shows_version
-from moses_rnn.errors import MosesRnnError
-from moses_rnn.files.shipped import shipped_file
+from moses_rnn.moses.pipeline import make_command
 
 EPILOG = """\b
 Example: baseline and +RNN, three tunings each, from data/train.en, data/train.fr, data/dev.en and so on:
@@ -33,25 +28,11 @@ failed.
 @reports_errors
 def main(words: tuple[str, ...], dry_run: bool) -> None:
     """Build, tune and compare systems with a real Moses; without TARGET, list targets and variables."""
-    make = shutil.which("make")
-    if make is None:
-        raise MosesRnnError("make: not found in PATH; the pipeline needs GNU make (the package `make` of Debian)")
-    makefile = shipped_file("pipeline.mk")
-    if len(str(makefile).split()) > 1:
-        raise MosesRnnError(f"{makefile}: make cannot read files whose path has blanks; install the package elsewhere")
-    flags = ["--dry-run"] if dry_run else []
-    programs = [f"BIN={_folder_of_commands()}", f"BIN_PYTHON={sys.executable}"]
-    _become(make, ["--file", str(makefile), *flags, *programs, *words])
+    _become(make_command([*["--dry-run"] * dry_run, *words]))
 
 
-def _folder_of_commands() -> Path:
-    """Where this package's other commands are: beside this one, or where its Python has its programs."""
-    folders = [Path(sys.argv[0]).absolute().parent, Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
-    return next((folder for folder in folders if (folder / "moses-rnn-score").is_file()), folders[1])
-
-
-def _become(program: str, arguments: list[str]) -> None:
+def _become(command: list[str]) -> None:
     """Go on as another program, so that signals and exit code are its own."""
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python; a program would inherit that
         signal.signal(ignored, signal.SIG_DFL)
-    os.execv(program, [program, *arguments])  # noqa: S606, no shell is wanted
+    os.execv(command[0], command)  # noqa: S606, no shell is wanted

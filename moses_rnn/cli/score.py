@@ -42,6 +42,8 @@ Example: score a table with the model beside it, and make the ini that mert-mose
   moses-rnn-score phrase-table.gz --moses-ini moses.ini
   mert-moses.pl $PWD/dev.src $PWD/dev.ref $MOSES_ROOT/bin/moses $PWD/moses.rnn.ini --mertdir $MOSES_ROOT/bin \\
       --rootdir $MOSES_ROOT/scripts --working-dir $PWD/mert-rnn
+Three networks that differ in their --seed, as one column:
+  moses-rnn-score phrase-table.gz --model seed-1 --model seed-2 --model seed-3
 
 The column holds p(target | source) of the network, because Moses takes the logarithm itself: inside the decoder the
 feature's value is the natural log p, with the end symbols of both sides included. Everything else in the table stays
@@ -56,13 +58,14 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
 
     phrase_table: str
     new_table: str | None
-    model: Path | None
+    models: tuple[Path, ...]
     output: str | None
     moses_ini: str | None
     output_ini: str | None
     feature: str | None
     weight: float | None
-    inverse_model: Path | None
+    inverse_models: tuple[Path, ...]
+    combine: str | None
     word_penalty: bool
     logarithms: bool
     floor: float
@@ -83,7 +86,13 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("phrase_table")
 @click.argument("new_table", required=False)
-@click.option("--model", type=click.Path(path_type=Path), help="Model folder [default: the one beside the table]")
+@click.option(
+    "--model",
+    "models",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Model folder; repeat it for several together, see --combine [default: the one beside the table]",
+)
 @click.option("-o", "--output", help="The same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]")
 @click.option(
     "--moses-ini", help="Also write a moses.ini with the new table, num-features and weights, made from this one"
@@ -97,8 +106,16 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
 )
 @click.option(
     "--inverse-model",
+    "inverse_models",
     type=click.Path(path_type=Path),
-    help="Add p(source | target) by a model of moses-rnn-train --inverse",
+    multiple=True,
+    help="Add p(source | target) by a model of moses-rnn-train --inverse; repeat it likewise",
+)
+@click.option(
+    "--combine",
+    type=click.Choice(["mean-log", "columns"]),
+    help="What several models of one direction add: one column, the mean of their log p, or a column each "
+    "[default: mean-log]",
 )
 @click.option("--word-penalty", is_flag=True, help="Add exp(-n) for n target words outside the shortlist")
 @click.option(
@@ -188,10 +205,10 @@ def _request(given: Scoring) -> ScoringRequest:
     return ScoringRequest(
         table=table,
         output=output,
-        model=given.model or _model_beside(table),
-        inverse_model=given.inverse_model,
+        models=given.models or (_model_beside(table),),
+        inverse_models=given.inverse_models,
         word_penalty=given.word_penalty,
-        columns=ColumnOptions(given.floor, given.logarithms),
+        columns=ColumnOptions(given.floor, given.logarithms, averaged=given.combine != "columns"),
         ini=_ini(given, output),
         shard=parse_shard(given),
         devices=devices,
@@ -250,10 +267,8 @@ def _check_options(given: Scoring, output: str) -> None:
         raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
     elif compression_of(output) not in (None, "gz"):
         raise click.UsageError(f"--moses-ini needs a plain or .gz table, found {output}: Moses's scripts read no other")
-    if given.shard and output == "-":
-        raise click.UsageError(
-            "--shard needs an --output that is a file: its signature tells moses-rnn-merge what it is"
-        )
+    if given.combine and max(len(given.models), len(given.inverse_models)) < 2:
+        raise click.UsageError("--combine needs several models: repeat --model or --inverse-model")
     if "-" in (given.moses_ini, given.output_ini):
         raise click.UsageError("an ini is read from and written to a file, not a standard stream")
     if given.on_bad_line == "skip" and output == "-":

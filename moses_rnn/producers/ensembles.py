@@ -10,15 +10,58 @@ import numpy as np
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.rare_words import RareWords
-from moses_rnn.inference.ensembles import COMBINATIONS, GEOMETRIC, EnsembleStepper, Map, Member
+from moses_rnn.inference.ensembles import COMBINATIONS, GEOMETRIC, MEAN_LOG, EnsembleStepper, Map, Member
 from moses_rnn.inference.trie_scoring import SteppedPairs
 from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.producers.annotated import AnnotatedProducer
-from moses_rnn.producers.base import HERE, Compute, ScoreProducer
+from moses_rnn.producers.base import HERE, Compute, Phrases, ScoreProducer, Scores, Tally
 from moses_rnn.producers.open import OpenModel, open_model
 from moses_rnn.producers.phrases import PhraseProducer
 
-__all__ = ["COMBINATIONS", "GEOMETRIC", "Ensemble", "Writer", "open_ensemble", "open_writer"]
+__all__ = [
+    "COMBINATIONS",
+    "GEOMETRIC",
+    "MEAN_LOG",
+    "Ensemble",
+    "MeanProducer",
+    "Writer",
+    "make_ensemble",
+    "open_ensemble",
+    "open_writer",
+]
+
+
+class MeanProducer:
+    """The mean of several producers' log-probabilities: of a pair, (1/M) Σ_m log p_m.
+
+    It is what the combination "mean-log" gives word by word, summed, and needs nothing but the members' own scores, so
+    that each is computed as it would be alone.
+
+    Args:
+        members: at least one, of a score each.
+        name: of the mean.
+        meaning: of the mean.
+    """
+
+    num_scores = 1
+
+    def __init__(self, members: Sequence[ScoreProducer], name: str, meaning: str) -> None:
+        self.name, self.meaning = name, meaning
+        self._members = members
+
+    def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × 1. As unknown counts what is so to the member that knows the fewest pairs.
+
+        Raises:
+            ValueError: there are not as many targets as sources.
+        """
+        tallies = [Tally() for _ in self._members]
+        scores = [member.log_probs(sources, targets, own) for member, own in zip(self._members, tallies, strict=True)]
+        if tally is not None:
+            tally.unknown += max(own.unknown for own in tallies)
+            tally.halvings += sum(own.halvings for own in tallies)
+        mean: Scores = np.mean(scores, axis=0)
+        return mean
 
 
 @dataclass(frozen=True)
@@ -79,6 +122,10 @@ class Ensemble:
 
     def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
         """The producer of its score."""
+        if self.combination == MEAN_LOG:
+            members = [model.make_producer(compute) for model in self.models]
+            meaning = f"mean of {len(members)} models' {' and '.join(dict.fromkeys(each.meaning for each in members))}"
+            return MeanProducer(members, self.name, meaning)
         producer = PhraseProducer(self, SteppedPairs(self.make_stepper(compute)), self.name, self.title)
         return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
 
@@ -101,7 +148,11 @@ def open_ensemble(folders: Sequence[Path], combination: str = GEOMETRIC) -> Ense
         CheckpointError: one cannot be read, or differs from the first one in its direction, its unit or the words that
             it writes.
     """
-    models = [open_model(folder) for folder in folders]
+    return make_ensemble([open_model(folder) for folder in folders], combination)
+
+
+def make_ensemble(models: Sequence[OpenModel], combination: str = GEOMETRIC) -> Ensemble:
+    """The same of models that are open; raises as `open_ensemble`."""
     first = models[0]
     for model in models[1:]:
         for what, of_first, of_other in (

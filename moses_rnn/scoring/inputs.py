@@ -22,19 +22,20 @@ from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.native import native_core
 from moses_rnn.producers.base import HERE, Compute, Wanted
+from moses_rnn.producers.ensembles import Writer
 from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport
 from moses_rnn.scoring.request import ScoringRequest
-from moses_rnn.scoring.workers import make_producers
+from moses_rnn.scoring.workers import make_producers, make_writers
 
 LARGE_TABLE = 1 << 22  # bytes, compressed: some minutes of work for a large network
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """A table and the models that score it.
+    """A table and the models that score it; each of the `writers`, one or several of them, gives a column.
 
     `shape` is the table's, without the columns that are added; `lines` are all of its lines, in blocks; `stamp` tells
     whether it was written to.
@@ -46,16 +47,17 @@ class Inputs:
     meter: Meter
     census: Census
     models: Sequence[OpenModel]
+    writers: Sequence[Writer]
     shape: Shape
     form: PhraseForm
     lines: Iterator[TableLines]
     part: Part | None  # of the table, if a shard is scored
-    compute: Compute  # how the networks compute, chosen for the first of them and the first device
+    compute: Compute  # how all networks compute, chosen for the first device
 
     def settings(self) -> Settings:
         """Everything that decides the bytes of the scored table, once a pool has shared the threads."""
         request = self.request
-        producers = make_producers(self.models, HERE, word_penalty=request.word_penalty)  # for their names alone
+        producers = make_producers(self.writers, HERE, word_penalty=request.word_penalty)  # for their names alone
         return Settings(
             torch=torch.__version__,
             table=self.identity,
@@ -120,7 +122,8 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     identity, stamp = identity_of(request.table), stamp_of(request.table)
     _look_for_alignments(request)
     models = _open_models(request)
-    _check_new(request, models)
+    writers = make_writers(models, averaged=request.columns.averaged)
+    _check_new(request, writers)
     meter = Meter(waiting=waiting)
     part = Part(request.table, request.shard, source_field) if request.shard else None
     read = part.blocks if part else partial(read_blocks, request.table)
@@ -141,27 +144,32 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         meter=meter,
         census=Census(request.name, strict=request.strict),
         models=models,
+        writers=writers,
         shape=Shape.of(first.irregular[0]),  # the parser keeps a first line whole
         form=first.form,
         lines=lines,
         part=part,
-        compute=models[0].choose_compute(wanted, long=_is_large(request.table)),
+        compute=_choose_compute(models, wanted, long=_is_large(request.table)),
     )
 
 
 def _open_models(request: ScoringRequest) -> list[OpenModel]:
-    models = [open_model(request.model, direction="source-to-target")]
-    if request.inverse_model:
-        models.append(open_model(request.inverse_model, direction="target-to-source"))
+    models = [open_model(folder, direction="source-to-target") for folder in request.models]
+    models += [open_model(folder, direction="target-to-source") for folder in request.inverse_models]
     if not request.allow_misfit:
         for model in models:
             check_learned(model)
     return models
 
 
-def _check_new(request: ScoringRequest, models: Sequence[OpenModel]) -> None:
+def _choose_compute(models: Sequence[OpenModel], wanted: Wanted, *, long: bool) -> Compute:
+    """How all of them compute: as suits the first of those that can do the least."""
+    return min(models, key=lambda model: model.row.native is not None).choose_compute(wanted, long=long)
+
+
+def _check_new(request: ScoringRequest, writers: Sequence[Writer]) -> None:
     """Refuse to add a column that the table has, by its signature."""
-    names = [model.name for model in models] + [WordPenaltyProducer.name] * request.word_penalty
+    names = [writer.name for writer in writers] + [WordPenaltyProducer.name] * request.word_penalty
     there = sorted(set(names) & set(added_already(request.table)))
     if there and not request.again:
         raise InputError(
@@ -215,7 +223,7 @@ def _check_form(request: ScoringRequest, models: Sequence[OpenModel], form: Phra
 
 def _look_for_alignments(request: ScoringRequest) -> None:
     """Refuse a file without alignments that a model's rare words need, before any model is loaded."""
-    if any(needs_alignments(Path(folder)) for folder in _folders(request)) and Path(request.table).is_file():
+    if any(needs_alignments(Path(folder)) for folder in request.folders) and Path(request.table).is_file():
         try:
             first, _ = first_look(request.table, PLAIN)
         except FormatError:  # of which more is said when the whole table is read
@@ -223,13 +231,9 @@ def _look_for_alignments(request: ScoringRequest) -> None:
         _check_alignments(request, first)
 
 
-def _folders(request: ScoringRequest) -> list[Path]:
-    return [request.model, *([request.inverse_model] if request.inverse_model else [])]
-
-
 def _check_alignments(request: ScoringRequest, first: TableLine) -> None:
     """Refuse a table without alignments that a model's rare words need."""
-    for folder in _folders(request):
+    for folder in request.folders:
         if needs_alignments(folder) and not first.alignment:
             raise FormatError(
                 request.table,

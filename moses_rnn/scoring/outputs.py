@@ -150,5 +150,5 @@ def _names(request: ScoringRequest) -> Iterator[str]:
 
 def _inputs(request: ScoringRequest) -> tuple[str, ...]:
     """All files that no output may replace."""
-    models = [file for folder in (request.model, request.inverse_model) if folder for file in model_files(folder)]
+    models = [file for folder in request.folders for file in model_files(folder)]
     return (request.table, *([request.ini.ini] if request.ini else []), *models)

@@ -43,7 +43,7 @@ def make_workers(inputs: Inputs, pack: Packing) -> list[ChunkScorer]:
     workers: list[ChunkScorer] = []
     for device in request.devices:
         compute = replace(inputs.compute, device=device)
-        producers = make_producers(inputs.models, compute, word_penalty=request.word_penalty)
+        producers = make_producers(inputs.writers, compute, word_penalty=request.word_penalty)
         workers += [ChunkScorer(producers, request.name, request.columns, pack)] * of_each
     return workers
 

@@ -33,8 +33,8 @@ class ScoringRequest:
 
     table: str
     output: str
-    model: Path
-    inverse_model: Path | None = None
+    models: tuple[Path, ...]
+    inverse_models: tuple[Path, ...] = ()
     word_penalty: bool = False
     columns: ColumnOptions = field(default_factory=ColumnOptions)
     ini: IniRequest | None = None
@@ -55,6 +55,11 @@ class ScoringRequest:
     max_line_bytes: int = MAX_LINE_BYTES
     source_factor: int | None = None  # read as the word; None: what the model learned from
     target_factor: int | None = None
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Of all models, in the order of their columns."""
+        return (*self.models, *self.inverse_models)
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import TableLines
 from moses_rnn.producers.base import Compute, ScoreProducer, Scores, Tally
+from moses_rnn.producers.ensembles import MEAN_LOG, Writer, make_ensemble
 from moses_rnn.producers.open import ModelOnDisk, OpenModel
 from moses_rnn.producers.phrases import WordPenaltyProducer
 
@@ -23,10 +24,14 @@ ROUNDING = 1e-3  # a log-probability this far above 0 is float32's rounding; mor
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """How scores are written: as probabilities not below exp(`floor`), or as natural logarithms as they are."""
+    """How scores are written: as probabilities not below exp(`floor`), or as natural logarithms as they are.
+
+    And whether the models of one direction give one column together, the mean of their log p, or a column each.
+    """
 
     floor: float = DEFAULT_FLOOR
     logarithms: bool = False
+    averaged: bool = True
 
 
 @dataclass(frozen=True)
@@ -161,15 +166,27 @@ class ScoringJob:
         """
         torch.set_num_threads(self.threads)
         compute = replace(self.compute, device=place)
-        models = [model.open_again() for model in self.models]
+        writers = make_writers([model.open_again() for model in self.models], averaged=self.columns.averaged)
         return ChunkScorer(
-            make_producers(models, compute, word_penalty=self.word_penalty), self.name, self.columns, self.pack
+            make_producers(writers, compute, word_penalty=self.word_penalty), self.name, self.columns, self.pack
         )
 
 
-def make_producers(models: Sequence[OpenModel], compute: Compute, *, word_penalty: bool) -> list[ScoreProducer]:
+def make_writers(models: Sequence[OpenModel], *, averaged: bool) -> list[Writer]:
+    """What gives a column each: models, or all of a direction together.
+
+    Raises:
+        CheckpointError: models of a direction do not write the same words, and so have no mean.
+    """
+    if not averaged:
+        return [*models]
+    directions = [[model for model in models if model.inverse == inverse] for inverse in (False, True)]
+    return [of[0] if len(of) == 1 else make_ensemble(of, MEAN_LOG) for of in directions if of]
+
+
+def make_producers(writers: Sequence[Writer], compute: Compute, *, word_penalty: bool) -> list[ScoreProducer]:
     """The producers of the new columns."""
-    producers = [model.make_producer(compute) for model in models]
+    producers = [writer.make_producer(compute) for writer in writers]
     if word_penalty:
-        producers.append(WordPenaltyProducer(models[0].checkpoint.target_vocabulary))
+        producers.append(WordPenaltyProducer(writers[0].target_vocabulary))
     return producers

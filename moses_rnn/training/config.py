@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from moses_rnn.errors import MosesRnnError
+
 MINUTES_OF_THREE_DAYS = 3 * 24 * 60.0
 EACH_EPOCH = 1 << 40  # examples between two evaluations, of which there is one an epoch at least
 
@@ -243,8 +245,16 @@ class LearningRequest:
         return self.device.startswith("cuda")
 
     def learning(self, preset: TrainingConfig) -> TrainingConfig:
-        """The preset's training with what the request overrides."""
+        """The preset's training with what the request overrides.
+
+        Raises:
+            MosesRnnError: weights are to decay under an optimiser that has no such thing.
+        """
         config = for_optimiser(preset, self.optimiser or preset.optimiser)
+        if self.weight_decay and config.optimiser == "adadelta":
+            raise MosesRnnError(
+                f"--weight-decay {self.weight_decay:g}: expected --optimiser adam or sgd, found adadelta"
+            )
         return replace(config, **self.given(*LEARNING), seed=self.seed)
 
     def given(self, *names: str) -> dict[str, Any]:

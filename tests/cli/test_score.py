@@ -67,6 +67,19 @@ def test_three_columns_in_one_pass(here, inverse_model):
     assert max(penalty) == 1
 
 
+def test_several_models_are_one_column_or_as_many(here):
+    model = "phrase-table.rnn-model"
+    twice = ["score", "phrase-table.gz", "--model", model, "--model", model, "--moses-ini", "moses.ini", "--force"]
+    (here / "moses.ini").write_text(INI.format(table=here / "phrase-table.gz"))
+    done = run(*twice, cwd=here)
+    assert "num-features=5" in done.stdout
+    assert "ENS: log values from" in done.stderr
+    one = added_values(lines_of(here / "phrase-table.rnn.gz"))
+    done = run(*twice, "--combine", "columns", cwd=here)
+    assert "num-features=6" in done.stdout
+    assert added_values(lines_of(here / "phrase-table.rnn.gz"), 2) == [values * 2 for values in one]
+
+
 def test_models_of_the_wrong_direction_are_refused(here, inverse_model):
     for arguments in (["--model", inverse_model], ["--inverse-model", "phrase-table.rnn-model"]):
         done = run("score", "phrase-table.gz", *arguments, cwd=here, check=False)
@@ -124,6 +137,7 @@ def test_equal_runs_give_equal_bytes_whatever_the_workers(here):
             "--moses-ini needs a plain or .gz table, found t.zst: Moses's scripts read no other",
         ),
         (["phrase-table.gz", "-o", "-", "--on-bad-line", "skip"], 2, "--on-bad-line skip needs an --output"),
+        (["phrase-table.gz", "--combine", "columns"], 2, "--combine needs several models: repeat --model"),
         (["phrase-table.gz", "--floor", "1"], 2, "Invalid value for '--floor'"),
         (["phrase-table.gz", "--floor", "nan"], 2, "'nan' is not a finite number"),
         (["phrase-table.gz", "--floor", "-inf"], 2, "'-inf' is not a finite number"),

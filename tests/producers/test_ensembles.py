@@ -11,6 +11,7 @@ from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.base import Tally
 from moses_rnn.producers.ensembles import Ensemble, open_ensemble, open_writer
 from moses_rnn.producers.open import OpenModel, open_model
 from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
@@ -46,6 +47,15 @@ def test_a_word_that_a_member_does_not_know_is_unknown_to_it_alone(models):
     members = [of_pairs(open_model(folder).make_producer(), PAIRS) for folder in folders]
     np.testing.assert_allclose(scores, sum(members) / 2, rtol=1e-5)
     assert not np.allclose(*members)
+
+
+def test_a_mean_of_logs_counts_what_its_members_met(models):
+    ensemble = open_ensemble([models / "search", models / "other source"], "mean-log")
+    tally = Tally(unknown=5)
+    pairs = [(b"s2", b"t2"), (b"s9", b"t3"), (b"s2 s4", b"t4")]
+    ensemble.make_producer().log_probs(*map(list, zip(*pairs, strict=True)), tally)
+    assert tally == Tally(unknown=5 + 2)  # the first one does not know s9, the other s2
+    assert ensemble.make_producer().log_probs([], []).shape == (0, 1)
 
 
 def test_a_writer_is_a_model_or_an_ensemble(models):

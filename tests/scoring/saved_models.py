@@ -36,7 +36,7 @@ ngram 2=2
 
 
 def save_models(folder):
-    """Tiny models: ``cslm``, ``rnn``, ``inverse``, ``search``, ``nplm``, two ``rnnlm``, and three that fit no n-best list.
+    """Tiny models: ``cslm``, ``rnn``, ``groundhog``, ``inverse``, ``search``, ``nplm``, two ``rnnlm``, and three that fit no n-best list.
 
     And a vocabulary file, a text, an ARPA file.
     """
@@ -44,6 +44,8 @@ def save_models(folder):
     save_checkpoint(folder / "cslm", cslm_checkpoint(cslm_network(config), TARGET))
     network = encdec_network(SWITCHES["paper"], dtype=torch.float32)
     save_checkpoint(folder / "rnn", encdec_checkpoint(network, SOURCE, TARGET))
+    groundhog = encdec_network(SWITCHES["groundhog"], dtype=torch.float32)
+    save_checkpoint(folder / "groundhog", encdec_checkpoint(groundhog, SOURCE, TARGET))
     save_checkpoint(folder / "inverse", encdec_checkpoint(network, SOURCE, TARGET, "target-to-source"))
     for name, phrases in (("rules", {"hierarchical": True}), ("factored", {"source_factor": 1})):
         save_checkpoint(folder / name, encdec_checkpoint(network, SOURCE, TARGET, provenance={"phrases": phrases}))

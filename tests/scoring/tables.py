@@ -5,9 +5,9 @@ from moses_rnn.scoring.request import ScoringRequest
 LINES = [b"s%d s%d ||| t%d ||| 0.5 0.25 ||| 0-0\n" % (2 + i // 6, 2 + i % 6, 2 + i % 5) for i in range(30)]
 
 
-def request_for(here, models, **changes):
+def request_for(here, models, /, **changes):
     """To score the table of a folder by the network of pairs, beside it."""
-    given = {"table": str(here / "table"), "output": str(here / "scored"), "model": models / "rnn"}
+    given = {"table": str(here / "table"), "output": str(here / "scored"), "models": (models / "rnn",)}
     return ScoringRequest(**given | changes)
 
 

@@ -132,13 +132,13 @@ REFUSED = {
     "no line": (b"", {}, FormatError, "table: expected at least one line, found an empty file"),
     "a model of rules": (
         None,
-        {"model": "rules"},
+        {"models": "rules"},
         CheckpointError,
         r"expected a model that was trained on phrases like those of \S+table \(plain words\), found one for hierarchical",
     ),
-    "a model of factors": (None, {"model": "factored"}, FormatError, "expected source words with a factor 1"),
-    "the other direction": (None, {"model": "inverse"}, CheckpointError, "expected a model of direction"),
-    "a model that learned nothing": (None, {"model": "unlearned"}, InputError, "than a unigram model's 2.00 nats"),
+    "a model of factors": (None, {"models": "factored"}, FormatError, "expected source words with a factor 1"),
+    "the other direction": (None, {"models": "inverse"}, CheckpointError, "expected a model of direction"),
+    "a model that learned nothing": (None, {"models": "unlearned"}, InputError, "than a unigram model's 2.00 nats"),
 }
 
 
@@ -147,11 +147,11 @@ def test_what_does_not_fit_is_refused(opened, here, models, content, changes, ki
     if content is not None:
         (here / "table").write_bytes(content)
     with pytest.raises(kind, match=message):
-        opened(**{name: models / folder for name, folder in changes.items()})
+        opened(**{name: (models / folder,) for name, folder in changes.items()})
 
 
 def test_a_model_that_learned_nothing_may_be_insisted_on(opened, models):
-    assert opened(model=models / "unlearned", allow_misfit=True).models[0].folder == models / "unlearned"
+    assert opened(models=(models / "unlearned",), allow_misfit=True).models[0].folder == models / "unlearned"
 
 
 def test_a_factor_may_be_chosen_for_a_model_of_plain_words(opened, here):
@@ -162,18 +162,18 @@ def test_a_factor_may_be_chosen_for_a_model_of_plain_words(opened, here):
 
 def test_a_network_of_rare_words_needs_a_tables_alignments(opened, here, tmp_path):
     model = save_rare_model(tmp_path / "rare")
-    assert opened(model=model).models[0].folder == model
+    assert opened(models=(model,)).models[0].folder == model
     (here / "table").write_bytes(b"s2 ||| t2 ||| 0.5\n")
     with pytest.raises(
         FormatError, match=r"table:1: expected a word alignment in field 4, by which .* found none"
     ) as error:
-        opened(model=model)
+        opened(models=(model,))
     assert "--NoWordAlignment" in error.value.advice
     weights = (model / "model.safetensors").rename(tmp_path / "weights")  # they are not read in vain
     with pytest.raises(FormatError, match="table:1: expected a word alignment in field 4"):
-        opened(model=model)
+        opened(models=(model,))
     weights.rename(model / "model.safetensors")
-    assert opened(model=save_rare_model(tmp_path / "none", "noalign")).form == PLAIN
+    assert opened(models=(save_rare_model(tmp_path / "none", "noalign"),)).form == PLAIN
     (here / "table").write_bytes(b"s2 [X] ||| t2 [X] ||| 0.5 ||| 0-0\n")
     with pytest.raises(CheckpointError, match=r"expected a table of plain words, to annotate rare words in, found one"):
-        opened(model=model)
+        opened(models=(model,))

@@ -23,7 +23,7 @@ def never():
     return False
 
 
-def score_shards(here, models, count=COUNT, **changes):
+def score_shards(here, models, count=COUNT, /, **changes):
     """The table in shards, each scored into a file of its own."""
     paths = []
     for number in range(1, count + 1):
@@ -45,7 +45,7 @@ def words_of(record):
 
 @pytest.mark.parametrize("count", [1, 4, 12])
 def test_merged_they_are_the_whole_table(here, models, count):
-    changes = {"inverse_model": models / "inverse", "allow_misfit": True}
+    changes = {"inverse_models": (models / "inverse",), "allow_misfit": True}
     score(request_for(here, models, **changes), show_nothing, never)
     shards = score_shards(here, models, count, **changes)
     result = merged(here, reversed(shards))
@@ -61,6 +61,16 @@ def test_merged_they_are_the_whole_table(here, models, count):
         assert record.pop("file") == {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     check_same_scores(words_of(again), words_of(whole))
     assert "num-features=4" in result.ini.lines[0]
+
+
+def test_shards_of_a_mean_of_models_are_merged_too(here, models):
+    folders = {"models": (models / "rnn", models / "groundhog")}
+    score(request_for(here, models, **folders), show_nothing, never)
+    merged(here, score_shards(here, models, 2, **folders))
+    check_same_scores((here / "merged").read_bytes(), (here / "scored").read_bytes())
+    whole, again = (json.loads((here / f"{name}.json").read_bytes()) for name in ("scored", "merged"))
+    assert again["models"] == whole["models"]
+    assert [column["name"] for column in again["added_columns"]] == ["ENS"]
 
 
 def test_rejected_lines_come_together_and_an_ini_is_made(here, models):

@@ -43,7 +43,7 @@ def test_each_model_is_opened_once_and_scores_on_every_device(here, models, monk
     open_model = scoring_inputs.open_model
     monkeypatch.setattr(scoring_inputs, "open_model", opening)
     monkeypatch.setattr("moses_rnn.scoring.pools.share_threads", lambda *_: 2)
-    given = {"inverse_model": models / "inverse", "word_penalty": True, "devices": ("cpu", "cpu")}
+    given = {"inverse_models": (models / "inverse",), "word_penalty": True, "devices": ("cpu", "cpu")}
     inputs = open_inputs(request_for(here, models, **given), None, lambda: None)
     workers = make_workers(inputs, Packing())
     assert folders == [models / "rnn", models / "inverse"]
@@ -54,8 +54,10 @@ def test_each_model_is_opened_once_and_scores_on_every_device(here, models, monk
     assert workers[0] is not workers[2]
 
 
-def test_processes_write_the_bytes_that_threads_write(here, models):
-    threads = request_for(here, models, output=str(here / "threads"), word_penalty=True)
+@pytest.mark.parametrize("names", [["rnn"], ["rnn", "groundhog"]], ids=len)
+def test_processes_write_the_bytes_that_threads_write(here, models, names):
+    folders = tuple(models / name for name in names)
+    threads = request_for(here, models, models=folders, output=str(here / "threads"), word_penalty=True)
     elsewhere = dataclasses.replace(threads, output=str(here / "processes"), pool=PoolRequest(processes=2))
     for request in (threads, elsewhere):
         score(request, show_nothing, never)
@@ -97,7 +99,7 @@ def test_what_a_worker_elsewhere_cannot_open_is_refused_as_here(here, models, mo
     monkeypatch.setattr(pools, "_elsewhere", without_its_model)
     before = names(here)
     with pytest.raises(CheckpointError, match="config.json"):
-        score(request_for(here, models, model=here / "model", pool=PoolRequest(processes=1)), show_nothing, never)
+        score(request_for(here, models, models=(here / "model",), pool=PoolRequest(processes=1)), show_nothing, never)
     assert names(here) == before
 
 

@@ -1,19 +1,29 @@
 """A whole run: all columns, what it says of itself while it works and at its end, stopped and resumed."""
 
 import dataclasses
+import hashlib
 import json
 
 import numpy as np
 import pytest
+import torch
 
-from moses_rnn.errors import MisfitError, MosesRnnError, Stopped
+from moses_rnn.errors import CheckpointError, MisfitError, MosesRnnError, Stopped
 from moses_rnn.files.journal import BlockOutput
 from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.text_phrases import AlignedPhrases
+from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.native import native_core
 from moses_rnn.producers.open import open_model
 from moses_rnn.scoring import run
 from moses_rnn.scoring.phrase_tables import ScoringReport, chunks_between_sources
 from moses_rnn.scoring.run import score
+from moses_rnn.scoring.workers import ColumnOptions
+from tests.models.checkpoints import encdec_checkpoint
+from tests.models.networks import encdec_network
+from tests.producers.pairs import SOURCE
 from tests.producers.rare import ALIGNED, save_rare_model
 from tests.scoring.tables import LINES, names, request_for
 
@@ -31,7 +41,7 @@ def in_small_chunks(monkeypatch):
 
 
 def test_lines_come_out_with_further_scores(here, models):
-    request = request_for(here, models, inverse_model=models / "inverse", word_penalty=True, allow_misfit=True)
+    request = request_for(here, models, inverse_models=(models / "inverse",), word_penalty=True, allow_misfit=True)
     result = score(request, show_nothing, never)
     assert result.column_names == ("RNN", "RNNInverse", "WordPenalty")
     assert (result.report.lines, result.rejected) == (30, 0)
@@ -43,6 +53,70 @@ def test_lines_come_out_with_further_scores(here, models):
     assert result.weight_line == "TranslationModel0= 0.2 0.2 0.2 0.2 0.2"
     signature = json.loads((here / "scored.json").read_bytes())
     assert (signature["lines"], signature["columns"], signature["output"]) == (30, 5, "scored")
+
+
+def log_columns(path, old=2):
+    """The added columns of a scored table, in natural logarithms; lines × columns."""
+    lines = path.read_bytes().splitlines()
+    return np.log([[float(x) for x in line.split(b" ||| ")[2].split()[old:]] for line in lines])
+
+
+@pytest.mark.parametrize("native", [None, False])
+def test_several_models_give_the_mean_of_their_columns(here, models, native):
+    folders = (models / "rnn", models / "groundhog")
+    for folder in folders:
+        score(request_for(here, models, models=(folder,), output=str(here / folder.name)), show_nothing, never)
+    both = request_for(here, models, models=folders, native=native)
+    result = score(both, show_nothing, never)
+    one, other = (log_columns(here / folder.name) for folder in folders)
+    np.testing.assert_allclose(log_columns(here / "scored"), (one + other) / 2, rtol=1e-5)
+    assert not np.allclose(one, other, rtol=1e-2)
+    assert result.column_names == ("ENS",)
+    assert result.computed_by.startswith("torch" if native is False else str(native_core() or "torch"))
+    signature = json.loads((here / "scored.json").read_bytes())
+    (column,) = signature["added_columns"]
+    assert column["meaning"].startswith("mean of 2 models' log p(target | source) of the RNN Encoder-Decoder")
+    weights = [model["sha256"]["model.safetensors"] for model in signature["models"]]
+    assert weights == [hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() for folder in folders]
+
+
+def test_several_models_of_both_directions_are_two_means_or_a_column_each(here, models):
+    folders = {
+        "models": (models / "rnn", models / "groundhog"),
+        "inverse_models": (models / "inverse",) * 2,
+        "allow_misfit": True,
+    }
+    means = score(request_for(here, models, **folders), show_nothing, never)
+    assert means.column_names == ("ENS", "ENSInverse")
+    each = request_for(here, models, **folders, columns=ColumnOptions(averaged=False), output=str(here / "each"))
+    assert score(each, show_nothing, never).column_names == ("RNN", "RNN", "RNNInverse", "RNNInverse")
+    columns = log_columns(here / "each")
+    expected = np.stack([columns[:, :2].mean(1), columns[:, 2:].mean(1)], axis=1)
+    np.testing.assert_allclose(log_columns(here / "scored"), expected, rtol=1e-5)
+
+
+def test_models_without_a_mean_are_refused_before_anything_is_written(here, models):
+    other = models / "other words"
+    if not other.exists():
+        words = Vocabulary([b"<unk>", b"</s>", *(b"t%d" % i for i in range(3, 9))])
+        network = encdec_network(SWITCHES["paper"], dtype=torch.float32)
+        save_checkpoint(other, encdec_checkpoint(network, SOURCE, words))
+    before = names(here)
+    with pytest.raises(CheckpointError, match=r"other words: expected the words in target\.vocab of .*rnn in an"):
+        score(request_for(here, models, models=(models / "rnn", other)), show_nothing, never)
+    assert names(here) == before
+
+
+def test_a_mean_is_resumed_with_the_same_models_alone(here, models):
+    folders = (models / "rnn", models / "groundhog")
+    score(request_for(here, models, models=folders, output=str(here / "whole")), show_nothing, never)
+    calls = iter(range(100))
+    with pytest.raises(Stopped):
+        score(request_for(here, models, models=folders), show_nothing, lambda: next(calls) >= 2)
+    with pytest.raises(MosesRnnError, match="models"):
+        score(request_for(here, models, models=folders[::-1], resume=True), show_nothing, never)
+    score(request_for(here, models, models=folders, resume=True), show_nothing, never)
+    assert (here / "scored").read_bytes() == (here / "whole").read_bytes()
 
 
 def test_it_says_how_far_it_is(here, models):
@@ -133,7 +207,7 @@ def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tm
     model = save_rare_model(tmp_path / "rare")
     lines = [b"%s ||| %s ||| 0.5 ||| %s ||| 1 1 1\n" % pair for pair in ALIGNED if pair[0]]
     (here / "table").write_bytes(b"".join(lines))
-    request = request_for(here, models, model=model, allow_misfit=True)
+    request = request_for(here, models, models=(model,), allow_misfit=True)
     result = score(request, show_nothing, never)
     assert result.column_names == ("SEARCH",)
     values = [float(line.split(b" ||| ")[2].split()[1]) for line in (here / "scored").read_bytes().splitlines()]
@@ -151,6 +225,6 @@ def test_a_line_whose_links_are_of_other_words_is_named(here, models, tmp_path):
     with pytest.raises(
         MosesRnnError, match="expected links between 1 source and 1 target words, .* found 0-7"
     ) as error:
-        score(request_for(here, models, model=model, allow_misfit=True), show_nothing, never)
+        score(request_for(here, models, models=(model,), allow_misfit=True), show_nothing, never)
     assert "Line 3 fails (alone too)" in str(error.value)
     assert not (here / "scored").exists()

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+import pytest
+
+from moses_rnn.errors import MosesRnnError
 from moses_rnn.training.config import PRESETS, TrainingConfig, for_optimiser
 from tests.training.small import phrase_request
 
@@ -36,6 +39,15 @@ def test_a_request_overrides_its_preset_and_nothing_else():
     changed = phrase_request("t", max_epochs=None, optimiser="adadelta", dropout=0.0, batch_size=8, seed=5)
     expected = dataclasses.replace(for_optimiser(preset, "adadelta"), dropout=0.0, batch_size=8, seed=5)
     assert changed.learning(preset) == expected
+
+
+def test_weights_do_not_decay_under_adadelta():
+    """Which would leave the option out without a word."""
+    preset = PRESETS["paper"].training
+    assert phrase_request("t", weight_decay=0.1, optimiser="adam").learning(preset).weight_decay == 0.1
+    assert phrase_request("t", weight_decay=0.0).learning(preset).weight_decay == 0.0
+    with pytest.raises(MosesRnnError, match="--weight-decay 0.1: expected --optimiser adam or sgd, found adadelta"):
+        phrase_request("t", weight_decay=0.1).learning(preset)
 
 
 def test_what_is_not_zero_is_described():

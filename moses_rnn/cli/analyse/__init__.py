@@ -14,6 +14,7 @@ from moses_rnn.cli.analyse.pairs import PAIR_COMMANDS
 from moses_rnn.cli.analyse.report import REPORT_COMMANDS
 from moses_rnn.cli.analyse.sentences import SENTENCE_COMMANDS
 from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
+from moses_rnn.cli.analyse.trials import trials
 from moses_rnn.cli.command import CONTEXT, ProgramGroup, put, reports_errors, say, shows_version, takes
 
 EPILOG = """\b
@@ -36,6 +37,7 @@ for command in (
     explain,
     *SENTENCE_COMMANDS,
     lengths,
+    trials,
     *REPORT_COMMANDS,
 ):
     main.add_command(command)
