@@ -57,7 +57,7 @@ class AnnotatedProducer:
 
     def __init__(self, producer: ScoreProducer, model: RareModel, rare: RareWords) -> None:
         self.name = producer.name
-        self.meaning = f"{producer.meaning}; rare words by {rare.kind}, window {rare.window}"
+        self.meaning = annotated_meaning(producer.meaning, rare)
         self._producer = producer
         self._inverse = model.inverse
         self._rare = rare
@@ -111,3 +111,8 @@ class AnnotatedProducer:
                 f"({self._rare.kind}), found pairs alone"
             )
         return sources.alignments()
+
+
+def annotated_meaning(meaning: str, rare: RareWords) -> str:
+    """What a score is whose rare words are told apart."""
+    return f"{meaning}; rare words by {rare.kind}, window {rare.window}"

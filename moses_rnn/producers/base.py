@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -95,6 +95,13 @@ class ScoreProducer(Protocol):
             targets: as many.
             tally: is added to, by producers that meet what it counts.
         """
+
+
+class Description(NamedTuple):
+    """A score's name, and what it is."""
+
+    name: str
+    meaning: str
 
 
 class PhraseIds:

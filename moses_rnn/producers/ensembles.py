@@ -13,10 +13,10 @@ from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.ensembles import COMBINATIONS, GEOMETRIC, MEAN_LOG, EnsembleStepper, Map, Member
 from moses_rnn.inference.trie_scoring import SteppedPairs
 from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
-from moses_rnn.producers.annotated import AnnotatedProducer
-from moses_rnn.producers.base import HERE, Compute, Phrases, ScoreProducer, Scores, Tally
+from moses_rnn.producers.annotated import AnnotatedProducer, annotated_meaning
+from moses_rnn.producers.base import HERE, Compute, Description, Phrases, ScoreProducer, Scores, Tally
 from moses_rnn.producers.open import OpenModel, open_model
-from moses_rnn.producers.phrases import PhraseProducer
+from moses_rnn.producers.phrases import PhraseProducer, meaning_of
 
 __all__ = [
     "COMBINATIONS",
@@ -120,12 +120,18 @@ class Ensemble:
         members = [Member(model.make_stepper(compute), _ids_of(vocabulary, model)) for model in self.models]
         return EnsembleStepper(members, self.combination)
 
+    def describe(self) -> Description:
+        """Its score; a network of pairs is not arranged for that."""
+        if self.combination == MEAN_LOG:
+            meanings = dict.fromkeys(model.describe().meaning for model in self.models)
+            return Description(self.name, f"mean of {len(self.models)} models' {' and '.join(meanings)}")
+        meaning = meaning_of(self.title, inverse=self.inverse)
+        return Description(self.name, annotated_meaning(meaning, self.rare) if self.rare else meaning)
+
     def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
         """The producer of its score."""
         if self.combination == MEAN_LOG:
-            members = [model.make_producer(compute) for model in self.models]
-            meaning = f"mean of {len(members)} models' {' and '.join(dict.fromkeys(each.meaning for each in members))}"
-            return MeanProducer(members, self.name, meaning)
+            return MeanProducer([model.make_producer(compute) for model in self.models], *self.describe())
         producer = PhraseProducer(self, SteppedPairs(self.make_stepper(compute)), self.name, self.title)
         return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
 

@@ -32,12 +32,12 @@ from moses_rnn.models.rnnsearch import RNNSEARCH
 from moses_rnn.models.seq2seq import SEQ2SEQ
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import NativeCore, native_core
-from moses_rnn.producers.annotated import AnnotatedProducer
-from moses_rnn.producers.base import HERE, PRECISIONS, Compute, ScoreProducer, Wanted
+from moses_rnn.producers.annotated import AnnotatedProducer, annotated_meaning
+from moses_rnn.producers.base import HERE, PRECISIONS, Compute, Description, ScoreProducer, Wanted
 from moses_rnn.producers.cslm import CslmProducer, NplmProducer
 from moses_rnn.producers.dynamic import DynamicRnnlm
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
-from moses_rnn.producers.phrases import PhraseProducer
+from moses_rnn.producers.phrases import PhraseProducer, meaning_of
 from moses_rnn.producers.rnnlm import RnnlmProducer
 
 
@@ -123,7 +123,8 @@ class OpenModel:
     @property
     def rare(self) -> RareWords | None:
         """How it learned rare words; None: they are <unk>."""
-        return RareWords.from_record(self.checkpoint.rare)
+        record = self.checkpoint.rare
+        return None if record is None else RareWords.from_record(record)
 
     @property
     def reads_sources(self) -> bool:
@@ -183,6 +184,14 @@ class OpenModel:
             return self.make_language_model(compute)
         producer = PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.title)
         return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
+
+    def describe(self) -> Description:
+        """Its score; a network of pairs is not arranged for that."""
+        if self.row.language_model is not None:
+            producer = self.make_producer()
+            return Description(producer.name, producer.meaning)
+        meaning = meaning_of(self.title, inverse=self.inverse)
+        return Description(self.name, annotated_meaning(meaning, self.rare) if self.rare else meaning)
 
     def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
         """The producer of the score of a network of targets alone.

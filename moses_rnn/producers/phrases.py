@@ -53,8 +53,7 @@ class PhraseProducer:
     def __init__(self, pair_words: PairWords, network: PairNetwork, name: str, title: str) -> None:
         self.name = name
         self._inverse = pair_words.inverse
-        side, given = ("source", "target") if self._inverse else ("target", "source")
-        self.meaning = f"log p({side} | {given}) of the {title}, natural, both </s> included"
+        self.meaning = meaning_of(title, inverse=self._inverse)
         self._network = network
         self._read = PhraseIds(pair_words.source_vocabulary)
         self._written = PhraseIds(pair_words.target_vocabulary)
@@ -96,6 +95,12 @@ class PhraseProducer:
         values = self._network.log_probs(sources, targets)
         tally.unknown += int(np.count_nonzero(unknown_words(*sources) + unknown_words(*targets)))
         return values
+
+
+def meaning_of(title: str, *, inverse: bool) -> str:
+    """What the score of a network of pairs is."""
+    side, given = ("source", "target") if inverse else ("target", "source")
+    return f"log p({side} | {given}) of the {title}, natural, both </s> included"
 
 
 class WordPenaltyProducer:

@@ -21,14 +21,14 @@ from moses_rnn.formats.phrase_table import Rejected, TableLine, first_look, sour
 from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings, added_already
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.native import native_core
-from moses_rnn.producers.base import HERE, Compute, Wanted
+from moses_rnn.producers.base import Compute, Wanted
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport
 from moses_rnn.scoring.request import ScoringRequest
-from moses_rnn.scoring.workers import make_producers, make_writers
+from moses_rnn.scoring.workers import describe_columns, make_writers
 
 LARGE_TABLE = 1 << 22  # bytes, compressed: some minutes of work for a large network
 
@@ -57,12 +57,12 @@ class Inputs:
     def settings(self) -> Settings:
         """Everything that decides the bytes of the scored table, once a pool has shared the threads."""
         request = self.request
-        producers = make_producers(self.writers, HERE, word_penalty=request.word_penalty)  # for their names alone
+        columns = describe_columns(self.writers, word_penalty=request.word_penalty)
         return Settings(
             torch=torch.__version__,
             table=self.identity,
             models=[ModelSettings(model.checkpoint.direction, model.checkpoint.hashes) for model in self.models],
-            columns=[ColumnSettings(producer.name, producer.meaning) for producer in producers],
+            columns=[ColumnSettings(*column) for column in columns],
             floor=request.columns.floor,
             logarithms=request.columns.logarithms,
             chunk=[CHUNK_LINES, CHUNK_BYTES],

@@ -13,7 +13,7 @@ from moses_rnn.files.outputs import Packing
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import TableLines
-from moses_rnn.producers.base import Compute, ScoreProducer, Scores, Tally
+from moses_rnn.producers.base import Compute, Description, ScoreProducer, Scores, Tally
 from moses_rnn.producers.ensembles import MEAN_LOG, Writer, make_ensemble
 from moses_rnn.producers.open import ModelOnDisk, OpenModel
 from moses_rnn.producers.phrases import WordPenaltyProducer
@@ -190,3 +190,9 @@ def make_producers(writers: Sequence[Writer], compute: Compute, *, word_penalty:
     if word_penalty:
         producers.append(WordPenaltyProducer(writers[0].target_vocabulary))
     return producers
+
+
+def describe_columns(writers: Sequence[Writer], *, word_penalty: bool) -> list[Description]:
+    """The new columns, without the producers."""
+    penalty = Description(WordPenaltyProducer.name, WordPenaltyProducer.meaning)
+    return [*(writer.describe() for writer in writers), *[penalty] * word_penalty]

@@ -18,7 +18,7 @@ from moses_rnn.models.vocabulary import END_ID, Vocabulary
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.producers import open as door
 from moses_rnn.producers.base import Compute, Wanted
-from moses_rnn.producers.open import NetworkRow, open_language_model, open_model
+from moses_rnn.producers.open import NetworkRow, OpenModel, open_language_model, open_model
 from tests.models import reference_bengio, reference_rnnlm, reference_seq2seq
 from tests.models.checkpoints import bengio_checkpoint, cslm_checkpoint, encdec_checkpoint, rnnlm_checkpoint
 from tests.models.networks import (
@@ -127,6 +127,15 @@ def test_names_and_what_is_read(models):
     assert (cslm.name, cslm.reads_sources) == ("CSLM", False)
     names = {name: open_language_model(models / name).name for name in ("cslm", "bengio", "rnnlm")}
     assert names == {"cslm": "CSLM", "bengio": "NPLM", "rnnlm": "RNNLM"}
+
+
+def test_scores_are_described_as_their_producers_do(models, tmp_path, monkeypatch):
+    rare = save_rare_model(tmp_path / "rare")
+    opened = [open_model(folder) for folder in (models / "inverse", models / "lstm", rare)]
+    opened.append(open_language_model(models / "cslm"))
+    expected = [(producer.name, producer.meaning) for producer in (model.make_producer() for model in opened)]
+    monkeypatch.setattr(OpenModel, "make_stepper", None)  # which would take memory and time
+    assert [model.describe() for model in opened] == expected
 
 
 def test_a_network_of_pairs_is_no_language_model(models):
