@@ -20,6 +20,7 @@ ROOMS = {
     "tuning": {"moses", "formats"},
     "translation": {"pools", "producers", "inference", "models", "formats"},
     "analysis": {"translation", "tuning", "producers", "inference", "models", "formats"},
+    "api": {"analysis", "translation", "scoring", "pools", "producers", "inference", "models", "formats"},
 }
 ROOMS["cli"] = {*ROOMS}
 

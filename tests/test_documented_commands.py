@@ -5,6 +5,7 @@ A block of commands is run in order in a folder of its own, as it is printed but
 
 import gzip
 import itertools
+import json
 import os
 import re
 import shlex
@@ -284,10 +285,35 @@ def test_the_pipelines_help_names_its_variables():
     assert "TUNER=mert" in done.stdout
 
 
-def test_the_lines_of_python_run(model):
-    page = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
-    (lines,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    *statements, expression = lines.replace("demo/model", str(model)).strip().splitlines()
+# --- Python -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/api.md"])
+def test_the_lines_of_python_run(page, scored_system, monkeypatch):
+    monkeypatch.chdir(scored_system)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    names, values = {}, []
+    for lines in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        *statements, expression = lines.strip().splitlines()
+        exec("\n".join(statements), names)
+        values.append(eval(expression, names))
+    assert values[0].dtype == "float64"
+    assert len(values) == (1 if page == "README.md" else 3)
+
+
+def test_the_notebook_runs_from_its_first_cell_to_its_last(scored_system, tmp_path, monkeypatch, capsys):
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    (tmp_path / "demo" / "model").symlink_to(scored_system / "phrase-table.rnn-model")
+    for name in ("phrase-table.rnn.gz", "phrase-table.rnn.gz.json"):
+        (tmp_path / "demo" / name).symlink_to(scored_system / name)
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((EXAMPLES / "phrase_scores.ipynb").read_text(encoding="utf-8"))["cells"]
     names = {}
-    exec("\n".join(statements), names)
-    assert eval(expression, names).shape == (1, 1)
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+            assert (cell["outputs"], cell["execution_count"]) == ([], None)  # nothing of anybody's machine
+    printed = capsys.readouterr().out
+    assert "in front of this → devant cette" in printed
+    assert "of 3,000 pairs above log p = -5" in printed

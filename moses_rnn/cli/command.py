@@ -279,22 +279,7 @@ def default_output(table: str) -> str:
 
 
 def choose_device(wanted: str) -> str:
-    """A torch device: "auto" is CUDA if there is one.
+    """The torch device that --device names; raises as `hardware.choose_device`."""
+    from moses_rnn.models import hardware
 
-    Raises:
-        MosesRnnError: the device is not there.
-    """
-    import torch
-
-    if wanted == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    expected = "expected cpu, cuda or cuda:N that torch can use here"
-    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", wanted):
-        raise MosesRnnError(f"--device {wanted}: {expected}")
-    if wanted.startswith("cuda") and not torch.cuda.is_available():
-        raise MosesRnnError(f"--device {wanted}: expected a CUDA device, found none (--device cpu works everywhere)")
-    try:
-        torch.empty(0, device=wanted)
-    except (RuntimeError, AssertionError) as error:
-        raise MosesRnnError(f"--device {wanted}: {expected}") from error
-    return wanted
+    return hardware.choose_device(wanted, "--device")
