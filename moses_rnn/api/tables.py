@@ -94,20 +94,27 @@ class Table:
         return self._by_name(list(self))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The whole table as a data frame; raises as `batches`.
+        """The whole table as a data frame, bytes that are no UTF-8 escaped; raises as `batches`.
 
         Raises:
             MissingLibraryError: pandas is not installed.
         """
-        return _library("pandas", "to_pandas").DataFrame(self.to_columns())
+        return _library("pandas", "to_pandas").DataFrame(self._encodable())
 
     def to_arrow(self) -> pyarrow.Table:
-        """The whole table as one of Arrow's, which pyarrow.parquet writes; raises as `batches`.
+        """The same as a table of Arrow's, which pyarrow.parquet writes; raises as `batches`.
 
         Raises:
             MissingLibraryError: pyarrow is not installed.
         """
-        return _library("pyarrow", "to_arrow").table(self.to_columns())
+        return _library("pyarrow", "to_arrow").table(self._encodable())
+
+    def _encodable(self) -> dict[str, Column]:
+        """All columns, with text that other libraries can hold."""
+        columns = self.to_columns()
+        return {
+            name: [*map(_escaped, column)] if isinstance(column, list) else column for name, column in columns.items()
+        }
 
     def _by_name(self, rows: Sequence[Row]) -> dict[str, Column]:
         numbers = np.array([(*row.scores, *row.counts) for row in rows], np.float64)
@@ -144,6 +151,11 @@ def _distinct(names: Sequence[str]) -> Iterator[str]:
     for name in names:
         times[name] += 1
         yield name if times[name] == 1 else f"{name}_{times[name]}"
+
+
+def _escaped(text: str) -> str:
+    """Text of which bytes that are no UTF-8 stand as ``\\xff``, where they are surrogates elsewhere."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _library(name: str, method: str) -> Any:
