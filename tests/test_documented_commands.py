@@ -56,6 +56,10 @@ RUN_BY = {
         "tests/cli/analyse/test_trials.py::test_a_dry_run_prints_commands_that_can_be_run"
     ),
     "make trials PLAN=trials.toml": "tests/cli/analyse/test_trials.py::test_trials_with_a_real_moses",
+    'eval "$(_MOSES_RNN_COMPLETE=bash_source moses-rnn)"': (
+        "tests/cli/test_main.py::test_bash_completes_commands_options_and_choices"
+    ),
+    'eval "$(_MOSES_RNN_SCORE_COMPLETE=bash_source moses-rnn-score)"': "the same by another name",
     "make pipeline-help": "tests/test_documented_commands.py::test_the_pipelines_help_names_its_variables",
     "python benchmarks/score.py phrase-table.gz --skip 300000 --rounds 1": (
         "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
@@ -128,7 +132,7 @@ NEEDS_MOSES = {name for name, commands in BLOCKS.items() if any("$MOSES_ROOT" in
 
 
 def is_run_here(command):
-    return command.startswith(("moses-rnn-", "cd ", "$MOSES_ROOT/")) and command not in RUN_BY
+    return command.startswith(("moses-rnn", "python -m moses_rnn ", "cd ", "$MOSES_ROOT/")) and command not in RUN_BY
 
 
 RUN_HERE = {
@@ -231,7 +235,9 @@ def perform(command, here):
     """Run a command of this package in a folder; what it prints goes where it says."""
     words = shlex.split(smaller(command))
     output = here / words.pop() if ">" in words else None
-    name = words[0].removeprefix("moses-rnn-")
+    if words[:3] == ["python", "-m", "moses_rnn"]:
+        words[:3] = ["moses-rnn"]
+    name = words[0].removeprefix("moses-rnn").removeprefix("-")
     done = zygote(name, *(word for word in words[1:] if word != ">"), cwd=here, stdout=output)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
 

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from moses_rnn import __version__
 from moses_rnn.errors import MosesRnnError, Stopped
@@ -136,7 +137,7 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
         core: object = native_core() or "without the native core"
     except MosesRnnError as error:
         core = error
-    click.echo(f"{context.info_name}, version {__version__} ({core})")
+    click.echo(f"{context.command_path}, version {__version__} ({core})")
     context.exit()
 
 
@@ -152,6 +153,12 @@ shows_version = click.option(
 
 class _Careful(click.Command):
     """A command that notices what becomes of its output, --help and --version included."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for parameter in self.params:
+            if type(parameter.type) is click.types.StringParamType:
+                parameter.type = _Place()
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and exit with a code that tells of a failing standard output too."""
@@ -169,6 +176,16 @@ class _Careful(click.Command):
             code = _failed(error)
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try once more at exit
         sys.exit(code)
+
+
+class _Place(click.types.StringParamType):
+    """Text that the shell completes as a file's name: most texts that commands take are names of files."""
+
+    def shell_complete(
+        self, _context: click.Context, _parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Leave it to the shell."""
+        return [CompletionItem(incomplete, type="file")]
 
 
 class Program(_Careful):

@@ -17,7 +17,7 @@ from moses_rnn.cli.analyse.options import (
     quiet_option,
     seed_option,
 )
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, put, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class TargetsRequest:
     quiet: bool
 
 
-@click.command(context_settings=CONTEXT, epilog=TARGETS_EPILOG)
+@click.command(cls=Program, context_settings=CONTEXT, epilog=TARGETS_EPILOG)
 @click.argument("phrase_table")
 @click.option(
     "--source",
@@ -165,7 +165,7 @@ class SummaryRequest:
     quiet: bool
 
 
-@click.command(context_settings=CONTEXT, epilog=SUMMARY_EPILOG)
+@click.command(cls=Program, context_settings=CONTEXT, epilog=SUMMARY_EPILOG)
 @click.argument("phrase_table")
 @click.option("--min-words", type=click.IntRange(1), default=1, show_default=True, help="Leave shorter sources out")
 @click.option(
