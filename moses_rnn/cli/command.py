@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import cleandoc
 from pathlib import Path
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
@@ -19,6 +20,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from moses_rnn import __version__
+from moses_rnn.cli.examples import fitted
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.files.streams import MAX_LINE_BYTES, without_compression_suffix
 from moses_rnn.native import native_core
@@ -159,6 +161,13 @@ class _Careful(click.Command):
         for parameter in self.params:
             if type(parameter.type) is click.types.StringParamType:
                 parameter.type = _Place()
+
+    def format_epilog(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as wide as the rest."""
+        if self.epilog:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(fitted(cleandoc(self.epilog), formatter.width - formatter.current_indent))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and exit with a code that tells of a failing standard output too."""
