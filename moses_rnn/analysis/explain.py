@@ -239,8 +239,8 @@ def as_text(explanation: Explanation) -> list[str]:
         lines += ["", "rank among the targets of its source:", *map(_rank_line, explanation.ranks)]
     if explanation.table_limit is not None:
         limit = f"table-limit={explanation.table_limit}"
-        lines += [f"  (of the table's scores alone; with {limit} Moses counts the word penalty",
-                  "  and the language model's estimate too)"]  # fmt: skip
+        lines += ["  (of the table's scores alone; Moses, with its",
+                  f"  {limit}, counts the word penalty and the language model's estimate too)"]  # fmt: skip
     if neighbours:
         lines += ["", "nearest phrases by the summary c (cosine):"]
         lines += [f"  {cosine:z7.4f}  {phrase}" for phrase, cosine in neighbours]

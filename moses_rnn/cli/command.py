@@ -20,7 +20,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from moses_rnn import __version__
-from moses_rnn.cli.examples import fitted
+from moses_rnn.cli.widths import WIDEST, fitted, folded
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.files.streams import MAX_LINE_BYTES, without_compression_suffix
 from moses_rnn.native import native_core
@@ -29,7 +29,7 @@ P = ParamSpec("P")
 Request = TypeVar("Request")
 STOPPED = Stopped.exit_code
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
 
 
 def takes(request: Callable[..., Request]) -> Callable[[Callable[[Request], None]], Callable[..., None]]:
@@ -247,17 +247,29 @@ def program() -> str:
     return Path(sys.argv[0]).name
 
 
-def say(text: str) -> None:
-    """Print lines on stderr, with any characters; what could command a terminal is escaped."""
+def say(text: str, *, fold: bool = True) -> None:
+    """Print lines on stderr, with any characters; what could command a terminal is escaped.
+
+    Args:
+        text: the lines.
+        fold: whether wide ones are folded on a terminal; not so what is to be copied into a file.
+    """
     harmless = CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
-    data = (harmless + "\n").encode(sys.stderr.encoding or "utf-8", "backslashreplace")
+    data = ((folded(harmless, sys.stderr) if fold else harmless) + "\n").encode(
+        sys.stderr.encoding or "utf-8", "backslashreplace"
+    )
     with contextlib.suppress(OSError):  # nowhere is left to complain to
         click.echo(data, nl=False, err=True)
 
 
-def put(text: str) -> None:
-    """Print lines on stdout as UTF-8 under any locale; the bytes of file names that are not UTF-8 stay as they are."""
-    click.echo((text + "\n").encode("utf-8", "surrogateescape"), nl=False)
+def put(text: str, *, fold: bool = False) -> None:
+    """Print lines on stdout as UTF-8 under any locale; the bytes of file names that are not UTF-8 stay as they are.
+
+    Args:
+        text: the lines.
+        fold: whether they are prose, of which wide ones are folded on a terminal.
+    """
+    click.echo(((folded(text, sys.stdout) if fold else text) + "\n").encode("utf-8", "surrogateescape"), nl=False)
 
 
 def end_cleanly_on_sigterm() -> None:

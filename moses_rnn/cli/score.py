@@ -326,4 +326,5 @@ def _summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
 
 
 def _print_ini_lines(result: ScoringResult, *, on_stderr: bool) -> None:
-    (say if on_stderr else put)(f"[feature]\n{result.feature_line}\n\n[weight]\n{result.weight_line}")
+    lines = f"[feature]\n{result.feature_line}\n\n[weight]\n{result.weight_line}"
+    say(lines, fold=False) if on_stderr else put(lines)

@@ -1,4 +1,4 @@
-"""The examples below a command's help, as wide as the terminal: commands broken where a shell lets them be.
+"""Lines as wide as the terminal: examples below a command's help, messages; commands broken where a shell lets them be.
 
 click leaves paragraphs alone that begin with ``\\b``. In these, indented lines that call a program are commands; other
 indented lines are rows of a table; the rest is prose.
@@ -6,13 +6,16 @@ indented lines are rows of a table; the rest is prose.
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections.abc import Iterator
+from typing import TextIO
 
 RAW = "\b"
-COMMAND = re.compile(r" +(?:\S*moses\S*|torchrun|zcat|make) ")
+COMMAND = re.compile(r" +(?:\S*(?:moses|MOSES)\S*|torchrun|zcat|make) ")
 WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")
+NARROW, WIDEST = 80, 100  # columns: of a terminal that does not say, and that are used of a wider one
 DEEPER = 4  # blanks before what is continued
 
 
@@ -24,6 +27,20 @@ def fitted(epilog: str, width: int) -> str:
         width: columns.
     """
     return "\n\n".join(_paragraph(paragraph, width) for paragraph in re.split(r"\n\s*\n", epilog))
+
+
+def folded(text: str, stream: TextIO) -> str:
+    """Lines for people: on a terminal none is wider than it, what is continued stands deeper; elsewhere as they are."""
+    if not stream.isatty():
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _shortened(line, _columns(stream), hanging="  "))
+
+
+def _columns(stream: TextIO) -> int:
+    try:
+        return min(os.get_terminal_size(stream.fileno()).columns or NARROW, WIDEST)
+    except OSError:
+        return NARROW
 
 
 def _paragraph(paragraph: str, width: int) -> str:
@@ -50,13 +67,13 @@ def _parts(lines: list[str]) -> Iterator[str]:
         yield " ".join(prose)
 
 
-def _shortened(line: str, width: int) -> list[str]:
+def _shortened(line: str, width: int, hanging: str = "") -> list[str]:
     if len(line) <= width:
         return [line]
     if COMMAND.match(line):
         return list(_continued(line, width))
     indent = line[: len(line) - len(line.lstrip())]
-    hanging = indent + " " * DEEPER if indent else ""
+    hanging = indent + " " * DEEPER if indent else hanging
     return textwrap.wrap(line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
 
 
