@@ -80,6 +80,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     allow_misfit: bool
     again: bool
     force: bool
+    estimate: bool
     quiet: bool
 
 
@@ -168,6 +169,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
 )
 @click.option("--again", is_flag=True, help="Score a table that has such a column already")
 @click.option("--force", is_flag=True, help="Replace existing outputs")
+@click.option("--estimate", is_flag=True, help="Print how long scoring will take here; write nothing")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @shows_version
 @reports_errors
@@ -181,6 +183,11 @@ def main(given: Scoring) -> None:
     from moses_rnn.scoring.run import score
 
     request = _request(given)
+    if given.estimate:
+        from moses_rnn.scoring.estimate import estimate
+
+        put(str(estimate(request)), fold=True)
+        return
     display = Display("lines", quiet=given.quiet)
     try:
         result = score(request, display.show, StopRequest())
