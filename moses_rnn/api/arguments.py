@@ -15,16 +15,22 @@ Pair = tuple[Text, Text] | tuple[Text, Text, Text]  # source, target, and where 
 PathLike = str | os.PathLike[str]
 
 PAIRS = "pairs of a source and a target"
+PAIR = "a pair (source, target), or (source, target, alignment)"
 IN_A_LIST = "A single one goes into a list: [{}]."
 
 
 class BytesPair(NamedTuple):
-    """A pair as a table has it, and how it is called in messages; `alignment` is None where none was given."""
+    """A pair as a table has it, and which one it is, from 0; `alignment` is None where none was given."""
 
-    name: str
+    number: int
     source: bytes
     target: bytes
     alignment: bytes | None = None
+
+    @property
+    def name(self) -> str:
+        """In messages."""
+        return f"pairs[{self.number}]"
 
 
 def kind_of(value: object) -> str:
@@ -99,7 +105,7 @@ def texts_of(argument: str, values: object) -> Iterator[bytes]:
     if isinstance(values, str | bytes):
         advice = IN_A_LIST.format(shown_value(values))
         raise ArgumentTypeError(argument, "an iterable of texts", f"a single {kind_of(values)}", advice)
-    return (_bytes_of(f"{argument}[{i}]", value) for i, value in enumerate(_iterable(argument, values, "of texts")))
+    return (_bytes_of(value, argument, i) for i, value in enumerate(_iterable(argument, values, "of texts")))
 
 
 def pairs_of(sources: object, targets: object = None) -> Iterator[BytesPair]:
@@ -114,7 +120,7 @@ def pairs_of(sources: object, targets: object = None) -> Iterator[BytesPair]:
     if isinstance(sources, str | bytes | Mapping):
         advice = "A single pair goes into a list: [(source, target)]."
         raise ArgumentTypeError("pairs", f"an iterable of {PAIRS}", kind_of(sources), advice)
-    return (_pair_of(f"pairs[{i}]", pair) for i, pair in enumerate(_iterable("pairs", sources, f"of {PAIRS}")))
+    return (_pair_of(i, pair) for i, pair in enumerate(_iterable("pairs", sources, f"of {PAIRS}")))
 
 
 def _iterable(argument: str, values: object, of_what: str) -> Iterable[object]:
@@ -130,34 +136,47 @@ def _zipped(sources: Iterator[bytes], targets: Iterator[bytes]) -> Iterator[Byte
         target = next(targets, None)
         if target is None:
             raise ArgumentError("targets", "as many as there are sources", f"{count:,}, and more sources")
-        yield BytesPair(f"pairs[{count}]", source, target)
+        yield BytesPair(count, source, target)
         count += 1
     if next(targets, None) is not None:
         raise ArgumentError("targets", f"as many as there are sources, {count:,}", "more")
 
 
-def _pair_of(argument: str, pair: object) -> BytesPair:
-    expected = "a pair (source, target), or (source, target, alignment)"
+def _pair_of(number: int, pair: object) -> BytesPair:
+    parts = pair if type(pair) is tuple else _parts_of(number, pair)
+    if len(parts) not in (2, 3):
+        raise ArgumentError(f"pairs[{number}]", PAIR, f"{len(parts)} parts: {shown_value(pair)}")
+    return BytesPair(number, *[_bytes_of(part, "pairs", number, i) for i, part in enumerate(parts)])
+
+
+def _parts_of(number: int, pair: object) -> tuple[object, ...]:
+    """Of a pair that is no tuple."""
     is_text = isinstance(pair, str | bytes | Mapping | Set)
     if is_text or not (hasattr(pair, "__len__") and isinstance(pair, Iterable)):
         advice = "Two lists are scored by score(sources, targets)." if isinstance(pair, str | bytes) else ""
-        raise ArgumentTypeError(argument, expected, kind_of(pair), advice)
-    parts = tuple(pair)
-    if len(parts) not in (2, 3):
-        raise ArgumentError(argument, expected, f"{len(parts)} parts: {shown_value(pair)}")
-    return BytesPair(argument, *(_bytes_of(f"{argument}[{i}]", part) for i, part in enumerate(parts)))
+        raise ArgumentTypeError(f"pairs[{number}]", PAIR, kind_of(pair), advice)
+    return tuple(pair)
 
 
-def _bytes_of(argument: str, text: object) -> bytes:
-    if not isinstance(text, str | bytes):
-        raise ArgumentTypeError(argument, "str or bytes", kind_of(text))
-    try:
-        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
-    except UnicodeEncodeError as error:
-        raise ArgumentError(argument, "text that UTF-8 can hold", f"{shown_value(text)}: {error.reason}") from error
+def _bytes_of(text: object, argument: str, *places: int) -> bytes:
+    """Text as bytes; the argument's name is put together for an error alone, since there are many texts."""
+    if isinstance(text, str):
+        try:
+            data = text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as error:
+            found = f"{shown_value(text)}: {error.reason}"
+            raise ArgumentError(_place(argument, places), "text that UTF-8 can hold", found) from error
+    elif isinstance(text, bytes):
+        data = text
+    else:
+        raise ArgumentTypeError(_place(argument, places), "str or bytes", kind_of(text))
     if b"\n" in data:
-        raise ArgumentError(argument, "a text without line ends", shown_value(text))
+        raise ArgumentError(_place(argument, places), "a text without line ends", shown_value(text))
     return data
+
+
+def _place(argument: str, places: Iterable[int]) -> str:
+    return argument + "".join(f"[{place}]" for place in places)
 
 
 def as_str(data: bytes) -> str:
