@@ -1,7 +1,80 @@
 """Neural features for phrase-based translation with Moses.
 
 The score is the natural logarithm of p(target | source) under an RNN Encoder-Decoder (Cho et al., 2014). A package's
-docstring says what its room is for; docs/architecture.md has the table of them.
+docstring says what its room is for; docs/architecture.md has the table of them. The names below are what is stable
+(docs/api.md); they are imported when they are first used, so that the commands need not wait for torch.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from moses_rnn.analysis.explain import Explanation
+    from moses_rnn.api.language_models import LanguageModel
+    from moses_rnn.api.loading import load, load_language_model
+    from moses_rnn.api.models import Model
+    from moses_rnn.api.tables import Row, Table, read_table
+    from moses_rnn.api.writing import Hypothesis, Sample, Translated
+    from moses_rnn.errors import (
+        ArgumentError,
+        ArgumentTypeError,
+        CheckpointError,
+        InputError,
+        MissingLibraryError,
+        MosesRnnError,
+    )
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "CheckpointError",
+    "Explanation",
+    "Hypothesis",
+    "InputError",
+    "LanguageModel",
+    "MissingLibraryError",
+    "Model",
+    "MosesRnnError",
+    "Row",
+    "Sample",
+    "Table",
+    "Translated",
+    "__version__",
+    "load",
+    "load_language_model",
+    "read_table",
+]
+
+_MODULES = {
+    "analysis.explain": ("Explanation",),
+    "api.language_models": ("LanguageModel",),
+    "api.loading": ("load", "load_language_model"),
+    "api.models": ("Model",),
+    "api.tables": ("Row", "Table", "read_table"),
+    "api.writing": ("Hypothesis", "Sample", "Translated"),
+    "errors": (
+        "ArgumentError",
+        "ArgumentTypeError",
+        "CheckpointError",
+        "InputError",
+        "MissingLibraryError",
+        "MosesRnnError",
+    ),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

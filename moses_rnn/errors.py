@@ -58,6 +58,8 @@ class FormatError(InputError):
         super().__init__(f"{place}: expected {expected}, found {found}", advice=advice)
         self.name = name
         self.line = line
+        self.expected = expected
+        self.finding = found
 
 
 class CheckpointError(InputError):
@@ -70,6 +72,21 @@ class MisfitError(InputError):
 
 class OutputError(MosesRnnError):
     """An output cannot be written where it is wanted."""
+
+
+class ArgumentError(MosesRnnError, ValueError):
+    """What Python code gives is not a value of those that are possible: ``argument: expected …, found …``."""
+
+    def __init__(self, argument: str, expected: str, found: str, advice: str = "") -> None:
+        super().__init__(f"{argument}: expected {expected}, found {found}", advice=advice)
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """What Python code gives is of another type than those that are possible."""
+
+
+class MissingLibraryError(MosesRnnError, ImportError):
+    """A library that is not among this package's own is needed and not installed."""
 
 
 class Stopped(MosesRnnError):

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parent.parent
 
 
 def program(command):
-    """The program of a command, for those that start it through another one."""
-    return Path(sys.executable).with_name(f"moses-rnn-{command}")
+    """The program of a command, for those that start it through another one; "" is all of them under one name."""
+    return Path(sys.executable).with_name(f"moses-rnn-{command}" if command else "moses-rnn")
 
 
 class Zygote:

@@ -5,6 +5,7 @@ A block of commands is run in order in a folder of its own, as it is printed but
 
 import gzip
 import itertools
+import json
 import os
 import re
 import shlex
@@ -55,6 +56,10 @@ RUN_BY = {
         "tests/cli/analyse/test_trials.py::test_a_dry_run_prints_commands_that_can_be_run"
     ),
     "make trials PLAN=trials.toml": "tests/cli/analyse/test_trials.py::test_trials_with_a_real_moses",
+    'eval "$(_MOSES_RNN_COMPLETE=bash_source moses-rnn)"': (
+        "tests/cli/test_main.py::test_bash_completes_commands_options_and_choices"
+    ),
+    'eval "$(_MOSES_RNN_SCORE_COMPLETE=bash_source moses-rnn-score)"': "the same by another name",
     "make pipeline-help": "tests/test_documented_commands.py::test_the_pipelines_help_names_its_variables",
     "python benchmarks/score.py phrase-table.gz --skip 300000 --rounds 1": (
         "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
@@ -127,7 +132,7 @@ NEEDS_MOSES = {name for name, commands in BLOCKS.items() if any("$MOSES_ROOT" in
 
 
 def is_run_here(command):
-    return command.startswith(("moses-rnn-", "cd ", "$MOSES_ROOT/")) and command not in RUN_BY
+    return command.startswith(("moses-rnn", "python -m moses_rnn ", "cd ", "$MOSES_ROOT/")) and command not in RUN_BY
 
 
 RUN_HERE = {
@@ -230,7 +235,9 @@ def perform(command, here):
     """Run a command of this package in a folder; what it prints goes where it says."""
     words = shlex.split(smaller(command))
     output = here / words.pop() if ">" in words else None
-    name = words[0].removeprefix("moses-rnn-")
+    if words[:3] == ["python", "-m", "moses_rnn"]:
+        words[:3] = ["moses-rnn"]
+    name = words[0].removeprefix("moses-rnn").removeprefix("-")
     done = zygote(name, *(word for word in words[1:] if word != ">"), cwd=here, stdout=output)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
 
@@ -284,10 +291,35 @@ def test_the_pipelines_help_names_its_variables():
     assert "TUNER=mert" in done.stdout
 
 
-def test_the_lines_of_python_run(model):
-    page = (ROOT / "docs" / "files.md").read_text(encoding="utf-8")
-    (lines,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    *statements, expression = lines.replace("demo/model", str(model)).strip().splitlines()
+# --- Python -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/api.md"])
+def test_the_lines_of_python_run(page, scored_system, monkeypatch):
+    monkeypatch.chdir(scored_system)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    names, values = {}, []
+    for lines in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        *statements, expression = lines.strip().splitlines()
+        exec("\n".join(statements), names)
+        values.append(eval(expression, names))
+    assert values[0].dtype == "float64"
+    assert len(values) == (1 if page == "README.md" else 3)
+
+
+def test_the_notebook_runs_from_its_first_cell_to_its_last(scored_system, tmp_path, monkeypatch, capsys):
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    (tmp_path / "demo" / "model").symlink_to(scored_system / "phrase-table.rnn-model")
+    for name in ("phrase-table.rnn.gz", "phrase-table.rnn.gz.json"):
+        (tmp_path / "demo" / name).symlink_to(scored_system / name)
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((EXAMPLES / "phrase_scores.ipynb").read_text(encoding="utf-8"))["cells"]
     names = {}
-    exec("\n".join(statements), names)
-    assert eval(expression, names).shape == (1, 1)
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+            assert (cell["outputs"], cell["execution_count"]) == ([], None)  # nothing of anybody's machine
+    printed = capsys.readouterr().out
+    assert "in front of this → devant cette" in printed
+    assert "of 3,000 pairs above log p = -5" in printed

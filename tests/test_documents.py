@@ -6,7 +6,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 import pytest
 
 from tests.commands import ROOT
-from tests.house import PACKAGE, ROOMS, names_in
+from tests.house import MODULES, PACKAGE, ROOMS, in_one_line, names_in
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
@@ -52,6 +52,20 @@ def test_every_promise_names_tests_that_exist():
         assert len(links) == len(named)
         for name, path in named:
             assert name in names_in(path), f"{path}::{name}"
+
+
+def messages():
+    """The messages that docs/troubleshooting.md explains."""
+    text = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| `(.*?)` \|", text, re.MULTILINE)
+
+
+def test_every_message_that_is_explained_is_one_of_the_package():
+    said = " ".join(map(in_one_line, MODULES))
+    assert len(messages()) > 25
+    for message in messages():
+        for part in message.replace("\\|", "|").lower().split("…"):
+            assert part.strip().removeprefix("expected ") in said, message  # which some errors put before it
 
 
 # --- the table of rooms -------------------------------------------------------------------------------------------------

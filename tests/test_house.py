@@ -14,7 +14,7 @@ from collections import Counter
 import pytest
 
 from tests.commands import ROOT
-from tests.house import MODULES, PACKAGE, ROOMS, TESTS, parsed
+from tests.house import MODULES, PACKAGE, ROOMS, TESTS, in_one_line, parsed
 
 WITHOUT_TENSORS = {"files", "formats", "moses", "tuning"}
 TESTED_ELSEWHERE = {
@@ -253,12 +253,6 @@ def test_results_are_named_by_nouns(path):
     }
     named = [(name, node.lineno, node.col_offset) for name, node in names_given(parsed(path)) if name in PARTICIPLES]
     assert not [place for place in named if place[0] != "found" or place[1:] not in allowed]
-
-
-def in_one_line(path):
-    """A text without line ends, nor the marks that stand there of comments and of strings that go on."""
-    text = path.read_text(encoding="utf-8")
-    return " ".join(re.sub(r'"\s*\n\s*f?"|\n\s*#', "", text).split()).lower()
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda p: str(p.relative_to(ROOT)))

@@ -83,7 +83,7 @@ class Explanation:
     source: str
     target: str
     in_table: bool
-    targets: int  # of the source in the table
+    targets: int | None  # of the source in the table; None: no table was looked at
     producer: str
     log_prob: float
     words: list[Word]
@@ -92,6 +92,9 @@ class Explanation:
     ranks: list[Rank]
     table_limit: int | None
     neighbours: list[Neighbour]
+
+    def __str__(self) -> str:
+        return "\n".join(as_text(self))
 
 
 def column_names(columns: int, added: Sequence[str]) -> list[str]:
@@ -222,11 +225,8 @@ def _rank(by: str, values: Floats, chosen: int | None, limit: int | None = None)
 
 def as_text(explanation: Explanation) -> list[str]:
     """An explanation for people to read."""
-    where = f"one of {explanation.targets:,} targets of its source in the table" if explanation.in_table else (
-        f"not in the table, which has {explanation.targets:,} other targets of its source" if explanation.targets
-        else "not in the table, nor is its source"
-    )  # fmt: skip
-    lines = [f"{explanation.source} ||| {explanation.target}", f"  {where}", ""]
+    lines = [f"{explanation.source} ||| {explanation.target}"]
+    lines += [f"  {_where(explanation)}"] * (explanation.targets is not None) + [""]
     log_prob, neighbours = explanation.log_prob, explanation.neighbours
     lines += [f"{explanation.producer}: log p = {log_prob:z.4f}, p = {math.exp(log_prob):.3g}; word by word:"]
     lines += [f"  {word.log_prob:z9.4f}  {word.word}{'' if word.known else '  (<unk>)'}" for word in explanation.words]
@@ -235,15 +235,26 @@ def as_text(explanation: Explanation) -> list[str]:
         width = max(len(column.name) for column in explanation.columns)
         lines += ["", f"{'scores of the table':<{width + 2}}  {'score':>11}       log"]
         lines += [f"  {name:<{width}}  {score:11.6g} {log:z9.4f}" for name, score, log in explanation.columns]
-    lines += ["", "rank among the targets of its source:", *map(_rank_line, explanation.ranks)]
+    if explanation.ranks:
+        lines += ["", "rank among the targets of its source:", *map(_rank_line, explanation.ranks)]
     if explanation.table_limit is not None:
         limit = f"table-limit={explanation.table_limit}"
-        lines += [f"  (of the table's scores alone; with {limit} Moses counts the word penalty",
-                  "  and the language model's estimate too)"]  # fmt: skip
+        lines += ["  (of the table's scores alone; Moses, with its",
+                  f"  {limit}, counts the word penalty and the language model's estimate too)"]  # fmt: skip
     if neighbours:
         lines += ["", "nearest phrases by the summary c (cosine):"]
         lines += [f"  {cosine:z7.4f}  {phrase}" for phrase, cosine in neighbours]
     return lines
+
+
+def _where(explanation: Explanation) -> str:
+    """What the table has of the pair."""
+    targets = explanation.targets
+    if explanation.in_table:
+        return f"one of {targets:,} targets of its source in the table"
+    if targets:
+        return f"not in the table, which has {targets:,} other targets of its source"
+    return "not in the table, nor is its source"
 
 
 def _rank_line(rank: Rank) -> str:

@@ -206,9 +206,12 @@ def as_text(report: GateReport) -> list[str]:
     return [
         f"{report.config.network}: {units:,} units, {report.phrases:,} phrases, {report.steps:,} steps",
         "",
-        _line("", [f"{i / BINS:.1f}-" for i in range(BINS)], "   lowest   mean highest"),
-        _line("units by mean z (1 keeps)", report.histogram("z"), _spread(report.z)),
-        _line("units by mean r (0 resets)", report.histogram("r"), _spread(report.r)),
+        "units by their mean gate:",
+        _line("from", [f"{i / BINS:.1f}" for i in range(BINS)]),
+        _line("z (1 keeps)", report.histogram("z")),
+        _line("r (0 resets)", report.histogram("r")),
+        f"mean z from {report.z.min():.3f} to {report.z.max():.3f}, of all units {report.z.mean():.3f}",
+        f"mean r from {report.r.min():.3f} to {report.r.max():.3f}, of all units {report.r.mean():.3f}",
         "",
         f"long-term units, z > {high:g} at most steps: {long:,} of {units:,}",
         f"short-term units, r < {low:g} at most steps: {short:,} of {units:,}",
@@ -218,12 +221,8 @@ def as_text(report: GateReport) -> list[str]:
     ]
 
 
-def _line(name: str, cells: Sequence[object], rest: str) -> str:
-    return f"{name:<27}" + "".join(f"{cell!s:>6}" for cell in cells) + rest
-
-
-def _spread(values: Floats) -> str:
-    return f"   {values.min():6.3f} {values.mean():6.3f}  {values.max():6.3f}"
+def _line(name: str, cells: Sequence[object]) -> str:
+    return f"  {name:<14}" + "".join(f"{cell!s:>6}" for cell in cells)
 
 
 def _units(title: str, units: Sequence[Unit], gate: str, verbs: tuple[str, str]) -> Iterator[str]:

@@ -11,13 +11,16 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import cleandoc
 from pathlib import Path
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from moses_rnn import __version__
+from moses_rnn.cli.widths import WIDEST, fitted, folded
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.files.streams import MAX_LINE_BYTES, without_compression_suffix
 from moses_rnn.native import native_core
@@ -26,7 +29,7 @@ P = ParamSpec("P")
 Request = TypeVar("Request")
 STOPPED = Stopped.exit_code
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
 
 
 def takes(request: Callable[..., Request]) -> Callable[[Callable[[Request], None]], Callable[..., None]]:
@@ -136,7 +139,7 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
         core: object = native_core() or "without the native core"
     except MosesRnnError as error:
         core = error
-    click.echo(f"{context.info_name}, version {__version__} ({core})")
+    click.echo(f"{context.command_path}, version {__version__} ({core})")
     context.exit()
 
 
@@ -152,6 +155,19 @@ shows_version = click.option(
 
 class _Careful(click.Command):
     """A command that notices what becomes of its output, --help and --version included."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for parameter in self.params:
+            if type(parameter.type) is click.types.StringParamType:
+                parameter.type = _Place()
+
+    def format_epilog(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as wide as the rest."""
+        if self.epilog:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(fitted(cleandoc(self.epilog), formatter.width - formatter.current_indent))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and exit with a code that tells of a failing standard output too."""
@@ -169,6 +185,16 @@ class _Careful(click.Command):
             code = _failed(error)
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would try once more at exit
         sys.exit(code)
+
+
+class _Place(click.types.StringParamType):
+    """Text that the shell completes as a file's name: most texts that commands take are names of files."""
+
+    def shell_complete(
+        self, _context: click.Context, _parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Leave it to the shell."""
+        return [CompletionItem(incomplete, type="file")]
 
 
 class Program(_Careful):
@@ -221,17 +247,29 @@ def program() -> str:
     return Path(sys.argv[0]).name
 
 
-def say(text: str) -> None:
-    """Print lines on stderr, with any characters; what could command a terminal is escaped."""
+def say(text: str, *, fold: bool = True) -> None:
+    """Print lines on stderr, with any characters; what could command a terminal is escaped.
+
+    Args:
+        text: the lines.
+        fold: whether wide ones are folded on a terminal; not so what is to be copied into a file.
+    """
     harmless = CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
-    data = (harmless + "\n").encode(sys.stderr.encoding or "utf-8", "backslashreplace")
+    data = ((folded(harmless, sys.stderr) if fold else harmless) + "\n").encode(
+        sys.stderr.encoding or "utf-8", "backslashreplace"
+    )
     with contextlib.suppress(OSError):  # nowhere is left to complain to
         click.echo(data, nl=False, err=True)
 
 
-def put(text: str) -> None:
-    """Print lines on stdout as UTF-8 under any locale; the bytes of file names that are not UTF-8 stay as they are."""
-    click.echo((text + "\n").encode("utf-8", "surrogateescape"), nl=False)
+def put(text: str, *, fold: bool = False) -> None:
+    """Print lines on stdout as UTF-8 under any locale; the bytes of file names that are not UTF-8 stay as they are.
+
+    Args:
+        text: the lines.
+        fold: whether they are prose, of which wide ones are folded on a terminal.
+    """
+    click.echo(((folded(text, sys.stdout) if fold else text) + "\n").encode("utf-8", "surrogateescape"), nl=False)
 
 
 def end_cleanly_on_sigterm() -> None:
@@ -279,22 +317,7 @@ def default_output(table: str) -> str:
 
 
 def choose_device(wanted: str) -> str:
-    """A torch device: "auto" is CUDA if there is one.
+    """The torch device that --device names; raises as `hardware.choose_device`."""
+    from moses_rnn.models import hardware
 
-    Raises:
-        MosesRnnError: the device is not there.
-    """
-    import torch
-
-    if wanted == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    expected = "expected cpu, cuda or cuda:N that torch can use here"
-    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", wanted):
-        raise MosesRnnError(f"--device {wanted}: {expected}")
-    if wanted.startswith("cuda") and not torch.cuda.is_available():
-        raise MosesRnnError(f"--device {wanted}: expected a CUDA device, found none (--device cpu works everywhere)")
-    try:
-        torch.empty(0, device=wanted)
-    except (RuntimeError, AssertionError) as error:
-        raise MosesRnnError(f"--device {wanted}: {expected}") from error
-    return wanted
+    return hardware.choose_device(wanted, "--device")

@@ -123,7 +123,8 @@ def _judge_cslm(model: OpenModel, given: Judging) -> None:
     if backoff and weight is not None:
         put(
             f"\nThe weight is the best for {judged[0].name}. Outside the shortlist: {backoff.words:,} words of the "
-            f"n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context."
+            f"n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context.",
+            fold=True,
         )
 
 

@@ -21,7 +21,7 @@ from moses_rnn.cli.command import (
 
 EPILOG = """\b
 Example: four runs, on as many machines, then one table and the ini that mert-moses.pl tunes:
-  moses-rnn-score phrase-table.gz --shard 1/4     # and 2/4, 3/4, 4/4 elsewhere
+  moses-rnn-score phrase-table.gz --shard 1/4   # and 2/4 … elsewhere
   moses-rnn-merge phrase-table.rnn.gz phrase-table.rnn.?-of-4.gz --moses-ini moses.ini
 
 Each shard's signature says which bytes of the table it holds, what scored them, and the hash of its file: a shard that

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,12 +28,13 @@ from moses_rnn.cli.command import (
     takes,
 )
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
+from moses_rnn.cli.scoring_display import show_ini_lines, summary
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import compression_of
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
 if TYPE_CHECKING:
-    from moses_rnn.scoring.request import IniRequest, ScoringRequest, ScoringResult
+    from moses_rnn.scoring.request import IniRequest, ScoringRequest
 
 
 EPILOG = f"""\b
@@ -80,6 +80,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     allow_misfit: bool
     again: bool
     force: bool
+    estimate: bool
     quiet: bool
 
 
@@ -168,6 +169,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
 )
 @click.option("--again", is_flag=True, help="Score a table that has such a column already")
 @click.option("--force", is_flag=True, help="Replace existing outputs")
+@click.option("--estimate", is_flag=True, help="Print how long scoring will take here; write nothing")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @shows_version
 @reports_errors
@@ -181,16 +183,21 @@ def main(given: Scoring) -> None:
     from moses_rnn.scoring.run import score
 
     request = _request(given)
+    if given.estimate:
+        from moses_rnn.scoring.estimate import estimate
+
+        put(str(estimate(request)), fold=True)
+        return
     display = Display("lines", quiet=given.quiet)
     try:
         result = score(request, display.show, StopRequest())
     finally:
         display.close()
-    summary = [] if given.quiet else _summary(request, result)
-    for line in [*summary, *(f"warning: {text}" for text in result.warnings)]:
+    lines = [] if given.quiet else summary(request, result)
+    for line in [*lines, *(f"warning: {text}" for text in result.warnings)]:
         say(line)
     if not request.columns.logarithms and not request.shard:
-        _print_ini_lines(result, on_stderr=request.output == "-")
+        show_ini_lines(result, on_stderr=request.output == "-")
 
 
 def _request(given: Scoring) -> ScoringRequest:
@@ -304,26 +311,3 @@ def _model_beside(table: str) -> Path:
             advice=f"Make one with: moses-rnn-train {table}\nor name one with --model.",
         )
     return folder
-
-
-def _summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
-    from moses_rnn.scoring.fit import shares
-
-    report = result.report
-    left_out = f", {result.rejected:,} left out" if result.rejected else " in and out"
-    yield f"{report.lines:,} lines{left_out}: {request.output}"
-    if request.output != "-":
-        yield f"signature: {request.output}.json"
-    if request.ini:
-        yield f"ini: {request.ini.output}"
-    yield f"computed by: {result.computed_by}"
-    if not report.lines:  # of a shard
-        return
-    for i, name in enumerate(result.column_names):
-        yield f"{name}: log values from {report.lowest[i]:.4g} to {report.highest[i]:.4g}"
-    for name, unknown, floored in shares(report, result.column_names):
-        yield f"{name}: {unknown:.1%} of the pairs have <unk>, {floored:.1%} of the scores were raised to the floor"
-
-
-def _print_ini_lines(result: ScoringResult, *, on_stderr: bool) -> None:
-    (say if on_stderr else put)(f"[feature]\n{result.feature_line}\n\n[weight]\n{result.weight_line}")

@@ -174,10 +174,12 @@ def _print_estimate(expected: Estimate) -> None:
     passes = f"{expected.passes:.1f} passes in the time or epochs given" if expected.passes < math.inf else "no limit"
     put(
         f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(expected.seconds_of_a_pass)} for each pass over "
-        f"{expected.pairs:,} pairs; {passes}"
+        f"{expected.pairs:,} pairs; {passes}",
+        fold=True,
     )
     reached = ", ".join(f"{share:.0%} after {passes:g}" for passes, share in SHARES_OF_UNIGRAMS)
     put(
         f"For comparison: on Multi30k (828,000 pairs) --preset small cost, of what a unigram model costs, {reached} "
-        "passes"
+        "passes",
+        fold=True,
     )

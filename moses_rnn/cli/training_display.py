@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from moses_rnn.training.run import Outcome
     from moses_rnn.training.trainer import Trainer
 
+LOG_Z = "mean_abs_log_z"  # of networks that may learn to be normalised, among the figures of an evaluation
+MOST_NATS = 700.0  # whose exponential is a number
 SMOOTHING = 0.02  # weight of a minibatch in the mean loss that the bar shows
 
 
@@ -24,6 +27,7 @@ class TrainingDisplay:
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self._display = Display("lines read", quiet=quiet)
+        self._has_header = False
         self._loss = 0.0
         self._before = 0  # examples learned when this run was started or resumed
         self._share_before = 0.0  # of the budget, then
@@ -64,8 +68,13 @@ class TrainingDisplay:
         self._display.show(progress.examples - self._before, share or None, note)
 
     def evaluated(self, trainer: Trainer, is_best: bool) -> None:
-        """Print the held-out figures."""
+        """Print the held-out figures, the first time below a header."""
+        if not self._has_header:
+            self._display.say(evaluation_header(trainer))
+            self._has_header = True
         self._display.say(evaluation_line(trainer, is_best))
+        if skipped := trainer.progress.skipped_steps:
+            self._display.say(f"{skipped:,} steps skipped so far: their gradients were not finite")
 
     def _say(self, text: str) -> None:
         if not self._quiet:
@@ -76,19 +85,22 @@ class TrainingDisplay:
         self._display.close()
 
 
+def evaluation_header(trainer: Trainer) -> str:
+    """What stands above evaluations; nats and perplexity are those of a held-out token of the target."""
+    last = "|log Z|" if LOG_Z in trainer.progress.history[-1] else "clipped"
+    return f"{trainer.task.unit:>10}  epochs      time  held-out nats  perplexity  {last}  tokens/s"
+
+
 def evaluation_line(trainer: Trainer, is_best: bool) -> str:
-    """The figures of the last evaluation: at most 120 columns up to ten million examples and ten hours."""
-    figures, skipped = trainer.progress.history[-1], trainer.progress.skipped_steps
-    unit = trainer.task.unit
-    parts = [
-        f"{figures[unit]:,} {unit} ({figures['epochs']:.2f} epochs, {duration(figures['seconds'])}): "
-        f"held out {trainer.task.describe_cost(figures)}",
-        *[f"{figures['clipped_share']:.0%} clipped"] * (figures["clipped_share"] > 0),
-        f"{figures['tokens_per_second']:,.0f} tokens/s",
-        *[f"{skipped:,} skipped (gradient not finite)"] * bool(skipped),
-        *["best"] * is_best,
-    ]
-    return ", ".join(parts)
+    """The figures of the last evaluation: 80 columns up to ten million examples and a hundred hours."""
+    figures, nats = trainer.progress.history[-1], trainer.progress.history[-1]["nats_per_token"]
+    last = f"{figures[LOG_Z]:.2f}" if LOG_Z in figures else f"{figures['clipped_share']:.0%}"
+    return (
+        f"{figures[trainer.task.unit]:>10,}  {figures['epochs']:>6.2f}  {duration(figures['seconds']):>8}  "
+        f"{nats:>13.4f}  {math.exp(min(nats, MOST_NATS)):>10.4g}  {last:>7}  {figures['tokens_per_second']:>8,.0f}"
+        + "  best"
+        * is_best
+    )
 
 
 def say_end(outcome: Outcome, folder: Path, unit: str, *, quiet: bool, leads: bool = True, warning: str = "") -> None:

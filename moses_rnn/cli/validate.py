@@ -70,7 +70,7 @@ def _compare_with_signature(table: str, request: Validation) -> None:
         raise click.UsageError("--quick looks at no line: it cannot go with --sorted or --strict")
     sound = check_signature(table)
     if not request.quiet:
-        put(f"{table}: {sound}")
+        put(f"{table}: {sound}", fold=True)
 
 
 def _read_every_line(table: str, request: Validation) -> None:
@@ -94,7 +94,7 @@ def _read_every_line(table: str, request: Validation) -> None:
     for warning in report.warnings:
         say(f"warning: {warning}")
     if not request.quiet:
-        put("\n".join(report.summary()))
+        put("\n".join(report.summary()), fold=True)
 
 
 class _Shown:

@@ -87,7 +87,7 @@ def main(request: Check) -> None:
     own = None
     if request.moses_ini:
         report, own = check_ini(table, existing_input(request.moses_ini), request.feature)
-        put("\n".join(report))
+        put("\n".join(report), fold=True)
     if not request.no_decoder:
         _ask_moses(table, own, request)
 
@@ -111,7 +111,7 @@ def _ask_moses(table: str, own: Dictionary | None, request: Check) -> None:
     end_cleanly_on_sigterm()
     comparisons = verify(verification, lambda text: None if request.quiet else say(text))
     for comparison in comparisons:
-        put("\n".join(comparison.summary()))
+        put("\n".join(comparison.summary()), fold=True)
     if any(comparison.failure for comparison in comparisons):
         raise MosesRnnError(f"{table}: not everything could be compared: a program of Moses failed")
     if not all(comparison.is_good for comparison in comparisons):

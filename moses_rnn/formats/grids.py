@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+COLUMNS = 80  # of a terminal
 Cell = bytes | str | float | int | None  # bytes are phrases as the table has them; None: there is no such figure
 
 # Whatever could be markup within a cell; CommonMark lets a backslash stand before any punctuation. Moses's own &apos;
@@ -80,14 +81,30 @@ def in_latex(text: str) -> str:
 
 
 def as_text(grid: Grid) -> str:
-    """In columns: words to the left, figures to the right."""
+    """In columns: words to the left, figures to the right.
+
+    What is wider than a terminal comes in parts, each of which begins with what a row belongs to.
+    """
     rows = [list(grid.header), *_shown(grid)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(grid.header))]
-    lines = [grid.title] * bool(grid.title)
-    for row in rows:
-        cells = zip(row, widths, _are_words(grid), strict=True)
-        lines.append("  " + "  ".join(c.ljust(w) if left else c.rjust(w) for c, w, left in cells).rstrip())
-    return "\n".join(lines)
+    left = _are_words(grid)
+    parts = []
+    for columns in _parts(widths, max(grid.group_columns, 1)):
+        cells = [[row[i].ljust(widths[i]) if left[i] else row[i].rjust(widths[i]) for i in columns] for row in rows]
+        parts.append("\n".join(f"  {'  '.join(row)}".rstrip() for row in cells))
+    return "\n".join([grid.title] * bool(grid.title) + ["\n\n".join(parts)])
+
+
+def _parts(widths: Sequence[int], repeated: int) -> Iterator[list[int]]:
+    """The columns that stand side by side, of which the first ones come again in every part."""
+    first, room = [*range(min(repeated, len(widths)))], COLUMNS - sum(2 + width for width in widths[:repeated])
+    part: list[int] = []
+    for column in range(len(first), len(widths)):
+        if part and sum(2 + widths[i] for i in (*part, column)) > room:
+            yield first + part
+            part = []
+        part.append(column)
+    yield first + part
 
 
 def as_markdown(grid: Grid) -> str:

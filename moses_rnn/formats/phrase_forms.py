@@ -92,7 +92,7 @@ class PhraseForm:
             terminals = [word for word in terminals[:-1] if not NON_TERMINAL.fullmatch(word)]
         return terminals
 
-    def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int) -> None:
+    def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int | None) -> None:
         """Refuse phrases that are not of this form.
 
         Raises:
@@ -136,7 +136,7 @@ def _factor(phrase: bytes, factor: int | None) -> bytes:
     return b" ".join([word.split(b"|")[factor] if b"|" in word else word for word in words(phrase)])
 
 
-def _check_factors(side: str, terminals: list[bytes], factor: int, name: str, number: int) -> None:
+def _check_factors(side: str, terminals: list[bytes], factor: int, name: str, number: int | None) -> None:
     counts = {word.count(b"|") + 1 for word in terminals}
     if len(counts) > 1:
         raise FormatError(name, number, f"as many factors in every {side} word", shown(b" ".join(terminals)))
@@ -158,7 +158,7 @@ def _links(source: list[bytes], target: list[bytes], alignment: bytes) -> Iterat
             yield s, t
 
 
-def _check_rule(source: list[bytes], target: list[bytes], alignment: bytes, name: str, number: int) -> None:
+def _check_rule(source: list[bytes], target: list[bytes], alignment: bytes, name: str, number: int | None) -> None:
     for side, phrase in (("source", source), ("target", target)):
         if not phrase or not LEFT_HAND_SIDE.fullmatch(phrase[-1]):
             expected = f"a left-hand side such as [X] at the end of the {side}, as on the first line"

@@ -20,7 +20,7 @@ from moses_rnn.inference.steps import Stepper
 from moses_rnn.inference.tries import NOTHING
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.encdec import EncDec
-from moses_rnn.models.vocabulary import Phrase
+from moses_rnn.models.vocabulary import END_ID, Phrase
 
 Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
@@ -113,6 +113,18 @@ def word_log_probs(model: EncDec, source: Phrase, target: Phrase) -> npt.NDArray
     read, written = Batch.from_lists([source], device), Batch.from_lists([target], device)
     log_probs = model.word_log_probs(read, written, torch.zeros(1, dtype=torch.int64, device=device))
     return _array(log_probs).astype(np.float64)
+
+
+@torch.inference_mode()
+def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase) -> list[float]:
+    """The same of any network that writes, and as often as there are words and ``</s>``; natural."""
+    terms, _ = stepper.read(np.array(source, np.int64), np.array([len(source)], np.int64))
+    prefixes, log_probs = stepper.start(terms), []
+    for word in target:
+        log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, word]))
+        row = torch.zeros(1, dtype=torch.int64, device=stepper.device)
+        prefixes = stepper.step(terms, prefixes, row, row + word)
+    return [*log_probs, float(stepper.next_log_probs(terms, prefixes)[0, END_ID])]
 
 
 def _array(tensor: Tensor) -> npt.NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.errors import ArgumentError, MosesRnnError
 
 CPU_FLAGS = Path("/proc/cpuinfo")
 LARGE = 512  # hidden units from which products and memory decide the speed
@@ -54,6 +55,30 @@ class Kernel:
 
 
 EAGER, COMPILED = Kernel(), Kernel(compiled=True)
+
+
+def choose_device(wanted: str, argument: str) -> str:
+    """A torch device: "auto" is CUDA if there is one.
+
+    Args:
+        wanted: its name.
+        argument: how the user gave it, for messages.
+
+    Raises:
+        ArgumentError: the device is not there.
+    """
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    given, expected = f"{argument} {wanted}", "cpu, cuda or cuda:N that torch can use here"
+    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", wanted):
+        raise ArgumentError(given, expected, "no such device")
+    if wanted.startswith("cuda") and not torch.cuda.is_available():
+        raise ArgumentError(given, "a CUDA device", f"none ({argument} cpu works everywhere)")
+    try:
+        torch.empty(0, device=wanted)
+    except (RuntimeError, AssertionError) as error:
+        raise ArgumentError(given, expected, "no such device") from error
+    return wanted
 
 
 def require_fusing() -> None:

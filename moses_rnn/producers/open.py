@@ -143,7 +143,7 @@ class OpenModel:
         """
         width = self.checkpoint.model.config.width
         precision = choose_precision(wanted.precision or "fp32", wanted.device, width)
-        if self._core_for(wanted, precision):
+        if self.core_for(wanted, precision):
             return Compute(wanted.device, precision, native=True)
         if precision not in PRECISIONS:
             raise MosesRnnError(
@@ -154,8 +154,12 @@ class OpenModel:
         compiled = choose_compiled(wanted.compiled, wanted.device, width, long=long, large=LARGE)
         return Compute(wanted.device, precision, compiled)
 
-    def _core_for(self, wanted: Wanted, precision: str) -> NativeCore | None:
-        """The native core, if it has this network and the precision, and nothing else is wanted."""
+    def core_for(self, wanted: Wanted, precision: str) -> NativeCore | None:
+        """The native core, if it has this network and the precision, and nothing else is wanted.
+
+        Raises:
+            MosesRnnError: it is wanted, and has not.
+        """
         possible = wanted.device == "cpu" and not wanted.compiled and self.row.native is not None
         core = native_core() if possible and wanted.native is not False else None
         if core is not None and core.multiplies(precision):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -117,12 +116,6 @@ class NGrams:
         """The order, and the sizes of the layers."""
         description: str = self.model.config.description
         return description
-
-    def describe_cost(self, figures: Mapping[str, float]) -> str:
-        """What a token costs, and how far the network is from a normalised one."""
-        per_token = figures["nats_per_token"]
-        perplexity = f"perplexity {math.exp(per_token):.2f}"
-        return f"{per_token:.4f} nats/token, {perplexity}, |log Z| {figures['mean_abs_log_z']:.2f}"
 
     @torch.no_grad()
     def _exact_cost(self, start: int) -> tuple[float, float, int]:

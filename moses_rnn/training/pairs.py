@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import numpy as np
@@ -90,10 +90,6 @@ class PhrasePairs:
         """The network's own words."""
         described: str = self.model.config.description
         return described
-
-    def describe_cost(self, figures: Mapping[str, float]) -> str:
-        """What a token costs, and what a unigram model makes it cost."""
-        return f"{figures['nats_per_token']:.4f} nats/token (unigram {self.corpus.unigram_nats_per_token:.2f})"
 
     @torch.no_grad()
     def _exact_cost(self, rows: Positions) -> tuple[float, int]:

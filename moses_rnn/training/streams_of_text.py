@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import numpy as np
@@ -80,11 +80,6 @@ class Sentences:
     def describe(self) -> str:
         """The network, and how far errors are followed."""
         return f"{self.model.config.description}, {describe_reach(self._bptt)}"
-
-    def describe_cost(self, figures: Mapping[str, float]) -> str:
-        """What a token costs."""
-        per_token = figures["nats_per_token"]
-        return f"{per_token:.4f} nats/token, perplexity {math.exp(per_token):.2f}"
 
     @torch.no_grad()
     def _exact_cost(self, rows: Positions) -> tuple[float, int]:

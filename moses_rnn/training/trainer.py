@@ -47,9 +47,6 @@ class Task(Learnable, Protocol):
     def describe(self) -> str:
         """The network in words, for a log."""
 
-    def describe_cost(self, figures: Mapping[str, float]) -> str:
-        """The figures of `held_out` in words, for a log."""
-
 
 class Observer(Protocol):
     """Who follows a run, of whatever network."""

@@ -114,22 +114,25 @@ def test_as_text():
     assert "\\x1b[2J 0." in text
     unit = Unit(3, 0.9, 0.4, [("the", 0.95, 9)], [("of", 0.3, 8)])
     lines = as_text(report([0.25, 0.9], [0.4, 0.4], [0.9, 0.1], [0.9, 0.1], [unit]))
-    assert lines[2:8] == [
-        "                             0.0-  0.1-  0.2-  0.3-  0.4-  0.5-  0.6-  0.7-  0.8-  0.9-   lowest   mean highest",
-        "units by mean z (1 keeps)       0     0     1     0     0     0     0     0     0     1    0.250  0.575   0.900",
-        "units by mean r (0 resets)      0     0     0     0     2     0     0     0     0     0    0.400  0.400   0.400",
+    assert lines[2:11] == [
+        "units by their mean gate:",
+        "  from             0.0   0.1   0.2   0.3   0.4   0.5   0.6   0.7   0.8   0.9",
+        "  z (1 keeps)        0     0     1     0     0     0     0     0     0     1",
+        "  r (0 resets)       0     0     0     0     2     0     0     0     0     0",
+        "mean z from 0.250 to 0.900, of all units 0.575",
+        "mean r from 0.400 to 0.400, of all units 0.400",
         "",
         "long-term units, z > 0.5 at most steps: 1 of 2",
         "short-term units, r < 0.5 at most steps: 1 of 2",
     ]
-    assert lines[8:13] == [
+    assert lines[11:16] == [
         "both: 1; neither: 1",
         "",
         "Units that remember most (words with their mean z):",
         "  unit 3     z 0.900  r 0.400",
         "    keep at:     the 0.95",
     ]
-    assert lines[13] == "    take in:     of 0.30"
+    assert lines[16] == "    take in:     of 0.30"
 
 
 def test_as_csv():

@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from moses_rnn.cli.command import StopRequest, takes
+from moses_rnn.cli.command import Program, ProgramGroup, StopRequest, takes
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,11 @@ def test_help_shows_readable_ranges(command):
     text = CliRunner().invoke(command, ["--help"]).output
     assert "None" not in text
     assert not re.search(r"\d{9}", text)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_notices_what_becomes_of_its_output(command):
+    assert isinstance(command, Program | ProgramGroup)
 
 
 @pytest.mark.parametrize("command", WITH_REQUEST)

@@ -90,8 +90,8 @@ def test_training_says_what_it_found_and_what_it_does(prepared):
         "network: 3-gram, 4 → 8 → 6 → 5, ",
         "training: adam, learning rate 0.001, dropout 0.3, 128 n-grams a minibatch, pair-mean gradient clipped at 1, fp32, seed 1; ",
         "ends after 2 epochs or 30 minutes or 10 evaluations without gain\n",
-        " n-grams (2.00 epochs, ",
-        " nats/token, perplexity ",
+        "   n-grams  epochs      time  held-out nats  perplexity  |log Z|  tokens/s\n",
+        "    2.00  ",
         "finished: 2 epochs are done; best held-out ",
         " nats per token; model in cslm\n",
     ):

@@ -37,6 +37,13 @@ def test_the_bare_command_just_works(here):
     assert all(0 < value <= 1 for (value,) in added_values(lines))
 
 
+def test_an_estimate_writes_nothing(here):
+    before = sorted(here.iterdir())
+    done = run("score", "phrase-table.gz", "--estimate", "--allow-misfit", cwd=here)
+    assert re.fullmatch(r"[\d,]+ lines/s here \(.*, fp32\): 0:0\d:\d\d for about 3,000 lines\n", done.stdout)
+    assert (done.stderr, sorted(here.iterdir())) == ("", before)
+
+
 def test_the_signature_says_what_made_the_numbers(here):
     run("score", "phrase-table.gz", "--word-penalty", cwd=here)
     signature = json.loads((here / "phrase-table.rnn.gz.json").read_text())

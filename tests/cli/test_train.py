@@ -38,8 +38,8 @@ def test_says_what_it_found_and_what_it_does(here):
         "128 pairs a minibatch, "
         "pair-mean gradient clipped at 1, fp32, seed 1; ",
         "ends after 1 epochs or 30 minutes or 6 evaluations without gain",
-        "% clipped, ",
-        " tokens/s, best",
+        "     pairs  epochs      time  held-out nats  perplexity  clipped  tokens/s\n",
+        "  best\n",
         "finished: 1 epochs are done; best held-out ",
         "moses-rnn-score will refuse this model",
     ):

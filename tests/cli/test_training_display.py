@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from torch import nn
 
-from moses_rnn.cli.training_display import TrainingDisplay, evaluation_line, say_end
+from moses_rnn.cli.training_display import TrainingDisplay, evaluation_header, evaluation_line, say_end
 from moses_rnn.errors import Stopped
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.state import Progress
@@ -24,30 +24,43 @@ class Task:
     unit = "pairs"
 
     @staticmethod
-    def describe_cost(figures):
-        return f"{figures['nats_per_token']:.4f} nats/token (unigram 6.25)"
-
-    @staticmethod
     def describe():
         return "paper variant, H 8"
 
 
-def test_an_evaluation_is_a_line_of_120_columns():
-    trainer = SimpleNamespace(task=Task, progress=SimpleNamespace(history=[FIGURES], skipped_steps=0))
-    line = evaluation_line(trainer, is_best=True)
-    assert line == (
-        "9,999,999 pairs (12.08 epochs, 9:59:59): held out 1.2346 nats/token (unigram 6.25), 100% clipped, "
-        "123,457 tokens/s, best"
-    )
-    assert len(line) <= 120
-    trainer.progress.skipped_steps = 3
-    assert ", 123,457 tokens/s, 3 skipped (gradient not finite)" in evaluation_line(trainer, is_best=False)
+def evaluated(skipped=0, **changes):
+    history = [{**FIGURES, **changes}]
+    return SimpleNamespace(task=Task, progress=SimpleNamespace(history=history, skipped_steps=skipped))
 
 
-def test_what_did_not_happen_is_left_out():
-    figures = {**FIGURES, "clipped_share": 0.0}
-    trainer = SimpleNamespace(task=Task, progress=SimpleNamespace(history=[figures], skipped_steps=0))
-    assert evaluation_line(trainer, is_best=False).endswith(" nats/token (unigram 6.25), 123,457 tokens/s")
+def test_an_evaluation_is_a_line_of_80_columns():
+    trainer = evaluated()
+    header, line = evaluation_header(trainer), evaluation_line(trainer, is_best=True)
+    assert [header, line] == [
+        "     pairs  epochs      time  held-out nats  perplexity  clipped  tokens/s",
+        " 9,999,999   12.08   9:59:59         1.2346       3.437     100%   123,457  best",
+    ]
+    assert len(line) <= 80
+    assert len(header) == len(evaluation_line(trainer, is_best=False))
+
+
+def test_how_far_from_normalised_is_said_where_it_is_known():
+    trainer = evaluated(mean_abs_log_z=0.125)
+    assert evaluation_header(trainer).endswith("  |log Z|  tokens/s")
+    assert evaluation_line(trainer, is_best=False).endswith("     0.12   123,457")
+
+
+def test_a_cost_without_bounds_is_printed_too():
+    assert "  1.014e+304  " in evaluation_line(evaluated(nats_per_token=800.0), is_best=False)
+
+
+def test_the_header_stands_once_and_skipped_steps_below(capsys):
+    display = TrainingDisplay()
+    display.evaluated(evaluated(), is_best=True)
+    display.evaluated(evaluated(skipped=3), is_best=False)
+    header, _, _, skipped = capsys.readouterr().err.splitlines()
+    assert header == evaluation_header(evaluated())
+    assert skipped == "3 steps skipped so far: their gradients were not finite"
 
 
 def trainer_with(progress, *, resumed=False, share=0.0, processes=1):
@@ -123,7 +136,8 @@ def test_an_evaluation_and_the_corpus_are_lines(capsys):
         display.corpus_read(["table: 3 lines", "left out: none"])
         display.evaluated(trainer, True)
         display.close()
-        expected = ["table: 3 lines", "left out: none", evaluation_line(trainer, True)]
+        figures = [evaluation_header(trainer), evaluation_line(trainer, True)]
+        expected = ["table: 3 lines", "left out: none", *figures]
         assert capsys.readouterr().err.splitlines() == ([] if quiet else expected)
 
 

@@ -25,8 +25,8 @@ def learn(**options):
 def test_help_shows_the_presets_sizes():
     shown = run("train", "--help").stdout
     for preset in (
-        "\n    paper  H 1000, E 100, M 500, R 100, 15,000 words; adadelta, 64 a minibatch, at most 72 hours\n",
-        "\n    small  H 256, E 64, M 128, R 64, 5,000 words; adam, 128 a minibatch, at most 0.5 hours\n",
+        "\n    paper  H 1000, E 100, M 500, R 100, 15,000 words; adadelta, 64 a\n        minibatch, at most 72 hours\n",
+        "\n    small  H 256, E 64, M 128, R 64, 5,000 words; adam, 128 a minibatch, at\n        most 0.5 hours\n",
     ):
         assert preset in shown
 

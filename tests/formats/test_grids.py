@@ -17,6 +17,16 @@ def test_text_has_words_to_the_left_and_figures_to_the_right():
     ]
 
 
+def test_what_is_wider_than_a_terminal_comes_in_parts():
+    header = ("name", *(f"column {i}" for i in range(12)))
+    lines = as_text(Grid("Figures", header, [(b"a", *range(12)), (b"b", *range(12))])).split("\n")
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines if line] == ["Figures", "name", "a", "b", "name", "a", "b"]
+    assert lines.count("") == 1
+    assert " ".join(lines[1].split()[1:] + lines[5].split()[1:]) == " ".join(header[1:])
+    assert as_text(Grid("", ("n" * 99, "m"), [(1, 2)])).split("\n")[0] == f"  {'n' * 99}  m"  # what cannot be parted
+
+
 def test_markdown():
     assert as_markdown(GRID).split("\n") == [
         "**Figures**",

@@ -102,5 +102,4 @@ def test_learns_a_language(texts, tmp_path):
     # a sentence: one first word of 10, on average 3.5 further ones of 2, one length of 6; 5.5 tokens with the end
     least = (math.log(10) + 3.5 * math.log(2) + math.log(6)) / 5.5
     assert least < costs[-1] < least + 0.25 < costs[0]
-    assert task.describe_cost(listener.figures[-1]).startswith(f"{costs[-1]:.4f} nats/token, perplexity ")
     assert torch.isfinite(task.model.U).all()

@@ -15,7 +15,7 @@ from moses_rnn.cli.analyse.report import REPORT_COMMANDS
 from moses_rnn.cli.analyse.sentences import SENTENCE_COMMANDS
 from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
 from moses_rnn.cli.analyse.trials import trials
-from moses_rnn.cli.command import CONTEXT, ProgramGroup, put, reports_errors, say, shows_version, takes
+from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, put, reports_errors, say, shows_version, takes
 
 EPILOG = """\b
 Example:
@@ -63,7 +63,7 @@ class ResultsRequest:
     force: bool
 
 
-@main.command(context_settings=CONTEXT, epilog=RESULTS_EPILOG)
+@main.command(cls=Program, context_settings=CONTEXT, epilog=RESULTS_EPILOG)
 @click.argument("work", type=click.Path(path_type=Path))
 @click.option("--target", required=True, help="Suffix of the target language")
 @click.option("--system", "systems", multiple=True, required=True, help="A system, the baseline first; repeat it")

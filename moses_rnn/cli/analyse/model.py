@@ -93,7 +93,7 @@ def gates(request: GatesRequest) -> None:
         pairs = _pairs(checkpoint, request)
         report = measure_gates(checkpoint, pairs, config, progress_of("phrases", 2 * len(pairs)))
         file.commit(as_csv(report).encode())
-    put("\n".join(as_text(report)))
+    put("\n".join(as_text(report)), fold=True)
 
 
 def _pairs(checkpoint: Checkpoint, request: GatesRequest) -> list[Pair]:
@@ -246,7 +246,7 @@ def draw_files(draw: Callable[[MapConfig], Map], options: MapOptions, inputs: tu
         texts = {"csv": as_csv, "json": as_json}
         for file, kind in zip(files, kinds, strict=True):
             file.commit(texts[kind](map_).encode() if kind in texts else map_image(map_, kind))
-    put("\n".join(as_text(map_)))
+    put("\n".join(as_text(map_)), fold=True)
 
 
 def _kind_of(output: str) -> str:

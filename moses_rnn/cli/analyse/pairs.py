@@ -21,7 +21,7 @@ from moses_rnn.cli.analyse.options import (
     quiet_option,
     seed_option,
 )
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, put, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
 from moses_rnn.errors import InputError
 from moses_rnn.formats.grids import PICTURES
 
@@ -55,7 +55,7 @@ class ScatterRequest:
     quiet: bool
 
 
-@click.command(context_settings=CONTEXT, epilog=SCATTER_EPILOG)
+@click.command(cls=Program, context_settings=CONTEXT, epilog=SCATTER_EPILOG)
 @click.argument("phrase_table")
 @click.option("-o", "--output", help="Draw a .svg or .png (needs matplotlib), or write a .csv of the cells")
 @click.option(
@@ -137,7 +137,7 @@ class PruneRequest:
     quiet: bool
 
 
-@click.command(context_settings=CONTEXT, epilog=PRUNE_EPILOG)
+@click.command(cls=Program, context_settings=CONTEXT, epilog=PRUNE_EPILOG)
 @click.argument("phrase_table")
 @click.option("-o", "--output", required=True, help="The smaller table; compressed by its suffix")
 @click.option("--keep", type=FiniteFloat(0, 1, min_open=True), required=True, help="The share of lines that stay")

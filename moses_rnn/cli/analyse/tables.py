@@ -17,7 +17,7 @@ from moses_rnn.cli.analyse.options import (
     quiet_option,
     seed_option,
 )
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, put, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class TargetsRequest:
     quiet: bool
 
 
-@click.command(context_settings=CONTEXT, epilog=TARGETS_EPILOG)
+@click.command(cls=Program, context_settings=CONTEXT, epilog=TARGETS_EPILOG)
 @click.argument("phrase_table")
 @click.option(
     "--source",
@@ -102,7 +102,7 @@ def targets(request: TargetsRequest) -> None:
     with progress(quiet=request.quiet) as advanced:
         groups = _given(table, request.sources, advanced) if request.sources else _chosen(table, request, advanced)
     if request.layout == "text":
-        put(as_text(groups, table.column, request.top))
+        put(as_text(groups, table.column, request.top), fold=True)
     else:
         put(LAYOUTS[request.layout](as_grid(groups, table.column, request.top)))
 
@@ -165,7 +165,7 @@ class SummaryRequest:
     quiet: bool
 
 
-@click.command(context_settings=CONTEXT, epilog=SUMMARY_EPILOG)
+@click.command(cls=Program, context_settings=CONTEXT, epilog=SUMMARY_EPILOG)
 @click.argument("phrase_table")
 @click.option("--min-words", type=click.IntRange(1), default=1, show_default=True, help="Leave shorter sources out")
 @click.option(
@@ -195,7 +195,7 @@ def summary(request: SummaryRequest) -> None:
         )
     put(LAYOUTS[request.layout](as_grid(figures)))
     if request.layout == "text":
-        put("\n".join(notes(figures)))
+        put("\n".join(notes(figures)), fold=True)
 
 
 TABLE_COMMANDS = (targets, summary)

@@ -143,7 +143,7 @@ FAILED = {
     "no folder": (["n", *WP, "-o", "none/out"], "none/out: cannot be written: No such file or directory"),
     "device": (
         ["n", *WP, "--device", "tpu"],
-        "--device tpu: expected cpu, cuda or cuda:N that torch can use here",
+        "--device tpu: expected cpu, cuda or cuda:N that torch can use here, found no such device",
     ),
 }
 

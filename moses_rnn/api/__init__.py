@@ -1,0 +1,1 @@
+"""What Python code calls; `moses_rnn` itself names what of it is stable (docs/api.md)."""

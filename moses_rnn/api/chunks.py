@@ -1,0 +1,71 @@
+"""Pairs from anywhere, scored chunk by chunk: a bounded number of them is in memory, and the scores come in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, count, islice
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.errors import MosesRnnError, shown
+from moses_rnn.pools.base import in_order
+from moses_rnn.pools.threads import ThreadPool
+from moses_rnn.scoring.workers import ROUNDING
+
+Floats = npt.NDArray[np.float64]
+PAIRS = 4096  # of a chunk: enough to share prefixes, few enough for several threads
+
+Item = TypeVar("Item")
+
+
+Chunk = tuple[int, list[Item]]  # with the number of its first item, from 0
+Score = Callable[[list[Item]], Floats]
+
+
+def scored(items: Iterable[Item], score: Score[Item], threads: int, size: int = PAIRS) -> Iterator[Floats]:
+    """The scores of chunks, in order; a few chunks are worked at ahead of the one that comes next.
+
+    Args:
+        items: to be scored, any number of them.
+        score: of the items of a chunk; called by several threads at once.
+        threads: how many.
+        size: items of a chunk.
+
+    Raises:
+        MosesRnnError: a score is no log-probability.
+    """
+    chunks = _chunks(iter(items), size)
+
+    def work(chunk: Chunk[Item]) -> Floats:
+        return _checked(score(chunk[1]), *chunk)
+
+    first = next(chunks, None)
+    if first is None:
+        return
+    second = next(chunks, None)
+    if second is None:  # threads would take longer to start than some pairs do
+        yield work(first)
+        return
+    with ThreadPool([work] * threads) as pool:
+        for _, scores in in_order(chain((first, second), chunks), pool, lambda chunk: f"pairs[{chunk[0]}] and on"):
+            yield scores
+
+
+def _chunks(items: Iterator[Item], size: int) -> Iterator[Chunk[Item]]:
+    for number in count():
+        chunk = list(islice(items, size))
+        if not chunk:
+            return
+        yield number * size, chunk
+
+
+def _checked(scores: Floats, first: int, items: list[Item]) -> Floats:
+    good = np.isfinite(scores) & (scores < ROUNDING)
+    if not good.all():
+        row = int(np.flatnonzero(~good)[0])
+        found = f"{scores[row]} for {shown(repr(items[row]).encode())}"
+        advice = "The model is damaged or its training diverged."
+        raise MosesRnnError(f"pairs[{first + row}]: expected a log-probability, found {found}", advice=advice)
+    return np.minimum(scores, 0.0)

@@ -1,0 +1,100 @@
+"""Everything that is known of one pair, by any network of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from moses_rnn.analysis.explain import Explainer, Explanation, Word
+from moses_rnn.analysis.lookup import Lookup, look_up
+from moses_rnn.api.arguments import BytesPair
+from moses_rnn.api.reading import PairReading
+from moses_rnn.errors import CheckpointError
+from moses_rnn.files.streams import existing_input, read_blocks
+from moses_rnn.formats.grids import readable
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import first_look
+from moses_rnn.formats.signatures import read_signature, recorded_names
+from moses_rnn.formats.table_blocks import parse_blocks
+from moses_rnn.inference.inspection import stepped_log_probs
+from moses_rnn.models.encdec import ENCDEC
+from moses_rnn.models.vocabulary import END
+from moses_rnn.producers.base import HERE, ScoreProducer
+from moses_rnn.producers.ensembles import Writer
+from moses_rnn.translation.proposals import Reading
+
+PHRASES = 5000  # of a table, of which the nearest ones are named
+SEED = 1  # of their sample
+
+
+def explain_pair(writer: Writer, producer: ScoreProducer, pair: BytesPair, table: Path | None) -> Explanation:
+    """Explain a pair.
+
+    Args:
+        writer: the network.
+        producer: of its score.
+        pair: as a table has it.
+        table: to compare with.
+
+    Raises:
+        ArgumentError: the network cannot read the pair.
+        CheckpointError: its rare words are annotated; or it is no RNN Encoder-Decoder, and there is a table.
+        InputError: the table cannot be read, or has other phrases.
+    """
+    (model, *others), reading = writer.models, PairReading(writer)
+    if writer.rare:
+        raise CheckpointError(
+            f"{model.folder}: expected a model without annotated words to explain, found one with {writer.rare.kind}"
+        )
+    (read,) = reading.checked([pair])
+    lookup = Lookup(pair.source, pair.target, (read.source, read.target), [], None, [])
+    added: list[str] = []
+    if others or model.checkpoint.kind is not ENCDEC:
+        if table is not None:
+            title = writer.title
+            raise CheckpointError(f"table: expected an RNN Encoder-Decoder to compare with a table, found {title}")
+        return _by_words(writer, producer, lookup)
+    if table is not None:
+        lookup = _looked_up(Reading(model.checkpoint), lookup, str(table))
+        added = recorded_names(read_signature(existing_input(str(table))) or {})
+    explanation = Explainer(model.checkpoint, producer, added)(lookup)
+    return explanation if table else replace(explanation, targets=None, ranks=[])
+
+
+def _looked_up(reading: Reading, lookup: Lookup, path: str) -> Lookup:
+    """The pair with what a table has for it."""
+    name = existing_input(path)
+    _, form = first_look(name, reading.form if reading.form.is_factored else None)
+    reading.check_form(name, form)
+    blocks = parse_blocks(read_blocks(name), name, form=form)
+    return look_up(blocks, name, lookup, inverse=reading.inverse, others=PHRASES, seed=SEED)
+
+
+def _by_words(writer: Writer, producer: ScoreProducer, pair: Lookup) -> Explanation:
+    """What any network says of a pair."""
+    read, written = pair.read[::-1] if writer.inverse else pair.read
+    known = writer.source_vocabulary.id_of()
+    return Explanation(
+        source=readable(pair.source),
+        target=readable(pair.target),
+        in_table=False,
+        targets=None,
+        producer=producer.name,
+        log_prob=float(producer.log_probs([pair.read[0]], [pair.read[1]])[0, 0]),
+        words=list(_word_log_probs(writer, words(read), words(written))),
+        unknown=[readable(word) for word in words(read) if word not in known],
+        columns=[],
+        ranks=[],
+        table_limit=None,
+        neighbours=[],
+    )
+
+
+def _word_log_probs(writer: Writer, read: list[bytes], written: list[bytes]) -> Iterator[Word]:
+    vocabulary = writer.target_vocabulary
+    ids = writer.source_vocabulary.ids(read), vocabulary.ids(written)
+    log_probs = stepped_log_probs(writer.make_stepper(HERE), *ids)
+    known = vocabulary.id_of()
+    for word, log_prob in zip([*written, END], log_probs, strict=True):
+        yield Word(readable(word), log_prob, word == END or word in known)

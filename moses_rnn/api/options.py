@@ -1,0 +1,69 @@
+"""Where and how a model computes that Python code has loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from moses_rnn.api.arguments import check_choice, check_whole, kind_of
+from moses_rnn.errors import ArgumentError, ArgumentTypeError
+from moses_rnn.models.hardware import choose_device, choose_precision
+from moses_rnn.native import PRECISIONS as NATIVE_PRECISIONS
+from moses_rnn.native import native_core
+from moses_rnn.producers.base import PRECISIONS, Compute, Wanted
+from moses_rnn.producers.open import OpenModel
+
+CHOICES = ("auto", *dict.fromkeys((*PRECISIONS, *NATIVE_PRECISIONS)))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose, checked; `threads` is None where torch decides."""
+
+    device: str
+    precision: str
+    threads: int | None
+
+    @classmethod
+    def checked(cls, device: object, precision: object, threads: object) -> Options:
+        """The choices of a user.
+
+        Raises:
+            ArgumentTypeError, ArgumentError: one of them is not possible; it is named.
+        """
+        if isinstance(device, torch.device):
+            device = str(device)
+        if not isinstance(device, str):
+            expected = "a device's name: auto, cpu, cuda, cuda:1 …"
+            raise ArgumentTypeError("device", expected, kind_of(device))
+        count = None if threads is None else check_whole("threads", threads)
+        return cls(choose_device(device, "device"), check_choice("precision", precision, CHOICES), count)
+
+    @property
+    def threads_or_all(self) -> int:
+        """How many threads compute."""
+        return self.threads or torch.get_num_threads()
+
+    def scoring(self, models: Sequence[OpenModel]) -> Compute:
+        """How pairs are scored: by the native core where it has the network, as moses-rnn-score does.
+
+        Raises:
+            ArgumentError: the precision is the native core's alone, which does not compute this.
+        """
+        width = max(model.checkpoint.model.config.width for model in models)
+        precision = choose_precision(self.precision, self.device, width)
+        if len(models) == 1 and models[0].core_for(Wanted(self.device), precision):
+            return Compute(self.device, precision, native=True)
+        if precision not in PRECISIONS:
+            titles = " and ".join(model.row.title for model in models)
+            computing = f"{titles} on {self.device}, {native_core() or 'no native core'}"
+            expected = f"one of {', '.join(PRECISIONS)} for what the native core does not compute"
+            raise ArgumentError("precision", expected, f"{precision!r} for {computing}")
+        return Compute(self.device, precision)
+
+    def writing(self, models: Sequence[OpenModel]) -> Compute:
+        """How a network writes, by torch: in the same precision if torch has it, or else in float32."""
+        precision = self.scoring(models).precision
+        return Compute(self.device, precision if precision in PRECISIONS else "fp32")

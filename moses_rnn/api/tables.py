@@ -1,0 +1,166 @@
+"""Phrase tables as columns, for numpy, pandas and Arrow."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.analysis.explain import column_names
+from moses_rnn.analysis.scored_table import counts_of
+from moses_rnn.api.arguments import PathLike, as_str, check_path, check_whole
+from moses_rnn.errors import ArgumentError, MissingLibraryError
+from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_lines
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import first_look, parse_table
+from moses_rnn.formats.signatures import read_signature, recorded_names
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+ROWS = 65_536  # of a batch
+TEXTS = "source", "target", "alignment"
+COUNTS = "target_count", "source_count", "pair_count"
+
+Column = list[str] | npt.NDArray[np.float64]
+
+
+class Row(NamedTuple):
+    """A line of a table; `counts` are how often target, source and pair were extracted, 0 where it does not say."""
+
+    source: str
+    target: str
+    scores: tuple[float, ...]  # as the table has them: probabilities, unless it was scored with --log
+    alignment: str
+    counts: tuple[float, float, float]
+
+
+class Table:
+    """A phrase table, scored or not, as `moses_rnn.read_table` returns it; the file is read anew by every method.
+
+    Its scores are named ``inverse_phrase``, ``inverse_lexical``, ``direct_phrase`` and ``direct_lexical``, where it has
+    the four of Moses, and as the signature beside it says, ``RNN`` as a rule.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        line, self._form = first_look(path)
+        count = len(words(line.scores))
+        names = column_names(count, recorded_names(read_signature(path) or {}))
+        self.scores = tuple(_distinct([name.replace(" ", "_") for name in names]))
+
+    def __repr__(self) -> str:
+        return f"<moses_rnn.Table {self._path!r}: {', '.join(self.columns)}>"
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self._path
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return (*TEXTS, *self.scores, *COUNTS)
+
+    def __iter__(self) -> Iterator[Row]:
+        """Line after line, however long the table is.
+
+        Raises:
+            FormatError: a line is not one of a phrase table.
+        """
+        for line in parse_table(read_lines(self._path), self._path, form=self._form):
+            scores = tuple(map(float, words(line.scores)))
+            alignment = as_str(line.alignment)
+            yield Row(as_str(line.source), as_str(line.target), scores, alignment, counts_of(line))
+
+    def batches(self, rows: int = ROWS) -> Iterator[dict[str, Column]]:
+        """The table in parts of so many rows: lists of str, and arrays of float64, by name.
+
+        Raises:
+            ArgumentError: there cannot be so many rows.
+            FormatError: a line is not one of a phrase table.
+        """
+        size = check_whole("rows", rows)
+        return map(self._by_name, _batched(iter(self), size))
+
+    def to_columns(self) -> dict[str, Column]:
+        """The whole table; raises as `batches`."""
+        return self._by_name(list(self))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The whole table as a data frame, bytes that are no UTF-8 escaped; raises as `batches`.
+
+        Raises:
+            MissingLibraryError: pandas is not installed.
+        """
+        return _library("pandas", "to_pandas").DataFrame(self._encodable())
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The same as a table of Arrow's, which pyarrow.parquet writes; raises as `batches`.
+
+        Raises:
+            MissingLibraryError: pyarrow is not installed.
+        """
+        return _library("pyarrow", "to_arrow").table(self._encodable())
+
+    def _encodable(self) -> dict[str, Column]:
+        """All columns, with text that other libraries can hold."""
+        columns = self.to_columns()
+        return {
+            name: [*map(_escaped, column)] if isinstance(column, list) else column for name, column in columns.items()
+        }
+
+    def _by_name(self, rows: Sequence[Row]) -> dict[str, Column]:
+        numbers = np.array([(*row.scores, *row.counts) for row in rows], np.float64)
+        numbers = numbers.reshape(len(rows), len(self.scores) + len(COUNTS))
+        texts: dict[str, Column] = {name: [getattr(row, name) for row in rows] for name in TEXTS}
+        by_name = dict(zip((*self.scores, *COUNTS), numbers.T.copy(), strict=True))
+        return {name: texts[name] if name in texts else by_name[name] for name in self.columns}
+
+
+def read_table(path: PathLike) -> Table:
+    """Look at a phrase table, plain or compressed, with or without added scores.
+
+    Args:
+        path: of a file, which is read as often as it is asked for rows.
+
+    Raises:
+        ArgumentError: it is no path of a file that can be read more than once.
+        InputError: it is not there, or is no phrase table.
+    """
+    name = str(check_path("path", path))
+    if name == STANDARD_STREAM:
+        raise ArgumentError("path", "a file, which can be read more than once", "standard input")
+    return Table(existing_input(name))
+
+
+def _batched(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
+    while batch := list(itertools.islice(rows, size)):
+        yield batch
+
+
+def _distinct(names: Sequence[str]) -> Iterator[str]:
+    """Names of which the second of equal ones gets a number, since columns are known by theirs."""
+    times: Counter[str] = Counter()
+    for name in names:
+        times[name] += 1
+        yield name if times[name] == 1 else f"{name}_{times[name]}"
+
+
+def _escaped(text: str) -> str:
+    """Text of which bytes that are no UTF-8 stand as ``\\xff``, where they are surrogates elsewhere."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _library(name: str, method: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        advice = f"Install it with: pip install {name}\nto_columns() and batches() need nothing more than numpy."
+        raise MissingLibraryError(f"{method}: expected {name} to be installed, found none", advice=advice) from error

@@ -1,0 +1,73 @@
+"""moses-rnn: all commands under one name, each imported when it is called, so that --help is quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import click
+
+from moses_rnn.cli.command import CONTEXT, ProgramGroup, shows_version
+
+COMMANDS = {
+    "train": "Train a network on a phrase table",
+    "score": "Add the network's score to a phrase table",
+    "validate": "Check that a table is sound",
+    "merge": "Make one table of scored shards",
+    "ini": "Make a moses.ini load a scored table",
+    "verify": "Compare what real Moses sees with the table",
+    "nbest": "Add features to n-best lists, tune their weights, rerank",
+    "cslm": "Train and judge language models of the target side",
+    "nmt": "Train networks of whole sentences, translate, score",
+    "sample": "Propose target phrases by the network alone",
+    "analyse": "Show what the network learned: tables, figures, a report",
+    "pipeline": "Go from a corpus to compared systems",
+    "tokenise": "Make raw text words as Moses wants them",
+}
+EPILOG = """\b
+Example:
+  moses-rnn train phrase-table.gz
+  moses-rnn score phrase-table.gz --moses-ini moses.ini
+  moses-rnn score --help
+
+Each command is a program of its own too, such as moses-rnn-train. For bash to complete commands, options and files:
+
+\b
+  eval "$(_MOSES_RNN_COMPLETE=bash_source moses-rnn)"
+"""
+
+
+class _Together(ProgramGroup):
+    """All commands, none of them imported before it is called."""
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        """In the order in which they are used."""
+        return list(COMMANDS)
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        """Import the one of that name."""
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"moses_rnn.cli.{name}").main
+        return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, which from here on is the program that messages name."""
+        name, command, rest = super().resolve_command(context, args)
+        if name is not None:
+            sys.argv[0] = str(Path(sys.argv[0]).with_name(f"{context.info_name} {name}"))
+        return name, command, rest
+
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """What they are, by this file alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=_Together, context_settings=CONTEXT, epilog=EPILOG)
+@shows_version
+def main() -> None:
+    """Neural features for phrase-based translation with Moses."""

@@ -1,0 +1,109 @@
+"""Every public name as a user's code would use it; mypy --strict reads this file, nothing runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import assert_type
+
+import numpy as np
+import numpy.typing as npt
+
+import moses_rnn
+from moses_rnn import (
+    ArgumentError,
+    ArgumentTypeError,
+    CheckpointError,
+    Explanation,
+    Hypothesis,
+    InputError,
+    LanguageModel,
+    MissingLibraryError,
+    Model,
+    MosesRnnError,
+    Row,
+    Sample,
+    Table,
+    Translated,
+    load,
+    load_language_model,
+    read_table,
+)
+
+Floats = npt.NDArray[np.float64]
+
+
+def use_a_model(folder: Path) -> None:
+    model = load(folder, device="cpu", precision="fp32", threads=2)
+    assert_type(model, Model)
+    assert_type(load([folder, "other"], combine="arithmetic"), Model)
+    assert_type(model.score([("a", "b"), (b"a", b"b")]), Floats)
+    assert_type(model.score([("a", "b", "0-0")]), Floats)
+    assert_type(model.score(["a"], (target for target in [b"b"])), Floats)
+    assert_type(model.score_iter(pairs(), chunk=100), Iterator[float])
+    assert_type(model.score_iter(["a"], [b"b"]), Iterator[float])
+    model.score(["a"])  # type: ignore[list-item]  # no pair: --strict refuses an ignore that is not needed
+    assert_type(model.meaning, str)
+    assert_type((model.name, model.network), tuple[str, str])
+    assert_type((model.inverse, model.learned_sentences), tuple[bool, bool])
+    assert_type(model.folders, tuple[Path, ...])
+
+
+def use_what_it_writes(model: Model) -> None:
+    samples = model.sample(["a"], 20, temperature=0.5, seed=2, max_words=9, unknown=False)
+    assert_type(samples, list[list[Sample]])
+    assert_type((samples[0][0].text, samples[0][0].log_prob, samples[0][0].times), tuple[str, float, int])
+    for translated in model.translate([b"a"], beam=3, n_best=2, length_score="mean", unknown="copy"):
+        assert_type(translated, Translated)
+        assert_type((translated.source, translated.text, translated.log_prob), tuple[str, str, float])
+        best = translated.hypotheses[0]
+        assert_type(best, Hypothesis)
+        assert_type((best.text, best.log_prob, best.ended), tuple[str, float, bool])
+        assert_type(best.places, tuple[int, ...] | None)
+
+
+def use_an_explanation(model: Model) -> None:
+    explanation = model.explain("a", b"b", "0-0", table="phrase-table.gz")
+    assert_type(explanation, Explanation)
+    assert_type(explanation.log_prob, float)
+    assert_type([(word.word, word.log_prob, word.known) for word in explanation.words], list[tuple[str, float, bool]])
+    assert_type((explanation.source, explanation.target, explanation.unknown), tuple[str, str, list[str]])
+
+
+def use_a_language_model() -> None:
+    model = load_language_model("cslm", device="auto", precision="fp64", threads=None)
+    assert_type(model, LanguageModel)
+    assert_type(model.score(["a b"]), Floats)
+    assert_type(model.score_iter([b"a b"], chunk=1), Iterator[float])
+    assert_type(model.word_scores("a b"), Floats)
+    assert_type((model.folder, model.name, model.network, model.meaning), tuple[Path, str, str, str])
+
+
+def use_a_table() -> None:
+    table = read_table("phrase-table.rnn.gz")
+    assert_type(table, Table)
+    assert_type((table.path, table.columns, table.scores), tuple[str, tuple[str, ...], tuple[str, ...]])
+    for row in table:
+        assert_type(row, Row)
+        assert_type((row.source, row.target, row.alignment), tuple[str, str, str])
+        assert_type(row.scores, tuple[float, ...])
+        assert_type(row.counts, tuple[float, float, float])
+    for batch in table.batches(rows=1000):
+        assert_type(batch, dict[str, list[str] | Floats])
+    assert_type(table.to_columns(), dict[str, list[str] | Floats])
+    table.to_pandas()
+    table.to_arrow()
+
+
+def use_errors() -> str:
+    try:
+        moses_rnn.load("nowhere")
+    except MissingLibraryError as error:
+        return error.message
+    except (ArgumentError, ArgumentTypeError, CheckpointError, InputError, MosesRnnError) as error:
+        return error.advice
+    return moses_rnn.__version__
+
+
+def pairs() -> Iterator[tuple[str, str]]:
+    yield "a", "b"

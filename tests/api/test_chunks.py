@@ -1,0 +1,52 @@
+"""Items from anywhere, scored in order and not all at once."""
+
+import itertools
+import threading
+
+import numpy as np
+import pytest
+
+from moses_rnn.api.chunks import scored
+from moses_rnn.errors import MosesRnnError
+
+
+def minus(items):
+    return -np.array(items, np.float64)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("count", [0, 1, 4, 5, 11])
+def test_scores_come_in_order(count, threads):
+    chunks = list(scored(range(count), minus, threads, 4))
+    assert [*itertools.chain(*chunks)] == [-i for i in range(count)]
+    assert [len(chunk) for chunk in chunks[:-1]] == [4] * (len(chunks) - 1)
+
+
+def test_a_stream_is_read_a_few_chunks_ahead():
+    taken = []
+    stream = scored((taken.append(i) or i for i in itertools.count()), minus, 2, 10)
+    next(stream)
+    assert len(taken) < 100
+    stream.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("scoring")]
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -np.inf, 0.5])
+def test_what_is_no_log_probability_is_named(wrong):
+    with pytest.raises(MosesRnnError, match=rf"pairs\[5\]: expected a log-probability, found {wrong} for '5'"):
+        list(scored(range(8), lambda items: np.array([wrong if i == 5 else -1.0 for i in items]), 1, 3))
+
+
+def test_rounding_above_zero_is_zero():
+    assert next(scored([0], lambda _: np.array([1e-7]), 1)).tolist() == [0.0]
+
+
+def test_what_is_wrong_in_a_stream_is_raised_behind_what_came_before():
+    def stream():
+        yield from range(7)
+        raise MosesRnnError("broken")
+
+    given = []
+    with pytest.raises(MosesRnnError, match="broken"):
+        given += scored(stream(), minus, 1, 3)
+    assert not given or len(given[0]) == 3

@@ -1,0 +1,27 @@
+"""A loaded language model."""
+
+import numpy as np
+import pytest
+
+import moses_rnn
+from moses_rnn.producers.open import open_language_model
+
+SENTENCES = ["t2 t3", b"t9", "", "t2 t3"]
+
+
+@pytest.mark.parametrize("name", ["cslm", "nplm", "rnnlm"])
+def test_scores_are_those_of_the_network(models, name):
+    model = moses_rnn.load_language_model(models / name, device="cpu")
+    scores = model.score(SENTENCES)
+    producer = open_language_model(models / name).make_language_model()
+    assert scores == pytest.approx(producer.log_probs([], [b"t2 t3", b"t9", b"", b"t2 t3"])[:, 0])
+    assert list(model.score_iter(iter(SENTENCES), chunk=3)) == pytest.approx(scores)
+    assert scores.dtype == np.float64
+    assert model.word_scores("t2 t3").sum() == pytest.approx(scores[0])
+
+
+def test_it_says_what_it_is(models):
+    model = moses_rnn.load_language_model(models / "cslm", device="cpu", precision="fp64")
+    assert repr(model).startswith(f"<moses_rnn.LanguageModel '{models / 'cslm'}': log p(target) of the CSLM")
+    assert repr(model).endswith(" words; cpu, fp64>")
+    assert (model.folder, model.name, model.network) == (models / "cslm", "CSLM", "CSLM")

@@ -1,0 +1,133 @@
+"""Folders loaded from Python, and twenty-odd ways to do it wrongly: each error is one of this package and says which."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import moses_rnn
+from moses_rnn import ArgumentError, ArgumentTypeError, CheckpointError, InputError, MissingLibraryError, MosesRnnError
+
+PAIRS = [("s2", "t2")]
+
+
+def rnn(models, **options):
+    return moses_rnn.load(models / "rnn", **{"device": "cpu", **options})
+
+
+def search(models):
+    return moses_rnn.load(models / "search", device="cpu")
+
+
+# what is done, the kind of error (and of Python's own), the beginning of what it says with the folder as {}
+WRONG = {
+    "no folder": (lambda m: moses_rnn.load("nowhere"), CheckpointError, "nowhere: expected a model folder, found nothing"),
+    "a file": (lambda m: moses_rnn.load(m / "file"), CheckpointError, "{}/file: expected a model folder, found a file"),
+    "no path": (lambda m: moses_rnn.load(None), ArgumentTypeError, "folder: expected a path, as str or os.PathLike, found None"),
+    "no folders": (lambda m: moses_rnn.load([]), ArgumentError, "folder: expected a folder, or a list of at least one, found an empty list"),
+    "no path in a list": (lambda m: moses_rnn.load([m / "rnn", 3]), ArgumentTypeError, "folder[1]: expected a path, as str or os.PathLike, found int 3"),
+    "a language model": (lambda m: moses_rnn.load(m / "cslm"), CheckpointError, "{}/cslm: expected a network of pairs, found a language model (CSLM)\n  moses_rnn.load_language_model"),
+    "no language model": (lambda m: moses_rnn.load_language_model(m / "rnn"), CheckpointError, "{}/rnn: expected a language model, found a network of pairs (RNN Encoder-Decoder)\n  moses_rnn.load loads"),
+    "a vocabulary": (lambda m: moses_rnn.load_language_model(m / "words"), CheckpointError, "{}/words: expected a model folder, found a file"),
+    "an unknown device": (lambda m: rnn(m, device="gpu"), ArgumentError, "device gpu: expected cpu, cuda or cuda:N that torch can use here, found no such device"),
+    "a number as device": (lambda m: rnn(m, device=0), ArgumentTypeError, "device: expected a device's name: auto, cpu, cuda, cuda:1 …, found int 0"),
+    "an unknown precision": (lambda m: rnn(m, precision="fp16"), ArgumentError, "precision: expected one of auto, fp32, bf16, fp64, bf16x3, found 'fp16'"),
+    "torch's precision": (lambda m: rnn(m, precision=torch.bfloat16), ArgumentTypeError, "precision: expected one of auto, fp32, bf16, fp64, bf16x3, found dtype torch.bfloat16"),
+    "no threads": (lambda m: rnn(m, threads=0), ArgumentError, "threads: expected a whole number from 1 on, found 0"),
+    "threads as text": (lambda m: rnn(m, threads="2"), ArgumentTypeError, "threads: expected a whole number from 1 on, found str '2'"),
+    "one to combine": (lambda m: rnn(m, combine="geometric"), ArgumentError, "combine: expected several folders, of which it makes one network, found {}/rnn alone"),
+    "an unknown mean": (lambda m: moses_rnn.load([m / "rnn"] * 2, combine="median"), ArgumentError, "combine: expected one of geometric, mean-log, arithmetic, found 'median'"),
+    "other words": (lambda m: moses_rnn.load([m / "search", m / "other words"]), CheckpointError, "{}/other words: expected the words in target.vocab of {}/search in an ensemble"),
+    "text to score": (lambda m: rnn(m).score("s2 ||| t2"), ArgumentTypeError, "pairs: expected an iterable of pairs of a source and a target, found str 's2 ||| t2'"),
+    "lines to score": (lambda m: rnn(m).score(["s2 ||| t2"]), ArgumentTypeError, "pairs[0]: expected a pair (source, target), or (source, target, alignment), found str 's2 ||| t2'"),
+    "one side": (lambda m: rnn(m).score([("s2",)]), ArgumentError, "pairs[0]: expected a pair (source, target), or (source, target, alignment), found 1 parts: ('s2',)"),
+    "ids": (lambda m: rnn(m).score([([2], [3])]), ArgumentTypeError, "pairs[0][0]: expected str or bytes, found list [2]"),
+    "nothing": (lambda m: rnn(m).score(PAIRS * 2 + [("s2", None)]), ArgumentTypeError, "pairs[2][1]: expected str or bytes, found None"),
+    "too few targets": (lambda m: rnn(m).score(["s2", "s3"], ["t2"]), ArgumentError, "targets: expected as many as there are sources, found 1, and more sources"),
+    "no chunk": (lambda m: rnn(m).score_iter(PAIRS, chunk=0), ArgumentError, "chunk: expected a whole number from 1 on, found 0"),
+    "no factors": (lambda m: moses_rnn.load(m / "factored").score(PAIRS), ArgumentError, "pairs[0]: expected source words with a factor 1 (counted from 0), found 1 in 's2'"),
+    "no rule": (lambda m: moses_rnn.load(m / "rules").score(PAIRS), ArgumentError, "pairs[0]: expected a left-hand side such as [X] at the end of the source"),
+    "gaps alone": (lambda m: moses_rnn.load(m / "rules").score([("[X][X] s2 [X]", "[X][X] t2 [X]")]), ArgumentError, "pairs[0]: expected (source, target, alignment), which pairs the gaps of a rule, found no alignment"),
+    "rare words alone": (lambda m: moses_rnn.load(m / "rare").score(PAIRS), ArgumentError, "pairs[0]: expected (source, target, alignment), by which this model's rare words are annotated, found no alignment"),
+    "links of others": (lambda m: moses_rnn.load(m / "rare").score([("s2", "t2", "0-3")]), ArgumentError, "pairs[0]: expected links between 1 source and 1 target words, counted from 0, found 0-3"),
+    "one text to sample": (lambda m: rnn(m).sample("s2 s3"), ArgumentTypeError, "sources: expected an iterable of texts, found a single str 's2 s3'\n  A single one goes into a list: ['s2 s3']."),
+    "a blank source": (lambda m: rnn(m).sample(["s2", " "]), ArgumentError, "sources[1]: expected a source phrase, found a blank line"),
+    "no samples": (lambda m: rnn(m).sample(["s2"], samples=0), ArgumentError, "samples: expected a whole number from 1 on, found 0"),
+    "no temperature": (lambda m: rnn(m).sample(["s2"], temperature=0), ArgumentError, "temperature: expected a number above 0, found 0"),
+    "a seed below 0": (lambda m: rnn(m).sample(["s2"], seed=-1), ArgumentError, "seed: expected a whole number from 0 on, found -1"),
+    "no beam": (lambda m: search(m).translate(["s2"], beam=0), ArgumentError, "beam: expected a whole number from 1 on, found 0"),
+    "one text to translate": (lambda m: search(m).translate(b"s2 s3"), ArgumentTypeError, "sentences: expected an iterable of texts, found a single bytes b's2 s3'"),
+    "another mean": (lambda m: search(m).translate(["s2"], length_score="norm"), ArgumentError, "length_score: expected one of sum, mean, found 'norm'"),
+    "another rule": (lambda m: search(m).translate(["s2"], unknown="drop"), ArgumentError, "unknown: expected one of no, copy, never, found 'drop'"),
+    "a long sentence": (lambda m: list(search(m).translate(["s2 " * 1001])), ArgumentError, "sentences[0]: expected at most 1,000 words to translate, found 1,001"),
+    "rules to translate by": (lambda m: moses_rnn.load(m / "rules").translate(["s2"]), InputError, "{}/rules: expected a model of plain words, found one of phrases (hierarchical)"),
+    "a table to explain by": (lambda m: rnn(m).explain("s2", "t2", table=3), ArgumentTypeError, "table: expected a path, as str or os.PathLike, found int 3"),
+    "a table of another": (lambda m: search(m).explain("s2", "t2", table=m / "table"), CheckpointError, "table: expected an RNN Encoder-Decoder to compare with a table, found RNNsearch of sentences"),
+    "annotated words": (lambda m: moses_rnn.load(m / "rare").explain("s2", "t2"), CheckpointError, "{}/rare: expected a model without annotated words to explain, found one with posunk"),
+    "no table": (lambda m: moses_rnn.read_table(m / "nowhere"), InputError, "{}/nowhere"),
+    "a model as table": (lambda m: moses_rnn.read_table(m / "rnn"), InputError, "{}/rnn"),
+    "a text as table": (lambda m: moses_rnn.read_table(m / "text"), InputError, "{}/text:1: expected at least 3 fields separated by '|||'"),
+    "standard input": (lambda m: moses_rnn.read_table("-"), ArgumentError, "path: expected a file, which can be read more than once, found standard input"),
+    "no rows": (lambda m: moses_rnn.read_table(m / "table").batches(0), ArgumentError, "rows: expected a whole number from 1 on, found 0"),
+    "one sentence": (lambda m: moses_rnn.load_language_model(m / "cslm").score("t2"), ArgumentTypeError, "sentences: expected an iterable of texts, found a single str 't2'"),
+}  # fmt: skip
+OWN = {ArgumentTypeError: TypeError, ArgumentError: ValueError, MissingLibraryError: ImportError}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.filterwarnings("ignore:.*learned from phrases")
+def test_a_wrong_use_is_an_error_that_says_what_was_expected(name, models):
+    use, kind, message = WRONG[name]
+    with pytest.raises(MosesRnnError) as error:
+        use(models)
+    assert type(error.value) is kind or kind is InputError
+    assert isinstance(error.value, OWN.get(kind, kind))
+    assert str(error.value).startswith(message.replace("{}", str(models)))
+
+
+def test_there_are_many_wrong_uses():
+    assert len(WRONG) >= 40
+
+
+def test_a_device_that_is_not_there(models):
+    if not torch.cuda.is_available():
+        with pytest.raises(ArgumentError, match="device cuda: expected a CUDA device, found none"):
+            rnn(models, device="cuda")
+
+
+def test_several_folders_are_one_network(models):
+    folders = [models / "search", str(models / "search")]
+    (one,), (both,), (arithmetic,) = (
+        moses_rnn.load(folder, device="cpu", combine=combine).score(PAIRS)
+        for folder, combine in ((folders[:1], None), (folders, None), (folders, "arithmetic"))
+    )
+    assert one == pytest.approx(both, rel=1e-5) == pytest.approx(arithmetic, rel=1e-5)
+
+
+def test_threads_are_torchs(models):
+    before = torch.get_num_threads()
+    try:
+        rnn(models, threads=3)
+        assert torch.get_num_threads() == 3
+        moses_rnn.load_language_model(models / "cslm", threads=2)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_importing_needs_no_library():
+    program = (
+        "import sys, moses_rnn\nassert moses_rnn.__version__\nassert 'load' in dir(moses_rnn)\n"
+        "assert not {'torch', 'numpy', 'click'} & sys.modules.keys()\n"
+        "moses_rnn.MosesRnnError\nassert 'torch' not in sys.modules\n"
+        "try: moses_rnn.laod\nexcept AttributeError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "module 'moses_rnn' has no attribute 'laod'\n"
+
+
+def test_every_name_is_there():
+    for name in moses_rnn.__all__:
+        assert getattr(moses_rnn, name) is not None
+    assert set(moses_rnn.__all__) == {*moses_rnn._HOMES, "__version__"}

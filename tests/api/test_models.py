@@ -1,0 +1,69 @@
+"""A loaded network of pairs: its scores are those of the commands, from any iterable and in streams."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import moses_rnn
+from moses_rnn.producers.open import open_model
+from tests.producers.pairs import random_pairs
+
+PAIRS = [(source.decode(), target) for source, target in random_pairs(60)]
+
+
+def by_producer(folder):
+    sources, targets = zip(*PAIRS, strict=True)
+    return open_model(folder).make_producer().log_probs([s.encode() for s in sources], targets)[:, 0]
+
+
+@pytest.mark.parametrize("name", ["rnn", "inverse", "search"])
+def test_scores_are_those_of_the_network(models, name):
+    model = moses_rnn.load(models / name, device="cpu")
+    scores = model.score(iter(PAIRS))
+    assert scores.dtype == np.float64
+    assert scores == pytest.approx(by_producer(models / name), rel=1e-5)
+    assert model.score(*zip(*PAIRS, strict=True)) == pytest.approx(scores, rel=1e-6)
+    assert model.inverse == (name == "inverse")
+
+
+def test_scores_are_those_of_a_scored_table(table, model, tmp_path):
+    from tests.commands import run
+
+    run("score", table, "--model", model, "--log", "-o", tmp_path / "scored.gz", "--quiet")
+    scored = moses_rnn.read_table(tmp_path / "scored.gz")
+    rows = list(itertools.islice(scored, 200))
+    scores = moses_rnn.load(model, device="cpu").score((row.source, row.target) for row in rows)
+    assert scores == pytest.approx([row.scores[-1] for row in rows], rel=1e-5)
+
+
+def test_a_stream_is_scored_as_it_comes(encdec):
+    endless = itertools.cycle(PAIRS)
+    stream = encdec.score_iter(endless, chunk=7)
+    assert list(itertools.islice(stream, 60)) == pytest.approx(encdec.score(PAIRS), rel=1e-5)
+
+
+def test_nothing_has_no_scores(encdec):
+    assert encdec.score([]).shape == (0,)
+    assert list(encdec.score_iter(iter(()))) == []
+
+
+def test_pairs_that_need_an_alignment_are_scored_with_it(models):
+    rare = moses_rnn.load(models / "rare", device="cpu")
+    two, other = rare.score([("s2 s8", "t2 t8", "0-0 1-1"), ("s2 s8", "t2 t8", "")])
+    assert two != other
+    rules = moses_rnn.load(models / "rules", device="cpu")
+    assert rules.score([("s2 [X][X] [X]", b"[X][X] t2 [X]", "1-0")]).shape == (1,)
+    factored = moses_rnn.load(models / "factored", device="cpu")
+    assert factored.score([("a|s2", "t2")]) == pytest.approx(moses_rnn.load(models / "rnn").score([("s2", "t2")]))
+
+
+def test_it_says_what_it_is(models, encdec, search):
+    core = ", native core" * encdec._compute.native
+    assert repr(encdec) == (
+        f"<moses_rnn.Model '{models / 'rnn'}': log p(target | source) of the RNN Encoder-Decoder, natural, both </s> "
+        f"included; 10 and 10 words; cpu, fp32{core}>"
+    ).replace("10 and 10", f"{len(encdec._writer.source_vocabulary)} and {len(encdec._writer.target_vocabulary)}")
+    assert (encdec.name, encdec.network, encdec.learned_sentences) == ("RNN", "RNN Encoder-Decoder", False)
+    assert (search.name, search.network, search.learned_sentences) == ("SEARCH", "RNNsearch of sentences", True)
+    assert encdec.folders == (models / "rnn",)

@@ -1,0 +1,98 @@
+"""All commands under one name; what the shell completes."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner
+
+from moses_rnn import __version__
+from moses_rnn.cli.main import COMMANDS, main
+from tests.commands import ROOT, run
+
+MODULE = [sys.executable, "-m", "moses_rnn"]
+
+
+def scripts():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    return re.findall(r'^moses-rnn-(\w+) = "moses_rnn\.cli\.(\w+):main"$', text, re.MULTILINE)
+
+
+def test_it_has_every_program_by_its_name():
+    assert sorted(scripts()) == sorted((name, name) for name in COMMANDS)
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["--version"], ["score", "--help"], ["nbest", "tune", "-h"]])
+def test_help_is_there_without_torch(words):
+    program = (
+        "import sys\nfrom moses_rnn.cli.main import main\n"
+        f"try: main({words}, prog_name='moses-rnn')\nexcept SystemExit: pass\n"
+        "assert not {'torch', 'numpy'} & sys.modules.keys()\n"
+        "print(sorted(name for name in sys.modules if name.startswith('moses_rnn.cli.')), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    commands = " ".join(word for word in words if not word.startswith("-"))
+    if "--version" in words:
+        assert re.fullmatch(rf"moses-rnn, version {re.escape(__version__)} \(.*\)\n", done.stdout)
+    else:
+        assert f"Usage: moses-rnn {commands}".strip() in done.stdout + done.stderr
+    imported = set(re.findall(r"moses_rnn\.cli\.(\w+)'", done.stderr)) & {*COMMANDS}
+    assert imported == {*words} & {*COMMANDS}
+
+
+def test_a_command_does_the_same_under_either_name(table):
+    one, other = run("", "validate", table), run("validate", table)
+    assert (one.stdout, one.stderr) == (other.stdout, other.stderr.replace("moses-rnn-", "moses-rnn "))
+
+
+def test_messages_name_the_command(tmp_path):
+    done = run("", "score", "nowhere", cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr.partition(":")[0]) == (3, "moses-rnn score")
+    done = subprocess.run(
+        [*MODULE, "nbest", "rerank", "nowhere", "weights"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.partition(":")[0]) == (3, "moses-rnn nbest")
+    done = subprocess.run([*MODULE, "scoer"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "Error: No such command 'scoer'.")
+
+
+def test_the_list_says_what_each_is_for():
+    text = CliRunner().invoke(main, ["--help"]).output
+    for name, purpose in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(purpose)}$", text, re.MULTILINE)
+
+
+PRESSED = {  # what bash would put in place of the last word
+    "moses-rnn s": ["score", "sample"],
+    "moses-rnn nbest t": ["tune"],
+    "moses-rnn score --moses": ["--moses-ini"],
+    "moses-rnn score --precision b": ["bf16x3", "bf16"],
+}
+TAB = """
+COMPREPLY=(); COMP_WORDS=({line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+"$function" moses-rnn "${{COMP_WORDS[COMP_CWORD]}}" ""
+echo "${{COMPREPLY[@]}}"
+"""
+
+
+def test_bash_completes_commands_options_and_choices(tmp_path):
+    shim = tmp_path / "moses-rnn"
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m moses_rnn "$@"\n')
+    shim.chmod(0o755)
+    script = """
+        eval "$(_MOSES_RNN_COMPLETE=bash_source moses-rnn)"
+        function=$(complete -p moses-rnn | sed 's/.*-F \\([^ ]*\\) .*/\\1/')
+    """ + "".join(TAB.format(line=line) for line in PRESSED)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=environment)
+    assert [sorted(line.split()) for line in done.stdout.splitlines()] == [sorted(words) for words in PRESSED.values()]
+
+
+@pytest.mark.parametrize("line", ["score phrase", "score --model phr", "analyse targets phr", "cslm train tr"])
+def test_names_of_files_are_left_to_the_shell(line):
+    *before, incomplete = line.split()
+    (item,) = ShellComplete(main, {}, "moses-rnn", "_MOSES_RNN_COMPLETE").get_completions(before, incomplete)
+    assert (item.type, item.value) == ("file", incomplete)

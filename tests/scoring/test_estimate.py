@@ -1,0 +1,45 @@
+"""How long scoring will take, by the first lines of a table."""
+
+import re
+
+import pytest
+
+from moses_rnn.errors import InputError
+from moses_rnn.scoring.estimate import Estimate, estimate
+from moses_rnn.scoring.phrase_tables import chunks_between_sources
+from tests.scoring.tables import LINES, names, request_for
+
+
+def test_a_small_table_is_scored_to_its_end_and_nothing_is_written(here, models):
+    expected = estimate(request_for(here, models, threads=1))
+    assert expected.lines == 30
+    assert expected.lines_per_second > 0
+    assert names(here) == ["table"]
+
+
+def test_of_a_large_table_some_blocks_are_enough(here, models, monkeypatch):
+    monkeypatch.setattr(
+        "moses_rnn.scoring.phrase_tables.chunks_between_sources", lambda lines: chunks_between_sources(lines, 500)
+    )
+    (here / "table").write_bytes(b"".join(LINES) * 2000)
+    expected = estimate(request_for(here, models, threads=2), seconds=0)
+    assert expected.lines == pytest.approx(60_000, rel=0.05)
+    assert expected.seconds == pytest.approx(expected.lines / expected.lines_per_second)
+
+
+def test_a_pipe_has_no_size(here, models):
+    with pytest.raises(InputError, match="--estimate: expected a table of a known size, found standard input"):
+        estimate(request_for(here, models, table="-"))
+
+
+def test_bad_lines_are_left_out_if_they_may_be(here, models):
+    (here / "table").write_bytes(LINES[0] + b"bad\n" + LINES[1])
+    with pytest.raises(InputError, match="table:2: expected at least 3 fields"):
+        estimate(request_for(here, models))
+    assert estimate(request_for(here, models, rejects=str(here / "r"))).lines == 2
+    assert names(here) == ["table"]
+
+
+def test_it_is_a_line():
+    line = str(Estimate(51_400_000, 4_200.4, "native core, avx512, fp32"))
+    assert re.fullmatch(r"4,200 lines/s here \(native core, avx512, fp32\): 3:23:57 for about 51,400,000 lines", line)
