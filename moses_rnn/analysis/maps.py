@@ -101,7 +101,7 @@ def sentence_points(model: OpenModel, sentences: Sequence[bytes]) -> tuple[list[
     vectors = sentence_summaries(model.make_stepper(HERE), ids)
     if vectors is None:
         expected = "a network that sums up a sentence as one vector"
-        raise CheckpointError(f"{model.folder}: expected {expected}, found {model.row.title}")
+        raise CheckpointError(f"{model.folder}: expected {expected}, found {model.title}")
     return labels, vectors.astype(np.float64)
 
 

@@ -24,6 +24,7 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.training.cells import CELLS, FORGET_BIAS, LEAKY_SHARE, check_cell
 from moses_rnn.training.config import PRESETS, SHARES_OF_UNIGRAMS, PhraseModelRequest
 
 if TYPE_CHECKING:
@@ -77,6 +78,18 @@ class Training(PhraseModelRequest):
 @click.option(
     "--decoder-reset", type=click.Choice(["after", "before"]), help="Switch: reset gate after or before the product"
 )
+@click.option(
+    "--cell",
+    type=click.Choice(CELLS),
+    default="gru",
+    show_default=True,
+    help="What stands in the place of the paper's gated unit; other cells are scored by torch",
+)
+@click.option("--encoder-reset", type=click.Choice(["before", "after"]), help="Of gru: the encoder's [before]")
+@click.option(
+    "--leaky-share", type=FiniteFloat(0, 1), help=f"Of leaky: units that keep a part of their state [{LEAKY_SHARE:g}]"
+)
+@click.option("--forget-bias", type=FiniteFloat(-1000, 1000), help=f"Of LSTMs: b_f at first [{FORGET_BIAS:g}]")
 @click.option("--inverse", is_flag=True, help="Learn p(source | target) instead, for moses-rnn-score --inverse-model")
 @click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H")
 @click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E")
@@ -133,6 +146,10 @@ def main(request: Training) -> None:
     from moses_rnn.files.streams import existing_input
     from moses_rnn.training.run import estimate_training, train_phrase_model
 
+    try:
+        check_cell(request)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     with together() as ranks:
         table = existing_input(request.phrase_table)
         folder = request.model or default_model(table, inverse=request.inverse)

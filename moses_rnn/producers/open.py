@@ -15,6 +15,7 @@ import torch
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.rare_words import NOALIGN, RareWords
+from moses_rnn.inference.cells import cell_stepper
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.native import NativeEncDec
 from moses_rnn.inference.rnnsearch import RnnSearchStepper
@@ -22,10 +23,11 @@ from moses_rnn.inference.seq2seq import Seq2SeqStepper
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.inference.trie_scoring import PairNetwork, SteppedPairs
 from moses_rnn.models.bengio import BENGIO
+from moses_rnn.models.cells import ENCDEC_OF_CELLS
 from moses_rnn.models.checkpoint import Checkpoint, kind_of, load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.models.encdec import ENCDEC
-from moses_rnn.models.folders import SENTENCES, Kind, read_rare
+from moses_rnn.models.folders import SENTENCES, Kind, read_key
 from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
 from moses_rnn.models.rnnlm import RNNLM
 from moses_rnn.models.rnnsearch import RNNSEARCH
@@ -60,6 +62,7 @@ class NetworkRow:
 
 NETWORKS = {
     "encdec": NetworkRow(ENCDEC, "RNN", "RNN Encoder-Decoder", stepper=EncDecStepper, native=NativeEncDec),
+    "encdec of other cells": NetworkRow(ENCDEC_OF_CELLS, "RNN", "RNN Encoder-Decoder", stepper=cell_stepper),
     "rnnsearch": NetworkRow(RNNSEARCH, "SEARCH", "RNNsearch", stepper=RnnSearchStepper),
     "seq2seq": NetworkRow(SEQ2SEQ, "LSTM", "deep LSTM", stepper=Seq2SeqStepper),
     "cslm": NetworkRow(CSLM, "CSLM", "CSLM", language_model=CslmProducer),
@@ -78,7 +81,7 @@ class OpenModel:
     @property
     def row(self) -> NetworkRow:
         """What its network is."""
-        return NETWORKS[self.checkpoint.kind.network]
+        return next(row for row in NETWORKS.values() if row.kind is self.checkpoint.kind)
 
     @property
     def name(self) -> str:
@@ -103,7 +106,8 @@ class OpenModel:
     @property
     def title(self) -> str:
         """The network's, for the meaning of its score."""
-        return self.row.title + " of sentences" * self.learned_sentences
+        cell = getattr(self.checkpoint.model.config, "cell", None)
+        return self.row.title + (f" of {cell} cells" if cell else "") + " of sentences" * self.learned_sentences
 
     @property
     def learned_sentences(self) -> bool:
@@ -163,7 +167,7 @@ class OpenModel:
         if wanted.native:
             raise MosesRnnError(
                 "--native: expected the native core, a network and a precision that it has, and the CPU, found "
-                f"{native_core() or 'no native core'}, {self.row.title}, {precision} and {wanted.device}",
+                f"{native_core() or 'no native core'}, {self.title}, {precision} and {wanted.device}",
                 advice="The core is built while installing where there is a C++ compiler; MOSES_RNN_NATIVE=0 hides it.",
             )
         return None
@@ -175,7 +179,7 @@ class OpenModel:
             CheckpointError: it does not write word by word.
         """
         if self.row.stepper is None:
-            raise CheckpointError(f"{self.folder}: expected a network that writes, found a {self.row.title}")
+            raise CheckpointError(f"{self.folder}: expected a network that writes, found a {self.title}")
         return self.row.stepper(self.checkpoint.model, compute.device, compute.dtype, compute.kernel)
 
     def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
@@ -204,7 +208,7 @@ class OpenModel:
             CheckpointError: it reads sources.
         """
         if self.row.language_model is None:
-            raise CheckpointError(f"{self.folder}: expected a language model, found a {self.row.title}")
+            raise CheckpointError(f"{self.folder}: expected a language model, found a {self.title}")
         return self.row.language_model(self.checkpoint, compute, shares)
 
     def _pair_network(self, compute: Compute) -> PairNetwork:
@@ -227,7 +231,7 @@ def needs_alignments(folder: Path) -> bool:
     Raises:
         CheckpointError: its config cannot be read.
     """
-    record = read_rare(folder)
+    record = read_key(folder, "rare")
     return isinstance(record, dict) and record.get("kind") != NOALIGN
 
 
@@ -243,9 +247,8 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
         CheckpointError: it cannot be read, or is of another kind or direction.
     """
     folder = Path(folder)
-    rows = [row for row in NETWORKS.values() if "source" in row.kind.sides or not of_pairs]
-    kind = kind_of(folder, {row.kind.network: row.kind for row in rows})
-    checkpoint = load_checkpoint(folder, kind)
+    kinds = [row.kind for row in NETWORKS.values() if "source" in row.kind.sides or not of_pairs]
+    checkpoint = load_checkpoint(folder, kind_of(folder, kinds))
     if direction not in (None, checkpoint.direction):
         raise CheckpointError(
             f"{folder}: expected a model of direction {direction}, found {checkpoint.direction}",
@@ -264,7 +267,7 @@ def open_language_model(folder: Path | str) -> OpenModel:
     Raises:
         CheckpointError: it cannot be read, or is of a network of pairs.
     """
-    kinds = {row.kind.network: row.kind for row in NETWORKS.values() if row.language_model}
+    kinds = [row.kind for row in NETWORKS.values() if row.language_model]
     return OpenModel(Path(folder), load_checkpoint(folder, kind_of(Path(folder), kinds)))
 
 

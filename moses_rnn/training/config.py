@@ -292,6 +292,10 @@ class PhraseModelRequest(LearningRequest):
     summary: str | None
     first_step: str | None
     decoder_reset: str | None
+    cell: str  # see training/cells.py
+    encoder_reset: str | None
+    leaky_share: float | None
+    forget_bias: float | None
     inverse: bool
     hidden_size: int | None
     embedding_size: int | None

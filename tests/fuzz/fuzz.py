@@ -38,8 +38,9 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.formats.table_blocks import parse_blocks
     from moses_rnn.formats.text_phrases import TextPhrases
     from moses_rnn.models.checkpoint import ENCDEC, load_checkpoint, save_checkpoint
-    from moses_rnn.models.encdec import EncDec, EncDecConfig
+    from moses_rnn.models.encdec import EncDec
     from moses_rnn.models.folders import finish_saving
+    from moses_rnn.models.variants import EncDecConfig
     from moses_rnn.models.vocabulary import Vocabulary
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))

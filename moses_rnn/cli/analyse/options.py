@@ -105,7 +105,7 @@ def open_phrase_network(folder: Path) -> OpenModel:
 
     model = open_model(folder)
     if model.checkpoint.kind is not ENCDEC:
-        raise CheckpointError(f"{folder}: expected an RNN Encoder-Decoder to look into, found {model.row.title}")
+        raise CheckpointError(f"{folder}: expected an RNN Encoder-Decoder to look into, found {model.title}")
     return model
 
 
