@@ -24,7 +24,8 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.training.cells import CELLS, FORGET_BIAS, LEAKY_SHARE, check_cell
+from moses_rnn.training.architectures import ARCHITECTURES, check_network
+from moses_rnn.training.cells import CELLS, FORGET_BIAS, LEAKY_SHARE
 from moses_rnn.training.config import PRESETS, SHARES_OF_UNIGRAMS, PhraseModelRequest
 
 if TYPE_CHECKING:
@@ -63,6 +64,13 @@ class Training(PhraseModelRequest):
 )
 @preset_option(PRESETS)
 @click.option(
+    "--architecture",
+    type=click.Choice(ARCHITECTURES),
+    default="encdec",
+    show_default=True,
+    help="The RNN Encoder-Decoder, or for comparison a CSTM: a feed-forward network of phrases of 7 words at most",
+)
+@click.option(
     "--variant",
     type=click.Choice(["paper", "groundhog"]),
     default="paper",
@@ -95,6 +103,9 @@ class Training(PhraseModelRequest):
 @click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E")
 @click.option("--maxout-size", type=click.IntRange(1), help="Maxout units M")
 @click.option("--output-rank", type=click.IntRange(1), help="Rank R of the output matrix")
+@click.option("--slots", type=click.IntRange(1, 64), help="Of a CSTM: words of a phrase at most [7]")
+@click.option("--first-size", type=click.IntRange(1), help="Of a CSTM: units of its first hidden layer [512]")
+@click.option("--second-size", type=click.IntRange(1), help="Of a CSTM: units of its second hidden layer [256]")
 @click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>")
 @click.option("--source-corpus", help="Count source words here, not over the table's distinct phrases")
 @click.option("--target-corpus", help="Count target words here, not over the table's distinct phrases")
@@ -147,7 +158,7 @@ def main(request: Training) -> None:
     from moses_rnn.training.run import estimate_training, train_phrase_model
 
     try:
-        check_cell(request)
+        check_network(request)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     with together() as ranks:

@@ -14,8 +14,10 @@ import torch
 
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.phrase_forms import PhraseForm
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
 from moses_rnn.formats.rare_words import NOALIGN, RareWords
 from moses_rnn.inference.cells import cell_stepper
+from moses_rnn.inference.cstm import CstmPairs
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.native import NativeEncDec
 from moses_rnn.inference.rnnsearch import RnnSearchStepper
@@ -26,6 +28,7 @@ from moses_rnn.models.bengio import BENGIO
 from moses_rnn.models.cells import ENCDEC_OF_CELLS
 from moses_rnn.models.checkpoint import Checkpoint, kind_of, load_checkpoint
 from moses_rnn.models.cslm import CSLM
+from moses_rnn.models.cstm import CSTM
 from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import SENTENCES, Kind, read_key
 from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
@@ -39,7 +42,7 @@ from moses_rnn.producers.base import HERE, PRECISIONS, Compute, Description, Sco
 from moses_rnn.producers.cslm import CslmProducer, NplmProducer
 from moses_rnn.producers.dynamic import DynamicRnnlm
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
-from moses_rnn.producers.phrases import PhraseProducer, meaning_of
+from moses_rnn.producers.phrases import BOTH_ENDS, PhraseProducer, meaning_of
 from moses_rnn.producers.rnnlm import RnnlmProducer
 
 
@@ -48,7 +51,7 @@ class NetworkRow:
     """What to make of a network of a kind: a stepper, from which a producer follows, or else a language model.
 
     `dynamic` makes a language model that learns from what it reads, and `native` the network that the native core
-    computes.
+    computes; `pairs` makes what scores pairs where there is no stepper.
     """
 
     kind: Kind
@@ -58,6 +61,8 @@ class NetworkRow:
     language_model: Callable[[Checkpoint, Compute, Shares | None], NetworkLanguageModel] | None = None
     dynamic: type[DynamicRnnlm] | None = None
     native: Callable[[Any, NativeCore, str], PairNetwork] | None = None
+    pairs: Callable[[Any, str, torch.dtype, Kernel, float | None], PairNetwork] | None = None
+    ends: str = BOTH_ENDS  # what a score of pairs means
 
 
 NETWORKS = {
@@ -65,6 +70,7 @@ NETWORKS = {
     "encdec of other cells": NetworkRow(ENCDEC_OF_CELLS, "RNN", "RNN Encoder-Decoder", stepper=cell_stepper),
     "rnnsearch": NetworkRow(RNNSEARCH, "SEARCH", "RNNsearch", stepper=RnnSearchStepper),
     "seq2seq": NetworkRow(SEQ2SEQ, "LSTM", "deep LSTM", stepper=Seq2SeqStepper),
+    "cstm": NetworkRow(CSTM, "CSTM", "CSTM", pairs=CstmPairs, ends="its </s> included where it has a slot"),
     "cslm": NetworkRow(CSLM, "CSLM", "CSLM", language_model=CslmProducer),
     "bengio": NetworkRow(BENGIO, "NPLM", "NPLM of Bengio et al.", language_model=NplmProducer),
     "rnnlm": NetworkRow(RNNLM, "RNNLM", "RNNLM", language_model=RnnlmProducer, dynamic=DynamicRnnlm),
@@ -156,7 +162,7 @@ class OpenModel:
                 advice="--precision fp32 is more exact.",
             )
         compiled = choose_compiled(wanted.compiled, wanted.device, width, long=long, large=LARGE)
-        return Compute(wanted.device, precision, compiled)
+        return Compute(wanted.device, precision, compiled, floors_long=wanted.floors_long)
 
     def _core_for(self, wanted: Wanted, precision: str) -> NativeCore | None:
         """The native core, if it has this network and the precision, and nothing else is wanted."""
@@ -186,7 +192,7 @@ class OpenModel:
         """The producer of its score."""
         if self.row.language_model is not None:
             return self.make_language_model(compute)
-        producer = PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.title)
+        producer = PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.title, self.row.ends)
         return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
 
     def describe(self) -> Description:
@@ -194,7 +200,7 @@ class OpenModel:
         if self.row.language_model is not None:
             producer = self.make_producer()
             return Description(producer.name, producer.meaning)
-        meaning = meaning_of(self.title, inverse=self.inverse)
+        meaning = meaning_of(self.title, inverse=self.inverse, ends=self.row.ends)
         return Description(self.name, annotated_meaning(meaning, self.rare) if self.rare else meaning)
 
     def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
@@ -212,6 +218,9 @@ class OpenModel:
         return self.row.language_model(self.checkpoint, compute, shares)
 
     def _pair_network(self, compute: Compute) -> PairNetwork:
+        if self.row.pairs is not None:
+            how = compute.device, compute.dtype, compute.kernel
+            return self.row.pairs(self.checkpoint.model, *how, LONG_FLOOR if compute.floors_long else None)
         if not compute.native:
             return SteppedPairs(self.make_stepper(compute))
         core = native_core()

@@ -288,6 +288,7 @@ class PhraseModelRequest(LearningRequest):
     shortlist: int | None
     source_factor: int | None
     target_factor: int | None
+    architecture: str  # see training/architectures.py
     variant: str  # "paper" or "groundhog", unless these switches say otherwise
     summary: str | None
     first_step: str | None
@@ -301,6 +302,9 @@ class PhraseModelRequest(LearningRequest):
     embedding_size: int | None
     maxout_size: int | None
     output_rank: int | None
+    slots: int | None
+    first_size: int | None
+    second_size: int | None
     source_corpus: str | None
     target_corpus: str | None
     initial_deviation: float | None

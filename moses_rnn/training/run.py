@@ -21,14 +21,17 @@ from moses_rnn.formats.phrase_forms import PhraseForm, words
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.models.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
 from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.cstm import CSTM, Cstm, CstmConfig
 from moses_rnn.models.encdec import ENCDEC, EncDec
 from moses_rnn.models.folders import Kind
 from moses_rnn.models.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
 from moses_rnn.models.learning_curves import Verdict, verdict
 from moses_rnn.models.native_learning import instructions_to_learn
+from moses_rnn.models.translation_network import TranslationNetwork
 from moses_rnn.models.variants import SWITCH_VALUES, SWITCHES, EncDecConfig, variant_of
+from moses_rnn.training.architectures import CSTM_RANGE, cstm_network, longest
 from moses_rnn.training.cells import cell_switches
-from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, TrainingConfig
+from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, Preset, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.corpus_files import PAIRS, made_by_first
 from moses_rnn.training.estimate import Estimate, advice, estimate
@@ -60,6 +63,7 @@ class Outcome(NamedTuple):
 class Plan:
     """A preset with what the request overrides."""
 
+    architecture: str
     network: Mapping[str, Any]  # sizes and switches of the config, without the vocabularies' sizes
     corpus: CorpusConfig
     training: TrainingConfig
@@ -67,6 +71,8 @@ class Plan:
     @property
     def kind(self) -> Kind:
         """What the network is, as its folder names it: a gated cell as the paper's stays in the first format."""
+        if self.architecture == "cstm":
+            return CSTM
         return ENCDEC_OF_CELLS if "cell" in self.network else ENCDEC
 
 
@@ -189,13 +195,20 @@ def plan_of(request: PhraseModelRequest, processes: int = 1) -> Plan:
     """
     preset = PRESETS[preset_name(request)]
     size = request.shortlist or preset.shortlist
+    network = cstm_network(request) if request.architecture == "cstm" else _encdec(request, preset)
+    return Plan(
+        architecture=request.architecture,
+        network=network,
+        corpus=CorpusConfig(size, size, request.held_out, longest(request), request.seed),
+        training=_training(request, preset.training, network, processes),
+    )
+
+
+def _encdec(request: PhraseModelRequest, preset: Preset) -> dict[str, Any]:
+    """Sizes and switches of an RNN Encoder-Decoder."""
     switches: dict[str, Any] = {**SWITCHES[request.variant], **request.given(*SWITCH_VALUES), **cell_switches(request)}
     sizes = {**{name: getattr(preset, name) for name in SIZES}, **request.given(*SIZES)}
-    return Plan(
-        network={**sizes, "variant": variant_of(switches), **switches},
-        corpus=CorpusConfig(size, size, request.held_out, request.max_length, request.seed),
-        training=_training(request, preset.training, sizes["hidden_size"], processes),
-    )
+    return {**sizes, "variant": variant_of(switches), **switches}
 
 
 def preset_name(request: LearningRequest) -> str:
@@ -203,8 +216,12 @@ def preset_name(request: LearningRequest) -> str:
     return request.preset or ("paper" if request.on_gpu else "small")
 
 
-def _training(request: PhraseModelRequest, preset: TrainingConfig, hidden_size: int, processes: int) -> TrainingConfig:
-    config = request.learning(preset)
+def _training(
+    request: PhraseModelRequest, preset: TrainingConfig, network: Mapping[str, Any], processes: int
+) -> TrainingConfig:
+    config, hidden_size = request.learning(preset), network.get("hidden_size") or network["first_size"]
+    if request.architecture == "cstm":
+        config = replace(config, initial_deviation=CSTM_RANGE)
     if request.variant == "groundhog":
         config = replace(config, reduction="sum")  # what the released code does
     long = (config.max_minutes or math.inf) >= LONG_MINUTES
@@ -232,21 +249,24 @@ def threads_for(request: LearningRequest, examples: int, *, native: bool = False
     return 1 if request.on_gpu else share_cores(cores, examples, native=native)
 
 
-def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> EncDec:
+def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> TranslationNetwork:
     """With its initial weights."""
-    known = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    model = (
-        CellEncDec(CellConfig(*known, **plan.network), seed=None)
-        if plan.kind is ENCDEC_OF_CELLS
-        else EncDec(EncDecConfig(*known, **plan.network), seed=None)
-    )
+    model = _unset(plan, (len(corpus.source_vocabulary), len(corpus.target_vocabulary)))
     model.initialise(plan.training.seed, plan.training.initial_deviation)
     return model.to(request.device)
 
 
+def _unset(plan: Plan, known: tuple[int, int]) -> TranslationNetwork:
+    if plan.kind is CSTM:
+        return Cstm(CstmConfig(*known, **plan.network), seed=None)
+    if plan.kind is ENCDEC_OF_CELLS:
+        return CellEncDec(CellConfig(*known, **plan.network), seed=None)
+    return EncDec(EncDecConfig(*known, **plan.network), seed=None)
+
+
 def _advice(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> list[str]:
     """How long the paper's preset would take here, where "small" was chosen for want of a GPU."""
-    if request.quiet or request.preset or request.on_gpu:
+    if request.quiet or request.preset or request.on_gpu or plan.kind is CSTM:
         return []
     return [advice("paper", corpus, request.device, plan.training.threads)]
 

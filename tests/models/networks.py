@@ -8,6 +8,7 @@ import torch
 from moses_rnn.models.bengio import Bengio, BengioConfig
 from moses_rnn.models.cells import PLAIN, CellConfig, CellEncDec
 from moses_rnn.models.cslm import Cslm, CslmConfig
+from moses_rnn.models.cstm import Cstm, CstmConfig
 from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
@@ -83,6 +84,12 @@ def some_n_grams(count, config=CSLM_CONFIG):
     random = np.random.default_rng(5)
     contexts = random.integers(config.vocabulary_size + 1, size=(count, config.order - 1))
     return np.column_stack([contexts, random.integers(config.vocabulary_size, size=count)])
+
+
+def cstm_network(slots=4, *, scale=0.7, dtype=torch.float64):
+    """A continuous-space translation model with the vocabularies of `SIZES`; biases are no zeros."""
+    config = CstmConfig(9, 8, slots=slots, embedding_size=3, first_size=6, second_size=5)
+    return with_large_weights(Cstm(config, seed=None).to(dtype), scale)
 
 
 SEARCH_SIZES = {

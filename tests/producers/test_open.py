@@ -150,7 +150,9 @@ def test_a_network_of_pairs_is_no_language_model(models):
 
 @pytest.mark.parametrize("name", ["bengio", "rnnlm"])
 def test_a_language_model_scores_no_table(models, name):
-    with pytest.raises(CheckpointError, match=f"expected network to be encdec or rnnsearch or seq2seq, found '{name}'"):
+    with pytest.raises(
+        CheckpointError, match=f"expected network to be cstm or encdec or rnnsearch or seq2seq, found '{name}'"
+    ):
         open_model(models / name)
 
 
@@ -194,7 +196,7 @@ REFUSED = {
     "of targets alone": (
         {},
         "cslm",
-        r"cslm/config.json: expected network to be encdec or rnnsearch or seq2seq, found 'cslm'",
+        r"cslm/config.json: expected network to be cstm or encdec or rnnsearch or seq2seq, found 'cslm'",
     ),
     "direction": (
         {"direction": "source-to-target"},
@@ -216,7 +218,7 @@ def test_a_network_that_nobody_knows_is_named(models):
     config.write_text(json.dumps({**json.loads(config.read_text()), "network": "magic"}))
     with pytest.raises(
         CheckpointError,
-        match="expected network to be bengio or cslm or encdec or rnnlm or rnnsearch or seq2seq, found 'magic'",
+        match="expected network to be bengio or cslm or cstm or encdec or rnnlm or rnnsearch or seq2seq, found 'magic'",
     ):
         open_model(models / "cslm", of_pairs=False)
 

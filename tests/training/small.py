@@ -51,6 +51,7 @@ def phrase_request(table, **changes):
     sizes = {"hidden_size": 6, "embedding_size": 4, "maxout_size": 4, "output_rank": 3, "shortlist": 20}
     learning = {
         "preset": "small",
+        "architecture": "encdec",
         "variant": "paper",
         "cell": "gru",
         "max_epochs": 1,
