@@ -110,10 +110,15 @@ class OpenModel:
         return self.checkpoint.target_vocabulary
 
     @property
+    def network_title(self) -> str:
+        """The network's, with its cells if they are not those of its paper."""
+        cell = getattr(self.checkpoint.model.config, "cell", None)
+        return f"{self.row.title} of {cell} cells" if cell else self.row.title
+
+    @property
     def title(self) -> str:
         """The network's, for the meaning of its score."""
-        cell = getattr(self.checkpoint.model.config, "cell", None)
-        return self.row.title + (f" of {cell} cells" if cell else "") + " of sentences" * self.learned_sentences
+        return self.network_title + " of sentences" * self.learned_sentences
 
     @property
     def learned_sentences(self) -> bool:
@@ -173,7 +178,7 @@ class OpenModel:
         if wanted.native:
             raise MosesRnnError(
                 "--native: expected the native core, a network and a precision that it has, and the CPU, found "
-                f"{native_core() or 'no native core'}, {self.title}, {precision} and {wanted.device}",
+                f"{native_core() or 'no native core'}, {self.network_title}, {precision} and {wanted.device}",
                 advice="The core is built while installing where there is a C++ compiler; MOSES_RNN_NATIVE=0 hides it.",
             )
         return None
@@ -185,7 +190,7 @@ class OpenModel:
             CheckpointError: it does not write word by word.
         """
         if self.row.stepper is None:
-            raise CheckpointError(f"{self.folder}: expected a network that writes, found a {self.title}")
+            raise CheckpointError(f"{self.folder}: expected a network that writes, found a {self.network_title}")
         return self.row.stepper(self.checkpoint.model, compute.device, compute.dtype, compute.kernel)
 
     def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
@@ -214,7 +219,7 @@ class OpenModel:
             CheckpointError: it reads sources.
         """
         if self.row.language_model is None:
-            raise CheckpointError(f"{self.folder}: expected a language model, found a {self.title}")
+            raise CheckpointError(f"{self.folder}: expected a language model, found a {self.network_title}")
         return self.row.language_model(self.checkpoint, compute, shares)
 
     def _pair_network(self, compute: Compute) -> PairNetwork:
