@@ -39,8 +39,9 @@ from moses_rnn.inference.trie_scoring import score_trie
 from moses_rnn.inference.tries import Trie, build_trie
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
-from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
+from moses_rnn.models.encdec import ENCDEC, EncDec
 from moses_rnn.models.hardware import COMPILED
+from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.pools.threads import ThreadPool

@@ -27,8 +27,9 @@ from stages import Pair, pairs_of
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.cslm import Cslm, CslmConfig
-from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
+from moses_rnn.models.encdec import ENCDEC, EncDec
 from moses_rnn.models.native_learning import instructions_to_learn
+from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.producers.base import Wanted
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.training.config import CSLM_PRESETS, PRESETS, NGramConfig, TrainingConfig

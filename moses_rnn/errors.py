@@ -62,6 +62,10 @@ class FormatError(InputError):
         self.finding = found
 
 
+class PairError(InputError):
+    """A pair of phrases cannot be scored; where it stands, a layer above knows."""
+
+
 class CheckpointError(InputError):
     """A model folder is incomplete, damaged, or not of this format."""
 

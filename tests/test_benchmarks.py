@@ -60,6 +60,20 @@ def test_a_sweep_is_a_table_and_is_gone_on_with(table, tmp_path):
     assert bench("sweep", table, plan, tmp_path / "runs", "--minutes", "0.0001") == first  # nothing is run twice
 
 
+def test_cells_are_compared_at_equal_width_and_at_equal_size(table, tmp_path):
+    command = table, tmp_path / "runs", "--minutes", "0.0001", "--seeds", "1", "--width", "16", "--cells", "lstm"
+    printed = bench("cells", *command, "--json", tmp_path / "j")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines() if line[:1] == "|"]
+    assert [row[0] for row in rows] == ["equal width", "---", "gru", "lstm", "equal size", "---", "gru", "lstm"]
+    (gru, lstm), (_, smaller) = rows[2:4], rows[6:8]
+    assert gru[1] == lstm[1] == "16"
+    assert gru[5] == "+0.000"
+    figures = [int(row[2].replace(",", "")) for row in (gru, lstm, smaller)]
+    assert figures[1] > figures[0]
+    assert abs(figures[2] - figures[0]) < abs(figures[1] - figures[0])
+    assert all(0 < float(row[4].partition(" ")[0]) < 20 for row in (gru, lstm, smaller))
+
+
 def test_a_walk_counts_what_a_command_enters(table):
     printed = bench("walk", "--list", "validate", table)
     figures = re.search(
@@ -75,7 +89,7 @@ def test_a_walk_counts_what_a_command_enters(table):
 
 def test_every_benchmark_is_run_here():
     scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
-    assert scripts == {*RUNS, "sweep", "walk", "stages"}  # the last is what they share
+    assert scripts == {*RUNS, "cells", "sweep", "walk", "stages"}  # the last is what they share
 
 
 def test_make_bench_takes_the_example_unless_told_otherwise():

@@ -76,6 +76,9 @@ RUN_BY = {
     "python benchmarks/scaling.py phrase-table.gz --workers 1,4,16,64 --rounds 8": (
         "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
     ),
+    "moses-rnn-import phrases_model.npz --source-vocabulary words.en --target-vocabulary words.fr": (
+        "tests/cli/test_import_weights.py::test_an_imported_network_scores_a_table_as_the_released_code_does"
+    ),
     "ray start --head": "tests/pools/test_ray_actors.py::test_actors_of_two_nodes_answer_in_order",
     "moses-rnn-score phrase-table.gz --ray": "tests/cli/test_pool_options.py::test_a_ray_cluster_scores_the_same_table",
     "torchrun --standalone --nproc-per-node gpu --max-restarts 3 --no-python moses-rnn-train phrase-table.gz": (

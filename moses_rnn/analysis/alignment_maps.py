@@ -122,7 +122,7 @@ def attentive_stepper(model: OpenModel, compute: Compute = HERE) -> Stepper[Any,
     stepper = model.make_stepper(compute)
     if not has_attention(stepper):
         raise CheckpointError(
-            f"{model.folder}: expected a network with attention, found {model.row.title}",
+            f"{model.folder}: expected a network with attention, found {model.network_title}",
             advice="moses-rnn-nmt train --architecture rnnsearch makes one.",
         )
     return stepper

@@ -24,7 +24,7 @@ from moses_rnn.formats.grids import readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.inspection import SIDES, sentence_summaries, summaries, word_embeddings
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.encdec import ENCDEC
+from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.vocabulary import END_ID, Phrase
 from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import OpenModel
@@ -95,13 +95,13 @@ def sentence_points(model: OpenModel, sentences: Sequence[bytes]) -> tuple[list[
     Raises:
         CheckpointError: the network has no such vector.
     """
-    if model.checkpoint.kind is ENCDEC:
+    if isinstance(model.checkpoint.model, EncDec):
         return phrase_points(model.checkpoint, sentences)
     ids, labels = _distinct(model.checkpoint, sentences)
     vectors = sentence_summaries(model.make_stepper(HERE), ids)
     if vectors is None:
         expected = "a network that sums up a sentence as one vector"
-        raise CheckpointError(f"{model.folder}: expected {expected}, found {model.row.title}")
+        raise CheckpointError(f"{model.folder}: expected {expected}, found {model.network_title}")
     return labels, vectors.astype(np.float64)
 
 

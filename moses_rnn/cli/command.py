@@ -106,6 +106,16 @@ def factor_options(command: Callable[P, None]) -> Callable[P, None]:
     return command
 
 
+long_option = click.option(
+    "--long",
+    "long_phrases",
+    type=click.Choice(["refuse", "floor"]),
+    default="refuse",
+    show_default=True,
+    help="Of a CSTM: phrases of more words than it has slots end the run, or score -87, which is e^-87 in a table",
+)
+
+
 class FiniteFloat(click.FloatRange):
     """A number within a range that is neither nan nor infinite."""
 

@@ -20,6 +20,7 @@ from moses_rnn.cli.command import (
     default_model,
     default_output,
     factor_options,
+    long_option,
     put,
     reports_errors,
     say,
@@ -73,6 +74,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     precision: str
     compiled: bool | None
     native: bool | None
+    long_phrases: str
     threads: int | None
     compression_level: int
     resume: bool
@@ -147,6 +149,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     default=None,
     help="Compute by the native core, or by torch [default: by the core where it was built and the device is a CPU]",
 )
+@long_option
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
 @click.option("--compression-level", type=click.IntRange(0, 9), default=2, show_default=True)
 @click.option(
@@ -224,6 +227,7 @@ def _request(given: Scoring) -> ScoringRequest:
         precision=given.precision,
         compiled=given.compiled,
         native=given.native,
+        floors_long=given.long_phrases == "floor",
         level=given.compression_level,
         force=given.force,
         resume=given.resume,
@@ -266,8 +270,7 @@ def _check_options(given: Scoring, output: str) -> None:
     _check_shard(given, output)
     if not given.moses_ini:
         of_an_ini = {"output-ini": given.output_ini, "feature": given.feature, "weight": given.weight}
-        idle = [name for name, value in of_an_ini.items() if value is not None]
-        if idle:
+        if idle := [name for name, value in of_an_ini.items() if value is not None]:
             raise click.UsageError(f"--{idle[0]} needs --moses-ini, the ini to extend")
     elif given.logarithms or output == "-":
         what = "--log" if given.logarithms else "a table on stdout"
@@ -285,10 +288,9 @@ def _check_options(given: Scoring, output: str) -> None:
 def _check_shard(given: Scoring, output: str) -> None:
     if given.shard and given.moses_ini:
         raise click.UsageError("--moses-ini is for whole tables: give it to moses-rnn-merge, with all shards")
+    needed = "--shard needs an --output that is a file: its signature tells moses-rnn-merge what it is"
     if given.shard and output == "-":
-        raise click.UsageError(
-            "--shard needs an --output that is a file: its signature tells moses-rnn-merge what it is"
-        )
+        raise click.UsageError(needed)
 
 
 def _model_beside(table: str) -> Path:
@@ -296,8 +298,7 @@ def _model_beside(table: str) -> Path:
 
     if table == "-":
         raise InputError("standard input has no model beside it; name one with --model")
-    folder = default_model(table)
-    if not folder.is_dir():
+    if not (folder := default_model(table)).is_dir():
         if names := added_already(table):
             raise InputError(
                 f"{table}: has {' and '.join(names)} already, by the signature beside it",

@@ -24,6 +24,8 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.training.architectures import ARCHITECTURES, check_network
+from moses_rnn.training.cells import CELLS, FORGET_BIAS, LEAKY_SHARE
 from moses_rnn.training.config import PRESETS, SHARES_OF_UNIGRAMS, PhraseModelRequest
 
 if TYPE_CHECKING:
@@ -62,6 +64,13 @@ class Training(PhraseModelRequest):
 )
 @preset_option(PRESETS)
 @click.option(
+    "--architecture",
+    type=click.Choice(ARCHITECTURES),
+    default="encdec",
+    show_default=True,
+    help="The RNN Encoder-Decoder, or for comparison a CSTM: a feed-forward network of phrases of 7 words at most",
+)
+@click.option(
     "--variant",
     type=click.Choice(["paper", "groundhog"]),
     default="paper",
@@ -77,11 +86,26 @@ class Training(PhraseModelRequest):
 @click.option(
     "--decoder-reset", type=click.Choice(["after", "before"]), help="Switch: reset gate after or before the product"
 )
+@click.option(
+    "--cell",
+    type=click.Choice(CELLS),
+    default="gru",
+    show_default=True,
+    help="What stands in the place of the paper's gated unit; other cells are scored by torch",
+)
+@click.option("--encoder-reset", type=click.Choice(["before", "after"]), help="Of gru: the encoder's [before]")
+@click.option(
+    "--leaky-share", type=FiniteFloat(0, 1), help=f"Of leaky: units that keep a part of their state [{LEAKY_SHARE:g}]"
+)
+@click.option("--forget-bias", type=FiniteFloat(-1000, 1000), help=f"Of LSTMs: b_f at first [{FORGET_BIAS:g}]")
 @click.option("--inverse", is_flag=True, help="Learn p(source | target) instead, for moses-rnn-score --inverse-model")
 @click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H")
 @click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E")
 @click.option("--maxout-size", type=click.IntRange(1), help="Maxout units M")
 @click.option("--output-rank", type=click.IntRange(1), help="Rank R of the output matrix")
+@click.option("--slots", type=click.IntRange(1, 64), help="Of a CSTM: words of a phrase at most [7]")
+@click.option("--first-size", type=click.IntRange(1), help="Of a CSTM: units of its first hidden layer [512]")
+@click.option("--second-size", type=click.IntRange(1), help="Of a CSTM: units of its second hidden layer [256]")
 @click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>")
 @click.option("--source-corpus", help="Count source words here, not over the table's distinct phrases")
 @click.option("--target-corpus", help="Count target words here, not over the table's distinct phrases")
@@ -133,6 +157,10 @@ def main(request: Training) -> None:
     from moses_rnn.files.streams import existing_input
     from moses_rnn.training.run import estimate_training, train_phrase_model
 
+    try:
+        check_network(request)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     with together() as ranks:
         table = existing_input(request.phrase_table)
         folder = request.model or default_model(table, inverse=request.inverse)

@@ -47,9 +47,10 @@ def word_embeddings(model: Any, side: str) -> Floats:
 @torch.no_grad()
 def summaries(model: EncDec, phrases: Sequence[Phrase]) -> Floats:
     """The summary c of each source phrase (section 2.2, equation 3); phrases × H."""
-    c = np.zeros((len(phrases), model.config.hidden_size), _array(model.encoder.b).dtype)
+    dtype = model.encoder.embedding.dtype
+    c = np.zeros((len(phrases), model.config.hidden_size), _array(model.encoder.embedding).dtype)
     for rows in _blocks(phrases):
-        c[rows] = _array(model.encoder(_batch(model, phrases, rows), model.encoder.b.dtype))
+        c[rows] = _array(model.encoder(_batch(model, phrases, rows), dtype))
     return c
 
 
@@ -109,7 +110,7 @@ def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Ph
 @torch.no_grad()
 def word_log_probs(model: EncDec, source: Phrase, target: Phrase) -> npt.NDArray[np.float64]:
     """log p(y_t | y_<t, e) of each target word, then of ``</s>``; natural; words + 1. Their sum is log p(f|e)."""
-    device = model.decoder.b.device
+    device = model.decoder.b_V.device
     read, written = Batch.from_lists([source], device), Batch.from_lists([target], device)
     log_probs = model.word_log_probs(read, written, torch.zeros(1, dtype=torch.int64, device=device))
     return _array(log_probs).astype(np.float64)
@@ -139,7 +140,7 @@ def _blocks(phrases: Sequence[Phrase]) -> Iterator[Ints]:
 
 
 def _batch(model: EncDec, phrases: Sequence[Phrase], rows: Ints) -> Batch:
-    return Batch.from_lists([phrases[i] for i in rows], model.decoder.b.device)
+    return Batch.from_lists([phrases[i] for i in rows], model.decoder.b_V.device)
 
 
 def _previous(batch: Batch) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from moses_rnn.models.folders import (
     TARGET_TO_SOURCE,
     Kind,
     load_folder,
+    read_key,
     read_network,
     save_folder,
     vocabulary_file,
@@ -117,18 +118,20 @@ def load_checkpoint(folder: Path | str, kind: Kind = ENCDEC, device: torch.devic
     )
 
 
-def kind_of(folder: Path, kinds: Mapping[str, Kind]) -> Kind:
+def kind_of(folder: Path, kinds: Collection[Kind]) -> Kind:
     """Of some kinds the one that a checkpoint folder is of.
 
     Args:
         folder: its config.json names the network, or none for an RNN Encoder-Decoder.
-        kinds: by network.
+        kinds: of which several may have a network's name, in different formats.
 
     Raises:
         CheckpointError: there is no config.json to be read, or it names another network.
     """
     network = read_network(folder)
-    if not isinstance(network, str) or network not in kinds:
-        known = " or ".join(sorted(kinds))
+    named = {kind.format: kind for kind in kinds if kind.network == network}
+    if not named:
+        known = " or ".join(sorted({kind.network for kind in kinds}))
         raise CheckpointError(f"{folder / CONFIG}: expected network to be {known}, found {shown_value(network)}")
-    return kinds[network]
+    number = read_key(folder, "format") if len(named) > 1 else None
+    return named[number] if type(number) is int and number in named else named[min(named)]

@@ -9,7 +9,6 @@ A matrix W maps a column vector; on rows of states that is ``x @ W.T``, written 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -18,51 +17,15 @@ from torch.nn.functional import embedding
 
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size
+from moses_rnn.models.folders import DIRECTIONS, FIRST_NETWORK, SOURCE_TO_TARGET, Expect, Kind
 from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.native_learning import NativeKernel, times
 from moses_rnn.models.recurrence import Recurrence
 from moses_rnn.models.softmax import Estimate, learned_log_probs
 from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.models.variants import SIZE_KEYS, SWITCH_VALUES, EncDecConfig, check_variant
 
 INITIAL_DEVIATION = 0.01
-SWITCHES = {
-    "paper": {"summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"},
-    "groundhog": {"summary": "last", "first_step": "initial-state", "decoder_reset": "before"},
-}
-
-SIZE_KEYS = ("hidden_size", "embedding_size", "maxout_size", "output_rank")
-SWITCH_VALUES = {
-    "summary": ("tanh", "last"),
-    "first_step": ("zero-embedding", "initial-state"),
-    "decoder_reset": ("after", "before"),
-}
-
-
-@dataclass(frozen=True)
-class EncDecConfig:
-    """Sizes and switches; `variant` names the three switches together (see SWITCHES)."""
-
-    source_vocabulary_size: int  # with <unk> and </s>
-    target_vocabulary_size: int
-    hidden_size: int = 1000
-    embedding_size: int = 100
-    maxout_size: int = 500
-    output_rank: int = 100
-    variant: str = "paper"
-    summary: str = "tanh"  # or "last": c = h_N
-    first_step: str = "zero-embedding"  # or "initial-state": y_1 is predicted from h'_0
-    decoder_reset: str = "after"  # or "before": r' gates h' before the product, and never C c
-
-    @property
-    def width(self) -> int:
-        """Hidden units, which decide what pays on a processor."""
-        return self.hidden_size
-
-    @property
-    def description(self) -> str:
-        """For a log."""
-        return f"{self.variant} variant, H {self.hidden_size}"
 
 
 class EncDec(TranslationNetwork):
@@ -76,11 +39,13 @@ class EncDec(TranslationNetwork):
     def __init__(self, config: EncDecConfig, *, seed: int | None) -> None:
         super().__init__()
         self.config = config
-        self.encoder = Encoder(config)
-        self.decoder = Decoder(config)
+        self.encoder, self.decoder = self._parts()
         self.kernel = EAGER
         if seed is not None:
             self.initialise(seed)
+
+    def _parts(self) -> tuple[Encoder, Decoder]:
+        return Encoder(self.config), Decoder(self.config)
 
     @torch.no_grad()
     def initialise(self, seed: int, deviation: float = INITIAL_DEVIATION) -> None:
@@ -114,7 +79,7 @@ class EncDec(TranslationNetwork):
         drop: Drop = keep,
     ) -> Tensor:
         """Score every target word by log p(y_t | y_<t, e); `drop` is for embeddings and maxout."""
-        dtype = product_dtype or self.decoder.U.dtype
+        dtype = product_dtype or self.decoder.V.dtype
         terms = self.decoder.terms(self.encoder(sources, dtype, drop), dtype).take(source_of)
         projected = self.decoder.read_out(*self.decoder.nodes(terms, targets, dtype, drop), dtype, drop)
         output = self.decoder.G_l, self.decoder.b_G
@@ -138,22 +103,32 @@ class Encoder(nn.Module):
     c    = tanh(V h_N + b_V)                                or h_N, by the switch `summary`
     """
 
+    resets_after = False  # True: h~_t = tanh(W e(x_t) + r_t ⊙ (U h_{t-1}) + b)
+
     def __init__(self, config: EncDecConfig) -> None:
         super().__init__()
+        self.config = config
         H, E = config.hidden_size, config.embedding_size
         self.embedding = _matrix(config.source_vocabulary_size, E)
-        self.W, self.W_z, self.W_r = _matrix(H, E), _matrix(H, E), _matrix(H, E)
-        self.U, self.U_z, self.U_r = _matrix(H, H), _matrix(H, H), _matrix(H, H)
-        self.b, self.b_z, self.b_r = _bias(H), _bias(H), _bias(H)
+        self._add_cell(H, E)
         self.has_summary = config.summary == "tanh"
         if self.has_summary:
             self.V, self.b_V = _matrix(H, H), _bias(H)
         self.kernel = EAGER
 
+    def _add_cell(self, H: int, E: int) -> None:
+        """The weights of a step."""
+        self.W, self.W_z, self.W_r = _matrix(H, E), _matrix(H, E), _matrix(H, E)
+        self.U, self.U_z, self.U_r = _matrix(H, H), _matrix(H, H), _matrix(H, H)
+        self.b, self.b_z, self.b_r = _bias(H), _bias(H), _bias(H)
+
     def forward(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
         """The summary c of each source phrase; S × H."""
-        states = self._recurrence(product_dtype).states(*self._operands(sources, product_dtype, drop))
-        h_N = states.index_select(0, sources.last())  # S × H
+        states = self._states(sources, product_dtype, drop)  # nodes × H
+        return self.summary(states.index_select(0, sources.last()), product_dtype)
+
+    def summary(self, h_N: Tensor, product_dtype: torch.dtype) -> Tensor:
+        """c of each last state; S × H."""
         return torch.tanh(times(h_N, self.V, product_dtype, self.kernel) + self.b_V) if self.has_summary else h_N
 
     def gates(self, sources: Batch) -> tuple[Tensor, Tensor]:
@@ -161,8 +136,11 @@ class Encoder(nn.Module):
         dtype = self.b.dtype
         return self._recurrence(dtype).gates(*self._operands(sources, dtype, keep))
 
+    def _states(self, sources: Batch, product_dtype: torch.dtype, drop: Drop) -> Tensor:
+        return self._recurrence(product_dtype).states(*self._operands(sources, product_dtype, drop))
+
     def _recurrence(self, product_dtype: torch.dtype) -> Recurrence:
-        return Recurrence(self.U_z, self.U_r, self.U, False, product_dtype, self.kernel)
+        return Recurrence(self.U_z, self.U_r, self.U, self.resets_after, product_dtype, self.kernel)
 
     def _operands(
         self, sources: Batch, product_dtype: torch.dtype, drop: Drop
@@ -210,14 +188,22 @@ class Decoder(nn.Module):
         H, E, M = config.hidden_size, config.embedding_size, config.maxout_size
         K, R = config.target_vocabulary_size, config.output_rank
         self.embedding = _matrix(K, E)
-        self.W, self.W_z, self.W_r = _matrix(H, E), _matrix(H, E), _matrix(H, E)
-        self.U, self.U_z, self.U_r = _matrix(H, H), _matrix(H, H), _matrix(H, H)
-        self.b, self.b_z, self.b_r = _bias(H), _bias(H), _bias(H)
+        self._add_cell(H, E)
         self.V, self.b_V = _matrix(H, H), _bias(H)
-        self.C, self.C_z, self.C_r = _matrix(H, H), _matrix(H, H), _matrix(H, H)
+        self._add_context(H)
         self.O_h, self.O_c, self.O_y, self.b_O = _matrix(2 * M, H), _matrix(2 * M, H), _matrix(2 * M, E), _bias(2 * M)
         self.G_r, self.G_l, self.b_G = _matrix(R, M), _matrix(K, R), _bias(K)
         self.kernel = EAGER
+
+    def _add_cell(self, H: int, E: int) -> None:
+        """The weights of a step, but for those of c."""
+        self.W, self.W_z, self.W_r = _matrix(H, E), _matrix(H, E), _matrix(H, E)
+        self.U, self.U_z, self.U_r = _matrix(H, H), _matrix(H, H), _matrix(H, H)
+        self.b, self.b_z, self.b_r = _bias(H), _bias(H), _bias(H)
+
+    def _add_context(self, H: int) -> None:
+        """The weights of c in a step."""
+        self.C, self.C_z, self.C_r = _matrix(H, H), _matrix(H, H), _matrix(H, H)
 
     def terms(self, c: Tensor, product_dtype: torch.dtype) -> Terms:
         """What depends on the source alone; c is S × H."""
@@ -246,7 +232,7 @@ class Decoder(nn.Module):
             h'_t (nodes × H), e(y_{t-1}) (nodes × E, zeros for the first word), O_c c + b_O (nodes × 2M).
         """
         e = drop(self.previous_embeddings(targets))  # nodes × E
-        h = self._recurrence(product_dtype).states(*self._operands(terms, e, targets, product_dtype))
+        h = self._states(terms, e, targets, product_dtype)
         if not self._steps_first:
             h = torch.cat([terms.h_0, h])
         return h, e, terms.O_cc.index_select(0, targets.rows())
@@ -259,6 +245,9 @@ class Decoder(nn.Module):
         dtype = self.b.dtype
         operands = self._operands(terms, self.previous_embeddings(targets), targets, dtype)
         return self._recurrence(dtype).gates(*operands)
+
+    def _states(self, terms: Terms, e: Tensor, targets: Batch, product_dtype: torch.dtype) -> Tensor:
+        return self._recurrence(product_dtype).states(*self._operands(terms, e, targets, product_dtype))
 
     @property
     def _steps_first(self) -> bool:
@@ -305,20 +294,11 @@ def _network(config: Mapping[str, Any], words: list[int]) -> EncDec:
 
 
 def _check(config: dict[str, Any], expect: Expect) -> None:
-    expect("network", "network" not in config, "none, as in an RNN Encoder-Decoder's config")
-    for key in SIZE_KEYS:
-        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
-    for key, values in SWITCH_VALUES.items():
-        expect(key, config.get(key) in values, " or ".join(map(repr, values)))
-    variant = config.get("variant")
-    named = (
-        isinstance(variant, str)
-        and variant in SWITCHES
-        and all(config[key] == value for key, value in SWITCHES[variant].items())
+    expect(
+        "network", config.get("network", FIRST_NETWORK) == FIRST_NETWORK, "none, as in an RNN Encoder-Decoder's config"
     )
-    expect("variant", named or variant == "custom", "the name of its three switches (paper, groundhog, else custom)")
-    direction = config.get("direction", "source-to-target")
-    expect("direction", direction in ("source-to-target", "target-to-source"), "a known direction")
+    check_variant(config, expect, SWITCH_VALUES)
+    expect("direction", config.get("direction", SOURCE_TO_TARGET) in DIRECTIONS, "a known direction")
 
 
-ENCDEC = Kind("encdec", "network", ("source", "target"), _check, _network)
+ENCDEC = Kind(FIRST_NETWORK, "network", ("source", "target"), _check, _network)

@@ -56,7 +56,8 @@ class Kind:
     @property
     def named(self) -> Json:
         """What config.json has in its name: nothing for the first kind there was."""
-        return {} if self.network == FIRST_NETWORK else {"format": self.format, "network": self.network}
+        first = (self.network, self.format) == (FIRST_NETWORK, FORMAT)
+        return {} if first else {"format": self.format, "network": self.network}
 
     @property
     def vocabularies(self) -> tuple[str, ...]:
@@ -244,14 +245,13 @@ def read_network(folder: Path) -> Any:
     Raises:
         CheckpointError: it cannot be read.
     """
-    _check_folder(folder)
-    return _read_json(_config_file(folder)).get("network", FIRST_NETWORK)
+    return read_key(folder, "network", FIRST_NETWORK)
 
 
-def read_rare(folder: Path) -> Any:
-    """What config.json says of rare words, unchecked; None: they are <unk>. Raises as `read_network`."""
+def read_key(folder: Path, key: str, otherwise: object = None) -> Any:
+    """What config.json has under a key, unchecked, or something else if nothing. Raises as `read_network`."""
     _check_folder(folder)
-    return _read_json(_config_file(folder)).get("rare")
+    return _read_json(_config_file(folder)).get(key, otherwise)
 
 
 def _config_file(folder: Path) -> Path:

@@ -40,6 +40,7 @@ class Compute:
     precision: str = "fp32"  # of matrix products, one of PRECISIONS, or of those of the native core
     compiled: bool = False  # whether torch.compile fuses the work between products
     native: bool = False  # whether the native core computes, not torch
+    floors_long: bool = False  # whether pairs that a network has no room for score the floor, and are not refused
 
     def __post_init__(self) -> None:
         precisions = native.PRECISIONS if self.native else tuple(PRECISIONS)
@@ -70,6 +71,7 @@ class Wanted:
     precision: str | None = None  # or "auto": bf16 where it is faster and the network large
     compiled: bool | None = None
     native: bool | None = None
+    floors_long: bool = False
 
 
 @dataclass

@@ -14,7 +14,10 @@ import torch
 
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.phrase_forms import PhraseForm
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
 from moses_rnn.formats.rare_words import NOALIGN, RareWords
+from moses_rnn.inference.cells import cell_stepper
+from moses_rnn.inference.cstm import CstmPairs
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.native import NativeEncDec
 from moses_rnn.inference.rnnsearch import RnnSearchStepper
@@ -22,10 +25,12 @@ from moses_rnn.inference.seq2seq import Seq2SeqStepper
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.inference.trie_scoring import PairNetwork, SteppedPairs
 from moses_rnn.models.bengio import BENGIO
+from moses_rnn.models.cells import ENCDEC_OF_CELLS
 from moses_rnn.models.checkpoint import Checkpoint, kind_of, load_checkpoint
 from moses_rnn.models.cslm import CSLM
+from moses_rnn.models.cstm import CSTM
 from moses_rnn.models.encdec import ENCDEC
-from moses_rnn.models.folders import SENTENCES, Kind, read_rare
+from moses_rnn.models.folders import SENTENCES, Kind, read_key
 from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
 from moses_rnn.models.rnnlm import RNNLM
 from moses_rnn.models.rnnsearch import RNNSEARCH
@@ -37,7 +42,7 @@ from moses_rnn.producers.base import HERE, PRECISIONS, Compute, Description, Sco
 from moses_rnn.producers.cslm import CslmProducer, NplmProducer
 from moses_rnn.producers.dynamic import DynamicRnnlm
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
-from moses_rnn.producers.phrases import PhraseProducer, meaning_of
+from moses_rnn.producers.phrases import BOTH_ENDS, PhraseProducer, meaning_of
 from moses_rnn.producers.rnnlm import RnnlmProducer
 
 
@@ -46,7 +51,7 @@ class NetworkRow:
     """What to make of a network of a kind: a stepper, from which a producer follows, or else a language model.
 
     `dynamic` makes a language model that learns from what it reads, and `native` the network that the native core
-    computes.
+    computes; `pairs` makes what scores pairs where there is no stepper.
     """
 
     kind: Kind
@@ -56,12 +61,16 @@ class NetworkRow:
     language_model: Callable[[Checkpoint, Compute, Shares | None], NetworkLanguageModel] | None = None
     dynamic: type[DynamicRnnlm] | None = None
     native: Callable[[Any, NativeCore, str], PairNetwork] | None = None
+    pairs: Callable[[Any, str, torch.dtype, Kernel, float | None], PairNetwork] | None = None
+    ends: str = BOTH_ENDS  # what a score of pairs means
 
 
 NETWORKS = {
     "encdec": NetworkRow(ENCDEC, "RNN", "RNN Encoder-Decoder", stepper=EncDecStepper, native=NativeEncDec),
+    "encdec of other cells": NetworkRow(ENCDEC_OF_CELLS, "RNN", "RNN Encoder-Decoder", stepper=cell_stepper),
     "rnnsearch": NetworkRow(RNNSEARCH, "SEARCH", "RNNsearch", stepper=RnnSearchStepper),
     "seq2seq": NetworkRow(SEQ2SEQ, "LSTM", "deep LSTM", stepper=Seq2SeqStepper),
+    "cstm": NetworkRow(CSTM, "CSTM", "CSTM", pairs=CstmPairs, ends="its </s> included where it has a slot"),
     "cslm": NetworkRow(CSLM, "CSLM", "CSLM", language_model=CslmProducer),
     "bengio": NetworkRow(BENGIO, "NPLM", "NPLM of Bengio et al.", language_model=NplmProducer),
     "rnnlm": NetworkRow(RNNLM, "RNNLM", "RNNLM", language_model=RnnlmProducer, dynamic=DynamicRnnlm),
@@ -78,7 +87,7 @@ class OpenModel:
     @property
     def row(self) -> NetworkRow:
         """What its network is."""
-        return NETWORKS[self.checkpoint.kind.network]
+        return next(row for row in NETWORKS.values() if row.kind is self.checkpoint.kind)
 
     @property
     def name(self) -> str:
@@ -101,9 +110,15 @@ class OpenModel:
         return self.checkpoint.target_vocabulary
 
     @property
+    def network_title(self) -> str:
+        """The network's, with its cells if they are not those of its paper."""
+        cell = getattr(self.checkpoint.model.config, "cell", None)
+        return f"{self.row.title} of {cell} cells" if cell else self.row.title
+
+    @property
     def title(self) -> str:
         """The network's, for the meaning of its score."""
-        return self.row.title + " of sentences" * self.learned_sentences
+        return self.network_title + " of sentences" * self.learned_sentences
 
     @property
     def learned_sentences(self) -> bool:
@@ -152,7 +167,7 @@ class OpenModel:
                 advice="--precision fp32 is more exact.",
             )
         compiled = choose_compiled(wanted.compiled, wanted.device, width, long=long, large=LARGE)
-        return Compute(wanted.device, precision, compiled)
+        return Compute(wanted.device, precision, compiled, floors_long=wanted.floors_long)
 
     def core_for(self, wanted: Wanted, precision: str) -> NativeCore | None:
         """The native core, if it has this network and the precision, and nothing else is wanted.
@@ -167,7 +182,7 @@ class OpenModel:
         if wanted.native:
             raise MosesRnnError(
                 "--native: expected the native core, a network and a precision that it has, and the CPU, found "
-                f"{native_core() or 'no native core'}, {self.row.title}, {precision} and {wanted.device}",
+                f"{native_core() or 'no native core'}, {self.network_title}, {precision} and {wanted.device}",
                 advice="The core is built while installing where there is a C++ compiler; MOSES_RNN_NATIVE=0 hides it.",
             )
         return None
@@ -179,14 +194,14 @@ class OpenModel:
             CheckpointError: it does not write word by word.
         """
         if self.row.stepper is None:
-            raise CheckpointError(f"{self.folder}: expected a network that writes, found a {self.row.title}")
+            raise CheckpointError(f"{self.folder}: expected a network that writes, found a {self.network_title}")
         return self.row.stepper(self.checkpoint.model, compute.device, compute.dtype, compute.kernel)
 
     def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
         """The producer of its score."""
         if self.row.language_model is not None:
             return self.make_language_model(compute)
-        producer = PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.title)
+        producer = PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.title, self.row.ends)
         return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
 
     def describe(self) -> Description:
@@ -194,7 +209,7 @@ class OpenModel:
         if self.row.language_model is not None:
             producer = self.make_producer()
             return Description(producer.name, producer.meaning)
-        meaning = meaning_of(self.title, inverse=self.inverse)
+        meaning = meaning_of(self.title, inverse=self.inverse, ends=self.row.ends)
         return Description(self.name, annotated_meaning(meaning, self.rare) if self.rare else meaning)
 
     def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
@@ -208,10 +223,13 @@ class OpenModel:
             CheckpointError: it reads sources.
         """
         if self.row.language_model is None:
-            raise CheckpointError(f"{self.folder}: expected a language model, found a {self.row.title}")
+            raise CheckpointError(f"{self.folder}: expected a language model, found a {self.network_title}")
         return self.row.language_model(self.checkpoint, compute, shares)
 
     def _pair_network(self, compute: Compute) -> PairNetwork:
+        if self.row.pairs is not None:
+            how = compute.device, compute.dtype, compute.kernel
+            return self.row.pairs(self.checkpoint.model, *how, LONG_FLOOR if compute.floors_long else None)
         if not compute.native:
             return SteppedPairs(self.make_stepper(compute))
         core = native_core()
@@ -231,7 +249,7 @@ def needs_alignments(folder: Path) -> bool:
     Raises:
         CheckpointError: its config cannot be read.
     """
-    record = read_rare(folder)
+    record = read_key(folder, "rare")
     return isinstance(record, dict) and record.get("kind") != NOALIGN
 
 
@@ -247,9 +265,8 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
         CheckpointError: it cannot be read, or is of another kind or direction.
     """
     folder = Path(folder)
-    rows = [row for row in NETWORKS.values() if "source" in row.kind.sides or not of_pairs]
-    kind = kind_of(folder, {row.kind.network: row.kind for row in rows})
-    checkpoint = load_checkpoint(folder, kind)
+    kinds = [row.kind for row in NETWORKS.values() if "source" in row.kind.sides or not of_pairs]
+    checkpoint = load_checkpoint(folder, kind_of(folder, kinds))
     if direction not in (None, checkpoint.direction):
         raise CheckpointError(
             f"{folder}: expected a model of direction {direction}, found {checkpoint.direction}",
@@ -268,7 +285,7 @@ def open_language_model(folder: Path | str) -> OpenModel:
     Raises:
         CheckpointError: it cannot be read, or is of a network of pairs.
     """
-    kinds = {row.kind.network: row.kind for row in NETWORKS.values() if row.language_model}
+    kinds = [row.kind for row in NETWORKS.values() if row.language_model]
     return OpenModel(Path(folder), load_checkpoint(folder, kind_of(Path(folder), kinds)))
 
 

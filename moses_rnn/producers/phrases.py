@@ -16,6 +16,7 @@ from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import PhraseIds, Phrases, Scores, Tally, Values, check_lengths, unknown_words
 
 PAIRS = 8192  # scored together
+BOTH_ENDS = "both </s> included"
 
 
 class PairWords(Protocol):
@@ -46,14 +47,22 @@ class PhraseProducer:
         network: its network, arranged for scoring.
         name: of the score.
         title: the network's, for the score's meaning.
+        ends: for the same, which end symbols count.
     """
 
     num_scores = 1
 
-    def __init__(self, pair_words: PairWords, network: PairNetwork, name: str, title: str) -> None:
+    def __init__(
+        self,
+        pair_words: PairWords,
+        network: PairNetwork,
+        name: str,
+        title: str,
+        ends: str = BOTH_ENDS,
+    ) -> None:
         self.name = name
         self._inverse = pair_words.inverse
-        self.meaning = meaning_of(title, inverse=self._inverse)
+        self.meaning = meaning_of(title, inverse=self._inverse, ends=ends)
         self._network = network
         self._read = PhraseIds(pair_words.source_vocabulary)
         self._written = PhraseIds(pair_words.target_vocabulary)
@@ -97,10 +106,10 @@ class PhraseProducer:
         return values
 
 
-def meaning_of(title: str, *, inverse: bool) -> str:
-    """What the score of a network of pairs is."""
+def meaning_of(title: str, *, inverse: bool, ends: str = BOTH_ENDS) -> str:
+    """What the score of a network of pairs is; `ends`: which end symbols count."""
     side, given = ("source", "target") if inverse else ("target", "source")
-    return f"log p({side} | {given}) of the {title}, natural, both </s> included"
+    return f"log p({side} | {given}) of the {title}, natural, {ends}"
 
 
 class WordPenaltyProducer:

@@ -136,7 +136,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         first = _first_of_all(request, models)
     _check_form(request, models, first.form)
     _check_alignments(request, first.irregular[0])
-    wanted = Wanted(request.devices[0], request.precision, request.compiled, request.native)
+    wanted = Wanted(request.devices[0], request.precision, request.compiled, request.native, request.floors_long)
     return Inputs(
         request=request,
         identity=identity,

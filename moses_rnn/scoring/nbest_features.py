@@ -60,6 +60,7 @@ class FeatureRequest:
     whole: bool = False  # sentences, not their phrases, for networks of pairs
     word_penalty: Path | None = None  # a model's folder or a vocabulary file
     word_penalty_words: int | None = None  # only its N most frequent words
+    floors_long: bool = False  # pairs that a network has no room for score the floor
     device: str = "cpu"
     precision: str = "fp32"
     allow_misfit: bool = False  # take a model that is no better than a unigram model, see `fit`
@@ -210,7 +211,7 @@ def _shares(model: OpenModel, request: FeatureRequest) -> Shares | None:
 
 
 def _compute(model: OpenModel, request: FeatureRequest) -> Compute:
-    return model.choose_compute(Wanted(request.device, request.precision), long=False)
+    return model.choose_compute(Wanted(request.device, request.precision, floors_long=request.floors_long), long=False)
 
 
 def _check_before(first: NBestLine | None, name: str, request: FeatureRequest) -> None:

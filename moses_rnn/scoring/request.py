@@ -45,6 +45,7 @@ class ScoringRequest:
     precision: str | None = None  # of matrix products, see `Wanted`
     compiled: bool | None = None  # whether torch.compile fuses what stands between them; None: if that should pay
     native: bool | None = None  # whether the native core computes; None: where it can
+    floors_long: bool = False  # whether phrases that a network has no room for score the floor, see `Compute`
     level: int = DEFAULT_LEVEL
     force: bool = False
     resume: bool = False

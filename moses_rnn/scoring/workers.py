@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from moses_rnn.errors import MosesRnnError, shown
+from moses_rnn.errors import MosesRnnError, PairError, shown
 from moses_rnn.files.outputs import Packing
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
@@ -74,6 +74,8 @@ class ChunkScorer:
     def _scored_or_explained(self, chunk: Chunk) -> tuple[Scores, list[Tally]]:
         try:
             return self._scored(chunk)
+        except PairError as error:
+            raise self._failure(chunk, error) from error
         except MosesRnnError:
             raise
         except Exception as error:

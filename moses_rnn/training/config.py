@@ -288,15 +288,23 @@ class PhraseModelRequest(LearningRequest):
     shortlist: int | None
     source_factor: int | None
     target_factor: int | None
+    architecture: str  # see training/architectures.py
     variant: str  # "paper" or "groundhog", unless these switches say otherwise
     summary: str | None
     first_step: str | None
     decoder_reset: str | None
+    cell: str  # see training/cells.py
+    encoder_reset: str | None
+    leaky_share: float | None
+    forget_bias: float | None
     inverse: bool
     hidden_size: int | None
     embedding_size: int | None
     maxout_size: int | None
     output_rank: int | None
+    slots: int | None
+    first_size: int | None
+    second_size: int | None
     source_corpus: str | None
     target_corpus: str | None
     initial_deviation: float | None

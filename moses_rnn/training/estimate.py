@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.hardware import choose_precision
 from moses_rnn.models.native_learning import instructions_to_learn
+from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus
 from moses_rnn.training.pairs import PhrasePairs
@@ -34,7 +36,9 @@ class Estimate:
         return self.pairs / self.pairs_per_second
 
 
-def estimate(corpus: Corpus, model: EncDec, config: TrainingConfig, seconds: float = LEAST_SECONDS) -> Estimate:
+def estimate(
+    corpus: Corpus, model: TranslationNetwork, config: TrainingConfig, seconds: float = LEAST_SECONDS
+) -> Estimate:
     """Learn for a moment, and extrapolate from that.
 
     Args:
@@ -73,7 +77,7 @@ def _estimate_preset(name: str, corpus: Corpus, device: str, threads: int) -> Es
     return estimate(corpus, model, training, seconds=0.0)
 
 
-def _pairs_per_second(corpus: Corpus, model: EncDec, config: TrainingConfig, seconds: float) -> float:
+def _pairs_per_second(corpus: Corpus, model: TranslationNetwork, config: TrainingConfig, seconds: float) -> float:
     task = PhrasePairs(model, corpus, config)
     trainer = Trainer(task, config)
     batches = itertools.chain.from_iterable(task.batches(epoch, 0) for epoch in itertools.count())

@@ -19,12 +19,19 @@ from moses_rnn.files.metered import Meter
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_blocks, read_lines
 from moses_rnn.formats.phrase_forms import PhraseForm, words
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
+from moses_rnn.models.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.cstm import CSTM, Cstm, CstmConfig
+from moses_rnn.models.encdec import ENCDEC, EncDec
+from moses_rnn.models.folders import Kind
 from moses_rnn.models.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
 from moses_rnn.models.learning_curves import Verdict, verdict
 from moses_rnn.models.native_learning import instructions_to_learn
-from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, TrainingConfig
+from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.models.variants import SWITCH_VALUES, SWITCHES, EncDecConfig, variant_of
+from moses_rnn.training.architectures import CSTM_RANGE, cstm_network, longest
+from moses_rnn.training.cells import cell_switches
+from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, Preset, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.corpus_files import PAIRS, made_by_first
 from moses_rnn.training.estimate import Estimate, advice, estimate
@@ -56,9 +63,17 @@ class Outcome(NamedTuple):
 class Plan:
     """A preset with what the request overrides."""
 
-    network: Mapping[str, Any]  # sizes and switches of EncDecConfig, without the vocabularies' sizes
+    architecture: str
+    network: Mapping[str, Any]  # sizes and switches of the config, without the vocabularies' sizes
     corpus: CorpusConfig
     training: TrainingConfig
+
+    @property
+    def kind(self) -> Kind:
+        """What the network is, as its folder names it: a gated cell as the paper's stays in the first format."""
+        if self.architecture == "cstm":
+            return CSTM
+        return ENCDEC_OF_CELLS if "cell" in self.network else ENCDEC
 
 
 def train_phrase_model(
@@ -88,7 +103,7 @@ def train_phrase_model(
     form, blocks = _open_table(request, observer, should_stop)
     counts = _word_counts(request) if ranks.leads else (None, None)
     plan = plan_of(request, ranks.size)
-    with folder_of(ranks, folder, ENCDEC, restart=request.restart) as kept:
+    with folder_of(ranks, folder, plan.kind, restart=request.restart) as kept:
         kept.check_choices({**plan.network, **plan.training.course()})
         corpus = made_by_first(
             ranks,
@@ -100,7 +115,7 @@ def train_phrase_model(
         observer.corpus_read([*describe_corpus(corpus), *_advice(request, plan, corpus)])
         task = PhrasePairs(_network(request, plan, corpus), corpus, plan.training)
         kept.checkpoint = Checkpoint(
-            ENCDEC,
+            plan.kind,
             task.model,
             {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary},
             direction="target-to-source" if request.inverse else "source-to-target",
@@ -180,13 +195,20 @@ def plan_of(request: PhraseModelRequest, processes: int = 1) -> Plan:
     """
     preset = PRESETS[preset_name(request)]
     size = request.shortlist or preset.shortlist
-    switches = {**SWITCHES[request.variant], **request.given("summary", "first_step", "decoder_reset")}
-    sizes = {**{name: getattr(preset, name) for name in SIZES}, **request.given(*SIZES)}
+    network = cstm_network(request) if request.architecture == "cstm" else _encdec(request, preset)
     return Plan(
-        network={**sizes, "variant": _variant_of(switches), **switches},
-        corpus=CorpusConfig(size, size, request.held_out, request.max_length, request.seed),
-        training=_training(request, preset.training, sizes["hidden_size"], processes),
+        architecture=request.architecture,
+        network=network,
+        corpus=CorpusConfig(size, size, request.held_out, longest(request), request.seed),
+        training=_training(request, preset.training, network, processes),
     )
+
+
+def _encdec(request: PhraseModelRequest, preset: Preset) -> dict[str, Any]:
+    """Sizes and switches of an RNN Encoder-Decoder."""
+    switches: dict[str, Any] = {**SWITCHES[request.variant], **request.given(*SWITCH_VALUES), **cell_switches(request)}
+    sizes = {**{name: getattr(preset, name) for name in SIZES}, **request.given(*SIZES)}
+    return {**sizes, "variant": variant_of(switches), **switches}
 
 
 def preset_name(request: LearningRequest) -> str:
@@ -194,13 +216,12 @@ def preset_name(request: LearningRequest) -> str:
     return request.preset or ("paper" if request.on_gpu else "small")
 
 
-def _variant_of(switches: Mapping[str, str]) -> str:
-    """The name of three switches: paper, groundhog, or custom."""
-    return next((name for name, values in SWITCHES.items() if values == dict(switches)), "custom")
-
-
-def _training(request: PhraseModelRequest, preset: TrainingConfig, hidden_size: int, processes: int) -> TrainingConfig:
-    config = request.learning(preset)
+def _training(
+    request: PhraseModelRequest, preset: TrainingConfig, network: Mapping[str, Any], processes: int
+) -> TrainingConfig:
+    config, hidden_size = request.learning(preset), network.get("hidden_size") or network["first_size"]
+    if request.architecture == "cstm":
+        config = replace(config, initial_deviation=CSTM_RANGE)
     if request.variant == "groundhog":
         config = replace(config, reduction="sum")  # what the released code does
     long = (config.max_minutes or math.inf) >= LONG_MINUTES
@@ -228,17 +249,24 @@ def threads_for(request: LearningRequest, examples: int, *, native: bool = False
     return 1 if request.on_gpu else share_cores(cores, examples, native=native)
 
 
-def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> EncDec:
+def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> TranslationNetwork:
     """With its initial weights."""
-    known = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    model = EncDec(EncDecConfig(*known, **plan.network), seed=None)
+    model = _unset(plan, (len(corpus.source_vocabulary), len(corpus.target_vocabulary)))
     model.initialise(plan.training.seed, plan.training.initial_deviation)
     return model.to(request.device)
 
 
+def _unset(plan: Plan, known: tuple[int, int]) -> TranslationNetwork:
+    if plan.kind is CSTM:
+        return Cstm(CstmConfig(*known, **plan.network), seed=None)
+    if plan.kind is ENCDEC_OF_CELLS:
+        return CellEncDec(CellConfig(*known, **plan.network), seed=None)
+    return EncDec(EncDecConfig(*known, **plan.network), seed=None)
+
+
 def _advice(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> list[str]:
     """How long the paper's preset would take here, where "small" was chosen for want of a GPU."""
-    if request.quiet or request.preset or request.on_gpu:
+    if request.quiet or request.preset or request.on_gpu or plan.kind is CSTM:
         return []
     return [advice("paper", corpus, request.device, plan.training.threads)]
 

@@ -13,13 +13,14 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.formats.rare_words import WINDOW, RareWords
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.encdec import ENCDEC, EncDec
 from moses_rnn.models.folders import SENTENCES, SOURCE_TO_TARGET, TARGET_TO_SOURCE, Kind
 from moses_rnn.models.hardware import choose_compiled, choose_precision
 from moses_rnn.models.native_learning import instructions_to_learn
 from moses_rnn.models.rnnsearch import RNNSEARCH, RnnSearch, RnnSearchConfig
 from moses_rnn.models.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.models.variants import SWITCHES, EncDecConfig
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.corpus_files import PAIRS, made_by_first

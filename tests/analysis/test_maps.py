@@ -28,12 +28,18 @@ from moses_rnn.analysis.maps import (
 from moses_rnn.analysis.plots import check_matplotlib, map_image
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.inference.inspection import sentence_summaries, summaries
+from moses_rnn.models.cells import ENCDEC_OF_CELLS
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import OpenModel
 from tests.analysis.attentive import lstm, search
 from tests.analysis.sketches import sketch
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
+from tests.models import reference_cells
+from tests.models.networks import PAPERS, cell_network, weights_of
 from tests.producers.bigrams import random_stepper
+from tests.producers.pairs import SOURCE, TARGET
 
 PCA = MapConfig(method="pca")
 
@@ -55,6 +61,16 @@ def test_words_are_the_most_frequent_without_special_ones():
     assert found == ["a", "b", "c"]
     assert vectors.tolist() == model.model.encoder.embedding[2:5].tolist()
     assert word_points(model, "target", 99)[0] == ["u", "v", "w", "x", "y", "z"]
+
+
+@pytest.mark.parametrize("cell", ["tanh", "lstm"])
+def test_phrases_of_other_cells_are_their_summaries(cell):
+    of_cells = Checkpoint(ENCDEC_OF_CELLS, cell_network(PAPERS[cell]), {"source": SOURCE, "target": TARGET})
+    found, vectors = sentence_points(OpenModel(None, of_cells), [b"s2 s3", b"s4"])
+    assert found == ["s2 s3", "s4"]
+    network, ids = of_cells.model, [[*SOURCE.ids([b"s2", b"s3"]), END_ID], [*SOURCE.ids([b"s4"]), END_ID]]
+    expected = [reference_cells.summary(weights_of(network), one, PAPERS[cell]) for one in ids]
+    np.testing.assert_allclose(vectors, expected, atol=1e-10)
 
 
 def test_phrases_that_the_network_cannot_tell_apart_are_one_point():

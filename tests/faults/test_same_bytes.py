@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
-from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.variants import EncDecConfig
 from tests.commands import run, start
 from tests.faults.conftest import FULL
 from tests.models.checkpoints import encdec_checkpoint

@@ -12,12 +12,14 @@ import json
 import lzma
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import atheris
 import numpy as np
 
 from tests.models.checkpoints import encdec_checkpoint
+from tests.models.groundhog_weights import weights
 
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError, FormatError, InputError
@@ -31,6 +33,7 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.formats.moses_ini import MosesIni
     from moses_rnn.formats.native_table import native_table
     from moses_rnn.formats.nbest import alignment_of, parse_nbest_line
+    from moses_rnn.formats.npz import open_npz
     from moses_rnn.formats.numbers import rows_as_text
     from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
     from moses_rnn.formats.phrase_table import parse_table
@@ -38,8 +41,10 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.formats.table_blocks import parse_blocks
     from moses_rnn.formats.text_phrases import TextPhrases
     from moses_rnn.models.checkpoint import ENCDEC, load_checkpoint, save_checkpoint
-    from moses_rnn.models.encdec import EncDec, EncDecConfig
+    from moses_rnn.models.encdec import EncDec
     from moses_rnn.models.folders import finish_saving
+    from moses_rnn.models.groundhog import network_of, plan_of, words_of
+    from moses_rnn.models.variants import EncDecConfig
     from moses_rnn.models.vocabulary import Vocabulary
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
@@ -272,8 +277,48 @@ def annotated(data: bytes) -> None:
             assert len(rare.restore(written, read, known.read, bytes).words) <= len(written)
 
 
+def npz(data: bytes) -> None:
+    """An archive, a single member or a list of words, by the first byte, is read whole and alike, or refused."""
+    path, choice, data = PLACE / "npz", data[:1], data[1:]
+    if choice == b"w":
+        with contextlib.suppress(ValueError):
+            words = words_of(data.split(b"\n"), 1 + data.count(b"\n"), data[0] if data else None)
+            assert sorted(words.rows.tolist()) == list(range(len(words.vocabulary)))
+        return
+    if choice == b"m":  # the archive itself is sound, so that checksums do not hide the member
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("W_enc_transition_0.npy", data)
+    else:
+        path.write_bytes(data)
+    with contextlib.suppress(InputError, ValueError), open_npz(path) as opened:
+        arrays = {name: opened.read(name) for name in opened.members}
+        for name, member in opened.members.items():
+            assert (arrays[name].shape, arrays[name].dtype.str) == member
+        plan = plan_of({name: member.shape for name, member in opened.members.items()})
+        words = {side: words_of([b"%d" % i for i in range(plan.sizes[of])], plan.sizes[of]) for side, of in SIDES}
+        assert all(tensor.isfinite().all() for tensor in network_of(plan, arrays.__getitem__, words).parameters())
+
+
+SIDES = ("source", "S"), ("target", "K")
+
+
+def _archives() -> list[bytes]:
+    archives = [b"m" + _member(np.ones((2, 3))), b"m" + _member(np.ones(4, np.float32)), b"w-\nUNK\na\nb\n"]
+    for network in ("phrases", "search"):
+        file = io.BytesIO()
+        np.savez(file, **weights(network))
+        archives.append(b"a" + file.getvalue())
+    return archives
+
+
+def _member(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array)
+    return file.getvalue()
+
+
 TARGETS = {"table": table, "ini": ini, "nbest": nbest, "arpa": arpa, "config": config, "stream": stream}
-TARGETS |= {"alignments": alignments, "lexicon": lexicon, "annotated": annotated}
+TARGETS |= {"alignments": alignments, "lexicon": lexicon, "annotated": annotated, "npz": npz}
 
 
 def seeds(target: str) -> list[bytes]:
@@ -284,6 +329,8 @@ def seeds(target: str) -> list[bytes]:
             bytes([i]) + (folder / name.removeprefix(".").removesuffix(".new")).read_bytes()
             for i, name in enumerate(CONFIGURED)
         ]
+    if target == "npz":
+        return _archives()
     compressed = [pack(TABLE) for pack in (bytes, gzip.compress, bz2.compress, lzma.compress)]
     return {
         "table": [TABLE * 2, TABLE * 5 + ODD + TABLE, RULES * 2, RULES.replace(b" [X] |||", b" |||")],

@@ -11,9 +11,9 @@ from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.tries import build_trie, copy_levels
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.hardware import EAGER
 from moses_rnn.models.softmax import WordPartition
+from moses_rnn.models.variants import SWITCHES
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.commands import run

@@ -3,7 +3,8 @@
 import torch
 
 from moses_rnn.inference.native import NativeEncDec
-from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.variants import SWITCHES, EncDecConfig
 from tests.inference.id_pairs import flat
 
 SIZES = {"hidden_size": 100, "embedding_size": 35, "maxout_size": 45, "output_rank": 50}

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.hardware import COMPILED
+from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import END_ID
 from tests.inference.id_pairs import random_pairs, score
 from tests.models import reference

@@ -9,8 +9,8 @@ from moses_rnn.inference import steps
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.trie_scoring import score_trie
 from moses_rnn.inference.tries import build_trie
-from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.hardware import EAGER
+from moses_rnn.models.variants import SWITCHES
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.inference.id_pairs import flat, random_pairs, score

@@ -7,7 +7,7 @@ import torch
 from moses_rnn.inference import steps
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.steps import Stepper, node_blocks, row_blocks
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.variants import SWITCHES
 from tests.inference.id_pairs import flat
 from tests.models.networks import encdec_network
 from tests.producers.bigrams import random_stepper

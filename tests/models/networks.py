@@ -6,11 +6,14 @@ import numpy as np
 import torch
 
 from moses_rnn.models.bengio import Bengio, BengioConfig
+from moses_rnn.models.cells import PLAIN, CellConfig, CellEncDec
 from moses_rnn.models.cslm import Cslm, CslmConfig
-from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.models.cstm import Cstm, CstmConfig
+from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
 from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
 
 SIZES = {
@@ -32,6 +35,25 @@ CSLM_VOCABULARY = Vocabulary([b"<unk>", b"</s>", b"le", b"chat", b"dort", b"mal"
 def encdec_network(switches, *, scale=0.7, dtype=torch.float64):
     """An RNN Encoder-Decoder of `SIZES`; biases are no zeros."""
     return with_large_weights(EncDec(EncDecConfig(**SIZES, variant="custom", **switches), seed=None).to(dtype), scale)
+
+
+CELL_SWITCHES = [
+    {"summary": summary, "first_step": first, "decoder_reset": reset, "encoder_reset": before_or_after, "cell": cell}
+    for summary in ("tanh", "last")
+    for first in ("zero-embedding", "initial-state")
+    for cell, reset, before_or_after in (
+        *((cell, None, None) for cell in PLAIN),
+        *(("gru", *both) for both in itertools.product(("after", "before"), repeat=2)),
+    )
+]
+PAPERS = {switches["cell"]: switches for switches in CELL_SWITCHES[:5]}  # with the paper's first step and summary
+
+
+def cell_network(switches, *, scale=0.7, dtype=torch.float64, **config):
+    """An RNN Encoder-Decoder of `SIZES` and another cell; biases are no zeros, and half of the units leak."""
+    meant = {"leaky": {"leaky_share": 0.5}, "lstm": {"forget_bias": 1.0}, "lstm-peephole": {"forget_bias": 1.0}}
+    config = CellConfig(**SIZES, variant="custom", **switches, **meant.get(switches["cell"], {}), **config)
+    return with_large_weights(CellEncDec(config, seed=1).to(dtype), scale)
 
 
 def with_large_weights(model, scale=0.7):
@@ -62,6 +84,12 @@ def some_n_grams(count, config=CSLM_CONFIG):
     random = np.random.default_rng(5)
     contexts = random.integers(config.vocabulary_size + 1, size=(count, config.order - 1))
     return np.column_stack([contexts, random.integers(config.vocabulary_size, size=count)])
+
+
+def cstm_network(slots=4, *, scale=0.7, dtype=torch.float64):
+    """A continuous-space translation model with the vocabularies of `SIZES`; biases are no zeros."""
+    config = CstmConfig(9, 8, slots=slots, embedding_size=3, first_size=6, second_size=5)
+    return with_large_weights(Cstm(config, seed=None).to(dtype), scale)
 
 
 SEARCH_SIZES = {

@@ -3,8 +3,9 @@
 import json
 
 from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
+from moses_rnn.models.variants import SWITCHES, EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
 

@@ -8,8 +8,8 @@ from safetensors.torch import load_file
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
-from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.rnnsearch import RNNSEARCH
+from moses_rnn.models.variants import SWITCHES
 from tests.models.saved import SIZES, SOURCE, TARGET, E, H, M, R, checkpoint, edit_config, saved_search
 
 # the table of the checkpoint format, as it is published

@@ -6,8 +6,9 @@ import torch
 from torch.nn.functional import linear
 
 from moses_rnn.models.batches import Batch
-from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.hardware import COMPILED
+from moses_rnn.models.variants import SWITCHES, EncDecConfig
 from moses_rnn.models.vocabulary import END_ID
 from tests.models import reference
 from tests.models.networks import CUSTOM, SIZES, encdec_network, weights_of

@@ -9,7 +9,7 @@ import torch
 from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Tally
 from moses_rnn.producers.ensembles import COMBINATIONS, Ensemble, open_ensemble, open_writer

@@ -8,7 +8,7 @@ import torch
 
 from moses_rnn.errors import InputError
 from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.cslm import NplmProducer
 from moses_rnn.producers.dynamic import DynamicRnnlm

@@ -11,9 +11,10 @@ import torch
 from moses_rnn.cli import nbest, sample, score
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.rare_words import RareWords
+from moses_rnn.models.cells import ENCDEC_OF_CELLS
 from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.seq2seq import SEQ2SEQ
+from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.producers import open as door
@@ -23,8 +24,10 @@ from tests.models import reference_bengio, reference_rnnlm, reference_seq2seq
 from tests.models.checkpoints import bengio_checkpoint, cslm_checkpoint, encdec_checkpoint, rnnlm_checkpoint
 from tests.models.networks import (
     CSLM_VOCABULARY,
+    PAPERS,
     TWO_LAYERS,
     bengio_network,
+    cell_network,
     cslm_network,
     encdec_network,
     rnnlm_network,
@@ -147,7 +150,9 @@ def test_a_network_of_pairs_is_no_language_model(models):
 
 @pytest.mark.parametrize("name", ["bengio", "rnnlm"])
 def test_a_language_model_scores_no_table(models, name):
-    with pytest.raises(CheckpointError, match=f"expected network to be encdec or rnnsearch or seq2seq, found '{name}'"):
+    with pytest.raises(
+        CheckpointError, match=f"expected network to be cstm or encdec or rnnsearch or seq2seq, found '{name}'"
+    ):
         open_model(models / name)
 
 
@@ -172,11 +177,26 @@ def test_a_deep_lstm_scores_pairs(models):
         assert value == pytest.approx(reference_seq2seq.log_prob(weights, *ids, TWO_LAYERS), rel=1e-4)
 
 
+def test_another_cell_is_computed_by_torch_which_says_so(tmp_path, capfd):
+    checkpoint = Checkpoint(ENCDEC_OF_CELLS, cell_network(PAPERS["lstm"]), {"source": SOURCE, "target": TARGET})
+    save_checkpoint(tmp_path / "cells", checkpoint)
+    model = open_model(tmp_path / "cells")
+    assert (model.name, model.title) == ("RNN", "RNN Encoder-Decoder of lstm cells")
+    assert not model.choose_compute(Wanted(), long=False).native
+    with pytest.raises(MosesRnnError, match="--native: expected .* RNN Encoder-Decoder of lstm cells, fp32 and cpu"):
+        model.choose_compute(Wanted(native=True), long=False)
+    (tmp_path / "t.gz").write_bytes(gzip.compress(b"a ||| u ||| 0.5\n"))
+    run(score.main, tmp_path / "t.gz", "--model", tmp_path / "cells", "--allow-misfit")
+    assert "computed by: torch, fp32" in "".join(capfd.readouterr())
+    (column,) = json.loads((tmp_path / "t.rnn.gz.json").read_text())["added_columns"]
+    assert "of the RNN Encoder-Decoder of lstm cells" in column["meaning"]
+
+
 REFUSED = {
     "of targets alone": (
         {},
         "cslm",
-        r"cslm/config.json: expected network to be encdec or rnnsearch or seq2seq, found 'cslm'",
+        r"cslm/config.json: expected network to be cstm or encdec or rnnsearch or seq2seq, found 'cslm'",
     ),
     "direction": (
         {"direction": "source-to-target"},
@@ -198,7 +218,7 @@ def test_a_network_that_nobody_knows_is_named(models):
     config.write_text(json.dumps({**json.loads(config.read_text()), "network": "magic"}))
     with pytest.raises(
         CheckpointError,
-        match="expected network to be bengio or cslm or encdec or rnnlm or rnnsearch or seq2seq, found 'magic'",
+        match="expected network to be bengio or cslm or cstm or encdec or rnnlm or rnnsearch or seq2seq, found 'magic'",
     ):
         open_model(models / "cslm", of_pairs=False)
 

@@ -6,7 +6,7 @@ import torch
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.inference import steps, trie_scoring
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers import phrases as producers
 from moses_rnn.producers.base import Tally

@@ -4,7 +4,7 @@ import torch
 
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.cslm import CslmConfig
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.variants import SWITCHES
 from tests.models.checkpoints import (
     bengio_checkpoint,
     cslm_checkpoint,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from moses_rnn.errors import CheckpointError, MisfitError
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.variants import SWITCHES
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.scoring import fit
 from moses_rnn.scoring.fit import FitWatch, check_learned, fit_warnings, unit_warnings

@@ -13,7 +13,7 @@ from moses_rnn.files.journal import BlockOutput
 from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import native_core
 from moses_rnn.producers.open import open_model

@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
+from moses_rnn.models.encdec import ENCDEC, EncDec
+from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.training.config import PhraseModelRequest, TrainingConfig
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.pairs import PhrasePairs
@@ -48,7 +49,15 @@ def train(corpus, folder, stop=never, **changes):
 def phrase_request(table, **changes):
     """To train on a table in a moment; what is not given is the preset's."""
     sizes = {"hidden_size": 6, "embedding_size": 4, "maxout_size": 4, "output_rank": 3, "shortlist": 20}
-    learning = {"preset": "small", "variant": "paper", "max_epochs": 1, "precision": "fp32", "compiled": False}
+    learning = {
+        "preset": "small",
+        "architecture": "encdec",
+        "variant": "paper",
+        "cell": "gru",
+        "max_epochs": 1,
+        "precision": "fp32",
+        "compiled": False,
+    }
     where = {"phrase_table": str(table), "device": "cpu", "threads": 1, "seed": 1, "max_length": 9, "held_out": 5}
     nothing = {field.name: None for field in dataclasses.fields(PhraseModelRequest)}
     flags = {"inverse": False, "restart": False, "quiet": True}

@@ -6,7 +6,8 @@ import pytest
 
 from moses_rnn.errors import CheckpointError, OutputError
 from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.models.encdec import ENCDEC, EncDec, EncDecConfig
+from moses_rnn.models.encdec import ENCDEC, EncDec
+from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.training.model_folder import LedFolder, ModelFolder, folder_of
 from moses_rnn.training.ranks import ALONE, Ranks

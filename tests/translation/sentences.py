@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.producers.open import OpenModel
 from tests.models.checkpoints import encdec_checkpoint

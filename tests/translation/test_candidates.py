@@ -11,7 +11,7 @@ from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.ensembles import EnsembleStepper, Member
 from moses_rnn.inference.rnnsearch import RnnSearchStepper
 from moses_rnn.inference.seq2seq import Seq2SeqStepper
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.candidates import CandidateLists

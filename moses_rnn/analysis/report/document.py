@@ -47,7 +47,7 @@ def write_report(findings: Findings) -> bytes:
         *looked_into,
         *[alignments(findings)] * bool(findings.config.source_text),
     ]
-    network = "RNN" if findings.knows_gates else findings.model.row.title
+    network = "RNN" if findings.knows_gates else findings.model.network_title
     title = f"Phrase table {findings.name} and its {network}"
     made = f"Made by moses_rnn {__version__}{findings.config.made}. The paper: {CITATION}"
     return page.page(title, head(findings), sections, made)

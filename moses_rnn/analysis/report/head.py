@@ -42,7 +42,7 @@ def head(findings: Findings) -> list[Markup]:
         page.facts(_table(findings)),
         page.element("h2", "The model"),
         page.facts([*_model(findings.model), *_training(findings.checkpoint)]),
-        *[page.note(f"Of this network ({findings.model.row.title}), {LEFT_OUT}")] * (not findings.knows_gates),
+        *[page.note(f"Of this network ({findings.model.network_title}), {LEFT_OUT}")] * (not findings.knows_gates),
         page.element("h2", "How it was scored"),
         *_signature(findings.signature),
     ]

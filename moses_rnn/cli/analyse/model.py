@@ -20,6 +20,7 @@ from moses_rnn.cli.analyse.options import (
     model_argument,
     model_blocks,
     open_phrase_network,
+    open_writer,
     progress_of,
     seed_option,
 )
@@ -176,10 +177,9 @@ class WordsRequest(MapOptions):
 def words(request: WordsRequest) -> None:
     """Draw a map of the word embeddings of the network MODEL (the paper's Figure 4)."""
     from moses_rnn.analysis.maps import draw_map, word_points
-    from moses_rnn.producers.open import open_model
 
     def draw(config: MapConfig) -> Map:
-        labels, vectors = word_points(open_model(request.model).checkpoint, request.side, request.max_points)
+        labels, vectors = word_points(open_writer(request.model).checkpoint, request.side, request.max_points)
         if not labels:
             raise InputError(f"{request.model}: expected a {request.side} shortlist with words, found none")
         return draw_map(f"{request.side} words, {config.method}", labels, vectors, config)

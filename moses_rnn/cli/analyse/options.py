@@ -105,7 +105,22 @@ def open_phrase_network(folder: Path) -> OpenModel:
 
     model = open_model(folder)
     if model.checkpoint.kind is not ENCDEC:
-        raise CheckpointError(f"{folder}: expected an RNN Encoder-Decoder to look into, found {model.row.title}")
+        expected = "an RNN Encoder-Decoder of the paper's gated units to look into"
+        raise CheckpointError(f"{folder}: expected {expected}, found {model.network_title}")
+    return model
+
+
+def open_writer(folder: Path) -> OpenModel:
+    """A model that has an encoder and a decoder.
+
+    Raises:
+        CheckpointError: it cannot be read, or is of a network that scores whole pairs alone.
+    """
+    from moses_rnn.producers.open import open_model
+
+    model = open_model(folder)
+    if model.row.stepper is None:
+        raise CheckpointError(f"{folder}: expected a network that writes word by word, found a {model.network_title}")
     return model
 
 

@@ -23,6 +23,7 @@ from moses_rnn.cli.analyse.options import (
     in_either_order,
     model_argument,
     open_table,
+    open_writer,
     quiet_option,
     seed_option,
 )
@@ -121,10 +122,9 @@ def _gather(path: str, request: Report) -> Findings:
     from moses_rnn.files.streams import existing_input
     from moses_rnn.formats.signatures import read_signature
     from moses_rnn.producers.base import Compute
-    from moses_rnn.producers.open import open_model
 
     signature = read_signature(path) or {}
-    model = open_model(request.model)
+    model = open_writer(request.model)
     producer = model.make_producer(Compute(precision="fp64"))
     table = open_table(path, request.column, model.row.name)
     config = ReportConfig(

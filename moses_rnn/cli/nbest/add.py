@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, long_option, reports_errors, say, takes
 from moses_rnn.cli.nbest.files import output_to, parsed_list, text_of
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 
@@ -51,6 +51,7 @@ class Adding(PoolOptions):
     rnn: Path | None
     inverse_rnn: Path | None
     whole: bool
+    long_phrases: str
     word_penalty: Path | None
     word_penalty_words: int | None
     output: str
@@ -90,6 +91,7 @@ class Adding(PoolOptions):
     help="Of the language models of an --ensemble in the mean of p, with commas between [default: equal ones]",
 )
 @click.option("--whole", is_flag=True, help="Score whole sentences with networks of pairs, whatever their phrases")
+@long_option
 @click.option(
     "--backoff", help="An ARPA file that shares out a language model's <unk> among the words outside its shortlist"
 )
@@ -181,6 +183,7 @@ def _feature_request(given: Adding) -> FeatureRequest:
         dynamic=given.dynamic,
         rate=given.dynamic_rate,
         whole=given.whole,
+        floors_long=given.long_phrases == "floor",
         word_penalty=given.word_penalty,
         word_penalty_words=given.word_penalty_words,
         device=choose_device(given.device),

@@ -139,7 +139,10 @@ KNOW_ONE_NETWORK = [
 def test_what_knows_one_network_alone_refuses_others(here, command):
     (here / "t").write_bytes(b"s2 ||| t2 ||| .1 .1 .1 .1\n")
     done = invoke(*command, code=3)
-    assert "search: expected an RNN Encoder-Decoder to look into, found RNNsearch" in done.stderr
+    assert (
+        "search: expected an RNN Encoder-Decoder of the paper's gated units to look into, found RNNsearch"
+        in done.stderr
+    )
     assert not (here / "x.csv").exists()
 
 

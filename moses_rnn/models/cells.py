@@ -1,0 +1,264 @@
+"""Other cells in the place of an RNN Encoder-Decoder's gated step; all else is that network's.
+
+    tanh           h_t = tanh(W e + U h_{t-1} + b)             h'_t = tanh(W' e + U' h'_{t-1} + C c + b')
+    relu           the same with max(0, ·), where U and U' are the identity at first (Le et al. 2015, arXiv 1504.00941)
+    leaky          h_t = α ⊙ h_{t-1} + (1 - α) ⊙ tanh(…), where α is never learned (Bengio et al. 2013, arXiv 1212.0901)
+    lstm           as `Lstm`, with C_i c, C_f c, C_m c and C_o c inside the decoder's four brackets; m_0 = m'_0 = 0
+    lstm-peephole  the same with peepholes
+    gru            as `Encoder` and `Decoder`, where the encoder's reset gate may act after the product:
+                   h~_t = tanh(W e + r_t ⊙ (U h_{t-1}) + b)
+
+H hidden units, E embedding dimensions, S sums inside a step: one, or the four of an LSTM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from moses_rnn.models.batches import Batch
+from moses_rnn.models.dropout import Drop
+from moses_rnn.models.encdec import INITIAL_DEVIATION, Decoder, EncDec, Encoder, Terms
+from moses_rnn.models.folders import FIRST_NETWORK, Expect, Json, Kind, check_translation
+from moses_rnn.models.hardware import EAGER, Kernel
+from moses_rnn.models.lstm import PEEPHOLES, SUMS, lstm_step
+from moses_rnn.models.native_learning import NativeKernel, times
+from moses_rnn.models.variants import SIZE_KEYS, SWITCH_VALUES, EncDecConfig, check_variant
+
+LEAST_ALPHA, MOST_ALPHA = 0.02, 0.2  # of units that leak
+RESETS = "before", "after"
+Carried = tuple[Tensor, ...]  # h_t, and m_t of an LSTM: rows × H each
+
+
+@dataclass(frozen=True)
+class CellConfig(EncDecConfig):
+    """Sizes and switches; a switch that means nothing for the cell is None."""
+
+    cell: str = "gru"
+    encoder_reset: str | None = None  # gru: "before", or "after" the product
+    leaky_share: float | None = None  # leaky: of the units, those that leak
+    forget_bias: float | None = None  # LSTMs: b_f at first
+    unit: str = "phrases"  # that it learned from
+    rare: Mapping[str, Any] | None = None  # kind and window of what stands for rare words; None: <unk>
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        return f"{self.cell} cells, {super().description}"
+
+
+def tanh_step(x: Tensor, Uh: Tensor, own: Tensor | None, state: Carried) -> Carried:
+    """One step of a plain cell: the new state.
+
+    Args:
+        x: what words, c and b add inside; rows × H.
+        Uh: what h_{t-1} adds there; rows × H.
+        own: further weights of the cell, of which this one has none.
+        state: h_{t-1}; rows × H.
+    """
+    return (torch.tanh(x + Uh),)
+
+
+def relu_step(x: Tensor, Uh: Tensor, own: Tensor | None, state: Carried) -> Carried:
+    """The same with max(0, ·)."""
+    return (torch.relu(x + Uh),)
+
+
+def leaky_step(x: Tensor, Uh: Tensor, own: Tensor | None, state: Carried) -> Carried:
+    """The same of a cell whose units keep a share α of their state, which is `own`; α = 0 is tanh to the bit."""
+    assert own is not None
+    return (torch.lerp(torch.tanh(x + Uh), state[0], own),)
+
+
+def memory_step(x: Tensor, Uh: Tensor, own: Tensor | None, state: Carried) -> Carried:
+    """The same of an LSTM: sums are rows × 4H in the order of `SUMS`, `own` are peepholes, and m_t is carried too."""
+    return lstm_step(x, Uh, own, state[1])
+
+
+class Cell(NamedTuple):
+    """A cell without gates that have their gradient written out."""
+
+    step: Callable[[Tensor, Tensor, Tensor | None, Carried], Carried]
+    sums: tuple[str, ...] = ("",)  # endings of the tensors' names, for each sum inside
+    carried: int = 1  # tensors of a state
+    fixed: tuple[str, ...] = ()  # further tensors of H numbers that are stored, but never learned
+    learned: tuple[str, ...] = ()  # and that are learned
+
+
+_LSTM = tuple(f"_{gate}" for gate in SUMS)
+PLAIN = {
+    "tanh": Cell(tanh_step),
+    "relu": Cell(relu_step),
+    "leaky": Cell(leaky_step, fixed=("alpha",)),
+    "lstm": Cell(memory_step, _LSTM, carried=2),
+    "lstm-peephole": Cell(memory_step, _LSTM, carried=2, learned=tuple(f"p_{gate}" for gate in PEEPHOLES)),
+}
+CELLS = "gru", *PLAIN
+LSTMS = "lstm", "lstm-peephole"
+CELL_SWITCHES = "cell", "encoder_reset", "leaky_share", "forget_bias"
+LARGEST = 1000  # forget bias, beyond which it is no start
+
+
+class PlainRecurrence(NamedTuple):
+    """The states of packed rows, with autograd's gradient."""
+
+    cell: Cell
+    U: Tensor  # of all sums, above each other; SH × H
+    own: Tensor | None  # what `Cell.step` has further
+    product_dtype: torch.dtype  # of matrix products
+    kernel: Kernel = EAGER
+
+    def states(self, x: Tensor, c: Tensor | None, h_0: Tensor, active: Sequence[int]) -> Tensor:
+        """All h_t, packed; nodes × H.
+
+        Args:
+            x: what is added inside the sums; nodes × SH.
+            c: what is added at every step of a phrase, if anything; phrases × SH.
+            h_0: phrases × H.
+            active: how many phrases have a step; descending.
+        """
+        U = self.U if isinstance(self.kernel, NativeKernel) else self.U.to(self.product_dtype)
+        state, outputs = begun(self.cell, h_0), [x.new_empty(0, h_0.shape[1])]
+        for x_t, rows in zip(torch.split(x, list(active)), active, strict=True):
+            state = tuple(tensor[:rows] for tensor in state)
+            Uh = times(state[0], U, self.product_dtype, self.kernel)
+            state = self.cell.step(x_t if c is None else x_t + c[:rows], Uh, self.own, state)
+            outputs.append(state[0])
+        return torch.cat(outputs)
+
+
+def begun(cell: Cell, h_0: Tensor) -> Carried:
+    """What is carried into the first step: h_0, and an empty memory."""
+    return (h_0, *(torch.zeros_like(h_0) for _ in range(cell.carried - 1)))
+
+
+class PlainCell(nn.Module):
+    """An encoder or decoder with a cell of `PLAIN`, and the weights that its step has beside those of c."""
+
+    config: EncDecConfig
+    kernel: Kernel
+
+    @property
+    def cell(self) -> Cell:
+        """The config's."""
+        assert isinstance(self.config, CellConfig)
+        return PLAIN[self.config.cell]
+
+    def stacked(self, name: str) -> Tensor:
+        """The weights of all sums, W say, above each other."""
+        return torch.cat([self.get_parameter(name + ending) for ending in self.cell.sums])
+
+    def own(self) -> Tensor | None:
+        """What a step has beside sums: α (H), or peepholes (3 × H)."""
+        if self.cell.fixed:
+            return self.get_buffer(*self.cell.fixed)
+        return torch.stack([self.get_parameter(name) for name in self.cell.learned]) if self.cell.learned else None
+
+    def recurrence(self, product_dtype: torch.dtype) -> PlainRecurrence:
+        """Its steps."""
+        return PlainRecurrence(self.cell, self.stacked("U"), self.own(), product_dtype, self.kernel)
+
+    def _add_cell(self, H: int, E: int) -> None:
+        for name, shape in (("W", (H, E)), ("U", (H, H)), ("b", (H,))):
+            self._add_sums(name, *shape)
+        for name in self.cell.learned:
+            self.register_parameter(name, nn.Parameter(torch.empty(H)))
+        for name in self.cell.fixed:
+            self.register_buffer(name, torch.empty(H))
+
+    def _add_sums(self, name: str, *shape: int) -> None:
+        for ending in self.cell.sums:
+            self.register_parameter(name + ending, nn.Parameter(torch.empty(*shape)))
+
+
+class CellEncoder(PlainCell, Encoder):
+    """Source words to the summary c, by h_N as of `Encoder`."""
+
+    def _states(self, sources: Batch, product_dtype: torch.dtype, drop: Drop) -> Tensor:
+        e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
+        x = times(e, self.stacked("W"), product_dtype, self.kernel) + self.stacked("b")  # nodes × SH
+        h_0 = x.new_zeros(sources.active[0], self.config.hidden_size)
+        return self.recurrence(product_dtype).states(x, None, h_0, sources.active)
+
+
+class CellDecoder(PlainCell, Decoder):
+    """Summary c and target words to log-probabilities as `Decoder`; c enters all sums of a step, and the read-out."""
+
+    def _add_context(self, H: int) -> None:
+        self._add_sums("C", H, H)
+
+    def terms(self, c: Tensor, product_dtype: torch.dtype) -> Terms:
+        """What depends on the source alone; `Cc` is what c and b add inside the sums (SH), and `gates` is empty."""
+        how = product_dtype, self.kernel
+        return Terms(
+            h_0=torch.tanh(times(c, self.V, *how) + self.b_V),
+            gates=c.new_empty(len(c), 0),
+            Cc=times(c, self.stacked("C"), *how) + self.stacked("b"),
+            O_cc=times(c, self.O_c, *how) + self.b_O,
+        )
+
+    def _states(self, terms: Terms, e: Tensor, targets: Batch, product_dtype: torch.dtype) -> Tensor:
+        skipped = 0 if self._steps_first else 1
+        x = times(e[targets.active[0] * skipped :], self.stacked("W"), product_dtype, self.kernel)
+        return self.recurrence(product_dtype).states(x, terms.Cc, terms.h_0, targets.active[skipped:])
+
+
+class CellEncDec(EncDec):
+    """An RNN Encoder-Decoder with another cell; `state_dict` has the tensor names of the checkpoint format."""
+
+    config: CellConfig
+
+    def _parts(self) -> tuple[Encoder, Decoder]:
+        if self.config.cell in PLAIN:
+            return CellEncoder(self.config), CellDecoder(self.config)
+        encoder, decoder = super()._parts()
+        encoder.resets_after = self.config.encoder_reset == "after"
+        return encoder, decoder
+
+    @torch.no_grad()
+    def initialise(self, seed: int, deviation: float = INITIAL_DEVIATION) -> None:
+        """Draw the weights as `EncDec` does; U of relu is the identity, b_f the config's, α of some units U(0.02, 0.2).
+
+        Equal seeds give the cells whose tensors have equal names equal weights.
+        """
+        super().initialise(seed, deviation)
+        random = torch.Generator().manual_seed(seed)
+        for part in (self.encoder, self.decoder):
+            if self.config.cell == "relu":
+                part.U.copy_(torch.eye(len(part.U)))
+            if self.config.forget_bias is not None:
+                part.get_parameter("b_f").fill_(self.config.forget_bias)
+            if self.config.leaky_share is not None:
+                alpha = part.get_buffer("alpha").zero_()
+                leaking = int(self.config.leaky_share * len(alpha) + 0.5)
+                alpha[:leaking].copy_(torch.empty(leaking).uniform_(LEAST_ALPHA, MOST_ALPHA, generator=random))
+
+
+def _network(config: Mapping[str, Any], words: list[int]) -> CellEncDec:
+    keys = *SIZE_KEYS, "variant", *SWITCH_VALUES, *CELL_SWITCHES, "unit"
+    choices: dict[str, Any] = {key: config.get(key) for key in (*keys, "rare")}
+    return CellEncDec(CellConfig(words[0], words[1], **choices), seed=None)
+
+
+def _check(config: Json, expect: Expect) -> None:
+    check_translation(config, expect, ENCDEC_OF_CELLS, {"cell": CELLS})
+    cell = config["cell"]
+    resets: tuple[object, ...] = RESETS if cell == "gru" else (None,)
+    check_variant(config, expect, {**SWITCH_VALUES, "decoder_reset": resets, "encoder_reset": resets})
+    for key, cells, limits in (("leaky_share", ("leaky",), (0, 1)), ("forget_bias", LSTMS, (-LARGEST, LARGEST))):
+        if cell in cells:
+            expect(key, _is_number(config.get(key), *limits), f"a number from {limits[0]} to {limits[1]}")
+        else:
+            expect(key, config.get(key) is None, f"null, which {cell} cells do not have")
+
+
+def _is_number(value: Any, least: float, most: float) -> bool:
+    return type(value) in {int, float} and least <= value <= most
+
+
+ENCDEC_OF_CELLS = Kind(FIRST_NETWORK, "network", ("source", "target"), _check, _network, format=2)

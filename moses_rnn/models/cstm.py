@@ -1,0 +1,172 @@
+"""A continuous-space translation model: all words of a short target at once from all words of a short source.
+
+After Schwenk's CSLM toolkit; his 2012 paper (COLING) names the network and its seven words a side. Target words are
+independent of each other given the source. S slots a side, E embedding dimensions, A and B hidden units, K words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from moses_rnn.errors import PairError
+from moses_rnn.models.batches import Batch
+from moses_rnn.models.dropout import Drop, keep
+from moses_rnn.models.folders import MAX_SIZE, Expect, Json, Kind, check_translation, is_size
+from moses_rnn.models.hardware import EAGER, Kernel
+from moses_rnn.models.native_learning import times
+from moses_rnn.models.softmax import Estimate, learned_log_probs
+from moses_rnn.models.translation_network import TranslationNetwork
+
+INITIAL_RANGE = 0.01
+MAX_SLOTS = 64
+SIZE_KEYS = "embedding_size", "first_size", "second_size"
+
+
+@dataclass(frozen=True)
+class CstmConfig:
+    """Sizes; those of the layers are a choice of ours."""
+
+    source_vocabulary_size: int  # with <unk> and </s>
+    target_vocabulary_size: int
+    slots: int = 7  # words of a source, and of a target with its </s>
+    embedding_size: int = 128
+    first_size: int = 512
+    second_size: int = 256
+    unit: str = "phrases"  # that it learned from
+    rare: Mapping[str, Any] | None = None  # kind and window of what stands for rare words; None: <unk>
+
+    @property
+    def width(self) -> int:
+        """Hidden units, which decide what pays on a processor."""
+        return self.first_size
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        sizes = self.slots * self.embedding_size, self.first_size, self.second_size
+        return f"CSTM, {self.slots} slots, {' → '.join(map(str, sizes))}"
+
+
+class Cstm(TranslationNetwork):
+    """The network; `state_dict` has the tensor names of the checkpoint format.
+
+    x     = [e(x_1); …; e(x_S)]                             e(<null>) where the source has no word; </s> is not read
+    h_1   = tanh(W_1 x + b_1)
+    h_2   = tanh(W_2 h_1 + b_2)
+    p_k   = softmax(G_k h_2 + b_Gk)                         of the k-th word of the target, </s> the last
+    log p = Σ_k log p_k(y_k)                                k = 1 … min(T + 1, S)
+
+    Args:
+        config: sizes.
+        seed: of the initial weights, all uniform in ±0.01; None leaves them unset.
+    """
+
+    def __init__(self, config: CstmConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        E, A, B = config.embedding_size, config.first_size, config.second_size
+        self.embedding = _tensor(config.source_vocabulary_size + 1, E)  # the last one is that of <null>
+        self.W_1, self.b_1 = _tensor(A, config.slots * E), _tensor(A)
+        self.W_2, self.b_2 = _tensor(B, A), _tensor(B)
+        for k in range(1, config.slots + 1):
+            self.register_parameter(f"G_{k}", _tensor(config.target_vocabulary_size, B))
+            self.register_parameter(f"b_G{k}", _tensor(config.target_vocabulary_size))
+        self.kernel = EAGER
+        if seed is not None:
+            self.initialise(seed)
+
+    @torch.no_grad()
+    def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
+        """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
+        random = torch.Generator().manual_seed(seed)
+        for tensor in self.parameters():
+            tensor.copy_(deviation * (2 * torch.rand(tensor.shape, generator=random) - 1))
+
+    def use_kernel(self, kernel: Kernel) -> None:
+        """See `TranslationNetwork`."""
+        self.kernel = kernel
+
+    def output(self, k: int) -> tuple[Tensor, Tensor]:
+        """G_k and b_Gk; k from 1."""
+        return self.get_parameter(f"G_{k}"), self.get_parameter(f"b_G{k}")
+
+    def hidden(self, words: Tensor, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+        """h_2 of sources; sources × B.
+
+        Args:
+            words: ids in their slots, the size of the source's vocabulary for ``<null>``; sources × S.
+            product_dtype: the type that matrix products are computed in.
+            drop: leaves units of both layers out.
+        """
+        h = embedding(words, self.embedding).flatten(1)
+        for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
+            h = drop(torch.tanh(times(h, W, product_dtype, self.kernel) + b))
+        return h
+
+    def word_log_probs(
+        self,
+        sources: Batch,
+        targets: Batch,
+        source_of: Tensor,
+        product_dtype: torch.dtype | None = None,
+        sample: Estimate | None = None,
+        drop: Drop = keep,
+    ) -> Tensor:
+        """Score the target words that have a slot, ``</s>`` among them; see `TranslationNetwork`.
+
+        Raises:
+            PairError: a phrase is longer than there are slots.
+        """
+        S, dtype = self.config.slots, product_dtype or self.W_1.dtype
+        check_length(max(len(sources.active), len(targets.active)) - 1, S)
+        words = self._slotted(sources)
+        h = self.hidden(words, dtype, drop).index_select(0, source_of)  # T × B
+        parts = []
+        for k, rows in enumerate(targets.active[:S]):
+            of_slot = targets.ids[:rows, k]
+            parts.append(learned_log_probs(h[:rows], self.output(k + 1), of_slot, dtype, self.kernel, sample))
+        return torch.cat(parts)
+
+    def _slotted(self, sources: Batch) -> Tensor:
+        """The words of each source in their slots; S × slots."""
+        S, null = self.config.slots, self.config.source_vocabulary_size
+        words = nn.functional.pad(sources.ids, (0, max(S - sources.ids.shape[1], 0)), value=null)[:, :S]
+        lengths = (sources.lengths() - 1).to(words.device)
+        return words.masked_fill(torch.arange(S, device=words.device) >= lengths[:, None], null)
+
+
+def check_length(longest: int, slots: int) -> None:
+    """Refuse phrases that do not fit.
+
+    Raises:
+        PairError: the longest has more words than there are slots.
+    """
+    if longest > slots:
+        expected = f"phrases of at most {slots} words, for which the network has slots"
+        raise PairError(f"expected {expected}, found {longest}", advice="--long floor gives them the smallest score.")
+
+
+def _tensor(*shape: int) -> nn.Parameter:
+    return nn.Parameter(torch.empty(*shape))
+
+
+def _network(config: Mapping[str, Any], words: list[int]) -> Cstm:
+    choices = {key: config[key] for key in (*SIZE_KEYS, "slots", "unit")}
+    return Cstm(CstmConfig(words[0], words[1], **choices, rare=config.get("rare")), seed=None)
+
+
+def _check(config: Json, expect: Expect) -> None:
+    check_translation(config, expect, CSTM, {})
+    slots = config.get("slots")
+    expect("slots", type(slots) is int and 0 < slots <= MAX_SLOTS, f"a whole number from 1 to {MAX_SLOTS}")
+    for key in SIZE_KEYS:
+        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
+
+
+CSTM = Kind("cstm", "CSTM", ("source", "target"), _check, _network, format=2)
