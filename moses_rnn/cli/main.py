@@ -21,6 +21,7 @@ COMMANDS = {
     "cslm": "Train and judge language models of the target side",
     "nmt": "Train networks of whole sentences, translate, score",
     "sample": "Propose target phrases by the network alone",
+    "extend": "Add phrase pairs that the network proposes to a table",
     "analyse": "Show what the network learned: tables, figures, a report",
     "pipeline": "Go from a corpus to compared systems",
     "tokenise": "Make raw text words as Moses wants them",
