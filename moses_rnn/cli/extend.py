@@ -130,6 +130,7 @@ def main(given: Extending) -> None:
     """Extend a Moses PHRASE_TABLE by phrase pairs that the network MODEL proposes."""
     _check_options(given)
     end_cleanly_on_sigterm()
+    from moses_rnn.scoring.fit import unit_warnings
     from moses_rnn.translation.extension.run import extend
 
     request = _request(given)
@@ -138,8 +139,9 @@ def main(given: Extending) -> None:
         extended = extend(request, inis.make, stages.begin)
     finally:
         stages.close()
+    warnings = (*unit_warnings(request.model, on_sentences=False), *extended.warnings, *inis.warnings)
     summary = [] if given.quiet else _summary(request, extended)
-    for line in [*summary, *(f"warning: {text}" for text in (*extended.warnings, *inis.warnings))]:
+    for line in [*summary, *(f"warning: {text}" for text in warnings)]:
         say(line)
     put(inis.text)
 
@@ -280,9 +282,8 @@ def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
     if request.text:
         yield from _of_text(extended)
     yield (
-        f"{counts.written:,} targets written: {counts.there:,} in the table already, {counts.unlikely:,} below "
-        f"{request.limits.least_log_prob:g}, {counts.empty:,} empty, "
-        f"{counts.surplus:,} beyond --top {request.limits.top}"
+        f"{counts.likely:,} targets of log p {request.limits.least_log_prob:g} and more: {counts.there:,} in the table "
+        f"already, {counts.empty:,} empty, {counts.surplus:,} beyond --top {request.limits.top}"
     )
     fills = (f"{i} {fill}" if isinstance(fill, str) else f"{i} {fill:.6g}" for i, fill in enumerate(extended.fills, 1))
     yield f"columns of the new lines: {', '.join(fills)}"

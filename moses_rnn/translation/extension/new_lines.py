@@ -32,10 +32,9 @@ class Counts:
 
     few: int = 0  # sources that have few targets
     lacking: int = 0  # sources that the table lacks
-    written: int = 0  # targets to their end
+    likely: int = 0  # targets of no less than the least log p
     there: int = 0  # of those, in the table
     empty: int = 0
-    unlikely: int = 0  # below the least log p
     surplus: int = 0  # behind as many better ones as are wanted
     lines: int = 0  # new
     extended: int = 0  # of the few, sources with a new line
@@ -128,7 +127,6 @@ class LineMaker:
         new = list(self._new(source, best))
         chosen = new[: self._limits.top]
         counts = self.counts
-        counts.written += len(best)
         counts.surplus += len(new) - len(chosen)
         counts.lines += len(chosen)
         if source.targets:
@@ -141,12 +139,13 @@ class LineMaker:
 
     def _new(self, source: Wanted, best: Sequence[Proposal]) -> Iterator[Proposal]:
         for proposal in best:
+            if proposal.log_prob < self._limits.least_log_prob:
+                continue
+            self.counts.likely += 1
             if proposal.target in source.targets:
                 self.counts.there += 1
             elif not proposal.target:
                 self.counts.empty += 1
-            elif proposal.log_prob < self._limits.least_log_prob:
-                self.counts.unlikely += 1
             else:
                 yield proposal
 

@@ -39,6 +39,7 @@ from moses_rnn.translation.proposals import Proposer, Reading
 
 LINES_BETWEEN_LOOKS = 10_000
 WRITTEN_AT_ONCE = 1 << 20  # bytes
+ROUNDING = 0.01  # by which the search and the producer, which has the last word, may differ in log p
 
 MakeIni = Callable[[Shape, int], bytes]  # of a table and of how many columns are added
 Stage = Callable[[str], Advanced]  # shows the progress of one of several works, of what is counted in that unit
@@ -167,7 +168,8 @@ def _check_scored_by(request: ExtensionRequest, model: OpenModel, column: int, f
 
 def _line_maker(request: ExtensionRequest, reading: Reading, survey: Survey, fills: Sequence[Fill]) -> LineMaker:
     """What makes new lines: the network, searched by torch in float32 and judged as moses-rnn-score judges."""
-    search = BeamSearch(request.model.make_stepper(Compute(request.device)), request.beam_config)
+    least = request.limits.least_log_prob - ROUNDING
+    search = BeamSearch(request.model.make_stepper(Compute(request.device)), request.beam_config, least_log_prob=least)
     form = LineForm(
         survey.fields,
         ColumnWriter(fills, survey.columns, survey.lines),
