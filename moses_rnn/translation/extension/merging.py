@@ -128,8 +128,4 @@ class Merger:
         )
 
     def _old(self, line: TableLine) -> bytes:
-        return (
-            line.line[: line.places.scores_end] + OTHERS + line.line[line.places.scores_end :]
-            if (self._provenance)
-            else line.line
-        )
+        return line.with_scores(OTHERS) if self._provenance else line.line

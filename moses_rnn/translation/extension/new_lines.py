@@ -16,7 +16,7 @@ from moses_rnn.translation.extension.sources import PARTED, Wanted
 from moses_rnn.translation.proposals import Proposal, Proposer
 
 ALIGNMENT, COUNTS = 4, 5  # fields, from 1
-PROPOSED, OTHERS = b" 2.718281828", b" 1"  # exp(1) and exp(0), as phrase-extract writes what is so and what is not
+PROPOSED, OTHERS = b"2.718281828", b"1"  # exp(1) and exp(0), as phrase-extract writes what is so and what is not
 
 
 class NewLine(NamedTuple):
@@ -81,7 +81,9 @@ class LineForm:
         links = self.weights.align(*sides)
         scores = self.columns(Estimates(network, inverse, self.weights.weigh(*sides, links)))
         key = b"%b%b%b" % (source.key, target, PARTED)
-        line = key + scores + PROPOSED * self.provenance + self._further(source, links) + b"\n"
+        if self.provenance:
+            scores += b" " + PROPOSED
+        line = key + scores + self._further(source, links) + b"\n"
         parse_line(line, "a proposal", 1)
         return NewLine(key, line)
 
