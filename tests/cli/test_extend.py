@@ -16,7 +16,7 @@ from tests.commands import run
 ALL = ["--min-log-prob", -1e9, "--top", 2, "--beam", 3, "--max-words", 4, "--threads", 1]
 
 
-def extend(*arguments, code=0, cwd=None):
+def extend(*arguments, code=0):
     done = CliRunner().invoke(main, [*map(str, arguments)])
     assert done.exit_code == code, done.output
     return done
