@@ -157,12 +157,15 @@ def _choose_fills(request: ExtensionRequest, survey: Survey) -> list[Fill]:
 
 def _check_scored_by(request: ExtensionRequest, model: OpenModel, column: int, fill: str) -> None:
     """Refuse a network that is not the one which a column of the table is of, as far as its signature says."""
-    recorded = [record.get("sha256") for record in records_of(request.signature or {}, "models")]
-    if recorded and dict(model.checkpoint.hashes) not in recorded:
+    signature = request.signature or {}
+    recorded = [record.get("sha256") for record in records_of(signature, "models")]
+    meanings = [str(r.get("meaning")) for r in records_of(signature, "added_columns") if r.get("index") == column]
+    is_mean = any(meaning.startswith("mean of ") for meaning in meanings)  # of several models, see producers/ensembles
+    if is_mean or (recorded and dict(model.checkpoint.hashes) not in recorded):
         raise MisfitError(
             f"{model.folder}: expected the model whose score is column {column + 1} of {request.table}, by the "
-            "signature beside it, found another",
-            advice=f"Name that one; --column {column + 1}={fill} has the column hold this one's score all the same.",
+            f"signature beside it, found {'one of several whose mean it is' if is_mean else 'another'}",
+            advice=f"Name that one; --column {column + 1}={fill} fills the column by this model all the same.",
         )
 
 

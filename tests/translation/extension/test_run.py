@@ -167,6 +167,12 @@ def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
         MisfitError, match="rnn: expected the model whose score is column 4 of .*table, by the signature"
     ):
         extended(here, models, text="text", signature=signature)
+    mean = {
+        "added_columns": [{"index": 3, "name": "RNN", "meaning": "mean of 2 models' log p"}],
+        "models": [{"sha256": hashes}],
+    }
+    with pytest.raises(MisfitError, match="found one of several whose mean it is"):
+        extended(here, models, text="text", signature=mean)
     extended(here, models, text="text", signature=signature, fills={4: LOWEST})
     own = {**signature, "models": [{"sha256": hashes}]}
     result, _ = extended(here, models, text="text", signature=own, output="own.gz")
