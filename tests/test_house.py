@@ -23,6 +23,7 @@ TESTED_ELSEWHERE = {
     "formats/runs.py",  # by what analysis/results makes of runs, in tests/analysis/test_results.py
     "pools/request.py",  # the same
     "scoring/request.py",  # records alone; what a run makes of them is in the tests of its neighbours
+    "translation/extension/request.py",  # the same
 }
 TEST_FILES = sorted(TESTS.rglob("*.py"))
 COMMANDS = (
@@ -36,6 +37,7 @@ COMMANDS = (
     "nbest",
     "analyse",
     "sample",
+    "extend",
     "nmt",
     "tokenise",
     "pipeline",

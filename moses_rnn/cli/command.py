@@ -10,7 +10,6 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from inspect import cleandoc
 from pathlib import Path
 from types import FrameType
@@ -22,7 +21,6 @@ from click.shell_completion import CompletionItem
 from moses_rnn import __version__
 from moses_rnn.cli.widths import WIDEST, fitted, folded
 from moses_rnn.errors import MosesRnnError, Stopped
-from moses_rnn.files.streams import MAX_LINE_BYTES, without_compression_suffix
 from moses_rnn.native import native_core
 
 P = ParamSpec("P")
@@ -67,53 +65,6 @@ def takes(request: Callable[..., Request]) -> Callable[[Callable[[Request], None
         return with_request
 
     return decorate
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """What ``table_options`` ask for."""
-
-    strict: bool
-    max_line_bytes: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class FactorOptions:
-    """What ``factor_options`` ask for."""
-
-    source_factor: int | None
-    target_factor: int | None
-
-
-def table_options(command: Callable[P, None]) -> Callable[P, None]:
-    """The options of every command that judges the lines of a table."""
-    strict = "Refuse what is merely odd: scores not above 0, invalid UTF-8, CRLF, …"
-    longest = click.option(
-        "--max-line-bytes",
-        type=click.IntRange(1),
-        default=MAX_LINE_BYTES,
-        show_default=True,
-        help="Refuse longer lines",
-    )
-    return click.option("--strict", is_flag=True, help=strict)(longest(command))
-
-
-def factor_options(command: Callable[P, None]) -> Callable[P, None]:
-    """The options that say how the words of a factored table are read."""
-    for side in ("target", "source"):
-        text = f"Of a factored table: the factor of {side} words that counts, from 0"
-        command = click.option(f"--{side}-factor", type=click.IntRange(0), help=text)(command)
-    return command
-
-
-long_option = click.option(
-    "--long",
-    "long_phrases",
-    type=click.Choice(["refuse", "floor"]),
-    default="refuse",
-    show_default=True,
-    help="Of a CSTM: phrases of more words than it has slots end the run, or score -87, which is e^-87 in a table",
-)
 
 
 class FiniteFloat(click.FloatRange):
@@ -312,18 +263,6 @@ class StopRequest:
     def __call__(self) -> bool:
         """Whether a stop was asked for."""
         return self._requested
-
-
-def default_model(table: str, *, inverse: bool = False) -> Path:
-    """Where moses-rnn-train puts a table's model and moses-rnn-score looks for it: beside the table."""
-    stem = without_compression_suffix(table)
-    return stem.with_name(stem.name + (".rnn-inverse-model" if inverse else ".rnn-model"))
-
-
-def default_output(table: str) -> str:
-    """``phrase-table.rnn.gz`` for ``phrase-table.gz``."""
-    stem = without_compression_suffix(table)
-    return str(stem.with_name(stem.name + ".rnn.gz"))
 
 
 def choose_device(wanted: str) -> str:

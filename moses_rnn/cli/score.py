@@ -11,25 +11,27 @@ import click
 from moses_rnn.cli.command import (
     CONTEXT,
     STOPPED,
-    FactorOptions,
     FiniteFloat,
     Program,
     StopRequest,
-    TableOptions,
     choose_device,
-    default_model,
-    default_output,
-    factor_options,
-    long_option,
     put,
     reports_errors,
     say,
     shows_version,
-    table_options,
     takes,
 )
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 from moses_rnn.cli.scoring_display import show_ini_lines, summary
+from moses_rnn.cli.table_options import (
+    FactorOptions,
+    TableOptions,
+    default_model,
+    default_output,
+    factor_options,
+    long_option,
+    table_options,
+)
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import compression_of
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR

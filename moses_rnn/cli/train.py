@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import (
-    CONTEXT,
-    STOPPED,
-    FiniteFloat,
-    Program,
-    default_model,
-    factor_options,
-    put,
-    reports_errors,
-    shows_version,
-    takes,
-)
+from moses_rnn.cli.command import CONTEXT, STOPPED, FiniteFloat, Program, put, reports_errors, shows_version, takes
+from moses_rnn.cli.table_options import default_model, factor_options
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import MosesRnnError

@@ -6,19 +6,8 @@ from dataclasses import dataclass
 
 import click
 
-from moses_rnn.cli.command import (
-    CONTEXT,
-    FactorOptions,
-    Program,
-    TableOptions,
-    factor_options,
-    put,
-    reports_errors,
-    say,
-    shows_version,
-    table_options,
-    takes,
-)
+from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, shows_version, takes
+from moses_rnn.cli.table_options import FactorOptions, TableOptions, factor_options, table_options
 
 EPILOG = """\b
 Example: before hours of scoring, and after a copy to another machine:

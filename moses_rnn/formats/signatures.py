@@ -229,12 +229,47 @@ def pruned_signature(
         columns: its scores.
         how: what was taken.
     """
-    record = {"program": PROGRAM, **(before or {}), **files, "lines": lines, "columns": columns}
+    record = _of_other_lines(before, {**files, "lines": lines, "columns": columns})
+    return _as_file(_with_step(record, "pruned", how))
+
+
+def extended_signature(
+    before: Mapping[str, Any] | None,
+    files: Mapping[str, Any],
+    shape: tuple[int, int],
+    added: Sequence[ColumnSettings],
+    how: Mapping[str, Any],
+) -> bytes:
+    """The signature of a table to which lines were added, as a JSON file.
+
+    Args:
+        before: the signature of the smaller table, if it has one.
+        files: names of input and output, size and hash of the output.
+        shape: lines and columns of the output.
+        added: columns that it has beside those of the smaller table, the last ones.
+        how: what was added.
+    """
+    lines, columns = shape
+    record = _of_other_lines(before, {**files, "lines": lines, "columns": columns})
+    for i, column in enumerate(added, start=columns - len(added)):
+        written_as = "exp of it; Moses takes the logarithm"
+        new = {"index": i, "name": column.name, "meaning": column.meaning, "written_as": written_as, "floor": None}
+        record["added_columns"].append(new)
+    return _as_file(_with_step(record, "extended", how))
+
+
+def _of_other_lines(before: Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a signature says that holds of a table of other lines too: what was counted does not."""
+    record = {"program": PROGRAM, **(before or {}), **changes}
     added = records_of(record, "added_columns")
     record["added_columns"] = [{k: v for k, v in column.items() if k not in COUNTED} for column in added]
-    pruned = record.get("pruned")
-    record["pruned"] = [*(pruned if isinstance(pruned, list) else []), dict(how)]
-    return _as_file(record)
+    return record
+
+
+def _with_step(record: dict[str, Any], step: str, how: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with a further step of its kind."""
+    steps = record.get(step)
+    return {**record, step: [*(steps if isinstance(steps, list) else []), dict(how)]}
 
 
 def _as_file(record: Mapping[str, Any]) -> bytes:

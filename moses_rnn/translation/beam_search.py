@@ -6,6 +6,7 @@ see `ranking` for the two ways. K words.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -47,11 +48,13 @@ class BeamSearch(Writer):
     Args:
         stepper: the network; its type of products decides the precision.
         config: how far to search.
+        least_log_prob: of a target that is wanted, where the sum decides; no prefix below is followed.
     """
 
-    def __init__(self, stepper: Stepper[Any, Any], config: BeamConfig) -> None:
+    def __init__(self, stepper: Stepper[Any, Any], config: BeamConfig, *, least_log_prob: float = -math.inf) -> None:
         super().__init__(stepper, config.width)
         self.config = config
+        self._least_log_prob = least_log_prob
 
     def among(self, sources: Sequence[Phrase], columns: Columns | None) -> list[list[Hypothesis]]:
         """The targets of each source, of candidate words alone and by their probabilities among these.
@@ -86,7 +89,7 @@ class BeamSearch(Writer):
     def _ranking(self, sources: int) -> Ranking:
         if self.config.length_score == "mean":
             return ByMean(sources, self.config.width, self.config.best, self._stepper.device)
-        return BySum(sources, self.config.width, self.config.best)
+        return BySum(sources, self.config.width, self.config.best, self._least_log_prob)
 
     def _judge(self, terms: Terms, live: Live, columns: Columns | None) -> tuple[Tensor, Longer]:
         """log p of each live prefix with ``</s>``, and its likeliest continuations, of which none loses one wanted.

@@ -62,11 +62,12 @@ class BySum(Ranking):
         sources: how many.
         width: live prefixes of a source.
         best: targets wanted of each.
+        least_log_prob: of a target that is wanted.
     """
 
-    def __init__(self, sources: int, width: int, best: int) -> None:
+    def __init__(self, sources: int, width: int, best: int, least_log_prob: float = -math.inf) -> None:
         self._width = width
-        self._ended = [_Best(best) for _ in range(sources)]
+        self._ended = [_Best(best, least_log_prob) for _ in range(sources)]
 
     def choose(self, ends: Tensor, longer: Longer, live: Live) -> Longer:
         """See `Ranking`."""
@@ -135,14 +136,15 @@ def _listed(rows: Tensor, ends: Tensor, live: Live) -> list[tuple[int, tuple[int
 class _Best:
     """The best targets of a source that have ended."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, least: float) -> None:
         self._count = count
+        self._least = math.nextafter(least, -math.inf)
         self._heap: list[tuple[float, tuple[int, ...]]] = []
 
     @property
     def bound(self) -> float:
         """What a further one must exceed."""
-        return self._heap[0][0] if len(self._heap) == self._count else -math.inf
+        return self._heap[0][0] if len(self._heap) == self._count else self._least
 
     def add(self, log_prob: float, words: tuple[int, ...]) -> None:
         """Take it in, and the worst out if there are too many."""

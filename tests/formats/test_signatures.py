@@ -4,7 +4,9 @@ import pytest
 
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import (
+    ColumnSettings,
     added_already,
+    extended_signature,
     read_signature,
     recorded_column,
     recorded_floor,
@@ -71,3 +73,24 @@ def test_the_column_that_was_added_last(name, scores, column):
 @pytest.mark.parametrize(("column", "floor"), [(4, -50.0), (5, DEFAULT_FLOOR), (9, DEFAULT_FLOOR), (0, DEFAULT_FLOOR)])
 def test_the_floor_of_a_column(column, floor):
     assert recorded_floor(SIGNATURE, column) == floor
+
+
+def test_lines_that_were_added_are_said_and_what_was_counted_before_is_not():
+    before = {
+        **SIGNATURE,
+        "added_columns": [{"name": "RNN", "index": 4, "unknown": 3, "floor": -50.0}],
+        "extended": [{"top": 1}],
+    }
+    files = {"output": "new", "file": {"bytes": 9}}
+    made = json.loads(extended_signature(before, files, (7, 6), [ColumnSettings("Proposed", "1 or 0")], {"top": 2}))
+    assert (made["program"], made["lines"], made["columns"], made["file"]) == ("moses_rnn 1", 7, 6, {"bytes": 9})
+    assert made["extended"] == [{"top": 1}, {"top": 2}]
+    first, added = made["added_columns"]
+    assert first == {"name": "RNN", "index": 4, "floor": -50.0}
+    assert (added["index"], added["name"], added["meaning"]) == (5, "Proposed", "1 or 0")
+
+
+def test_a_table_without_a_signature_gets_one_when_lines_are_added():
+    made = json.loads(extended_signature(None, {"output": "new"}, (7, 4), [], {"top": 2}))
+    assert made["program"].startswith("moses_rnn ")
+    assert (made["added_columns"], made["extended"]) == ([], [{"top": 2}])

@@ -57,6 +57,23 @@ def test_narrow_beams_speak_the_truth(switches):
         assert log_probs[0] <= best[0].log_prob + 1e-12
 
 
+@pytest.mark.parametrize("width", [2, 400])
+def test_what_is_too_unlikely_is_not_looked_for(width, monkeypatch):
+    """The others are those that come first without the limit, and most prefixes are not followed."""
+    steps = []
+    step = EncDecStepper.step
+    monkeypatch.setattr(EncDecStepper, "step", lambda self, *rest: steps.append(len(rest[2])) or step(self, *rest))
+    config = {"width": width, "best": 30, "max_words": 4}
+    every = search(**config)(SOURCES)
+    without = sum(steps)
+    limit = sorted(h.log_prob for h in flat(every) if h.ended)[-5]
+    find = BeamSearch(EncDecStepper(writer(), dtype=torch.float64), BeamConfig(**config), least_log_prob=limit)
+    likely = [[h for h in of_source if h.ended] for of_source in find(SOURCES)]
+    assert likely == [[h for h in of_source if h.ended and h.log_prob >= limit] for of_source in every]
+    assert len(flat(likely)) == 5
+    assert sum(steps) - without < without / 4
+
+
 def test_a_beam_of_one_is_greedy():
     """The likeliest word each time; its ends are judged on the way."""
     weights, switches = weights_of(writer()), SWITCHES["paper"]

@@ -22,7 +22,7 @@ from moses_rnn.cli.analyse.options import (
     seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
-from moses_rnn.errors import InputError
+from moses_rnn.cli.signatures import sound_signature
 from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _write_pruned(table: ScoredTable, request: PruneRequest) -> Pruned:
     from moses_rnn.analysis.pruning import prune_table
     from moses_rnn.files.outputs import OutputFile, refuse_equal
 
-    signature = _sound_signature(table.path)
+    signature = sound_signature(table.path)
     names = [request.output, f"{request.output}.json"] + ([request.rejects] if request.rejects else [])
     refuse_equal(names)
     inputs = (table.path, f"{table.path}.json")
@@ -209,24 +209,6 @@ def _signature(
         "lines_before": pruned.before.lines,
     }
     return pruned_signature(signature, files, pruned.after.lines, table.scores, how)
-
-
-def _sound_signature(table: str) -> dict[str, Any] | None:
-    """What is recorded of a table, if it was recorded of this very file."""
-    from moses_rnn.formats.signatures import read_signature
-    from moses_rnn.formats.validation import check_signature
-
-    signature = read_signature(table)
-    if signature is None:
-        if Path(f"{table}.json").exists():
-            say(f"warning: {table}.json: is not a signature of moses-rnn-score, and is not carried over")
-        return None
-    try:
-        check_signature(table)
-    except InputError as error:
-        say(f"warning: {error}\n  Its signature is not carried over.")
-        return None
-    return signature
 
 
 PAIR_COMMANDS = (scatter, prune)

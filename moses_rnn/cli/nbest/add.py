@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, long_option, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, reports_errors, say, takes
 from moses_rnn.cli.nbest.files import output_to, parsed_list, text_of
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
+from moses_rnn.cli.table_options import long_option
 
 if TYPE_CHECKING:
     from moses_rnn.formats.nbest import NBestLine

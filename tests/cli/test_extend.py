@@ -1,0 +1,168 @@
+"""moses-rnn-extend: in this process where that is enough, since each process loads torch anew."""
+
+import gzip
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from moses_rnn.cli.extend import main
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import parse_table
+from tests.cli.scored import INI, lines_of, names
+from tests.commands import run
+
+ALL = ["--min-log-prob", -1e9, "--top", 2, "--beam", 3, "--max-words", 4, "--threads", 1]
+
+
+def extend(*arguments, code=0):
+    done = CliRunner().invoke(main, [*map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done
+
+
+@pytest.fixture
+def text(here):
+    """Sentences made of the table's own sources, backwards."""
+    sources = [line.split(b" ||| ")[0].split() for line in lines_of(here / "phrase-table.gz")[1000:1400:40]]
+    (here / "text").write_bytes(b"".join(b" ".join(reversed(source)) + b" zork\n" for source in sources))
+    (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
+    return here / "text"
+
+
+def test_the_example_of_the_help_as_a_process(here, text):
+    options = [
+        "--text",
+        "text",
+        "--fewer-than",
+        2,
+        "--longest",
+        2,
+        "--provenance",
+        "column",
+        "--moses-ini",
+        "moses.ini",
+    ]
+    done = run("extend", "phrase-table.gz", "phrase-table.rnn-model", *options, *ALL, cwd=here)
+    old, new = (lines_of(here / f"phrase-table{suffix}.gz") for suffix in ("", ".extended"))
+    assert new == sorted(new)
+    parsed = list(parse_table(new, "new"))
+    kept = [line.line.replace(line.scores, line.scores[:-2], 1) for line in parsed if line.scores.endswith(b" 1")]
+    assert kept == old
+    added = [line for line in parsed if line.scores.endswith(b" 2.718281828")]
+    assert len(added) == len(new) - len(old) > 100
+    assert {len(words(line.scores)) for line in parsed} == {5}
+    feature = f"PhraseDictionaryMemory name=TranslationModel0 num-features=5 path={here}/phrase-table.extended.gz"
+    assert done.stdout.splitlines()[1].startswith(feature.replace(f"{here}/", ""))
+    assert "TranslationModel0= 0.2 0.2 0.2 0.2 0\n" in (here / "moses.extended.ini").read_text()
+    signature = json.loads((here / "phrase-table.extended.gz.json").read_text())
+    assert signature["lines"] == len(new)
+    report = done.stderr
+    assert f"{len(new):,} lines, {len(added):,} of them new: phrase-table.extended.gz\n" in report
+    assert re.search(r"[0-9]+ of the text's [0-9]+ words are unknown to the network", report)
+    assert "columns of the new lines: 1 inverse-lexical, 2 inverse-lexical, 3 network, 4 lexical\n" in report
+    validated = run("validate", "phrase-table.extended.gz", "--sorted", cwd=here)
+    assert "as written by moses_rnn" in validated.stdout
+
+
+def test_a_scored_table_gets_scored_lines(here, text):
+    """What the network's column of a new line says is what scoring that line says."""
+    table, model = here / "phrase-table.gz", here / "phrase-table.rnn-model"
+    run("score", table, "--quiet", "--word-penalty")
+    extend(here / "phrase-table.rnn.gz", model, "--text", text, "--longest", 3, *ALL, "-q")
+    lines = list(parse_table(lines_of(here / "phrase-table.rnn.extended.gz"), "new"))
+    old = set(lines_of(here / "phrase-table.rnn.gz"))
+    new = [line for line in lines if line.line not in old]
+    assert len(new) > 20
+    run("score", here / "phrase-table.rnn.extended.gz", "--model", model, "-o", here / "again.gz", "--quiet", "--again")
+    again = {
+        (line.source, line.target): words(line.scores) for line in parse_table(lines_of(here / "again.gz"), "again")
+    }
+    for line in new:
+        scores = again[line.source, line.target]
+        assert float(scores[4]) == pytest.approx(float(scores[6]), rel=1e-4)
+        assert float(scores[2]) == pytest.approx(float(scores[6]), rel=1e-4)
+        assert scores[5] == b"1"
+
+
+def test_columns_are_as_the_user_says(here, text):
+    columns = ["--column", "1=mean", "--column", "4=0.125"]
+    done = extend(here / "phrase-table.gz", here / "phrase-table.rnn-model", "--text", text, *columns, *ALL)
+    assert "columns of the new lines: 1 mean, 2 inverse-lexical, 3 network, 4 0.125\n" in done.stderr
+    assert b" 0.125 |||" in gzip.decompress((here / "phrase-table.extended.gz").read_bytes())
+
+
+def test_nothing_new_is_the_same_table(here):
+    (here / "text").write_text("zork zork\n")
+    done = extend(here / "phrase-table.gz", here / "phrase-table.rnn-model", "--text", here / "text", *ALL)
+    assert lines_of(here / "phrase-table.extended.gz") == lines_of(here / "phrase-table.gz")
+    assert "0 phrases of the text, 0 of them not in the table before, 0 of these now\n" in done.stderr
+    assert "1 of the text's 1 words are unknown to the network" in done.stderr
+
+
+def test_quiet_is_quiet(here, text):
+    done = extend(here / "phrase-table.gz", here / "phrase-table.rnn-model", "--text", text, *ALL, "-q")
+    assert done.stderr == ""
+    assert done.stdout.startswith("[feature]\nPhraseDictionaryMemory ")
+
+
+MISUSES = {
+    "nothing": ([], "nothing to extend: give --fewer-than, --text or both"),
+    "one": (["--fewer-than", "1"], "'--fewer-than': 1 is not in the range"),
+    "feature": (["--text", "t", "--feature", "X"], "--feature needs --moses-ini, the ini to extend"),
+    "ini": (["--text", "t", "--output-ini", "X"], "--output-ini needs --moses-ini, the ini to extend"),
+    "weight": (["--text", "t", "--moses-ini", "i", "--weight", "1"], "--weight is that of the column of --provenance"),
+    "stream": (["--text", "-"], "what is read and written are files, not standard streams"),
+    "column": (
+        ["--text", "{text}", "--column", "5"],
+        "--column: expected a column, counted from 1, and what stands there",
+    ),
+    "bz2": (["--text", "{text}", "--moses-ini", "i", "-o", "{here}/x.bz2"], "--moses-ini needs a plain or .gz table"),
+}
+
+
+@pytest.mark.parametrize("case", MISUSES)
+def test_contradictions_are_misuse(here, text, case):
+    arguments, message = MISUSES[case]
+    arguments = [argument.format(text=text, here=here) for argument in arguments]
+    assert message in extend(here / "phrase-table.gz", here / "phrase-table.rnn-model", *arguments, code=2).stderr
+
+
+REFUSED = {
+    "no table": (
+        ["{here}/zork", "{here}/phrase-table.rnn-model", "--text", "{text}"],
+        "expected a file, found nothing of",
+    ),
+    "no text": (
+        ["{table}", "{here}/phrase-table.rnn-model", "--text", "{here}/zork"],
+        "expected a file, found nothing of",
+    ),
+    "no model": (["{table}", "{here}/zork", "--text", "{text}"], "zork"),
+    "direction": (["{table}", "{inverse}", "--text", "{text}"], "expected a model of direction source-to-target"),
+    "other way": (
+        [
+            "{table}",
+            "{here}/phrase-table.rnn-model",
+            "--inverse-model",
+            "{here}/phrase-table.rnn-model",
+            "--text",
+            "{text}",
+        ],
+        "expected a model of direction target-to-source",
+    ),
+    "ini": (
+        ["{table}", "{here}/phrase-table.rnn-model", "--text", "{text}", "--moses-ini", "{here}/other.ini"],
+        "expected num-features=4 as the table's scores, found num-features=5",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_rejected_leaves_nothing(here, text, inverse_model, case):
+    (here / "other.ini").write_text((here / "moses.ini").read_text().replace("num-features=4", "num-features=5"))
+    before = names(here)
+    arguments, message = REFUSED[case]
+    places = {"here": here, "text": text, "table": here / "phrase-table.gz", "inverse": inverse_model}
+    assert message in extend(*(argument.format(**places) for argument in arguments), code=3).stderr
+    assert names(here) == before

@@ -1,0 +1,231 @@
+"""A whole extension by small networks: proposals at their places, all columns filled, nothing half-written."""
+
+import gzip
+import json
+import math
+import statistics
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, OutputError
+from moses_rnn.files.metered import show_nothing
+from moses_rnn.formats.dictionaries import Shape
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.models.vocabulary import END, UNKNOWN
+from moses_rnn.producers.base import Compute
+from moses_rnn.producers.open import open_model
+from moses_rnn.translation.extension.columns import LOWEST, NETWORK
+from moses_rnn.translation.extension.new_lines import Limits
+from moses_rnn.translation.extension.request import ExtensionRequest
+from moses_rnn.translation.extension.run import extend
+from tests.models.checkpoints import encdec_checkpoint
+from tests.producers.pairs import SOURCE, TARGET
+from tests.translation.writers import writer
+
+TABLE = [
+    b"s2 s3 ||| t2 ||| 0.5 0.4 0.5 0.3 ||| 0-0 1-0 ||| 2 2 1 ||| |||\n",
+    b"s2 s3 ||| t3 t4 ||| 0.5 0.4 0.5 0.3 ||| 0-0 1-1 ||| 2 2 1 ||| |||\n",
+    b"s2 ||| t2 ||| 0.8 0.7 0.6 0.5 ||| 0-0 ||| 5 6 4 ||| |||\n",
+    b"s4 ||| t3 ||| 0.25 0.7 0.6 0.5 ||| 0-0 ||| 5 6 4 ||| |||\n",
+    b"zork ||| t9 ||| 1 1 1 1 ||| 0-0 ||| 1 1 1 ||| |||\n",
+]
+TEXT = b"s2 s3 s4 zork s3\ns2 s2\n"
+LACKING = {b"s3", b"s3 s4", b"s2 s3 s4", b"s2 s2"}
+ANY = Limits(3, -1e9)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A network that writes, one of the other direction, one of factors, and one of annotated words."""
+    folder = tmp_path_factory.mktemp("models")
+    network = writer().to(torch.float32)
+    save_checkpoint(folder / "rnn", encdec_checkpoint(network, SOURCE, TARGET))
+    save_checkpoint(
+        folder / "inverse",
+        encdec_checkpoint(writer(end=2.0).to(torch.float32), TARGET_LIKE, SOURCE_LIKE, "target-to-source"),
+    )
+    factored = {"phrases": {"source_factor": 0, "target_factor": 0}}
+    save_checkpoint(folder / "factored", encdec_checkpoint(network, SOURCE, TARGET, provenance=factored))
+    return folder
+
+
+# What an inverse network reads are targets; its sizes are those of the other one
+TARGET_LIKE = type(SOURCE)([UNKNOWN, END, *(b"t%d" % i for i in range(2, 9))])
+SOURCE_LIKE = type(SOURCE)([UNKNOWN, END, *(b"s%d" % i for i in range(2, 8))])
+
+
+@pytest.fixture
+def here(tmp_path):
+    (tmp_path / "table").write_bytes(b"".join(TABLE))
+    (tmp_path / "text").write_bytes(TEXT)
+    return tmp_path
+
+
+def extended(here, models, *, model="rnn", inverse=None, limits=ANY, output="new.gz", content=b"", **options):
+    """What comes of the table, and the lines of the new one."""
+    request = ExtensionRequest(
+        table=str(here / "table"),
+        output=str(here / output),
+        model=open_model(models / model),
+        inverse=open_model(models / inverse) if inverse else None,
+        limits=limits,
+        **{name: str(here / value) if name in ("text", "ini") else value for name, value in options.items()},
+    )
+    shapes = []
+
+    def make_ini(shape, added):
+        shapes.append((shape, added))
+        return content
+
+    found = extend(request, make_ini, lambda unit: show_nothing)
+    assert shapes == [(Shape(4), int(request.provenance))]
+    with gzip.open(here / output) as lines:
+        return found, list(lines)
+
+
+def new_lines(lines):
+    return list(parse_table([line for line in lines if line not in TABLE], "new"))
+
+
+def pairs_of(lines):
+    return {(line.source, line.target) for line in lines}
+
+
+def test_what_a_text_needs_and_sources_of_few_targets(here, models):
+    result, lines = extended(here, models, text="text", fewer_than=2, longest=3)
+    new = new_lines(lines)
+    assert lines == sorted(lines)
+    assert [line for line in lines if line in TABLE] == TABLE
+    assert {line.source for line in new} == LACKING | {b"s2", b"s4"}
+    assert not pairs_of(new) & pairs_of(parse_table(TABLE, "t"))
+    assert len(pairs_of(new)) == len(new) == result.counts.lines
+    assert all(word.startswith(b"t") and word != b"t9" for line in new for word in words(line.target))
+    assert (result.counts.few, result.counts.lacking, result.unknown_sources) == (2, 4, 1)
+    assert result.text.unknown == {b"zork"}
+    assert result.lines == len(lines)
+
+
+def test_the_networks_own_column_is_what_its_producer_says(here, models):
+    _, lines = extended(here, models, text="text", fills={1: NETWORK})
+    new = new_lines(lines)
+    producer = open_model(models / "rnn").make_producer(Compute(precision="fp64"))
+    expected = producer.log_probs([line.source for line in new], [line.target for line in new])[:, 0]
+    for column in (0, 2):
+        values = [math.log(float(words(line.scores)[column])) for line in new]
+        np.testing.assert_allclose(values, expected, atol=1e-4)
+
+
+def test_the_inverse_network_says_what_its_producer_says(here, models):
+    _, lines = extended(here, models, text="text", inverse="inverse")
+    new = new_lines(lines)
+    producer = open_model(models / "inverse").make_producer(Compute(precision="fp64"))
+    expected = producer.log_probs([line.source for line in new], [line.target for line in new])[:, 0]
+    values = [math.log(float(words(line.scores)[0])) for line in new]
+    np.testing.assert_allclose(values, expected, atol=1e-4)
+
+
+def test_fewer_targets_and_likelier_ones_are_among_the_others(here, models):
+    """With more targets wanted, the first are the same; none is less likely than the limit."""
+    _, three = extended(here, models, text="text", limits=Limits(3, -1e9))
+    _, one = extended(here, models, text="text", limits=Limits(1, -1e9), output="one.gz")
+    assert pairs_of(new_lines(one)) < pairs_of(new_lines(three))
+    direct = {(line.source, line.target): math.log(float(words(line.scores)[2])) for line in new_lines(three)}
+    limit = statistics.mean(direct.values())
+    _, likely = extended(here, models, text="text", limits=Limits(3, limit), output="likely.gz")
+    assert pairs_of(new_lines(likely)) == {pair for pair, log_prob in direct.items() if log_prob >= limit}
+    assert 0 < len(new_lines(likely)) < len(direct)
+
+
+def test_the_signature_says_what_was_done(here, models):
+    before = {"program": "moses_rnn 0", "added_columns": [{"index": 3, "name": "Else", "unknown": 5}]}
+    result, lines = extended(
+        here, models, text="text", provenance=True, signature=before, content=b"new ini\n", ini="ini"
+    )
+    signature = json.loads((here / "new.gz.json").read_text())
+    assert (signature["lines"], signature["columns"]) == (len(lines), 5)
+    assert [(column["index"], column["name"]) for column in signature["added_columns"]] == [
+        (3, "Else"),
+        (4, "Proposed"),
+    ]
+    (how,) = signature["extended"]
+    assert (how["lines_before"], how["lines"]) == (5, result.counts.lines)
+    assert how["models"][0]["sha256"] == dict(open_model(models / "rnn").checkpoint.hashes)
+    assert signature["file"]["bytes"] == (here / "new.gz").stat().st_size
+    assert (here / "ini").read_bytes() == b"new ini\n"
+    marks = {line.scores.split()[-1] for line in parse_table(lines, "new") if line.number}
+    assert marks == {b"1", b"2.718281828"}
+
+
+def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
+    hashes = dict(open_model(models / "rnn").checkpoint.hashes)
+    signature = {"added_columns": [{"index": 3, "name": "RNN"}], "models": [{"sha256": {"config": "other"}}]}
+    with pytest.raises(
+        MisfitError, match="rnn: expected the model whose score is column 4 of .*table, by the signature"
+    ):
+        extended(here, models, text="text", signature=signature)
+    mean = {
+        "added_columns": [{"index": 3, "name": "RNN", "meaning": "mean of 2 models' log p"}],
+        "models": [{"sha256": hashes}],
+    }
+    with pytest.raises(MisfitError, match="found one of several whose mean it is"):
+        extended(here, models, text="text", signature=mean)
+    extended(here, models, text="text", signature=signature, fills={4: LOWEST})
+    own = {**signature, "models": [{"sha256": hashes}]}
+    result, _ = extended(here, models, text="text", signature=own, output="own.gz")
+    assert result.fills == (LOWEST, LOWEST, LOWEST, NETWORK)
+
+
+def test_a_second_run_extends_no_further(here, models):
+    extended(here, models, text="text")
+    (here / "table").write_bytes(gzip.decompress((here / "new.gz").read_bytes()))
+    result, lines = extended(here, models, text="text", output="twice.gz")
+    assert (result.counts.lacking, result.counts.lines) == (0, 0)
+    assert b"".join(lines) == (here / "table").read_bytes()
+
+
+REFUSED = {
+    "order": ({"table": b"s3 ||| t2 ||| 1 1 1 1\ns2 ||| t2 ||| 1 1 1 1\n"}, {}, FormatError, "table:2: expected the order of LC_ALL=C sort"),
+    "columns": ({"table": b"s2 ||| t2 ||| 1 1 1 1\ns3 ||| t2 ||| 1\n"}, {}, FormatError, "table:2: expected 4 scores"),
+    "rules": ({"table": b"s2 [X] ||| t2 [X] ||| 1\n"}, {}, InputError, "table: expected a table of plain words, found hierarchical"),
+    "factors": ({"table": b"s2|a ||| t2|b ||| 1\n"}, {}, InputError, "table: expected a table of plain words, found source factor 0"),
+    "strict": ({"table": b"s2 ||| t2 ||| 0\n"}, {"strict": True}, FormatError, "table:1: expected no score not above 0"),
+    "long": ({}, {"max_line_bytes": 20}, FormatError, "table:1: expected a line of at most 20 bytes"),
+    "model": ({}, {"model": "factored"}, CheckpointError, "factored: expected a model of plain words, found one of source"),
+    "there": ({"new.gz": b""}, {}, OutputError, "new.gz: exists already; use --force to replace it"),
+    "signature": ({"new.gz.json": b""}, {}, OutputError, "new.gz.json: exists already; use --force to replace it"),
+    "input": ({}, {"output": "table", "force": True}, OutputError, "table: is the input .*table itself"),
+    "text": ({}, {"output": "text", "force": True}, OutputError, "text: is the input .*text itself"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused_and_leaves_nothing(here, models, case):
+    files, options, kind, message = REFUSED[case]
+    for name, content in files.items():
+        (here / name).write_bytes(content)
+    before = {path.name: path.read_bytes() for path in here.iterdir()}
+    with pytest.raises(kind, match=message):
+        extended(here, models, text="text", **options)
+    assert {path.name: path.read_bytes() for path in here.iterdir()} == before
+
+
+def test_a_table_that_changes_meanwhile_is_refused(here, models):
+    request = ExtensionRequest(
+        table=str(here / "table"),
+        output=str(here / "new.gz"),
+        model=open_model(models / "rnn"),
+        limits=ANY,
+        fewer_than=2,
+    )
+
+    def change(shape, added):
+        (here / "table").write_bytes(b"".join(TABLE[1:]))
+        return b""
+
+    with pytest.raises(InputError, match="table: was changed while it was read; nothing was written"):
+        extend(request, change, lambda unit: show_nothing)
+    assert not (here / "new.gz").exists()
