@@ -42,7 +42,7 @@ def test_the_readmes_line_is_one_of_the_table():
     parsed = parse_line(after.encode(), "README.md", 1)
     scores = parsed.scores.rpartition(b" ")[0]
     assert after.replace(parsed.scores.decode(), scores.decode()) == before
-    (shown,) = re.findall(r"# array\(\[\[(\S+)\]\]\)", (ROOT / "docs" / "files.md").read_text())
+    (shown,) = re.findall(r"# array\(\[(\S+)\]\)", (ROOT / "README.md").read_text())
     assert float(shown) == pytest.approx(math.log(float(parsed.scores.split()[-1])), abs=0.01)
 
 
