@@ -1,6 +1,6 @@
 """How far one driver reaches: fake devices of a stated speed score a table in a pool, 1 … 64 of them.
 
-    python benchmarks/scaling.py PHRASE_TABLE [--speed 20000] [--workers 1,2,4,8,16,32,64] [--rounds 10]
+    python benchmarks/scaling.py PHRASE_TABLE [--speed 20000] [--workers 1,2,4,8,16,32,64] [--rounds 10] [--ray ADDRESS]
 
 A fake device sleeps for as long as a device of that speed would take: so one machine shows how a driver feeds many.
 Predicted is the slower of two: the devices together, and the driver alone, measured with devices that need no time. The
@@ -26,6 +26,7 @@ from moses_rnn.formats.census import Census
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.pools.base import Pool
 from moses_rnn.pools.processes import ProcessPool
+from moses_rnn.pools.ray_actors import RayPool
 from moses_rnn.pools.threads import ThreadPool
 from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ScoringReport, scored_table
 from moses_rnn.scoring.workers import Chunk, ScoredChunk
@@ -68,9 +69,13 @@ def rate_of(table: str, count: int, pool: Pool[Chunk, ScoredChunk], speed: float
     return report.lines / (time.monotonic() - begun)
 
 
-def pool_of(kind: str, device: FakeDevice, workers: int) -> Pool[Chunk, ScoredChunk]:
-    """Threads, or processes."""
-    return ProcessPool(device, ["cpu"] * workers) if kind == "processes" else ThreadPool([device] * workers)
+def pool_of(kind: str, device: FakeDevice, workers: int, cluster: str | None) -> Pool[Chunk, ScoredChunk]:
+    """Threads, processes, or actors of a Ray cluster."""
+    if kind == "threads":
+        return ThreadPool([device] * workers)
+    if kind == "ray" and cluster is not None:
+        return RayPool(device, cluster, workers=workers)
+    return ProcessPool(device, ["cpu"] * workers)
 
 
 def main() -> None:
@@ -80,17 +85,21 @@ def main() -> None:
     parser.add_argument("--speed", type=float, default=20_000, help="of a device, lines a second")
     parser.add_argument("--workers", default="1,2,4,8,16,32,64")
     parser.add_argument("--rounds", type=int, default=10, help="chunks for each device")
+    parser.add_argument(
+        "--ray", metavar="ADDRESS", help="of a cluster whose actors work too; it finds benchmarks/stages.py"
+    )
     parser.add_argument("--json", type=Path, help="where to write the rates to")
     given = parser.parse_args()
     runs: dict[str, list[Run]] = {}
-    for kind, most in (("threads", 64), ("processes", 8)):  # more processes would measure this machine's memory
+    kinds = {"threads": 64, "processes": 8, "ray": 8}  # more processes would measure this machine's memory
+    for kind, most in kinds.items() if given.ray else itertools.islice(kinds.items(), 2):
         chunks = 10 * given.rounds
-        driver = rate_of(given.table, chunks * CHUNK_LINES, pool_of(kind, FakeDevice(0), 2))
+        driver = rate_of(given.table, chunks * CHUNK_LINES, pool_of(kind, FakeDevice(0), 2, given.ray))
         print(f"{kind}: the driver alone {driver:,.0f} lines/s, a device {given.speed:,.0f}")
         print(f"{'workers':>8}{'lines/s':>14}{'predicted':>14}{'off':>10}{'MiB':>10}")
         for workers in filter(lambda n: n <= most, map(int, given.workers.split(","))):
             predicted = min(workers * given.speed, driver)
-            pool = pool_of(kind, FakeDevice(given.speed), workers)
+            pool = pool_of(kind, FakeDevice(given.speed), workers, given.ray)
             rate = rate_of(given.table, given.rounds * workers * CHUNK_LINES, pool, given.speed)
             runs.setdefault(kind, []).append(Run(workers, rate, predicted))
             print(runs[kind][-1], flush=True)

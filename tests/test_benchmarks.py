@@ -46,6 +46,14 @@ def test_a_benchmark_prints_its_table(name, table, model, tmp_path):
     assert name == "accuracy" or json.loads((tmp_path / "j").read_text())
 
 
+@pytest.mark.slow
+def test_actors_of_a_cluster_are_measured_too(table, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'benchmarks'}")
+    printed = bench("scaling", table, "--rounds", "1", "--speed", "1e5", "--workers", "1", "--ray", "local")
+    assert "ray: the driver alone" in printed
+
+
 def test_a_sweep_is_a_table_and_is_gone_on_with(table, tmp_path):
     plan = tmp_path / "plan.toml"
     plan.write_text(
