@@ -19,6 +19,7 @@ PROGRAM = f"moses_rnn {__version__}"
 # of a column: over all lines
 COUNTED = ("unknown", "unknown_share", "floored", "floored_share", "lowest", "highest")
 UNKNOWN_WARNING = 0.2  # share of the pairs with a word that the model reads as <unk>
+UNKNOWN_REFUSAL = 0.8  # the same, from which on the model is another table's
 FLOORED_REFUSAL = 0.5  # share of the scores that were raised to the floor
 
 

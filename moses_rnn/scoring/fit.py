@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from moses_rnn.errors import CheckpointError, MisfitError
-from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_WARNING
+from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.scoring.phrase_tables import ScoringReport
 
 FIRST_LOOK = 100_000  # lines, after which and after each doubling a table is judged before its end
-UNKNOWN_REFUSAL = 0.8  # share of the pairs with a word that is read as <unk>
 
 
 def check_learned(model: OpenModel) -> None:

@@ -40,7 +40,7 @@ class CostClass:
         self.pairs += len(nats)
         self.nats += float(nats.sum())
         self.words += int(lengths.sum()) + len(lengths)
-        self.bins += np.bincount(np.minimum(nats / BIN, BINS - 1).astype(np.int64), minlength=BINS)
+        self.bins += np.bincount(np.clip(nats / BIN, 0, BINS - 1).astype(np.int64), minlength=BINS)
 
 
 class CostTable:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from moses_rnn.analysis.report.findings import Findings
 from moses_rnn.analysis.report.tuning import Tuning
-from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_WARNING, records_of
+from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING, records_of
 from moses_rnn.models.learning_curves import verdict
 
 GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
@@ -58,7 +58,7 @@ def _fits(findings: Findings) -> Answer:
     models = [model.get("sha256") for model in records_of(findings.signature, "models")]
     if findings.signature and dict(findings.checkpoint.hashes) not in models:
         return Answer(FITS, BAD, "Another model scored it", f"So the signature beside the table says. {text}")
-    if floored >= FLOORED_REFUSAL:
+    if floored >= FLOORED_REFUSAL or unknown > UNKNOWN_REFUSAL:
         return Answer(FITS, BAD, "No", text)
     if unknown > UNKNOWN_WARNING or floored > LITTLE:
         return Answer(FITS, DOUBTFUL, "In part", f"{text} It may have learned from another table, or too few words.")

@@ -31,8 +31,10 @@ def training(findings: Findings) -> Section:
         for step in records_of(findings.checkpoint.provenance, "history")
         if _is_above_0(step.get("seconds")) and _is_above_0(step.get("nats_per_token"))
     ]
+    unigram = findings.checkpoint.unigram_nats
     if len(points) > 1:
-        body = [page.curve(points, findings.checkpoint.unigram_nats, "Held-out nats a token by minutes of training")]
+        beside = unigram if _is_above_0(unigram) else None
+        body = [page.curve(points, beside, "Held-out nats a token by minutes of training")]
     else:
         body = [page.paragraph("The model's folder has no curve: fewer than two evaluations are recorded.")]
     return Section("training", "Training", how, body)

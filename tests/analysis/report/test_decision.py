@@ -59,7 +59,8 @@ def fitting(findings, unknown, floored, **changes):
         (100, 5, "good", "Yes"),
         (300, 5, "doubtful", "In part"),
         (100, 100, "doubtful", "In part"),
-        (900, 600, "bad", "No"),
+        (100, 600, "bad", "No"),
+        (986, 5, "bad", "No"),
     ],
 )
 def test_whether_it_fits(findings, unknown, floored, kind, word):

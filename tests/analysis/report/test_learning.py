@@ -17,6 +17,8 @@ def test_a_training_is_drawn(findings):
     page = write_report(replace(findings, model=model)).decode()
     assert 'points="80.0,37.9 230.0,80.0"' in page
     assert 'class="beside"' in page
+    odd = OpenModel(None, replace(findings.checkpoint, provenance=provenance | {"unigram_nats_per_token": 0}))
+    assert 'class="beside"' not in write_report(replace(findings, model=odd)).decode()
 
 
 def test_costs_are_told(findings):
