@@ -46,7 +46,7 @@ if [ -z "$MOSES_ROOT" ]; then
 else
 	programs='moses mert extractor'
 	[ "$TUNER" != mira ] || programs="$programs kbmira"
-	[ -n "$PHRASE_TABLE" ] || programs="$programs lmplz build_binary"
+	[ -n "$PHRASE_TABLE" ] || programs="$programs lmplz build_binary extract score consolidate lexical-reordering-score"
 	for program in $programs; do
 		[ -x "$MOSES_ROOT/bin/$program" ] || missing "$MOSES_ROOT/bin/$program: build Moses there with ./bjam"
 	done

@@ -107,6 +107,7 @@ MISSING = {
     "no such aligner": (["MOSES_ROOT=/nowhere", "ALIGNER=nonsense"], "missing: an ALIGNER that is one of"),
     "no such system": (["MOSES_ROOT=/nowhere", "SYSTEMS=baseline magic"], "missing: a system named magic"),
     "no such tuner": (["MOSES_ROOT=/nowhere", "TUNER=magic"], "missing: a TUNER that is one of: mert mira"),
+    "half a Moses": (["MOSES_ROOT=/nowhere"], "missing: /nowhere/bin/lexical-reordering-score: build Moses there with ./bjam"),
     "mira": (["MOSES_ROOT=/nowhere", "TUNER=mira"], "missing: /nowhere/bin/kbmira: build Moses there with ./bjam"),
     "nothing for a CSLM": (
         ["MOSES_ROOT=/nowhere", "PHRASE_TABLE=README.md", "BASELINE_INI=README.md", "SYSTEMS=baseline cslm"],
