@@ -1,0 +1,91 @@
+"""CoNLL-U: read, written, refused; factors."""
+
+import random
+
+import pytest
+
+from moses_rnn.errors import FormatError
+from moses_rnn.formats.conllu import Dependencies, format_conllu, format_factors, read_conllu
+from tests.formats.random_dependencies import LABELS, random_heads, sentence
+
+TEXT = b"""# sent_id = 1
+# text = I haven't a clue.
+1\tI\tI\tPRON\tPRP\tCase=Nom\t2\tnsubj\t2:nsubj\t_
+2-3\thaven't\t_\t_\t_\t_\t_\t_\t_\t_
+2\thave\thave\tVERB\tVBP\t_\t0\troot\t0:root\t_
+3\tn't\tnot\tPART\tRB\t_\t2\tadvmod\t2:advmod\t_
+3.1\thaving\thave\tVERB\t_\t_\t_\t_\t2:dep\t_
+4\ta\ta\tDET\tDT\t_\t5\tdet\t5:det\t_
+5\tclue\tclue\tNOUN\tNN\t_\t2\tobj\t2:obj\tSpaceAfter=No
+6\t.\t.\tPUNCT\t.\t_\t2\tpunct\t2:punct\t_
+
+"""
+READ = Dependencies(
+    (b"I", b"have", b"n't", b"a", b"clue", b"."),
+    (2, 0, 2, 5, 2, 2),
+    (b"nsubj", b"root", b"advmod", b"det", b"obj", b"punct"),
+)
+
+
+def read(text):
+    return list(read_conllu(text.splitlines(keepends=True), "t.conllu"))
+
+
+def test_a_sentence_with_all_kinds_of_lines():
+    assert read(TEXT) == [READ]
+    assert read(b"\n" + TEXT + b"\n" + TEXT.rstrip(b"\n")) == [READ, READ]
+    assert read(TEXT.replace(b"\n", b"\r\n")) == [READ]
+    assert read(b"") == read(b"\n# a comment\n\n") == []
+
+
+def test_what_is_written_is_read():
+    drawn = random.Random(1)
+    sentences = []
+    for _ in range(200):
+        count = drawn.randint(1, 12)
+        sentences.append(sentence(random_heads(drawn, count), drawn.choices(LABELS, k=count)))
+    assert read(b"".join(map(format_conllu, sentences))) == sentences
+
+
+def test_a_word_with_blanks_is_one_word():
+    line = b"1\t10 000\xc2\xa0F\t_\t_\t_\t_\t0\troot\t_\t_\n"
+    assert read(line)[0].words == (b"10_000\xc2\xa0F",)
+
+
+def test_factors_are_words_with_their_relations():
+    assert format_factors(READ) == b"I|nsubj have|root n't|advmod a|det clue|obj .|punct"
+    assert format_factors(Dependencies((b"a|b",), (0,), (b"x|",))) == b"a&#124;b|x&#124;"
+    assert format_factors(Dependencies((), (), ())) == b""
+
+
+def row(number, head, form=b"w", label=b"x"):
+    return b"%b\t%b\t_\t_\t_\t_\t%b\t%b\t_\t_\n" % (number, form, head, label)
+
+
+REFUSED = {
+    "too few columns": (TEXT + b"1\tdog\n", 12, "10 columns parted by tabs", "2: '1\\tdog'"),
+    "blanks for tabs": (b"1 dog _ _ _ _ 0 root _ _", 1, "10 columns parted by tabs", "1: '1 dog"),
+    "a number left out": (row(b"1", b"0") + row(b"3", b"1"), 2, "word 2 in column 1", "'3'"),
+    "no number": (row(b"x", b"0"), 1, "word 1 in column 1", "'x'"),
+    "no word": (row(b"1", b"0", form=b" "), 1, "a word in column 2", "' '"),
+    "no head": (row(b"1", b"_"), 1, "the number of a head in column 7", "'_'"),
+    "a head below the root": (row(b"1", b"-1"), 1, "the number of a head in column 7", "'-1'"),
+    "a head outside": (row(b"1", b"0") + row(b"2", b"3") + b"\n", 2, "a head from 0 to 2 in column 7", "3"),
+    "no relation": (row(b"1", b"0", label=b""), 1, "a relation without blanks in column 8", "''"),
+    "two relations": (row(b"1", b"0", label=b"a b"), 1, "a relation without blanks in column 8", "'a b'"),
+    "its own head": (row(b"1", b"1"), 1, "heads that lead to the root", "a circle through word 1"),
+    "a circle": (
+        row(b"1", b"0") + row(b"2", b"3") + row(b"3", b"4") + row(b"4", b"2"),
+        2,
+        "heads that lead to the root",
+        "a circle through word 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_sentence_is_refused_with_its_place(case):
+    text, line, expected, found = REFUSED[case]
+    with pytest.raises(FormatError) as raised:
+        read(text)
+    assert str(raised.value).startswith(f"t.conllu:{line}: expected {expected}, found {found}")
