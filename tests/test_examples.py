@@ -1,4 +1,6 @@
 import gzip
+import hashlib
+import importlib
 import math
 import re
 import subprocess
@@ -6,8 +8,11 @@ import sys
 
 import pytest
 
+from moses_rnn.formats.conllu import read_conllu
 from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.phrase_table import parse_line, parse_table
+from moses_rnn.formats.transitions import find_actions
+from moses_rnn.formats.trees import count_spans, read_trees
 from tests.commands import ROOT
 from tests.conftest import EXAMPLES
 
@@ -21,6 +26,77 @@ def test_the_corpus_is_what_its_script_makes(tmp_path):
             assert (EXAMPLES / "corpus" / f"{name}.{language}").read_bytes() == (
                 tmp_path / f"{name}.{language}"
             ).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("treebank")
+    subprocess.run([sys.executable, EXAMPLES / "make_trees.py", folder], check=True)
+    return folder
+
+
+def test_the_treebank_is_the_same_again(treebank):
+    """So that figures of docs/results.md can be had again."""
+    digest = hashlib.sha256((treebank / "test.trees").read_bytes() + (treebank / "test.conllu").read_bytes())
+    assert digest.hexdigest()[:16] == "47d2916adef442f6"
+    assert sorted(path.name for path in treebank.iterdir()) == [
+        f"{name}.{ending}" for name in ("dev", "test", "train") for ending in ("conllu", "trees")
+    ]
+
+
+def test_trees_and_dependencies_are_of_the_same_sentences(treebank):
+    with (treebank / "test.trees").open("rb") as lines:
+        trees = list(read_trees(lines, "test.trees"))
+    with (treebank / "test.conllu").open("rb") as lines:
+        sentences = list(read_conllu(lines, "test.conllu"))
+    assert [tree.words for tree in trees] == [sentence.words for sentence in sentences]
+    assert len(trees) == 300
+    for tree, sentence in zip(trees, sentences, strict=True):
+        assert find_actions(sentence) is not None
+        assert sentence.heads.count(0) == 1
+        assert tree.tags[sentence.heads.index(0)] in {b"VB", b"VBP", b"VBZ"}
+        spans = {(begin, end) for _, begin, end in count_spans(tree)}
+        for begin, end in spans:  # of the words of a bracket, one alone depends on a word outside it
+            outside = [head for head in sentence.heads[begin:end] if not begin < head <= end]
+            assert len(outside) == 1, (tree, sentence)
+
+
+def english():
+    """The English side of the grammar as a regular expression, without its agreement."""
+
+    def one_of(texts):
+        return "(?:" + "|".join(sorted({text.lower() for text in texts}, key=len, reverse=True)) + ")"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(EXAMPLES)
+        corpus = importlib.import_module("make_corpus")
+
+    def noun(pool):
+        nouns = one_of(form for noun in pool for form in (noun.en, noun.en_plural))
+        return f"{one_of(['the', 'a', 'an', 'some', 'this', 'these', 'our', 'my', *corpus.NUMBERS])} (?:{one_of(a.en for a in corpus.ADJECTIVES)} )?{nouns}"
+
+    def verb(pool):
+        return f"(?:(?:do|does) not )?{one_of(form for verb in pool for form in (verb.en, verb.en_third))}"
+
+    action = f"(?:{verb(corpus.DEEDS)} {noun([*corpus.THINGS, *corpus.BEINGS])}|{verb(corpus.ACTIONS)}(?: {one_of(corpus.ADVERBS)})?)"
+    place = f"{one_of(corpus.PREPOSITIONS)} {noun(corpus.PLACES)}"
+    return re.compile(
+        f"(?:{one_of(corpus.OPENINGS)} , )?{noun(corpus.BEINGS)}(?: who {action})? {action}(?: {place})? \\."
+    )
+
+
+def test_the_treebanks_sentences_are_as_the_corpuss(treebank):
+    """Both fit the same expression and have the same words; hardly a sentence is in both."""
+    with gzip.open(EXAMPLES / "corpus" / "train.en.gz", "rt", encoding="utf-8") as lines:
+        corpus = lines.read().splitlines()
+    with (treebank / "train.trees").open("rb") as lines:
+        trees = [b" ".join(tree.words).decode() for tree in read_trees(lines, "train.trees")]
+    expression = english()
+    assert not [line for line in [*corpus, *trees] if not expression.fullmatch(line)]
+    assert {word for line in trees for word in line.split()} == {word for line in corpus for word in line.split()}
+    assert len({*trees} & {*corpus}) < 0.02 * len(trees)
+    lengths = [sum(len(line.split()) for line in lines) / len(lines) for lines in (trees, corpus)]
+    assert lengths[0] == pytest.approx(lengths[1], rel=0.03)
 
 
 def test_the_table_and_its_ini_fit():

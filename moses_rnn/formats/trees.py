@@ -161,7 +161,7 @@ def format_tree(tree: Tree) -> bytes:
         else:
             pieces.append(b" " + token if _opens(token) else b")")
     text = b"".join(pieces)[1:]
-    return text if _count_trees(tree.tokens) == 1 else b"( " + text + b")"
+    return text if count_trees(tree.tokens) == 1 else b"( " + text + b")"
 
 
 def _opens(token: bytes) -> bool:
@@ -172,8 +172,8 @@ def _closes(token: bytes) -> bool:
     return token[:1] == b")"
 
 
-def _count_trees(tokens: Iterable[bytes]) -> int:
-    """How many brackets and words are within no bracket."""
+def count_trees(tokens: Iterable[bytes]) -> int:
+    """How many brackets and words of a linearised sentence are within no bracket."""
     depth = count = 0
     for token in tokens:
         count += not depth and not _closes(token)
@@ -195,7 +195,7 @@ def rebuild(written: Sequence[bytes], words: Sequence[bytes]) -> Rebuilt:
     """
     tokens = _without_empty(_with_words(_balanced(written), len(words)))
     tree = Tree(tuple(words), (WORD,) * len(words), tuple(tokens))
-    return Rebuilt(tree, tokens != list(written) or _count_trees(tokens) > 1)
+    return Rebuilt(tree, tokens != list(written) or count_trees(tokens) > 1)
 
 
 def _balanced(written: Iterable[bytes]) -> list[bytes]:

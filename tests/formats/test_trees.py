@@ -90,9 +90,15 @@ def test_a_tree_may_be_deeper_than_pythons_stack():
 REFUSED = {
     "a word outside": (b"\n dog", "t:2: expected ( where a tree begins, found 'dog'"),
     "a closer too many": (PAGE + b")", "t:1: expected ( where a tree begins, found ')'"),
-    "no end": (PAGE + b"\n(S\n(NP (A a))\n", "t:2: expected as many ) as ( in the tree that begins here, found the end"),
+    "no end": (
+        PAGE + b"\n(S\n(NP (A a))\n",
+        "t:2: expected as many ) as ( in the tree that begins here, found the end",
+    ),
     "two words in a bracket": (b"(A a b)", "t:1: expected each word in a bracket with its tag, such as (NN dog), f"),
-    "a word beside brackets": (b"(A (B b)\nc)", "t:2: expected each word in a bracket with its tag, such as (NN dog), "),
+    "a word beside brackets": (
+        b"(A (B b)\nc)",
+        "t:2: expected each word in a bracket with its tag, such as (NN dog), ",
+    ),
     "brackets beside a word": (b"(A a (B b))", "t:1: expected ) behind a tag and its word, found '('"),
     "nothing in a bracket": (b"(A (B b) (C))", "t:1: expected a word or brackets before ), found ')'"),
     "not even a label": (b"(A (B b) ())", "t:1: expected a word or brackets before ), found ')'"),

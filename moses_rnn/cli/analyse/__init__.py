@@ -11,6 +11,7 @@ from moses_rnn.cli.analyse.explain import explain
 from moses_rnn.cli.analyse.lengths import lengths
 from moses_rnn.cli.analyse.model import MODEL_COMMANDS
 from moses_rnn.cli.analyse.pairs import PAIR_COMMANDS
+from moses_rnn.cli.analyse.parses import PARSE_COMMANDS
 from moses_rnn.cli.analyse.report import REPORT_COMMANDS
 from moses_rnn.cli.analyse.sentences import SENTENCE_COMMANDS
 from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
@@ -37,6 +38,7 @@ for command in (
     explain,
     *SENTENCE_COMMANDS,
     lengths,
+    *PARSE_COMMANDS,
     trials,
     *REPORT_COMMANDS,
 ):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.analyse.options import force_option, layout_option
+from moses_rnn.cli.analyse.options import force_option, layout_option, named_files
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
-from moses_rnn.errors import InputError
+from moses_rnn.cli.nbest.files import text_of
 from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def lengths(request: LengthsRequest) -> None:
     with ExitStack() as stack:
         if request.output:
             file = stack.enter_context(OutputFile(request.output, force=request.force, inputs=texts))
-        outputs = {name: _lines(path) for name, path in _names(request.outputs).items()}
+        outputs = {name: text_of(path) for name, path in named_files(request.outputs).items()}
         known = _known_words(request.model) if request.model else None
-        scores = compare_lengths(_lines(request.source), _lines(request.reference), outputs, known)
+        scores = compare_lengths(text_of(request.source), text_of(request.reference), outputs, known)
         if request.output:
             file.commit(lengths_image(scores, kind))
     put(LAYOUTS[request.layout](as_grid(scores)))
@@ -80,25 +80,6 @@ def _picture_kind(output: str) -> str:
         raise click.BadParameter(f"{output!r} does not end in .svg or .png.", param_hint="--output")
     check_matplotlib(LENGTHS_OTHERWISE)
     return kind
-
-
-def _names(paths: tuple[str, ...]) -> dict[str, str]:
-    """The texts by what they are called in the table: the names of the files, or their paths if names are not enough.
-
-    Raises:
-        InputError: a text is given twice.
-    """
-    names = [Path(path).name for path in paths]
-    named = dict(zip(names if len(set(names)) == len(names) else paths, paths, strict=True))
-    if len(named) != len(paths):
-        raise InputError(f"expected each OUTPUT once, found {', '.join(sorted(paths))}")
-    return named
-
-
-def _lines(path: str) -> list[bytes]:
-    from moses_rnn.files.streams import existing_input, read_lines
-
-    return [line.rstrip(b"\r\n") for line in read_lines(existing_input(path))]
 
 
 def _known_words(folder: Path) -> KnownWords:

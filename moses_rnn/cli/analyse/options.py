@@ -82,6 +82,19 @@ def open_table(path: str, column: int | None, score: str = RNN) -> ScoredTable:
     return replace(table, column=recorded)
 
 
+def named_files(paths: tuple[str, ...]) -> dict[str, str]:
+    """Texts by what they are called in a table: the names of the files, or their paths if names are not enough.
+
+    Raises:
+        InputError: a text is given twice.
+    """
+    names = [Path(path).name for path in paths]
+    named = dict(zip(names if len(set(names)) == len(names) else paths, paths, strict=True))
+    if len(named) != len(paths):
+        raise InputError(f"expected each OUTPUT once, found {', '.join(sorted(paths))}")
+    return named
+
+
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Advanced]:
     """Lines as they are read, shown on a terminal only."""
