@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -25,6 +26,9 @@ SMALLER = {
         "--hidden-size 16 --embedding-size 16 --alignment-size 5 --maxout-size 8 --max-epochs 20 --learning-rate 0.02 "
         "--dropout 0"
     ),
+    "moses-rnn-nmt train train --source words": "--max-epochs 2",
+    "moses-rnn-nmt train treebank": "--max-epochs 2",
+    "moses-rnn-nmt translate parser": "--beam 1",
     "moses-rnn-cslm train train.fr --network rnnlm": "--hidden-size 6 --max-epochs 1",
     "moses-rnn-cslm train train.fr --network bengio": "--order 3 --embedding-size 4 --hidden-size 5 --max-epochs 1",
     "moses-rnn-cslm train train.fr --model": "--order 3 --embedding-size 4 --first-size 6 --second-size 5 --shortlist 60 --max-epochs 1",
@@ -135,7 +139,10 @@ NEEDS_MOSES = {name for name, commands in BLOCKS.items() if any("$MOSES_ROOT" in
 
 
 def is_run_here(command):
-    return command.startswith(("moses-rnn", "python -m moses_rnn ", "cd ", "$MOSES_ROOT/")) and command not in RUN_BY
+    return (
+        command.startswith(("moses-rnn", "python -m moses_rnn ", "cd ", "mkdir ", "$MOSES_ROOT/"))
+        and command not in RUN_BY
+    )
 
 
 RUN_HERE = {
@@ -201,7 +208,16 @@ def bare_system(tmp_path_factory, table):
     (here / "lm.arpa").write_bytes(gzip.decompress((EXAMPLES / "lm.arpa.gz").read_bytes()))
     (here / "tuned").mkdir()
     (here / "tuned" / "moses.ini").write_text("[weight]\nLM0= 1\n")
+    write_treebank(here)
     return here
+
+
+def write_treebank(here):
+    """Forty trees to learn from, eight to judge by and eight to parse, bracketed and as CoNLL-U."""
+    subprocess.run([sys.executable, EXAMPLES / "make_trees.py", here, "--sentences", "40"], check=True)
+    for name, (ending, parted) in itertools.product(("dev", "test"), (("trees", "\n"), ("conllu", "\n\n"))):
+        text = (here / f"{name}.{ending}").read_text()
+        (here / f"{name}.{ending}").write_text(parted.join(text.split(parted)[:8]) + parted)
 
 
 @pytest.fixture(scope="module")
