@@ -58,6 +58,21 @@ def test_factors_are_words_with_their_relations():
     assert format_factors(Dependencies((), (), ())) == b""
 
 
+def test_damaged_sentences_are_read_or_refused():
+    drawn = random.Random(2)
+    for _ in range(500):
+        damaged = bytearray(TEXT)
+        for _ in range(drawn.randint(1, 4)):
+            damaged[drawn.randrange(len(damaged))] = drawn.choice(b"\t\n\r0123456789-.# _x\xff\x00")
+        try:
+            sentences = read(bytes(damaged))
+        except FormatError:
+            continue
+        for tree in sentences:
+            assert all(0 <= head <= len(tree.words) for head in tree.heads)
+            assert read(format_conllu(tree)) == [tree]
+
+
 def row(number, head, form=b"w", label=b"x"):
     return b"%b\t%b\t_\t_\t_\t_\t%b\t%b\t_\t_\n" % (number, form, head, label)
 

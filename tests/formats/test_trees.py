@@ -114,6 +114,21 @@ def test_what_is_no_tree_is_refused_with_its_place(case):
     assert str(raised.value).startswith(message)
 
 
+def test_damaged_trees_are_read_or_refused():
+    drawn = random.Random(6)
+    for _ in range(500):
+        damaged = bytearray(PAGE + b"\n" + PAGE)
+        for _ in range(drawn.randint(1, 3)):
+            damaged[drawn.randrange(len(damaged))] = drawn.choice(b"() \t\n\rX\xff\x00")
+        try:
+            got = read(bytes(damaged))
+        except FormatError:
+            continue
+        for tree in got:
+            assert rebuild(tree.tokens, tree.words).tree.tokens == tree.tokens
+            assert read(format_tree(tree)) == [tree]
+
+
 REPAIRED = {  # written, number of words, what is made of it, malformed
     "right": ("(S (NP XX )NP XX )S", 2, "(S (NP XX )NP XX )S", False),
     "a word is a tree": ("XX", 1, "XX", False),
