@@ -100,7 +100,9 @@ ARCHITECTURES: dict[str, dict[str, SentencePreset]] = {
         ),
         "small": SentencePreset(
             {"layers": 2, "hidden_size": 256, "embedding_size": 128},
-            replace(SMALL, initial_deviation=0.08, clip_norm=5.0),
+            # Without attention or a summary at each step, what the paper's ±0.08 starts learns slowly at this width:
+            # held-out nats after two epochs 2.64, with ±0.16 2.51, ±0.25 2.40, ±0.4 2.59
+            replace(SMALL, initial_deviation=0.25, clip_norm=5.0, max_epochs=18.0),
             min_count=2,
         ),
     },

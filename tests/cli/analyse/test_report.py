@@ -37,7 +37,8 @@ def scored(tmp_path_factory, table, model):
     return path
 
 
-def test_a_report_and_the_same_once_more(tmp_path, scored, model):
+def test_a_report_and_the_same_once_more(tmp_path, scored, model, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")  # or its date could change in between
     page = tmp_path / "report.html"
     done = invoke(scored, model, "-o", page, *FEW)
     assert done.stdout == f"The report is in {page}.\n"
