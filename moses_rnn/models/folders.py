@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from moses_rnn.errors import CheckpointError, shown_value, writing
 from moses_rnn.files.outputs import sync_directory
+from moses_rnn.models.learning_curves import NATS, Measure
 from moses_rnn.models.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -52,6 +53,7 @@ class Kind:
     check: Callable[[Json, Expect], None]  # of the config's own keys
     build: Callable[[Mapping[str, Any], list[int]], nn.Module]  # by config and sizes of vocabularies
     format: int = FORMAT
+    measure: Measure = NATS  # what it is judged by
 
     @property
     def named(self) -> Json:

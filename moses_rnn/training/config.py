@@ -282,7 +282,7 @@ LEARNING = (
 
 @dataclass(frozen=True, kw_only=True)
 class PhraseModelRequest(LearningRequest):
-    """An RNN Encoder-Decoder to train on a phrase table."""
+    """A network to train on a phrase table."""
 
     phrase_table: str
     shortlist: int | None
@@ -305,6 +305,7 @@ class PhraseModelRequest(LearningRequest):
     slots: int | None
     first_size: int | None
     second_size: int | None
+    corrupt: str | None
     source_corpus: str | None
     target_corpus: str | None
     initial_deviation: float | None

@@ -42,7 +42,7 @@ class Progress:
     skipped_in_a_row: int = 0  # up to now
     seconds: float = 0.0
     examples_at_evaluation: int = 0
-    best: float = math.inf  # held-out nats per token
+    best: float = math.inf  # held-out cost
     without_gain: int = 0  # evaluations
     learning_rate: float = 0.0
     finished: str = ""  # why, once it is
