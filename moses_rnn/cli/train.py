@@ -100,6 +100,9 @@ class Training(PhraseModelRequest):
 @click.option(
     "--corrupt", type=click.Choice(CORRUPT), help="Of a ranker: which word of a target it sees replaced [last]"
 )
+@click.option("--source-embeddings", metavar="FILE", help="Source words begin as this file in word2vec's text has them")
+@click.option("--target-embeddings", metavar="FILE", help="Target words, likewise")
+@click.option("--freeze-embeddings", is_flag=True, help="Words that begin as a file has them stay so")
 @click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>")
 @click.option("--source-corpus", help="Count source words here, not over the table's distinct phrases")
 @click.option("--target-corpus", help="Count target words here, not over the table's distinct phrases")

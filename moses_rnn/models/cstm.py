@@ -78,6 +78,11 @@ class Cstm(TranslationNetwork):
         if seed is not None:
             self.initialise(seed)
 
+    @property
+    def embeddings(self) -> Mapping[str, nn.Parameter]:
+        """See `NetworkOfPairs`; what is written has none."""
+        return {"source": self.embedding}
+
     def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
         """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
         draw_uniformly(self, seed, deviation)

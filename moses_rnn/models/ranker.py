@@ -74,6 +74,11 @@ class Ranker(NetworkOfPairs):
         if seed is not None:
             self.initialise(seed)
 
+    @property
+    def embeddings(self) -> Mapping[str, nn.Parameter]:
+        """See `NetworkOfPairs`."""
+        return {"source": self.source.embedding, "target": self.target.embedding}
+
     def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
         """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
         draw_uniformly(self, seed, deviation)

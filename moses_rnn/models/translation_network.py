@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -22,6 +23,14 @@ class NetworkOfPairs(nn.Module):
 
     config: Any
     kernel: Kernel = EAGER
+
+    @property
+    def embeddings(self) -> Mapping[str, nn.Parameter]:
+        """Of the sides that have them: "source", which is read, and "target"; a row for each id at least."""
+        return {
+            "source": self.get_parameter("encoder.embedding"),
+            "target": self.get_parameter("decoder.embedding"),
+        }
 
     @abstractmethod
     def initialise(self, seed: int, deviation: float) -> None:

@@ -38,9 +38,21 @@ def check_network(request: PhraseModelRequest) -> None:
     if foreign:
         raise ValueError(f"--{foreign[0].replace('_', '-')}: --architecture {request.architecture} has no such option")
     check_cell(request)
+    _check_embeddings(request)
     slots = _slots(request)
     if slots and request.max_length > slots:
         raise ValueError(f"--max-length: expected at most the {slots} slots of the network, found {request.max_length}")
+
+
+def _check_embeddings(request: PhraseModelRequest) -> None:
+    given = request.given("source_embeddings", "target_embeddings")
+    written = "source_embeddings" if request.inverse else "target_embeddings"
+    if request.architecture == CSTM and written in given:
+        raise ValueError(f"--{written.replace('_', '-')}: --architecture cstm has no embeddings of what it writes")
+    if request.freeze_embeddings and not given:
+        raise ValueError("--freeze-embeddings is for --source-embeddings and --target-embeddings")
+    if request.freeze_embeddings and request.weight_decay:
+        raise ValueError("--freeze-embeddings: expected no --weight-decay, which would change them")
 
 
 def slotted_network(request: PhraseModelRequest) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from moses_rnn.training.cells import cell_switches
 from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, Preset, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.corpus_files import PAIRS, made_by_first
+from moses_rnn.training.embeddings import GivenEmbeddings
 from moses_rnn.training.estimate import Estimate, advice, estimate
 from moses_rnn.training.gradients import rounds
 from moses_rnn.training.model_folder import folder_of
@@ -115,8 +116,9 @@ def train_phrase_model(
             lambda: build_corpus(_pairs(blocks, request), kept.arrays, plan.corpus, counts),
             should_stop,
         )
-        observer.corpus_read([*describe_corpus(corpus, plan.kind.measure), *_advice(request, plan, corpus)])
-        task = task_of(_network(request, plan, corpus), corpus, plan.training)
+        model, described = _network(request, plan, corpus)
+        observer.corpus_read([*describe_corpus(corpus, plan.kind.measure), *described, *_advice(request, plan, corpus)])
+        task = task_of(model, corpus, plan.training)
         kept.checkpoint = Checkpoint(
             plan.kind,
             task.model,
@@ -137,7 +139,7 @@ def estimate_training(request: PhraseModelRequest, observer: Observer, should_st
     with tempfile.TemporaryDirectory(prefix="moses-rnn") as arrays:
         corpus = build_corpus(_pairs(blocks, request), Path(arrays), plan.corpus, counts)
         observer.corpus_read([*describe_corpus(corpus, plan.kind.measure), *_advice(request, plan, corpus)])
-        return estimate(corpus, _network(request, plan, corpus), plan.training)
+        return estimate(corpus, _network(request, plan, corpus)[0], plan.training)
 
 
 def _open_table(
@@ -235,6 +237,7 @@ def _training(
     return replace(
         config,
         **request.given("initial_deviation", "batch_tokens", "sampled_words", "reduction"),
+        **GivenEmbeddings.of(request).choices(),
         precision=precision,
         compiled=choose_compiled(compile_it, request.device, hidden_size, long=long, large=LARGE_TO_LEARN),
         native=native,
@@ -253,11 +256,13 @@ def threads_for(request: LearningRequest, examples: int, *, native: bool = False
     return 1 if request.on_gpu else share_cores(cores, examples, native=native)
 
 
-def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> NetworkOfPairs:
-    """With its initial weights."""
+def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> tuple[NetworkOfPairs, list[str]]:
+    """With its initial weights, and what is to be said of those that come from files."""
     model = _unset(plan, (len(corpus.source_vocabulary), len(corpus.target_vocabulary)))
     model.initialise(plan.training.seed, plan.training.initial_deviation)
-    return model.to(request.device)
+    model = model.to(request.device)
+    known = {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary}
+    return model, GivenEmbeddings.of(request).begin(model, known)
 
 
 def _unset(plan: Plan, known: tuple[int, int]) -> NetworkOfPairs:
@@ -283,6 +288,7 @@ def _provenance(request: PhraseModelRequest, plan: Plan, corpus: Corpus, form: P
         "version": __version__,
         "torch": torch.__version__,
         "table": Path(request.phrase_table).name,
+        "embeddings": {side: Path(path).name for side, path in GivenEmbeddings.of(request).files.items()},
         "phrases": form.as_record(),
         "device": request.device,
         "corpus_options": asdict(plan.corpus),

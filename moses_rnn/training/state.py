@@ -25,6 +25,9 @@ ADDED = {
     "schedule": "plateau",
     "partition_words": 0,
     "reshuffle": False,
+    "source_embeddings": "",
+    "target_embeddings": "",
+    "freeze_embeddings": False,
 }  # choices that older states do not name, with what they were then
 
 
