@@ -38,9 +38,8 @@ class PairWords(Protocol):
 class PhraseProducer:
     """The score of a network of phrase pairs: log p(target | source) as a rule, or of the inverse direction.
 
-    Conditioned on the whole other phrase; words outside the shortlists count as
-    ``<unk>``. Of pairs scored together each distinct source is read once, and each distinct target prefix of a source
-    is stepped and normalised once.
+    Conditioned on the whole other phrase; words outside the shortlists count as ``<unk>``. Of pairs scored together
+    each distinct source is read once, and each distinct target prefix of a source is stepped and normalised once.
 
     Args:
         pair_words: a checkpoint, say.

@@ -57,7 +57,7 @@ class ChunkScorer:
     def __init__(self, producers: Sequence[ScoreProducer], name: str, options: ColumnOptions, pack: Packing) -> None:
         self.producers = producers
         self._name, self._options, self._pack = name, options, pack
-        self._unbounded = np.repeat([is_unbounded(one) for one in producers], [one.num_scores for one in producers])
+        self._unbounded = np.array([is_unbounded(of) for of in producers for _ in range(of.num_scores)], np.bool_)
         self._highest = np.where(self._unbounded, np.inf if options.logarithms else CEILING, 0.0)
 
     def __call__(self, chunk: Chunk) -> ScoredChunk:
