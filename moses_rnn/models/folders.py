@@ -172,7 +172,8 @@ def _read_folder(
     problem: CheckpointError | None = None
     for name in configs:
         try:
-            config = _read_config(folder / name, kind)
+            config = _read_json(folder / name)
+            _check_config(folder / name, config, kind)
             files = {file: _read(folder / file, MAX_TEXT) for file in kind.vocabularies}
             words = [data.count(b"\n") + 1 for data in files.values()]
             files[MODEL] = _read(folder / MODEL, _largest_model(kind, config, words))
@@ -213,12 +214,6 @@ def _read(path: Path, most: int) -> bytes:
             f"{path}: expected a file of a model folder, found: {error.strerror}",
             advice=stopped if path.name == CONFIG else "",
         ) from error
-
-
-def _read_config(path: Path, kind: Kind) -> Json:
-    config = _read_json(path)
-    _check_config(path, config, kind)
-    return config
 
 
 def _read_json(path: Path) -> Json:
