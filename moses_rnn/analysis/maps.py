@@ -30,6 +30,7 @@ from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import OpenModel
 
 Ints = npt.NDArray[np.int64]
+Floats32 = npt.NDArray[np.floating[Any]]
 
 FEWEST = 5  # points of which t-SNE can make more than PCA does
 LEAST_ZOOM = 3  # points
@@ -75,6 +76,20 @@ def word_points(checkpoint: Checkpoint, side: str, count: int) -> tuple[list[str
     chosen = slice(END_ID + 1, END_ID + 1 + count)  # ids go by frequency
     labels = [readable(word) for word in vocabulary.words[chosen]]
     return labels, word_embeddings(checkpoint.model, side)[chosen].astype(np.float64)
+
+
+def all_embeddings(model: OpenModel, side: str) -> tuple[list[bytes], Floats32]:
+    """The words of the "source" or "target" shortlist, and their embeddings; words × E.
+
+    Raises:
+        CheckpointError: the network has no embeddings of that side.
+    """
+    network = model.checkpoint.model
+    if side not in network.embeddings:
+        expected = f"a network with embeddings of {side} words"
+        raise CheckpointError(f"{model.folder}: expected {expected}, found a {model.network_title}")
+    names = model.checkpoint.vocabularies[side].words
+    return names[END_ID + 1 :], word_embeddings(network, side)[END_ID + 1 : len(names)]
 
 
 def phrase_points(checkpoint: Checkpoint, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:

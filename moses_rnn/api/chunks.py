@@ -24,7 +24,9 @@ Chunk = tuple[int, list[Item]]  # with the number of its first item, from 0
 Score = Callable[[list[Item]], Floats]
 
 
-def scored(items: Iterable[Item], score: Score[Item], threads: int, size: int = PAIRS) -> Iterator[Floats]:
+def scored(
+    items: Iterable[Item], score: Score[Item], threads: int, size: int = PAIRS, *, unbounded: bool = False
+) -> Iterator[Floats]:
     """The scores of chunks, in order; a few chunks are worked at ahead of the one that comes next.
 
     Args:
@@ -32,14 +34,15 @@ def scored(items: Iterable[Item], score: Score[Item], threads: int, size: int = 
         score: of the items of a chunk; called by several threads at once.
         threads: how many.
         size: items of a chunk.
+        unbounded: whether scores are no log-probabilities.
 
     Raises:
-        MosesRnnError: a score is no log-probability.
+        MosesRnnError: a score is not finite, or above 0 though it should be a log-probability.
     """
     chunks = _chunks(iter(items), size)
 
     def work(chunk: Chunk[Item]) -> Floats:
-        return _checked(score(chunk[1]), *chunk)
+        return _checked(score(chunk[1]), *chunk, unbounded=unbounded)
 
     first = next(chunks, None)
     if first is None:
@@ -61,11 +64,12 @@ def _chunks(items: Iterator[Item], size: int) -> Iterator[Chunk[Item]]:
         yield number * size, chunk
 
 
-def _checked(scores: Floats, first: int, items: list[Item]) -> Floats:
-    good = np.isfinite(scores) & (scores < ROUNDING)
+def _checked(scores: Floats, first: int, items: list[Item], *, unbounded: bool) -> Floats:
+    good = np.isfinite(scores) & (unbounded | (scores < ROUNDING))
     if not good.all():
         row = int(np.flatnonzero(~good)[0])
         found = f"{scores[row]} for {shown(repr(items[row]).encode())}"
         advice = "The model is damaged or its training diverged."
-        raise MosesRnnError(f"pairs[{first + row}]: expected a log-probability, found {found}", advice=advice)
-    return np.minimum(scores, 0.0)
+        expected = "a finite score" if unbounded else "a log-probability"
+        raise MosesRnnError(f"pairs[{first + row}]: expected {expected}, found {found}", advice=advice)
+    return scores if unbounded else np.minimum(scores, 0.0)

@@ -97,7 +97,7 @@ class Model:
     def score(self, pairs: Iterable[Text], targets: Iterable[Text]) -> Floats: ...
 
     def score(self, pairs: Iterable[Pair] | Iterable[Text], targets: Iterable[Text] | None = None) -> Floats:
-        """log p of each pair; as many, float64.
+        """log p of each pair, or a ranker's score; as many, float64.
 
         Args:
             pairs: any number of (source, target), or of (source, target, alignment) where the phrases are rules or
@@ -234,7 +234,8 @@ class Model:
 
     def _chunks(self, pairs: Iterator[BytesPair], size: int) -> Iterator[Floats]:
         threads = self._options.threads_or_all if self._compute.native else 1  # torch has threads of its own
-        return scored(self._reading.checked(pairs), self._log_probs, threads, size)
+        checked = self._reading.checked(pairs)
+        return scored(checked, self._log_probs, threads, size, unbounded=self._writer.unbounded)
 
     def _log_probs(self, pairs: list[BytesPair]) -> Floats:
         return self._producer.log_probs(*self._reading.sides(pairs))[:, 0]

@@ -57,7 +57,8 @@ long_option = click.option(
     type=click.Choice(["refuse", "floor"]),
     default="refuse",
     show_default=True,
-    help="Of a CSTM: phrases of more words than it has slots end the run, or score -87, which is e^-87 in a table",
+    help="Of a CSTM or ranker: phrases of more words than it has slots end the run, or score -87, which is e^-87 in a "
+    "table",
 )
 
 

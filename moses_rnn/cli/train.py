@@ -14,7 +14,7 @@ from moses_rnn.cli.table_options import default_model, factor_options
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.training.architectures import ARCHITECTURES, check_network
+from moses_rnn.training.architectures import ARCHITECTURES, CORRUPT, ENCDEC, check_network
 from moses_rnn.training.cells import CELLS, FORGET_BIAS, LEAKY_SHARE
 from moses_rnn.training.config import PRESETS, SHARES_OF_UNIGRAMS, PhraseModelRequest
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from moses_rnn.training.ranks import Ranks
     from moses_rnn.training.run import Outcome
 
-FAR_BELOW = 0.8  # a model that costs more than this share of a unigram model's cost has hardly begun to learn
+FAR_BELOW = 0.8  # a model that costs more than this share of what a unigram model costs has hardly begun to learn
 
 EPILOG = f"""\b
 Example: half an hour on a laptop, then score the same table:
@@ -58,7 +58,8 @@ class Training(PhraseModelRequest):
     type=click.Choice(ARCHITECTURES),
     default="encdec",
     show_default=True,
-    help="The RNN Encoder-Decoder, or for comparison a CSTM: a feed-forward network of phrases of 7 words at most",
+    help="The RNN Encoder-Decoder, or for comparison a CSTM or a ranker: feed-forward networks of phrases of 7 words "
+    "at most; a ranker's score is no log-probability",
 )
 @click.option(
     "--variant",
@@ -89,13 +90,19 @@ class Training(PhraseModelRequest):
 )
 @click.option("--forget-bias", type=FiniteFloat(-1000, 1000), help=f"Of LSTMs: b_f at first [{FORGET_BIAS:g}]")
 @click.option("--inverse", is_flag=True, help="Learn p(source | target) instead, for moses-rnn-score --inverse-model")
-@click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H")
+@click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H [of a ranker: 256]")
 @click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E")
 @click.option("--maxout-size", type=click.IntRange(1), help="Maxout units M")
 @click.option("--output-rank", type=click.IntRange(1), help="Rank R of the output matrix")
-@click.option("--slots", type=click.IntRange(1, 64), help="Of a CSTM: words of a phrase at most [7]")
+@click.option("--slots", type=click.IntRange(1, 64), help="Of a CSTM or ranker: words of a phrase at most [7]")
 @click.option("--first-size", type=click.IntRange(1), help="Of a CSTM: units of its first hidden layer [512]")
 @click.option("--second-size", type=click.IntRange(1), help="Of a CSTM: units of its second hidden layer [256]")
+@click.option(
+    "--corrupt", type=click.Choice(CORRUPT), help="Of a ranker: which word of a target it sees replaced [last]"
+)
+@click.option("--source-embeddings", metavar="FILE", help="Source words begin as this file in word2vec's text has them")
+@click.option("--target-embeddings", metavar="FILE", help="Target words, likewise")
+@click.option("--freeze-embeddings", is_flag=True, help="Words that begin as a file has them stay so")
 @click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>")
 @click.option("--source-corpus", help="Count source words here, not over the table's distinct phrases")
 @click.option("--target-corpus", help="Count target words here, not over the table's distinct phrases")
@@ -158,7 +165,7 @@ def main(request: Training) -> None:
         _check_alone(request, ranks)
         display, stop = TrainingDisplay(quiet=request.quiet), stop_request(ranks)
         if request.estimate:
-            _print_estimate(estimate_training(request, display, stop))
+            _print_estimate(estimate_training(request, display, stop), compare=request.architecture == ENCDEC)
             return
         outcome = train_phrase_model(request, folder, display, stop, ranks)
     display.close()
@@ -172,21 +179,18 @@ def _check_alone(request: Training, ranks: Ranks) -> None:
 
 def _warning(outcome: Outcome) -> str:
     """What is wrong with the model; empty if nothing is."""
-    best, unigram = outcome.progress.best, outcome.unigram_nats or math.inf
-    if best >= unigram:
+    best, rival, measure = outcome.progress.best, outcome.rival_cost or math.inf, outcome.measure
+    if best >= rival:
         return (
             f"{outcome.verdict}: moses-rnn-score will refuse this model; train longer, or with another --learning-rate"
         )
-    if best > FAR_BELOW * unigram:
-        return (
-            f"{best:.2f} nats per target token is not far below a unigram model's {unigram:.2f}: train longer before "
-            "scoring"
-        )
+    if best > FAR_BELOW * rival:
+        return f"{best:.2f} {measure.unit} is not far below {measure.rival}'s {rival:.2f}: train longer before scoring"
     return ""
 
 
-def _print_estimate(expected: Estimate) -> None:
-    """How long, and how good."""
+def _print_estimate(expected: Estimate, *, compare: bool) -> None:
+    """How long, and how good if there is something to compare with."""
     from moses_rnn.cli.progress import duration
 
     passes = f"{expected.passes:.1f} passes in the time or epochs given" if expected.passes < math.inf else "no limit"
@@ -195,6 +199,8 @@ def _print_estimate(expected: Estimate) -> None:
         f"{expected.pairs:,} pairs; {passes}",
         fold=True,
     )
+    if not compare:
+        return
     reached = ", ".join(f"{share:.0%} after {passes:g}" for passes, share in SHARES_OF_UNIGRAMS)
     put(
         f"For comparison: on Multi30k (828,000 pairs) --preset small cost, of what a unigram model costs, {reached} "

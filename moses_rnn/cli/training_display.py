@@ -61,7 +61,7 @@ class TrainingDisplay:
         """Move the bar."""
         progress = trainer.progress
         self._loss += SMOOTHING * (loss - self._loss) if self._loss else loss
-        note = f"epoch {progress.epoch + 1}, {self._loss:.3f} nats/token"
+        note = f"epoch {progress.epoch + 1}, {self._loss:.3f} {trainer.task.measure.of_step}"
         share = (trainer.share_over() - self._share_before) / (1 - self._share_before or 1)  # of what was left
         if self._before:
             note = f"{progress.examples:,} in all, {note}"
@@ -88,18 +88,20 @@ class TrainingDisplay:
 def evaluation_header(trainer: Trainer) -> str:
     """What stands above evaluations; nats and perplexity are those of a held-out token of the target."""
     last = "|log Z|" if LOG_Z in trainer.progress.history[-1] else "clipped"
-    return f"{trainer.task.unit:>10}  epochs      time  held-out nats  perplexity  {last}  tokens/s"
+    measure = trainer.task.measure
+    (cost, beside), speed = measure.columns, f"{measure.counted}/s"
+    return f"{trainer.task.unit:>10}  epochs      time  {cost:>13}  {beside:>10}  {last}  {speed:>8}"
 
 
 def evaluation_line(trainer: Trainer, is_best: bool) -> str:
     """The figures of the last evaluation: 80 columns up to ten million examples and a hundred hours."""
-    figures, nats = trainer.progress.history[-1], trainer.progress.history[-1]["nats_per_token"]
+    figures, measure = trainer.progress.history[-1], trainer.task.measure
+    cost = figures[measure.key]
+    beside = figures[measure.beside] if measure.beside else math.exp(min(cost, MOST_NATS))
     last = f"{figures[LOG_Z]:.2f}" if LOG_Z in figures else f"{figures['clipped_share']:.0%}"
     return (
         f"{figures[trainer.task.unit]:>10,}  {figures['epochs']:>6.2f}  {duration(figures['seconds']):>8}  "
-        f"{nats:>13.4f}  {math.exp(min(nats, MOST_NATS)):>10.4g}  {last:>7}  {figures['tokens_per_second']:>8,.0f}"
-        + "  best"
-        * is_best
+        f"{cost:>13.4f}  {beside:>10.4g}  {last:>7}  {figures['tokens_per_second']:>8,.0f}" + "  best" * is_best
     )
 
 
@@ -125,6 +127,6 @@ def say_end(outcome: Outcome, folder: Path, unit: str, *, quiet: bool, leads: bo
     if warning:
         say(f"warning: {warning}")
     if not quiet:
-        per = "nats per target token" if unit == "pairs" else "nats per token"
+        per = "nats per token" if unit != "pairs" else outcome.measure.unit
         say(f"finished: {progress.finished}; best held-out {progress.best:.4f} {per}; model in {folder}")
         say(f"verdict: {outcome.verdict}")

@@ -87,10 +87,11 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class ColumnSettings:
-    """A column that is added: its name, and what it means."""
+    """A column that is added: its name, what it means, and whether it is no log-probability and may be above 0."""
 
     name: str
     meaning: str
+    unbounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,7 @@ class Settings:
                     "index": old_columns + i,  # from 0, as Moses counts
                     "name": column.name,
                     "meaning": column.meaning,
+                    **({"unbounded": True} if column.unbounded else {}),  # a column of probabilities has no such key
                     "written_as": "natural logarithm" if self.logarithms else "exp of it; Moses takes the logarithm",
                     "floor": None if self.logarithms else self.floor,
                     **counts.of_column(i),

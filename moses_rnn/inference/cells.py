@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from torch.nn.functional import linear
 
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.normalising import OutputLayer
-from moses_rnn.inference.steps import Columns, NodeBlock, Stepper
+from moses_rnn.inference.steps import Columns, NodeBlock, Stepper, for_scoring
 from moses_rnn.inference.tries import build_trie, copy_levels
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.cells import PLAIN, Carried, CellDecoder, CellEncDec, CellEncoder, PlainCell, begun
@@ -107,9 +106,7 @@ class CellStepper(Stepper[Terms, CellPrefixes]):
         self.device = torch.device(device)
         self.words = model.config.target_vocabulary_size
         self._product_dtype = dtype
-        kind = torch.float64 if dtype == torch.float64 else torch.float32
-        model = copy.deepcopy(model).requires_grad_(False).to(self.device, kind)
-        model.use_kernel(EAGER)
+        model, kind = for_scoring(model, self.device, dtype)
         encoder, decoder = model.encoder, model.decoder
         assert isinstance(encoder, CellEncoder)
         assert isinstance(decoder, CellDecoder)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from moses_rnn.inference.normalising import OutputLayer
-from moses_rnn.inference.steps import node_blocks
-from moses_rnn.inference.trie_scoring import IdPhrases
-from moses_rnn.inference.tries import take_phrases
-from moses_rnn.models.cstm import Cstm, check_length
+from moses_rnn.inference.slots import SlottedPairs, distinct_rows
+from moses_rnn.inference.steps import for_scoring, node_blocks
+from moses_rnn.inference.trie_scoring import IdPhrases, Values
+from moses_rnn.models.cstm import Cstm
 from moses_rnn.models.hardware import EAGER, Kernel
+from moses_rnn.models.slots import in_slots
 from moses_rnn.models.vocabulary import END_ID
 
 Ints = npt.NDArray[np.int64]
 
 
-class CstmPairs:
+class CstmPairs(SlottedPairs):
     """See `PairNetwork`; memory grows with the pairs that are scored together.
 
     Args:
@@ -38,49 +37,26 @@ class CstmPairs:
         kernel: Kernel = EAGER,
         floor: float | None = None,
     ) -> None:
-        self.device = torch.device(device)
-        self._product_dtype, self._floor, self._config = dtype, floor, model.config
-        kind = torch.float64 if dtype == torch.float64 else torch.float32
-        self._model = copy.deepcopy(model).requires_grad_(False).to(self.device, kind)
-        self._model.use_kernel(EAGER)
-        self._outputs = [
-            OutputLayer(*self._model.output(k + 1), dtype, kind, kernel) for k in range(self._config.slots)
-        ]
+        super().__init__(device, model.config.slots, floor)
+        self._product_dtype, self._config = dtype, model.config
+        self._model, kind = for_scoring(model, self.device, dtype)
+        self._outputs = [OutputLayer(*self._model.output(k + 1), dtype, kind, kernel) for k in range(self._slots)]
 
-    @torch.inference_mode()
-    def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> npt.NDArray[np.float64]:
-        """See `PairNetwork`.
-
-        Raises:
-            PairError: a phrase is longer than there are slots, and nothing stands for its score.
-        """
-        longest = np.maximum(sources[1], targets[1])
-        if self._floor is None:
-            check_length(int(longest.max()), self._config.slots)
-        values = np.full(len(longest), np.nan if self._floor is None else self._floor)
-        short = np.flatnonzero(longest <= self._config.slots)
-        if len(short):
-            values[short] = self._short(take_phrases(*sources, short), take_phrases(*targets, short))
-        return values
-
-    def _short(self, sources: IdPhrases, targets: IdPhrases) -> npt.NDArray[np.float64]:
-        """Of pairs whose phrases have their slots."""
-        S = self._config.slots
-        distinct, source_of = np.unique(
-            _slotted(sources, S, self._config.source_vocabulary_size), axis=0, return_inverse=True
-        )
+    def _of_short(self, sources: IdPhrases, targets: IdPhrases) -> Values:
+        S = self._slots
+        distinct, source_of = distinct_rows(in_slots(*sources, S, self._config.source_vocabulary_size))
         h = self._model.hidden(torch.from_numpy(distinct).to(self.device), self._product_dtype)
-        words, order = _slotted(targets, S, END_ID), np.argsort(source_of.ravel(), kind="stable")
+        words, order = in_slots(*targets, S, END_ID), np.argsort(source_of, kind="stable")
         ends, totals = np.minimum(targets[1] + 1, S)[order], np.zeros(len(order))
         for k in range(S):
             rows = np.flatnonzero(ends > k)  # by source
             if len(rows):
-                totals[rows] += self._of_slot(k, h, source_of.ravel()[order[rows]], words[order[rows], k])
+                totals[rows] += self._of_slot(k, h, source_of[order[rows]], words[order[rows], k])
         values = np.empty_like(totals)
         values[order] = totals
         return values
 
-    def _of_slot(self, k: int, h: torch.Tensor, source_of: Ints, words: Ints) -> npt.NDArray[np.float64]:
+    def _of_slot(self, k: int, h: torch.Tensor, source_of: Ints, words: Ints) -> Values:
         """log p_k of words, each of one source; `source_of` is ascending."""
         needed, above = np.unique(source_of, return_inverse=True)
         rows, chosen, sources = (
@@ -88,13 +64,5 @@ class CstmPairs:
         )
         blocks = node_blocks(above, len(needed), self._config.target_vocabulary_size, self.device)
         log_probs = self._outputs[k].chosen(h.index_select(0, sources), rows, chosen, blocks)
-        values: npt.NDArray[np.float64] = log_probs.double().cpu().numpy()
+        values: Values = log_probs.double().cpu().numpy()
         return values
-
-
-def _slotted(phrases: IdPhrases, slots: int, otherwise: int) -> Ints:
-    """Phrases with a column for each slot, and an id where they have no word."""
-    ids, lengths = phrases
-    table = np.full((len(lengths), slots), otherwise, np.int64)
-    table[np.arange(slots)[None, :] < lengths[:, None]] = ids
-    return table

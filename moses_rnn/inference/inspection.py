@@ -39,9 +39,8 @@ class Gates(NamedTuple):
 
 
 def word_embeddings(model: Any, side: str) -> Floats:
-    """e(·) of every source or target word, by id; K × E. The network may be any of pairs."""
-    embedding = (model.encoder, model.decoder)[SIDES.index(side)].embedding
-    return _array(embedding)
+    """e(·) of every source or target word, by id; K × E at least. The network may be any of pairs."""
+    return _array(model.embeddings[side])
 
 
 @torch.no_grad()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.inference.normalising import OutputLayer
-from moses_rnn.inference.steps import Columns, NodeBlock, Stepper
+from moses_rnn.inference.steps import Columns, NodeBlock, Stepper, for_scoring
 from moses_rnn.inference.tries import build_trie, take_phrases
 from moses_rnn.models.attention import Annotations, weigh
 from moses_rnn.models.batches import Batch, Lengths
@@ -59,9 +58,7 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
         self.words = model.config.target_vocabulary_size
         self._kernel = kernel
         self._product_dtype = dtype
-        self._dtype = torch.float64 if dtype == torch.float64 else torch.float32
-        self._model = copy.deepcopy(model).requires_grad_(False).to(self.device, self._dtype)
-        self._model.use_kernel(kernel)
+        self._model, self._dtype = for_scoring(model, self.device, dtype, kernel)
         decoder, align = self._model.decoder, self._model.align
         self._v = align.v
         self._W_e = self._weight(torch.cat([decoder.W_z, decoder.W_r, decoder.W]))

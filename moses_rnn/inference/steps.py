@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -13,6 +14,8 @@ import torch
 from torch import Tensor
 
 from moses_rnn.models.batches import Lengths
+from moses_rnn.models.hardware import EAGER, Kernel
+from moses_rnn.models.translation_network import NetworkOfPairs
 from moses_rnn.models.vocabulary import Ids
 
 CPU = torch.device("cpu")
@@ -52,6 +55,7 @@ class Columns(NamedTuple):
     allowed: Tensor  # which of them each source may; sources × C
 
 
+SomeNetwork = TypeVar("SomeNetwork", bound=NetworkOfPairs)
 SomeTerms = TypeVar("SomeTerms", bound=Terms)
 SomePrefixes = TypeVar("SomePrefixes", bound=Prefixes)
 
@@ -148,3 +152,20 @@ def node_blocks(
     blocks = list(row_blocks(prefixes, words, device))
     bounds = np.searchsorted(parents, [*(block.start for block in blocks), prefixes]).tolist()
     return [NodeBlock(block, slice(*ends)) for block, ends in zip(blocks, pairwise(bounds), strict=True)]
+
+
+def for_scoring(
+    model: SomeNetwork, device: torch.device, product_dtype: torch.dtype, kernel: Kernel = EAGER
+) -> tuple[SomeNetwork, torch.dtype]:
+    """A copy of a trained network that learns nothing, and the type of all its numbers: float32, or float64.
+
+    Args:
+        model: the trained network.
+        device: where to compute.
+        product_dtype: of matrix products, which alone may be rounded further.
+        kernel: does the work between products.
+    """
+    dtype = torch.float64 if product_dtype == torch.float64 else torch.float32
+    model = copy.deepcopy(model).requires_grad_(False).to(device, dtype)
+    model.use_kernel(kernel)
+    return model, dtype

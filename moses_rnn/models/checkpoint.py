@@ -25,6 +25,7 @@ from moses_rnn.models.folders import (
     save_folder,
     vocabulary_file,
 )
+from moses_rnn.models.learning_curves import NATS
 from moses_rnn.models.vocabulary import Vocabulary
 
 
@@ -79,10 +80,21 @@ class Checkpoint:
     @property
     def held_out_nats(self) -> float | None:
         """The best held-out cost in nats per target token that training recorded."""
-        history = self.provenance.get("history")
+        return self.held_out_cost if self.kind.measure is NATS else None
+
+    @property
+    def held_out_cost(self) -> float | None:
+        """The best held-out cost that training recorded, by the measure of the network's kind."""
+        key, history = self.kind.measure.key, self.provenance.get("history")
         steps = [step for step in history if isinstance(step, dict)] if isinstance(history, list) else []
-        costs = [step["nats_per_token"] for step in steps if isinstance(step.get("nats_per_token"), int | float)]
+        costs = [step[key] for step in steps if isinstance(step.get(key), int | float)]
         return min(costs, default=None)
+
+    @property
+    def rival_cost(self) -> float | None:
+        """What a network costs likewise that has learned nothing."""
+        known = self.kind.measure.rival_cost
+        return self.unigram_nats if known is None else known
 
     @property
     def unigram_nats(self) -> float | None:

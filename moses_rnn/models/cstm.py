@@ -14,17 +14,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from moses_rnn.errors import PairError
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, Expect, Json, Kind, check_translation, is_size
-from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.native_learning import times
+from moses_rnn.models.slots import check_length, check_slots
 from moses_rnn.models.softmax import Estimate, learned_log_probs
-from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.models.translation_network import TranslationNetwork, draw_uniformly, unset
 
 INITIAL_RANGE = 0.01
-MAX_SLOTS = 64
 SIZE_KEYS = "embedding_size", "first_size", "second_size"
 
 
@@ -71,26 +69,23 @@ class Cstm(TranslationNetwork):
         super().__init__()
         self.config = config
         E, A, B = config.embedding_size, config.first_size, config.second_size
-        self.embedding = _tensor(config.source_vocabulary_size + 1, E)  # the last one is that of <null>
-        self.W_1, self.b_1 = _tensor(A, config.slots * E), _tensor(A)
-        self.W_2, self.b_2 = _tensor(B, A), _tensor(B)
+        self.embedding = unset(config.source_vocabulary_size + 1, E)  # the last one is that of <null>
+        self.W_1, self.b_1 = unset(A, config.slots * E), unset(A)
+        self.W_2, self.b_2 = unset(B, A), unset(B)
         for k in range(1, config.slots + 1):
-            self.register_parameter(f"G_{k}", _tensor(config.target_vocabulary_size, B))
-            self.register_parameter(f"b_G{k}", _tensor(config.target_vocabulary_size))
-        self.kernel = EAGER
+            self.register_parameter(f"G_{k}", unset(config.target_vocabulary_size, B))
+            self.register_parameter(f"b_G{k}", unset(config.target_vocabulary_size))
         if seed is not None:
             self.initialise(seed)
 
-    @torch.no_grad()
+    @property
+    def embeddings(self) -> Mapping[str, nn.Parameter]:
+        """See `NetworkOfPairs`; what is written has none."""
+        return {"source": self.embedding}
+
     def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
         """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
-        random = torch.Generator().manual_seed(seed)
-        for tensor in self.parameters():
-            tensor.copy_(deviation * (2 * torch.rand(tensor.shape, generator=random) - 1))
-
-    def use_kernel(self, kernel: Kernel) -> None:
-        """See `TranslationNetwork`."""
-        self.kernel = kernel
+        draw_uniformly(self, seed, deviation)
 
     def output(self, k: int) -> tuple[Tensor, Tensor]:
         """G_k and b_Gk; k from 1."""
@@ -141,21 +136,6 @@ class Cstm(TranslationNetwork):
         return words.masked_fill(torch.arange(S, device=words.device) >= lengths[:, None], null)
 
 
-def check_length(longest: int, slots: int) -> None:
-    """Refuse phrases that do not fit.
-
-    Raises:
-        PairError: the longest has more words than there are slots.
-    """
-    if longest > slots:
-        expected = f"phrases of at most {slots} words, for which the network has slots"
-        raise PairError(f"expected {expected}, found {longest}", advice="--long floor gives them the smallest score.")
-
-
-def _tensor(*shape: int) -> nn.Parameter:
-    return nn.Parameter(torch.empty(*shape))
-
-
 def _network(config: Mapping[str, Any], words: list[int]) -> Cstm:
     choices = {key: config[key] for key in (*SIZE_KEYS, "slots", "unit")}
     return Cstm(CstmConfig(words[0], words[1], **choices, rare=config.get("rare")), seed=None)
@@ -163,8 +143,7 @@ def _network(config: Mapping[str, Any], words: list[int]) -> Cstm:
 
 def _check(config: Json, expect: Expect) -> None:
     check_translation(config, expect, CSTM, {})
-    slots = config.get("slots")
-    expect("slots", type(slots) is int and 0 < slots <= MAX_SLOTS, f"a whole number from 1 to {MAX_SLOTS}")
+    check_slots(config, expect)
     for key in SIZE_KEYS:
         expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
 

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from moses_rnn.errors import CheckpointError, shown_value, writing
 from moses_rnn.files.outputs import sync_directory
+from moses_rnn.models.learning_curves import NATS, Measure
 from moses_rnn.models.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -52,6 +53,7 @@ class Kind:
     check: Callable[[Json, Expect], None]  # of the config's own keys
     build: Callable[[Mapping[str, Any], list[int]], nn.Module]  # by config and sizes of vocabularies
     format: int = FORMAT
+    measure: Measure = NATS  # what it is judged by
 
     @property
     def named(self) -> Json:
@@ -170,7 +172,8 @@ def _read_folder(
     problem: CheckpointError | None = None
     for name in configs:
         try:
-            config = _read_config(folder / name, kind)
+            config = _read_json(folder / name)
+            _check_config(folder / name, config, kind)
             files = {file: _read(folder / file, MAX_TEXT) for file in kind.vocabularies}
             words = [data.count(b"\n") + 1 for data in files.values()]
             files[MODEL] = _read(folder / MODEL, _largest_model(kind, config, words))
@@ -211,12 +214,6 @@ def _read(path: Path, most: int) -> bytes:
             f"{path}: expected a file of a model folder, found: {error.strerror}",
             advice=stopped if path.name == CONFIG else "",
         ) from error
-
-
-def _read_config(path: Path, kind: Kind) -> Json:
-    config = _read_json(path)
-    _check_config(path, config, kind)
-    return config
 
 
 def _read_json(path: Path) -> Json:

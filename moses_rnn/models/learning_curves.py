@@ -3,13 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 FEWEST = 4  # evaluations that can be judged
 LATE = 2 / 3  # of the time: what comes after is compared with what came before
 FALLING = 0.03  # share of the cost that is gained late, from which on more time should help
 RISING = 0.02  # share by which the last cost is above the best one
-LEAST = 0.02  # nats that make a difference at all
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a network costs by held-out examples, for whoever judges it: less is better."""
+
+    key: str  # among the figures of an evaluation
+    unit: str
+    counted: str  # what a training's tokens are
+    of_step: str  # the unit of what a minibatch costs
+    columns: tuple[str, str]  # above the cost and a figure beside it, in a log
+    beside: str  # that figure's key; empty: the perplexity
+    least: float  # that makes a difference at all
+    rival: str  # whose cost is an upper bound for a network that has learned anything
+    rival_cost: float | None = None  # None: it depends on the corpus
+
+
+NATS = Measure(
+    key="nats_per_token",
+    unit="nats per target token",
+    counted="tokens",
+    of_step="nats/token",
+    columns=("held-out nats", "perplexity"),
+    beside="",
+    least=0.02,
+    rival="a unigram model",
+)
+RANKED_WRONG = Measure(
+    key="ranked_wrong",
+    unit="errors per corrupted pair",
+    counted="pairs",
+    of_step="loss/pair",
+    columns=("ranked wrong", "loss"),
+    beside="hinge_per_pair",
+    least=0.002,
+    rival="guessing",
+    rival_cost=0.5,
+)
 
 
 class Verdict(NamedTuple):
@@ -23,28 +61,29 @@ class Verdict(NamedTuple):
         return f"{self.name}: {self.text}"
 
 
-def verdict(history: Sequence[Mapping[str, Any]], unigram: float | None = None) -> Verdict:
+def verdict(history: Sequence[Mapping[str, Any]], rival: float | None = None, measure: Measure = NATS) -> Verdict:
     """Judge a training by its evaluations.
 
     Args:
-        history: of each evaluation "seconds" of training and held-out "nats_per_token", in order.
-        unigram: what a unigram model costs.
+        history: of each evaluation "seconds" of training and the held-out cost, in order.
+        rival: what the measure's rival costs; None: not known.
+        measure: says which of the figures is the cost.
     """
-    steps = [(h.get("seconds"), h.get("nats_per_token")) for h in history]
+    steps = [(h.get("seconds"), h.get(measure.key)) for h in history]
     curve = [(s, cost) for s, cost in steps if isinstance(s, int | float) and isinstance(cost, int | float)]
     best = min((cost for _, cost in curve), default=float("nan"))
-    if unigram is not None and best >= unigram:
-        return Verdict("learned nothing", f"{best:.2f} nats per target token, a unigram model costs {unigram:.2f}")
+    if rival is not None and best >= rival:
+        return Verdict("learned nothing", f"{best:.2f} {measure.unit}, {measure.rival} costs {rival:.2f}")
     if len(curve) < FEWEST:
         return Verdict("too short to tell", f"{len(curve)} evaluations of the held-out examples")
     end, last = curve[-1]
     early = min((cost for seconds, cost in curve if seconds <= LATE * end), default=curve[0][1])
-    if early - best > max(FALLING * early, LEAST):
+    if early - best > max(FALLING * early, measure.least):
         return Verdict(
             "still falling",
             f"the held-out cost fell from {early:.3f} to {best:.3f} in the last third of the time; more should help",
         )
-    if last - best > max(RISING * best, LEAST):
+    if last - best > max(RISING * best, measure.least):
         at = next(seconds for seconds, cost in curve if cost == best)
         return Verdict(
             "overfitting",

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, check_translation, is_size
-from moses_rnn.models.hardware import EAGER, Kernel
+from moses_rnn.models.hardware import Kernel
 from moses_rnn.models.lstm import LstmStack, State
 from moses_rnn.models.softmax import Estimate, learned_log_probs
-from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.models.translation_network import TranslationNetwork, draw_uniformly, unset
 from moses_rnn.models.vocabulary import END_ID
 
 INITIAL_RANGE = 0.08
@@ -68,16 +68,12 @@ class Seq2Seq(TranslationNetwork):
         self.config = config
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.kernel = EAGER
         if seed is not None:
             self.initialise(seed)
 
-    @torch.no_grad()
     def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
         """Draw all weights uniformly from ± `deviation`, the paper's 0.08 (section 3.4); equal seeds, equal weights."""
-        random = torch.Generator().manual_seed(seed)
-        for tensor in self.parameters():
-            tensor.copy_(deviation * (2 * torch.rand(tensor.shape, generator=random) - 1))
+        draw_uniformly(self, seed, deviation)
 
     def use_kernel(self, kernel: Kernel) -> None:
         """See `TranslationNetwork`."""
@@ -131,7 +127,7 @@ class Decoder(LstmStack):
     def __init__(self, config: Seq2SeqConfig) -> None:
         words = config.target_vocabulary_size
         super().__init__(words, config.embedding_size, config.hidden_size, config.layers, peepholes=config.peepholes)
-        self.G, self.b_G = nn.Parameter(torch.empty(words, config.hidden_size)), nn.Parameter(torch.empty(words))
+        self.G, self.b_G = unset(words, config.hidden_size), unset(words)
 
     def forward(self, start: Sequence[State], targets: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
         """h'^L_i, from which each of ``targets.packed()`` is predicted; nodes × H.

@@ -1,8 +1,9 @@
-"""What all networks that give p(target | source) have in common, for learning."""
+"""What all networks of pairs have in common, for learning, and those of them that give p(target | source)."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -10,17 +11,26 @@ from torch import Tensor, nn
 
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.hardware import Kernel
+from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.softmax import Estimate
 
 
-class TranslationNetwork(nn.Module):
+class NetworkOfPairs(nn.Module):
     """A network of pairs, whatever its equations; `state_dict` has the tensor names of the checkpoint format.
 
     Its `config` is a dataclass of what config.json has of it, with a `width` in hidden units and a `description`.
     """
 
     config: Any
+    kernel: Kernel = EAGER
+
+    @property
+    def embeddings(self) -> Mapping[str, nn.Parameter]:
+        """Of the sides that have them: "source", which is read, and "target"; a row for each id at least."""
+        return {
+            "source": self.get_parameter("encoder.embedding"),
+            "target": self.get_parameter("decoder.embedding"),
+        }
 
     @abstractmethod
     def initialise(self, seed: int, deviation: float) -> None:
@@ -31,9 +41,13 @@ class TranslationNetwork(nn.Module):
             deviation: of those that their paper gives one figure for.
         """
 
-    @abstractmethod
     def use_kernel(self, kernel: Kernel) -> None:
         """Choose how the work between products is done: compiled or natively, for a long training."""
+        self.kernel = kernel
+
+
+class TranslationNetwork(NetworkOfPairs):
+    """A network that gives p(target | source)."""
 
     @abstractmethod
     def word_log_probs(
@@ -58,3 +72,16 @@ class TranslationNetwork(nn.Module):
         Returns:
             One value for each of ``targets.packed()``; nodes.
         """
+
+
+def unset(*shape: int) -> nn.Parameter:
+    """A tensor to be learned, of whatever numbers the memory holds."""
+    return nn.Parameter(torch.empty(*shape))
+
+
+@torch.no_grad()
+def draw_uniformly(model: nn.Module, seed: int, deviation: float) -> None:
+    """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
+    random = torch.Generator().manual_seed(seed)
+    for tensor in model.parameters():
+        tensor.copy_(deviation * (2 * torch.rand(tensor.shape, generator=random) - 1))

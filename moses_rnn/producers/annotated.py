@@ -11,7 +11,7 @@ from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import RareWords, Shortlists
 from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.base import Phrases, ScoreProducer, Scores, Tally, check_lengths
+from moses_rnn.producers.base import Phrases, ScoreProducer, Scores, Tally, check_lengths, is_unbounded
 
 Texts = tuple[list[bytes], list[bytes]]  # what is read, and what is written
 
@@ -58,6 +58,7 @@ class AnnotatedProducer:
     def __init__(self, producer: ScoreProducer, model: RareModel, rare: RareWords) -> None:
         self.name = producer.name
         self.meaning = annotated_meaning(producer.meaning, rare)
+        self.unbounded = is_unbounded(producer)
         self._producer = producer
         self._inverse = model.inverse
         self._rare = rare

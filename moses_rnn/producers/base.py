@@ -83,7 +83,10 @@ class Tally:
 
 
 class ScoreProducer(Protocol):
-    """A source of feature values, as Moses calls its own."""
+    """A source of feature values, as Moses calls its own.
+
+    One whose scores are no log-probabilities, and so may be above 0, has an attribute `unbounded` that is true.
+    """
 
     name: str
     num_scores: int
@@ -99,11 +102,17 @@ class ScoreProducer(Protocol):
         """
 
 
+def is_unbounded(producer: ScoreProducer) -> bool:
+    """Whether its scores may be above 0."""
+    return bool(getattr(producer, "unbounded", False))
+
+
 class Description(NamedTuple):
-    """A score's name, and what it is."""
+    """A score's name, what it is, and whether it may be above 0."""
 
     name: str
     meaning: str
+    unbounded: bool = False
 
 
 class PhraseIds:

@@ -41,12 +41,13 @@ class MeanProducer:
         members: at least one, of a score each.
         name: of the mean.
         meaning: of the mean.
+        unbounded: whether the members' scores are no log-probabilities.
     """
 
     num_scores = 1
 
-    def __init__(self, members: Sequence[ScoreProducer], name: str, meaning: str) -> None:
-        self.name, self.meaning = name, meaning
+    def __init__(self, members: Sequence[ScoreProducer], name: str, meaning: str, unbounded: bool = False) -> None:
+        self.name, self.meaning, self.unbounded = name, meaning, unbounded
         self._members = members
 
     def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
@@ -96,6 +97,11 @@ class Ensemble:
         return self.models[0].checkpoint.target_vocabulary
 
     @property
+    def unbounded(self) -> bool:
+        """Whether its members' scores are no log-probabilities."""
+        return self.models[0].unbounded
+
+    @property
     def name(self) -> str:
         """Of its score."""
         return "ENS" + "Inverse" * self.inverse
@@ -124,7 +130,8 @@ class Ensemble:
         """Its score; a network of pairs is not arranged for that."""
         if self.combination == MEAN_LOG:
             meanings = dict.fromkeys(model.describe().meaning for model in self.models)
-            return Description(self.name, f"mean of {len(self.models)} models' {' and '.join(meanings)}")
+            mean = f"mean of {len(self.models)} models' {' and '.join(meanings)}"
+            return Description(self.name, mean, self.unbounded)
         meaning = meaning_of(self.title, inverse=self.inverse)
         return Description(self.name, annotated_meaning(meaning, self.rare) if self.rare else meaning)
 
@@ -132,7 +139,8 @@ class Ensemble:
         """The producer of its score."""
         if self.combination == MEAN_LOG:
             return MeanProducer([model.make_producer(compute) for model in self.models], *self.describe())
-        producer = PhraseProducer(self, SteppedPairs(self.make_stepper(compute)), self.name, self.title)
+        meaning = meaning_of(self.title, inverse=self.inverse)
+        producer = PhraseProducer(self, SteppedPairs(self.make_stepper(compute)), self.name, meaning)
         return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
 
 
@@ -165,6 +173,7 @@ def make_ensemble(models: Sequence[OpenModel], combination: str = GEOMETRIC) -> 
             ("direction", first.checkpoint.direction, model.checkpoint.direction),
             ("unit", first.checkpoint.unit, model.checkpoint.unit),
             ("words in target.vocab", *(each.checkpoint.target_vocabulary.sha256() for each in (first, model))),
+            ("score", *(_score(each) for each in (first, model))),
             ("rare words", *(_rare_words(each) for each in (first, model))),
         ):
             if of_first != of_other:
@@ -174,6 +183,11 @@ def make_ensemble(models: Sequence[OpenModel], combination: str = GEOMETRIC) -> 
                     advice="Train the members on the same texts with the same shortlists, and different --seed.",
                 )
     return Ensemble(models, combination)
+
+
+def _score(model: OpenModel) -> str:
+    """Of which kind it is: means of different kinds would be of nothing."""
+    return model.name if model.unbounded else "log p"
 
 
 def _rare_words(model: OpenModel) -> str:

@@ -20,6 +20,7 @@ from moses_rnn.inference.cells import cell_stepper
 from moses_rnn.inference.cstm import CstmPairs
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.native import NativeEncDec
+from moses_rnn.inference.ranker import RankerPairs
 from moses_rnn.inference.rnnsearch import RnnSearchStepper
 from moses_rnn.inference.seq2seq import Seq2SeqStepper
 from moses_rnn.inference.steps import Stepper
@@ -32,6 +33,7 @@ from moses_rnn.models.cstm import CSTM
 from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import SENTENCES, Kind, read_key
 from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
+from moses_rnn.models.ranker import RANKER
 from moses_rnn.models.rnnlm import RNNLM
 from moses_rnn.models.rnnsearch import RNNSEARCH
 from moses_rnn.models.seq2seq import SEQ2SEQ
@@ -62,7 +64,8 @@ class NetworkRow:
     dynamic: type[DynamicRnnlm] | None = None
     native: Callable[[Any, NativeCore, str], PairNetwork] | None = None
     pairs: Callable[[Any, str, torch.dtype, Kernel, float | None], PairNetwork] | None = None
-    ends: str = BOTH_ENDS  # what a score of pairs means
+    ends: str = BOTH_ENDS  # which end symbols count in a score of pairs
+    unbounded: bool = False  # whether that is no log-probability
 
 
 NETWORKS = {
@@ -71,6 +74,7 @@ NETWORKS = {
     "rnnsearch": NetworkRow(RNNSEARCH, "SEARCH", "RNNsearch", stepper=RnnSearchStepper),
     "seq2seq": NetworkRow(SEQ2SEQ, "LSTM", "deep LSTM", stepper=Seq2SeqStepper),
     "cstm": NetworkRow(CSTM, "CSTM", "CSTM", pairs=CstmPairs, ends="its </s> included where it has a slot"),
+    "ranker": NetworkRow(RANKER, "RANK", "ranker", pairs=RankerPairs, ends="without </s>", unbounded=True),
     "cslm": NetworkRow(CSLM, "CSLM", "CSLM", language_model=CslmProducer),
     "bengio": NetworkRow(BENGIO, "NPLM", "NPLM of Bengio et al.", language_model=NplmProducer),
     "rnnlm": NetworkRow(RNNLM, "RNNLM", "RNNLM", language_model=RnnlmProducer, dynamic=DynamicRnnlm),
@@ -142,6 +146,11 @@ class OpenModel:
         return None if record is None else RareWords.from_record(record)
 
     @property
+    def unbounded(self) -> bool:
+        """Whether its score is no log-probability, and so may be above 0."""
+        return self.row.unbounded
+
+    @property
     def reads_sources(self) -> bool:
         """Whether it is a network of pairs, not of targets alone."""
         return "source" in self.checkpoint.kind.sides
@@ -201,7 +210,8 @@ class OpenModel:
         """The producer of its score."""
         if self.row.language_model is not None:
             return self.make_language_model(compute)
-        producer = PhraseProducer(self.checkpoint, self._pair_network(compute), self.name, self.title, self.row.ends)
+        network = self._pair_network(compute)
+        producer = PhraseProducer(self.checkpoint, network, self.name, self._meaning, self.unbounded)
         return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
 
     def describe(self) -> Description:
@@ -209,8 +219,13 @@ class OpenModel:
         if self.row.language_model is not None:
             producer = self.make_producer()
             return Description(producer.name, producer.meaning)
-        meaning = meaning_of(self.title, inverse=self.inverse, ends=self.row.ends)
-        return Description(self.name, annotated_meaning(meaning, self.rare) if self.rare else meaning)
+        meaning = annotated_meaning(self._meaning, self.rare) if self.rare else self._meaning
+        return Description(self.name, meaning, self.unbounded)
+
+    @property
+    def _meaning(self) -> str:
+        """What the score of a network of pairs is, its rare words aside."""
+        return meaning_of(self.title, inverse=self.inverse, ends=self.row.ends, unbounded=self.unbounded)
 
     def make_language_model(self, compute: Compute = HERE, shares: Shares | None = None) -> NetworkLanguageModel:
         """The producer of the score of a network of targets alone.

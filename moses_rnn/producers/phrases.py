@@ -36,18 +36,17 @@ class PairWords(Protocol):
 
 
 class PhraseProducer:
-    """The log-probability of a network of phrase pairs: log p(target | source), or of the inverse direction.
+    """The score of a network of phrase pairs: log p(target | source) as a rule, or of the inverse direction.
 
-    Conditioned on the whole other phrase; end symbols of both sides are included; words outside the shortlists count as
-    ``<unk>``. Of pairs scored together each distinct source is read once, and each distinct target prefix of a source
-    is stepped and normalised once.
+    Conditioned on the whole other phrase; words outside the shortlists count as ``<unk>``. Of pairs scored together
+    each distinct source is read once, and each distinct target prefix of a source is stepped and normalised once.
 
     Args:
         pair_words: a checkpoint, say.
         network: its network, arranged for scoring.
         name: of the score.
-        title: the network's, for the score's meaning.
-        ends: for the same, which end symbols count.
+        meaning: of the score.
+        unbounded: whether the score is no log-probability.
     """
 
     num_scores = 1
@@ -57,12 +56,11 @@ class PhraseProducer:
         pair_words: PairWords,
         network: PairNetwork,
         name: str,
-        title: str,
-        ends: str = BOTH_ENDS,
+        meaning: str,
+        unbounded: bool = False,
     ) -> None:
-        self.name = name
+        self.name, self.meaning, self.unbounded = name, meaning, unbounded
         self._inverse = pair_words.inverse
-        self.meaning = meaning_of(title, inverse=self._inverse, ends=ends)
         self._network = network
         self._read = PhraseIds(pair_words.source_vocabulary)
         self._written = PhraseIds(pair_words.target_vocabulary)
@@ -106,9 +104,11 @@ class PhraseProducer:
         return values
 
 
-def meaning_of(title: str, *, inverse: bool, ends: str = BOTH_ENDS) -> str:
+def meaning_of(title: str, *, inverse: bool, ends: str = BOTH_ENDS, unbounded: bool = False) -> str:
     """What the score of a network of pairs is; `ends`: which end symbols count."""
     side, given = ("source", "target") if inverse else ("target", "source")
+    if unbounded:
+        return f"s({given}, {side}) of the {title}, unbounded and no log-probability, {ends}"
     return f"log p({side} | {given}) of the {title}, natural, {ends}"
 
 

@@ -13,18 +13,18 @@ FIRST_LOOK = 100_000  # lines, after which and after each doubling a table is ju
 
 
 def check_learned(model: OpenModel) -> None:
-    """Refuse a network that predicts held-out targets no better than word frequencies do.
+    """Refuse a network that predicts held-out targets no better than word frequencies do, or ranks by chance.
 
     Raises:
         CheckpointError: it does not, by what its training recorded.
     """
-    learned, unigram = model.checkpoint.held_out_nats, model.checkpoint.unigram_nats
-    if learned is None or unigram is None or learned < unigram:
+    learned, rival, measure = model.checkpoint.held_out_cost, model.checkpoint.rival_cost, model.row.kind.measure
+    if learned is None or rival is None or learned < rival:
         return
     command = "moses-rnn-nmt train" if model.learned_sentences else "moses-rnn-train"
     raise CheckpointError(
-        f"{model.folder}: expected a model that costs less than a unigram model's {unigram:.2f} nats per "
-        f"target token, found {learned:.2f}",
+        f"{model.folder}: expected a model that costs less than {measure.rival}'s {rival:.2f} {measure.unit}, "
+        f"found {learned:.2f}",
         advice=(
             f"It has learned nothing that helps. Train longer (the same {command} with a larger "
             "--max-minutes or --max-epochs goes on), or\ntrain again with another --learning-rate; "

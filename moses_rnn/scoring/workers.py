@@ -13,18 +13,19 @@ from moses_rnn.files.outputs import Packing
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import TableLines
-from moses_rnn.producers.base import Compute, Description, ScoreProducer, Scores, Tally
+from moses_rnn.producers.base import Compute, Description, ScoreProducer, Scores, Tally, is_unbounded
 from moses_rnn.producers.ensembles import MEAN_LOG, Writer, make_ensemble
 from moses_rnn.producers.open import ModelOnDisk, OpenModel
 from moses_rnn.producers.phrases import WordPenaltyProducer
 
 Chunk = TableLines  # lines to be scored together
+CEILING = -DEFAULT_FLOOR  # of a logarithm whose exponential is written: Moses holds it as float32
 ROUNDING = 1e-3  # a log-probability this far above 0 is float32's rounding; more is a fault
 
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """How scores are written: as probabilities not below exp(`floor`), or as natural logarithms as they are.
+    """How scores are written: as their exponentials, from exp(`floor`) on, or as natural logarithms as they are.
 
     And whether the models of one direction give one column together, the mean of their log p, or a column each.
     """
@@ -56,16 +57,19 @@ class ChunkScorer:
     def __init__(self, producers: Sequence[ScoreProducer], name: str, options: ColumnOptions, pack: Packing) -> None:
         self.producers = producers
         self._name, self._options, self._pack = name, options, pack
+        self._unbounded = np.array([is_unbounded(of) for of in producers for _ in range(of.num_scores)], np.bool_)
+        self._highest = np.where(self._unbounded, np.inf if options.logarithms else CEILING, 0.0)
 
     def __call__(self, chunk: Chunk) -> ScoredChunk:
         """Score a chunk.
 
         Raises:
-            MosesRnnError: it could not be scored, or a score is no log-probability; the line at fault is named.
+            MosesRnnError: it could not be scored, or a score is not finite, or above 0 where it is to be a
+                log-probability; the line at fault is named.
         """
         scores, tallies = self._scored_or_explained(chunk)
         self._check(chunk, scores)
-        scores = np.minimum(scores, 0.0)
+        scores = np.minimum(scores, self._highest)
         floor = -np.inf if self._options.logarithms else self._options.floor
         halvings = sum({id(tally): tally.halvings for tally in tallies}.values())
         block = self._pack(chunk.with_numbers(numbers_of(scores, self._options)))
@@ -112,12 +116,13 @@ class ChunkScorer:
         return True
 
     def _check(self, chunk: Chunk, scores: Scores) -> None:
-        good = np.isfinite(scores) & (scores < ROUNDING)
+        good = np.isfinite(scores) & (self._unbounded | (scores < ROUNDING))
         if not good.all():
             row, column = (int(i) for i in np.argwhere(~good)[0])
             pair = shown(b" ||| ".join(*chunk[row : row + 1].pairs()))
+            expected = "a finite number" if self._unbounded[column] else "a log-probability"
             raise MosesRnnError(
-                f"{self._name}:{chunk.numbers[row]}: expected a log-probability as added score {column + 1}, found "
+                f"{self._name}:{chunk.numbers[row]}: expected {expected} as added score {column + 1}, found "
                 f"{scores[row, column]} for {pair}",
                 advice="The model is damaged or its training diverged.",
             )

@@ -10,12 +10,19 @@ from typing import Any
 from moses_rnn.training.cells import check_cell
 from moses_rnn.training.config import PhraseModelRequest
 
-ARCHITECTURES = "encdec", "cstm"
-CSTM_SIZES = {"slots": 7, "embedding_size": 128, "first_size": 512, "second_size": 256}
-CSTM_RANGE = 0.01  # of its initial weights, as a CSLM's
-SIZES_OF_ENCDEC = "hidden_size", "maxout_size", "output_rank"
-OF_ENCDEC = "summary", "first_step", "decoder_reset", "encoder_reset", "leaky_share", "forget_bias", *SIZES_OF_ENCDEC
-OF_CSTM = ("slots", "first_size", "second_size")
+ENCDEC, CSTM, RANKER = ARCHITECTURES = "encdec", "cstm", "ranker"
+SIZES: dict[str, dict[str, int]] = {
+    CSTM: {"slots": 7, "embedding_size": 128, "first_size": 512, "second_size": 256},
+    RANKER: {"slots": 7, "embedding_size": 64, "hidden_size": 256},
+}
+INITIAL_RANGES = {CSTM: 0.01, RANKER: 0.1}  # of their weights: a CSLM's, and what a ranker learns fastest from
+CORRUPT = "last", "any"  # which word of a target a ranker sees replaced
+GATED = "summary", "first_step", "decoder_reset", "encoder_reset", "leaky_share", "forget_bias"
+OPTIONS = {  # that not all of them have
+    ENCDEC: {*GATED, "hidden_size", "maxout_size", "output_rank", "sampled_words"},
+    CSTM: {"slots", "first_size", "second_size", "sampled_words"},
+    RANKER: {"slots", "hidden_size", "corrupt"},
+}
 
 
 def check_network(request: PhraseModelRequest) -> None:
@@ -24,25 +31,42 @@ def check_network(request: PhraseModelRequest) -> None:
     Raises:
         ValueError: a size or switch is given that the network does not have.
     """
-    foreign = [name for name in (OF_CSTM if request.architecture == "encdec" else OF_ENCDEC) if request.given(name)]
-    if request.architecture != "encdec":
+    own = OPTIONS[request.architecture]
+    foreign = sorted(name for of in OPTIONS.values() for name in of - own if request.given(name))
+    if request.architecture != ENCDEC:
         foreign += ["variant"] * (request.variant != "paper") + ["cell"] * (request.cell != "gru")
     if foreign:
         raise ValueError(f"--{foreign[0].replace('_', '-')}: --architecture {request.architecture} has no such option")
     check_cell(request)
-    slots = request.slots or CSTM_SIZES["slots"]
-    if request.architecture == "cstm" and request.max_length > slots:
+    _check_embeddings(request)
+    slots = _slots(request)
+    if slots and request.max_length > slots:
         raise ValueError(f"--max-length: expected at most the {slots} slots of the network, found {request.max_length}")
 
 
-def cstm_network(request: PhraseModelRequest) -> dict[str, Any]:
-    """The sizes of a CSTM, as its config has them."""
-    return {**CSTM_SIZES, **request.given(*CSTM_SIZES)}
+def _check_embeddings(request: PhraseModelRequest) -> None:
+    given = request.given("source_embeddings", "target_embeddings")
+    written = "source_embeddings" if request.inverse else "target_embeddings"
+    if request.architecture == CSTM and written in given:
+        raise ValueError(f"--{written.replace('_', '-')}: --architecture cstm has no embeddings of what it writes")
+    if request.freeze_embeddings and not given:
+        raise ValueError("--freeze-embeddings is for --source-embeddings and --target-embeddings")
+    if request.freeze_embeddings and request.weight_decay:
+        raise ValueError("--freeze-embeddings: expected no --weight-decay, which would change them")
+
+
+def slotted_network(request: PhraseModelRequest) -> dict[str, Any]:
+    """Sizes and switches of a network with slots, as its config has them."""
+    sizes = SIZES[request.architecture]
+    switches = {"corrupt": request.corrupt or CORRUPT[0]} if request.architecture == RANKER else {}
+    return {**sizes, **request.given(*sizes), **switches}
 
 
 def longest(request: PhraseModelRequest) -> int:
     """Words of a side of what is learned, longer pairs are left out; 0: no limit."""
-    if request.architecture == "cstm":
-        slots: int = request.slots or CSTM_SIZES["slots"]
-        return request.max_length or slots
-    return request.max_length
+    return request.max_length or _slots(request)
+
+
+def _slots(request: PhraseModelRequest) -> int:
+    """Of the network; 0: it has none."""
+    return 0 if request.architecture == ENCDEC else request.slots or SIZES[request.architecture]["slots"]

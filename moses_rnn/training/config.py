@@ -55,6 +55,9 @@ class TrainingConfig:
     save_minutes: float = 10.0
     threads: int = 1  # that share a minibatch, see training/threads.py; changes the last digits
     accumulate: int = 1  # parts of a minibatch, one after the other, see training/gradients.py; likewise
+    source_embeddings: str = ""  # SHA-256 of the file that they begin as, see training/embeddings.py; "": random
+    target_embeddings: str = ""
+    freeze_embeddings: bool = False  # those of a file are not learned
 
     def describe(self, unit: str = "pairs") -> str:
         """The choices in words, for a log."""
@@ -282,7 +285,7 @@ LEARNING = (
 
 @dataclass(frozen=True, kw_only=True)
 class PhraseModelRequest(LearningRequest):
-    """An RNN Encoder-Decoder to train on a phrase table."""
+    """A network to train on a phrase table."""
 
     phrase_table: str
     shortlist: int | None
@@ -305,6 +308,10 @@ class PhraseModelRequest(LearningRequest):
     slots: int | None
     first_size: int | None
     second_size: int | None
+    corrupt: str | None
+    source_embeddings: str | None
+    target_embeddings: str | None
+    freeze_embeddings: bool
     source_corpus: str | None
     target_corpus: str | None
     initial_deviation: float | None

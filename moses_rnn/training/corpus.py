@@ -88,10 +88,10 @@ class Phrases:
         tokens = self.tokens[ends[0] : ends[-1]].astype(np.uint64)
         lengths = np.diff(ends)
         position = np.arange(len(tokens)) - np.repeat(ends[:-1] - ends[0], lengths)
-        mixed = _mix(tokens * np.uint64(0x9E3779B97F4A7C15) + position.astype(np.uint64))
+        mixed = mix(tokens * np.uint64(0x9E3779B97F4A7C15) + position.astype(np.uint64))
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
         relative = ends - ends[0]
-        return _mix(sums[relative[1:]] - sums[relative[:-1]] + lengths.astype(np.uint64))
+        return mix(sums[relative[1:]] - sums[relative[:-1]] + lengths.astype(np.uint64))
 
     def count(self, chosen: npt.NDArray[np.bool_], size: int) -> Lengths:
         """How often each id below `size` occurs in the chosen phrases."""
@@ -300,7 +300,7 @@ def _split(pairs: Positions, source_hashes: Hashes, config: CorpusConfig) -> tup
     if len(distinct) == 1:
         raise InputError("expected at least two source phrases to train on one and hold out the other, found one")
     wanted = min(config.held_out_pairs, MAX_HELD_OUT_SHARE * len(pairs))
-    seeded = _mix(distinct + np.uint64(config.seed))
+    seeded = mix(distinct + np.uint64(config.seed))
     chosen = (seeded < np.uint64(int(wanted / len(pairs) * 2.0**64))) & (sizes <= max(wanted / 20, 1))
     if not chosen.any():  # few sources: the smallest one
         chosen[np.lexsort((seeded, sizes))[0]] = True
@@ -314,10 +314,10 @@ def _count_distinct(hashes: Hashes) -> int:
 
 
 def _pair_hashes(source: Hashes, target: Hashes) -> Hashes:
-    return _mix(source * np.uint64(3) + target)
+    return mix(source * np.uint64(3) + target)
 
 
-def _mix(values: Hashes) -> Hashes:
+def mix(values: Hashes) -> Hashes:
     """The finaliser of splitmix64: every input bit changes every output bit with probability one half."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -11,11 +11,11 @@ import torch
 from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.hardware import choose_precision
 from moses_rnn.models.native_learning import instructions_to_learn
-from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.models.translation_network import NetworkOfPairs
 from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus
-from moses_rnn.training.pairs import PhrasePairs
+from moses_rnn.training.ranking import task_of
 from moses_rnn.training.trainer import Trainer
 
 STEPS = 3  # after a first one that warms up
@@ -36,9 +36,7 @@ class Estimate:
         return self.pairs / self.pairs_per_second
 
 
-def estimate(
-    corpus: Corpus, model: TranslationNetwork, config: TrainingConfig, seconds: float = LEAST_SECONDS
-) -> Estimate:
+def estimate(corpus: Corpus, model: NetworkOfPairs, config: TrainingConfig, seconds: float = LEAST_SECONDS) -> Estimate:
     """Learn for a moment, and extrapolate from that.
 
     Args:
@@ -77,8 +75,8 @@ def _estimate_preset(name: str, corpus: Corpus, device: str, threads: int) -> Es
     return estimate(corpus, model, training, seconds=0.0)
 
 
-def _pairs_per_second(corpus: Corpus, model: TranslationNetwork, config: TrainingConfig, seconds: float) -> float:
-    task = PhrasePairs(model, corpus, config)
+def _pairs_per_second(corpus: Corpus, model: NetworkOfPairs, config: TrainingConfig, seconds: float) -> float:
+    task = task_of(model, corpus, config)
     trainer = Trainer(task, config)
     batches = itertools.chain.from_iterable(task.batches(epoch, 0) for epoch in itertools.count())
     trainer.learn(next(batches))

@@ -28,8 +28,8 @@ class Cost(NamedTuple):
     """What a part of a minibatch costs."""
 
     objective: Tensor  # what is made smaller: summed over its examples
-    nats: float  # -log p of all its tokens
-    tokens: int
+    nats: float  # -log p of all its tokens, or a ranker's loss
+    tokens: int  # or what else the loss is a sum over
 
 
 class Learnable(Protocol):

@@ -18,6 +18,7 @@ from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.cslm import n_grams_of
 from moses_rnn.models.dropout import Drop, drop_units, keep
 from moses_rnn.models.language_models import NGramNetwork
+from moses_rnn.models.learning_curves import NATS
 from moses_rnn.models.vocabulary import END_ID, Ids, Vocabulary
 from moses_rnn.training.config import NGramConfig, TrainingConfig
 from moses_rnn.training.corpus import Positions
@@ -69,6 +70,7 @@ class NGrams:
     """
 
     unit = "n-grams"
+    measure = NATS
 
     def __init__(
         self, model: NGramNetwork, text: Text, held_out: Text, config: TrainingConfig, learning: NGramConfig

@@ -14,9 +14,10 @@ from torch import Tensor
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, drop_units, keep
 from moses_rnn.models.hardware import COMPILED
+from moses_rnn.models.learning_curves import NATS, Measure
 from moses_rnn.models.native_learning import NativeKernel, core_named
 from moses_rnn.models.softmax import Estimate, WordPartition, WordSample
-from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.models.translation_network import NetworkOfPairs, TranslationNetwork
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
 from moses_rnn.training.gradients import Cost
@@ -38,6 +39,7 @@ class PhrasePairs:
     """
 
     unit = "pairs"
+    measure = NATS
 
     def __init__(self, model: TranslationNetwork, corpus: Corpus, config: TrainingConfig) -> None:
         self.model = model
@@ -46,13 +48,10 @@ class PhrasePairs:
         self.identity = {"corpus": corpus.digest, **asdict(model.config)}
         self._config = config
         self._device = next(model.parameters()).device
-        self._product = torch.bfloat16 if config.precision == "bf16" else torch.float32
+        self._product = product_dtype(config)
         self._unigram: npt.NDArray[np.float64] | None = None
         self._partition: WordPartition | None = None  # of the minibatch that was given out last
-        if config.native:
-            model.use_kernel(NativeKernel(core=core_named(config.native)))
-        elif config.compiled:
-            model.use_kernel(COMPILED)
+        take_kernel(model, config)
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
         """See `epoch_batches`; with partitions the order is that of the first epoch, unless it is to be reshuffled."""
@@ -122,6 +121,23 @@ class PhrasePairs:
         )
 
 
+def product_dtype(config: TrainingConfig) -> torch.dtype:
+    """The type that matrix products are computed in."""
+    return torch.bfloat16 if config.precision == "bf16" else torch.float32
+
+
+def take_kernel(model: NetworkOfPairs, config: TrainingConfig) -> None:
+    """Have a network compute as its training is to.
+
+    Raises:
+        MosesRnnError: by a native core that is not there.
+    """
+    if config.native:
+        model.use_kernel(NativeKernel(core=core_named(config.native)))
+    elif config.compiled:
+        model.use_kernel(COMPILED)
+
+
 def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int = 0) -> Iterator[Positions]:
     """The minibatches of an epoch from a given one on; seed and epoch determine them.
 
@@ -176,8 +192,8 @@ def by_length(corpus: Corpus, rows: Positions) -> Positions:
     return rows[np.lexsort((-source, -target))]
 
 
-def describe_corpus(corpus: Corpus) -> list[str]:
-    """What a table holds, in lines for a log."""
+def describe_corpus(corpus: Corpus, measure: Measure = NATS) -> list[str]:
+    """What a table holds, in lines for a log; `measure`: what is to be learned from it is judged by."""
     n = corpus.statistics
     collapsed = n.collapsed_pairs / n.distinct_pairs
     return [
@@ -189,5 +205,5 @@ def describe_corpus(corpus: Corpus) -> list[str]:
         f"target shortlist: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "
         f"{n.target_coverage:.2%} of running words",
         f"training pairs: {n.training_pairs:,}; held out by source phrase: {n.held_out_pairs:,}",
-        f"unigram baseline: {corpus.unigram_nats_per_token:.4f} held-out nats per target token",
+        *[f"unigram baseline: {corpus.unigram_nats_per_token:.4f} held-out nats per target token"] * (measure is NATS),
     ]

@@ -25,19 +25,22 @@ from moses_rnn.models.cstm import CSTM, Cstm, CstmConfig
 from moses_rnn.models.encdec import ENCDEC, EncDec
 from moses_rnn.models.folders import Kind
 from moses_rnn.models.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
-from moses_rnn.models.learning_curves import Verdict, verdict
+from moses_rnn.models.learning_curves import NATS, Measure, Verdict, verdict
 from moses_rnn.models.native_learning import instructions_to_learn
-from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.models.ranker import RANKER, Ranker, RankerConfig
+from moses_rnn.models.translation_network import NetworkOfPairs
 from moses_rnn.models.variants import SWITCH_VALUES, SWITCHES, EncDecConfig, variant_of
-from moses_rnn.training.architectures import CSTM_RANGE, cstm_network, longest
+from moses_rnn.training.architectures import INITIAL_RANGES, longest, slotted_network
 from moses_rnn.training.cells import cell_switches
 from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, Preset, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.corpus_files import PAIRS, made_by_first
+from moses_rnn.training.embeddings import GivenEmbeddings
 from moses_rnn.training.estimate import Estimate, advice, estimate
 from moses_rnn.training.gradients import rounds
 from moses_rnn.training.model_folder import folder_of
-from moses_rnn.training.pairs import PhrasePairs, describe_corpus
+from moses_rnn.training.pairs import describe_corpus
+from moses_rnn.training.ranking import task_of
 from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.state import Progress
 from moses_rnn.training.threads import share_cores
@@ -51,12 +54,13 @@ class Outcome(NamedTuple):
     """What has become of a run."""
 
     progress: Progress  # its `finished` is empty when the run was stopped
-    unigram_nats: float | None = None  # what a unigram model of the targets costs, in held-out nats per token
+    rival_cost: float | None = None  # what a unigram model of the targets costs, say
+    measure: Measure = NATS
 
     @property
     def verdict(self) -> Verdict:
         """What its held-out costs say of it."""
-        return verdict(self.progress.history, self.unigram_nats)
+        return verdict(self.progress.history, self.rival_cost, self.measure)
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,8 @@ class Plan:
     @property
     def kind(self) -> Kind:
         """What the network is, as its folder names it: a gated cell as the paper's stays in the first format."""
-        if self.architecture == "cstm":
-            return CSTM
+        if self.architecture != ENCDEC.network:
+            return {"cstm": CSTM, "ranker": RANKER}[self.architecture]
         return ENCDEC_OF_CELLS if "cell" in self.network else ENCDEC
 
 
@@ -112,8 +116,9 @@ def train_phrase_model(
             lambda: build_corpus(_pairs(blocks, request), kept.arrays, plan.corpus, counts),
             should_stop,
         )
-        observer.corpus_read([*describe_corpus(corpus), *_advice(request, plan, corpus)])
-        task = PhrasePairs(_network(request, plan, corpus), corpus, plan.training)
+        model, described = _network(request, plan, corpus)
+        observer.corpus_read([*describe_corpus(corpus, plan.kind.measure), *described, *_advice(request, plan, corpus)])
+        task = task_of(model, corpus, plan.training)
         kept.checkpoint = Checkpoint(
             plan.kind,
             task.model,
@@ -122,7 +127,8 @@ def train_phrase_model(
             provenance=_provenance(request, plan, corpus, form),
         )
         progress = Trainer(task, plan.training, ranks).run(kept, observer, should_stop)
-        return Outcome(progress, corpus.unigram_nats_per_token)
+        known = task.measure.rival_cost
+        return Outcome(progress, corpus.unigram_nats_per_token if known is None else known, task.measure)
 
 
 def estimate_training(request: PhraseModelRequest, observer: Observer, should_stop: Callable[[], bool]) -> Estimate:
@@ -132,8 +138,8 @@ def estimate_training(request: PhraseModelRequest, observer: Observer, should_st
     plan = plan_of(request)
     with tempfile.TemporaryDirectory(prefix="moses-rnn") as arrays:
         corpus = build_corpus(_pairs(blocks, request), Path(arrays), plan.corpus, counts)
-        observer.corpus_read([*describe_corpus(corpus), *_advice(request, plan, corpus)])
-        return estimate(corpus, _network(request, plan, corpus), plan.training)
+        observer.corpus_read([*describe_corpus(corpus, plan.kind.measure), *_advice(request, plan, corpus)])
+        return estimate(corpus, _network(request, plan, corpus)[0], plan.training)
 
 
 def _open_table(
@@ -195,7 +201,7 @@ def plan_of(request: PhraseModelRequest, processes: int = 1) -> Plan:
     """
     preset = PRESETS[preset_name(request)]
     size = request.shortlist or preset.shortlist
-    network = cstm_network(request) if request.architecture == "cstm" else _encdec(request, preset)
+    network = _encdec(request, preset) if request.architecture == "encdec" else slotted_network(request)
     return Plan(
         architecture=request.architecture,
         network=network,
@@ -220,8 +226,8 @@ def _training(
     request: PhraseModelRequest, preset: TrainingConfig, network: Mapping[str, Any], processes: int
 ) -> TrainingConfig:
     config, hidden_size = request.learning(preset), network.get("hidden_size") or network["first_size"]
-    if request.architecture == "cstm":
-        config = replace(config, initial_deviation=CSTM_RANGE)
+    if request.architecture in INITIAL_RANGES:
+        config = replace(config, initial_deviation=INITIAL_RANGES[request.architecture])
     if request.variant == "groundhog":
         config = replace(config, reduction="sum")  # what the released code does
     long = (config.max_minutes or math.inf) >= LONG_MINUTES
@@ -231,6 +237,7 @@ def _training(
     return replace(
         config,
         **request.given("initial_deviation", "batch_tokens", "sampled_words", "reduction"),
+        **GivenEmbeddings.of(request).choices(),
         precision=precision,
         compiled=choose_compiled(compile_it, request.device, hidden_size, long=long, large=LARGE_TO_LEARN),
         native=native,
@@ -249,14 +256,18 @@ def threads_for(request: LearningRequest, examples: int, *, native: bool = False
     return 1 if request.on_gpu else share_cores(cores, examples, native=native)
 
 
-def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> TranslationNetwork:
-    """With its initial weights."""
+def _network(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> tuple[NetworkOfPairs, list[str]]:
+    """With its initial weights, and what is to be said of those that come from files."""
     model = _unset(plan, (len(corpus.source_vocabulary), len(corpus.target_vocabulary)))
     model.initialise(plan.training.seed, plan.training.initial_deviation)
-    return model.to(request.device)
+    model = model.to(request.device)
+    known = {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary}
+    return model, GivenEmbeddings.of(request).begin(model, known)
 
 
-def _unset(plan: Plan, known: tuple[int, int]) -> TranslationNetwork:
+def _unset(plan: Plan, known: tuple[int, int]) -> NetworkOfPairs:
+    if plan.kind is RANKER:
+        return Ranker(RankerConfig(*known, **plan.network), seed=None)
     if plan.kind is CSTM:
         return Cstm(CstmConfig(*known, **plan.network), seed=None)
     if plan.kind is ENCDEC_OF_CELLS:
@@ -266,7 +277,7 @@ def _unset(plan: Plan, known: tuple[int, int]) -> TranslationNetwork:
 
 def _advice(request: PhraseModelRequest, plan: Plan, corpus: Corpus) -> list[str]:
     """How long the paper's preset would take here, where "small" was chosen for want of a GPU."""
-    if request.quiet or request.preset or request.on_gpu or plan.kind is CSTM:
+    if request.quiet or request.preset or request.on_gpu or plan.architecture != "encdec":
         return []
     return [advice("paper", corpus, request.device, plan.training.threads)]
 
@@ -277,6 +288,7 @@ def _provenance(request: PhraseModelRequest, plan: Plan, corpus: Corpus, form: P
         "version": __version__,
         "torch": torch.__version__,
         "table": Path(request.phrase_table).name,
+        "embeddings": {side: Path(path).name for side, path in GivenEmbeddings.of(request).files.items()},
         "phrases": form.as_record(),
         "device": request.device,
         "corpus_options": asdict(plan.corpus),

@@ -25,6 +25,9 @@ ADDED = {
     "schedule": "plateau",
     "partition_words": 0,
     "reshuffle": False,
+    "source_embeddings": "",
+    "target_embeddings": "",
+    "freeze_embeddings": False,
 }  # choices that older states do not name, with what they were then
 
 
@@ -42,7 +45,7 @@ class Progress:
     skipped_in_a_row: int = 0  # up to now
     seconds: float = 0.0
     examples_at_evaluation: int = 0
-    best: float = math.inf  # held-out nats per token
+    best: float = math.inf  # held-out cost
     without_gain: int = 0  # evaluations
     learning_rate: float = 0.0
     finished: str = ""  # why, once it is

@@ -12,6 +12,7 @@ import torch
 
 from moses_rnn.models.batches import Batch, Lengths
 from moses_rnn.models.dropout import Drop, drop_units, keep
+from moses_rnn.models.learning_curves import NATS
 from moses_rnn.models.rnnlm import Rnnlm
 from moses_rnn.models.vocabulary import Ids
 from moses_rnn.training.config import TrainingConfig
@@ -36,6 +37,7 @@ class Sentences:
     """
 
     unit = "sentences"
+    measure = NATS
 
     def __init__(self, model: Rnnlm, text: Text, held_out: Text, config: TrainingConfig, bptt: int) -> None:
         self.model = model

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.models.learning_curves import Measure
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.gradients import Gradients, Learnable
@@ -32,6 +33,7 @@ class Task(Learnable, Protocol):
     """What is learned: the network, its examples in minibatches, and what they cost."""
 
     unit: str  # what an example is, in the plural
+    measure: Measure  # what the network is judged by
     examples: int  # in an epoch
 
     @property
@@ -42,7 +44,7 @@ class Task(Learnable, Protocol):
         """The minibatches of an epoch from a given one on; seed and epoch determine them."""
 
     def held_out(self, workers: Workers) -> dict[str, float]:
-        """Figures of the held-out examples; "nats_per_token" is what counts."""
+        """Figures of the held-out examples; the measure's is what counts."""
 
     def describe(self) -> str:
         """The network in words, for a log."""
@@ -61,7 +63,7 @@ class Observer(Protocol):
         """The first step is next."""
 
     def stepped(self, trainer: Trainer, loss: float) -> None:
-        """A minibatch was learned; loss in nats per token."""
+        """A minibatch was learned; loss as the task's measure has it, in nats per token say."""
 
     def evaluated(self, trainer: Trainer, is_best: bool) -> None:
         """The held-out examples were scored, which gave the last figures of ``trainer.progress.history``.
@@ -165,7 +167,7 @@ class Trainer:
         progress.finished = self._reason_to_finish()
 
     def learn(self, rows: Positions) -> float:
-        """One gradient step; returns the loss in nats per token."""
+        """One gradient step; returns the loss, in nats per token or what else the task measures."""
         progress, config = self.progress, self.config
         sums = self._gradients.compute(rows, progress.steps, lambda: time.monotonic() - self._started)
         of_pair = 1 / {"sum": 1, "pair-mean": len(rows), "token-mean": sums.tokens}[config.reduction]
@@ -204,7 +206,9 @@ class Trainer:
     def _course(self) -> Course:
         """What schedules look at."""
         progress, of_epoch = self.progress, self.task.examples
-        judged = [Judged(figures[self.task.unit] / of_epoch, figures["nats_per_token"]) for figures in progress.history]
+        judged = [
+            Judged(figures[self.task.unit] / of_epoch, figures[self.task.measure.key]) for figures in progress.history
+        ]
         return Course(progress.examples, progress.examples / of_epoch, judged, self.config.decay_on_plateau)
 
     def share_over(self) -> float:
@@ -244,25 +248,25 @@ class Trainer:
         """Score the held-out examples; whether these are the best weights so far."""
         progress = self.progress
         figures = self.task.held_out(AllThreads(self._threads, self.ranks))
-        per_token = figures["nats_per_token"]
-        self._refuse_divergence(per_token)
+        cost = figures[self.task.measure.key]
+        self._refuse_divergence(cost)
         progress.examples_at_evaluation = progress.examples
         progress.history.append(self._with_course(figures))
         progress.learning_rate = self._scheduled_rate()
-        is_best = per_token < progress.best
+        is_best = cost < progress.best
         if is_best:
-            progress.best, progress.without_gain = per_token, 0
+            progress.best, progress.without_gain = cost, 0
         else:
             progress.without_gain += 1
         progress.finished = self._reason_to_finish()
         return is_best
 
-    def _refuse_divergence(self, per_token: float) -> None:
+    def _refuse_divergence(self, held_out: float) -> None:
         progress = self.progress
         lost = progress.skipped_in_a_row  # an average may still be finite when the weights are not
-        if math.isfinite(per_token) and lost < HOPELESS:
+        if math.isfinite(held_out) and lost < HOPELESS:
             return
-        what = f"no gradient of the last {lost:,} minibatches is finite" if lost else f"held-out ones cost {per_token}"
+        what = f"no gradient of the last {lost:,} minibatches is finite" if lost else f"held-out ones cost {held_out}"
         raise MosesRnnError(
             f"training diverged: after {progress.examples:,} {self.task.unit} {what}\n"
             "  Start over with --restart and a lower --learning-rate or --clip-norm."

@@ -37,6 +37,12 @@ def test_what_is_no_log_probability_is_named(wrong):
         list(scored(range(8), lambda items: np.array([wrong if i == 5 else -1.0 for i in items]), 1, 3))
 
 
+def test_scores_that_are_no_log_probabilities_may_be_above_zero():
+    assert next(scored([1, -2], minus, 1, unbounded=True)).tolist() == [-1.0, 2.0]
+    with pytest.raises(MosesRnnError, match=r"pairs\[1\]: expected a finite score, found inf for '-3'"):
+        list(scored([1, -3], lambda items: np.array([1.0, np.inf]), 1, unbounded=True))
+
+
 def test_rounding_above_zero_is_zero():
     assert next(scored([0], lambda _: np.array([1e-7]), 1)).tolist() == [0.0]
 

@@ -7,6 +7,7 @@ from torch import nn
 
 from moses_rnn.cli.training_display import TrainingDisplay, evaluation_header, evaluation_line, say_end
 from moses_rnn.errors import Stopped
+from moses_rnn.models.learning_curves import NATS, RANKED_WRONG
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.state import Progress
 
@@ -22,6 +23,7 @@ FIGURES = {
 
 class Task:
     unit = "pairs"
+    measure = NATS
 
     @staticmethod
     def describe():
@@ -42,6 +44,18 @@ def test_an_evaluation_is_a_line_of_80_columns():
     ]
     assert len(line) <= 80
     assert len(header) == len(evaluation_line(trainer, is_best=False))
+
+
+def test_a_ranker_is_shown_with_its_own_figures():
+    class Ranking(Task):
+        measure = RANKED_WRONG
+
+    trainer = evaluated(ranked_wrong=0.0375, hinge_per_pair=0.125)
+    trainer.task = Ranking
+    assert [evaluation_header(trainer), evaluation_line(trainer, is_best=True)] == [
+        "     pairs  epochs      time   ranked wrong        loss  clipped   pairs/s",
+        " 9,999,999   12.08   9:59:59         0.0375       0.125     100%   123,457  best",
+    ]
 
 
 def test_how_far_from_normalised_is_said_where_it_is_known():
@@ -142,7 +156,7 @@ def test_an_evaluation_and_the_corpus_are_lines(capsys):
 
 
 def outcome(finished, **changes):
-    return SimpleNamespace(progress=Progress(finished=finished, **changes), verdict="converged: it did")
+    return SimpleNamespace(progress=Progress(finished=finished, **changes), verdict="converged: it did", measure=NATS)
 
 
 @pytest.mark.parametrize(("unit", "per"), [("pairs", "nats per target token"), ("n-grams", "nats per token")])

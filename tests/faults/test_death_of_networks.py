@@ -27,7 +27,7 @@ LONG = ["long", "-o", "out", "--n-best", "3", "list.gz", "--beam", "3", "--threa
 PARENT = """
 import os, sys
 import moses_rnn.cli.progress, moses_rnn.cli.training_display, moses_rnn.training.sentence_run, moses_rnn.translation.run
-import moses_rnn.training.lm_run
+import moses_rnn.training.lm_run, moses_rnn.training.run
 from moses_rnn.cli.{program} import main
 for line in sys.stdin:
     child = os.fork()
@@ -144,6 +144,24 @@ def test_training_a_language_model_killed_at_random_times_ends_with_the_same_wei
         seconds = seconds_of(commands, [*command, "--model", "whole"])
         compare = comparison(tmp_path)
         killed_until_done(commands, kills, seconds, [*command, "--model", "m"], compare)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(6000)
+def test_training_a_ranker_killed_at_random_times_ends_with_the_same_weights(tmp_path):
+    """`tests/training/test_ranking.py` does so without deaths, in a moment."""
+    write_texts(tmp_path, "train", 600, longest=7)
+    pairs = zip(*((tmp_path / f"train.{side}").read_text().splitlines() for side in ("src", "trg")), strict=True)
+    (tmp_path / "table").write_text("".join(f"{source} ||| {target} ||| 0.5\n" for source, target in pairs))
+    (tmp_path / "vectors").write_text("".join(f"s{i} {i} -1 {1 / (i + 1)} 0.5\n" for i in range(6)))
+    sizes = ["--hidden-size", "16", "--embedding-size", "4", "--dropout", "0.2", "--threads", "1", "--averaging", "0.1"]
+    given = ["--corrupt", "any", "--source-embeddings", "vectors", "--freeze-embeddings", "--precision", "fp32"]
+    command = ["table", "--architecture", "ranker", *sizes, *given, *COURSE, "--max-epochs", "6", "--held-out", "20"]
+    commands = Commands(tmp_path, "train")
+    with commands.parent:
+        seconds = seconds_of(commands, [*command, "--model", "whole"])
+        compare = comparison(tmp_path)
+        killed_until_done(commands, 10, seconds, [*command, "--model", "m"], compare)
 
 
 @KILLS

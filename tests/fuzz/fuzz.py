@@ -28,6 +28,7 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.formats.alignments import check_links, format_links, nearest, read_links
     from moses_rnn.formats.arpa import parse_arpa
     from moses_rnn.formats.census import Census
+    from moses_rnn.formats.embeddings import embedding_lines, read_embeddings
     from moses_rnn.formats.ini_extension import Extension, extend_ini
     from moses_rnn.formats.lexicon import read_lexicon
     from moses_rnn.formats.moses_ini import MosesIni
@@ -255,6 +256,20 @@ def lexicon(data: bytes) -> None:
             assert list(entries) == sorted(entries, key=lambda entry: (-entry[1], entry[0]))
 
 
+def embeddings(data: bytes) -> None:
+    """Embeddings are refused by line, or written again the same."""
+    every = {field for line in data.splitlines() for field in words(line)}
+    for width in (1, 2):
+        try:
+            rows = dict(read_embeddings(io.BytesIO(data), "e", width, every))
+        except FormatError:
+            continue
+        lines = embedding_lines(list(rows), np.array(list(rows.values()), np.float32), width)
+        again = dict(read_embeddings(lines, "f", width, every))
+        assert list(again) == list(rows)
+        assert np.array_equal(*(np.array(list(each.values()), np.float32) for each in (again, rows)))
+
+
 def annotated(data: bytes) -> None:
     """Lines of source, target and links, annotated by each kind: words come back, tokens do not stay."""
     lines = data.split(b"\n")
@@ -318,7 +333,7 @@ def _member(array: np.ndarray) -> bytes:
 
 
 TARGETS = {"table": table, "ini": ini, "nbest": nbest, "arpa": arpa, "config": config, "stream": stream}
-TARGETS |= {"alignments": alignments, "lexicon": lexicon, "annotated": annotated, "npz": npz}
+TARGETS |= {"alignments": alignments, "lexicon": lexicon, "embeddings": embeddings, "annotated": annotated, "npz": npz}
 
 
 def seeds(target: str) -> list[bytes]:
@@ -340,6 +355,7 @@ def seeds(target: str) -> list[bytes]:
         "stream": compressed,
         "alignments": [b"0-0 1-2 3-3\n\n2-0 0-0\n"],
         "lexicon": [b"chat cat 0.5\nminou cat .25\nNULL the 1e-3\n"],
+        "embeddings": [b"2 2\nchat 0.5 1\ncat -1e-3 2\n", b"7 1\nchat 3.\n"],
         "annotated": [b"the big cat\nle grand chat\n0-0 1-1 2-2\na b\nb a\n0-1 1-0\n", b"a <unk:1>\nb\n0-0\n"],
     }[target]
 

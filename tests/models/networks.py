@@ -10,6 +10,7 @@ from moses_rnn.models.cells import PLAIN, CellConfig, CellEncDec
 from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.cstm import Cstm, CstmConfig
 from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.ranker import Ranker, RankerConfig
 from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
 from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
@@ -90,6 +91,12 @@ def cstm_network(slots=4, *, scale=0.7, dtype=torch.float64):
     """A continuous-space translation model with the vocabularies of `SIZES`; biases are no zeros."""
     config = CstmConfig(9, 8, slots=slots, embedding_size=3, first_size=6, second_size=5)
     return with_large_weights(Cstm(config, seed=None).to(dtype), scale)
+
+
+def ranker_network(slots=4, *, corrupt="last", scale=0.7, dtype=torch.float64):
+    """A ranker with the vocabularies of `SIZES`; biases are no zeros."""
+    config = RankerConfig(9, 8, slots=slots, embedding_size=3, hidden_size=6, corrupt=corrupt)
+    return with_large_weights(Ranker(config, seed=None).to(dtype), scale)
 
 
 SEARCH_SIZES = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moses_rnn.models.learning_curves import verdict
+from moses_rnn.models.learning_curves import RANKED_WRONG, verdict
 
 
 def history(*costs):
@@ -27,6 +27,13 @@ def history(*costs):
 )  # fmt: skip
 def test_verdicts(costs, unigram, said):
     assert str(verdict(history(*costs), unigram)) == said
+
+
+def test_a_ranker_is_judged_by_what_it_ranks_wrong():
+    wrong = [{"seconds": 60.0 * i, "ranked_wrong": cost} for i, cost in enumerate((0.5, 0.1, 0.05, 0.02, 0.015, 0.01))]
+    assert verdict(wrong, 0.5, RANKED_WRONG).name == "still falling"
+    guessing = "learned nothing: 0.50 errors per corrupted pair, guessing costs 0.50"
+    assert str(verdict(wrong[:1], 0.5, RANKED_WRONG)) == guessing
 
 
 def test_records_of_other_kinds_are_passed_by():

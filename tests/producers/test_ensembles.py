@@ -8,14 +8,15 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.text_phrases import AlignedPhrases
-from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
+from moses_rnn.models.ranker import RANKER
 from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Tally
 from moses_rnn.producers.ensembles import COMBINATIONS, Ensemble, open_ensemble, open_writer
 from moses_rnn.producers.open import OpenModel, open_model
 from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
-from tests.models.networks import encdec_network, search_network
+from tests.models.networks import encdec_network, ranker_network, search_network
 from tests.producers.pairs import SOURCE, TARGET, of_pairs
 from tests.producers.rare import ALIGNED, save_rare_model
 
@@ -38,6 +39,25 @@ def models(tmp_path):
     }.items():
         save_checkpoint(tmp_path / name, checkpoint)
     return tmp_path
+
+
+def test_rankers_have_a_mean_but_not_with_log_probabilities(models):
+    ranker = ranker_network(dtype=torch.float32)
+    for name in ("ranker", "same"):
+        save_checkpoint(models / name, Checkpoint(RANKER, ranker, {"source": SOURCE, "target": TARGET}))
+    both = open_ensemble([models / "ranker", models / "same"], "mean-log")
+    assert both.describe().unbounded
+    producer = both.make_producer()
+    assert producer.unbounded
+    assert of_pairs(producer, PAIRS).max() > 0
+    np.testing.assert_allclose(of_pairs(producer, PAIRS), of_pairs(open_model(models / "same").make_producer(), PAIRS))
+    assert both.describe().meaning.endswith(
+        "s(source, target) of the ranker, unbounded and no log-probability, without </s>"
+    )
+    with pytest.raises(CheckpointError, match="expected a network that writes, found a ranker"):
+        open_ensemble([models / "ranker", models / "same"]).make_producer()
+    with pytest.raises(CheckpointError, match="the score of .*phrases in an ensemble, log p, found RANK"):
+        open_ensemble([models / "phrases", models / "ranker"], "mean-log")
 
 
 def test_a_word_that_a_member_does_not_know_is_unknown_to_it_alone(models):
@@ -74,7 +94,7 @@ def test_its_name_and_meaning_say_what_it_is(models):
     for combination in COMBINATIONS:
         ensemble = open_ensemble([models / "search", models / "enc"], combination)
         producer = ensemble.make_producer()
-        assert ensemble.describe() == (producer.name, producer.meaning)
+        assert ensemble.describe() == (producer.name, producer.meaning, producer.unbounded)
     producer = open_ensemble([models / "search", models / "enc"]).make_producer()
     assert "geometric ensemble of 2 (RNNsearch of sentences, RNN Encoder-Decoder of sentences)" in producer.meaning
     assert open_ensemble([models / "inverse"]).name == "ENSInverse"

@@ -13,12 +13,13 @@ from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.models.cells import ENCDEC_OF_CELLS
 from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
+from moses_rnn.models.ranker import RANKER
 from moses_rnn.models.seq2seq import SEQ2SEQ
 from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.producers import open as door
-from moses_rnn.producers.base import Compute, Wanted
+from moses_rnn.producers.base import Compute, Wanted, is_unbounded
 from moses_rnn.producers.open import NetworkRow, OpenModel, open_language_model, open_model
 from tests.models import reference_bengio, reference_rnnlm, reference_seq2seq
 from tests.models.checkpoints import bengio_checkpoint, cslm_checkpoint, encdec_checkpoint, rnnlm_checkpoint
@@ -30,6 +31,7 @@ from tests.models.networks import (
     cell_network,
     cslm_network,
     encdec_network,
+    ranker_network,
     rnnlm_network,
     seq2seq_network,
     weights_of,
@@ -136,7 +138,11 @@ def test_scores_are_described_as_their_producers_do(models, tmp_path, monkeypatc
     rare = save_rare_model(tmp_path / "rare")
     opened = [open_model(folder) for folder in (models / "inverse", models / "lstm", rare)]
     opened.append(open_language_model(models / "cslm"))
-    expected = [(producer.name, producer.meaning) for producer in (model.make_producer() for model in opened)]
+    save_checkpoint(tmp_path / "ranker", Checkpoint(RANKER, ranker_network(), {"source": SOURCE, "target": TARGET}))
+    opened.append(open_model(tmp_path / "ranker"))
+    producers = [model.make_producer() for model in opened]
+    expected = [(producer.name, producer.meaning, is_unbounded(producer)) for producer in producers]
+    assert [unbounded for *_, unbounded in expected] == [False] * 4 + [True]
     monkeypatch.setattr(OpenModel, "make_stepper", None)  # which would take memory and time
     assert [model.describe() for model in opened] == expected
 
@@ -151,7 +157,8 @@ def test_a_network_of_pairs_is_no_language_model(models):
 @pytest.mark.parametrize("name", ["bengio", "rnnlm"])
 def test_a_language_model_scores_no_table(models, name):
     with pytest.raises(
-        CheckpointError, match=f"expected network to be cstm or encdec or rnnsearch or seq2seq, found '{name}'"
+        CheckpointError,
+        match=f"expected network to be cstm or encdec or ranker or rnnsearch or seq2seq, found '{name}'",
     ):
         open_model(models / name)
 
@@ -196,7 +203,7 @@ REFUSED = {
     "of targets alone": (
         {},
         "cslm",
-        r"cslm/config.json: expected network to be cstm or encdec or rnnsearch or seq2seq, found 'cslm'",
+        r"cslm/config.json: expected network to be cstm or encdec or ranker or rnnsearch or seq2seq, found 'cslm'",
     ),
     "direction": (
         {"direction": "source-to-target"},
@@ -218,7 +225,7 @@ def test_a_network_that_nobody_knows_is_named(models):
     config.write_text(json.dumps({**json.loads(config.read_text()), "network": "magic"}))
     with pytest.raises(
         CheckpointError,
-        match="expected network to be bengio or cslm or cstm or encdec or rnnlm or rnnsearch or seq2seq, found 'magic'",
+        match="expected network to be bengio or cslm or cstm or encdec or ranker or rnnlm or rnnsearch or seq2seq, found 'magic'",
     ):
         open_model(models / "cslm", of_pairs=False)
 

@@ -98,6 +98,40 @@ def test_numbers_as_written(log_prob, options, written):
     assert line == b"a ||| t0 ||| 1 " + written + b"\n"
 
 
+class Unbounded(Fixed):
+    unbounded = True
+
+
+@pytest.mark.parametrize(
+    ("score", "options", "written"),
+    [
+        (3.5, ColumnOptions(), b"%.9g" % math.exp(3.5)),
+        (87.0, ColumnOptions(), b"6.07603023e+37"),  # exp(87), below float32's largest number 3.4e38
+        (500.0, ColumnOptions(), b"6.07603023e+37"),
+        (-500.0, ColumnOptions(), b"1.64581143e-38"),
+        (500.25, ColumnOptions(logarithms=True), b"500.25"),
+    ],
+)
+def test_a_score_that_is_no_log_probability_may_be_above_zero(score, options, written):
+    (line,), report = scored([b"a ||| t0 ||| 1\n"], Unbounded(score), Fixed(-1), options=options)
+    assert line.split()[-2] == written
+    assert report.highest[0] == min(score, 500.25 if options.logarithms else 87) or score < 0
+    with pytest.raises(MosesRnnError, match=r"t:1: expected a log-probability as added score 2, found 0\.5"):
+        scored([b"a ||| t0 ||| 1\n"], Unbounded(score), Fixed(0.5), options=options)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_but_must_be_finite(bad):
+    with pytest.raises(MosesRnnError, match="t:1: expected a finite number as added score 1, found"):
+        scored([b"a ||| t0 ||| 1\n"], Unbounded(bad))
+
+
+def test_a_table_with_such_a_column_is_read_again():
+    (line,), _ = scored([b"a ||| t0 ||| 1\n"], Unbounded(500.0))
+    (again,), _ = scored([line], Fixed(-1.0))
+    assert again == line.replace(b"\n", b" %.9g\n" % math.exp(-1))
+
+
 def test_nine_digits_keep_the_logarithm():
     scores = np.linspace(-87, 0, 1001)[:, None]
     written = [math.log(float(value)) for value in rows_as_text(numbers_of(scores, ColumnOptions()))]

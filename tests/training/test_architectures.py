@@ -9,27 +9,38 @@ import pytest
 from moses_rnn.cli import nbest, score
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cstm import CSTM
+from moses_rnn.models.ranker import RANKER as RANKER_KIND
 from moses_rnn.producers.open import open_model
-from moses_rnn.training.architectures import ARCHITECTURES, check_network, cstm_network, longest
+from moses_rnn.training.architectures import ARCHITECTURES, check_network, longest, slotted_network
 from moses_rnn.training.run import plan_of, train_phrase_model
 from tests.training.small import never, phrase_request
 from tests.training.texts import Listener
 
 NO_SIZES = {"hidden_size": None, "embedding_size": None, "maxout_size": None, "output_rank": None}
 SMALL = {**NO_SIZES, "architecture": "cstm", "embedding_size": 4, "first_size": 6, "second_size": 5, "max_length": 0}
+RANKER = {**NO_SIZES, "architecture": "ranker", "hidden_size": 16, "embedding_size": 8, "max_length": 0}
 
 
 def test_sizes_of_a_cstm():
-    assert cstm_network(phrase_request("t", **NO_SIZES)) == {
+    assert slotted_network(phrase_request("t", **NO_SIZES, architecture="cstm")) == {
         "slots": 7,
         "embedding_size": 128,
         "first_size": 512,
         "second_size": 256,
     }
-    assert cstm_network(phrase_request("t", **SMALL, slots=3))["slots"] == 3
+    assert slotted_network(phrase_request("t", **SMALL, slots=3))["slots"] == 3
     assert longest(phrase_request("t", **SMALL)) == 7
     assert longest(phrase_request("t", **{**SMALL, "max_length": 2})) == 2
     assert longest(phrase_request("t", max_length=0)) == 0
+
+
+def test_sizes_of_a_ranker():
+    given = {**NO_SIZES, "architecture": "ranker"}
+    sizes = {"slots": 7, "embedding_size": 64, "hidden_size": 256}
+    assert slotted_network(phrase_request("t", **given)) == {**sizes, "corrupt": "last"}
+    assert slotted_network(phrase_request("t", **given, corrupt="any", slots=3))["corrupt"] == "any"
+    plan = plan_of(phrase_request("t", **RANKER, slots=3))
+    assert (plan.kind, plan.training.initial_deviation, plan.corpus.max_length) == (RANKER_KIND, 0.1, 3)
 
 
 def test_it_begins_as_a_cslm_does_and_its_pairs_have_slots():
@@ -48,6 +59,11 @@ def test_it_begins_as_a_cslm_does_and_its_pairs_have_slots():
         ({**SMALL, "summary": "last"}, "--summary: --architecture cstm"),
         ({**SMALL, "variant": "groundhog"}, "--variant: --architecture cstm"),
         ({**SMALL, "cell": "lstm"}, "--cell: --architecture cstm"),
+        ({**SMALL, "corrupt": "any"}, "--corrupt: --architecture cstm"),
+        ({**RANKER, "first_size": 3}, "--first-size: --architecture ranker"),
+        ({**RANKER, "sampled_words": 3}, "--sampled-words: --architecture ranker"),
+        ({**RANKER, "output_rank": 3}, "--output-rank: --architecture ranker"),
+        ({**RANKER, "slots": 3, "max_length": 4}, "--max-length: expected at most the 3 slots of the network, found 4"),
         ({**SMALL, "max_length": 8}, "--max-length: expected at most the 7 slots of the network, found 8"),
         ({"cell": "tanh", "decoder_reset": "after"}, "--decoder-reset: --cell tanh"),
     ],
@@ -59,7 +75,8 @@ def test_what_a_network_does_not_have_is_refused(given, message):
 
 def test_what_it_has_is_not():
     check_network(phrase_request("t"))
-    check_network(phrase_request("t", **SMALL, slots=9))
+    check_network(phrase_request("t", **SMALL, slots=9, sampled_words=9))
+    check_network(phrase_request("t", **RANKER, slots=9, corrupt="any"))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +91,7 @@ def model(tmp_path_factory):
     outcome = train_phrase_model(
         phrase_request(here / "table", **SMALL, slots=3, **learning), here / "m", listener, never
     )
-    assert outcome.progress.history[-1]["nats_per_token"] < 0.8 * outcome.unigram_nats
+    assert outcome.progress.history[-1]["nats_per_token"] < 0.8 * outcome.rival_cost
     assert any("2 pairs longer than --max-length" in line for line in listener.description)
     return here / "m"
 

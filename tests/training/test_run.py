@@ -93,7 +93,7 @@ def test_a_run_leaves_a_model_that_remembers_it(table, inverse, direction):
     provenance = checkpoint.provenance
     assert (provenance["table"], provenance["device"]) == ("table", "cpu")
     assert PhraseForm.from_record(provenance["phrases"]) == PLAIN
-    assert outcome.unigram_nats == provenance["unigram_nats_per_token"]
+    assert outcome.rival_cost == provenance["unigram_nats_per_token"]
 
 
 def test_an_estimate_leaves_nothing(table, monkeypatch):

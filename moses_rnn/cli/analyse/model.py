@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,12 +121,13 @@ class MapOptions:
     force: bool
 
 
-def map_options(command: Callable[..., None], method: str = "tsne") -> Callable[..., None]:
+def map_options(command: Callable[..., None], method: str = "tsne", *, required: bool = True) -> Callable[..., None]:
     """The options of every map.
 
     Args:
         command: that has them.
         method: by which it lays points out unless it is told otherwise.
+        required: whether there must be a map.
     """
     options = (
         click.option(
@@ -133,7 +135,7 @@ def map_options(command: Callable[..., None], method: str = "tsne") -> Callable[
             "--output",
             "outputs",
             multiple=True,
-            required=True,
+            required=required,
             help="Picture (.svg, .png) or coordinates (.csv, .json); may be repeated",
         ),
         click.option("--method", type=click.Choice(METHODS), default=method, show_default=True),
@@ -153,6 +155,8 @@ def map_options(command: Callable[..., None], method: str = "tsne") -> Callable[
 WORDS_EPILOG = """\b
 Example:
   moses-rnn-analyse words phrase-table.rnn-model -o words.svg -o words.csv
+All source words with their numbers, as moses-rnn-train --source-embeddings reads them:
+  moses-rnn-analyse words phrase-table.rnn-model --export source.vec
 """
 
 
@@ -163,6 +167,7 @@ class WordsRequest(MapOptions):
     model: Path
     side: str
     max_points: int
+    export: str | None
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=WORDS_EPILOG)
@@ -171,12 +176,20 @@ class WordsRequest(MapOptions):
     "--side", type=click.Choice(["source", "target"]), default="source", show_default=True, help="Whose words"
 )
 @click.option("--max-points", type=click.IntRange(1), default=2000, show_default=True, help="The most frequent words")
-@map_options
+@click.option("--export", metavar="FILE", help="Write all embeddings in word2vec's text, with or without a map")
+@partial(map_options, required=False)
 @reports_errors
 @takes(WordsRequest)
 def words(request: WordsRequest) -> None:
-    """Draw a map of the word embeddings of the network MODEL (the paper's Figure 4)."""
+    """Draw a map of the word embeddings of the network MODEL (the paper's Figure 4), or export them."""
     from moses_rnn.analysis.maps import draw_map, word_points
+
+    if not request.outputs and not request.export:
+        raise click.UsageError("Missing option '-o' / '--output', or --export.")
+    if request.export:
+        _export(request, request.export)
+    if not request.outputs:
+        return
 
     def draw(config: MapConfig) -> Map:
         labels, vectors = word_points(open_writer(request.model).checkpoint, request.side, request.max_points)
@@ -185,6 +198,18 @@ def words(request: WordsRequest) -> None:
         return draw_map(f"{request.side} words, {config.method}", labels, vectors, config)
 
     draw_files(draw, request)
+
+
+def _export(request: WordsRequest, output: str) -> None:
+    from moses_rnn.analysis.maps import all_embeddings
+    from moses_rnn.cli.nbest.files import output_to
+    from moses_rnn.formats.embeddings import embedding_lines
+    from moses_rnn.producers.open import open_model
+
+    names, rows = all_embeddings(open_model(request.model), request.side)
+    with output_to(output, request.force, ()) as file:
+        file.append(b"".join(embedding_lines(names, rows.tolist(), rows.shape[1])))
+        file.commit()
 
 
 PHRASES_EPILOG = f"""\b

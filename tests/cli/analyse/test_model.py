@@ -44,6 +44,22 @@ def test_words_and_phrases(tmp_path, table, model):
     assert all(len(label.split()) >= 4 for label in labels)
 
 
+def test_words_are_exported_without_a_map_or_with_one(tmp_path, model):
+    done = invoke("words", model, "--export", tmp_path / "source.vec")
+    assert done.stdout == ""
+    header, *rows = (tmp_path / "source.vec").read_bytes().splitlines()
+    vocabulary = (model / "source.vocab").read_bytes().splitlines()[2:]
+    assert header.split()[0] == b"%d" % len(vocabulary)
+    assert [row.split()[0] for row in rows] == vocabulary
+    assert {len(row.split()) for row in rows} == {1 + int(header.split()[1])}
+    assert "exists already" in invoke("words", model, "--export", tmp_path / "source.vec", code=1).stderr
+    map_ = "-o", tmp_path / "words.csv", "--method", "pca"
+    both = invoke("words", model, "--side", "target", "--export", "-", *map_)
+    assert both.stdout.encode().splitlines()[1].startswith((model / "target.vocab").read_bytes().splitlines()[2] + b" ")
+    assert (tmp_path / "words.csv").exists()
+    assert "'-o' / '--output', or --export" in invoke("words", model, code=2).stderr
+
+
 # arguments behind model and table; exit code, the message
 REFUSED = [
     (["explain", "no pair"], 3, "expected a pair as 'source ||| target', found 'no pair'"),

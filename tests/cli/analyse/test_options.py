@@ -89,3 +89,6 @@ def test_networks_that_a_command_knows_nothing_of_are_named(scored_table, tmp_pa
         done = invoke(*command, "-o", tmp_path / "out.csv", code=3)
         assert "cstm: expected a network that writes word by word, found a CSTM" in done.stderr
         assert not (tmp_path / "out.csv").exists()
+    done = seen("words", tmp_path / "cstm", "--side", "target", "--export", tmp_path / "target.vec")
+    assert "cstm: expected a network with embeddings of target words, found a CSTM" in done.stderr
+    assert not list(tmp_path.glob("*target.vec*"))

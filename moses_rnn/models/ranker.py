@@ -1,0 +1,139 @@
+"""A network that ranks phrase pairs: the right target of a source above the same target with one word replaced.
+
+After Collobert and Weston's (2008) ranking of word windows, as lectures give it, applied to pairs. Its score is no
+log-probability. S slots a side, E embedding dimensions, A hidden units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from moses_rnn.models.dropout import Drop, keep
+from moses_rnn.models.folders import MAX_SIZE, Expect, Json, Kind, check_translation, is_size
+from moses_rnn.models.learning_curves import RANKED_WRONG
+from moses_rnn.models.native_learning import times
+from moses_rnn.models.slots import check_slots
+from moses_rnn.models.translation_network import NetworkOfPairs, draw_uniformly, unset
+
+INITIAL_RANGE = 0.1
+SIZE_KEYS = "embedding_size", "hidden_size"
+LAST, ANY = CORRUPT_VALUES = "last", "any"
+
+
+@dataclass(frozen=True)
+class RankerConfig:
+    """Sizes, which are a choice of ours, and which word of a target is replaced to learn from."""
+
+    source_vocabulary_size: int  # with <unk> and </s>
+    target_vocabulary_size: int
+    slots: int = 7  # words of a source, and of a target
+    embedding_size: int = 64
+    hidden_size: int = 256
+    corrupt: str = LAST  # or ANY, a word drawn from all of them
+    unit: str = "phrases"  # that it learned from
+    rare: Mapping[str, Any] | None = None  # kind and window of what stands for rare words; None: <unk>
+
+    @property
+    def width(self) -> int:
+        """Hidden units, which decide what pays on a processor."""
+        return self.hidden_size
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        sizes = 2 * self.slots * self.embedding_size, self.hidden_size, 1
+        return f"ranker, {self.slots} slots a side, {' → '.join(map(str, sizes))}, {self.corrupt} word replaced"
+
+
+class Ranker(NetworkOfPairs):
+    """The network; `state_dict` has the tensor names of the checkpoint format.
+
+    u    = [e(x_1); …; e(x_S); e'(y_1); …; e'(y_S)]         those of <null> where there is no word; no </s> is read
+    s    = w · tanh(W_1 u + b_1) + b_2
+    loss = max(0, 1 - s(x, y) + s(x, y'))                   y': the target y with one word replaced
+
+    Args:
+        config: sizes.
+        seed: of the initial weights, all uniform in ±0.1; None leaves them unset.
+    """
+
+    def __init__(self, config: RankerConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        E, A = config.embedding_size, config.hidden_size
+        self.source = Side(config.source_vocabulary_size, E)
+        self.target = Side(config.target_vocabulary_size, E)
+        self.W_1, self.b_1 = unset(A, 2 * config.slots * E), unset(A)
+        self.w, self.b_2 = unset(A), unset(1)
+        if seed is not None:
+            self.initialise(seed)
+
+    @property
+    def embeddings(self) -> Mapping[str, nn.Parameter]:
+        """See `NetworkOfPairs`."""
+        return {"source": self.source.embedding, "target": self.target.embedding}
+
+    def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
+        """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
+        draw_uniformly(self, seed, deviation)
+
+    def scores(
+        self, sources: Tensor, targets: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep
+    ) -> Tensor:
+        """s of each pair; pairs.
+
+        Args:
+            sources: ids in their slots, the size of the vocabulary for ``<null>``; pairs × S.
+            targets: likewise.
+            product_dtype: the type that matrix products are computed in; by default that of the weights.
+            drop: leaves hidden units out, for learning.
+        """
+        u = torch.cat([self.source(sources), self.target(targets)], 1)
+        return self.read_out(times(u, self.W_1, product_dtype or self.W_1.dtype, self.kernel), drop)
+
+    def read_out(self, projected: Tensor, drop: Drop = keep) -> Tensor:
+        """s of each pair, of W_1 u; pairs × A to pairs."""
+        return drop(torch.tanh(projected + self.b_1)) @ self.w + self.b_2
+
+
+class Side(nn.Module):
+    """The words of a side.
+
+    Args:
+        words: of its vocabulary.
+        size: E.
+    """
+
+    def __init__(self, words: int, size: int) -> None:
+        super().__init__()
+        self.embedding = unset(words + 1, size)  # the last one is that of <null>
+
+    def forward(self, words: Tensor) -> Tensor:
+        """The embeddings of words in their slots, end to end; phrases × S to phrases × SE."""
+        return embedding(words, self.embedding).flatten(1)
+
+
+def hinge(right: Tensor, wrong: Tensor) -> Tensor:
+    """What a right pair costs that should score 1 above a wrong one."""
+    return (1 - right + wrong).clamp(min=0)
+
+
+def _network(config: Mapping[str, Any], words: list[int]) -> Ranker:
+    choices = {key: config[key] for key in (*SIZE_KEYS, "slots", "corrupt", "unit")}
+    return Ranker(RankerConfig(words[0], words[1], **choices, rare=config.get("rare")), seed=None)
+
+
+def _check(config: Json, expect: Expect) -> None:
+    check_translation(config, expect, RANKER, {"corrupt": CORRUPT_VALUES})
+    check_slots(config, expect)
+    for key in SIZE_KEYS:
+        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
+
+
+RANKER = Kind("ranker", "ranker", ("source", "target"), _check, _network, format=2, measure=RANKED_WRONG)

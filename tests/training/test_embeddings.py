@@ -1,0 +1,229 @@
+"""Embeddings that begin as a file has them: in each network, frozen or not, resumed; from a ranker to a phrase model."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError, FormatError, InputError
+from moses_rnn.formats.embeddings import read_embeddings
+from moses_rnn.models.cstm import Cstm, CstmConfig
+from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.ranker import Ranker, RankerConfig
+from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
+from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from moses_rnn.models.variants import EncDecConfig
+from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.open import open_model
+from moses_rnn.training.architectures import check_network
+from moses_rnn.training.embeddings import GivenEmbeddings
+from moses_rnn.training.run import train_phrase_model
+from tests.cli.analyse.calls import invoke
+from tests.training.small import never, phrase_request
+from tests.training.texts import Listener
+
+WORDS = {
+    side: Vocabulary([b"<unk>", b"</s>", *words])
+    for side, words in (("source", [b"a", b"b", b"c"]), ("target", [b"x"]))
+}
+NETWORKS = {
+    "encdec": EncDec(EncDecConfig(5, 3, 4, 2, 3, 2), seed=1),
+    "ranker": Ranker(RankerConfig(5, 3, 3, 2, 4), seed=1),
+    "rnnsearch": RnnSearch(RnnSearchConfig(5, 3, 4, 2, 3, 2), seed=1),
+    "seq2seq": Seq2Seq(Seq2SeqConfig(5, 3, 4, 2, 1), seed=1),
+    "cstm": Cstm(CstmConfig(5, 3, 3, 2, 4, 4), seed=1),
+}
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """A row for b, c, a word that no shortlist has, and the special words."""
+    path = tmp_path / "words.vec"
+    path.write_bytes(b"c 0.5 -1\nelsewhere 9 9\nb 2 3\n<unk> 8 8\n</s> 7 7\n")
+    return path
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_words_of_the_shortlist_take_their_rows_and_others_keep_theirs(name, vectors):
+    model = NETWORKS[name]
+    before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+    lines = GivenEmbeddings({"source": str(vectors)}).begin(model, WORDS)
+    assert lines == [f"source embeddings: 2 of 3 words as in {vectors}; 1 random"]
+    embedding = model.embeddings["source"]
+    assert embedding[[3, 4]].tolist() == [[2.0, 3.0], [0.5, -1.0]]
+    (changed,) = [key for key, tensor in model.state_dict().items() if not torch.equal(tensor, before[key])]
+    kept = [i for i in range(len(embedding)) if i not in (3, 4)]
+    assert torch.equal(embedding[kept], before[changed][kept])
+
+
+def test_a_width_that_is_not_the_networks_is_refused_with_its_line(tmp_path):
+    (tmp_path / "w").write_bytes(b"a 1 2 3\n")
+    with pytest.raises(FormatError, match="w:1: expected a word and 2 numbers, the network's embedding size, found 3"):
+        GivenEmbeddings({"target": str(tmp_path / "w")}).begin(NETWORKS["encdec"], WORDS)
+
+
+def test_frozen_rows_have_no_gradient(vectors):
+    model = Ranker(RankerConfig(5, 3, 3, 2, 4), seed=1)
+    GivenEmbeddings({"source": str(vectors)}, frozen=True).begin(model, WORDS)
+    pairs = torch.tensor([[2, 3, 4], [0, 5, 5]]), torch.tensor([[2, 3, 3], [0, 2, 3]])
+    gradient = torch.autograd.grad(model.scores(*pairs).sum(), model.source.embedding)[0]
+    assert gradient.abs().sum(1).gt(0).tolist() == [True, False, True, False, False, True]  # </s> was not there
+
+
+# --- in a training ------------------------------------------------------------------------------------------------------
+
+LEARNING = {"max_epochs": 2, "learning_rate": 0.02, "batch_size": 16, "held_out": 20}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Word s3 is translated by t3."""
+    random = np.random.default_rng(0)
+    words = [random.integers(8, size=random.integers(1, 4)) for _ in range(200)]
+    lines = [b"%b ||| %b ||| 0.5\n" % tuple(b" ".join(b"%c%d" % (c, i) for i in ids) for c in b"st") for ids in words]
+    path = tmp_path_factory.mktemp("table") / "table"
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def vectors_of(path, letter, seed=1, width=4):
+    random = np.random.default_rng(seed)
+    path.write_bytes(b"".join(
+        b"%c%d %b\n" % (letter, i, b" ".join(b"%.9g" % x for x in random.normal(size=width).astype(np.float32)))
+        for i in range(6)
+    ))  # fmt: skip
+    return str(path)
+
+
+def row_of(model, side, word):
+    ids = model.checkpoint.vocabularies[side].id_of()
+    return model.checkpoint.model.embeddings[side][ids[word]]
+
+
+def rows_of(path):
+    lines = Path(path).read_bytes().splitlines()
+    wanted = {b"%c%d" % (c, i) for c in b"st" for i in range(8)}
+    return {word: torch.tensor(row) for word, row in read_embeddings(lines, path, 4, wanted)}
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_frozen_words_stay_as_the_file_of_their_side_has_them(table, tmp_path, inverse):
+    files = {
+        f"{side}_embeddings": vectors_of(tmp_path / side, letter)
+        for side, letter in zip(("source", "target"), b"st", strict=True)
+    }
+    listener = Listener()
+    request = phrase_request(table, **LEARNING, **files, freeze_embeddings=True, inverse=inverse)
+    train_phrase_model(request, tmp_path / "m", listener, never)
+    model = open_model(tmp_path / "m")
+    for side, letter in zip(("source", "target"), b"ts" if inverse else b"st", strict=True):
+        path = files[f"{'source' if letter == ord('s') else 'target'}_embeddings"]
+        assert f"{side} embeddings: 6 of 8 words as in {path}, not learned; 2 random" in listener.description
+        for word, row in rows_of(path).items():
+            assert torch.equal(row_of(model, side, word), row)
+    provenance = model.checkpoint.provenance
+    assert provenance["embeddings"] == {
+        "source": "target" if inverse else "source",
+        "target": "source" if inverse else "target",
+    }
+    assert len(provenance["training_options"]["source_embeddings"]) == 64
+
+
+def test_words_of_a_file_are_learned_unless_frozen(table, tmp_path):
+    path = vectors_of(tmp_path / "w", ord("s"))
+    train_phrase_model(phrase_request(table, **LEARNING, source_embeddings=path), tmp_path / "m", Listener(), never)
+    row = row_of(open_model(tmp_path / "m"), "source", b"s3")
+    moved = (row - rows_of(path)[b"s3"]).abs().max().item()
+    assert 1e-4 < moved < 1
+
+
+@pytest.mark.parametrize("architecture", ["encdec", "ranker"])
+def test_a_stopped_training_goes_on_with_the_same_file_alone(table, tmp_path, architecture):
+    def after(steps):
+        left = iter(range(steps))
+        return lambda: next(left, None) is None
+
+    path = vectors_of(tmp_path / "w", ord("s"))
+    network = {"maxout_size": None, "output_rank": None, "max_length": 0} if architecture == "ranker" else {}
+    options = {
+        **LEARNING,
+        **network,
+        "architecture": architecture,
+        "source_embeddings": path,
+        "freeze_embeddings": True,
+    }
+    for folder, stops in (("at-once", [never]), ("in-parts", [after(9), never])):
+        for stop in stops:
+            train_phrase_model(phrase_request(table, **options), tmp_path / folder, Listener(), stop)
+    whole, parts = (open_model(tmp_path / name).checkpoint.model.state_dict() for name in ("at-once", "in-parts"))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+    other = {**options, "source_embeddings": vectors_of(tmp_path / "other", ord("s"), seed=2)}
+    with pytest.raises(CheckpointError, match="source_embeddings '[0-9a-f]{64}', now '[0-9a-f]{64}'"):
+        train_phrase_model(phrase_request(table, **other), tmp_path / "at-once", Listener(), never)
+
+
+def test_a_file_that_is_not_there_is_refused_before_the_table_is_read(table, tmp_path):
+    listener = Listener()
+    with pytest.raises(InputError, match="none.vec"):
+        train_phrase_model(
+            phrase_request(table, source_embeddings=str(tmp_path / "none.vec")), tmp_path / "m", listener, never
+        )
+    assert not (tmp_path / "m").exists()
+    assert not hasattr(listener, "description")
+
+
+def test_a_damaged_file_leaves_no_model_behind(table, tmp_path):
+    (tmp_path / "w").write_bytes(b"s1 1 2 3 nan\n")
+    with pytest.raises(FormatError, match="w:1: expected finite numbers"):
+        train_phrase_model(
+            phrase_request(table, source_embeddings=str(tmp_path / "w")), tmp_path / "m", Listener(), never
+        )
+    assert not (tmp_path / "m").exists()
+
+
+CSTM = {"architecture": "cstm", "hidden_size": None, "maxout_size": None, "output_rank": None, "max_length": 0}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"freeze_embeddings": True}, "--freeze-embeddings is for --source-embeddings and --target-embeddings"),
+        (
+            {"freeze_embeddings": True, "source_embeddings": "w", "weight_decay": 0.1},
+            "--freeze-embeddings: expected no --weight-decay",
+        ),
+        ({**CSTM, "target_embeddings": "w"}, "--target-embeddings: --architecture cstm has no embeddings of what it"),
+        ({**CSTM, "source_embeddings": "w", "inverse": True}, "--source-embeddings: --architecture cstm has no"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        check_network(phrase_request("t", **given))
+    check_network(phrase_request("t", **CSTM, target_embeddings="w", inverse=True))
+
+
+# --- from a ranker to a phrase model ------------------------------------------------------------------------------------
+
+
+def test_a_rankers_embeddings_begin_a_phrase_model(table, tmp_path):
+    ranker = {"architecture": "ranker", "maxout_size": None, "output_rank": None, "max_length": 0}
+    train_phrase_model(phrase_request(table, **LEARNING, **ranker), tmp_path / "ranker", Listener(), never)
+    for side in ("source", "target"):
+        invoke("words", tmp_path / "ranker", "--side", side, "--export", tmp_path / f"{side}.vec.gz")
+    learned = open_model(tmp_path / "ranker")
+    files = {f"{side}_embeddings": str(tmp_path / f"{side}.vec.gz") for side in ("source", "target")}
+    listener = Listener()
+    train_phrase_model(
+        phrase_request(table, **LEARNING, **files, freeze_embeddings=True), tmp_path / "m", listener, never
+    )
+    assert (
+        f"target embeddings: 8 of 8 words as in {files['target_embeddings']}, not learned; 0 random"
+        in listener.description
+    )
+    model = open_model(tmp_path / "m")
+    for side, letter in zip(("source", "target"), b"st", strict=True):
+        for i in range(8):
+            assert torch.equal(*(row_of(each, side, b"%c%d" % (letter, i)) for each in (model, learned)))
+    assert gzip.decompress((tmp_path / "source.vec.gz").read_bytes()).startswith(b"8 4\n")
