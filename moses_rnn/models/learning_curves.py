@@ -10,6 +10,7 @@ FEWEST = 4  # evaluations that can be judged
 LATE = 2 / 3  # of the time: what comes after is compared with what came before
 FALLING = 0.03  # share of the cost that is gained late, from which on more time should help
 RISING = 0.02  # share by which the last cost is above the best one
+LAST_BUT = 2  # evaluations at the end, among which the best one may have been followed by an accident
 
 
 @dataclass(frozen=True)
@@ -78,16 +79,18 @@ def verdict(history: Sequence[Mapping[str, Any]], rival: float | None = None, me
         return Verdict("too short to tell", f"{len(curve)} evaluations of the held-out examples")
     end, last = curve[-1]
     early = min((cost for seconds, cost in curve if seconds <= LATE * end), default=curve[0][1])
-    if early - best > max(FALLING * early, measure.least):
+    falls = early - best > max(FALLING * early, measure.least)
+    rises = last - best > max(RISING * best, measure.least)
+    place = next(i for i, (_, cost) in enumerate(curve) if cost == best)
+    if rises and (not falls or len(curve) - place > LAST_BUT):
+        return Verdict(
+            "overfitting",
+            f"the held-out cost rose from {best:.3f} after {curve[place][0] / 60:.0f} minutes to {last:.3f}; the best "
+            "weights are kept",
+        )
+    if falls:
         return Verdict(
             "still falling",
             f"the held-out cost fell from {early:.3f} to {best:.3f} in the last third of the time; more should help",
-        )
-    if last - best > max(RISING * best, measure.least):
-        at = next(seconds for seconds, cost in curve if cost == best)
-        return Verdict(
-            "overfitting",
-            f"the held-out cost rose from {best:.3f} after {at / 60:.0f} minutes to {last:.3f}; the best weights are "
-            "kept",
         )
     return Verdict("converged", f"the held-out cost went from {early:.3f} to {best:.3f} in the last third of the time")

@@ -17,6 +17,10 @@ def history(*costs):
         ([4, 2, 1.5, 1.2, 1.19, 1.18], 5.0, "converged: the held-out cost went from 1.200 to 1.180 in the last third of the time"),
         ([4, 2, 1.0, 1.01, 1.02, 1.03], 5.0, "overfitting: the held-out cost rose from 1.000 after 3 minutes to 1.030; the "
          "best weights are kept"),
+        ([4, 3, 2, 1.5, 1.2, 1.1, 1.0, 1.01, 1.02, 1.03], 5.0, "overfitting: the held-out cost rose from 1.000 after 7 minutes "
+         "to 1.030; the best weights are kept"),
+        ([4, 2, 1.5, 1.2, 1.1, 1.0, 1.03], 5.0, "still falling: the held-out cost fell from 1.200 to 1.000 in the last third of "
+         "the time; more should help"),
         ([4, 2, 1.0, 1.01, 1.01, 1.015], None, "converged: the held-out cost went from 1.000 to 1.000 in the last third of the time"),
         ([4, 2, 0.09, 0.08, 0.07, 0.065], 5.0, "converged: the held-out cost went from 0.080 to 0.065 in the last third of the "
          "time"),
