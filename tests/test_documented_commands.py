@@ -22,6 +22,7 @@ from tests.house import names_in
 # What is added to a command so that it takes a second
 SMALLER = {
     "moses-rnn-train": " ".join([*TINY, *LEARNED]),
+    "moses-rnn-train pairs.tsv": "--max-epochs 12",  # of few pairs
     "moses-rnn-nmt train": (
         "--hidden-size 16 --embedding-size 16 --alignment-size 5 --maxout-size 8 --max-epochs 20 --learning-rate 0.02 "
         "--dropout 0"
@@ -198,7 +199,8 @@ def bare_system(tmp_path_factory, table):
     (here / "moses.ini").write_text(ini.replace("path=phrase-table.gz", f"path={here}/phrase-table.gz"))
     for side in ("en", "fr"):
         (here / f"train.{side}").write_text("".join(sentences(f"train.{side}.gz", 300)))
-    pairs = zip(*(sentences(f"train.{side}.gz", 300) for side in ("en", "fr")), strict=True)
+    pairs = [*zip(*(sentences(f"train.{side}.gz", 300) for side in ("en", "fr")), strict=True)]
+    (here / "pairs.tsv").write_text("".join(f"{en[:-1]}\t{fr}" for en, fr in pairs))
     (here / "train.links").write_text("".join(links_between(*pair) + "\n" for pair in pairs))
     for name, side in itertools.product(("dev", "test"), ("en", "fr")):
         (here / f"{name}.{side}").write_text("".join(sentences(f"{name}.{side}", 8)))
