@@ -95,6 +95,15 @@ RUN_BY = {
     "torchrun --standalone --nproc-per-node 2 --no-python moses-rnn-nmt train train --source en --target fr --model search": (
         "tests/cli/test_training_ranks.py::test_an_rnnsearch_is_learned_by_two_processes"
     ),
+    "podman build -f moses_configs/Containerfile -t moses-rnn .": (
+        "tests/test_container.py::test_an_image_is_built_and_has_both"
+    ),
+    'podman run --rm -v "$PWD:/work" moses-rnn moses-rnn-train phrase-table.gz': (
+        "tests/test_container.py::test_its_commands_are_installed"
+    ),
+    'podman run --rm -v "$PWD:/work" moses-rnn moses-rnn-pipeline results TRAIN=data/train DEV=data/dev TEST=data/test': (
+        "tests/test_container.py::test_its_commands_are_installed"
+    ),
     "pip install mtdata sacrebleu": "downloads programs",
     "mtdata get -l eng-fra --merge -o wmt14 --train Statmt-europarl-7-fra-eng Statmt-commoncrawl_wmt13-1-fra-eng": (
         "downloads gigabytes"
