@@ -52,6 +52,22 @@ test-python: $(INSTALLED) ## the same tests without the native core, as where th
 	MOSES_RNN_NATIVE=0 $(BIN)/pytest -n auto --maxprocesses 4 -m 'not moses and not gpu and not slow' \
 		$(addprefix --ignore=,$(TESTED_ONCE))
 
+# Of the oldest set-up: its folder, the lowest Python, versions in place of some lowest ones (NAME==VERSION), and what to run
+OLDEST ?= build/oldest
+OLDEST_PYTHON ?= python3.11
+OLDEST_GIVEN ?=
+OLDEST_TESTS ?= tests $(addprefix --ignore=,$(TESTED_ONCE))
+
+.PHONY: test-oldest
+test-oldest: ## the tests with Python 3.11 and the lowest versions that pyproject.toml allows, in build/oldest
+	$(OLDEST_PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "OLDEST_PYTHON: expected Python 3.11")'
+	$(OLDEST_PYTHON) -m venv $(OLDEST)
+	$(OLDEST_PYTHON) tests/oldest.py $(OLDEST_GIVEN) > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/pip install --quiet $(PIP_FLAGS) --constraint $(OLDEST)/constraints.txt --editable '.[dev]'
+	$(OLDEST)/bin/pip install --quiet $(PIP_FLAGS) --constraint $(OLDEST)/constraints.txt kenlm || \
+		echo 'kenlm could not be installed (it needs a C++ compiler): the tests that use it will be skipped' >&2
+	$(OLDEST)/bin/pytest -m 'not moses and not gpu and not slow' $(OLDEST_TESTS)
+
 .PHONY: test-moses
 test-moses: $(INSTALLED) ## tests with the real decoder and MERT; needs MOSES_ROOT
 	@test -n "$$MOSES_ROOT" || { echo 'test-moses: set MOSES_ROOT to the folder of a built Moses (it has bin/moses)' >&2; exit 2; }
