@@ -46,6 +46,7 @@ PLACES = {"/my/system/model": ".", "/my/": "$PWD/"}
 # Commands that are not run here: the test that runs them, or why none does
 RUN_BY = {
     "make demo": "tests/test_demo.py::test_the_demo_ends_with_a_converged_network_and_gives_the_readmes_line",
+    "make demo-moses": "tests/test_demo.py::test_a_baseline_and_the_same_with_the_score",
     "make test": "it runs this test",
     'git clone "$URL" moses_rnn && make -C moses_rnn setup && export PATH="$PWD/moses_rnn/.venv/bin:$PATH"': (
         "make demo and make test begin with the same set-up"
