@@ -47,7 +47,8 @@ DEMO_SENTENCES ?= 2000
 DEMO_HELD_OUT ?= 300
 DEMO_NETWORK ?= --preset small --hidden-size 64 --embedding-size 32 --max-epochs 3 --dropout 0.3
 DEMO_ROUNDS ?= 5
-DEMO_CORPUS := $(DEMO)/moses/corpus
+DEMO_MOSES := $(DEMO)/moses-$(DEMO_SEED)
+DEMO_CORPUS := $(DEMO_MOSES)/corpus
 
 $(DEMO_CORPUS)/train.en: examples/make_hard_corpus.py examples/make_corpus.py $(INSTALLED)
 	$(BIN)/python examples/make_hard_corpus.py $(DEMO_CORPUS) --seed $(DEMO_SEED) --sentences $(DEMO_SENTENCES) \
@@ -56,9 +57,9 @@ $(DEMO_CORPUS)/train.en: examples/make_hard_corpus.py examples/make_corpus.py $(
 .PHONY: demo-moses
 demo-moses: $(DEMO_CORPUS)/train.en ## a harder corpus to a tuned baseline and +RNN: their BLEU (minutes); needs MOSES_ROOT
 	@test -n "$$MOSES_ROOT" || { echo 'demo-moses: set MOSES_ROOT to the folder of a built Moses (it has bin/moses)' >&2; exit 2; }
-	@echo "Word alignment, phrase table, network, two tunings, two tests; logs are in $(DEMO)/moses/work/log"
+	@echo "Word alignment, phrase table, network, two tunings, two tests; logs are in $(DEMO_MOSES)/work/log"
 	@$(MAKE) --silent --no-print-directory -f moses_configs/pipeline.mk results BIN=$(abspath $(BIN)) \
-		WORK=$(DEMO)/moses/work SRC=en TRG=fr TOKENISED=yes SYSTEMS='baseline rnn' SEEDS=$(DEMO_SEED) \
+		WORK=$(DEMO_MOSES)/work SRC=en TRG=fr TOKENISED=yes SYSTEMS='baseline rnn' SEEDS=$(DEMO_SEED) \
 		TRAIN=$(DEMO_CORPUS)/train DEV=$(DEMO_CORPUS)/dev TEST=$(DEMO_CORPUS)/test \
 		ORDER=3 LM_FLAGS=--discount_fallback MAX_PHRASE=5 REORDERING=distance TRAIN_FLAGS='$(DEMO_NETWORK) --quiet' \
 		SCORE_FLAGS=--quiet TUNER=mira DECODER_FLAGS='-search-algorithm 1' MERT_FLAGS='--maximum-iterations $(DEMO_ROUNDS)'
