@@ -26,7 +26,11 @@ $(INSTALLED): pyproject.toml constraints.txt $(wildcard native/*)
 setup: $(INSTALLED) ## create .venv with the versions that were tested (constraints.txt)
 
 .PHONY: demo
-demo: $(INSTALLED) ## train on the example table, score it, show phrases before and after, write a report (minutes)
+demo: demo-table $(if $(MOSES_ROOT),demo-moses) ## train on the example table, score it, write a report; with MOSES_ROOT demo-moses too
+	@$(if $(MOSES_ROOT),:,echo 'left out: make demo-moses, what the score does to BLEU; it needs MOSES_ROOT, the folder of a built Moses' >&2)
+
+.PHONY: demo-table
+demo-table: $(INSTALLED)
 	mkdir -p $(DEMO)
 	$(BIN)/moses-rnn-train examples/phrase-table.gz --model $(DEMO)/model --preset small --hidden-size 128 --max-epochs 8
 	$(BIN)/moses-rnn-score examples/phrase-table.gz --model $(DEMO)/model --output $(DEMO)/phrase-table.rnn.gz \
@@ -36,6 +40,29 @@ demo: $(INSTALLED) ## train on the example table, score it, show phrases before 
 		--source 'not buy the'
 	$(BIN)/moses-rnn-analyse report $(DEMO)/phrase-table.rnn.gz $(DEMO)/model -o $(DEMO)/report.html --force
 	@echo "The new table, its signature and the new moses.ini are in $(DEMO)/. To be read in a browser: $(DEMO)/report.html"
+
+# The last step: a corpus on which frequencies go wrong, from it a baseline and +RNN by the pipeline, and both tuned
+DEMO_SEED ?= 1
+DEMO_SENTENCES ?= 2000
+DEMO_HELD_OUT ?= 300
+DEMO_NETWORK ?= --preset small --hidden-size 64 --embedding-size 32 --max-epochs 3 --dropout 0.3
+DEMO_ROUNDS ?= 5
+DEMO_MOSES := $(DEMO)/moses-$(DEMO_SEED)
+DEMO_CORPUS := $(DEMO_MOSES)/corpus
+
+$(DEMO_CORPUS)/train.en: examples/make_hard_corpus.py examples/make_corpus.py $(INSTALLED)
+	$(BIN)/python examples/make_hard_corpus.py $(DEMO_CORPUS) --seed $(DEMO_SEED) --sentences $(DEMO_SENTENCES) \
+		--held-out $(DEMO_HELD_OUT)
+
+.PHONY: demo-moses
+demo-moses: $(DEMO_CORPUS)/train.en ## a harder corpus to a tuned baseline and +RNN: their BLEU (minutes); needs MOSES_ROOT
+	@test -n "$$MOSES_ROOT" || { echo 'demo-moses: set MOSES_ROOT to the folder of a built Moses (it has bin/moses)' >&2; exit 2; }
+	@echo "Word alignment, phrase table, network, two tunings, two tests; logs are in $(DEMO_MOSES)/work/log"
+	@$(MAKE) --silent --no-print-directory -f moses_configs/pipeline.mk results BIN=$(abspath $(BIN)) \
+		WORK=$(DEMO_MOSES)/work SRC=en TRG=fr TOKENISED=yes SYSTEMS='baseline rnn' SEEDS=$(DEMO_SEED) \
+		TRAIN=$(DEMO_CORPUS)/train DEV=$(DEMO_CORPUS)/dev TEST=$(DEMO_CORPUS)/test \
+		ORDER=3 LM_FLAGS=--discount_fallback MAX_PHRASE=5 REORDERING=distance TRAIN_FLAGS='$(DEMO_NETWORK) --quiet' \
+		SCORE_FLAGS=--quiet TUNER=mira DECODER_FLAGS='-search-algorithm 1' MERT_FLAGS='--maximum-iterations $(DEMO_ROUNDS)'
 
 .PHONY: lint
 lint: $(INSTALLED) ## ruff and mypy
@@ -51,6 +78,22 @@ test: lint ## set-up, lint, types and every test that needs no Moses, GPU or hou
 test-python: $(INSTALLED) ## the same tests without the native core, as where there is no C++ compiler
 	MOSES_RNN_NATIVE=0 $(BIN)/pytest -n auto --maxprocesses 4 -m 'not moses and not gpu and not slow' \
 		$(addprefix --ignore=,$(TESTED_ONCE))
+
+# Of the oldest set-up: its folder, the lowest Python, versions in place of some lowest ones (NAME==VERSION), and what to run
+OLDEST ?= build/oldest
+OLDEST_PYTHON ?= python3.11
+OLDEST_GIVEN ?=
+OLDEST_TESTS ?= tests $(addprefix --ignore=,$(TESTED_ONCE))
+
+.PHONY: test-oldest
+test-oldest: ## the tests with Python 3.11 and the lowest versions that pyproject.toml allows, in build/oldest
+	$(OLDEST_PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "OLDEST_PYTHON: expected Python 3.11")'
+	$(OLDEST_PYTHON) -m venv $(OLDEST)
+	$(OLDEST_PYTHON) tests/oldest.py $(OLDEST_GIVEN) > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/pip install --quiet $(PIP_FLAGS) --constraint $(OLDEST)/constraints.txt --editable '.[dev]'
+	$(OLDEST)/bin/pip install --quiet $(PIP_FLAGS) --constraint $(OLDEST)/constraints.txt kenlm || \
+		echo 'kenlm could not be installed (it needs a C++ compiler): the tests that use it will be skipped' >&2
+	$(OLDEST)/bin/pytest -m 'not moses and not gpu and not slow' $(OLDEST_TESTS)
 
 .PHONY: test-moses
 test-moses: $(INSTALLED) ## tests with the real decoder and MERT; needs MOSES_ROOT

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -349,6 +349,17 @@ class Grammar:
         return en + " .", contract(fr + " .")
 
 
+def write_corpus(folder: Path, sizes: Sequence[int], draw: Callable[[str], tuple[str, str]]) -> None:
+    """Write train, dev and test of these sizes; `draw` gives a sentence of the set of that name."""
+    tokenise = {language: MosesTokenizer(lang=language) for language in ("en", "fr")}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, size in zip(("train", "dev", "test"), sizes, strict=True):
+        pairs = [draw(name) for _ in range(size)]
+        for side, language in enumerate(("en", "fr")):
+            text = [tokenise[language].tokenize(pair[side].lower(), return_str=True, escape=True) for pair in pairs]
+            (folder / f"{name}.{language}").write_text("\n".join(text) + "\n", encoding="utf-8", newline="\n")
+
+
 def main() -> None:
     """Write the corpus."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
@@ -357,13 +368,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     grammar = Grammar(arguments.seed)
-    tokenise = {language: MosesTokenizer(lang=language) for language in ("en", "fr")}
-    arguments.folder.mkdir(parents=True, exist_ok=True)
-    for name, size in (("train", arguments.sentences), ("dev", 300), ("test", 300)):
-        pairs = [grammar.sentence() for _ in range(size)]
-        for side, language in enumerate(("en", "fr")):
-            text = [tokenise[language].tokenize(pair[side].lower(), return_str=True, escape=True) for pair in pairs]
-            (arguments.folder / f"{name}.{language}").write_text("\n".join(text) + "\n", encoding="utf-8", newline="\n")
+    write_corpus(arguments.folder, (arguments.sentences, 300, 300), lambda _: grammar.sentence())
 
 
 if __name__ == "__main__":

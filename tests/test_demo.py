@@ -15,13 +15,18 @@ from tests.commands import ROOT
 LINE = b"in front of this ||| devant cette |||"
 
 
+def make(*arguments):
+    """Run make in the environment as it is: nothing is installed into it."""
+    venv = Path(sys.prefix)
+    command = ["make", "-o", venv / ".installed", f"VENV={venv}", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
 @pytest.mark.timeout(1200)
 def test_the_demo_ends_with_a_converged_network_and_gives_the_readmes_line(tmp_path):
-    venv = Path(sys.prefix)
-    # the environment is taken as it is: nothing is installed into it
-    command = ["make", "-o", venv / ".installed", f"VENV={venv}", "demo", f"DEMO={tmp_path}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = make("demo", f"DEMO={tmp_path}", "MOSES_ROOT=")
     assert done.returncode == 0, done.stderr
+    assert "left out: make demo-moses" in done.stderr.splitlines()[-1]
     assert re.search(r"\nverdict: converged: ", done.stderr)
     assert "warning: RNN" not in done.stderr
     assert 'class="warning"' not in (tmp_path / "report.html").read_text()
@@ -29,3 +34,34 @@ def test_the_demo_ends_with_a_converged_network_and_gives_the_readmes_line(tmp_p
     (made,) = [line for line in lines_of(tmp_path / "phrase-table.rnn.gz") if line.startswith(LINE)]
     readme, demo = (float(words(parsed.scores)[-1]) for parsed in parse_table([shown, made], "lines"))
     assert demo == pytest.approx(readme, rel=0.25)  # processors and threads differ in the last digits, training in more
+
+
+def test_with_a_moses_the_demo_ends_with_two_systems(tmp_path):
+    """A dry run."""
+    done = make("-n", "demo", f"DEMO={tmp_path}", "MOSES_ROOT=/nowhere")
+    assert done.returncode == 0, done.stderr
+    assert "left out" not in done.stdout
+    assert done.stdout.index("moses-rnn-analyse report") < done.stdout.index("make_hard_corpus.py")
+    assert (
+        f"moses-rnn-analyse results {tmp_path}/moses-1/work --target fr --system baseline --system rnn" in done.stdout
+    )
+    assert "--maximum-iterations 5" in done.stdout
+
+
+def test_without_a_moses_its_step_says_what_is_missing(tmp_path):
+    done = make("demo-moses", f"DEMO={tmp_path}", "MOSES_ROOT=", "DEMO_SENTENCES=10", "DEMO_HELD_OUT=2")
+    assert done.returncode == 2
+    assert "demo-moses: set MOSES_ROOT to the folder of a built Moses" in done.stderr
+    assert not (tmp_path / "moses-1" / "work").exists()
+
+
+@pytest.mark.moses
+@pytest.mark.timeout(1200)
+def test_a_baseline_and_the_same_with_the_score(tmp_path, moses_root):
+    small = ["DEMO_SENTENCES=400", "DEMO_HELD_OUT=20", "DEMO_ROUNDS=1"]
+    network = "--preset small --hidden-size 16 --embedding-size 8 --maxout-size 8 --output-rank 8 --max-epochs 1"
+    done = make("demo-moses", f"DEMO={tmp_path}", f"MOSES_ROOT={moses_root}", *small, f"DEMO_NETWORK={network}")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    rows = re.findall(r"^\| (Baseline|\+RNN) \| ([\d.]+) \| ([\d.]+) \|", done.stdout, re.MULTILINE)
+    assert [row[0] for row in rows] == ["Baseline", "+RNN"]
+    assert all(float(bleu) > 20 for _, *both in rows for bleu in both)

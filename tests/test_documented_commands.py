@@ -25,6 +25,7 @@ SMALLER = {
     "moses-rnn-train phrase-table.gz --architecture ranker": " ".join(
         [*("--hidden-size", "8", "--embedding-size", "6", "--shortlist", "60"), *LEARNED]
     ),
+    "moses-rnn-train pairs.tsv": " ".join([*TINY, *LEARNED, "--max-epochs", "12"]),  # of few pairs
     "moses-rnn-nmt train": (
         "--hidden-size 16 --embedding-size 16 --alignment-size 5 --maxout-size 8 --max-epochs 20 --learning-rate 0.02 "
         "--dropout 0"
@@ -48,6 +49,7 @@ PLACES = {"/my/system/model": ".", "/my/": "$PWD/"}
 # Commands that are not run here: the test that runs them, or why none does
 RUN_BY = {
     "make demo": "tests/test_demo.py::test_the_demo_ends_with_a_converged_network_and_gives_the_readmes_line",
+    "make demo-moses": "tests/test_demo.py::test_a_baseline_and_the_same_with_the_score",
     "make test": "it runs this test",
     'git clone "$URL" moses_rnn && make -C moses_rnn setup && export PATH="$PWD/moses_rnn/.venv/bin:$PATH"': (
         "make demo and make test begin with the same set-up"
@@ -96,6 +98,15 @@ RUN_BY = {
     ),
     "torchrun --standalone --nproc-per-node 2 --no-python moses-rnn-nmt train train --source en --target fr --model search": (
         "tests/cli/test_training_ranks.py::test_an_rnnsearch_is_learned_by_two_processes"
+    ),
+    "podman build -f moses_configs/Containerfile -t moses-rnn .": (
+        "tests/test_container.py::test_an_image_is_built_and_has_both"
+    ),
+    'podman run --rm -v "$PWD:/work" moses-rnn moses-rnn-train phrase-table.gz': (
+        "tests/test_container.py::test_its_commands_are_installed"
+    ),
+    'podman run --rm -v "$PWD:/work" moses-rnn moses-rnn-pipeline results TRAIN=data/train DEV=data/dev TEST=data/test': (
+        "tests/test_container.py::test_its_commands_are_installed"
     ),
     "pip install mtdata sacrebleu": "downloads programs",
     "mtdata get -l eng-fra --merge -o wmt14 --train Statmt-europarl-7-fra-eng Statmt-commoncrawl_wmt13-1-fra-eng": (
@@ -201,7 +212,8 @@ def bare_system(tmp_path_factory, table):
     (here / "moses.ini").write_text(ini.replace("path=phrase-table.gz", f"path={here}/phrase-table.gz"))
     for side in ("en", "fr"):
         (here / f"train.{side}").write_text("".join(sentences(f"train.{side}.gz", 300)))
-    pairs = zip(*(sentences(f"train.{side}.gz", 300) for side in ("en", "fr")), strict=True)
+    pairs = [*zip(*(sentences(f"train.{side}.gz", 300) for side in ("en", "fr")), strict=True)]
+    (here / "pairs.tsv").write_text("".join(f"{en[:-1]}\t{fr}" for en, fr in pairs))
     (here / "train.links").write_text("".join(links_between(*pair) + "\n" for pair in pairs))
     for name, side in itertools.product(("dev", "test"), ("en", "fr")):
         (here / f"{name}.{side}").write_text("".join(sentences(f"{name}.{side}", 8)))

@@ -99,6 +99,40 @@ def test_the_treebanks_sentences_are_as_the_corpuss(treebank):
     assert lengths[0] == pytest.approx(lengths[1], rel=0.03)
 
 
+def hard_corpus(folder, *options):
+    """The texts of the harder corpus, by name."""
+    script = [sys.executable, EXAMPLES / "make_hard_corpus.py", folder, "--sentences", "300", "--held-out", "100"]
+    subprocess.run([*script, *options], check=True)
+    return {path.name: path.read_text(encoding="utf-8").splitlines() for path in folder.iterdir()}
+
+
+def test_slips_are_in_the_training_translations_alone(tmp_path):
+    careful, careless = hard_corpus(tmp_path / "0", "--slips", "0"), hard_corpus(tmp_path / "3", "--slips", "0.3")
+    assert {name for name in careful if careful[name] != careless[name]} == {"train.fr"}
+    pairs = zip(careful["train.fr"], careless["train.fr"], strict=True)
+    assert 0.5 < sum(good != bad for good, bad in pairs) / 300 < 0.95
+
+
+def test_the_seed_alone_decides_the_harder_corpus(tmp_path):
+    one, same, other = (hard_corpus(tmp_path / f"{i}", "--seed", seed) for i, seed in enumerate("112"))
+    assert one == same
+    assert one["dev.en"] != other["dev.en"]
+
+
+def test_a_sense_goes_with_what_it_stands_beside(tmp_path):
+    """Of the right translations: every noun has one sense of `bright` beside it."""
+    texts = hard_corpus(tmp_path, "--slips", "0", "--sentences", "1500")
+    senses = {}
+    for en, fr in zip(texts["train.en"], texts["train.fr"], strict=True):
+        named = re.findall(r"\bbright (\w+)", en)
+        chosen = re.findall(r"\b(brillant|vif|vive)\w*", fr)
+        assert len(named) == len(chosen)
+        if len(named) == 1:
+            senses.setdefault(named[0], set()).add(chosen[0] == "brillant")
+    assert len(senses) > 30
+    assert all(len(both) == 1 for both in senses.values())
+
+
 def test_the_table_and_its_ini_fit():
     with gzip.open(EXAMPLES / "phrase-table.gz") as lines:
         table = list(parse_table(lines, "phrase-table.gz"))

@@ -23,16 +23,17 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 from moses_rnn.cli.scoring_display import show_ini_lines, summary
+from moses_rnn.cli.summaries import check_json, json_option, put_json, scoring_record
 from moses_rnn.cli.table_options import (
     FactorOptions,
     TableOptions,
-    default_model,
     default_output,
     factor_options,
     long_option,
+    model_beside,
+    pairs_option,
     table_options,
 )
-from moses_rnn.errors import InputError
 from moses_rnn.files.streams import compression_of
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
@@ -61,6 +62,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
 
     phrase_table: str
     new_table: str | None
+    layout: str
     models: tuple[Path, ...]
     output: str | None
     moses_ini: str | None
@@ -85,6 +87,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     again: bool
     force: bool
     estimate: bool
+    as_json: bool
     quiet: bool
 
 
@@ -164,6 +167,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     show_default=True,
     help="A line that is not a phrase pair ends the run, or goes to OUTPUT.rejects",
 )
+@pairs_option
 @table_options
 @factor_options
 @pool_options
@@ -175,6 +179,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
 @click.option("--again", is_flag=True, help="Score a table that has such a column already")
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("--estimate", is_flag=True, help="Print how long scoring will take here; write nothing")
+@json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @shows_version
 @reports_errors
@@ -187,6 +192,9 @@ def main(given: Scoring) -> None:
     from moses_rnn.cli.progress import Display
     from moses_rnn.scoring.run import score
 
+    if given.layout == "tsv":
+        _score_pairs(given)
+        return
     request = _request(given)
     if given.estimate:
         from moses_rnn.scoring.estimate import estimate
@@ -198,11 +206,37 @@ def main(given: Scoring) -> None:
         result = score(request, display.show, StopRequest())
     finally:
         display.close()
-    lines = [] if given.quiet else summary(request, result)
+    lines = [] if given.quiet or given.as_json else summary(request, result)
     for line in [*lines, *(f"warning: {text}" for text in result.warnings)]:
         say(line)
-    if not request.columns.logarithms and not request.shard:
+    if given.as_json:
+        put_json(scoring_record(request, result))
+    elif not request.columns.logarithms and not request.shard:
         show_ini_lines(result, on_stderr=request.output == "-")
+
+
+def _score_pairs(given: Scoring) -> None:
+    from moses_rnn.cli.score_pairs import PairScoring, refuse_options_of_tables, score_pairs
+    from moses_rnn.files.streams import existing_input
+
+    refuse_options_of_tables(click.get_current_context())
+    output = _output(given, table := existing_input(given.phrase_table))
+    check_json(given.as_json, output)
+    score_pairs(
+        PairScoring(
+            table=table,
+            output=output,
+            models=given.models or (model_beside(table),),
+            device=choose_device(given.device),
+            precision=given.precision or "fp32",
+            threads=given.threads,
+            max_line_bytes=given.max_line_bytes,
+            allow_misfit=given.allow_misfit,
+            force=given.force,
+            as_json=given.as_json,
+            quiet=given.quiet,
+        )
+    )
 
 
 def _request(given: Scoring) -> ScoringRequest:
@@ -217,7 +251,7 @@ def _request(given: Scoring) -> ScoringRequest:
     return ScoringRequest(
         table=table,
         output=output,
-        models=given.models or (_model_beside(table),),
+        models=given.models or (model_beside(table),),
         inverse_models=given.inverse_models,
         word_penalty=given.word_penalty,
         columns=ColumnOptions(given.floor, given.logarithms, averaged=given.combine != "columns"),
@@ -269,6 +303,7 @@ def _ini(given: Scoring, output: str) -> IniRequest | None:
 
 def _check_options(given: Scoring, output: str) -> None:
     """Refuse options that contradict each other or would do nothing."""
+    check_json(given.as_json, output, estimate=given.estimate)
     _check_shard(given, output)
     if not given.moses_ini:
         of_an_ini = {"output-ini": given.output_ini, "feature": given.feature, "weight": given.weight}
@@ -290,27 +325,5 @@ def _check_options(given: Scoring, output: str) -> None:
 def _check_shard(given: Scoring, output: str) -> None:
     if given.shard and given.moses_ini:
         raise click.UsageError("--moses-ini is for whole tables: give it to moses-rnn-merge, with all shards")
-    needed = "--shard needs an --output that is a file: its signature tells moses-rnn-merge what it is"
     if given.shard and output == "-":
-        raise click.UsageError(needed)
-
-
-def _model_beside(table: str) -> Path:
-    from moses_rnn.formats.signatures import added_already
-
-    if table == "-":
-        raise InputError("standard input has no model beside it; name one with --model")
-    if not (folder := default_model(table)).is_dir():
-        if names := added_already(table):
-            raise InputError(
-                f"{table}: has {' and '.join(names)} already, by the signature beside it",
-                advice=(
-                    "Score the table that it was made from; to add another such column, name its model with --model "
-                    "and give --again."
-                ),
-            )
-        raise InputError(
-            f"{folder}: expected a model beside the table, found none",
-            advice=f"Make one with: moses-rnn-train {table}\nor name one with --model.",
-        )
-    return folder
+        raise click.UsageError("--shard needs an --output that is a file: by its signature moses-rnn-merge knows it")

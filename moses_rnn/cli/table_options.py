@@ -9,7 +9,9 @@ from typing import ParamSpec
 
 import click
 
+from moses_rnn.errors import InputError
 from moses_rnn.files.streams import MAX_LINE_BYTES, without_compression_suffix
+from moses_rnn.formats.tab_separated import LAYOUTS
 
 P = ParamSpec("P")
 
@@ -62,6 +64,16 @@ long_option = click.option(
 )
 
 
+pairs_option = click.option(
+    "--format",
+    "layout",
+    type=click.Choice(LAYOUTS),
+    default=LAYOUTS[0],
+    show_default=True,
+    help="Of PHRASE_TABLE: Moses's, or tsv: source and target on a line with a tab between",
+)
+
+
 def default_model(table: str, *, inverse: bool = False) -> Path:
     """Where moses-rnn-train puts a table's model and moses-rnn-score looks for it: beside the table."""
     stem = without_compression_suffix(table)
@@ -72,3 +84,25 @@ def default_output(table: str) -> str:
     """``phrase-table.rnn.gz`` for ``phrase-table.gz``."""
     stem = without_compression_suffix(table)
     return str(stem.with_name(stem.name + ".rnn.gz"))
+
+
+def model_beside(table: str) -> Path:
+    """The model that is where moses-rnn-train puts it; an InputError says what to do if there is none."""
+    from moses_rnn.formats.signatures import added_already
+
+    if table == "-":
+        raise InputError("standard input has no model beside it; name one with --model")
+    if not (folder := default_model(table)).is_dir():
+        if names := added_already(table):
+            raise InputError(
+                f"{table}: has {' and '.join(names)} already, by the signature beside it",
+                advice=(
+                    "Score the table that it was made from; to add another such column, name its model with --model "
+                    "and give --again."
+                ),
+            )
+        raise InputError(
+            f"{folder}: expected a model beside the table, found none",
+            advice=f"Make one with: moses-rnn-train {table}\nor name one with --model.",
+        )
+    return folder

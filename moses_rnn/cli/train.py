@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, STOPPED, FiniteFloat, Program, put, reports_errors, shows_version, takes
-from moses_rnn.cli.table_options import default_model, factor_options
+from moses_rnn.cli.summaries import json_option, put_json, training_record
+from moses_rnn.cli.table_options import default_model, factor_options, pairs_option
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import MosesRnnError
@@ -44,6 +45,7 @@ class Training(PhraseModelRequest):
     """What the command line asks for."""
 
     model: Path | None
+    as_json: bool
     estimate: bool
 
 
@@ -144,6 +146,8 @@ class Training(PhraseModelRequest):
 )
 @learning_options("Phrase pairs", "distinct pairs")
 @factor_options
+@pairs_option
+@json_option
 @run_options
 @shows_version
 @reports_errors
@@ -162,7 +166,7 @@ def main(request: Training) -> None:
         table = existing_input(request.phrase_table)
         folder = request.model or default_model(table, inverse=request.inverse)
         request = replace(of_rank(request, ranks), phrase_table=table)
-        _check_alone(request, ranks)
+        _check_options(request, ranks)
         display, stop = TrainingDisplay(quiet=request.quiet), stop_request(ranks)
         if request.estimate:
             _print_estimate(estimate_training(request, display, stop), compare=request.architecture == ENCDEC)
@@ -170,9 +174,13 @@ def main(request: Training) -> None:
         outcome = train_phrase_model(request, folder, display, stop, ranks)
     display.close()
     say_end(outcome, folder, "pairs", quiet=request.quiet, leads=ranks.leads, warning=_warning(outcome))
+    if request.as_json:
+        put_json(training_record(outcome, folder, _warning(outcome)))
 
 
-def _check_alone(request: Training, ranks: Ranks) -> None:
+def _check_options(request: Training, ranks: Ranks) -> None:
+    if request.estimate and request.as_json:
+        raise click.UsageError("--json is the summary of a training: it cannot go with --estimate")
     if request.estimate and ranks.size > 1:
         raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
 

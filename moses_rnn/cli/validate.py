@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, shows_version, takes
+from moses_rnn.cli.summaries import json_option, put_json, validation_record
 from moses_rnn.cli.table_options import FactorOptions, TableOptions, factor_options, table_options
 
 EPILOG = """\b
@@ -28,6 +29,7 @@ class Validation(TableOptions, FactorOptions):
     phrase_table: str
     quick: bool
     must_be_sorted: bool
+    as_json: bool
     quiet: bool
 
 
@@ -37,6 +39,7 @@ class Validation(TableOptions, FactorOptions):
 @click.option("--sorted", "must_be_sorted", is_flag=True, help="Refuse a table that LC_ALL=C sort would change")
 @table_options
 @factor_options
+@json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings and errors stay")
 @shows_version
 @reports_errors
@@ -58,7 +61,9 @@ def _compare_with_signature(table: str, request: Validation) -> None:
     if request.must_be_sorted or request.strict:
         raise click.UsageError("--quick looks at no line: it cannot go with --sorted or --strict")
     sound = check_signature(table)
-    if not request.quiet:
+    if request.as_json:
+        put_json({"table": table, "sound": True, "signature": sound})
+    elif not request.quiet:
         put(f"{table}: {sound}", fold=True)
 
 
@@ -82,7 +87,9 @@ def _read_every_line(table: str, request: Validation) -> None:
         display.close()
     for warning in report.warnings:
         say(f"warning: {warning}")
-    if not request.quiet:
+    if request.as_json:
+        put_json(validation_record(report))
+    elif not request.quiet:
         put("\n".join(report.summary()), fold=True)
 
 

@@ -18,10 +18,14 @@ from moses_rnn.cli.command import (
     shows_version,
     takes,
 )
+from moses_rnn.cli.summaries import json_option, put_json, verification_record
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.moses.kinds import KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from moses_rnn.moses.comparison import Comparison
     from moses_rnn.moses.programs import Dictionary
 
 EPILOG = """\b
@@ -51,6 +55,7 @@ class Check:
     whole: bool
     tolerance: float
     moses_root: Path | None
+    as_json: bool
     quiet: bool
 
 
@@ -69,6 +74,7 @@ class Check:
     "--tolerance", type=click.FloatRange(min=0), default=1e-4, show_default=True, help="Of a feature above -87"
 )
 @click.option("--moses-root", type=click.Path(path_type=Path), envvar="MOSES_ROOT", help="A built Moses [$MOSES_ROOT]")
+@json_option
 @click.option("-q", "--quiet", is_flag=True, help="Do not say what is being done")
 @shows_version
 @reports_errors
@@ -85,14 +91,18 @@ def main(request: Check) -> None:
     if table == "-":
         raise click.UsageError("the table is read twice: name a file")
     own = None
+    holds: list[str] = []
     if request.moses_ini:
-        report, own = check_ini(table, existing_input(request.moses_ini), request.feature)
-        put("\n".join(report), fold=True)
-    if not request.no_decoder:
-        _ask_moses(table, own, request)
+        holds, own = check_ini(table, existing_input(request.moses_ini), request.feature)
+        if not request.as_json:
+            put("\n".join(holds), fold=True)
+    comparisons = [] if request.no_decoder else _ask_moses(table, own, request)
+    if request.as_json:
+        put_json(verification_record(table, holds, comparisons))
+    _judge(table, comparisons)
 
 
-def _ask_moses(table: str, own: Dictionary | None, request: Check) -> None:
+def _ask_moses(table: str, own: Dictionary | None, request: Check) -> Sequence[Comparison]:
     from moses_rnn.moses.programs import Moses
     from moses_rnn.moses.verification import Verification, verify
 
@@ -110,8 +120,13 @@ def _ask_moses(table: str, own: Dictionary | None, request: Check) -> None:
     )
     end_cleanly_on_sigterm()
     comparisons = verify(verification, lambda text: None if request.quiet else say(text))
-    for comparison in comparisons:
-        put("\n".join(comparison.summary()), fold=True)
+    if not request.as_json:
+        for comparison in comparisons:
+            put("\n".join(comparison.summary()), fold=True)
+    return comparisons
+
+
+def _judge(table: str, comparisons: Sequence[Comparison]) -> None:
     if any(comparison.failure for comparison in comparisons):
         raise MosesRnnError(f"{table}: not everything could be compared: a program of Moses failed")
     if not all(comparison.is_good for comparison in comparisons):

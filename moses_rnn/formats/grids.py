@@ -1,9 +1,11 @@
-"""A table of figures and phrases, and the forms in which it is printed: text, Markdown, LaTeX, CSV."""
+"""A table of figures and phrases, and the forms in which it is printed: text, Markdown, LaTeX, CSV, TSV, JSON."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -43,6 +45,7 @@ MOSES_ESCAPES = {
 }
 ESCAPED = re.compile("|".join(MOSES_ESCAPES))
 LIGATURE = re.compile(r"-(?=-)")
+TSV_SPECIAL = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
 @dataclass(frozen=True)
@@ -148,12 +151,42 @@ def _csv_line(cells: Sequence[str]) -> str:
     return out.getvalue().removesuffix("\r\n")
 
 
+def as_tsv(grid: Grid) -> str:
+    """The same with a tab between cells and nothing quoted: tab, line ends and backslash within one are escaped."""
+    return "\n".join(map(tsv_line, [grid.header, *grid.rows]))
+
+
+def tsv_line(cells: Sequence[Cell]) -> str:
+    """Cells of a row with tabs between."""
+    return "\t".join("".join(TSV_SPECIAL.get(c, c) for c in _exact(cell)) for cell in cells)
+
+
+def as_json_lines(grid: Grid) -> str:
+    """For programs: an object a row, by the names of the header; odd bytes are escaped, as JSON is text."""
+    return "\n".join(json_line(grid.header, row) for row in grid.rows)
+
+
+def json_line(header: Sequence[str], cells: Sequence[Cell]) -> str:
+    """A row as an object, all digits of its figures; what is not finite is null, as a figure that is not there."""
+    values = (
+        cell.decode("utf-8", "backslashreplace")
+        if isinstance(cell, bytes)
+        else None
+        if isinstance(cell, float) and not math.isfinite(cell)
+        else cell
+        for cell in cells
+    )
+    return json.dumps(dict(zip(header, values, strict=True)), ensure_ascii=False)
+
+
 PICTURES = ("svg", "png")  # kinds of files that `plots` draws
 LAYOUTS: dict[str, Callable[[Grid], str]] = {
     "text": as_text,
     "markdown": as_markdown,
     "latex": as_latex,
     "csv": as_csv,
+    "tsv": as_tsv,
+    "jsonl": as_json_lines,
 }
 
 

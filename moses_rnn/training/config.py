@@ -321,3 +321,4 @@ class PhraseModelRequest(LearningRequest):
     compiled: bool | None
     max_length: int
     held_out: int
+    layout: str  # of the table, see formats/tab_separated.py

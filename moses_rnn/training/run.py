@@ -18,6 +18,7 @@ from moses_rnn.errors import InputError, Stopped
 from moses_rnn.files.metered import Meter
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_blocks, read_lines
 from moses_rnn.formats.phrase_forms import PhraseForm, words
+from moses_rnn.formats.tab_separated import as_table_blocks
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.models.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
 from moses_rnn.models.checkpoint import Checkpoint
@@ -150,6 +151,8 @@ def _open_table(
     if table == STANDARD_STREAM:
         raise InputError("a table to train on must be a file: a stopped run reads it again")
     texts = read_watched([table], observer, should_stop)
+    if request.layout == "tsv":
+        texts = as_table_blocks(texts, table)
     blocks = parse_blocks(texts, table, form=PhraseForm(request.source_factor, request.target_factor))
     first = next(blocks)
     return first.form, itertools.chain([first], blocks)

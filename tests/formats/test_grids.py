@@ -1,9 +1,21 @@
 import csv
 import io
+import json
 
 import pytest
 
-from moses_rnn.formats.grids import Grid, as_csv, as_latex, as_markdown, as_text, in_latex, in_markdown, readable
+from moses_rnn.formats.grids import (
+    Grid,
+    as_csv,
+    as_json_lines,
+    as_latex,
+    as_markdown,
+    as_text,
+    as_tsv,
+    in_latex,
+    in_markdown,
+    readable,
+)
 
 GRID = Grid("Figures", ("name", "n", "share"), [(b"a|b", 1234, 0.123456789012), (b"c", None, 1.0)])
 
@@ -65,7 +77,23 @@ def test_csv_has_everything_as_it_is():
     assert as_csv(GRID) == "name,n,share\na|b,1234,0.123456789\nc,,1"
 
 
-@pytest.mark.parametrize("render", [as_text, as_markdown, as_latex, as_csv])
+def test_tsv_has_a_line_a_row_whatever_is_in_it():
+    assert as_tsv(GRID) == "name\tn\tshare\na|b\t1234\t0.123456789\nc\t\t1"
+    assert as_tsv(Grid("T", ("a", "b"), [(b"x\ty\r", "c\\d\ne")])).split("\n")[1] == r"x\ty\r" + "\t" + r"c\\d\ne"
+    assert as_tsv(Grid("", ("a",), [(b"\xff",)])).encode("utf-8", "surrogateescape") == b"a\n\xff"
+
+
+def test_json_lines_have_an_object_a_row():
+    rows = [json.loads(line) for line in as_json_lines(GRID).split("\n")]
+    assert rows[0]["name"] == "a|b"
+    assert rows[0]["n"] == 1234
+    assert rows[1]["n"] is None
+    odd = Grid("", ("a", "b"), [(b"caf\xc3\xa9 \xff", float("nan"))])
+    assert as_json_lines(odd) == '{"a": "café \\\\xff", "b": null}'
+    assert as_json_lines(Grid("", ("a",), [])) == ""
+
+
+@pytest.mark.parametrize("render", [as_text, as_markdown, as_latex, as_csv, as_tsv])
 def test_a_grid_without_rows_has_its_header(render):
     text = render(Grid("", ("name", "n"), []))
     assert "name" in text

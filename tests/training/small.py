@@ -60,5 +60,5 @@ def phrase_request(table, **changes):
     }
     where = {"phrase_table": str(table), "device": "cpu", "threads": 1, "seed": 1, "max_length": 9, "held_out": 5}
     nothing = {field.name: None for field in dataclasses.fields(PhraseModelRequest)}
-    flags = {"freeze_embeddings": False, "inverse": False, "restart": False, "quiet": True}
+    flags = {"freeze_embeddings": False, "inverse": False, "restart": False, "quiet": True, "layout": "moses"}
     return PhraseModelRequest(**nothing | sizes | learning | where | flags | changes)

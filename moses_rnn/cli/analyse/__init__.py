@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from moses_rnn.cli.analyse.explain import explain
+from moses_rnn.cli.analyse.export import export
 from moses_rnn.cli.analyse.lengths import lengths
 from moses_rnn.cli.analyse.model import MODEL_COMMANDS
 from moses_rnn.cli.analyse.pairs import PAIR_COMMANDS
@@ -40,6 +41,7 @@ for command in (
     lengths,
     *PARSE_COMMANDS,
     trials,
+    export,
     *REPORT_COMMANDS,
 ):
     main.add_command(command)

@@ -38,6 +38,11 @@ def test_frequent_and_rare_sources(scored_table):
     [
         ("markdown", "| 2 | y\\&\\#124;z | 0.2 | x | 0.2 |"),
         ("latex", r"& 3 & 50 \% & 0.1 & 50 \% & 0.1 \\"),
+        ("tsv", "Long, frequent source phrases\ta b c d\t200\t3\t2\ty&#124;z\t0.2\tx\t0.2\n"),
+        (
+            "jsonl",
+            '"rank": 2, "by p(target|source)": "y&#124;z", "p(target|source)": 0.2, "by RNN": "x", "RNN": 0.2}\n',
+        ),
         ("csv", '"Long, frequent source phrases",a b c d,200,3,2,y&#124;z,0.2,x,0.2\n'),
     ],
 )

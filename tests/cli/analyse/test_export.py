@@ -1,0 +1,69 @@
+"""moses-rnn-analyse export: the same rows in every form."""
+
+import gzip
+import json
+import sys
+
+import pytest
+
+import moses_rnn
+from tests.commands import run
+
+
+def export(table, output, *options, check=True):
+    return run("analyse", "export", table, "-o", output, *options, check=check)
+
+
+def test_rows_with_tabs_between(scored_table, tmp_path):
+    export(scored_table, tmp_path / "rows.tsv.gz")
+    with gzip.open(tmp_path / "rows.tsv.gz", "rt") as lines:
+        header, *rows = [line.rstrip("\n").split("\t") for line in lines]
+    table = list(moses_rnn.read_table(scored_table))
+    assert tuple(header) == moses_rnn.read_table(scored_table).columns
+    assert [row[:3] for row in rows] == [[row.source, row.target, row.alignment] for row in table]
+    assert [tuple(map(float, row[3:])) for row in rows] == [(*row.scores, *row.counts) for row in table]
+
+
+def test_an_object_a_line(scored_table, tmp_path):
+    export(scored_table, tmp_path / "rows.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert len(rows) == 6
+    assert rows[1]["target"] == "y&#124;z"
+    assert list(rows[0]) == list(moses_rnn.read_table(scored_table).columns)
+
+
+def test_odd_bytes(tmp_path):
+    (tmp_path / "t").write_bytes(b"a ||| \xff ||| 1 1 1 1\n")
+    export(tmp_path / "t", tmp_path / "t.tsv")
+    assert (tmp_path / "t.tsv").read_bytes().split(b"\n")[1].startswith(b"a\t\xff\t\t1\t1")
+    export(tmp_path / "t", tmp_path / "t.jsonl")
+    assert json.loads((tmp_path / "t.jsonl").read_text())["target"] == "\\xff"
+
+
+def test_parquet(scored_table, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    export(scored_table, tmp_path / "rows.parquet")
+    rows = parquet.read_table(tmp_path / "rows.parquet")
+    assert tuple(rows.column_names) == moses_rnn.read_table(scored_table).columns
+    assert rows.num_rows == 6
+
+
+def test_without_pyarrow_parquet_is_refused(scored_table, tmp_path, monkeypatch, capsys):
+    from moses_rnn.cli.analyse import main
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "argv", ["moses-rnn-analyse"])
+    with pytest.raises(SystemExit) as end:
+        main(["export", str(scored_table), "-o", str(tmp_path / "rows.parquet")])
+    message = capsys.readouterr().err
+    assert end.value.code != 0
+    assert "rows.parquet: expected pyarrow to be installed, found none" in message
+    assert "pip install pyarrow" in message
+
+
+@pytest.mark.parametrize("name", ["rows.txt", "rows", "rows.parquet.gz"])
+def test_other_names_are_refused(scored_table, tmp_path, name):
+    done = export(scored_table, tmp_path / name, check=False)
+    assert done.returncode == 2
+    assert "expected a name that ends with .tsv or .jsonl" in done.stderr
+    assert not (tmp_path / name).exists()

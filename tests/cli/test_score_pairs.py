@@ -1,0 +1,91 @@
+"""moses-rnn-score --format tsv: what it appends, what it refuses."""
+
+import gzip
+import json
+
+import pytest
+
+import moses_rnn
+from tests.commands import run
+
+PAIRS = [("the small dog", "le petit chien"), ("a house", "une maison"), ("nowhere seen", "jamais vu")]
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
+    return path
+
+
+def score(model, pairs, *options, check=True):
+    return run("score", pairs, "--format", "tsv", "--model", model, "--device", "cpu", *options, check=check)
+
+
+def test_the_log_probability_is_appended_as_a_column(model, pairs):
+    done = score(model, pairs, "-o", "-", "--quiet")
+    *columns, log_probs = zip(*(line.split("\t") for line in done.stdout.splitlines()), strict=True)
+    assert list(zip(*columns, strict=True)) == PAIRS
+    assert [float(value) for value in log_probs] == pytest.approx(moses_rnn.load(model).score(PAIRS), abs=1e-5)
+    assert done.stderr == ""
+
+
+def test_the_table_and_the_pairs_have_the_same_scores(model, table, tmp_path):
+    run("score", table, "--model", model, "-o", tmp_path / "scored.gz", "--log", "--quiet")
+    with gzip.open(tmp_path / "scored.gz", "rt", encoding="utf-8") as lines:
+        rows = [line.split(" ||| ") for line in lines][:50]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{row[0]}\t{row[1]}\n" for row in rows))
+    done = score(model, tmp_path / "pairs.tsv", "-o", "-", "--quiet")
+    here = [float(line.split("\t")[2]) for line in done.stdout.splitlines()]
+    assert here == pytest.approx([float(row[2].split()[-1]) for row in rows], abs=1e-5)
+
+
+def test_other_columns_stay_and_stdin_is_read(model):
+    given = "a house\tune maison\tmore\t1\n"
+    line = ["-", "--format", "tsv", "--model", model, "--quiet"]
+    assert run("score", *line, given=given).stdout.startswith(given.rstrip("\n") + "\t-")
+
+
+def test_the_summary_as_json(model, pairs):
+    done = score(model, pairs, "--json", "-q")
+    record = json.loads(done.stdout)
+    assert record["lines"] == 3
+    assert record["output"] == f"{pairs}.rnn.gz"
+    with gzip.open(record["output"], "rt") as lines:
+        values = [float(line.split("\t")[-1]) for line in lines]
+    assert [record["lowest"], record["highest"]] == pytest.approx([min(values), max(values)])
+    assert "exists already" in score(model, pairs, check=False).stderr
+    assert score(model, pairs, "--force").stderr.endswith(f"3 pairs in and out: {pairs}.rnn.gz\n")
+
+
+def test_a_bad_line_is_named_and_nothing_is_written(model, pairs):
+    pairs.write_text(pairs.read_text() + "alone\n")
+    done = score(model, pairs, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert f"{pairs}:4: expected source and target with a tab between, found 'alone'" in done.stderr
+    assert [path.name for path in pairs.parent.iterdir()] == ["pairs.tsv"]
+
+
+@pytest.mark.parametrize(
+    "option", [["--moses-ini", "x"], ["--resume"], ["--shard", "1/2"], ["--log"], ["--on-bad-line", "skip"]]
+)
+def test_what_is_for_tables_alone_is_refused(model, pairs, option):
+    done = score(model, pairs, *option, check=False)
+    assert done.returncode == 2
+    assert f"{option[0]} is for phrase tables: it cannot go with --format tsv" in done.stderr
+
+
+def test_two_models_are_one_column(model, table, tmp_path, pairs):
+    single = score(model, pairs, "-o", "-", "-q").stdout
+    double = score(model, pairs, "--model", model, "-o", "-", "-q").stdout
+    values = [[float(line.split("\t")[2]) for line in text.splitlines()] for text in (single, double)]
+    assert values[0] == pytest.approx(values[1], abs=1e-5)
+
+
+def test_a_model_that_learned_nothing_is_refused(table, tmp_path, pairs):
+    sizes = ["--hidden-size", "2", "--embedding-size", "2", "--maxout-size", "2", "--output-rank", "2"]
+    run("train", table, "--model", tmp_path / "m", *sizes, "--max-epochs", "0.1", "--learning-rate", "1e-9", "-q")
+    done = score(tmp_path / "m", pairs, check=False)
+    assert done.returncode == 3
+    assert "expected a model that costs less than a unigram model's" in done.stderr
+    assert score(tmp_path / "m", pairs, "--allow-misfit", "-o", "-", "-q").stdout.count("\n") == 3
