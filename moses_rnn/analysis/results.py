@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 TINY = 1e-3  # of the largest weight: what MERT made of a feature that it found nothing in
 UNTUNED = "UnknownWordPenalty"  # whose weight MERT leaves at 1
+UNTUNED_RUN = "no round of tuning was better on dev than the weights that it began with, which were kept"
 
 
 def compare_systems(place: Place, systems: Sequence[str], seeds: Sequence[str], *, samples: int = 1000) -> Json:
@@ -125,7 +126,7 @@ def _summary(runs: list[Run], baselines: list[Run], scores: list[Json], place: P
         summary[key] = {"mean": mean(values), "sd": stdev(values) if len(values) > 1 else None}
     for record, run, baseline in zip(scores, runs, baselines, strict=True):
         record["weights"] = dict(run.weights)
-        record["warnings"] = list(odd_weights(run.weights))
+        record["warnings"] = [UNTUNED_RUN] * run.is_untuned + list(odd_weights(run.weights))
         record["phrases_chosen_differently"] = share_different(run.phrases, baseline.phrases)
         record["sentences_different"] = mean(
             a != b

@@ -14,6 +14,7 @@ from moses_rnn.formats.systems import read_systems
 
 DEV = "dev"
 SPAN = re.compile(r"\|([0-9]+)-([0-9]+)\|")
+FIRST_ROUND = b"# We were before running iteration 1"  # of whose weights mert-moses.pl made a tuned ini
 
 
 class Chosen(NamedTuple):
@@ -35,6 +36,7 @@ class Run:
     weights: Mapping[str, list[float]] = field(default_factory=dict)  # a network that translates by itself has none
     on_lists: bool = False  # whether features were added to n-best lists, not to the decoder
     phrases: frozenset[tuple[str, Chosen]] | None = None  # None: a network that translates by itself has none
+    is_untuned: bool = False  # whether no round of tuning was better on dev than the weights that it began with
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,11 @@ class Place:
         if row is not None and row.kind == "self":
             return Run(system, seed, self.hypotheses(system, seed))
         path = self.folder / "tune" / f"{system}.{seed}" / "moses.ini"
-        ini = MosesIni(_read(path), str(path))
+        content = _read(path)
+        ini = MosesIni(content, str(path))
         hypotheses, phrases = self.hypotheses(system, seed), self.phrases(system, seed)
-        return Run(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases)
+        is_untuned = FIRST_ROUND in content.splitlines()
+        return Run(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases, is_untuned)
 
 
 def chosen_phrases(lines: Sequence[str]) -> Iterator[Chosen]:
