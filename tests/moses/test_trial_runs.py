@@ -1,6 +1,7 @@
 """Steps that are run, fail, are stopped."""
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -70,9 +71,10 @@ def test_a_stop_ends_make_and_what_it_has_started(runner, tmp_path):
     with pytest.raises(Stopped, match="the same command continues"):
         runner(text, both_wait).run(step(folder))
     assert (folder / "parent").read_text() == "x"
-    for _ in range(100):
-        if (folder / "child").exists():
+    for _ in range(1000):  # make waits for the parent alone
+        if (folder / "child").exists() and (folder / "child").read_text():
             break
+        time.sleep(0.01)
     assert (folder / "child").read_text() == "x"
 
 
