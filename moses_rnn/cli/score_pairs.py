@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ def _write(request: PairScoring, model: Model, output: Output) -> dict[str, Any]
     from moses_rnn.files.streams import read_lines
 
     display, meter = Display("pairs", quiet=request.quiet), Meter()
-    lowest, highest, done = 0.0, float("-inf"), 0
+    lowest, highest, done = math.inf, -math.inf, 0
     lines = read_lines(request.table, max_line_bytes=request.max_line_bytes, meter=meter)
     try:
         while block := list(islice(lines, LINES)):

@@ -4,8 +4,11 @@ import gzip
 import json
 
 import pytest
+from click.testing import CliRunner
 
 import moses_rnn
+from moses_rnn.cli import score_pairs
+from moses_rnn.cli.score import main
 from tests.commands import run
 
 PAIRS = [("the small dog", "le petit chien"), ("a house", "une maison"), ("nowhere seen", "jamais vu")]
@@ -56,6 +59,14 @@ def test_the_summary_as_json(model, pairs):
     assert [record["lowest"], record["highest"]] == pytest.approx([min(values), max(values)])
     assert "exists already" in score(model, pairs, check=False).stderr
     assert score(model, pairs, "--force").stderr.endswith(f"3 pairs in and out: {pairs}.rnn.gz\n")
+
+
+def test_scores_above_0_alone_have_a_lowest_above_0(model, pairs, monkeypatch):
+    """As a ranker may give them."""
+    monkeypatch.setattr(score_pairs, "_scores", lambda model, block, name, before: [2.5, 1.5, 3.5])
+    done = CliRunner().invoke(main, [str(pairs), "--format", "tsv", "--model", str(model), "--json", "-q"])
+    record = json.loads(done.stdout)
+    assert (record["lowest"], record["highest"]) == (1.5, 3.5)
 
 
 def test_a_bad_line_is_named_and_nothing_is_written(model, pairs):
