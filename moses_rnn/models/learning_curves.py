@@ -76,7 +76,7 @@ def verdict(history: Sequence[Mapping[str, Any]], rival: float | None = None, me
     if rival is not None and best >= rival:
         return Verdict("learned nothing", f"{best:.2f} {measure.unit}, {measure.rival} costs {rival:.2f}")
     if len(curve) < FEWEST:
-        return Verdict("too short to tell", f"{len(curve)} evaluations of the held-out examples")
+        return Verdict("too short to tell", f"{len(curve)} of the {FEWEST} evaluations that a verdict needs")
     end, last = curve[-1]
     early = min((cost for seconds, cost in curve if seconds <= LATE * end), default=curve[0][1])
     falls = early - best > max(FALLING * early, measure.least)

@@ -25,8 +25,8 @@ def history(*costs):
         ([4, 2, 0.09, 0.08, 0.07, 0.065], 5.0, "converged: the held-out cost went from 0.080 to 0.065 in the last third of the "
          "time"),
         ([9, 8, 7, 6], 5.5, "learned nothing: 6.00 nats per target token, a unigram model costs 5.50"),
-        ([4, 2, 1], 5.0, "too short to tell: 3 evaluations of the held-out examples"),
-        ([], 5.0, "too short to tell: 0 evaluations of the held-out examples"),
+        ([4, 2, 1], 5.0, "too short to tell: 3 of the 4 evaluations that a verdict needs"),
+        ([], 5.0, "too short to tell: 0 of the 4 evaluations that a verdict needs"),
     ],
 )  # fmt: skip
 def test_verdicts(costs, unigram, said):

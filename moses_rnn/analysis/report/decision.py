@@ -40,7 +40,7 @@ def _trained(findings: Findings) -> Answer:
         "overfitting": (GOOD, "Yes, and longer than it should have been"),
         "still falling": (DOUBTFUL, "Not to its end"),
         "learned nothing": (BAD, "No"),
-    }.get(judged.name, (DOUBTFUL, "Too short to tell"))
+    }.get(judged.name, (DOUBTFUL, "Not known"))
     best, unigram = checkpoint.held_out_nats, checkpoint.unigram_nats
     figures = f" It costs {best:.3f} nats a held-out target token" if best is not None else ""
     beside = f", words by their frequency alone {unigram:.3f}" if figures and unigram is not None else ""
@@ -67,7 +67,7 @@ def _fits(findings: Findings) -> Answer:
 
 def _tuned(tuning: Tuning | None) -> Answer:
     if tuning is None:
-        how = "Give --results results.json of `make results` to have it stand here."
+        how = "Give `--results results.json` of `make results` to have it stand here."
         return Answer(
             TUNED, DOUBTFUL, "Not measured", f"Nats are no BLEU: only tuning tells what a score is worth. {how}"
         )

@@ -211,9 +211,10 @@ def curve(points: Sequence[tuple[float, float]], beside: float | None, title: st
 
 
 def answer(kind: str, question: str, word: str, text: str) -> Markup:
-    """A question, its answer in a word, and why; `kind` is a class of the style sheet."""
+    """A question, its answer in a word, and why, code between backquotes; `kind` is a class of the style sheet."""
+    parts = [element("code", part) if i % 2 else part for i, part in enumerate(text.split("`"))]
     return element(
-        "div", element("h2", question), element("p", element("strong", f"{word}. "), text), class_=f"answer {kind}"
+        "div", element("h2", question), element("p", element("strong", f"{word}. "), *parts), class_=f"answer {kind}"
     )
 
 

@@ -27,7 +27,7 @@ def trained(findings, costs, unigram=6.0):
         ([3, 2, 1, 1, 1, 1], "good", "Yes"),
         ([3, 2, 1, 1.5, 2, 2], "good", "Yes, and longer than it should have been"),
         ([5, 4, 3, 2, 1, 0.5], "doubtful", "Not to its end"),
-        ([5, 4], "doubtful", "Too short to tell"),
+        ([5, 4], "doubtful", "Not known"),
         ([7, 6.5, 6.4, 6.3], "bad", "No"),
         ([], "doubtful", "Not recorded"),
     ],

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from moses_rnn.analysis.report.page import Markup, curve, element, markup, page, phrase, profile, table
+from moses_rnn.analysis.report.page import Markup, answer, curve, element, markup, page, phrase, profile, table
 from moses_rnn.formats.grids import Grid
 
 
@@ -62,3 +62,11 @@ def test_a_profile_has_a_column_for_each_count():
 
 def test_a_page_without_sections():
     assert page("t", [], [], "f").startswith(b'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">')
+
+
+def test_what_an_answer_quotes_does_not_break_within_itself():
+    shown = answer("good", "Is it <good>?", "Yes", "Give `--results results.json` to see.")
+    assert shown == (
+        '<div class="answer good"><h2>Is it &lt;good&gt;?</h2><p><strong>Yes. </strong>Give '
+        "<code>--results results.json</code> to see.</p></div>"
+    )
