@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from tests.commands import ROOT
+from tests.commands import ROOT, run
 
 SMALL = ["--preset", "small", "--no-compile"]
 TEXTS = [ROOT / "examples" / "corpus" / "dev", "--source", "en", "--target", "fr"]
@@ -82,6 +82,28 @@ def test_cells_are_compared_at_equal_width_and_at_equal_size(table, tmp_path):
     assert all(0 < float(row[4].partition(" ")[0]) < 20 for row in (gru, lstm, smaller))
 
 
+def test_comparators_are_asked_what_a_ranker_learns(table, model, tmp_path):
+    known = "--shortlist", "60", "--max-epochs", "1", "--quiet"
+    for architecture, *sizes in (("ranker", "--hidden-size", "8"), ("cstm", "--first-size", "8", "--second-size", "8")):
+        run("train", table, "--model", tmp_path / architecture, "--architecture", architecture, *sizes, *known)
+    printed = bench("comparators", table, tmp_path / "ranker", tmp_path / "cstm")
+    config = json.loads((tmp_path / "ranker" / "config.json").read_text())["provenance"]
+    assert printed.startswith(f"{config['corpus']['held_out_pairs']:,} held-out pairs, 10 corruptions of each\n")
+    ranked = printed.split("ranked right |\n|---|---|---|\n| ranker, ")[1].split(" | ")
+    best = max(step["ranked_right"] for step in config["history"])
+    assert ranked[0] == str(tmp_path / "ranker")
+    assert float(ranked[1].rstrip("%")) / 100 == pytest.approx(best, abs=1e-4)
+    assert re.search(r"\| CSTM, \S+ \| -?0\.\d{3} \| 1\.000 \| -?0\.\d{3} \|\n$", printed)
+    refused = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "comparators.py", table, tmp_path / "cstm", model],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("comparators: expected models of the same")
+
+
 def test_a_walk_counts_what_a_command_enters(table):
     printed = bench("walk", "--list", "validate", table)
     figures = re.search(
@@ -97,7 +119,7 @@ def test_a_walk_counts_what_a_command_enters(table):
 
 def test_every_benchmark_is_run_here():
     scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
-    assert scripts == {*RUNS, "cells", "sweep", "walk", "stages"}  # the last is what they share
+    assert scripts == {*RUNS, "cells", "comparators", "sweep", "walk", "stages"}  # the last is what they share
 
 
 def test_make_bench_takes_the_example_unless_told_otherwise():
