@@ -75,6 +75,9 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
 @click.option("--second-size", type=click.IntRange(1), help="Units of the second")
 @click.option("--hidden-size", type=click.IntRange(0), help="Hidden units of bengio, where 0 leaves none, and of rnnlm")
 @click.option("--direct/--no-direct", default=None, help="Switch of bengio: direct connections from words to words")
+@click.option(
+    "--initial-deviation", type=FiniteFloat(0, min_open=True), help="Of the initial weights; cslm, bengio: their bound"
+)
 @click.option("--shortlist", type=click.IntRange(1), help="Words that are known; others are <unk>")
 @click.option("--min-count", type=click.IntRange(1), help="Words seen less often are <unk>")
 @click.option("--dev", help="A text to judge by [default: some lines of the first, which are not trained on]")

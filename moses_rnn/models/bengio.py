@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import embedding, linear
 
-from moses_rnn.models.cslm import INITIAL_RANGE, MAX_ORDER
+from moses_rnn.models.cslm import MAX_ORDER
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, SENTENCES, Expect, Kind, is_size
+from moses_rnn.models.initial_weights import unset
 from moses_rnn.models.language_models import NGramNetwork, check_language_model
 
 
@@ -66,17 +67,14 @@ class Bengio(NGramNetwork):
         self.config = config
         K, E, A = config.target_vocabulary_size, config.embedding_size, config.hidden_size
         read = (config.order - 1) * E
-        self.embedding = _tensor(K + 1, E)  # the last one is that of <s>
+        self.embedding = unset(K + 1, E)  # the last one is that of <s>
         if A:
-            self.W_1, self.b_1, self.G = _tensor(A, read), _tensor(A), _tensor(K, A)
+            self.W_1, self.b_1, self.G = unset(A, read), unset(A), unset(K, A)
         if config.direct:
-            self.W = _tensor(K, read)
-        self.b_G = _tensor(K)
+            self.W = unset(K, read)
+        self.b_G = unset(K)
         if seed is not None:
-            random = torch.Generator().manual_seed(seed)
-            with torch.no_grad():
-                for tensor in self.parameters():
-                    tensor.copy_(INITIAL_RANGE * (2 * torch.rand(tensor.shape, generator=random) - 1))
+            self.initialise(seed)
 
     @property
     def bias(self) -> Tensor:
@@ -101,10 +99,6 @@ class Bengio(NGramNetwork):
             return x
         h = drop(torch.tanh(linear(x.to(dtype), self.W_1.to(dtype)).to(x.dtype) + self.b_1))
         return torch.cat([h, x], 1) if self.config.direct else h
-
-
-def _tensor(*shape: int) -> nn.Parameter:
-    return nn.Parameter(torch.empty(*shape))
 
 
 def _network(config: Mapping[str, Any], words: list[int]) -> Bengio:

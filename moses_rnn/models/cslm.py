@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size
+from moses_rnn.models.initial_weights import unset
 from moses_rnn.models.language_models import NGramNetwork
 from moses_rnn.models.vocabulary import Ids
 
-INITIAL_RANGE = 0.01
 MAX_ORDER = 64
 SIZE_KEYS = ("embedding_size", "first_size", "second_size")
 
@@ -56,22 +56,19 @@ class Cslm(NGramNetwork):
 
     Args:
         config: sizes.
-        seed: of the initial weights, all uniform in ±0.01 as in the paper; None leaves them unset.
+        seed: of the initial weights, uniform in ±0.01 as in the paper; None leaves them unset.
     """
 
     def __init__(self, config: CslmConfig, *, seed: int | None) -> None:
         super().__init__()
         self.config = config
         K, E, H_1, H_2 = config.vocabulary_size, config.embedding_size, config.first_size, config.second_size
-        self.embedding = _tensor(K + 1, E)  # the last one is that of <s>
-        self.W_1, self.b_1 = _tensor(H_1, (config.order - 1) * E), _tensor(H_1)
-        self.W_2, self.b_2 = _tensor(H_2, H_1), _tensor(H_2)
-        self.G, self.b_G = _tensor(K, H_2), _tensor(K)
+        self.embedding = unset(K + 1, E)  # the last one is that of <s>
+        self.W_1, self.b_1 = unset(H_1, (config.order - 1) * E), unset(H_1)
+        self.W_2, self.b_2 = unset(H_2, H_1), unset(H_2)
+        self.G, self.b_G = unset(K, H_2), unset(K)
         if seed is not None:
-            random = torch.Generator().manual_seed(seed)
-            with torch.no_grad():
-                for tensor in self.parameters():
-                    tensor.copy_(INITIAL_RANGE * (2 * torch.rand(tensor.shape, generator=random) - 1))
+            self.initialise(seed)
 
     @property
     def bias(self) -> Tensor:
@@ -90,10 +87,6 @@ class Cslm(NGramNetwork):
         for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
             x = drop(torch.relu(linear(x.to(dtype), W.to(dtype)).to(b.dtype) + b))
         return x
-
-
-def _tensor(*shape: int) -> nn.Parameter:
-    return nn.Parameter(torch.empty(*shape))
 
 
 def n_grams_of(flat: npt.NDArray[np.integer[Any]], positions: Ids, order: int) -> Ids:

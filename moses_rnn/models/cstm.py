@@ -17,10 +17,11 @@ from torch.nn.functional import embedding
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, Expect, Json, Kind, check_translation, is_size
+from moses_rnn.models.initial_weights import draw_uniformly, unset
 from moses_rnn.models.native_learning import times
 from moses_rnn.models.slots import check_length, check_slots
 from moses_rnn.models.softmax import Estimate, learned_log_probs
-from moses_rnn.models.translation_network import TranslationNetwork, draw_uniformly, unset
+from moses_rnn.models.translation_network import TranslationNetwork
 
 INITIAL_RANGE = 0.01
 SIZE_KEYS = "embedding_size", "first_size", "second_size"

@@ -14,7 +14,10 @@ from torch import Tensor, nn
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, SOURCE_TO_TARGET, UNITS, Expect, Json, Kind, is_size
 from moses_rnn.models.hardware import EAGER
+from moses_rnn.models.initial_weights import draw_uniformly
 from moses_rnn.models.softmax import chosen_log_probs
+
+INITIAL_RANGE = 0.01  # of a feed-forward one's weights: that of the CSLM of Cho et al. 2014, section 4.1.2
 
 
 class NGramNetwork(nn.Module):
@@ -25,6 +28,10 @@ class NGramNetwork(nn.Module):
     """
 
     config: Any
+
+    def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
+        """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
+        draw_uniformly(self, seed, deviation)
 
     @property
     @abstractmethod

@@ -16,10 +16,11 @@ from torch.nn.functional import embedding
 
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, Expect, Json, Kind, check_translation, is_size
+from moses_rnn.models.initial_weights import draw_uniformly, unset
 from moses_rnn.models.learning_curves import RANKED_WRONG
 from moses_rnn.models.native_learning import times
 from moses_rnn.models.slots import check_slots
-from moses_rnn.models.translation_network import NetworkOfPairs, draw_uniformly, unset
+from moses_rnn.models.translation_network import NetworkOfPairs
 
 INITIAL_RANGE = 0.1
 SIZE_KEYS = "embedding_size", "hidden_size"

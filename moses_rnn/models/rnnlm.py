@@ -23,6 +23,7 @@ from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, SENTENCES, Expect, Kind, is_size
 from moses_rnn.models.hardware import EAGER
+from moses_rnn.models.initial_weights import unset
 from moses_rnn.models.language_models import check_language_model
 from moses_rnn.models.softmax import chosen_log_probs
 
@@ -64,8 +65,8 @@ class Rnnlm(nn.Module):
         super().__init__()
         self.config = config
         K, H = config.target_vocabulary_size, config.hidden_size
-        self.embedding = nn.Parameter(torch.empty(K + 1, H))  # the last one is that of <s>
-        self.U, self.G = nn.Parameter(torch.empty(H, H)), nn.Parameter(torch.empty(K, H))
+        self.embedding = unset(K + 1, H)  # the last one is that of <s>
+        self.U, self.G = unset(H, H), unset(K, H)
         if seed is not None:
             self.initialise(seed)
 

@@ -19,9 +19,10 @@ from moses_rnn.models.batches import Batch
 from moses_rnn.models.dropout import Drop, keep
 from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, check_translation, is_size
 from moses_rnn.models.hardware import Kernel
+from moses_rnn.models.initial_weights import draw_uniformly, unset
 from moses_rnn.models.lstm import LstmStack, State
 from moses_rnn.models.softmax import Estimate, learned_log_probs
-from moses_rnn.models.translation_network import TranslationNetwork, draw_uniformly, unset
+from moses_rnn.models.translation_network import TranslationNetwork
 from moses_rnn.models.vocabulary import END_ID
 
 INITIAL_RANGE = 0.08

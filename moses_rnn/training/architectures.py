@@ -15,7 +15,7 @@ SIZES: dict[str, dict[str, int]] = {
     CSTM: {"slots": 7, "embedding_size": 128, "first_size": 512, "second_size": 256},
     RANKER: {"slots": 7, "embedding_size": 64, "hidden_size": 256},
 }
-INITIAL_RANGES = {CSTM: 0.01, RANKER: 0.1}  # of their weights: a CSLM's, and what a ranker learns fastest from
+INITIAL_RANGES = {RANKER: 0.1}  # in place of a preset's: from the paper's ±0.01 some did not begin to learn
 CORRUPT = "last", "any"  # which word of a target a ranker sees replaced
 GATED = "summary", "first_step", "decoder_reset", "encoder_reset", "leaky_share", "forget_bias"
 OPTIONS = {  # that not all of them have

@@ -210,7 +210,7 @@ CSLM_PRESETS = {
         256,
         15_000,
         NGramConfig(),
-        replace(_CSLM_TRAINING, dropout=0.3, max_minutes=30.0, save_minutes=2.0),
+        replace(_CSLM_TRAINING, initial_deviation=0.1, dropout=0.3, max_minutes=30.0, save_minutes=2.0),
     ),
 }
 

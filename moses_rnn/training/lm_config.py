@@ -124,6 +124,7 @@ class LanguageModelRequest(LearningRequest):
     second_size: int | None
     hidden_size: int | None
     direct: bool | None
+    initial_deviation: float | None
     dev: str | None
     held_out: int | None
     self_normalise: float | None
@@ -147,6 +148,6 @@ class LanguageModelRequest(LearningRequest):
             preset,
             network=network,
             learning={**preset.learning, **learning},
-            training=self.learning(preset.training),
+            training=replace(self.learning(preset.training), **self.given("initial_deviation")),
             **self.given("shortlist", "min_count"),
         )

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
 
 from moses_rnn import __version__
 from moses_rnn.errors import InputError
@@ -23,7 +22,7 @@ from moses_rnn.models.hardware import choose_precision
 from moses_rnn.models.language_models import NGramNetwork
 from moses_rnn.models.rnnlm import RNNLM, Rnnlm, RnnlmConfig
 from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
-from moses_rnn.training.config import NGramConfig, TrainingConfig
+from moses_rnn.training.config import NGramConfig
 from moses_rnn.training.corpus_files import (
     Filing,
     load_record,
@@ -51,22 +50,20 @@ class Learning(NamedTuple):
     """A network that can be trained: its kind, and how it and its task are made."""
 
     kind: Kind
-    make: Callable[[int, Network, TrainingConfig], nn.Module]  # of the words, with its initial weights
+    make: Callable[[int, Network], Cslm | Bengio | Rnnlm]  # of the words; its weights are unset
     task: Callable[[Any, tuple[Text, Text], LanguageModelPreset], Task]
 
 
-def _make_cslm(words: int, network: Network, training: TrainingConfig) -> Cslm:
-    return Cslm(CslmConfig(words, **network), seed=training.seed)
+def _make_cslm(words: int, network: Network) -> Cslm:
+    return Cslm(CslmConfig(words, **network), seed=None)
 
 
-def _make_bengio(words: int, network: Network, training: TrainingConfig) -> Bengio:
-    return Bengio(BengioConfig(words, **network), seed=training.seed)
+def _make_bengio(words: int, network: Network) -> Bengio:
+    return Bengio(BengioConfig(words, **network), seed=None)
 
 
-def _make_rnnlm(words: int, network: Network, training: TrainingConfig) -> Rnnlm:
-    model = Rnnlm(RnnlmConfig(words, **network), seed=None)
-    model.initialise(training.seed, training.initial_deviation)
-    return model
+def _make_rnnlm(words: int, network: Network) -> Rnnlm:
+    return Rnnlm(RnnlmConfig(words, **network), seed=None)
 
 
 def _n_grams(model: NGramNetwork, texts: tuple[Text, Text], preset: LanguageModelPreset) -> NGrams:
@@ -122,7 +119,9 @@ def train_language_model(
             ranks, kept.arrays, TEXTS, lambda: _read(text, dev, preset, config, kept.arrays), should_stop
         )
         observer.corpus_read(_describe_text(statistics, vocabulary))
-        model = learning.make(len(vocabulary), preset.network, preset.training).to(request.device)
+        model = learning.make(len(vocabulary), preset.network)
+        model.initialise(preset.training.seed, preset.training.initial_deviation)
+        model.to(request.device)
         kept.checkpoint = Checkpoint(
             learning.kind, model, {"target": vocabulary}, provenance=_provenance(request, preset, statistics)
         )

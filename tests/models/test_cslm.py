@@ -40,13 +40,15 @@ def test_the_paper_s_sizes_are_the_defaults():
     }
 
 
-def test_all_weights_begin_uniform_within_a_hundredth():
-    weights = torch.cat(
-        [tensor.detach().flatten() for tensor in Cslm(CslmConfig(500, 7, 32, 64, 48), seed=1).parameters()]
-    )
-    assert weights.abs().max() <= 0.01
-    assert weights.mean().abs() < 1e-4
-    assert weights.std() == pytest.approx(0.02 / math.sqrt(12), rel=0.01)
+@pytest.mark.parametrize("bound", [0.01, 0.1])  # the paper's, which is the class's too, and another
+def test_all_weights_begin_uniform_within_a_bound(bound):
+    model = Cslm(CslmConfig(500, 7, 32, 64, 48), seed=1)
+    if bound != 0.01:
+        model.initialise(1, bound)
+    weights = torch.cat([tensor.detach().flatten() for tensor in model.parameters()])
+    assert weights.abs().max() <= bound
+    assert weights.mean().abs() < bound / 100
+    assert weights.std() == pytest.approx(2 * bound / math.sqrt(12), rel=0.01)
 
 
 def test_n_grams_end_at_their_positions():

@@ -43,9 +43,10 @@ def test_sizes_of_a_ranker():
     assert (plan.kind, plan.training.initial_deviation, plan.corpus.max_length) == (RANKER_KIND, 0.1, 3)
 
 
-def test_it_begins_as_a_cslm_does_and_its_pairs_have_slots():
+def test_it_begins_as_its_preset_says_and_its_pairs_have_slots():
     plan = plan_of(phrase_request("t", **SMALL, slots=3))
-    assert (plan.kind, plan.training.initial_deviation, plan.corpus.max_length) == (CSTM, 0.01, 3)
+    assert (plan.kind, plan.training.initial_deviation, plan.corpus.max_length) == (CSTM, 0.1, 3)
+    assert plan_of(phrase_request("t", **{**SMALL, "preset": "paper"})).training.initial_deviation == 0.01
     assert plan_of(phrase_request("t", **SMALL, initial_deviation=0.2)).training.initial_deviation == 0.2
     assert ARCHITECTURES[0] == "encdec"
 
@@ -86,7 +87,7 @@ def model(tmp_path_factory):
     lines = [b"s%d s%d ||| t%d t%d ||| 0.5 ||| 0-0\n" % (i % 13, i % 5, i % 13, i % 5) for i in range(90)]
     lines += [b"s0 s1 s2 s3 ||| t1 ||| 0.5 ||| 0-0\n", b"s0 ||| t1 t2 t3 t4 ||| 0.5 ||| 0-0\n"]
     (here / "table").write_bytes(b"".join(lines))
-    learning = {"learning_rate": 0.05, "batch_size": 16, "max_epochs": 40, "patience": 99}
+    learning = {"learning_rate": 0.02, "batch_size": 8, "max_epochs": 80, "patience": 99}
     listener = Listener()
     outcome = train_phrase_model(
         phrase_request(here / "table", **SMALL, slots=3, **learning), here / "m", listener, never

@@ -38,10 +38,10 @@ def test_those_of_the_cslm_are_what_they_were(preset):
 def test_a_request_overrides_its_preset_and_nothing_else():
     preset = NETWORKS["rnnlm"]["small"]
     assert request("rnnlm").chosen_preset() == preset
-    changed = request("rnnlm", hidden_size=60, bptt=1, min_count=5, dropout=0.5).chosen_preset()
+    changed = request("rnnlm", hidden_size=60, bptt=1, min_count=5, dropout=0.5, initial_deviation=1.0).chosen_preset()
     assert changed.network == {"hidden_size": 60}
     assert (changed.learning, changed.min_count) == ({"bptt": 1}, 5)
-    assert changed.training == dataclasses.replace(preset.training, dropout=0.5)
+    assert changed.training == dataclasses.replace(preset.training, dropout=0.5, initial_deviation=1.0)
 
 
 def test_a_gpu_has_the_paper_s_preset():

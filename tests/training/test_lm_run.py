@@ -56,6 +56,19 @@ def test_a_run_leaves_a_folder(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("preset", "changes", "bound"),
+    [("paper", {}, 0.01), ("small", {}, 0.1), ("small", {"initial_deviation": 0.5}, 0.5)],
+)
+@pytest.mark.parametrize("network", ["cslm", "bengio"])
+def test_feed_forward_networks_begin_within_their_bound(tmp_path, network, preset, changes, bound):
+    unlearned = {"learning_rate": 1e-30, "weight_decay": 0.0, "max_epochs": 0.1, "preset": preset}
+    sizes = NETWORKS[network][1] | {"network": network}
+    train_language_model(request(tmp_path, sentences(100), **unlearned, **sizes, **changes), Listener(), never)
+    weights = load_checkpoint(tmp_path / "model", NETWORKS[network][0]).model.parameters()
+    assert 0.8 * bound < max(weight.abs().max() for weight in weights) <= bound * (1 + 1e-6)
+
+
 EMPTY = [
     ([], [b"w1"], "a.fr: expected at least one line, found an empty file"),
     ([b"", b" "], [b"w1"], "expected a text to train on, found no word in 2 lines"),
