@@ -30,10 +30,13 @@ THREADS ?= $(shell nproc)
 # Start from an existing phrase table and its ini instead of from a corpus: give both; TRAIN is then not read
 PHRASE_TABLE ?=
 BASELINE_INI ?=
-# A trained model, instead of training one
+# Trained models, of p(target | source) and the other way round, instead of training them
 MODEL ?=
+INVERSE_MODEL ?=
 TRAIN_FLAGS ?=
 SCORE_FLAGS ?=
+# Options of moses-rnn-extend, for systems whose table is extended
+EXTEND_FLAGS ?=
 # For systems with a CSLM: the tokenised text it learns from (default: the corpus's target side), or a trained one
 CSLM_TEXT ?=
 CSLM ?=
@@ -103,6 +106,7 @@ $(foreach i,$(shell seq $(words $(TEST))),$(eval PREFIX_OF_$(word $(i),$(TEST_NA
 SETS := dev $(TEST_NAMES)
 DONE_TESTS = $(TEST_NAMES:%=$(DONE)/%)
 RNN_MODEL := $(if $(MODEL),$(abspath $(MODEL)),$(W)/rnn/model)
+RNN_INVERSE := $(if $(INVERSE_MODEL),$(abspath $(INVERSE_MODEL)),$(W)/rnn/inverse)
 CSLM_MODEL := $(if $(CSLM),$(abspath $(CSLM)),$(W)/cslm/model)
 CSLM_CORPUS = $(if $(CSLM_TEXT),$(CSLM_TEXT),$(W)/corpus/train.$(TRG))
 # the class's name is in the program, or its library, if it was compiled
@@ -122,15 +126,18 @@ with = $(foreach name,$(1),$(name)='$($(name))')
 
 # --- systems ----------------------------------------------------------------------------------------------------------
 
-# How the additions of a system come in: into the table, as options of moses-rnn-score, or onto n-best lists, as options
-# of moses-rnn-nbest; the steps that train what they need, $(1) being the seed of a network of sentences; and what
-# translates by itself. MODEL_x: a folder that has its vocabularies
+# How the additions of a system come in: into the table, as options of moses-rnn-score, onto n-best lists, as options of
+# moses-rnn-nbest, or into new lines, as options of moses-rnn-extend; the steps that train what they need, $(1) being
+# the seed of a network of sentences; and what translates by itself. MODEL_x: a folder that has its vocabularies
 TABLE_OPTIONS_rnn = --model $(RNN_MODEL)
+TABLE_OPTIONS_inverse = --inverse-model $(RNN_INVERSE)
+EXTEND_OPTIONS_inverse = --inverse-model $(RNN_INVERSE)
 TABLE_OPTIONS_wp = --word-penalty
 LIST_OPTIONS_cslm = --add $(CSLM_MODEL)
 LIST_OPTIONS_wp = --word-penalty $(RNN_MODEL) $(if $(WP_WORDS),--word-penalty-words $(WP_WORDS))
 MODEL_rnn = $(RNN_MODEL)
 TRAINED_rnn = $(DONE)/train-rnn
+TRAINED_inverse = $(DONE)/train-inverse
 TRAINED_wp = $(DONE)/train-rnn
 TRAINED_cslm = $(DONE)/train-cslm
 
@@ -205,7 +212,8 @@ ifeq ($(CSLM_PLACE),decoder)
 NEURAL_SYSTEMS := $(foreach system,$(call of_kind,list),$(if $(DECODER_$(system)),$(system)))
 endif
 ON_LISTS := $(filter-out $(NEURAL_SYSTEMS),$(call of_kind,list))
-IN_DECODER := $(filter-out $(ON_LISTS) $(SELF_SYSTEMS),$(ALL_SYSTEMS))
+EXTENDED := $(call of_kind,extended)
+IN_DECODER := $(filter-out $(ON_LISTS) $(SELF_SYSTEMS) $(EXTENDED),$(ALL_SYSTEMS))
 # the system in the decoder whose lists a system chooses from
 lister = $(if $(filter $(1),$(ON_LISTS)),$(call lister,$(BASE_$(1))),$(1))
 
@@ -218,7 +226,7 @@ seed_of = $(patsubst .%,%,$(suffix $(1)))
 
 .PHONY: pipeline-help
 pipeline-help: ## what the targets from corpus to BLEU are
-	@echo 'corpus align phrase-table lm baseline train-rnn score train-cslm'
+	@echo 'corpus align phrase-table lm baseline train-rnn train-inverse score train-cslm'
 	@echo '$(LANGUAGE_MODELS:%=train-%) $(NETWORKS:%=train-%)'
 	@echo '                                                          one step and what it needs'
 	@echo 'tune-SYSTEM decode-SYSTEM bleu-SYSTEM                     for all SEEDS; SYSTEM is one of: $(ALL_SYSTEMS)'
@@ -231,14 +239,15 @@ pipeline-help: ## what the targets from corpus to BLEU are
 		'ALIGNER=$(ALIGNER) ($(CHOSEN_ALIGNER))' 'ORDER=$(ORDER) MAX_PHRASE=$(MAX_PHRASE) REORDERING=$(REORDERING)' \
 		'SYSTEMS=$(SYSTEMS)' 'SEEDS=$(SEEDS) NBEST=$(NBEST) TUNER=$(TUNER) THREADS=$(THREADS)' \
 		'DECODER_FLAGS=$(DECODER_FLAGS)' 'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' \
-		'MERT_FLAGS=$(MERT_FLAGS)' 'CSLM_TEXT=$(CSLM_TEXT) CSLM=$(CSLM) CSLM_FLAGS=$(CSLM_FLAGS)' \
+		'EXTEND_FLAGS=$(EXTEND_FLAGS)' 'MERT_FLAGS=$(MERT_FLAGS)' \
+		'CSLM_TEXT=$(CSLM_TEXT) CSLM=$(CSLM) CSLM_FLAGS=$(CSLM_FLAGS)' \
 		'CSLM_IN=$(CSLM_IN) ($(CSLM_PLACE)) LIST_SIZE=$(LIST_SIZE) WP_WORDS=$(WP_WORDS)' \
 		'RNNLM_FLAGS=$(RNNLM_FLAGS) BENGIO_FLAGS=$(BENGIO_FLAGS)' \
 		'SEARCH_FLAGS=$(SEARCH_FLAGS) LSTM_FLAGS=$(LSTM_FLAGS) RNNENC_FLAGS=$(RNNENC_FLAGS)' \
 		'TRANSLATE_FLAGS=$(TRANSLATE_FLAGS) NBEST_FLAGS=$(NBEST_FLAGS)' \
 		'LIST_BASE=$(LIST_BASE) NETWORK_SEED=$(NETWORK_SEED) ENSEMBLE_SEEDS=$(ENSEMBLE_SEEDS)' \
 		'PRUNE_KEEP=$(PRUNE_KEEP) PRUNE_SEED=$(PRUNE_SEED) PRUNE_FLAGS=$(PRUNE_FLAGS)' \
-		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL)'
+		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL) INVERSE_MODEL=$(INVERSE_MODEL)'
 
 WITH_CSLM = $(filter $(CSLM_SYSTEMS),$(SYSTEMS))
 WITH_LMS = $(filter $(LM_SYSTEMS),$(SYSTEMS))
@@ -257,13 +266,14 @@ pipeline-tools: $(INSTALLED)
 
 # --- corpus -----------------------------------------------------------------------------------------------------------
 
-.PHONY: corpus align phrase-table lm baseline train-rnn score train-cslm results
+.PHONY: corpus align phrase-table lm baseline train-rnn train-inverse score train-cslm results
 corpus: $(DONE)/corpus ## tokenised and cleaned training text
 align: $(DONE)/align ## word alignments of it
 phrase-table: $(DONE)/phrase-table ## phrase and reordering table
 lm: $(DONE)/lm ## language model of the target side
 baseline: $(DONE)/baseline ## the moses.ini of the baseline
 train-rnn: $(DONE)/train-rnn ## the network, trained on the phrase table
+train-inverse: $(DONE)/train-inverse ## the network of the other direction
 score: $(DONE)/score-rnn ## the phrase table with the network's score
 train-cslm: $(DONE)/train-cslm ## the CSLM, trained on the target side
 # networks that translate by themselves are also compared by length
@@ -341,12 +351,19 @@ endif
 # --restart if a file that a model has learned from is newer than the model: $(restart) MODEL FILES
 restart = sh $(PIPELINE)/restart.sh
 
-$(DONE)/train-rnn: $(DONE)/baseline
-ifeq ($(MODEL),)
+# $(call train_phrase_model,MODEL,OPTIONS): on the baseline's table
+define train_phrase_model
 	mkdir -p $(W)/rnn
-	restart=$$($(restart) $(RNN_MODEL) $(SYSTEM_TABLE)) && \
-	$(BIN)/moses-rnn-train $(SYSTEM_TABLE) --model $(RNN_MODEL) $(TRAIN_FLAGS) $$restart
-endif
+	restart=$$($(restart) $(1) $(SYSTEM_TABLE)) && \
+	$(BIN)/moses-rnn-train $(SYSTEM_TABLE) --model $(1) $(2) $$restart
+endef
+
+$(DONE)/train-rnn: $(DONE)/baseline
+	$(if $(MODEL),,$(call train_phrase_model,$(RNN_MODEL),$(TRAIN_FLAGS)))
+	touch $@
+
+$(DONE)/train-inverse: $(DONE)/baseline
+	$(if $(INVERSE_MODEL),,$(call train_phrase_model,$(RNN_INVERSE),--inverse $(TRAIN_FLAGS)))
 	touch $@
 
 $(DONE)/train-cslm: $(if $(CSLM),,$(if $(CSLM_TEXT),$(CSLM_TEXT),$(DONE)/corpus)) | pipeline-tools
@@ -447,6 +464,38 @@ $(DECODED:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-% $(DONE_TESTS)
 		$(call without_segments,$*.$$set) || exit 1; done
 	touch $@
 
+# --- tables extended for what is translated --------------------------------------------------------------------------
+
+# A table for each set, with pairs that the network proposes for phrases of its text; nothing is tuned again
+EXTENDED_RUNS := $(call runs,$(EXTENDED))
+base_run = $(BASE_$(call system_of,$(1))).$(call seed_of,$(1))
+$(foreach system,$(EXTENDED),$(eval $(DONE)/extend-$(system): $(DONE)/score-$(BASE_$(system)) \
+	$(call trained,$(system),$(NETWORK_SEED))))
+$(EXTENDED:%=$(DONE)/extend-%): $(DONE)/extend-%: $(DONE)/dev $(DONE_TESTS)
+	mkdir -p $(W)/$*
+	for set in $(SETS); do \
+		$(BIN)/moses-rnn-extend $(call table_of,$(BASE_$*)) $(RNN_MODEL) --text $(W)/corpus/$$set.$(SRC) \
+			$(foreach added,$(ADDED_$*),$(EXTEND_OPTIONS_$(added))) $(EXTEND_FLAGS) \
+			-o $(W)/$*/$$set.phrase-table.gz --force || exit 1; done
+	touch $@
+
+$(foreach run,$(EXTENDED_RUNS),$(eval $(DONE)/tune-$(run): $(DONE)/tune-$(call base_run,$(run))))
+$(EXTENDED_RUNS:%=$(DONE)/tune-%): $(DONE)/tune-%:
+	mkdir -p $(W)/tune/$*
+	cp $(W)/tune/$(call base_run,$*)/moses.ini $(W)/tune/$*/moses.ini
+	touch $@
+
+$(foreach run,$(EXTENDED_RUNS),$(eval $(DONE)/decode-$(run): $(DONE)/extend-$(call system_of,$(run))))
+$(EXTENDED_RUNS:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-%
+	mkdir -p $(W)/decode
+	for set in $(SETS); do \
+		$(BIN)/moses-rnn-ini $(W)/tune/$*/moses.ini --table $(W)/$(call system_of,$*)/$$set.phrase-table.gz \
+			-o $(W)/tune/$*/$$set.ini --force && \
+		$(decode) $(W)/tune/$*/$$set.ini $(W)/corpus/$$set.$(SRC) decode-$*.$$set $(DECODER_FLAGS) \
+			-report-segmentation > $(W)/decode/$*.$$set.segments && \
+		$(call without_segments,$*.$$set) || exit 1; done
+	touch $@
+
 # --- choosing from n-best lists ---------------------------------------------------------------------------------------
 
 # The best translations of tuned systems in the decoder
@@ -461,7 +510,6 @@ $(LISTED:%=$(DONE)/lists-%): $(DONE)/lists-%: $(DONE)/tune-% $(DONE_TESTS)
 
 # The base's lists, or what the base has made of other lists, with more features
 RESCORED := $(call runs,$(ON_LISTS))
-base_run = $(BASE_$(call system_of,$(1))).$(call seed_of,$(1))
 base_lists = $(DONE)/$(if $(filter $(BASE_$(call system_of,$(1))),$(ON_LISTS)),features,lists)-$(call base_run,$(1))
 $(foreach run,$(RESCORED),$(eval $(DONE)/features-$(run): $(call base_lists,$(run)) \
 	$(call trained,$(call system_of,$(run)),$(NETWORK_SEED))))

@@ -64,6 +64,14 @@ def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
     assert [system["on_lists"] for system in results["systems"].values()] == [False, False, True, True]
     assert set(results["systems"]["cslm-rnn-wp"]["runs"][0]["weights"]) >= {"CSLM0", "WP0", "TranslationModel0", "LM0"}
     assert "| +CSLM+RNN+WP* |" in done.stdout
+    # both directions, and phrase pairs that the network proposes for each text
+    done = make("results", *given, "SYSTEMS=baseline rnn extended rnn2-extended", "EXTEND_FLAGS=--min-log-prob -30")
+    results = json.loads((work / "results.json").read_text())
+    runs = {name: system["runs"][0] for name, system in results["systems"].items()}
+    assert runs["extended"]["weights"] == runs["baseline"]["weights"]
+    assert len(runs["rnn2-extended"]["weights"]["TranslationModel0"]) == 6
+    assert re.search(r"lines, [1-9][\d,]* of them new: \S*/rnn2-extended/test.phrase-table.gz", done.stderr)
+    assert "+extended, +RNN2+extended: the table of the system without it" in done.stdout
     # a broken run continues where it was, in a fresh tuning folder
     (work / "done" / "tune-rnn.2").unlink()
     (work / "tune" / "rnn.2" / "features.list").write_text("of another table\n")
@@ -167,6 +175,54 @@ def test_the_makefile_of_a_clone_has_the_pipeline(tmp_path):
     assert re.search("lmplz -o 5 .* --discount_fallback ", done.stdout)
     assert f"{tmp_path}/venv/bin/moses-rnn-analyse results {tmp_path}/work --target fr" in done.stdout
     assert not list(tmp_path.iterdir())
+
+
+def commands_of(*arguments):
+    """Of a dry run, a line each."""
+    done = make("-n", "MOSES_ROOT=/nowhere", *arguments)
+    return [" ".join(line.split()) for line in done.stdout.replace("\\\n", " ").split("\n")]
+
+
+def test_both_directions_are_trained_alike_and_score_one_table(tmp_path):
+    commands = commands_of(f"{tmp_path}/done/score-rnn2", f"WORK={tmp_path}", "TRAIN_FLAGS=--max-epochs 2")
+    trained = [line.partition(" && ")[2] for line in commands if "moses-rnn-train" in line]
+    table = f"{BIN}/moses-rnn-train {tmp_path}/model/phrase-table.gz --model {tmp_path}/rnn"
+    assert sorted(trained) == [
+        f"{table}/inverse --inverse --max-epochs 2 $restart",
+        f"{table}/model --max-epochs 2 $restart",
+    ]
+    (scored,) = [line for line in commands if "moses-rnn-score" in line]
+    assert f"--model {tmp_path}/rnn/model --inverse-model {tmp_path}/rnn/inverse" in scored
+    given = commands_of(f"{tmp_path}/done/score-rnn2", f"WORK={tmp_path}", "MODEL=/a", "INVERSE_MODEL=/b")
+    assert not [line for line in given if "moses-rnn-train" in line]
+    assert [line for line in given if "--model /a --inverse-model /b" in line]
+
+
+@pytest.mark.parametrize(
+    ("system", "base", "table", "options"),
+    [
+        ("extended", "baseline", "model", ""),
+        ("rnn-extended", "rnn", "rnn", ""),
+        ("rnn2-extended", "rnn2", "rnn2", "--inverse-model {}/rnn/inverse "),
+    ],
+)
+def test_an_extended_table_has_the_weights_of_its_base(tmp_path, system, base, table, options):
+    given = f"WORK={tmp_path}", "SEEDS=4 5", "EXTEND_FLAGS=--top 1"
+    commands = commands_of(f"decode-{system}", *given)
+    (extending,) = [line for line in commands if "moses-rnn-extend" in line]
+    assert extending.startswith("for set in dev test; do ")
+    assert (
+        f"moses-rnn-extend {tmp_path}/{table}/phrase-table.gz {tmp_path}/rnn/model --text {tmp_path}/corpus/$set.en "
+        f"{options.format(tmp_path)}--top 1 -o {tmp_path}/{system}/$set.phrase-table.gz --force" in extending
+    )
+    tunings = [line for line in commands if "mert-moses.pl" in line]
+    assert [re.search(r"--working-dir \S*/tune/(\S+)", line)[1] for line in tunings] == [f"{base}.4", f"{base}.5"]
+    for seed in "45":
+        tuned = f"{tmp_path}/tune/{system}.{seed}"
+        assert f"cp {tmp_path}/tune/{base}.{seed}/moses.ini {tuned}/moses.ini" in commands
+        (decoding,) = [line for line in commands if f"{tuned}/$set.ini {tmp_path}/corpus" in line]
+        new_table = f"--table {tmp_path}/{system}/$set.phrase-table.gz"
+        assert f"moses-rnn-ini {tuned}/moses.ini {new_table} -o {tuned}/$set.ini --force &&" in decoding
 
 
 # --- systems ---

@@ -15,6 +15,10 @@ ON_LISTS = (
     "* The CSLM (and WP) chose from n-best lists of the system without it, and so did networks of sentences; "
     "all else was in the decoder."
 )
+EXTENDED = (
+    "the table of the system without it, with phrase pairs that the network proposed for each text, and that system's "
+    "weights."
+)
 BY_THEMSELVES = (
     "without Moses; a seed is that of a network, which is trained and not tuned "
     "(an ensemble's networks are the same for all seeds)."
@@ -40,6 +44,8 @@ def format_table(results: Json) -> Iterator[str]:
     if any(system["on_lists"] for system in results["systems"].values()):
         yield ON_LISTS
     of_these = [rows[name] for name in results["systems"] if name in rows]
+    if extended := [row.title for row in of_these if row.kind == "extended"]:
+        yield f"{', '.join(extended)}: {EXTENDED}"
     if by_themselves := [row.title for row in of_these if row.kind == "self"]:
         yield f"{', '.join(by_themselves)}: {BY_THEMSELVES}"
     yield from format_published(row.published for row in of_these)

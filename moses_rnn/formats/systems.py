@@ -10,7 +10,7 @@ from moses_rnn.errors import FormatError
 from moses_rnn.files.shipped import shipped_file
 
 COLUMNS = ("name", "kind", "base", "added", "decoder", "title", "published")
-KINDS = ("table", "list", "self")
+KINDS = ("table", "list", "extended", "self")
 NOTHING = "-"
 
 
@@ -20,8 +20,8 @@ class System:
 
     Attributes:
         name: of the targets of make and of the files.
-        kind: "table" if columns of the phrase table are added, "list" if features of n-best lists are, "self" if a
-            network translates by itself, without Moses.
+        kind: "table" if columns of the phrase table are added, "list" if features of n-best lists are, "extended" if
+            the table gets new phrase pairs for each text, "self" if a network translates by itself, without Moses.
         title: in tables of results.
         published: the name of what papers report of such a system (`moses_rnn.analysis.published`).
     """

@@ -66,6 +66,15 @@ def test_a_network_that_translates_by_itself(work, monkeypatch):
     assert lines[3].endswith("|  |  |")
 
 
+def test_a_table_extended_is_said_to_have_the_weights_of_another(work):
+    for path in (work / "decode").glob("rnn.*"):
+        path.rename(path.with_name(path.name.replace("rnn.", "rnn-extended.")))
+    (work / "tune" / "rnn.1").rename(work / "tune" / "rnn-extended.1")
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnn-extended"], ["1"], samples=20)))
+    assert lines[3].startswith("| +RNN+extended |")
+    assert lines[-1].startswith("+RNN+extended: the table of the system without it, with phrase pairs")
+
+
 def test_systems_that_translate_by_themselves_are_named_and_published_ones_stand_below(work):
     for path in (work / "decode").glob("rnn.*.fr"):
         path.rename(path.with_name(path.name.replace("rnn.", "rnnsearch.")))

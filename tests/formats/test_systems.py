@@ -10,6 +10,10 @@ def test_the_systems_of_the_pipeline():
         ("baseline", "table", "Baseline"),
         ("rnn", "table", "+RNN"),
         ("rnn-wp", "table", "+RNN+WP"),
+        ("rnn2", "table", "+RNN2"),
+        ("extended", "extended", "+extended"),
+        ("rnn-extended", "extended", "+RNN+extended"),
+        ("rnn2-extended", "extended", "+RNN2+extended"),
         ("cslm", "list", "+CSLM"),
         ("cslm-rnn", "list", "+CSLM+RNN"),
         ("cslm-rnn-wp", "list", "+CSLM+RNN+WP"),
@@ -33,7 +37,7 @@ def test_the_systems_of_the_pipeline():
     ("row", "message"),
     [
         ("x table - - - X", "expected 7 columns (name kind base added decoder title published), found 6"),
-        ("x magic - - - X -", "expected kind to be one of table, list, self, found magic"),
+        ("x magic - - - X -", "expected kind to be one of table, list, extended, self, found magic"),
         (
             "x self - - - X nowhere",
             "expected published to be one of -, baseline, rnn, cslm-rnn, cslm-rnn-wp, found nowhere",
