@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 TINY = 1e-3  # of the largest weight: what MERT made of a feature that it found nothing in
 UNTUNED = "UnknownWordPenalty"  # whose weight MERT leaves at 1
-UNTUNED_RUN = "no round of tuning was better on dev than the weights that it began with, which were kept"
+UNTUNED_RUN = (
+    "no round of tuning was better on dev than the weights that it began with, which were kept: try another tuner"
+)
 
 
 def compare_systems(place: Place, systems: Sequence[str], seeds: Sequence[str], *, samples: int = 1000) -> Json:
