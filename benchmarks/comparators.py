@@ -52,8 +52,11 @@ def arguments() -> argparse.Namespace:
 
 
 def corpus_config(models: Iterable[OpenModel]) -> CorpusConfig:
-    """What all of the models made of the table."""
-    first, *others = (model.checkpoint.provenance["corpus_options"] for model in models)
+    """What all of the models made of the table; a longest length that left nothing out is none."""
+    provenances = [model.checkpoint.provenance for model in models]
+    first, *others = (
+        made["corpus_options"] | ({} if made["corpus"]["too_long"] else {"max_length": 0}) for made in provenances
+    )
     if any(options != first for options in others):
         sys.exit("comparators: expected models of the same --shortlist, --held-out, --max-length and --seed")
     return CorpusConfig(**first)

@@ -83,19 +83,23 @@ def test_cells_are_compared_at_equal_width_and_at_equal_size(table, tmp_path):
 
 
 def test_comparators_are_asked_what_a_ranker_learns(table, model, tmp_path):
-    known = "--shortlist", "60", "--max-epochs", "1", "--quiet"
-    for architecture, *sizes in (("ranker", "--hidden-size", "8"), ("cstm", "--first-size", "8", "--second-size", "8")):
-        run("train", table, "--model", tmp_path / architecture, "--architecture", architecture, *sizes, *known)
-    printed = bench("comparators", table, tmp_path / "ranker", tmp_path / "cstm")
+    brief = "--max-epochs", "1", "--quiet"
+    for architecture, *settings in (
+        ("ranker", "--shortlist", "60", "--hidden-size", "8"),
+        ("cstm", "--shortlist", "60", "--first-size", "8", "--second-size", "8"),
+        ("encdec", "--shortlist", "50", "--hidden-size", "8"),
+    ):
+        run("train", table, "--model", tmp_path / architecture, "--architecture", architecture, *settings, *brief)
+    printed = bench("comparators", table, tmp_path / "ranker", tmp_path / "cstm", model)
     config = json.loads((tmp_path / "ranker" / "config.json").read_text())["provenance"]
     assert printed.startswith(f"{config['corpus']['held_out_pairs']:,} held-out pairs, 10 corruptions of each\n")
     ranked = printed.split("ranked right |\n|---|---|---|\n| ranker, ")[1].split(" | ")
     best = max(step["ranked_right"] for step in config["history"])
     assert ranked[0] == str(tmp_path / "ranker")
     assert float(ranked[1].rstrip("%")) / 100 == pytest.approx(best, abs=1e-4)
-    assert re.search(r"\| CSTM, \S+ \| -?0\.\d{3} \| 1\.000 \| -?0\.\d{3} \|\n$", printed)
+    assert re.search(r"\| CSTM, \S+ \| -?0\.\d{3} \| 1\.000 \| -?0\.\d{3} \| -?0\.\d{3} \|\n", printed)
     refused = subprocess.run(
-        [sys.executable, ROOT / "benchmarks" / "comparators.py", table, tmp_path / "cstm", model],
+        [sys.executable, ROOT / "benchmarks" / "comparators.py", table, tmp_path / "cstm", tmp_path / "encdec"],
         capture_output=True,
         text=True,
         check=False,
