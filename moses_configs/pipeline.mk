@@ -613,8 +613,7 @@ $(PRUNED:%=$(DONE)/prune-%): $(DONE)/prune-%: $(PRUNE_NEEDS)
 	mkdir -p $(W)/prune
 	$(BIN)/moses-rnn-analyse prune $(W)/rnn/phrase-table.gz -o $(W)/prune/$*.gz --by $(call by_of,$*) \
 		--keep $(call keep_of,$*) $(PRUNE_FLAGS) --force
-	sed 's#path=$(W)/rnn/phrase-table.gz#path=$(W)/prune/$*.gz#' $(tuned) > $(W)/prune/$*.ini
-	grep -q 'path=$(W)/prune/$*.gz' $(W)/prune/$*.ini
+	$(BIN)/moses-rnn-ini $(tuned) --table $(W)/prune/$*.gz -o $(W)/prune/$*.ini --force
 	$(call decode_dev,$*)
 	touch $@
 
