@@ -1,5 +1,6 @@
 """Every benchmark runs to its end and prints its table: small ones here, on a small table."""
 
+import gzip
 import json
 import re
 import subprocess
@@ -10,8 +11,10 @@ import pytest
 
 from tests.commands import ROOT, run
 
+TESTED_ALONE = "cells", "comparators", "language_models", "rare_words", "sweep", "walk"
+CORPUS = ROOT / "examples" / "corpus"
 SMALL = ["--preset", "small", "--no-compile"]
-TEXTS = [ROOT / "examples" / "corpus" / "dev", "--source", "en", "--target", "fr"]
+TEXTS = [CORPUS / "dev", "--source", "en", "--target", "fr"]
 RUNS = {
     "score": (["TABLE", *SMALL, "--lines", "600", "--rounds", "1"], "whole program, torch, bf16"),
     "train": (["TABLE", *SMALL, "--pairs", "300", "--one-thread"], "+ 512 pairs a minibatch"),
@@ -108,6 +111,46 @@ def test_comparators_are_asked_what_a_ranker_learns(table, model, tmp_path):
     assert refused.stderr.startswith("comparators: expected models of the same")
 
 
+def rows_of(printed):
+    """Of all tables, by the first cell; the first of a name counts."""
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines() if line[:1] == "|"]
+    return {row[0]: row[1:] for row in reversed(rows)}
+
+
+def test_rare_words_are_left_replaced_and_pointed_to(tmp_path):
+    for side in ("en", "fr"):
+        lines = gzip.decompress((CORPUS / f"train.{side}.gz").read_bytes()).splitlines(keepends=True)[:120]
+        (tmp_path / f"train.{side}").write_bytes(b"".join(lines))
+    (tmp_path / "links").write_text("0-0 1-1\n" * 120)
+    texts = tmp_path / "train", tmp_path / "runs", "--source", "en", "--target", "fr", "--alignment", tmp_path / "links"
+    learning = "--train", "--max-epochs 1 --hidden-size 4 --embedding-size 4 --held-out 20 --batch-size 4"
+    sizes = "--words", "30", "--partition-words", "80", "--beam", "1", "--samples", "20"
+    command = *texts, "--test", CORPUS / "dev", *sizes, "--seeds", "1", *learning
+    printed = bench("rare_words", *command)
+    rows = rows_of(printed)
+    assert all(row[0] == "1" for row in (rows["base"], rows["PosUnk, all seeds"], rows["+ candidate lists"]))
+    assert rows["base, <unk> replaced: copy"][1] == "0.00%"
+    assert rows["4 layers"] == ["29.5", "31.8"]
+    assert rows["RNNsearch-LV"] == ["32.68"]
+    unknown = re.findall(r"word that (\w+) does not know: dev (\S+)% of 300\n", printed)
+    assert [network for network, _ in unknown] == ["base", "base", "reshuffled"]
+    assert float(unknown[1][1]) > float(unknown[2][1])
+    assert bench("rare_words", *command) == printed
+
+
+def test_language_models_stand_beside_the_published(tmp_path):
+    lines = gzip.decompress((CORPUS / "train.fr.gz").read_bytes()).splitlines(keepends=True)[:200]
+    (tmp_path / "train.fr").write_bytes(b"".join(lines))
+    texts = "--dev", CORPUS / "dev.fr", "--test", CORPUS / "test.fr", "--lm", ROOT / "examples" / "lm.arpa.gz"
+    command = tmp_path / "train.fr", tmp_path / "runs", *texts, "--train", "--max-epochs 1", "--dynamic-rates", "0"
+    rows = rows_of(bench("language_models", *command))
+    assert rows["model"] == ["dev.fr", "test.fr"]
+    assert float(rows["MLP2: MLP1, mixed"][1]) < float(rows["MLP1: order 5 hidden-size 50 embedding-size 60"][1])
+    assert float(rows["RNN-90-10, with lm.arpa.gz"][1]) < float(rows["RNN-90-10"][1])
+    assert rows["3xRNN dynamic, 0"] == rows["3xRNN static"]
+    assert rows["RNN 60/20"] == ["229", "186"]
+
+
 def test_a_walk_counts_what_a_command_enters(table):
     printed = bench("walk", "--list", "validate", table)
     figures = re.search(
@@ -123,7 +166,7 @@ def test_a_walk_counts_what_a_command_enters(table):
 
 def test_every_benchmark_is_run_here():
     scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
-    assert scripts == {*RUNS, "cells", "comparators", "sweep", "walk", "stages"}  # the last is what they share
+    assert scripts == {*RUNS, *TESTED_ALONE, "stages"}  # the last is what they share
 
 
 def test_make_bench_takes_the_example_unless_told_otherwise():

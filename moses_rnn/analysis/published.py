@@ -23,12 +23,12 @@ class PublishedBleu(NamedTuple):
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A table of BLEU on a paper's test set.
+    """A table of BLEU, or of perplexities, on a paper's test set.
 
     Attributes:
         source: paper, place in it, and test set.
         columns: names of the figures of a row.
-        rows: a system, as the paper names it, and its figures, 0 to 100, as they are printed.
+        rows: a system, as the paper names it, and its figures, BLEU from 0 to 100, as they are printed.
     """
 
     source: str
@@ -110,6 +110,47 @@ PUBLISHED_TABLES = {
         ),
     ),
 }
+# perplexities, of no system of the pipeline: by paper
+PERPLEXITIES = {
+    "bengio": PublishedTable(
+        "Bengio et al. (2003), Table 1: perplexities of the Brown corpus; n: order, h: hidden units, m: features of a "
+        "word; mixed: evenly with a trigram model; no network: deleted interpolation, Kneser-Ney back-off, back-off "
+        "with 500 classes of words",
+        ("valid", "test"),
+        (
+            ("MLP1: n 5, h 50, m 60, direct", "284", "268"),
+            ("MLP2: MLP1, mixed", "275", "257"),
+            ("MLP3: n 5, h 0, m 60, direct", "327", "310"),
+            ("MLP4: MLP3, mixed", "286", "272"),
+            ("MLP5: n 5, h 50, m 30, direct", "296", "279"),
+            ("MLP6: MLP5, mixed", "273", "259"),
+            ("MLP7: n 3, h 50, m 30, direct", "309", "293"),
+            ("MLP8: MLP7, mixed", "284", "270"),
+            ("MLP9: n 5, h 100, m 30, not direct", "280", "276"),
+            ("MLP10: MLP9, mixed", "265", "252"),
+            ("deleted interpolation, n 3", "352", "336"),
+            ("Kneser-Ney, n 3", "334", "323"),
+            ("Kneser-Ney, n 4", "332", "321"),
+            ("Kneser-Ney, n 5", "332", "321"),
+            ("classes, n 3", "326", "312"),
+        ),
+    ),
+    "mikolov": PublishedTable(
+        "Mikolov et al. (2010), Table 2: perplexities of the WSJ's development set after 6.4 million words; H/C: "
+        "hidden units, and how often a word must be seen; with KN5: 0.75 of the network, 0.25 of the 5-gram model",
+        ("RNN", "with KN5"),
+        (
+            ("KN5", "", "221"),
+            ("RNN 60/20", "229", "186"),
+            ("RNN 90/10", "202", "173"),
+            ("RNN 250/5", "173", "155"),
+            ("RNN 250/2", "176", "156"),
+            ("RNN 400/10", "171", "152"),
+            ("3xRNN static", "151", "143"),
+            ("3xRNN dynamic", "128", "121"),
+        ),
+    ),
+}
 NAMES = (*PUBLISHED, *PUBLISHED_TABLES)
 
 
@@ -117,10 +158,10 @@ def format_published(names: Iterable[str | None]) -> Iterator[str]:
     """The lines of the tables that these names stand for, in Markdown, each table once and under its source.
 
     Args:
-        names: of the column `published`; others than a table's are passed over.
+        names: of the column `published`, or of `PERPLEXITIES`; others than a table's are passed over.
     """
     for name in dict.fromkeys(names):
-        table = PUBLISHED_TABLES.get(name or "")
+        table = (PUBLISHED_TABLES | PERPLEXITIES).get(name or "")
         if table:
             yield ""
             yield f"Published, not ours: {table.source}"
