@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from tests.commands import run
 from tests.conftest import EXAMPLES
 from tests.pipeline import make
 
@@ -174,11 +175,11 @@ def test_an_ensemble_translates_once(given, tmp_path):
     ours = [f"BIN={commands}", "SEEDS=1 2", "ENSEMBLE_SEEDS=5 6", "TRANSLATE_FLAGS=--beam 2"]
     make("decode-rnnsearch-x4", "decode-rnnsearch", *given, *ours)
     test = (tmp_path / "work" / "corpus" / "test.en").read_text().splitlines()
-    for run, models in {
+    for name, models in {
         "rnnsearch-x4.1": "rnnsearch.5 rnnsearch.6", "rnnsearch-x4.2": "rnnsearch.5 rnnsearch.6",
         "rnnsearch.1": "rnnsearch.1", "rnnsearch.2": "rnnsearch.2",
     }.items():  # fmt: skip
-        translated = (tmp_path / "work" / "decode" / f"{run}.test.fr").read_text().splitlines()
+        translated = (tmp_path / "work" / "decode" / f"{name}.test.fr").read_text().splitlines()
         assert translated == [f"{models} {line}" for line in test]
     calls = (commands / "moses-rnn-nmt.log").read_text().splitlines()
     assert calls.count("rnnsearch.5 rnnsearch.6 ") == 2  # dev and test
@@ -222,23 +223,27 @@ def test_words_outside_the_shortlist_need_an_alignment(tmp_path):
         assert len([line for line in commands if how in line]) == 2
 
 
+def links_in_place(corpus):
+    """Each word with that in its place."""
+    texts = [(corpus / f"train.{language}").read_text().splitlines() for language in ("en", "fr")]
+    lengths = [min(len(en.split()), len(fr.split())) for en, fr in zip(*texts, strict=True)]
+    return "".join(" ".join(f"{i}-{i}" for i in range(n)) + "\n" for n in lengths)
+
+
 @pytest.mark.timeout(600)
 def test_words_outside_the_shortlist_end_in_results(given, corpus, tmp_path):
     """With an alignment that is there: each word with that in its place."""
     work = tmp_path / "work"
     (work / "model").mkdir()
-    texts = [(corpus / f"train.{language}").read_text().splitlines() for language in ("en", "fr")]
-    lengths = [min(len(en.split()), len(fr.split())) for en, fr in zip(*texts, strict=True)]
-    links = "".join(" ".join(f"{i}-{i}" for i in range(n)) + "\n" for n in lengths)
-    (work / "model" / "aligned.grow-diag-final-and").write_text(links)
+    (work / "model" / "aligned.grow-diag-final-and").write_text(links_in_place(corpus))
     ours = ["SYSTEMS=rnnsearch-unk posunk", "SEEDS=1", *FLAGS, "-o", f"{work}/done/align"]
     done = make("results", *given, *ours)
     assert sorted(path.name for path in (work / "nmt").iterdir()) == ["posunk.1", "rnnsearch.1"]
     assert json.loads((work / "nmt" / "posunk.1" / "config.json").read_text())["rare"]["kind"] == "posunk"
     for text in ("| RNNsearch+UNK |", "| PosUnk |", "| + <unk> replaced | 34.11 |", "| 6 layers | 30.4 | 32.7 |"):
         assert text in done.stdout
-    for run in ("rnnsearch-unk", "posunk"):
-        assert "<unk:" not in (work / "decode" / f"{run}.1.test.fr").read_text()
+    for system in ("rnnsearch-unk", "posunk"):
+        assert "<unk:" not in (work / "decode" / f"{system}.1.test.fr").read_text()
 
 
 @pytest.mark.moses
@@ -266,3 +271,27 @@ def test_networks_of_sentences_choose_from_lists(moses_root, corpus, tmp_path):
         assert text in done.stdout
     assert "RNNsearch, RNNsearch×4, seq2seq, RNNenc: without Moses;" in done.stdout
     assert "| nbest-ensemble.1.test.fr |" in (work / "lengths.test.md").read_text()
+
+
+@pytest.mark.moses
+@pytest.mark.timeout(3000)
+def test_a_column_that_tells_unknown_words_apart_is_tuned(moses_root, corpus, tmp_path):
+    """A PosUnk network scores the table's pairs by their own links; the decoder loads it, and MERT weighs it."""
+    links, model, work = tmp_path / "links", tmp_path / "posunk", tmp_path / "work"
+    links.write_text(links_in_place(corpus))
+    annotated = "--rare", "posunk", "--alignment", links, "--source-words", "150", "--target-words", "150"
+    sizes = *SIZES.split(), *LEARNED.split(), "--alignment-size", "8"
+    run("nmt", "train", corpus / "train", "--source", "en", "--target", "fr", "--model", model, *annotated, *sizes)
+    system = [f"PHRASE_TABLE={EXAMPLES}/phrase-table.gz", f"BASELINE_INI={EXAMPLES}/moses.ini", f"MODEL={model}"]
+    texts = [f"{name.upper()}={corpus / name}" for name in ("dev", "test")]
+    make(
+        "results", f"WORK={work}", f"MOSES_ROOT={moses_root}", *system, *texts, "TOKENISED=yes", "SEEDS=1", "THREADS=2",
+        "MERT_FLAGS=--maximum-iterations 2",
+    )  # fmt: skip
+    results = json.loads((work / "results.json").read_text())
+    weights = results["systems"]["rnn"]["runs"][0]["weights"]["TranslationModel0"]
+    assert len(weights) == 5
+    assert weights[4] not in (0.0, 0.2)
+    table = work / "rnn" / "phrase-table.gz"
+    ini = work / "rnn" / "moses.ini"
+    run("verify", table, "--moses-ini", ini, "--kind", "text", "--sources", "50", "--moses-root", moses_root)
