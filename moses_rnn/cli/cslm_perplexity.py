@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,8 +43,8 @@ class Judging:
     rare: str | None
     vocabulary: str | None
     dynamic: str | None
-    dynamic_rate: float
-    bptt: int
+    dynamic_rate: float | None
+    bptt: int | None
     device: str
 
     @property
@@ -65,19 +65,17 @@ class Judging:
     "--lm", "--with", multiple=True, help="An n-gram model to compare, to back off to and to interpolate with; ARPA"
 )
 @click.option("--rare", type=click.Choice(["uniform"]), help="Share <unk> evenly among the words outside the shortlist")
-@click.option("--vocabulary", help="With --rare: a text that has these words [default: TEXTS]")
+@click.option("--vocabulary", help="With --rare: a text that has these words [default: TEXTS; with --lm its words]")
 @click.option(
     "--dynamic",
     type=click.Choice(["word", "sentence"]),
     help="RNNLMs go on learning, after each word or each sentence of a text",
 )
-@click.option("--dynamic-rate", type=FiniteFloat(0), default=0.1, show_default=True, help="They do so at this rate")
+@click.option("--dynamic-rate", type=FiniteFloat(0), help="They do so at this rate [default: 0.1]")
 @click.option(
     "--bptt",
     type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="With --dynamic: steps back that the error of a word is followed; 0: to its sentence's begin",
+    help="With --dynamic: steps back that the error of a word is followed [default: 0, to its sentence's begin]",
 )
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @reports_errors
@@ -87,12 +85,7 @@ def perplexity(given: Judging) -> None:
 
     Folders among TEXTS are further models.
     """
-    if not given.files:
-        raise click.UsageError("Missing argument 'TEXTS...'.")
-    if given.vocabulary and not given.rare:
-        raise click.UsageError("--vocabulary is for --rare uniform")
-    if given.rare and not given.vocabulary and "-" in given.files:
-        raise click.UsageError("--rare uniform reads standard input twice: name a --vocabulary")
+    _check(given)
     from moses_rnn.producers.open import open_language_model
 
     models = [open_language_model(folder) for folder in given.models]
@@ -103,6 +96,21 @@ def perplexity(given: Judging) -> None:
         _judge_cslm(models[0], given)
     else:
         _compare(models, given)
+
+
+def _check(given: Judging) -> None:
+    """Refuse what does not go together."""
+    if not given.files:
+        raise click.UsageError("Missing argument 'TEXTS...'.")
+    if given.vocabulary and not given.rare:
+        raise click.UsageError("--vocabulary is for --rare uniform")
+    if given.vocabulary and given.lm:
+        raise click.UsageError("--vocabulary: with --lm the words are those of the n-gram model")
+    if given.rare and not given.vocabulary and not given.lm and "-" in given.files:
+        raise click.UsageError("--rare uniform reads standard input twice: name a --vocabulary")
+    for option, value in (("--dynamic-rate", given.dynamic_rate), ("--bptt", given.bptt)):
+        if value is not None and not given.dynamic:
+            raise click.UsageError(f"{option} is for --dynamic")
 
 
 def _judge_cslm(model: OpenModel, given: Judging) -> None:
@@ -149,7 +157,7 @@ def _contenders(models: Sequence[OpenModel], given: Judging) -> Callable[[], lis
     from moses_rnn.analysis.mixtures import Contender
 
     n_grams = _n_gram_models(given.lm)
-    shares = [_shares(model, n_grams, given) for model in models]
+    shares = list(_shares(models, n_grams, given))
     fixed = [Contender(Path(path).name, lm, None) for path, lm in zip(given.lm, n_grams, strict=True)]
 
     def make() -> list[Contender]:
@@ -168,24 +176,47 @@ def _shown(model: OpenModel, given: Judging) -> str:
 
 
 def _language_model(model: OpenModel, shares: Shares | None, given: Judging) -> LanguageModel:
+    from moses_rnn.inference.dynamic import RATE
     from moses_rnn.producers.dynamic import DynamicRnnlm, Reader
 
     if given.dynamic and model.row.dynamic:
-        learning = DynamicRnnlm(model.checkpoint, _compute(given), shares, rate=given.dynamic_rate, reach=given.bptt)
+        rate = RATE if given.dynamic_rate is None else given.dynamic_rate
+        learning = DynamicRnnlm(model.checkpoint, _compute(given), shares, rate=rate, reach=given.bptt or 0)
         return Reader(learning, given.dynamic)
     return model.make_language_model(_compute(given), shares)
 
 
-def _shares(model: OpenModel, n_grams: Sequence[KenlmProducer], given: Judging) -> Shares | None:
-    """Of words outside a model's shortlist."""
-    from moses_rnn.files.streams import existing_input, read_lines
+def _shares(models: Sequence[OpenModel], n_grams: Sequence[KenlmProducer], given: Judging) -> Iterator[Shares | None]:
+    """Of words outside each model's shortlist."""
     from moses_rnn.producers.shares import even_shares
 
+    vocabularies = [model.target_vocabulary for model in models]
     if given.rare:
-        texts = [given.vocabulary] if given.vocabulary else given.files
-        lines: Iterable[bytes] = (line for text in texts for line in read_lines(existing_input(text)))
-        return even_shares(lines, model.target_vocabulary)
-    return _backing_off(given.lm[0], n_grams[0], model.target_vocabulary) if n_grams else None
+        types = _closed_vocabulary(vocabularies, given)
+        yield from (even_shares(types, vocabulary, with_unknown=bool(given.lm)) for vocabulary in vocabularies)
+    elif n_grams:
+        yield from (_backing_off(given.lm[0], n_grams[0], vocabulary) for vocabulary in vocabularies)
+    else:
+        yield from [None] * len(models)
+
+
+def _closed_vocabulary(vocabularies: Sequence[Vocabulary], given: Judging) -> set[bytes]:
+    """The words that all models share: those of all shortlists, and of the n-gram model or else of the texts."""
+    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.producers.shares import types_of
+
+    types = {word for vocabulary in vocabularies for word in vocabulary.words}
+    if given.lm:
+        return types | _words_of_arpa(existing_input(given.lm[0]))
+    texts = [given.vocabulary] if given.vocabulary else given.files
+    return types.union(*(types_of(read_lines(existing_input(text))) for text in texts))
+
+
+def _words_of_arpa(name: str) -> set[bytes]:
+    from moses_rnn.files.streams import read_lines
+    from moses_rnn.formats.arpa import parse_arpa
+
+    return {n_gram[0] for n_gram in parse_arpa(read_lines(name), name) if len(n_gram) == 1}
 
 
 def _n_gram_models(paths: Sequence[str]) -> list[KenlmProducer]:
@@ -194,14 +225,13 @@ def _n_gram_models(paths: Sequence[str]) -> list[KenlmProducer]:
     Raises:
         InputError: one does not, or cannot be read.
     """
-    from moses_rnn.files.streams import existing_input, read_lines
-    from moses_rnn.formats.arpa import parse_arpa
+    from moses_rnn.files.streams import existing_input
     from moses_rnn.producers.kenlm import KenlmProducer
 
     models = [KenlmProducer(existing_input(path)) for path in paths]
     if len(models) > 1:
         names = [existing_input(path) for path in paths]
-        words = [{n_gram for n_gram in parse_arpa(read_lines(name), name) if len(n_gram) == 1} for name in names]
+        words = [_words_of_arpa(name) for name in names]
         for name, known in zip(names, words, strict=True):
             if known != words[0]:
                 different = len(known ^ words[0])

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors, say, takes
+from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
     from moses_rnn.formats.lexicon import LinkCounts
+
+    Counted = tuple[LinkCounts, tuple[str, ...]]  # and the files that were read
 
 EPILOG = """\b
 Example: of a corpus and its word alignment, or of a phrase table's pairs with one source word:
@@ -58,9 +61,15 @@ def dictionary(given: Counting) -> None:
     from moses_rnn.cli.nbest.files import output_to
     from moses_rnn.formats.lexicon import lexicon_of
 
-    counts = _of_texts(given) if all(texts) else _of_table(given.corpus)
+    counts, inputs = _of_texts(given) if all(texts) else _of_table(given.corpus)
     lexicon = lexicon_of(counts, given.dictionary_count)
-    with output_to(given.output, given.force, (given.corpus,)) as file:
+    if not lexicon.entries:
+        most = max((count for of_word in counts.values() for count in of_word.values()), default=0)
+        raise InputError(
+            f"{given.alignment or given.corpus}: expected a link that was seen {given.dictionary_count:,} times "
+            f"(--dictionary-count), found {most:,} at most"
+        )
+    with output_to(given.output, given.force, inputs) as file:
         file.append(b"".join(lexicon.lines()))
         file.commit()
     if not given.quiet:
@@ -68,20 +77,23 @@ def dictionary(given: Counting) -> None:
         say(f"{len(lexicon.entries):,} words with {pairs:,} translations, of {len(counts):,} words that are linked")
 
 
-def _of_texts(given: Counting) -> LinkCounts:
+def _of_texts(given: Counting) -> Counted:
+    from moses_rnn.cli.nbest.files import inputs_of
     from moses_rnn.formats.lexicon import count_links
     from moses_rnn.training.parallel import ParallelTexts
     from moses_rnn.training.rare_corpus import AlignedTexts
 
     texts = ParallelTexts.of_prefix(given.corpus, str(given.source), str(given.target))
     texts.check_lengths()
-    return count_links(AlignedTexts.of(texts, given.alignment).pairs((lambda *_: None, StopRequest())))
+    aligned = AlignedTexts.of(texts, given.alignment)
+    counts = count_links(aligned.pairs((lambda *_: None, StopRequest())))
+    return counts, inputs_of(texts.source, texts.target, aligned.links)
 
 
-def _of_table(table: str) -> LinkCounts:
+def _of_table(table: str) -> Counted:
     from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.formats.lexicon import count_links_of_table
     from moses_rnn.formats.phrase_table import parse_table
 
     name = existing_input(table)
-    return count_links_of_table(parse_table(read_lines(name), name), name)
+    return count_links_of_table(parse_table(read_lines(name), name), name), (name,)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from moses_rnn.producers.ensembles import Writer
 
 P = ParamSpec("P")
+NEED_LEXICON = "dictionary", "lowercase"  # rules of --unknown that say nothing without
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
-from moses_rnn.cli.nmt_options import LexiconOptions, lexicon_options, open_lexicon
+from moses_rnn.cli.nmt_options import NEED_LEXICON, LexiconOptions, lexicon_options, open_lexicon
 from moses_rnn.errors import InputError
 from moses_rnn.formats.rare_words import COPYABLE, KINDS, NOALIGN, RareWords
 
@@ -37,9 +37,9 @@ class RestoreOptions(LexiconOptions):
     source: str
     kind: str | None
     model: Path | None
-    shortlist: Path | None
+    shortlist: str | None
     alignment: str | None
-    unknown: str
+    unknown: str | None
     output: str
     force: bool
     quiet: bool
@@ -52,16 +52,15 @@ class RestoreOptions(LexiconOptions):
 @click.option("--model", type=click.Path(path_type=Path), help="The model that wrote the translations says how")
 @click.option(
     "--shortlist",
-    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Of noalign and copyable: the source words that are not rare, one a line",
 )
 @click.option("--alignment", metavar="FILE", help="Replace <unk> by this alignment of source and translations")
 @click.option(
     "--unknown",
     type=click.Choice(["copy", "dictionary", "lowercase"]),
-    default="copy",
-    show_default=True,
-    help="Write the source word, its translation by --lexicon or --dictionary, or that of lower-case words alone",
+    help="Write the source word, its translation by --lexicon or --dictionary, or that of lower-case words alone "
+    "[default: the translation, or without a lexicon the word]",
 )
 @lexicon_options
 @click.option("-o", "--output", default="-", show_default=True, help="Compressed if its suffix says so")
@@ -77,16 +76,17 @@ def restore(given: RestoreOptions) -> None:
     from moses_rnn.formats.phrase_forms import words
     from moses_rnn.translation.unknown_words import word_for
 
-    lexicon = open_lexicon(given, needed_by=f"--unknown {given.unknown}" if given.unknown != "copy" else "")
+    lexicon = open_lexicon(given, needed_by=f"--unknown {given.unknown}" if given.unknown in NEED_LEXICON else "")
+    rule = given.unknown or ("copy" if lexicon is None else "dictionary")
     sources, translations = text_of(given.source), text_of(given.translations)
     if len(sources) != len(translations):
         raise InputError(
             f"{existing_input(given.translations)}: expected as many lines as {existing_input(given.source)} has, "
             f"{len(sources):,}, found {len(translations):,}"
         )
-    restorers = _restorers(given, word_for(given.unknown, lexicon), sources, translations)
+    restorers = _restorers(given, word_for(rule, lexicon), sources, translations)
     replaced = left = 0
-    with output_to(given.output, given.force, (given.translations, given.source)) as file:
+    with output_to(given.output, given.force, _inputs(given)) as file:
         lines = []
         for restoring, source, written in zip(restorers, sources, translations, strict=False):
             restored = restoring(words(source), words(written))
@@ -98,6 +98,13 @@ def restore(given: RestoreOptions) -> None:
         say(f"{len(lines):,} lines; {replaced:,} rare words restored, {left:,} stay <unk>")
 
 
+def _inputs(given: RestoreOptions) -> tuple[str, ...]:
+    from moses_rnn.cli.nbest.files import inputs_of
+
+    texts = given.translations, given.source, given.alignment
+    return inputs_of(*texts, given.shortlist, given.lexicon, given.dictionary)
+
+
 def _check(given: RestoreOptions) -> None:
     """Refuse what says nothing or several things."""
     ways = [name for name in ("kind", "model", "alignment") if getattr(given, name) is not None]
@@ -107,6 +114,8 @@ def _check(given: RestoreOptions) -> None:
         raise click.UsageError(f"--kind {given.kind} needs --shortlist, or give --model")
     if given.shortlist is not None and given.kind not in (NOALIGN, COPYABLE):
         raise click.UsageError("--shortlist is for --kind noalign and copyable")
+    if given.unknown == "copy" and (given.lexicon or given.dictionary):
+        raise click.UsageError("--unknown copy writes source words: it has no use for translations of words")
 
 
 def _restorers(
@@ -148,10 +157,7 @@ def _annotation(given: RestoreOptions) -> tuple[RareWords, frozenset[bytes]]:
     return model.rare, shortlists_of(model, model.rare).read
 
 
-def _words_of(shortlist: Path | None) -> frozenset[bytes]:
-    if shortlist is None:
-        return frozenset()
-    try:
-        return frozenset(shortlist.read_bytes().split(b"\n"))
-    except OSError as error:
-        raise InputError(f"{shortlist}: cannot be read: {error.strerror}") from error
+def _words_of(shortlist: str | None) -> frozenset[bytes]:
+    from moses_rnn.cli.nbest.files import text_of
+
+    return frozenset(text_of(shortlist)) if shortlist is not None else frozenset()

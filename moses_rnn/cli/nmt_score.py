@@ -51,6 +51,7 @@ def score(given: SentenceScoring) -> None:
     folders, source, target = _places(given.places)
     if source == target == "-":
         raise click.UsageError("only one of SOURCE and TARGET can be -")
+    from moses_rnn.cli.nbest.files import inputs_of
     from moses_rnn.cli.progress import Display
     from moses_rnn.files.outputs import OutputFile, StandardOutput
     from moses_rnn.producers.base import Tally
@@ -58,7 +59,8 @@ def score(given: SentenceScoring) -> None:
 
     _check_alignment(folders, given, source)
     model = open_models(folders, given.combine)
-    inputs = (source, target, *(path for folder in folders for path in model_files(folder)))
+    models = (path for folder in folders for path in model_files(folder))
+    inputs = (*inputs_of(source, target, given.alignment), *models)
     output = StandardOutput() if given.output == "-" else OutputFile(given.output, force=given.force, inputs=inputs)
     with output:
         sources, targets = _parallel(source, target)

@@ -12,6 +12,7 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, STOPPED, Program, StopRequest, reports_errors, say, takes
 from moses_rnn.cli.nmt_options import (
+    NEED_LEXICON,
     ComputeOptions,
     LexiconOptions,
     compute_options,
@@ -76,7 +77,7 @@ class Translating(ComputeOptions, LexiconOptions, PoolOptions):
     type=click.Choice(["no", "copy", "dictionary", "lowercase"]),
     help="Replace each <unk> by the source word that the network looked at, or that its annotation of rare words "
     "points to: itself; its translation by --lexicon or --dictionary; the latter for lower-case words alone "
-    "[default: copy if rare words are annotated, else no]",
+    "[default: if rare words are annotated, dictionary or without one copy; else no]",
 )
 @lexicon_options
 @click.option(
@@ -106,10 +107,12 @@ def translate(given: Translating) -> None:
     folders, text = _places(given.places)
     _check_options(given)
     from moses_rnn.cli.progress import Display
+    from moses_rnn.translation.request import rule_of
     from moses_rnn.translation.run import translate_text
 
     request = _request(given, text)
     model = open_models(folders, given.combine)
+    _check_lexicon(given, rule_of(request, model))
     warn_of_unit(model)
     display = Display("sentences", quiet=given.quiet or (given.output == "-" and sys.stdout.isatty()))
     try:
@@ -142,6 +145,7 @@ def _check_options(given: Translating) -> None:
 
 
 def _request(given: Translating, text: str) -> TranslationRequest:
+    from moses_rnn.cli.nbest.files import inputs_of
     from moses_rnn.files.journal import Opening
     from moses_rnn.files.streams import existing_input
     from moses_rnn.translation.beam_search import BeamConfig
@@ -166,6 +170,7 @@ def _request(given: Translating, text: str) -> TranslationRequest:
         unknown=given.unknown,
         candidates=given.candidates,
         lexicon=open_lexicon(given, needed_by=_needs_lexicon(given)),
+        lexicon_file=next(iter(inputs_of(given.lexicon or given.dictionary)), None),
         opening=Opening(force=given.force, resume=given.resume),
         pool=make_pool_request(given),
         shard=shard,
@@ -174,9 +179,16 @@ def _request(given: Translating, text: str) -> TranslationRequest:
 
 def _needs_lexicon(given: Translating) -> str:
     """The option that is of no use without one, if there is any."""
-    if given.unknown in ("dictionary", "lowercase"):
+    if given.unknown in NEED_LEXICON:
         return f"--unknown {given.unknown}"
     return "--candidates" if given.candidates else ""
+
+
+def _check_lexicon(given: Translating, rule: str) -> None:
+    """Refuse one that would do nothing."""
+    if (given.lexicon or given.dictionary) and not given.candidates and rule not in NEED_LEXICON:
+        option = "--lexicon" if given.lexicon else "--dictionary"
+        raise click.UsageError(f"{option} is for --unknown dictionary or lowercase, or for --candidates")
 
 
 def _summary(counts: Counts, *, quiet: bool) -> Iterator[str]:

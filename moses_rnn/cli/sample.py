@@ -105,11 +105,12 @@ def main(request: Sampling) -> None:
     """
     from moses_rnn.cli.progress import Display
     from moses_rnn.producers.open import open_model
-    from moses_rnn.translation.proposals import Reading, Totals
+    from moses_rnn.translation.proposals import Reading, Totals, refuse_annotated
 
     _check_options(request)
     request = replace(request, device=choose_device(request.device))
     model = open_model(request.model)
+    refuse_annotated(model)
     reading = Reading(model.checkpoint)
     sources = _sources(request, reading)
     proposer = _proposer(model, reading, _known(request.table, sources, reading), request)

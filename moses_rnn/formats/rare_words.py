@@ -108,6 +108,11 @@ class RareWords:
         distances = range(-self.window, self.window + 1)
         return [*(b"<%s:%d>" % (letters, d) for d in distances), b"<%s:n>" % letters]
 
+    @property
+    def unknown_tokens(self) -> list[bytes]:
+        """What may stand for words that are written, <unk> first."""
+        return [UNKNOWN, *([] if self.doubles else self.written_tokens)]
+
     # --- annotating ---------------------------------------------------------------------------------------------------
 
     def annotate_source(self, source: Words, shortlist: frozenset[bytes]) -> list[bytes]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from moses_rnn.errors import InputError
-from moses_rnn.formats.alignments import check_links, parse_links, transposed
+from moses_rnn.errors import InputError, PairError
+from moses_rnn.formats.alignments import Links, check_links, parse_links, transposed
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import RareWords, Shortlists
 from moses_rnn.formats.text_phrases import AlignedPhrases
@@ -74,7 +74,8 @@ class AnnotatedProducer:
 
         Raises:
             InputError: there are no alignments.
-            ValueError: there are not as many targets as sources, or links of other words.
+            PairError: one is no alignment, or of other words.
+            ValueError: there are not as many targets as sources.
         """
         check_lengths(sources, targets)
         tally = tally or Tally()
@@ -90,8 +91,8 @@ class AnnotatedProducer:
         texts: Texts = ([], [])
         unknown = 0
         for source, target, text in zip(sources, targets, self._alignments(sources), strict=True):
-            read, written, links = words(source), words(target), parse_links(text)
-            check_links(links, len(read), len(written))
+            read, written = words(source), words(target)
+            links = _links(text, len(read), len(written))
             if self._inverse:
                 read, written, links = written, read, transposed(links)
             unknown += not self._knows(read, written)
@@ -112,6 +113,15 @@ class AnnotatedProducer:
                 f"({self._rare.kind}), found pairs alone"
             )
         return sources.alignments()
+
+
+def _links(text: bytes, sources: int, targets: int) -> Links:
+    try:
+        links = parse_links(text)
+        check_links(links, sources, targets)
+    except ValueError as error:
+        raise PairError(str(error)) from error
+    return links
 
 
 def annotated_meaning(meaning: str, rare: RareWords) -> str:

@@ -10,8 +10,9 @@ import torch
 from torch import OutOfMemoryError
 
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError
+from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.trie_scoring import PairNetwork
-from moses_rnn.models.folders import vocabulary_file
+from moses_rnn.models.folders import read_key, vocabulary_file
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import PhraseIds, Phrases, Scores, Tally, Values, check_lengths, unknown_words
 
@@ -157,4 +158,16 @@ def read_shortlist(path: Path, most: int | None) -> Vocabulary:
         raise InputError(f"{file}: expected a vocabulary, found: {error.strerror}") from error
     except CheckpointError as error:
         raise InputError(f"{file}: {error}") from error
-    return Vocabulary(known.words[: most + 2]) if most else known
+    if not most:
+        return known
+    tokens = _tokens_of(path) if path.is_dir() else frozenset()
+    return Vocabulary([*known.words[:2], *[word for word in known.words[2:] if word not in tokens][:most]])
+
+
+def _tokens_of(folder: Path) -> frozenset[bytes]:
+    """What stands before the words of a model that learned rare words by annotation."""
+    try:
+        rare = RareWords.from_record(read_key(folder, "rare"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{folder}: rare: {error}") from error
+    return frozenset([*rare.read_tokens, *rare.written_tokens]) if rare else frozenset()

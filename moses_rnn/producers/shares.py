@@ -31,7 +31,17 @@ class EvenShares:
         return np.full(len(unknown), -math.log(self.words))
 
 
-def even_shares(lines: Iterable[bytes], vocabulary: Vocabulary) -> EvenShares:
-    """Even shares of the words of a text that are outside a shortlist."""
-    types = {word for line in lines for word in words_of(line.rstrip(b"\r\n"))}
-    return EvenShares(len(types - set(vocabulary.words) - set(NOT_SHARING)))
+def types_of(lines: Iterable[bytes]) -> set[bytes]:
+    """The different words of a text."""
+    return {word for line in lines for word in words_of(line.rstrip(b"\r\n"))}
+
+
+def even_shares(types: Iterable[bytes], vocabulary: Vocabulary, *, with_unknown: bool = False) -> EvenShares:
+    """Even shares of the words that are outside a shortlist.
+
+    Args:
+        types: words, each once or more often.
+        vocabulary: the shortlist.
+        with_unknown: one more share is for all words that are not among `types` either, as an n-gram model has it.
+    """
+    return EvenShares(len(set(types) - set(vocabulary.words) - set(NOT_SHARING)) + with_unknown)

@@ -21,7 +21,7 @@ from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.producers.mixtures import ARITHMETIC, Mixture, check_mixture
 from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
-from moses_rnn.producers.shares import even_shares
+from moses_rnn.producers.shares import even_shares, types_of
 from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.nbest_lists import (
     AlignedHypothesis,
@@ -203,7 +203,7 @@ def _language_model(model: OpenModel, request: FeatureRequest) -> NetworkLanguag
 def _shares(model: OpenModel, request: FeatureRequest) -> Shares | None:
     """Of the words outside a model's shortlist."""
     if request.rare:
-        return even_shares(read_lines(existing_input(request.rare)), model.target_vocabulary)
+        return even_shares(types_of(read_lines(existing_input(request.rare))), model.target_vocabulary)
     if not request.backoff:
         return None
     path = existing_input(request.backoff)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from moses_rnn.errors import MosesRnnError, PairError, shown
+from moses_rnn.errors import InputError, MosesRnnError, PairError, shown
 from moses_rnn.files.outputs import Packing
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
@@ -101,6 +101,9 @@ class ChunkScorer:
         while len(chunk) > 1:
             half = chunk[: len(chunk) // 2]
             chunk = chunk[len(chunk) // 2 :] if self._can_score(half) else half
+        if isinstance(error, PairError):
+            pair = shown(b" ||| ".join(*chunk.pairs()))
+            return InputError(f"{self._name}:{chunk.numbers[0]}: {error.message}: {pair}", advice=error.advice)
         alone = "only in their company" if self._can_score(chunk) else "alone too"
         pair = shown(b" ||| ".join(*chunk.pairs()))
         return MosesRnnError(

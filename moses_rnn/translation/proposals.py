@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.phrase_forms import PhraseForm, has_gaps, words
@@ -19,6 +19,9 @@ from moses_rnn.models.vocabulary import UNKNOWN, Phrase
 from moses_rnn.producers.base import Phrases, ScoreProducer
 from moses_rnn.translation.hypotheses import Writer
 
+if TYPE_CHECKING:
+    from moses_rnn.producers.open import OpenModel
+
 Known = Mapping[bytes, Collection[bytes]]  # targets by source
 
 Side = TypeVar("Side")
@@ -26,6 +29,19 @@ Side = TypeVar("Side")
 SOURCES_AT_ONCE = 64
 SHOWN = 5  # phrases in a warning
 TSV_COLUMNS = "source\trank\ttarget\tlog_prob\ttimes\tin_table"
+
+
+def refuse_annotated(model: OpenModel) -> None:
+    """Refuse a model whose own proposals it could not score.
+
+    Raises:
+        InputError: it annotates pairs by word alignments, which proposals do not have.
+    """
+    if model.rare and model.rare.needs_links:
+        raise InputError(
+            f"{model.folder}: expected a model that scores pairs alone, found one whose rare words are annotated "
+            f"({model.rare.kind}): its proposals have no word alignments"
+        )
 
 
 class Reading:

@@ -10,6 +10,7 @@ from moses_rnn.files.journal import Opening
 from moses_rnn.files.shards import Shard
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.inference.steps import Stepper
+from moses_rnn.models.vocabulary import UNKNOWN_ID
 from moses_rnn.pools.request import PoolRequest
 from moses_rnn.producers.annotated import shortlists_of
 from moses_rnn.producers.base import Compute
@@ -18,7 +19,7 @@ from moses_rnn.translation.alignments import has_attention
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.candidates import CandidateLists
 from moses_rnn.translation.translate import Translator, WordHandling
-from moses_rnn.translation.unknown_words import COPY, NO, by_attention, by_tokens, word_for
+from moses_rnn.translation.unknown_words import COPY, DICTIONARY, NO, by_attention, by_tokens, word_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +32,18 @@ class TranslationRequest:
     compute: Compute
     n_best: str | None = None
     alignments: str | None = None
-    unknown: str | None = None  # of RULES; None: what was annotated is copied, what was not stays
+    unknown: str | None = None  # of RULES; None: what was annotated is restored, what was not stays
     candidates: tuple[int, int] | None = None  # most frequent words, and translations of each source word; None: all
     lexicon: Lexicon | None = None
+    lexicon_file: str | None = None  # where it was read from
     opening: Opening = field(default_factory=Opening)
     pool: PoolRequest = field(default_factory=PoolRequest)
     shard: Shard | None = None  # the only part of the text that is translated
+
+    @property
+    def inputs(self) -> list[str]:
+        """What is read beside the models."""
+        return [path for path in (self.input, self.lexicon_file) if path is not None]
 
     @property
     def others(self) -> list[str]:
@@ -68,8 +75,10 @@ def make_stepper(request: TranslationRequest, model: Writer) -> Stepper[Any, Any
 
 
 def rule_of(request: TranslationRequest, model: Writer) -> str:
-    """What becomes of unknown words."""
-    return request.unknown or (NO if model.rare is None else COPY)
+    """What becomes of unknown words: if nothing was asked for, annotated ones are restored as well as can be."""
+    if request.unknown or model.rare is None:
+        return request.unknown or NO
+    return DICTIONARY if request.lexicon is not None else COPY
 
 
 def make_translator(request: TranslationRequest, model: Writer, stepper: Stepper[Any, Any]) -> Translator:
@@ -103,4 +112,6 @@ def _handling(request: TranslationRequest, model: Writer) -> WordHandling:
         read=lambda line: rare.annotate_source(line, shortlist),
         finish=by_tokens(rare, shortlist, chosen) if rule != NO else None,
         candidates=candidates,
+        unknown_read=frozenset([UNKNOWN_ID, *model.source_vocabulary.ids(rare.read_tokens)]),
+        unknown_written=frozenset(rare.unknown_tokens),
     )

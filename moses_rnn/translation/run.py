@@ -47,7 +47,7 @@ def translate_text(
         OutputError: an output cannot be written; what was finished can be resumed.
         Stopped: as requested; what was finished can be resumed, unless it goes to a pipe.
     """
-    inputs = (request.input, *(path for member in model.models for path in model_files(member.folder)))
+    inputs = (*request.inputs, *(path for member in model.models for path in model_files(member.folder)))
     with open_outputs(request.output, request.others, request.opening, inputs) as outputs, outputs.kept_if_resumable():
         stepper = make_stepper(request, model)
         note = outputs.begin(_manifest(request, model))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.rare_words import Restored
+from moses_rnn.formats.rare_words import UNKNOWN, Restored
 from moses_rnn.inference.steps import Columns, Stepper
 from moses_rnn.models.vocabulary import UNKNOWN_ID, Vocabulary
 from moses_rnn.translation.alignments import NO_ALPHA, Alpha, align, links
@@ -74,12 +74,14 @@ class WordHandling:
     """What is done about words that a network does not know; by default nothing.
 
     `read` makes of a source the words that the network reads; `finish` makes of what it wrote what is to be read;
-    `candidates` bound what it writes.
+    `candidates` bound what it writes. `unknown_read` (ids) and `unknown_written` are what stands for unknown words.
     """
 
     read: Callable[[Words], Words] | None = None
     finish: Finish | None = None
     candidates: CandidateLists | None = None
+    unknown_read: frozenset[int] = frozenset([UNKNOWN_ID])
+    unknown_written: frozenset[bytes] = frozenset([UNKNOWN])
 
 
 AS_THEY_ARE = WordHandling()
@@ -216,14 +218,14 @@ class Translator:
         return b" ".join(self._target.words[word] for word in hypothesis.words)
 
     def _count(self, translations: Sequence[Translation], queries: Sequence[Query]) -> None:
-        counts, unknown = self.counts, self._target.words[UNKNOWN_ID]
+        counts, unknown = self.counts, self._handling.unknown_written
         counts.lines += len(translations)
         for translation, line in zip(translations, queries, strict=True):
             counts.empty += not line.ids
             counts.words += len(line.ids)
-            counts.unknown += line.ids.count(UNKNOWN_ID)
+            counts.unknown += sum(word in self._handling.unknown_read for word in line.ids)
             counts.unended += not translation.best.ended
-            counts.written_unknown += words(translation.text()).count(unknown)
+            counts.written_unknown += sum(word in unknown for word in words(translation.text()))
             counts.replaced += sum(restored.replaced for restored in translation.finished[:1])
 
 

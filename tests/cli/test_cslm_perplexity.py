@@ -107,6 +107,20 @@ def test_even_shares_of_a_given_text_or_of_the_texts(perplexity):
     assert plain != figures(own)["r1 (RNNLM)"][0]
 
 
+def test_even_shares_beside_an_n_gram_model_are_of_its_words(perplexity):
+    """What a network gives to them, and to the n-gram model's <unk>, sums to what it gives to <unk>."""
+    pytest.importorskip("kenlm")
+    even = perplexity("r1", "test.fr", "--lm", "lm.arpa", "--rare", "uniform")
+    backed_off = perplexity("r1", "test.fr", "--lm", "lm.arpa")
+    assert figures(even)["lm.arpa"] == figures(backed_off)["lm.arpa"]
+    sections = SMALL.arpa().partition(b"\\2-grams")[0].splitlines()
+    words = {line.split(b"\t")[1] for line in sections if b"\t" in line}
+    outside = len(words - set(WORDS.words) - {b"<s>"}) + 1
+    one = figures(perplexity("r1", "test.fr", "--rare", "uniform"))["r1 (RNNLM)"][0]  # of one word outside
+    assert outside > 1
+    assert figures(even)["r1 (RNNLM)"][0] == pytest.approx(one * outside ** (1 / 7), abs=0.02)
+
+
 @pytest.mark.parametrize("mode", ["word", "sentence"])
 def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
     pytest.importorskip("kenlm")
@@ -126,6 +140,9 @@ def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
 REFUSED = [
     (["r1", "r2"], 2, "Missing argument 'TEXTS...'"),
     (["r1", "dev.fr", "--vocabulary", "words"], 2, "--vocabulary is for --rare uniform"),
+    (["r1", "dev.fr", "--lm", "lm.arpa", "--rare", "uniform", "--vocabulary", "words"], 2, "with --lm the words are those"),
+    (["r1", "dev.fr", "--dynamic-rate", "0.1"], 2, "--dynamic-rate is for --dynamic"),
+    (["r1", "dev.fr", "--bptt", "1"], 2, "--bptt is for --dynamic"),
     (["r1", "-", "--rare", "uniform"], 2, "--rare uniform reads standard input twice: name a --vocabulary"),
     (["r1", "dev.fr", "--dynamic", "line"], 2, "Invalid value for '--dynamic'"),
     (["bengio", "dev.fr", "--dynamic", "word"], 3, "bengio: expected an RNNLM for --dynamic, found a NPLM of Bengio et al."),

@@ -59,6 +59,21 @@ def test_what_a_model_does_not_know_is_rare(here):
     assert (lines(here / "new.src"), lines(here / "new.trg")) == ([b"s2 <unk>"], [b"<unk:1> t2"])
 
 
+def test_a_model_says_how_and_which_way(here):
+    write_aligned(here, "dev", [(b"t8 t2", b"s2 s8", b"0-1 1-0")])
+    save_rare_model(here / "model", "copyable", direction="target-to-source")
+    options = "--model", "model", "-o", "new", "-q"
+    annotated("dev", *TEXTS[1:-1], "dev.links", *options)
+    assert (lines(here / "new.trg"), lines(here / "new.src")) == ([b"s2 <unk1>"], [b"<unk1> t2"])
+    done = annotated("dev", *TEXTS[1:-1], "dev.links", *options, "--kind", "posunk", "--force", code=3)
+    assert "model: expected the --kind and --window asked for, found copyable, 2" in done.stderr
+    done = annotated("dev", *TEXTS[1:-1], "dev.links", *options, "--min-count", 3, "--force", code=2)
+    assert "--min-count: with --model, rare is what the model does not know" in done.stderr
+    save_rare_model(here / "forward")
+    done = annotated("dev", *TEXTS[1:-1], "dev.links", "--model", "forward", "--inverse", "-o", "x", code=3)
+    assert "forward: expected a model that reads the target, for --inverse, found one of the source" in done.stderr
+
+
 def test_for_the_other_direction_the_target_is_read(here):
     annotated(*TEXTS, "--inverse", "-o", "new", "-q")
     assert (lines(here / "new.src")[1], lines(here / "new.trg")[1]) == (b"the dog <unk:-1>", b"le <unk> chien")

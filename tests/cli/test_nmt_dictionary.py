@@ -39,6 +39,19 @@ def test_links_of_a_table_are_counted(here):
     assert read_lexicon(lines, "d", target_first=False).likeliest(b"cat", 9) == [b"chat", b"minou"]
 
 
+def test_what_was_seen_too_rarely_makes_no_dictionary(here):
+    done = counted(*TEXTS, "--dictionary-count", 99, "-o", "out", code=3)
+    assert "train.links: expected a link that was seen 99 times (--dictionary-count), found " in done.stderr
+    assert not (here / "out").exists()
+
+
+@pytest.mark.parametrize("read", ["train.src", "train.links"])
+def test_what_is_read_is_not_written_over(here, read):
+    before = (here / read).read_bytes()
+    assert "is the input" in counted(*TEXTS, "-o", read, "--force", code=1).stderr
+    assert (here / read).read_bytes() == before
+
+
 def test_texts_need_all_three(here):
     for arguments in (TEXTS[:-2], TEXTS[:3], ("train", "--alignment", "train.links")):
         assert "texts need --source, --target and --alignment" in counted(*arguments, code=2).stderr

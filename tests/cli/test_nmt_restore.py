@@ -16,6 +16,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "src").write_bytes(b"s2 zork s3\n\nbork s4 zork\n")
     (tmp_path / "words").write_bytes(b"zork ZORK 1\n")
     (tmp_path / "list").write_bytes(b"\n".join(READ))
+    (tmp_path / "list.dos").write_bytes(b"\r\n".join(READ) + b"\r\n")
     return tmp_path
 
 
@@ -41,15 +42,37 @@ def test_each_kind_is_restored(here, kind):
     assert done.stdout_bytes == b"zork a\n\nbork zork <unk>\n"
     assert done.stderr.endswith("3 lines; 3 rare words restored, 1 stay <unk>\n")
     save_rare_model(here / "model", kind)
+    if options:
+        of_dos = restored("out", "--source", "src", "--kind", kind, "--shortlist", "list.dos")
+        assert of_dos.stdout_bytes == done.stdout_bytes
     again = restored("out", "--source", "src", "--model", "model", "-o", "new", "-q")
     assert ((here / "new").read_bytes(), again.stderr) == (done.stdout_bytes, "")
 
 
-@pytest.mark.parametrize(("rule", "word"), [("copy", b"zork"), ("dictionary", b"ZORK"), ("lowercase", b"ZORK")])
-def test_by_the_rule_that_is_asked_for(here, rule, word):
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--unknown", "copy"], b"zork"),
+        (["--unknown", "dictionary", "--dictionary", "words"], b"ZORK"),
+        (["--unknown", "lowercase", "--dictionary", "words"], b"ZORK"),
+        ([], b"zork"),
+        (["--dictionary", "words"], b"ZORK"),
+    ],
+)
+def test_by_the_rule_that_is_asked_for_or_the_best_there_is(here, options, word):
     (here / "out").write_bytes(b"<unk:1>\n\n<unk:0>\n")
-    done = restored("out", "--source", "src", "--kind", "posunk", "--unknown", rule, "--dictionary", "words")
+    done = restored("out", "--source", "src", "--kind", "posunk", *options)
     assert done.stdout_bytes == word + b"\n\nbork\n"
+
+
+@pytest.mark.parametrize("read", ["out", "src", "words", "list"])
+def test_what_is_read_is_not_written_over(here, read):
+    (here / "out").write_bytes(b"a\n\n<unk>\n")
+    before = (here / read).read_bytes()
+    options = "--kind", "noalign", "--shortlist", "list", "--dictionary", "words"
+    done = restored("out", "--source", "src", *options, "-o", read, "--force", code=1)
+    assert f"{read}: is the input {read} itself" in done.stderr
+    assert (here / read).read_bytes() == before
 
 
 def test_an_alignment_says_what_belongs_where(here):
@@ -71,6 +94,10 @@ def test_the_round_trip_gives_back_the_unknown_words_that_equal_their_source_wor
 
 
 USAGE = {
+    "a dictionary for nothing": (
+        ["--kind", "posunk", "--unknown", "copy", "--dictionary", "words"],
+        "--unknown copy writes source words",
+    ),
     "nothing says how": ([], "give one of --kind, --model and --alignment"),
     "two things say how": (["--kind", "posunk", "--alignment", "l"], "give one of --kind, --model and --alignment"),
     "no shortlist": (["--kind", "copyable"], "--kind copyable needs --shortlist, or give --model"),
@@ -93,7 +120,7 @@ def test_what_does_not_belong_together_is_refused(here):
         (["out", "--kind", "posunk"], "out: expected as many lines as src has, 3, found 1"),
         (["long", "--alignment", "long"], "long:1: expected links such as 0-0 2-1, found 'a'"),
         (["long", "--model", "plain"], "plain: expected a model that was trained with --rare, found one without"),
-        (["long", "--kind", "noalign", "--shortlist", "none"], "none: cannot be read: No such file"),
+        (["long", "--kind", "noalign", "--shortlist", "none"], "none: expected a file, found nothing of that name"),
     ):
         assert message in restored(*arguments, "--source", "src", "-o", "new", code=3).stderr
         assert not (here / "new").exists()

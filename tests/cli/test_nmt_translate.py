@@ -215,6 +215,16 @@ def test_what_is_rejected_is_named_and_leaves_nothing(here, case):
     assert set(here.iterdir()) == before
 
 
+def test_a_dictionary_is_used_or_refused_and_not_written_over(here):
+    (here / "words").write_bytes(b"s5 t7 1\n")
+    for options in ([], ["--unknown", "copy"]):
+        done = translated("model", "in", "--dictionary", "words", *options, code=2)
+        assert "--dictionary is for --unknown dictionary or lowercase, or for --candidates" in done.stderr
+    options = "--candidates", 2, 1, "--dictionary", "words", "-o", "words", "--force"
+    assert "words: is the input words itself" in translated("model", "in", *options, code=1).stderr
+    assert (here / "words").read_bytes() == b"s5 t7 1\n"
+
+
 def test_candidates_bound_what_is_written(here):
     (here / "words").write_bytes(b"s5 t7 1\n")
     out = translated("model", "in", "--candidates", 2, 1, "--dictionary", "words").stdout_bytes.splitlines()
@@ -235,6 +245,9 @@ def test_rare_words_are_restored_unless_they_are_to_be_seen(here, kind):
     assert b"<unk" in (here / "raw").read_bytes()
     lists = {name: (here / name).read_bytes() for name in ("raw", "list", "dict")}
     assert lists["list"] != lists["raw"]
+    again = translated("rare", "in", "--beam", 30, "--dictionary", "words").stdout_bytes
+    assert again == done.stdout_bytes.replace(b"zork", b"ZORK").replace(b"bork", b"BORK")
+    assert "; 3 of 5 words read as <unk>\n" in done.stderr
     assert lists["dict"] == lists["list"].replace(b"zork", b"ZORK").replace(b"bork", b"BORK")
     replaced = sum(a != b for a, b in zip(raw.split(), done.stdout_bytes.split(), strict=True))
     if replaced:

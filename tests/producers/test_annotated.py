@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, PairError
 from moses_rnn.formats.alignments import parse_links, transposed
 from moses_rnn.formats.rare_words import KINDS, RareWords
 from moses_rnn.formats.table_blocks import parse_blocks
@@ -107,7 +107,7 @@ def test_pairs_without_links_are_refused_where_these_are_needed():
 
 @pytest.mark.parametrize("links", [b"3-0", b"0-9", b"x"])
 def test_links_of_other_words_are_an_error(links):
-    with pytest.raises(ValueError, match=r"^expected links"):
+    with pytest.raises(PairError, match=r"^expected links"):
         scores(rare_model(), SOURCES[:1], TARGETS[:1], [links])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.rnnlm import RnnlmProducer
-from moses_rnn.producers.shares import EvenShares, even_shares
+from moses_rnn.producers.shares import EvenShares, even_shares, types_of
 from tests.models.checkpoints import rnnlm_checkpoint
 from tests.models.networks import CSLM_VOCABULARY, rnnlm_network
 
@@ -25,7 +25,10 @@ TEXT = [b"le rare rare\n", b"odd \t</s> <s>\r\n", b"\n", b"le  chat <unk>"]
     ],
 )
 def test_the_words_of_a_text_outside_a_shortlist_are_counted_once(words, outside):
-    assert even_shares(TEXT, Vocabulary([b"<unk>", b"</s>", *words])).words == outside
+    vocabulary = Vocabulary([b"<unk>", b"</s>", *words])
+    assert even_shares(types_of(TEXT), vocabulary).words == outside
+    if outside > 1:
+        assert even_shares(types_of(TEXT), vocabulary, with_unknown=True).words == outside + 1
 
 
 def test_each_has_as_much():

@@ -114,6 +114,13 @@ def test_the_word_penalty_counts_what_is_outside(models, of, most, penalties):
     assert values(feature, [b"t2 t3 t4", b"t3 t9", b"x </s>"]) == penalties
 
 
+def test_the_word_penalty_counts_words_not_tokens(tmp_path):
+    """The tokens of an annotating model stand before its words; the most frequent words are t2, t3, t4."""
+    save_rare_model(tmp_path / "rare", "posunk")
+    feature = features_of(UNSEGMENTED, word_penalty=tmp_path / "rare", word_penalty_words=2)["WP"]
+    assert values(feature, [b"t2 t3 t4", b"t3 t9", b"t4 t4"]) == [-1, -1, -2]
+
+
 def test_an_n_gram_model_scores_in_natural_logarithms(models):
     pytest.importorskip("kenlm")
     feature = features_of(lm=str(models / "lm.arpa"))["KENLM"]

@@ -111,11 +111,11 @@ def test_it_is_a_column_of_a_table(model, tmp_path, capfd):
     assert (checkpoint.unit, checkpoint.model.config.slots) == ("phrases", 3)
     (tmp_path / "t.gz").write_bytes(gzip.compress(TABLE))
     options = tmp_path / "t.gz", "--model", model, "--log", "--allow-misfit"
-    run(score.main, *options, code=1)
+    run(score.main, *options, code=3)
     message = capfd.readouterr().err
-    assert "expected phrases of at most 3 words, for which the network has slots, found 4" in message
-    assert "t.gz:1: expected to score lines 1 to 3, found PairError" in message
-    assert "Line 3 fails (alone too): 's1 s1 s1 s1 ||| t1'" in message
+    assert "t.gz:3: expected phrases of at most 3 words, for which the network has slots, found 4" in message
+    assert "'s1 s1 s1 s1 ||| t1'" in message
+    assert "--long floor gives them the smallest score" in message
     run(score.main, *options, "--long", "floor", "--force")
     assert "computed by: torch, fp32" in "".join(capfd.readouterr())
     lines = gzip.decompress((tmp_path / "t.rnn.gz").read_bytes()).splitlines()

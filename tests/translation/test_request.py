@@ -1,10 +1,11 @@
 """What a translation is asked for, and the translator that follows; what it refuses is in test_run."""
 
+from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import open_model
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.request import TranslationRequest, make_stepper, make_translator, rule_of
-from moses_rnn.translation.unknown_words import COPY, NO
+from moses_rnn.translation.unknown_words import COPY, DICTIONARY, NO
 from tests.producers.rare import save_rare_model
 from tests.translation.sentences import save_model
 
@@ -24,6 +25,8 @@ def test_what_was_annotated_is_copied_unless_another_rule_is_given(tmp_path):
     plain, rare = open_model(save_model(tmp_path / "plain")), open_model(save_rare_model(tmp_path / "rare", "posunk"))
     assert [rule_of(asked(), model) for model in (plain, rare)] == [NO, COPY]
     assert rule_of(asked(unknown=NO), rare) == NO
+    lexicon = asked(lexicon=Lexicon({}))
+    assert [rule_of(lexicon, model) for model in (plain, rare)] == [NO, DICTIONARY]
 
 
 def test_what_is_written_beside_the_text():

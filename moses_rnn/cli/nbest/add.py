@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, reports_errors, say, takes
-from moses_rnn.cli.nbest.files import output_to, parsed_list, text_of
+from moses_rnn.cli.nbest.files import inputs_of, output_to, parsed_list, text_of
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 from moses_rnn.cli.table_options import long_option
 
@@ -47,7 +47,7 @@ class Adding(PoolOptions):
     rare: str | None
     vocabulary: str | None
     dynamic: bool
-    dynamic_rate: float
+    dynamic_rate: float | None
     lm: Path | None
     rnn: Path | None
     inverse_rnn: Path | None
@@ -99,7 +99,7 @@ class Adding(PoolOptions):
 @click.option("--rare", type=click.Choice(["uniform"]), help="Share <unk> evenly among the words outside instead")
 @click.option("--vocabulary", help="With --rare: a text that has these words")
 @click.option("--dynamic", is_flag=True, help="RNNLMs go on learning, from each sentence's first hypothesis")
-@click.option("--dynamic-rate", type=FiniteFloat(0), default=0.1, show_default=True, help="At this rate")
+@click.option("--dynamic-rate", type=FiniteFloat(0), help="At this rate [default: 0.1]")
 @click.option(
     "--word-penalty",
     type=click.Path(path_type=Path),
@@ -140,7 +140,8 @@ def add(given: Adding) -> None:
     pool = _pool(given, FeatureJob(request, first, name), request.device)
     report = NBestReport(whole=shard is None)
     display = Display("hypotheses", quiet=given.quiet)
-    with output_to(with_shard(given.output, shard), given.force, (name, given.source)) as file:
+    inputs = inputs_of(name, given.source, given.backoff, given.vocabulary)
+    with output_to(with_shard(given.output, shard), given.force, inputs) as file:
         for block in with_features(_behind(first, lines), sources, features, name, report, pool):
             file.append(block)
             display.show(report.lines)
@@ -168,6 +169,7 @@ def _pool(given: Adding, job: FeatureJob, device: str) -> Pool[ListPart, Values]
 
 
 def _feature_request(given: Adding) -> FeatureRequest:
+    from moses_rnn.inference.dynamic import RATE
     from moses_rnn.scoring.nbest_features import FeatureRequest
 
     return FeatureRequest(
@@ -182,7 +184,7 @@ def _feature_request(given: Adding) -> FeatureRequest:
         backoff=given.backoff,
         rare=given.vocabulary,
         dynamic=given.dynamic,
-        rate=given.dynamic_rate,
+        rate=RATE if given.dynamic_rate is None else given.dynamic_rate,
         whole=given.whole,
         floors_long=given.long_phrases == "floor",
         word_penalty=given.word_penalty,
@@ -216,8 +218,13 @@ def _check_language_models(given: Adding) -> None:
         raise click.UsageError(
             "--dynamic learns from the whole list in its order: it needs one worker, in this process"
         )
-    if given.shares and not given.ensembles:
-        raise click.UsageError("--shares is for --ensemble")
+    for option, value in (("--shares", given.shares), ("--combine", given.combine)):
+        if value and not given.ensembles:
+            raise click.UsageError(f"{option} is for --ensemble")
+    if given.dynamic_rate is not None and not given.dynamic:
+        raise click.UsageError("--dynamic-rate is for --dynamic")
+    if given.vocabulary == "-":
+        raise click.UsageError("--vocabulary needs a file: it is read for each model")
     if bool(given.rare) != bool(given.vocabulary):
         raise click.UsageError("--rare uniform and --vocabulary, the text that has the rare words, go together")
     if given.rare and given.backoff:

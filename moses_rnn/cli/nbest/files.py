@@ -23,6 +23,17 @@ def output_to(path: str, force: bool, inputs: tuple[str, ...]) -> Output:
     return StandardOutput() if path == "-" else OutputFile(path, force=force, inputs=inputs)
 
 
+def inputs_of(*paths: str | None) -> tuple[str, ...]:
+    """The files that are read, of those that were named: no output may be one of them.
+
+    Raises:
+        InputError: one does not exist.
+    """
+    from moses_rnn.files.streams import existing_input
+
+    return tuple(existing_input(path) for path in paths if path is not None)
+
+
 def parsed_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[NBestLine]]:
     """The list's name and lines, or those of a shard of it, which has whole sentences."""
     from moses_rnn.files.shards import Part

@@ -48,6 +48,18 @@ USAGE = {
         ["n", "--source", "src", "--cslm", "x", "--whole"],
         "--whole says how networks of pairs score: give one with --add",
     ),
+    "nothing to combine": (
+        ["n", "--source", "src", "--add", "x", "--combine", "arithmetic"],
+        "--combine is for --ensemble",
+    ),
+    "a rate without learning": (
+        ["n", "--source", "src", "--add", "x", "--dynamic-rate", "0.1"],
+        "--dynamic-rate is for --dynamic",
+    ),
+    "a vocabulary that cannot be read twice": (
+        ["n", "--source", "src", "--add", "x", "--rare", "uniform", "--vocabulary", "-"],
+        "--vocabulary needs a file: it is read for each model",
+    ),
     "words": (
         ["n", "--source", "src", "--cslm", "x", "--word-penalty-words", "9"],
         "--word-penalty-words is for --word-penalty",
