@@ -79,6 +79,9 @@ RUN_BY = {
     "python benchmarks/sweep.py phrase-table.gz benchmarks/sweep.toml runs --at-once 2 --minutes 6 9": (
         "tests/test_benchmarks.py::test_a_sweep_is_a_table_and_is_gone_on_with"
     ),
+    "python benchmarks/rare_words.py train runs --source en --target fr --alignment train.links --test test --at-once 2": (
+        "tests/test_benchmarks.py::test_rare_words_are_left_replaced_and_pointed_to"
+    ),
     "python benchmarks/sentences.py train --source en --target fr": (
         "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
     ),

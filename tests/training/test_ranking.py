@@ -232,7 +232,7 @@ def column_of(path):
 def test_it_is_an_unbounded_column_of_a_table(model, tmp_path, capfd):
     (tmp_path / "t.gz").write_bytes(gzip.compress(TABLE))
     options = tmp_path / "t.gz", "--model", model
-    run(score.main, *options, code=1)
+    run(score.main, *options, code=3)
     assert "expected phrases of at most 3 words, for which the network has slots, found 4" in capfd.readouterr().err
     run(score.main, *options, "--long", "floor", "--allow-misfit")
     right, wrong = open_model(model).make_producer().log_probs(*PAIRS)[:, 0]
