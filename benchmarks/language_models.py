@@ -21,8 +21,9 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from stages import run
+
 from moses_rnn.analysis.published import format_published
-from moses_rnn.cli.cslm import main as main_of_cslm
 
 Figures = dict[str, list[str]]  # of each row of a table, by its first cell
 
@@ -66,23 +67,14 @@ def train(given: argparse.Namespace, paper: str, name: str) -> list[str]:
     """The command that trains a network, or goes on, or sees that it is done."""
     places = given.text, "--dev", given.dev, "--model", given.folder / name
     options = "--network", KINDS[paper][0], "--preset", "small", *NETWORKS[paper][name].split()
-    return list(map(str, ("train", *places, *options, "--threads", 1, "--quiet", *given.train)))
-
-
-def run(command: list[str]) -> None:
-    """A command of moses-rnn-cslm; it ends its process, and this one goes on."""
-    try:
-        main_of_cslm(command, standalone_mode=False)
-    except SystemExit as ended:
-        if ended.code:
-            raise RuntimeError(f"failed: moses-rnn-cslm {shlex.join(command)}") from ended
+    return list(map(str, ("cslm", "train", *places, *options, "--threads", 1, "--quiet", *given.train)))
 
 
 def perplexities(given: argparse.Namespace, names: Sequence[str], *options: object) -> Figures:
     """The rows of moses-rnn-cslm perplexity: each network, the n-gram model, and what is interpolated."""
     models = [given.folder / name for name in names]
     with io.TextIOWrapper(io.BytesIO(), "utf-8") as printed, redirect_stdout(printed):
-        run(list(map(str, ("perplexity", *models, given.dev, *given.test, "--lm", given.lm, *options))))
+        run(list(map(str, ("cslm", "perplexity", *models, given.dev, *given.test, "--lm", given.lm, *options))))
         printed.seek(0)
         rows = [line.strip("|\n").split("|") for line in printed if line.startswith("|")]
     return {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows[2:]}

@@ -23,10 +23,11 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from stages import run
+
 from moses_rnn.analysis.lengths import KnownWords
 from moses_rnn.analysis.published import format_published
 from moses_rnn.analysis.results import compare_runs, together
-from moses_rnn.cli.nmt import main as main_of_nmt
 from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.runs import Run
 from moses_rnn.producers.open import open_model
@@ -138,13 +139,13 @@ class Place:
         options = [option.format_map(vars(self.given)) for option in NETWORKS[network][0]]
         model = self.model(network, seed)
         of_all = "--seed", seed, "--threads", 1, "--quiet", *self.given.train
-        return list(map(str, ("train", *texts, "--model", model, *options, *of_all)))
+        return list(map(str, ("nmt", "train", *texts, "--model", model, *options, *of_all)))
 
     def count_words(self) -> list[str]:
         """The command that makes the dictionary."""
         texts = self.given.prefix, "--source", self.given.source, "--target", self.given.target
         files = "--alignment", self.given.alignment, "-o", self.dictionary, "--force", "--quiet"
-        return list(map(str, ("dictionary", *texts, *files)))
+        return list(map(str, ("nmt", "dictionary", *texts, *files)))
 
     def runs(self, system: System) -> list[int]:
         """The seeds of a row; of an ensemble the first."""
@@ -165,16 +166,7 @@ class Place:
         options = [option.format_map(of_options) for option in system.options]
         text = f"{test}.{self.given.source}"
         of_all = "--beam", self.given.beam, "--threads", 1, "--quiet", "-o", self.output(system, seed, test)
-        return list(map(str, ("translate", *models, text, *options, *of_all)))
-
-
-def run(command: list[str]) -> None:
-    """A command of moses-rnn-nmt; it ends its process, and this one goes on."""
-    try:
-        main_of_nmt(command, standalone_mode=False)
-    except SystemExit as ended:
-        if ended.code:
-            raise RuntimeError(f"failed: moses-rnn-nmt {shlex.join(command)}") from ended
+        return list(map(str, ("nmt", "translate", *models, text, *options, *of_all)))
 
 
 def lines_of(path: Path) -> list[bytes]:

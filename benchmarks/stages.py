@@ -1,14 +1,16 @@
-"""What the benchmarks share: stages that are timed in turn, the machine's own rates, the pairs of a table."""
+"""What the benchmarks share: stages timed in turn, the machine's own rates, the pairs of a table, running commands."""
 
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from moses_rnn.cli.main import main
 from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.scoring.workers import Chunk, ScoredChunk
@@ -86,3 +88,12 @@ class FakeDevice:
         if self.speed:
             time.sleep(len(chunk) / self.speed)
         return ScoredChunk(chunk.text, ColumnCounts(len(chunk), [0], [0], [-1.0], [-1.0]))
+
+
+def run(command: Sequence[str]) -> None:
+    """A command of moses-rnn, such as nmt train; it ends its process, and this one goes on."""
+    try:
+        main(list(command), standalone_mode=False)
+    except SystemExit as ended:
+        if ended.code:
+            raise RuntimeError(f"failed: moses-rnn {shlex.join(command)}") from ended

@@ -101,11 +101,10 @@ class ChunkScorer:
         while len(chunk) > 1:
             half = chunk[: len(chunk) // 2]
             chunk = chunk[len(chunk) // 2 :] if self._can_score(half) else half
+        pair = shown(b" ||| ".join(*chunk.pairs()))
         if isinstance(error, PairError):
-            pair = shown(b" ||| ".join(*chunk.pairs()))
             return InputError(f"{self._name}:{chunk.numbers[0]}: {error.message}: {pair}", advice=error.advice)
         alone = "only in their company" if self._can_score(chunk) else "alone too"
-        pair = shown(b" ||| ".join(*chunk.pairs()))
         return MosesRnnError(
             f"{self._name}:{first}: expected to score {where}, found {type(error).__name__}: {error}\n"
             f"  Line {chunk.numbers[0]:,} fails ({alone}): {pair}"

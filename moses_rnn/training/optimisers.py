@@ -202,7 +202,9 @@ def make_optimiser(model: nn.Module, config: TrainingConfig) -> Optimiser:
     if config.optimiser == "adam":
         return Adam(model.parameters(), config.learning_rate, config.weight_decay, native)
     if config.optimiser == "sgd":  # one pass over weights and gradient, which the native core could not make shorter
-        return Sgd(model.parameters(), config.learning_rate, config.weight_decay)
+        # a step along a sum stands for one after each example, and so does its decay
+        examples = config.batch_size if config.reduction == "sum" else 1
+        return Sgd(model.parameters(), config.learning_rate, config.weight_decay * examples)
     options = {"lr": config.learning_rate, "rho": config.rho, "epsilon": config.epsilon}
     return Adadelta(model.parameters(), options, one_pass=config.compiled, native=native)
 

@@ -59,11 +59,13 @@ def test_adadelta_is_zeilers(compiled):
     np.testing.assert_allclose(model.encoder.U.detach().numpy(), x, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("reduction", "examples"), [("pair-mean", 1), ("sum", 5)])
 @pytest.mark.parametrize("native", [False, True])
-def test_sgd_is_a_step_along_the_gradient(native):
-    """θ - lr (s g + λθ) in numpy, with λ of matrices alone; the native core changes nothing of it."""
+def test_sgd_is_a_step_along_the_gradient(native, reduction, examples):
+    """θ - lr (s g + nλθ) in numpy, with λ of matrices alone, n the examples that a sum is of; all the same natively."""
     instructions = instructions_to_learn("cpu", "fp32") if native else ""
     config = dataclasses.replace(for_optimiser(FAST, "sgd"), learning_rate=0.7, weight_decay=0.1, native=instructions)
+    config = dataclasses.replace(config, batch_size=5, reduction=reduction)
     model = EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1)
     optimiser = make_optimiser(model, config)
     weights = [model.encoder.U, model.encoder.b]
@@ -73,7 +75,7 @@ def test_sgd_is_a_step_along_the_gradient(native):
         optimiser.set_learning_rate(rate)
         for i, tensor in enumerate(weights):
             g = random.normal(size=expected[i].shape)
-            expected[i] -= rate * (0.5 * g + (0.1 * expected[i] if tensor.dim() > 1 else 0))
+            expected[i] -= rate * (0.5 * g + (0.1 * examples * expected[i] if tensor.dim() > 1 else 0))
             tensor.grad = torch.tensor(g, dtype=torch.float32)
         optimiser.step_along(0.5, weights)
     for tensor, numbers in zip(weights, expected, strict=True):
