@@ -58,7 +58,7 @@ def dictionary(given: Counting) -> None:
     texts = [given.source, given.target, given.alignment]
     if any(texts) and not all(texts):
         raise click.UsageError("texts need --source, --target and --alignment; a phrase table none of them")
-    from moses_rnn.cli.nbest.files import output_to
+    from moses_rnn.cli.files import output_to
     from moses_rnn.formats.lexicon import lexicon_of
 
     counts, inputs = _of_texts(given) if all(texts) else _of_table(given.corpus)
@@ -78,7 +78,7 @@ def dictionary(given: Counting) -> None:
 
 
 def _of_texts(given: Counting) -> Counted:
-    from moses_rnn.cli.nbest.files import inputs_of
+    from moses_rnn.cli.files import inputs_of
     from moses_rnn.formats.lexicon import count_links
     from moses_rnn.training.parallel import ParallelTexts
     from moses_rnn.training.rare_corpus import AlignedTexts

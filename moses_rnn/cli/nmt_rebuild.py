@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
-from moses_rnn.cli.nbest.files import output_to, text_of
+from moses_rnn.cli.files import output_to, text_of
 from moses_rnn.errors import FormatError, InputError
 
 if TYPE_CHECKING:

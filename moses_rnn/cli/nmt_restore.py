@@ -71,7 +71,7 @@ class RestoreOptions(LexiconOptions):
 def restore(given: RestoreOptions) -> None:
     """Put words in place of what stands for rare ones in TRANSLATIONS, a line for each of --source."""
     _check(given)
-    from moses_rnn.cli.nbest.files import output_to, text_of
+    from moses_rnn.cli.files import output_to, text_of
     from moses_rnn.files.streams import existing_input
     from moses_rnn.formats.phrase_forms import words
     from moses_rnn.translation.unknown_words import word_for
@@ -99,7 +99,7 @@ def restore(given: RestoreOptions) -> None:
 
 
 def _inputs(given: RestoreOptions) -> tuple[str, ...]:
-    from moses_rnn.cli.nbest.files import inputs_of
+    from moses_rnn.cli.files import inputs_of
 
     texts = given.translations, given.source, given.alignment
     return inputs_of(*texts, given.shortlist, given.lexicon, given.dictionary)
@@ -158,6 +158,6 @@ def _annotation(given: RestoreOptions) -> tuple[RareWords, frozenset[bytes]]:
 
 
 def _words_of(shortlist: str | None) -> frozenset[bytes]:
-    from moses_rnn.cli.nbest.files import text_of
+    from moses_rnn.cli.files import text_of
 
     return frozenset(text_of(shortlist)) if shortlist is not None else frozenset()

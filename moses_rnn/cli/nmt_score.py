@@ -51,7 +51,7 @@ def score(given: SentenceScoring) -> None:
     folders, source, target = _places(given.places)
     if source == target == "-":
         raise click.UsageError("only one of SOURCE and TARGET can be -")
-    from moses_rnn.cli.nbest.files import inputs_of
+    from moses_rnn.cli.files import inputs_of
     from moses_rnn.cli.progress import Display
     from moses_rnn.files.outputs import OutputFile, StandardOutput
     from moses_rnn.producers.base import Tally

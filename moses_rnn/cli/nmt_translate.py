@@ -145,7 +145,7 @@ def _check_options(given: Translating) -> None:
 
 
 def _request(given: Translating, text: str) -> TranslationRequest:
-    from moses_rnn.cli.nbest.files import inputs_of
+    from moses_rnn.cli.files import inputs_of
     from moses_rnn.files.journal import Opening
     from moses_rnn.files.streams import existing_input
     from moses_rnn.translation.beam_search import BeamConfig

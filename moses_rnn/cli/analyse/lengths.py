@@ -11,7 +11,7 @@ import click
 
 from moses_rnn.cli.analyse.options import force_option, layout_option, named_files
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
-from moses_rnn.cli.nbest.files import text_of
+from moses_rnn.cli.files import text_of
 from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:

@@ -202,7 +202,7 @@ def words(request: WordsRequest) -> None:
 
 def _export(request: WordsRequest, output: str) -> None:
     from moses_rnn.analysis.maps import all_embeddings
-    from moses_rnn.cli.nbest.files import output_to
+    from moses_rnn.cli.files import output_to
     from moses_rnn.formats.embeddings import embedding_lines
     from moses_rnn.producers.open import open_model
 

@@ -8,7 +8,7 @@ import click
 
 from moses_rnn.cli.analyse.options import layout_option, named_files
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
-from moses_rnn.cli.nbest.files import text_of
+from moses_rnn.cli.files import text_of
 from moses_rnn.errors import InputError
 
 BRACKETS_EPILOG = """\b

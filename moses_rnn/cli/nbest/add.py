@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, reports_errors, say, takes
-from moses_rnn.cli.nbest.files import inputs_of, output_to, parsed_list, text_of
+from moses_rnn.cli.files import inputs_of, output_to, text_of
+from moses_rnn.cli.nbest.files import parsed_list
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 from moses_rnn.cli.table_options import long_option
 

@@ -1,37 +1,15 @@
-"""What the commands of moses-rnn-nbest read and write."""
+"""N-best lists that commands read."""
 
 from __future__ import annotations
 
 import io
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_rnn.errors import InputError
-
 if TYPE_CHECKING:
-    from moses_rnn.files.outputs import Output
     from moses_rnn.files.shards import Shard
     from moses_rnn.formats.nbest import NBestLine
-
-
-def output_to(path: str, force: bool, inputs: tuple[str, ...]) -> Output:
-    """Where the result goes; refused before any work is done if it cannot."""
-    from moses_rnn.files.outputs import OutputFile, StandardOutput
-
-    return StandardOutput() if path == "-" else OutputFile(path, force=force, inputs=inputs)
-
-
-def inputs_of(*paths: str | None) -> tuple[str, ...]:
-    """The files that are read, of those that were named: no output may be one of them.
-
-    Raises:
-        InputError: one does not exist.
-    """
-    from moses_rnn.files.streams import existing_input
-
-    return tuple(existing_input(path) for path in paths if path is not None)
 
 
 def parsed_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[NBestLine]]:
@@ -47,22 +25,3 @@ def parsed_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[N
     part = Part(name, shard, source_field)  # the sentence's number stands there
     lines = itertools.chain.from_iterable(map(io.BytesIO, part.blocks()))
     return name, parse_nbest(lines, f"{name} (shard {shard})")
-
-
-def text_of(path: str) -> list[bytes]:
-    """The lines of a text."""
-    from moses_rnn.files.streams import existing_input, read_lines
-
-    return [line.rstrip(b"\r\n") for line in read_lines(existing_input(path))]
-
-
-def content_of(path: str) -> bytes:
-    """A file's bytes.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors, say, takes
-from moses_rnn.cli.nbest.files import content_of, output_to, parsed_list, text_of
+from moses_rnn.cli.files import content_of, output_to, text_of
+from moses_rnn.cli.nbest.files import parsed_list
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
 

@@ -1,0 +1,48 @@
+"""Files that commands read whole, and where their results go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moses_rnn.errors import InputError
+
+if TYPE_CHECKING:
+    from moses_rnn.files.outputs import Output
+
+
+def output_to(path: str, force: bool, inputs: tuple[str, ...]) -> Output:
+    """Where the result goes; refused before any work is done if it cannot."""
+    from moses_rnn.files.outputs import OutputFile, StandardOutput
+
+    return StandardOutput() if path == "-" else OutputFile(path, force=force, inputs=inputs)
+
+
+def inputs_of(*paths: str | None) -> tuple[str, ...]:
+    """The files that are read, of those that were named: no output may be one of them.
+
+    Raises:
+        InputError: one does not exist.
+    """
+    from moses_rnn.files.streams import existing_input
+
+    return tuple(existing_input(path) for path in paths if path is not None)
+
+
+def text_of(path: str) -> list[bytes]:
+    """The lines of a text."""
+    from moses_rnn.files.streams import existing_input, read_lines
+
+    return [line.rstrip(b"\r\n") for line in read_lines(existing_input(path))]
+
+
+def content_of(path: str) -> bytes:
+    """A file's bytes.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
