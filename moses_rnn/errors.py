@@ -122,6 +122,11 @@ def printable(value: object, most: int = 80) -> str:
 
 
 def shown(data: bytes) -> str:
-    """Bytes as they appear in a message: escaped, quoted, at most 200 bytes of them."""
-    text = repr(data[:SHOWN_BYTES].rstrip(b"\n"))[1:]
+    """Bytes as they appear in a message: quoted, escaped where they are no text, at most 200 bytes of them."""
+    head = data[:SHOWN_BYTES].rstrip(b"\n")
+    try:
+        data.decode("utf-8")
+        text = repr(head.decode("utf-8", "ignore"))  # of a last character that was cut nothing is left
+    except UnicodeDecodeError:
+        text = repr(head)[1:]
     return text if len(data) <= SHOWN_BYTES else text + f" … ({len(data)} bytes)"

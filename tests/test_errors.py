@@ -1,6 +1,6 @@
 import pytest
 
-from moses_rnn.errors import FormatError, InputError, MosesRnnError
+from moses_rnn.errors import FormatError, InputError, MosesRnnError, shown
 
 CASES = [
     (MosesRnnError("t.gz: is lost"), "t.gz: is lost"),
@@ -22,3 +22,17 @@ def test_a_layer_above_adds_advice_behind_what_is_there():
     error.add_advice("Two lines are kept.")
     error.add_advice("")
     assert str(error).endswith("found none\n  Write one.\n  Two lines are kept.")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("bâton\n".encode(), "'bâton'"),
+        (b"b\xe2ton", r"'b\xe2ton'"),
+        ("a\x1b[31m\u202eb".encode(), r"'a\x1b[31m\u202eb'"),
+        ("é".encode() * 150, "'" + "é" * 100 + "' … (300 bytes)"),
+        (b"x" + "é".encode() * 150, "'x" + "é" * 99 + "' … (301 bytes)"),
+    ],
+)
+def test_bytes_are_shown_as_text_if_they_are_any_and_never_command_a_terminal(data, text):
+    assert shown(data) == text

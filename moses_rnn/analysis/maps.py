@@ -87,7 +87,7 @@ def all_embeddings(model: OpenModel, side: str) -> tuple[list[bytes], Floats32]:
     network = model.checkpoint.model
     if side not in network.embeddings:
         expected = f"a network with embeddings of {side} words"
-        raise CheckpointError(f"{model.folder}: expected {expected}, found a {model.network_title}")
+        raise CheckpointError(f"{model.folder}: expected {expected}, found: {model.network_title}")
     names = model.checkpoint.vocabularies[side].words
     return names[END_ID + 1 :], word_embeddings(network, side)[END_ID + 1 : len(names)]
 

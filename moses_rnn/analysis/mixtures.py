@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,6 +40,10 @@ class Scored:
     name: str
     log_probs: Values  # models × tokens
     outside: Marks
+
+    def named(self, name: str) -> Scored:
+        """The same by another name."""
+        return replace(self, name=name)
 
     def known(self) -> Scored:
         """Without the words outside."""

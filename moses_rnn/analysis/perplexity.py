@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError
-from moses_rnn.producers.cslm import CslmProducer
-from moses_rnn.producers.kenlm import KenlmProducer
-from moses_rnn.producers.language_models import Values
+from moses_rnn.producers.language_models import LanguageModel, Values
 
 SENTENCES = 2000  # scored together
 HALVINGS = 30  # of the range of weights: to a billionth
@@ -30,6 +28,10 @@ class Judged:
     outside: Marks  # of the shortlist
     unknown: Marks  # to the n-gram model
 
+    def named(self, name: str) -> Judged:
+        """The same by another name."""
+        return replace(self, name=name)
+
     def mixed(self, weight: float) -> Values:
         """log p of the linear interpolation; `weight` is the CSLM's."""
         assert self.kenlm is not None
@@ -39,7 +41,7 @@ class Judged:
         return mixture
 
 
-def judge(lines: Iterable[bytes], name: str, cslm: CslmProducer, kenlm: KenlmProducer | None) -> Judged:
+def judge(lines: Iterable[bytes], name: str, cslm: LanguageModel, kenlm: LanguageModel | None) -> Judged:
     """Score a text.
 
     Raises:
@@ -87,8 +89,11 @@ def best_weight(judged: Judged) -> float:
 
 
 def perplexity(log_probs: Values) -> float:
-    """exp of the mean cost."""
-    return math.exp(-float(log_probs.mean())) if len(log_probs) else math.nan
+    """exp of the mean cost; infinite where no float is as high."""
+    try:
+        return math.exp(-float(log_probs.mean())) if len(log_probs) else math.nan
+    except OverflowError:
+        return math.inf
 
 
 def as_markdown(texts: Sequence[Judged], weight: float | None) -> Iterator[str]:

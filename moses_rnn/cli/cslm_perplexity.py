@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from moses_rnn.producers.kenlm import KenlmProducer
     from moses_rnn.producers.language_models import LanguageModel, Shares
     from moses_rnn.producers.open import OpenModel
+    from moses_rnn.producers.shares import ClosedVocabulary
 
 EPILOG = """\b
 Example: the first text decides the interpolation's weights:
@@ -46,6 +47,7 @@ class Judging:
     dynamic_rate: float | None
     bptt: int | None
     device: str
+    threads: int | None
 
     @property
     def models(self) -> list[Path]:
@@ -78,6 +80,7 @@ class Judging:
     help="With --dynamic: steps back that the error of a word is followed [default: 0, to its sentence's begin]",
 )
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
+@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
 @reports_errors
 @takes(Judging)
 def perplexity(given: Judging) -> None:
@@ -86,11 +89,16 @@ def perplexity(given: Judging) -> None:
     Folders among TEXTS are further models.
     """
     _check(given)
+    import torch
+
     from moses_rnn.producers.open import open_language_model
+
+    if given.threads:
+        torch.set_num_threads(given.threads)
 
     models = [open_language_model(folder) for folder in given.models]
     if given.dynamic and not any(model.row.dynamic for model in models):
-        raise InputError(f"{models[0].folder}: expected an RNNLM for --dynamic, found a {models[0].title}")
+        raise InputError(f"{models[0].folder}: expected an RNNLM for --dynamic, found: {models[0].title}")
     alone = len(models) == 1 and models[0].name == "CSLM"
     if alone and len(given.lm) < 2 and not given.rare:
         _judge_cslm(models[0], given)
@@ -119,14 +127,19 @@ def _judge_cslm(model: OpenModel, given: Judging) -> None:
     from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.producers.cslm import CslmProducer
 
-    kenlm = backoff = None
+    closed = backoff = n_grams = None
     if given.lm:
         kenlm = _n_gram_models(given.lm)[0]
         backoff = _backing_off(given.lm[0], kenlm, model.target_vocabulary)
+        closed = _closed_by([model], kenlm)
+        n_grams = closed.compare(kenlm)
     cslm = CslmProducer(model.checkpoint, _compute(given), backoff)
     paths = [existing_input(text) for text in given.files]
-    judged = [judge(read_lines(path), Path(path).name, cslm, kenlm) for path in paths]
-    weight = best_weight(judged[0]) if kenlm else None
+    judged = [
+        judge(read_lines(path), path, cslm, n_grams).named(name)
+        for path, name in zip(paths, _names(paths), strict=True)
+    ]
+    weight = best_weight(judged[0]) if n_grams else None
     put("\n".join(as_markdown(judged, weight)))
     if backoff and weight is not None:
         put(
@@ -134,6 +147,7 @@ def _judge_cslm(model: OpenModel, given: Judging) -> None:
             f"n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context.",
             fold=True,
         )
+    _put_strange(closed)
 
 
 def _compare(models: Sequence[OpenModel], given: Judging) -> None:
@@ -142,32 +156,66 @@ def _compare(models: Sequence[OpenModel], given: Judging) -> None:
     from moses_rnn.files.streams import existing_input, read_lines
 
     paths = [existing_input(text) for text in given.files]
-    contenders = _contenders(models, given)
-    texts = [score_text(read_lines(path), Path(path).name, contenders()) for path in paths]
+    n_grams = _n_gram_models(given.lm)
+    closed = _closed_by(models, n_grams[0]) if n_grams else None
+    contenders = _contenders(models, n_grams, closed, given)
+    texts = [
+        score_text(read_lines(path), path, contenders()).named(name)
+        for path, name in zip(paths, _names(paths), strict=True)
+    ]
     counted = texts if given.lm or given.rare else [text.known() for text in texts]
     put("\n".join(as_table(counted, interpolations(contenders(), counted[0]))))
     left_out = "" if given.lm or given.rare else ", which do not count"
     put("")
     for text in texts:
         put(f"{text.name}: {len(text.outside):,} tokens, {text.outside.mean():.2%} outside a shortlist{left_out}")
+    _put_strange(closed)
 
 
-def _contenders(models: Sequence[OpenModel], given: Judging) -> Callable[[], list[Contender]]:
+def _contenders(
+    models: Sequence[OpenModel], n_grams: Sequence[KenlmProducer], closed: ClosedVocabulary | None, given: Judging
+) -> Callable[[], list[Contender]]:
     """What makes the models to be compared, for each text anew those that learn from it."""
     from moses_rnn.analysis.mixtures import Contender
 
-    n_grams = _n_gram_models(given.lm)
     shares = list(_shares(models, n_grams, given))
-    fixed = [Contender(Path(path).name, lm, None) for path, lm in zip(given.lm, n_grams, strict=True)]
+    fixed = [
+        Contender(Path(path).name, closed.compare(lm), None)
+        for path, lm in zip(given.lm, n_grams, strict=True)
+        if closed is not None
+    ]
 
     def make() -> list[Contender]:
-        networks = [
-            Contender(_shown(model, given), _language_model(model, of_model, given), model.checkpoint.kind.network)
-            for model, of_model in zip(models, shares, strict=True)
-        ]
+        networks = []
+        for model, of_model in zip(models, shares, strict=True):
+            network = _language_model(model, of_model, given)
+            if closed and not given.rare:  # that is even among all already
+                network = closed.compare(network, model.target_vocabulary)
+            networks.append(Contender(_shown(model, given), network, model.checkpoint.kind.network))
         return [*networks, *fixed]
 
     return make
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """What tables call files: by their names, or paths where two have the same name."""
+    names = [Path(path).name for path in paths]
+    return [path if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
+
+
+def _closed_by(models: Sequence[OpenModel], n_grams: KenlmProducer) -> ClosedVocabulary:
+    from moses_rnn.producers.shares import ClosedVocabulary
+
+    return ClosedVocabulary([model.target_vocabulary for model in models], n_grams)
+
+
+def _put_strange(closed: ClosedVocabulary | None) -> None:
+    if closed is not None and closed.strange:
+        put(
+            f"\nWords of the shortlists that the n-gram model does not know: {len(closed.strange):,}. They, and all "
+            "that no model knows, have an even share each of its <unk>.",
+            fold=True,
+        )
 
 
 def _shown(model: OpenModel, given: Judging) -> str:

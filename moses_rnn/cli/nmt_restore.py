@@ -11,7 +11,7 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
 from moses_rnn.cli.nmt_options import NEED_LEXICON, LexiconOptions, lexicon_options, open_lexicon
-from moses_rnn.errors import InputError
+from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.rare_words import COPYABLE, KINDS, NOALIGN, RareWords
 
 if TYPE_CHECKING:
@@ -125,7 +125,15 @@ def _restorers(
     if given.alignment is not None:
         yield from _by_links(given.alignment, chosen, sources, translations)
         return
+    from moses_rnn.files.streams import existing_input
+    from moses_rnn.formats.phrase_forms import words
+
     rare, shortlist = _annotation(given)
+    for number, line in enumerate(translations, 1):
+        token = rare.foreign_token(words(line))
+        if token is not None:
+            expected = f"what a network with rare words by {rare.kind} writes"
+            raise FormatError(existing_input(given.translations), number, expected, f"{shown(token)} of another kind")
     for _ in sources:
         yield lambda source, written: rare.restore(written, source, shortlist, chosen)
 

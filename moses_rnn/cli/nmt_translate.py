@@ -71,7 +71,9 @@ class Translating(ComputeOptions, LexiconOptions, PoolOptions):
     show_default=True,
     help="What decides: log p, or log p per word, searched as RNNsearch's released code does",
 )
-@click.option("--no-unknown", is_flag=True, help="Never write <unk>; log p stays the model's")
+@click.option(
+    "--no-unknown", is_flag=True, help="Never write <unk>, nor what points to rare words; log p stays the model's"
+)
 @click.option(
     "--unknown",
     type=click.Choice(["no", "copy", "dictionary", "lowercase"]),

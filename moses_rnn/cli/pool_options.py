@@ -33,7 +33,8 @@ def pool_options(command: Callable[P, None]) -> Callable[P, None]:
         click.option(
             "--shard",
             metavar="k/N",
-            help="Do only part k of N, cut where it can be; auto takes both from Slurm's or torchrun's variables",
+            help="Do only part k of N, cut where it can be, into OUTPUT.k-of-N; auto takes both from Slurm's or "
+            "torchrun's variables",
         ),
         click.option("--ray-workers", type=click.IntRange(1), help="Actors [default: one for each GPU or else CPU]"),
         click.option(

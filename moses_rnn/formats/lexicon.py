@@ -23,7 +23,7 @@ LinkCounts = dict[bytes, Counter[bytes]]  # how often a source word is linked to
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Of each source word its translations with p(target | source), the likeliest first; ties by bytes."""
+    """Of each source word its translations with p(target | source), none of p 0, the likeliest first; ties by bytes."""
 
     entries: Mapping[bytes, Sequence[tuple[bytes, float]]]
 
@@ -74,7 +74,7 @@ def _columns(line: bytes, name: str, number: int, *, target_first: bool) -> tupl
 
 
 def _ordered(targets: Mapping[bytes, float]) -> list[tuple[bytes, float]]:
-    return sorted(targets.items(), key=lambda entry: (-entry[1], entry[0]))
+    return sorted(((target, p) for target, p in targets.items() if p > 0), key=lambda entry: (-entry[1], entry[0]))
 
 
 def count_links(pairs: Iterable[tuple[Sequence[bytes], Sequence[bytes], Links]]) -> LinkCounts:
@@ -85,7 +85,7 @@ def count_links(pairs: Iterable[tuple[Sequence[bytes], Sequence[bytes], Links]])
     """
     counts: LinkCounts = defaultdict(Counter)
     for source, target, links in pairs:
-        for j, i in links:
+        for j, i in set(links):
             counts[source[j]][target[i]] += 1
     return counts
 

@@ -20,6 +20,7 @@ from moses_rnn.producers.base import HERE, Compute, Phrases
 from moses_rnn.producers.language_models import Marks, NetworkLanguageModel, Shares
 from moses_rnn.producers.rnnlm import on_device
 
+LOWEST = -1000.0  # log p of a word, which no network gives that has not diverged
 __all__ = ["MODES", "RATE", "SENTENCE", "WORD", "DynamicRnnlm", "Reader"]
 WORD, SENTENCE = MODES = "word", "sentence"  # after which is learned
 
@@ -48,6 +49,7 @@ class DynamicRnnlm(NetworkLanguageModel):
     ) -> None:
         self.title = f"RNNLM that goes on learning, at a rate of {rate:g}, from what came before, whose order counts"
         super().__init__(checkpoint.target_vocabulary, shares)
+        self._rate = rate
         self._learner = Learner(on_device(checkpoint.model, compute), compute.dtype, rate, reach)
         self._worker: int | None = None
 
@@ -72,13 +74,22 @@ class DynamicRnnlm(NetworkLanguageModel):
             self._refuse_another_worker()
             ids, lengths = self._ids_of([sentence])
             values = self._with_shares(self._learner.read(ids.tolist()), [sentence], ids, lengths)
-        if not np.isfinite(values).all():
-            raise MosesRnnError("dynamic evaluation diverged: expected finite log-probabilities, found none")
+            self._refuse_divergence(values)
         return values
 
     def _of_ids(self, ids: Ids, lengths: Lengths) -> Values:
         self._refuse_another_worker()
-        return self._learner.scores.log_probs(ids, lengths)
+        values = self._learner.scores.log_probs(ids, lengths)
+        self._refuse_divergence(values)
+        return values
+
+    def _refuse_divergence(self, values: Values) -> None:
+        lowest = float(values.min(initial=0))
+        if not lowest > LOWEST:
+            raise MosesRnnError(
+                f"dynamic evaluation diverged: expected log-probabilities above {LOWEST:g}, found {lowest:g}\n"
+                f"  Learn at a lower rate than {self._rate:g}."
+            )
 
     def _refuse_another_worker(self) -> None:
         """Two would each learn in their own order.

@@ -44,7 +44,7 @@ class Mixture:
         self, members: Sequence[Member], combination: str = ARITHMETIC, shares: Sequence[float] | None = None
     ) -> None:
         if shares and combination != ARITHMETIC:
-            raise ValueError(f"expected equal shares in a mixture by {combination}, found {list(shares)}")
+            raise ValueError(f"expected no shares in a mixture by {combination}, found {list(shares)}")
         if shares and (len(shares) != len(members) or min(shares) <= 0 or not math.isclose(sum(shares), 1)):
             raise ValueError(f"expected {len(members)} positive shares that sum to 1, found {list(shares)}")
         self.members = members

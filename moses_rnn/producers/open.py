@@ -203,7 +203,7 @@ class OpenModel:
             CheckpointError: it does not write word by word.
         """
         if self.row.stepper is None:
-            raise CheckpointError(f"{self.folder}: expected a network that writes, found a {self.network_title}")
+            raise CheckpointError(f"{self.folder}: expected a network that writes, found: {self.network_title}")
         return self.row.stepper(self.checkpoint.model, compute.device, compute.dtype, compute.kernel)
 
     def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
@@ -238,7 +238,7 @@ class OpenModel:
             CheckpointError: it reads sources.
         """
         if self.row.language_model is None:
-            raise CheckpointError(f"{self.folder}: expected a language model, found a {self.network_title}")
+            raise CheckpointError(f"{self.folder}: expected a language model, found: {self.network_title}")
         return self.row.language_model(self.checkpoint, compute, shares)
 
     def _pair_network(self, compute: Compute) -> PairNetwork:

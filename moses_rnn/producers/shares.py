@@ -10,7 +10,8 @@ import numpy as np
 
 from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.producers.base import Phrases
-from moses_rnn.producers.language_models import BEGIN, Values, words_of
+from moses_rnn.producers.kenlm import KenlmProducer
+from moses_rnn.producers.language_models import BEGIN, LanguageModel, Marks, Values, words_of
 
 NOT_SHARING = UNKNOWN, END, BEGIN
 
@@ -45,3 +46,48 @@ def even_shares(types: Iterable[bytes], vocabulary: Vocabulary, *, with_unknown:
         with_unknown: one more share is for all words that are not among `types` either, as an n-gram model has it.
     """
     return EvenShares(len(set(types) - set(vocabulary.words) - set(NOT_SHARING)) + with_unknown)
+
+
+class ClosedVocabulary:
+    """The words of shortlists and of an n-gram model together: over them models with a ``<unk>`` become comparable.
+
+    Words of the shortlists that the n-gram model does not know, and one more for all words that no one knows, share
+    evenly what is given to the n-gram model's ``<unk>``; or each would have all of it.
+
+    Args:
+        vocabularies: the shortlists.
+        n_grams: the n-gram model.
+    """
+
+    def __init__(self, vocabularies: Sequence[Vocabulary], n_grams: KenlmProducer) -> None:
+        words = sorted({word for vocabulary in vocabularies for word in vocabulary.words} - set(NOT_SHARING))
+        unknown = n_grams.unknown(words)[::2]  # each a sentence, its end symbol apart
+        self._n_grams = n_grams
+        self.strange = {word for word, is_unknown in zip(words, unknown, strict=True) if is_unknown}
+
+    def compare(self, model: LanguageModel, vocabulary: Vocabulary | None = None) -> LanguageModel:
+        """The model as a distribution over this vocabulary.
+
+        Args:
+            model: an n-gram model, or one that backs off to it.
+            vocabulary: its shortlist; None: it has none.
+        """
+        strange = self.strange - set(vocabulary.words if vocabulary else ())
+        return _Sharing(model, self._n_grams, len(strange) + 1) if strange else model
+
+
+class _Sharing:
+    """A model of which `words` words that neither it nor an n-gram model knows have an even share each of ``<unk>``."""
+
+    def __init__(self, model: LanguageModel, n_grams: KenlmProducer, words: int) -> None:
+        self._model, self._n_grams, self._words = model, n_grams, words
+
+    def word_log_probs(self, sentences: Phrases) -> Values:
+        """See `LanguageModel`."""
+        values = self._model.word_log_probs(sentences)
+        values[self._model.unknown(sentences) & self._n_grams.unknown(sentences)] -= math.log(self._words)
+        return values
+
+    def unknown(self, sentences: Phrases) -> Marks:
+        """See `LanguageModel`."""
+        return self._model.unknown(sentences)

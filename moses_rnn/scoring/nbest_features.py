@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -72,6 +73,12 @@ class FeatureRequest:
         yield from ((path, option) for path, option in named if path)
         yield from ((path, None) for path in self.add)
 
+    @property
+    def folders(self) -> list[Path]:
+        """Of all networks, those in ensembles too."""
+        paths = map(Path, (*(path for path, _ in self.models), *chain(*self.ensembles)))
+        return [path for path in paths if path.is_dir()]
+
 
 def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -> Iterator[tuple[str, Feature]]:
     """The features, each with its name.
@@ -108,8 +115,7 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
 
 def _check_alignments(first: NBestLine, name: str, request: FeatureRequest) -> None:
     """Refuse a list without alignments that a model's rare words need, before any model is loaded."""
-    folders = [*(path for path, _ in request.models), *(path for paths in request.ensembles for path in paths)]
-    if any(Path(folder).is_dir() and needs_alignments(Path(folder)) for folder in folders):
+    if any(map(needs_alignments, request.folders)):
         alignment_of(first, name)
 
 
@@ -180,6 +186,11 @@ def _are_language_models(paths: tuple[Path, ...]) -> bool:
 def _of_mixture(paths: tuple[Path, ...], name: str, request: FeatureRequest) -> Feature:
     """Of networks, and of n-gram models if there are files among them."""
     models = {path: open_model(path, of_pairs=False) for path in paths if path.is_dir()}
+    if 0 < len(models) < len(paths) and not (request.backoff or request.rare):
+        raise InputError(
+            "--ensemble: expected --backoff or --rare uniform for a network beside an n-gram model, found neither\n"
+            "  Without it every word outside the shortlist would have all that the network gives to <unk>."
+        )
     combination = request.combination or ARITHMETIC
     check_mixture(list(models.values()), combination)
     members = [
@@ -219,6 +230,7 @@ def _check_before(first: NBestLine | None, name: str, request: FeatureRequest) -
     for text in filter(None, (request.rare, request.backoff)):
         existing_input(text)
     _check_dynamic(request)
+    _check_sharing(request)
     if first is not None:
         _check_alignments(first, name, request)
 
@@ -231,12 +243,20 @@ def _check_dynamic(request: FeatureRequest) -> None:
     """
     if not request.dynamic:
         return
-    folders = [
-        *(path for path, _ in request.models if path.is_dir()),
-        *(path for of in request.ensembles for path in of if path.is_dir()),
-    ]
-    if not any(open_model(folder, of_pairs=False).row.dynamic for folder in folders):
+    if not any(open_model(folder, of_pairs=False).row.dynamic for folder in request.folders):
         raise InputError("--dynamic: expected an RNNLM among the models, which goes on learning, found none")
+
+
+def _check_sharing(request: FeatureRequest) -> None:
+    """Refuse to share out what no model has.
+
+    Raises:
+        InputError: no network is a language model.
+    """
+    read_targets_alone = (not open_model(folder, of_pairs=False).reads_sources for folder in request.folders)
+    if (request.backoff or request.rare) and not any(read_targets_alone):
+        option = "--backoff" if request.backoff else "--rare"
+        raise InputError(f"{option}: expected a language model among the networks, whose <unk> it shares, found none")
 
 
 def _check_form(model: OpenModel) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,8 +42,26 @@ from moses_rnn.training.trainer import Observer, Task, Trainer
 
 WITHOUT_ORDER = 2  # one <s> before each sentence
 NOT_WORDS = (b"<s>", b"<null>")  # of NPLM and KenLM; such a word of a text is an unknown one
-Lines = Callable[[], Iterable[bytes]]  # a text, from the beginning each time it is called
 Network = Mapping[str, Any]  # sizes and switches
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A text of several files, which is read from the beginning each time it is called."""
+
+    paths: tuple[str, ...]
+    observer: Observer
+    should_stop: Callable[[], bool]
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return ", ".join(self.paths)
+
+    def __call__(self) -> Iterator[bytes]:
+        """Its lines, without their ends."""
+        for block in read_watched(self.paths, self.observer, self.should_stop):
+            yield from block.removesuffix(b"\n").split(b"\n")
 
 
 class Learning(NamedTuple):
@@ -139,12 +157,17 @@ class Read(NamedTuple):
 
 def _read(text: Lines, dev: Lines | None, preset: LanguageModelPreset, config: TextConfig, arrays: Path) -> Read:
     """The shortlist, and the ids of what is learned and of what is held out."""
-    counts, lines = _counted(text())
+    counts, lines = _counted(text)
     frequent = {word: count for word, count in counts.items() if count >= config.min_count}
+    if not frequent:
+        raise InputError(f"{text.name}: expected words seen {config.min_count:,} times or more, found none")
     vocabulary = shortlist(frequent, config.shortlist)
     chosen = None if dev else chosen_lines(lines, config)
     order = int(str(preset.network.get("order", WITHOUT_ORDER)))
-    texts = build_texts(text(), dev and dev(), arrays, vocabulary, order, chosen)
+    try:
+        texts = build_texts(text(), dev() if dev else None, arrays, vocabulary, order, chosen)
+    except InputError as error:  # of a text with words: what is held out has none
+        raise InputError(f"{(dev or text).name}: {error}") from error
     aside = 0 if chosen is None else int(chosen.sum())
     known = coverage(counts, vocabulary)
     return Read(vocabulary, TextStatistics(lines, sum(counts.values()), len(counts), known, aside), texts)
@@ -168,13 +191,7 @@ def _lines(texts: tuple[str, ...], observer: Observer, should_stop: Callable[[],
     """The lines of texts that are known to be there."""
     if STANDARD_STREAM in texts:
         raise InputError("a text to train on must be a file: it is read twice")
-    paths = [existing_input(text) for text in texts]
-
-    def lines() -> Iterator[bytes]:
-        for block in read_watched(paths, observer, should_stop):
-            yield from block.removesuffix(b"\n").split(b"\n")
-
-    return lines
+    return Lines(tuple(existing_input(text) for text in texts), observer, should_stop)
 
 
 def _preset_of(request: LanguageModelRequest, processes: int) -> LanguageModelPreset:
@@ -193,7 +210,7 @@ def _text_config(request: LanguageModelRequest, preset: LanguageModelPreset) -> 
     return TextConfig(preset.shortlist, request.held_out or 0, request.seed, preset.min_count)
 
 
-def _counted(lines: Iterable[bytes]) -> tuple[Counter[bytes], int]:
+def _counted(text: Lines) -> tuple[Counter[bytes], int]:
     """How often each word occurs, and the number of lines.
 
     Raises:
@@ -201,12 +218,12 @@ def _counted(lines: Iterable[bytes]) -> tuple[Counter[bytes], int]:
     """
     counts: Counter[bytes] = Counter()
     number = 0
-    for number, line in enumerate(lines, start=1):  # noqa: B007, the last one is the count
+    for number, line in enumerate(text(), start=1):  # noqa: B007, the last one is the count
         counts.update(words(line.rstrip(b"\r\n")))
     for special in NOT_WORDS:
         counts.pop(special, None)
     if not counts:
-        raise InputError(f"expected a text to train on, found no word in {number} lines")
+        raise InputError(f"{text.name}: expected a text to train on, found no word in {number} lines")
     return counts, number
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
-from moses_rnn.errors import CheckpointError, OutputError, writing
+from moses_rnn.errors import CheckpointError, OutputError, shown_value, writing
 from moses_rnn.files.outputs import open_locked
 from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.folders import CONFIG, Kind, finish_saving
+from moses_rnn.models.folders import CONFIG, Kind, finish_saving, read_network, vocabulary_file
 from moses_rnn.training.ranks import Ranks
 from moses_rnn.training.state import Progress, RunState, check_choices, load_state, save_state
 
@@ -83,7 +83,15 @@ class ModelFolder:
             self._lock.close()
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
-        """Refuse to continue a run with other choices; see `state.check_choices`."""
+        """Refuse to continue a run of another network or with other choices; see `state.check_choices`."""
+        network = self._kind.network
+        with contextlib.suppress(CheckpointError):  # there is no model yet, or a damaged one
+            network = read_network(self.path)
+        if network != self._kind.network:
+            raise CheckpointError(
+                f"{self.path}: expected a model of network {self._kind.network!r}, found {shown_value(network)}",
+                advice="--model names another folder; --restart would remove what is there.",
+            )
         check_choices(self._state, choices)
 
     def restore(self, state: RunState) -> bool:
@@ -131,6 +139,8 @@ class ModelFolder:
             raise OutputError(f"{self.path}: is not a model folder; --restart does not remove it")
         if self.arrays.is_dir():
             self._locked().close()
+        if (self.path / CONFIG).exists():  # of a network of another kind perhaps
+            files += [self.path / vocabulary_file(side) for side in ("source", "target")]
         for path in [*(self.arrays / name for name in STATE_FILES), *files]:
             path.unlink(missing_ok=True)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from moses_rnn.formats.rare_words import NOALIGN
+from moses_rnn.formats.rare_words import COPYABLE, NOALIGN
 from moses_rnn.training.config import EACH_EPOCH, LearningRequest, TrainingConfig
 
 ALL = 1 << 30  # words: of a shortlist that only `min_count` bounds
@@ -165,6 +165,7 @@ class SentenceRequest(LearningRequest):
             raise ValueError(f"{option}: --architecture {self.architecture} has no such size or switch")
         self._check_partitions()
         self._check_rare()
+        self._check_window()
         training = replace(
             self.learning(preset.training),
             **self.given("initial_deviation", "partition_words"),
@@ -176,6 +177,10 @@ class SentenceRequest(LearningRequest):
             training=training,
             **self.given("min_count", "max_length"),
         )
+
+    def _check_window(self) -> None:
+        if self.rare_window and self.rare in (NOALIGN, COPYABLE):
+            raise ValueError(f"--rare-window: --rare {self.rare} writes no distances")
 
     def _check_partitions(self) -> None:
         if self.reshuffle and not self.partition_words:

@@ -152,7 +152,7 @@ def _check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, A
     differing = [f"{key} {then.get(key)!r}, now {wanted[key]!r}" for key in wanted if then.get(key) != wanted[key]]
     if differing:
         raise CheckpointError(
-            f"{path}: expected the table and options that this training began with, found others: "
+            f"{path}: expected the input and options that this training began with, found others: "
             f"{'; '.join(differing)}",
             advice="Give the same ones to resume, or --restart (or another --model) to start over.",
         )

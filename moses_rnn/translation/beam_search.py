@@ -32,6 +32,7 @@ class BeamConfig:
     allow_unknown: bool = True  # <unk> is a word of the model like any other
     words_per_source_word: int = 0  # at most so many for each word of the source and its </s>; 0: `max_words` for all
     length_score: LengthScore = "sum"  # or "mean": log p / (T + 1) decides; see `ranking`
+    unknown_tokens: int = 0  # words behind </s> that stand for unknown ones, as <unk> does; see `formats.rare_words`
 
     def most_words(self, source: Phrase) -> int:
         """The longest target of a source."""
@@ -94,7 +95,8 @@ class BeamSearch(Writer):
     def _judge(self, terms: Terms, live: Live, columns: Columns | None) -> tuple[Tensor, Longer]:
         """log p of each live prefix with ``</s>``, and its likeliest continuations, of which none loses one wanted.
 
-        Both special words are among all columns, and so have the places there that they have among all words.
+        Both special words, and what stands for unknown ones, are among all columns, and so have the places there that
+        they have among all words.
         """
         ends, parts = [], []
         count = self._words if columns is None else len(columns.words)
@@ -105,6 +107,7 @@ class BeamSearch(Writer):
             totals[:, END_ID] = -torch.inf
             if not self.config.allow_unknown:
                 totals[:, UNKNOWN_ID] = -torch.inf
+                totals[:, END_ID + 1 : END_ID + 1 + self.config.unknown_tokens] = -torch.inf
             best, words = totals.topk(min(self.config.width, count), dim=1)
             words = words if columns is None else columns.words[words]
             row, _ = (best > -torch.inf).nonzero(as_tuple=True)

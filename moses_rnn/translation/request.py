@@ -64,12 +64,12 @@ def make_stepper(request: TranslationRequest, model: Writer) -> Stepper[Any, Any
     looks = request.alignments is not None or (rule_of(request, model) != NO and model.rare is None)
     if looks and not has_attention(stepper):
         folders = ", ".join(str(member.folder) for member in model.models)
-        titles = " and ".join(f"a {member.row.title}" for member in model.models)
+        titles = " and ".join(member.row.title for member in model.models)
         advice = (
             "" if request.alignments else "One that was trained with --rare says by itself where rare words come from."
         )
         raise InputError(
-            f"{folders}: expected a network with attention, found {titles}: it has no alignments", advice=advice
+            f"{folders}: expected a network with attention, found {titles}, without alignments", advice=advice
         )
     return stepper
 
@@ -86,8 +86,10 @@ def make_translator(request: TranslationRequest, model: Writer, stepper: Stepper
     finishes = rule_of(request, model) != NO
     wanted = request.beam.best if request.n_best is not None else int(request.alignments is not None or finishes)
     beam = request.beam
-    if model.rare is not None and model.rare.doubles:
-        beam = replace(beam, words_per_source_word=2 * beam.words_per_source_word)
+    if model.rare is not None:
+        factor = 1 + model.rare.doubles
+        tokens = len(model.rare.unknown_tokens) - 1
+        beam = replace(beam, words_per_source_word=factor * beam.words_per_source_word, unknown_tokens=tokens)
     return Translator(
         model.source_vocabulary,
         model.target_vocabulary,

@@ -13,7 +13,7 @@ from tests.commands import zygote
 from tests.models.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint
 from tests.models.networks import encdec_network, rnnlm_network, with_large_weights
 from tests.producers.pairs import SOURCE, TARGET
-from tests.producers.tiny_lm import CORPUS, SHORTLIST, SMALL, checkpoint
+from tests.producers.tiny_lm import CORPUS, SHORTLIST, SMALL, BackoffModel, checkpoint
 
 WORDS = Vocabulary([b"<unk>", b"</s>", *(word.encode() for word in SHORTLIST)])
 PAPER = {"summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"}
@@ -83,7 +83,7 @@ def test_with_an_n_gram_model_all_its_words_count(perplexity):
         "r1 (RNNLM)", "r2 (RNNLM)", "r3 (RNNLM)", "lm.arpa", "the 3 networks evenly", "0.75 r1 (RNNLM), 0.25 lm.arpa",
         "0.75 r2 (RNNLM), 0.25 lm.arpa", "0.75 r3 (RNNLM), 0.25 lm.arpa", "0.75 the 3 networks evenly, 0.25 lm.arpa",
     ]  # fmt: skip
-    assert out.rstrip().endswith("% outside a shortlist")
+    assert "% outside a shortlist\n" in out
     assert figures(perplexity("r1", "dev.fr", "--with", "lm.arpa"))["r1 (RNNLM)"] == figures(out)["r1 (RNNLM)"]
     assert list(figures(perplexity("bengio", "dev.fr", "--lm", "lm.arpa")))[2] == "0.5 bengio (NPLM), 0.5 lm.arpa"
     assert figures(perplexity("cslm", "bengio", "dev.fr", "--lm", "lm.arpa"))["lm.arpa"] == figures(out)["lm.arpa"]
@@ -137,6 +137,39 @@ def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
     assert shorter[name][0] != first
 
 
+def test_words_that_the_n_gram_model_does_not_know_share_its_unknown_word(perplexity, prepared):
+    """Networks of one shortlist have the same values beside it; the n-gram model's p(<unk>) is divided."""
+    pytest.importorskip("kenlm")
+    unigrams = {"</s>": 0.25, "le": 0.5, "<unk>": 0.25}
+    (prepared / "few.arpa").write_bytes(BackoffModel(unigrams, {("le",): {"</s>": 0.5}}).arpa())
+    strange = [word for word in SHORTLIST if word != "le"]
+    (prepared / "strange.fr").write_text(f"{strange[0]} {strange[1]} never\n")
+    for network in ("r1", "cslm"):
+        out = perplexity(network, "strange.fr", "--lm", "few.arpa")
+        # three words of 0.25 / (1 + strange words), and the end
+        expected = (0.25 * (0.25 / (1 + len(strange))) ** 3) ** (-1 / 4)
+        assert f"{expected:.2f}" in out
+        told = f"Words of the shortlists that the n-gram model does not know: {len(strange)}."
+        assert told in " ".join(out.split())
+    assert "does not know" not in perplexity("r1", "dev.fr")
+
+
+def test_texts_of_one_name_are_told_apart_and_broken_ones_named(perplexity, prepared):
+    for folder in ("a", "b"):
+        (prepared / folder).mkdir(exist_ok=True)
+        (prepared / folder / "x.fr").write_bytes(b"le chat\n")
+    out = perplexity("r1", "a/x.fr", "b/x.fr", "--threads", "1")
+    assert "| a/x.fr | b/x.fr |" in out
+    (prepared / "a" / "blank.fr").write_bytes(b" \n")
+    assert "a/blank.fr: expected sentences, found none" in perplexity("r1", "a/blank.fr", code=3)
+
+
+def test_a_rate_that_is_too_high_is_named(perplexity):
+    error = perplexity("r1", "dev.fr", "--dynamic", "sentence", "--dynamic-rate", "1e6", code=1)
+    assert "dynamic evaluation diverged: expected log-probabilities above -1000, found -" in error
+    assert "Learn at a lower rate than 1e+06." in error
+
+
 REFUSED = [
     (["r1", "r2"], 2, "Missing argument 'TEXTS...'"),
     (["r1", "dev.fr", "--vocabulary", "words"], 2, "--vocabulary is for --rare uniform"),
@@ -145,7 +178,7 @@ REFUSED = [
     (["r1", "dev.fr", "--bptt", "1"], 2, "--bptt is for --dynamic"),
     (["r1", "-", "--rare", "uniform"], 2, "--rare uniform reads standard input twice: name a --vocabulary"),
     (["r1", "dev.fr", "--dynamic", "line"], 2, "Invalid value for '--dynamic'"),
-    (["bengio", "dev.fr", "--dynamic", "word"], 3, "bengio: expected an RNNLM for --dynamic, found a NPLM of Bengio et al."),
+    (["bengio", "dev.fr", "--dynamic", "word"], 3, "bengio: expected an RNNLM for --dynamic, found: NPLM of Bengio et al."),
     (["pairs", "dev.fr"], 3, "pairs/config.json: expected network to be bengio or cslm or rnnlm, found 'encdec'"),
     (["r1", "pairs", "dev.fr"], 3, "pairs/config.json: expected network to be bengio or cslm or rnnlm, found 'encdec'"),
     (["nothing", "dev.fr"], 3, "nothing: expected a model folder, found nothing"),

@@ -65,6 +65,25 @@ def test_by_the_rule_that_is_asked_for_or_the_best_there_is(here, options, word)
     assert done.stdout_bytes == word + b"\n\nbork\n"
 
 
+@pytest.mark.parametrize(
+    ("kind", "written", "token"),
+    [
+        ("posall", b"a <unk:1>", "<unk:1>"),
+        ("posunk", b"a <p:n>", "<p:n>"),
+        ("posunk", b"<unk:1> <unk3>", "<unk3>"),
+        ("noalign", b"<unk> <unk1>", "<unk1>"),
+        ("copyable", b"<unk1> <unk:0>", "<unk:0>"),
+    ],
+)
+def test_tokens_of_another_kind_are_refused_by_line(here, kind, written, token):
+    (here / "out").write_bytes(b"<unk> a\n" + written + b"\nb\n")
+    options = ["--shortlist", "list"] if kind in ("noalign", "copyable") else []
+    done = restored("out", "--source", "src", "--kind", kind, *options, "-o", "new", code=3)
+    expected = f"out:2: expected what a network with rare words by {kind} writes, found '{token}' of another kind"
+    assert expected in done.stderr
+    assert not (here / "new").exists()
+
+
 @pytest.mark.parametrize("read", ["out", "src", "words", "list"])
 def test_what_is_read_is_not_written_over(here, read):
     (here / "out").write_bytes(b"a\n\n<unk>\n")

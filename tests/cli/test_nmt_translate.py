@@ -190,7 +190,10 @@ def test_a_wrong_command_line_is_explained(here, case):
 
 
 REJECTED = {
-    "no attention to replace by": (["model", "in", "--unknown", "copy"], "expected a network with attention, found a"),
+    "no attention to replace by": (
+        ["model", "in", "--unknown", "copy"],
+        "expected a network with attention, found RNN Encoder-Decoder",
+    ),
     "no lexicon": (["nowhere", "in", "--lexicon", "none"], "none: expected a file, found nothing of that name"),
     "a broken lexicon": (
         ["nowhere", "in", "--lexicon", "in"],
@@ -198,7 +201,10 @@ REJECTED = {
     ),
     "no model": (["nowhere"], "nowhere: expected a model folder, found nothing"),
     "no text": (["model", "nowhere"], "nowhere: expected a file, found nothing of that name (nor nowhere.gz)"),
-    "no attention": (["model", "in", "--alignments", "alpha"], "expected a network with attention, found a"),
+    "no attention": (
+        ["model", "in", "--alignments", "alpha"],
+        "expected a network with attention, found RNN Encoder-Decoder",
+    ),
     "no line ends": (
         ["model", "endless"],
         "endless:2: expected at most 1,000 words in a line to translate, found 1,001",

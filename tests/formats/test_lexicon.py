@@ -69,6 +69,15 @@ def test_a_pair_that_comes_again_is_named():
         read_lexicon([b"a b 0.5\n", b"b a 0.5\n", b"a b 0.25\n"], "lex", target_first=False)
 
 
+def test_a_translation_of_p_0_is_none():
+    lexicon = read_lexicon([b"a b 0\n", b"a c 0.5\n", b"d e 0\n"], "lex", target_first=False)
+    assert (lexicon.likeliest(b"a", 9), lexicon.best(b"d")) == ([b"c"], None)
+
+
+def test_a_link_that_is_there_twice_counts_once():
+    assert count_links([([b"cat"], [b"chat"], ((0, 0), (0, 0)))]) == {b"cat": {b"chat": 1}}
+
+
 def test_links_are_counted_and_rare_ones_left_out():
     pairs = [
         ([b"the", b"cat"], [b"le", b"chat"], ((0, 0), (1, 1))),

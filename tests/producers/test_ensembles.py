@@ -54,7 +54,7 @@ def test_rankers_have_a_mean_but_not_with_log_probabilities(models):
     assert both.describe().meaning.endswith(
         "s(source, target) of the ranker, unbounded and no log-probability, without </s>"
     )
-    with pytest.raises(CheckpointError, match="expected a network that writes, found a ranker"):
+    with pytest.raises(CheckpointError, match="expected a network that writes, found: ranker"):
         open_ensemble([models / "ranker", models / "same"]).make_producer()
     with pytest.raises(CheckpointError, match="the score of .*phrases in an ensemble, log p, found RANK"):
         open_ensemble([models / "phrases", models / "ranker"], "mean-log")

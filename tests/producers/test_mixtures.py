@@ -88,7 +88,7 @@ def test_members_may_have_shares():
 def test_shares_that_do_not_fit_are_refused(shares):
     with pytest.raises(ValueError, match="expected 2 positive shares that sum to 1, found"):
         Mixture([rnnlm(), nplm()], shares=shares)
-    with pytest.raises(ValueError, match="expected equal shares in a mixture by mean-log, found"):
+    with pytest.raises(ValueError, match="expected no shares in a mixture by mean-log, found"):
         Mixture([rnnlm(), nplm()], "mean-log", shares)
 
 

@@ -150,7 +150,7 @@ def test_scores_are_described_as_their_producers_do(models, tmp_path, monkeypatc
 def test_a_network_of_pairs_is_no_language_model(models):
     with pytest.raises(CheckpointError, match="expected network to be bengio or cslm or rnnlm, found 'seq2seq'"):
         open_language_model(models / "lstm")
-    with pytest.raises(CheckpointError, match="lstm: expected a language model, found a deep LSTM"):
+    with pytest.raises(CheckpointError, match="lstm: expected a language model, found: deep LSTM"):
         open_model(models / "lstm").make_language_model()
 
 
@@ -259,7 +259,7 @@ def test_the_native_core_computes_unless_something_else_is_wanted(models, monkey
 
 def test_a_network_of_targets_alone_does_not_write(models):
     model = open_model(models / "cslm", of_pairs=False)
-    with pytest.raises(CheckpointError, match="cslm: expected a network that writes, found a CSLM"):
+    with pytest.raises(CheckpointError, match="cslm: expected a network that writes, found: CSLM"):
         model.make_stepper(door.HERE)
 
 

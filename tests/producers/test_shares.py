@@ -5,11 +5,15 @@ import math
 import numpy as np
 import pytest
 
+from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.backoff import Backoff
+from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.rnnlm import RnnlmProducer
-from moses_rnn.producers.shares import EvenShares, even_shares, types_of
+from moses_rnn.producers.shares import ClosedVocabulary, EvenShares, even_shares, types_of
 from tests.models.checkpoints import rnnlm_checkpoint
 from tests.models.networks import CSLM_VOCABULARY, rnnlm_network
+from tests.producers.tiny_lm import BackoffModel
 
 TEXT = [b"le rare rare\n", b"odd \t</s> <s>\r\n", b"\n", b"le  chat <unk>"]
 
@@ -47,3 +51,28 @@ def test_a_model_with_them_is_a_distribution_over_its_words_and_those_outside():
         p = [producer.word_log_probs([history + b" " + word])[-2] for word in words]
         p.append(producer.word_log_probs([history])[-1])
         assert sum(map(math.exp, p)) == pytest.approx(1, abs=1e-9)
+
+
+def test_over_a_closed_vocabulary_each_model_is_a_distribution(tmp_path):
+    """Two shortlists of which neither the other network nor the n-gram model knows all words."""
+    pytest.importorskip("kenlm")
+    unigrams = {"</s>": 0.2, "le": 0.4, "loin": 0.1, "<unk>": 0.3}
+    path = tmp_path / "few.arpa"
+    path.write_bytes(BackoffModel(unigrams, {("le",): {"loin": 0.5}}).arpa())
+    n_grams = KenlmProducer(path)
+    checkpoint = rnnlm_checkpoint(rnnlm_network(), CSLM_VOCABULARY)
+    other = Vocabulary([b"<unk>", b"</s>", b"le", b"autre", b"encore"])
+    closed = ClosedVocabulary([CSLM_VOCABULARY, other], n_grams)
+    assert closed.strange == {*CSLM_VOCABULARY.words, *other.words} - {b"<unk>", b"</s>", b"le", b"loin"}
+    backoff = Backoff(parse_arpa(path.read_bytes().splitlines(), "few"), n_grams, CSLM_VOCABULARY, "few")
+    network = RnnlmProducer(checkpoint, shares=backoff)
+    words = sorted({b"le", b"loin", b"<unk>", *closed.strange})
+    for model, vocabulary in ((n_grams, None), (network, CSLM_VOCABULARY)):
+        compared = closed.compare(model, vocabulary)
+        assert (compared.unknown(words) == model.unknown(words)).all()
+        for history in (b"", b"le", b"encore le"):
+            p = [compared.word_log_probs([history + b" " + word])[-2] for word in words]
+            p.append(compared.word_log_probs([history])[-1])
+            assert sum(map(math.exp, p)) == pytest.approx(1, abs=1e-5)
+    known = ClosedVocabulary([Vocabulary([b"<unk>", b"</s>", b"le"])], n_grams)
+    assert known.compare(n_grams) is n_grams

@@ -164,7 +164,7 @@ def test_an_n_gram_model_may_be_part_of_a_mixture(models):
     pytest.importorskip("kenlm")
     arpa = str(models / "lm.arpa")
     paths = (models / "nplm", models / "lm.arpa")
-    each = [features_of(add=(path,), backoff=arpa) for path in paths]
+    each = [features_of(add=paths[:1], backoff=arpa), features_of(add=paths[1:])]
     words = [next(iter(one.values())).producer.word_log_probs([b"t2 t9 t8"]) for one in each]
     for shares in ((), (0.25, 0.75)):
         mixture = features_of(ensembles=(paths,), backoff=arpa, shares=shares)["ENS"]

@@ -71,9 +71,9 @@ def test_feed_forward_networks_begin_within_their_bound(tmp_path, network, prese
 
 EMPTY = [
     ([], [b"w1"], "a.fr: expected at least one line, found an empty file"),
-    ([b"", b" "], [b"w1"], "expected a text to train on, found no word in 2 lines"),
+    ([b"", b" "], [b"w1"], "a.fr: expected a text to train on, found no word in 2 lines"),
     ([b"<s>"], [b"w1"], "expected a text to train on, found no word in 1 lines"),
-    ([b"w1"], [b""], "expected held-out lines, found no line with words"),
+    ([b"w1"], [b""], "dev.fr: expected held-out lines, found no line with words"),
     ([b"w1"], None, "expected a text to train on, found no line with words"),  # its one line is held out
 ]
 
@@ -84,6 +84,12 @@ def test_empty_texts_are_refused_and_leave_nothing(tmp_path, lines, dev, message
         (tmp_path / "dev.fr").write_bytes(b"".join(line + b"\n" for line in dev))
     with pytest.raises(InputError, match=message):
         train_language_model(request(tmp_path, lines, dev=dev and str(tmp_path / "dev.fr")), Listener(), never)
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_shortlist_without_words_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"a\.fr: expected words seen 1,000 times or more, found none"):
+        train_language_model(request(tmp_path, sentences(60), min_count=1000), Listener(), never)
     assert not (tmp_path / "model").exists()
 
 
@@ -123,7 +129,7 @@ def test_another_network_does_not_go_on_with_a_run(tmp_path):
     lines = list(sentences(60))
     train_language_model(request(tmp_path, lines), Listener(), never)
     _, sizes = NETWORKS["bengio"]
-    with pytest.raises(CheckpointError, match="expected"):
+    with pytest.raises(CheckpointError, match="expected a model of network 'bengio', found 'cslm'"):
         train_language_model(request(tmp_path, lines, network="bengio", **sizes), Listener(), never)
     assert load_checkpoint(tmp_path / "model", CSLM)
 

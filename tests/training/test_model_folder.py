@@ -7,6 +7,7 @@ import pytest
 from moses_rnn.errors import CheckpointError, OutputError
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.encdec import ENCDEC, EncDec
+from moses_rnn.models.rnnlm import RNNLM
 from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.training.model_folder import LedFolder, ModelFolder, folder_of
@@ -79,6 +80,21 @@ def test_a_model_without_its_run_is_refused_unless_it_is_to_be_replaced(tmp_path
     (tmp_path / "mine").touch()
     with ModelFolder(tmp_path, ENCDEC, restart=True):
         assert names(tmp_path) == ["mine", "training/lock"]
+
+
+def test_a_folder_of_another_network_is_named_and_removed_whole(tmp_path):
+    with ModelFolder(tmp_path, ENCDEC) as kept:
+        kept.checkpoint = checkpoint()
+        kept.record(Progress(history=[{"nats_per_token": 3.0}]), is_best=True)
+        (kept.arrays / "state.safetensors").touch()
+    with (
+        ModelFolder(tmp_path, RNNLM) as kept,
+        pytest.raises(CheckpointError, match="of network 'rnnlm', found 'encdec'"),
+    ):
+        kept.check_choices({"seed": 1})
+    assert "source.vocab" in names(tmp_path)
+    with ModelFolder(tmp_path, RNNLM, restart=True):
+        assert names(tmp_path) == ["training/lock"]
 
 
 class Second(Ranks):

@@ -80,6 +80,10 @@ def test_partitions_are_of_the_training():
 ALONE = {
     "reshuffling": ({"reshuffle": True}, "--reshuffle is for --partition-words: without, each epoch has its own order"),
     "a window": ({"rare_window": 3}, "--rare-window is for --rare"),
+    "a window of no distances": (
+        {"rare": "noalign", "rare_window": 3},
+        "--rare-window: --rare noalign writes no distances",
+    ),
     "an alignment": ({"alignment": "a"}, "--alignment is for --rare"),
     "an alignment of dev": ({"dev_alignment": "a"}, "--dev-alignment is for --rare"),
     "no alignment": ({"rare": "posunk"}, "--rare posunk needs --alignment, by which words are annotated"),

@@ -195,9 +195,9 @@ def test_a_run_of_rare_words_goes_on_and_remembers_how(aligned, tmp_path):
     answers = iter([False] * 6 + [True] * 99)
     train(aligned, tmp_path / "m", stop=lambda: next(answers), **how, max_epochs=2)
     for other in ({"rare_window": 4}, {"rare": "posall"}):
-        with pytest.raises(CheckpointError, match="expected the table and options that this training began with"):
+        with pytest.raises(CheckpointError, match="expected the input and options that this training began with"):
             train(aligned, tmp_path / "m", **how | other, max_epochs=2)
-    with pytest.raises(CheckpointError, match="expected the table and options that this training began with"):
+    with pytest.raises(CheckpointError, match="expected the input and options that this training began with"):
         train(aligned, tmp_path / "m", min_count=2, dev=how["dev"], max_epochs=2)
     train(aligned, tmp_path / "m", **how, max_epochs=2)
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "m"))

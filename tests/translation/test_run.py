@@ -202,7 +202,7 @@ def test_of_a_bad_first_block_nothing_stays(here):
 
 def test_alignments_need_attention(here):
     model = open_model(save_model(here / "model"))
-    with pytest.raises(InputError, match="expected a network with attention, found a RNN Encoder-Decoder: it has no"):
+    with pytest.raises(InputError, match="expected a network with attention, found RNN Encoder-Decoder, without"):
         run(model, request(alignments="alpha"))
     assert not (here / "alpha").exists()
 
@@ -291,3 +291,18 @@ def test_a_network_of_rare_words_reads_tokens_and_what_it_writes_is_restored(her
     tokens = {word for line in raw for word in line.hypothesis.split()} & {*rare.written_tokens}
     assert tokens or kind == "noalign"
     assert not {word for line in restored for word in line.hypothesis.split()} & {*rare.written_tokens}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_network_of_rare_words_can_be_kept_from_writing_any(here, kind):
+    (here / "in").write_bytes(RARE)
+    model = open_model(save_rare_model(here / "model", kind))
+    beam = BeamConfig(width=30, best=9, words_per_source_word=2, allow_unknown=False)
+    run(model, TranslationRequest(input="in", output="out", n_best="list", unknown="no", beam=beam, compute=HERE))
+    written = {
+        word
+        for line in parse_nbest((here / "list").read_bytes().splitlines(), "list")
+        for word in line.hypothesis.split()
+    }
+    assert written
+    assert not written & {*model.rare.unknown_tokens}

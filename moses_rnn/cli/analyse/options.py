@@ -133,7 +133,7 @@ def open_writer(folder: Path) -> OpenModel:
 
     model = open_model(folder)
     if model.row.stepper is None:
-        raise CheckpointError(f"{folder}: expected a network that writes word by word, found a {model.network_title}")
+        raise CheckpointError(f"{folder}: expected a network that writes word by word, found: {model.network_title}")
     return model
 
 

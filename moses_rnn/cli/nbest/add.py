@@ -219,9 +219,7 @@ def _check_language_models(given: Adding) -> None:
         raise click.UsageError(
             "--dynamic learns from the whole list in its order: it needs one worker, in this process"
         )
-    for option, value in (("--shares", given.shares), ("--combine", given.combine)):
-        if value and not given.ensembles:
-            raise click.UsageError(f"{option} is for --ensemble")
+    _check_ensembles(given)
     if given.dynamic_rate is not None and not given.dynamic:
         raise click.UsageError("--dynamic-rate is for --dynamic")
     if given.vocabulary == "-":
@@ -230,6 +228,16 @@ def _check_language_models(given: Adding) -> None:
         raise click.UsageError("--rare uniform and --vocabulary, the text that has the rare words, go together")
     if given.rare and given.backoff:
         raise click.UsageError("--rare and --backoff both share out <unk>: give one of them")
+
+
+def _check_ensembles(given: Adding) -> None:
+    """The same, of ensembles."""
+    for option, value in (("--shares", given.shares), ("--combine", given.combine)):
+        if value and not given.ensembles:
+            raise click.UsageError(f"{option} is for --ensemble")
+    for folders in given.ensembles:
+        if not all(folders.split(",")):
+            raise click.UsageError(f"--ensemble {folders}: expected models with commas between, found an empty name")
 
 
 def _numbers(text: str | None) -> tuple[float, ...]:

@@ -87,8 +87,8 @@ def test_networks_that_a_command_knows_nothing_of_are_named(scored_table, tmp_pa
     assert "of the paper's gated units to look into, found RNN Encoder-Decoder of lstm cells" in done.stderr
     for command in (["words", tmp_path / "cstm"], ["report", scored_table, tmp_path / "cstm"]):
         done = invoke(*command, "-o", tmp_path / "out.csv", code=3)
-        assert "cstm: expected a network that writes word by word, found a CSTM" in done.stderr
+        assert "cstm: expected a network that writes word by word, found: CSTM" in done.stderr
         assert not (tmp_path / "out.csv").exists()
     done = seen("words", tmp_path / "cstm", "--side", "target", "--export", tmp_path / "target.vec")
-    assert "cstm: expected a network with embeddings of target words, found a CSTM" in done.stderr
+    assert "cstm: expected a network with embeddings of target words, found: CSTM" in done.stderr
     assert not list(tmp_path.glob("*target.vec*"))

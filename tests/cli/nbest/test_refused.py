@@ -60,6 +60,10 @@ USAGE = {
         ["n", "--source", "src", "--add", "x", "--rare", "uniform", "--vocabulary", "-"],
         "--vocabulary needs a file: it is read for each model",
     ),
+    "an ensemble with an empty name": (
+        ["n", "--source", "src", "--ensemble", "x,,y"],
+        "--ensemble x,,y: expected models with commas between, found an empty name",
+    ),
     "words": (
         ["n", "--source", "src", "--cslm", "x", "--word-penalty-words", "9"],
         "--word-penalty-words is for --word-penalty",
@@ -102,6 +106,19 @@ REJECTED = {
         "plain:1: expected a segmentation, for the phrases of a hypothesis, found none\n"
         "  Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"
         "  network that learned phrases was not made for.",
+    ),
+    "nothing that backs off": (
+        ["n", "--source", "src", "--add", "{}/rnn", "--whole", "--backoff", "src"],
+        "--backoff: expected a language model among the networks, whose <unk> it shares, found none",
+    ),
+    "nothing that shares": (
+        ["n", "--source", "src", "--add", "{}/rnn", "--whole", "--rare", "uniform", "--vocabulary", "src"],
+        "--rare: expected a language model among the networks, whose <unk> it shares, found none",
+    ),
+    "an n-gram model beside a network's <unk>": (
+        ["n", "--source", "src", "--ensemble", "{}/cslm,src"],
+        "--ensemble: expected --backoff or --rare uniform for a network beside an n-gram model, found neither\n"
+        "  Without it every word outside the shortlist would have all that the network gives to <unk>.",
     ),
     "reference too short": (
         ["tune", "n", "--reference", "short"],
