@@ -25,6 +25,7 @@ SEGMENTATION = re.compile(rb"%b(?: %b)*" % (SPAN.pattern, SPAN.pattern))
 class NBestLine(NamedTuple):
     """One hypothesis and where its feature field ends."""
 
+    number: int  # of the line in its list, from 1
     sentence: int  # from 0
     hypothesis: bytes
     features: bytes
@@ -86,7 +87,7 @@ def parse_nbest_line(line: bytes, name: str, number: int) -> NBestLine:
     before = len(fields[0]) + len(fields[1]) + 2 * len(SEPARATOR)
     end = before + len(fields[2].rstrip(BLANKS))
     further = tuple(field.strip(BLANKS) for field in fields[4:])
-    return NBestLine(int(sentence), hypothesis, features, total, further, end, line)
+    return NBestLine(number, int(sentence), hypothesis, features, total, further, end, line)
 
 
 def _check_features(features: bytes, name: str, number: int) -> None:
@@ -138,13 +139,13 @@ def alignment_of(line: NBestLine, name: str) -> Links:
     if text is None:
         if not target_words or b"" in line.further:  # nothing is linked
             return ()
-        expected = f"the alignment of a hypothesis of sentence {line.sentence}"
+        expected = "the alignment of a hypothesis behind its total"
         advice = "Make the list with -print-alignment-info-in-n-best."
-        raise FormatError(name, None, expected, f"none: {shown(line.line)}", advice)
+        raise FormatError(name, line.number, expected, f"none: {shown(line.line)}", advice)
     try:
         return parse_links(text)
     except ValueError as error:
-        raise broken(name, None, ValueError(f"{error} in sentence {line.sentence}")) from error
+        raise broken(name, line.number, error) from error
 
 
 def segmentation_of(line: NBestLine, name: str) -> list[tuple[int, int, int, int]] | None:
@@ -167,6 +168,6 @@ def segmentation_of(line: NBestLine, name: str) -> list[tuple[int, int, int, int
         for (_, _, begin, end), following in zip(spans, begins[1:], strict=True)
     ]
     if [0, *ends] != begins:
-        what = f"a segmentation of the {begins[-1]} target words of sentence {line.sentence}"
-        raise FormatError(name, None, what, f"{shown(text)}: {shown(line.line)}")
+        what = f"a segmentation of the {begins[-1]} target words"
+        raise FormatError(name, line.number, what, f"{shown(text)}: {shown(line.line)}")
     return [(first, last, begin, end) for (first, last, begin, _), end in zip(spans, ends, strict=True)]

@@ -64,11 +64,11 @@ class InOrder:
         """
         parts = [np.zeros((0, self.producer.num_scores))]
         for sentence, group in itertools.groupby(lines, key=lambda line: line.sentence):
+            together = list(group)
             if sentence <= self._last:
                 expected = "sentences in ascending order, for a model that goes on learning"
-                raise FormatError(self._name, None, expected, f"{sentence} after {self._last}")
+                raise FormatError(self._name, together[0].number, expected, f"{sentence} after {self._last}")
             self._last = sentence
-            together = list(group)
             parts.append(_distinct([(b"", line.hypothesis) for line in together], self.producer))
             self.producer.learn(together[0].hypothesis)
         return np.concatenate(parts)
@@ -109,7 +109,7 @@ class AlignedHypothesis:
         try:
             check_links(links, len(words(source)), len(words(line.hypothesis)))
         except ValueError as error:
-            raise broken(self._name, None, ValueError(f"{error} in sentence {line.sentence}")) from error
+            raise broken(self._name, line.number, error) from error
         return format_links(links)
 
 
@@ -143,12 +143,12 @@ class PhraseSum:
             if not written:
                 return []
             advice = "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole."
-            raise FormatError(self._name, None, f"a segmentation of sentence {line.sentence}", "none", advice)
+            raise FormatError(self._name, line.number, "a segmentation", "none", advice)
         pairs = []
         for first, last, begin, end in segments:
             if not first <= last < len(read):
                 what = f"a segmentation of the {len(read)} source words of sentence {line.sentence}"
-                raise FormatError(self._name, None, what, f"{first}-{last}: {shown(line.line)}")
+                raise FormatError(self._name, line.number, what, f"{first}-{last}: {shown(line.line)}")
             pairs.append((b" ".join(read[first : last + 1]), b" ".join(written[begin:end])))
         return pairs
 
@@ -279,7 +279,7 @@ def _with_sources(lines: Sequence[NBestLine], sources: Sequence[bytes], name: st
     for line in lines:
         if line.sentence >= len(sources):
             expected = f"a sentence number below {len(sources)}, the number of source sentences"
-            raise FormatError(name, None, expected, str(line.sentence))
+            raise FormatError(name, line.number, expected, str(line.sentence))
     return ListPart(lines, [sources[line.sentence] for line in lines])
 
 

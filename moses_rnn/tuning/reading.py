@@ -57,7 +57,7 @@ class Features:
         dense = [f"{label}_{k}" for label, count in self.labels.items() for k in range(count)]
         return (*dense, f"{SPARSE}_0") if self.sparse_weights is not None else tuple(dense)
 
-    def values(self, line: NBestLine, number: int) -> list[float]:
+    def values(self, line: NBestLine) -> list[float]:
         """A line's features in the order of `names`.
 
         Raises:
@@ -68,17 +68,17 @@ class Features:
         counts: dict[str, int] = {}
         for label, values in _parse_labels(line):
             if "_" in label:
-                sparse += self._sparse(label, values, number)
+                sparse += self._sparse(label, values, line.number)
             else:
                 counts[label] = counts.get(label, 0) + len(values)
                 dense += values
         if counts != self.labels or list(counts) != list(self.labels):
             expected = f"the features of line 1, {_describe(self.labels)}"
-            raise FormatError(self.name, number, expected, _describe(counts) or "none")
+            raise FormatError(self.name, line.number, expected, _describe(counts) or "none")
         if self.sparse_weights is not None:
             dense.append(sparse)
         if not all(map(math.isfinite, dense)):
-            raise FormatError(self.name, number, "finite feature values", f"{max(dense, key=abs)}")
+            raise FormatError(self.name, line.number, "finite feature values", f"{max(dense, key=abs)}")
         return dense
 
     def _sparse(self, label: str, values: Sequence[float], number: int) -> float:
@@ -121,14 +121,14 @@ def read_tunable(
     texts = References(references)
     sentences = [_Sentence() for _ in range(len(texts))]
     features: Features | None = None
-    for number, line in enumerate(lines, start=1):
+    for line in lines:
         features = features or Features.of_first_line(line, name, sparse_weights)
         if line.sentence >= len(texts):
             expected = f"a sentence number below {len(texts)}, the number of lines of the references"
-            raise FormatError(name, number, expected, str(line.sentence))
+            raise FormatError(name, line.number, expected, str(line.sentence))
         if not math.isfinite(float(line.total)):
-            raise FormatError(name, number, "a finite total score in field 4", shown(line.total))
-        _add(sentences[line.sentence], line, features.values(line, number), texts)
+            raise FormatError(name, line.number, "a finite total score in field 4", shown(line.total))
+        _add(sentences[line.sentence], line, features.values(line), texts)
     if features is None:
         raise InputError(f"{name}: expected hypotheses, found an empty list")
     return _pad(features.names, sentences, texts)

@@ -41,11 +41,11 @@ def choose_hypotheses(
     """
     best: dict[int, tuple[float, NBestLine]] = {}
     features: Features | None = None
-    for number, line in enumerate(lines, start=1):
+    for line in lines:
         if features is None:
             features = Features.of_first_line(line, name, _select_sparse(weights))
             chosen = select_weights(features.names, weights, weights_name).tolist()
-        values = features.values(line, number)
+        values = features.values(line)
         score = sum(weight * value for weight, value in zip(chosen, values, strict=True))
         if line.sentence not in best or score > best[line.sentence][0]:
             best[line.sentence] = score, line
@@ -68,10 +68,10 @@ def choose_evenly(lines: Iterable[NBestLine], label: str, name: str) -> dict[int
         InputError: the list is empty, or a line has not exactly one value of that label.
     """
     best: dict[int, tuple[float, NBestLine]] = {}
-    for number, line in enumerate(lines, start=1):
+    for line in lines:
         values = line.values(label)
         if len(values) != 1:
-            raise FormatError(name, number, f"one value of {label}=", str(len(values)))
+            raise FormatError(name, line.number, f"one value of {label}=", str(len(values)))
         score = float(line.total) + values[0]
         if line.sentence not in best or score > best[line.sentence][0]:
             best[line.sentence] = score, line
@@ -116,10 +116,8 @@ def compare_bleu(
 def _format_phrases(line: NBestLine, name: str) -> bytes:
     spans, target = segmentation_of(line, name), words(line.hypothesis)
     if spans is None and target:
-        raise InputError(
-            f"{name}: expected a segmentation of sentence {line.sentence}, found none",
-            advice="Make the list with -include-segmentation-in-n-best.",
-        )
+        advice = "Make the list with -include-segmentation-in-n-best."
+        raise FormatError(name, line.number, "a segmentation", "none", advice)
     return b" ".join(
         b" ".join(target[begin:end]) + b" |%d-%d|" % (first, last)
         for first, last, begin, end in spans or []

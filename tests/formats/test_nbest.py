@@ -92,7 +92,7 @@ def test_phrases_that_are_not_the_hypothesis(segmentation):
     with pytest.raises(FormatError) as caught:
         segmented(b"a b", segmentation)
     found = f"'{segmentation.decode()}': '7 ||| a b ||| F= 1 ||| 2 ||| {segmentation.decode()}'"
-    assert str(caught.value) == f"n: expected a segmentation of the 2 target words of sentence 7, found {found}"
+    assert str(caught.value) == f"n:1: expected a segmentation of the 2 target words, found {found}"
 
 
 @pytest.mark.parametrize(("links", "further"), [(None, ()), ((1, 0), (b"1-0 0-1",)), ((), (b"",))])
@@ -149,14 +149,14 @@ def test_links_of_our_own_lists_are_read():
 @pytest.mark.parametrize("further", [b"", b" ||| 0-1=0-1", b" ||| 0=0 1=1 "])
 def test_a_list_without_links_names_the_switch(further):
     with pytest.raises(FormatError) as caught:
-        alignment_of(parse_nbest_line(HYPOTHESIS % further, "n", 1), "n")
-    assert str(caught.value).startswith("n: expected the alignment of a hypothesis of sentence 3, found none: ")
+        alignment_of(parse_nbest_line(HYPOTHESIS % further, "n", 5), "n")
+    assert str(caught.value).startswith("n:5: expected the alignment of a hypothesis behind its total, found none: ")
     assert "-print-alignment-info-in-n-best" in caught.value.advice
 
 
 def test_links_that_are_none_are_named():
-    with pytest.raises(FormatError, match=r"^n: expected links such as 0-0 2-1, found '1-x' in sentence 3$"):
-        alignment_of(parse_nbest_line(HYPOTHESIS % b" ||| 0-0 1-x", "n", 1), "n")
+    with pytest.raises(FormatError, match=r"^n:5: expected links such as 0-0 2-1, found '1-x'$"):
+        alignment_of(parse_nbest_line(HYPOTHESIS % b" ||| 0-0 1-x", "n", 5), "n")
 
 
 def test_a_hypothesis_without_words_has_no_links():

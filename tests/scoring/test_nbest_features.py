@@ -320,20 +320,18 @@ def test_without_alignments_it_is_refused_before_it_is_loaded(rare, how):
     (rare / "model.safetensors").unlink()
     wanted = {"add": (rare,), "ensembles": ((rare, rare),)}[how]
     with pytest.raises(
-        FormatError, match=r"^n: expected the alignment of a hypothesis of sentence 0, found none"
+        FormatError, match=r"^n:1: expected the alignment of a hypothesis behind its total, found none"
     ) as error:
         features_of(SEGMENTED, **{how: wanted})
     assert "-print-alignment-info-in-n-best" in error.value.advice
 
 
-def test_an_alignment_of_other_words_names_the_sentence(rare):
+def test_an_alignment_of_other_words_names_the_line(rare):
     feature = features_of(ALIGNED_LINE, add=(rare,))["SEARCH"]
-    line = parse_nbest_line(b"7 ||| t2 ||| F= 1 ||| 1 ||| 0-0 5-0", "n", 1)
+    line = parse_nbest_line(b"7 ||| t2 ||| F= 1 ||| 1 ||| 0-0 5-0", "n", 8)
     with pytest.raises(FormatError) as error:
         feature.scores([line], [b"s2 s3"])
-    assert str(error.value) == (
-        "n: expected links between 2 source and 1 target words, counted from 0, found 5-0 in sentence 7"
-    )
+    assert str(error.value) == ("n:8: expected links between 2 source and 1 target words, counted from 0, found 5-0")
 
 
 def test_without_links_to_need_hypotheses_are_scored_as_they_are(tmp_path):

@@ -230,25 +230,28 @@ def test_an_empty_list():
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([nbest(b"t2", sentence=3)], "n: expected a sentence number below 3, the number of source sentences, found 3"),
+        (
+            [nbest(b"t2", sentence=3)],
+            "n:1: expected a sentence number below 3, the number of source sentences, found 3",
+        ),
         (
             [nbest(b"t2", b" ||| 0-2=0"), nbest(b"t3", b" ||| 0-0 ", sentence=1)],
-            "n: expected a segmentation of sentence 1, found none\n"
+            "n:2: expected a segmentation, found none\n"
             "  Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole.",
         ),
         (
             [nbest(b"t2", b" ||| 2-3=0")],
-            "n: expected a segmentation of the 3 source words of sentence 0, found 2-3: "
+            "n:1: expected a segmentation of the 3 source words of sentence 0, found 2-3: "
             "'0 ||| t2  ||| LM0= -4 TM0= -1.5 -2 ||| -4.5 ||| 2-3=0'",
         ),
         (
             [nbest(b"t2", b" ||| 1-0=0")],
-            "n: expected a segmentation of the 3 source words of sentence 0, found 1-0: "
+            "n:1: expected a segmentation of the 3 source words of sentence 0, found 1-0: "
             "'0 ||| t2  ||| LM0= -4 TM0= -1.5 -2 ||| -4.5 ||| 1-0=0'",
         ),
         (
             [nbest(b"t2 t3", b" ||| 0-2=0")],
-            "n: expected a segmentation of the 2 target words of sentence 0, found '0-2=0': "
+            "n:1: expected a segmentation of the 2 target words, found '0-2=0': "
             "'0 ||| t2 t3  ||| LM0= -4 TM0= -1.5 -2 ||| -4.5 ||| 0-2=0'",
         ),
     ],
@@ -312,13 +315,13 @@ def test_a_sentence_s_hypotheses_are_scored_together_and_then_the_first_is_learn
 
 
 @pytest.mark.parametrize(
-    ("order", "message"), [([1, 0], "0 after 1"), ([0, 1, 0], "0 after 1"), ([3, 1, 2], "1 after 3")]
+    ("order", "line", "message"), [([1, 0], 2, "0 after 1"), ([0, 1, 0], 3, "0 after 1"), ([3, 1, 2], 2, "1 after 3")]
 )
 @pytest.mark.parametrize("together", [1, 100])
-def test_sentences_out_of_order_are_refused(monkeypatch, order, message, together):
+def test_sentences_out_of_order_are_refused(monkeypatch, order, line, message, together):
     monkeypatch.setattr(nbest_lists, "LINES", together)
     lines = [nbest(b"t2", sentence=i) for i in order]
     with pytest.raises(FormatError) as caught:
         added(lines, [("L", InOrder(Pupil(), "n"))], [b""] * 4)
-    expected = "n: expected sentences in ascending order, for a model that goes on learning, found "
+    expected = f"n:{line}: expected sentences in ascending order, for a model that goes on learning, found "
     assert str(caught.value) == expected + message

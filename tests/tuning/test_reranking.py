@@ -129,8 +129,8 @@ def test_segments(hypothesis, segmentation, expected):
 @pytest.mark.parametrize(
     ("further", "message"),
     [
-        (b" ||| 0-0 ", "n: expected a segmentation of sentence 0, found none\n  Make the list with -include-segmentation-in-n-best."),
-        (b" ||| 0=1", "n: expected a segmentation of the 1 target words of sentence 0, found '0=1': '0 ||| a ||| A= 1 ||| 0 ||| 0=1'"),
+        (b" ||| 0-0 ", "n:1: expected a segmentation, found none\n  Make the list with -include-segmentation-in-n-best."),
+        (b" ||| 0=1", "n:1: expected a segmentation of the 1 target words, found '0=1': '0 ||| a ||| A= 1 ||| 0 ||| 0=1'"),
     ],
 )  # fmt: skip
 def test_segments_that_are_not_there(further, message):

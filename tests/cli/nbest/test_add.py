@@ -184,11 +184,11 @@ def test_a_dynamic_model_learns_from_the_first_hypothesis_of_each_sentence(nbest
     assert all(a != b for a, b in zip(other[2:], dynamic[2:], strict=True))
 
 
-@pytest.mark.parametrize("order", [[2, 0], [0, 5, 1], [0, 2, 0, 5]])
-def test_a_dynamic_model_refuses_a_list_in_another_order(nbest, here, order):
+@pytest.mark.parametrize(("order", "line"), [([2, 0], 2), ([0, 5, 1], 3), ([0, 2, 0, 5], 3)])
+def test_a_dynamic_model_refuses_a_list_in_another_order(nbest, here, order, line):
     lines = NBEST.splitlines(keepends=True)
     (here / "n").write_bytes(b"".join(lines[i] for i in order))
     done = nbest("n", "--source", "src", "--add", "{}/rnnlm", "--dynamic", "-o", "out", code=3)
-    assert "n: expected sentences in ascending order, for a model that goes on learning, found " in done.stderr
+    assert f"n:{line}: expected sentences in ascending order, for a model that goes on learning, found " in done.stderr
     assert not [path for path in here.iterdir() if "out" in path.name]
     nbest("n", "--source", "src", "--add", "{}/rnnlm", "-o", "out")  # which any order is good enough for

@@ -95,7 +95,7 @@ REJECTED = {
     "no n-best list": (["src", *WP], "src:1: expected at least 4 fields separated by '|||', found 1: 's2 s3 s4 s5'"),
     "short source": (
         ["n", "--source", "short", "--word-penalty", "{}/words"],
-        "n: expected a sentence number below 1, the number of source sentences, found 1",
+        "n:3: expected a sentence number below 1, the number of source sentences, found 1",
     ),
     "another direction": (
         ["n", "--source", "src", "--rnn", "{}/inverse"],
@@ -150,7 +150,7 @@ REJECTED = {
     ),
     "no segments": (
         ["rerank", "plain", "w.ini", "--segments"],
-        "plain: expected a segmentation of sentence 0, found none\n"
+        "plain:1: expected a segmentation, found none\n"
         "  Make the list with -include-segmentation-in-n-best.",
     ),
 }  # fmt: skip
