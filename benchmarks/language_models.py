@@ -1,7 +1,7 @@
 """Perplexities of neural language models: rows of Bengio et al. (2003), Table 1, and Mikolov et al. (2010), Table 2.
 
     python benchmarks/language_models.py TRAIN FOLDER --dev DEV --test TEXT... --lm ARPA
-        [--papers bengio mikolov] [--train '--max-epochs 4'] [--dynamic-rates 0.1 0.001] [--at-once 2]
+        [--papers bengio mikolov] [--train '--max-epochs 4'] [--dynamic-rates 0.1 0.003] [--at-once 2]
 
 Orders, sizes and how often a word must be seen are the papers'; all else is `--preset small`. All texts are tokenised;
 networks are trained on TRAIN, judged by DEV while they learn, and share the words of the n-gram model ARPA, which is
@@ -58,7 +58,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--lm", required=True)
     parser.add_argument("--papers", nargs="+", choices=list(NETWORKS), default=list(NETWORKS))
     parser.add_argument("--train", type=shlex.split, default=[], metavar="OPTIONS")
-    parser.add_argument("--dynamic-rates", type=float, nargs="*", default=[0.1, 0.001])
+    parser.add_argument("--dynamic-rates", type=float, nargs="*", default=[0.1, 0.003])
     parser.add_argument("--at-once", type=int, default=1)
     return parser.parse_args()
 

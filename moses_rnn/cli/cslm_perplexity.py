@@ -73,7 +73,9 @@ class Judging:
     type=click.Choice(["word", "sentence"]),
     help="RNNLMs go on learning, after each word or each sentence of a text",
 )
-@click.option("--dynamic-rate", type=FiniteFloat(0), help="They do so at this rate [default: 0.1]")
+@click.option(
+    "--dynamic-rate", type=FiniteFloat(0), help="They do so at this rate; the paper's is 0.1 [default: 0.003]"
+)
 @click.option(
     "--bptt",
     type=click.IntRange(0),

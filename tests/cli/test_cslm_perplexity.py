@@ -125,7 +125,8 @@ def test_even_shares_beside_an_n_gram_model_are_of_its_words(perplexity):
 def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
     pytest.importorskip("kenlm")
     name = f"r1 (RNNLM, dynamic by {mode})"
-    both = perplexity("r1", "bengio", "dev.fr", "dev.fr", "--dynamic", mode, "--lm", "lm.arpa")
+    dynamic = "--dynamic", mode, "--dynamic-rate", "0.1", "--lm", "lm.arpa"
+    both = perplexity("r1", "bengio", "dev.fr", "dev.fr", *dynamic)
     first, second = figures(both)[name]
     assert first == second
     static = figures(perplexity("r1", "bengio", "dev.fr", "--lm", "lm.arpa"))
@@ -133,7 +134,7 @@ def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
     assert static["bengio (NPLM)"][0] == figures(both)["bengio (NPLM)"][0]
     still = figures(perplexity("r1", "bengio", "dev.fr", "--dynamic", mode, "--dynamic-rate", "0", "--lm", "lm.arpa"))
     assert still[name] == static["r1 (RNNLM)"]
-    shorter = figures(perplexity("r1", "bengio", "dev.fr", "--dynamic", mode, "--bptt", "1", "--lm", "lm.arpa"))
+    shorter = figures(perplexity("r1", "bengio", "dev.fr", *dynamic, "--bptt", "1"))
     assert shorter[name][0] != first
 
 

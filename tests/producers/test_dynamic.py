@@ -53,7 +53,7 @@ def test_scores_do_not_learn_until_they_shall():
 
 def test_the_meaning_says_that_order_counts():
     meaning = DynamicRnnlm(checkpoint()).meaning
-    assert "goes on learning, at a rate of 0.1, from what came before, whose order counts" in meaning
+    assert "goes on learning, at a rate of 0.003, from what came before, whose order counts" in meaning
     assert DynamicRnnlm(checkpoint()).name == "RNNLM"
 
 

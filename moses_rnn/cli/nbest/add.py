@@ -100,7 +100,7 @@ class Adding(PoolOptions):
 @click.option("--rare", type=click.Choice(["uniform"]), help="Share <unk> evenly among the words outside instead")
 @click.option("--vocabulary", help="With --rare: a text that has these words")
 @click.option("--dynamic", is_flag=True, help="RNNLMs go on learning, from each sentence's first hypothesis")
-@click.option("--dynamic-rate", type=FiniteFloat(0), help="At this rate [default: 0.1]")
+@click.option("--dynamic-rate", type=FiniteFloat(0), help="At this rate; the paper's is 0.1 [default: 0.003]")
 @click.option(
     "--word-penalty",
     type=click.Path(path_type=Path),
