@@ -30,10 +30,10 @@ Figures = dict[str, list[str]]  # of each row of a table, by its first cell
 # by paper: options of moses-rnn-cslm train
 NETWORKS = {
     "bengio": {
-        "MLP1": "--order 5 --hidden-size 50 --embedding-size 60",
-        "MLP3": "--order 5 --hidden-size 0 --embedding-size 60",
-        "MLP5": "--order 5 --hidden-size 50 --embedding-size 30",
-        "MLP7": "--order 3 --hidden-size 50 --embedding-size 30",
+        "MLP1": "--order 5 --hidden-size 50 --embedding-size 60 --direct",
+        "MLP3": "--order 5 --hidden-size 0 --embedding-size 60 --direct",
+        "MLP5": "--order 5 --hidden-size 50 --embedding-size 30 --direct",
+        "MLP7": "--order 3 --hidden-size 50 --embedding-size 30 --direct",
         "MLP9": "--order 5 --hidden-size 100 --embedding-size 30 --no-direct",
     },
     "mikolov": {

@@ -65,8 +65,8 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
     type=click.Choice(list(NETWORKS)),
     default="cslm",
     show_default=True,
-    help="cslm: n-grams, two rectified layers (Schwenk); bengio: n-grams, one layer and direct connections (Bengio et "
-    "al.); rnnlm: whole sentences, recurrent (Mikolov et al.)",
+    help="cslm: n-grams, two rectified layers (Schwenk); bengio: n-grams, one layer, or direct connections too (Bengio "
+    "et al.); rnnlm: whole sentences, recurrent (Mikolov et al.)",
 )
 @preset_option({"paper": None, "small": None})
 @click.option("--order", type=click.IntRange(2, 64), help="n of the n-grams, of cslm [7] and bengio [5]")

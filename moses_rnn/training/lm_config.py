@@ -72,8 +72,8 @@ NETWORKS: dict[str, dict[str, LanguageModelPreset]] = {
             min_count=4,
         ),
         "small": LanguageModelPreset(
-            {"order": 5, "embedding_size": 64, "hidden_size": 128, "direct": True},
-            replace(_SMALL, learning_rate=3e-3, max_epochs=8.0),
+            {"order": 5, "embedding_size": 64, "hidden_size": 128, "direct": False},
+            replace(_SMALL, learning_rate=3e-3, max_epochs=12.0),
             {"self_normalise": 0.0},
             min_count=2,
         ),

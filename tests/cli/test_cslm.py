@@ -350,7 +350,7 @@ def test_a_model_of_another_kind_is_refused(here):
 
 OTHERS = {
     "bengio": (
-        ["--order", "3", "--embedding-size", "4", "--hidden-size", "5"],
+        ["--order", "3", "--embedding-size", "4", "--hidden-size", "5", "--direct"],
         "3-gram, 4 → 8 → 5 and directly",
         "n-grams",
     ),

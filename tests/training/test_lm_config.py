@@ -56,7 +56,7 @@ REFUSED = [
     ("bengio", {"bptt": 1}, "--bptt: --network bengio has no such size or switch"),
     ("bengio", {"first_size": 1}, "--first-size: --network bengio has no such size or switch"),
     ("rnnlm", {"hidden_size": 0}, "--hidden-size 0: only bengio, with its direct connections, predicts without"),
-    ("bengio", {"hidden_size": 0, "direct": False}, "--hidden-size 0: only bengio, with its direct connections"),
+    ("bengio", {"hidden_size": 0}, "--hidden-size 0: only bengio, with its direct connections"),
 ]
 
 
@@ -67,7 +67,7 @@ def test_what_a_network_does_not_have_is_refused(network, options, message):
 
 
 def test_hidden_units_may_be_left_out_beside_direct_connections():
-    assert request("bengio", hidden_size=0).chosen_preset().network["hidden_size"] == 0
+    assert request("bengio", hidden_size=0, direct=True).chosen_preset().network["hidden_size"] == 0
 
 
 def test_presets_are_shown_in_a_line():
