@@ -143,7 +143,7 @@ class LanguageModelRequest(LearningRequest):
             raise ValueError(f"--{foreign[0].replace('_', '-')}: --network {self.network} has no such size or switch")
         network = {**preset.network, **network}
         if not network.get("hidden_size", True) and not network.get("direct"):
-            raise ValueError("--hidden-size 0: only bengio, with its direct connections, predicts without hidden units")
+            raise ValueError("--hidden-size 0: only --network bengio --direct predicts without hidden units")
         return replace(
             preset,
             network=network,

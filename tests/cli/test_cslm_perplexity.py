@@ -6,6 +6,9 @@ import re
 import pytest
 import torch
 
+from moses_rnn.cli.cslm_perplexity import perplexity as command_of_perplexity
+from moses_rnn.cli.nbest.add import add
+from moses_rnn.inference.dynamic import RATE
 from moses_rnn.models.bengio import Bengio, BengioConfig
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import Vocabulary
@@ -136,6 +139,12 @@ def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
     assert still[name] == static["r1 (RNNLM)"]
     shorter = figures(perplexity("r1", "bengio", "dev.fr", *dynamic, "--bptt", "1"))
     assert shorter[name][0] != first
+
+
+@pytest.mark.parametrize("command", [command_of_perplexity, add], ids=["perplexity", "nbest"])
+def test_help_names_the_rate_at_which_they_learn(command):
+    option = next(option for option in command.params if option.name == "dynamic_rate")
+    assert option.help.endswith(f" [default: {RATE}]")
 
 
 def test_words_that_the_n_gram_model_does_not_know_share_its_unknown_word(perplexity, prepared):

@@ -55,8 +55,8 @@ REFUSED = [
     ("cslm", {"direct": False}, "--direct: --network cslm has no such size or switch"),
     ("bengio", {"bptt": 1}, "--bptt: --network bengio has no such size or switch"),
     ("bengio", {"first_size": 1}, "--first-size: --network bengio has no such size or switch"),
-    ("rnnlm", {"hidden_size": 0}, "--hidden-size 0: only bengio, with its direct connections, predicts without"),
-    ("bengio", {"hidden_size": 0}, "--hidden-size 0: only bengio, with its direct connections"),
+    ("rnnlm", {"hidden_size": 0}, "--hidden-size 0: only --network bengio --direct predicts without hidden units"),
+    ("bengio", {"hidden_size": 0}, "--hidden-size 0: only --network bengio --direct predicts without hidden units"),
 ]
 
 

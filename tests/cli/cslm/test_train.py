@@ -90,25 +90,23 @@ def test_restart_removes_nothing_when_a_text_is_missing(here, option):
     assert names(here) == before
 
 
-OTHERS = {
-    "bengio": (
-        ["--order", "3", "--embedding-size", "4", "--hidden-size", "5", "--direct"],
-        "3-gram, 4 → 8 → 5 and directly",
-        "n-grams",
-    ),
-    "rnnlm": (["--hidden-size", "5", "--bptt", "1"], "RNNLM, H 5, errors followed 1 steps back", "sentences"),
-}
+N_GRAMS = ["--network", "bengio", "--order", "3", "--embedding-size", "4", "--hidden-size", "5"]
+RECURRENT = ["--network", "rnnlm", "--hidden-size", "5", "--bptt", "1"]
+OTHERS = [
+    (N_GRAMS, "3-gram, 4 → 8 → 5", "n-grams"),
+    ([*N_GRAMS, "--direct"], "3-gram, 4 → 8 → 5 and directly", "n-grams"),
+    (RECURRENT, "RNNLM, H 5, errors followed 1 steps back", "sentences"),
+]
 
 
-@pytest.mark.parametrize("network", OTHERS)
-def test_other_networks_are_trained_likewise(here, network):
-    sizes, described, unit = OTHERS[network]
-    train = ["train", "train.fr", "--network", network, "--dev", "dev.fr", "--model", "m", *sizes, "--max-epochs", "2"]
+@pytest.mark.parametrize(("network", "described", "unit"), OTHERS)
+def test_other_networks_are_trained_likewise(here, network, described, unit):
+    train = ["train", "train.fr", *network, "--dev", "dev.fr", "--model", "m", "--max-epochs", "2"]
     code, out, messages = cslm(*train, "--preset", "small", "--device", "cpu")
     assert (code, out) == (0, "")
     for text in (f"network: {described}, ", f" {unit} a minibatch, ", "finished: 2 epochs are done; best held-out "):
         assert text in messages
-    assert json.loads((here / "m" / "config.json").read_text())["network"] == network
+    assert json.loads((here / "m" / "config.json").read_text())["network"] == network[1]
     code, out, messages = cslm("perplexity", "m", "dev.fr")
     assert (code, messages, out.splitlines()[0]) == (0, "", "| model | dev.fr |")
 
