@@ -8,21 +8,18 @@ import bz2
 import contextlib
 import gzip
 import io
-import json
 import lzma
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 import atheris
 import numpy as np
 
-from tests.models.checkpoints import encdec_checkpoint
-from tests.models.groundhog_weights import weights
+from tests.fuzz.models import config, config_seeds, npz, npz_seeds
 
 with atheris.instrument_imports(include=["moses_rnn"]):
-    from moses_rnn.errors import CheckpointError, FormatError, InputError
+    from moses_rnn.errors import FormatError, InputError
     from moses_rnn.files.streams import read_lines
     from moses_rnn.formats import regular_lines
     from moses_rnn.formats.alignments import check_links, format_links, nearest, read_links
@@ -34,19 +31,12 @@ with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.formats.moses_ini import MosesIni
     from moses_rnn.formats.native_table import native_table
     from moses_rnn.formats.nbest import alignment_of, parse_nbest_line
-    from moses_rnn.formats.npz import open_npz
     from moses_rnn.formats.numbers import rows_as_text
     from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
     from moses_rnn.formats.phrase_table import parse_table
     from moses_rnn.formats.rare_words import KINDS, RareWords, Shortlists, reserved_word
     from moses_rnn.formats.table_blocks import parse_blocks
     from moses_rnn.formats.text_phrases import TextPhrases
-    from moses_rnn.models.checkpoint import ENCDEC, load_checkpoint, save_checkpoint
-    from moses_rnn.models.encdec import EncDec
-    from moses_rnn.models.folders import finish_saving
-    from moses_rnn.models.groundhog import network_of, plan_of, words_of
-    from moses_rnn.models.variants import EncDecConfig
-    from moses_rnn.models.vocabulary import Vocabulary
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
 TABLE = b"! &quot; ||| ! ||| 0.71 0.61 1e-05 .75 ||| 0-0 1-0 ||| 7 5 5 ||| f 1 ||| {{Counts 1 ||| 2}}\n"
@@ -189,36 +179,6 @@ def arpa(data: bytes) -> None:
     assert list(parse_arpa([*io.BytesIO(b"".join(written)), b"\\end\\"], "b")) == n_grams
 
 
-def _model() -> Path:
-    folder = PLACE / "model"
-    vocabulary = Vocabulary([b"<unk>", b"</s>", b"a"])
-    save_checkpoint(folder, encdec_checkpoint(EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1), vocabulary, vocabulary))
-    return folder
-
-
-CONFIGURED = ("config.json", ".config.json.new", "model.safetensors", "source.vocab")
-
-
-def config(data: bytes) -> None:
-    """Any content of any file of a model folder is loaded or refused; the first byte chooses the file."""
-    folder = PLACE / "model"
-    name = CONFIGURED[data[0] % len(CONFIGURED)] if data else CONFIGURED[0]
-    kept = {path: path.read_bytes() for path in folder.iterdir()}
-    (folder / name).write_bytes(data[1:])
-    if name not in CONFIGURED[:2]:  # without hashes the content itself is looked at
-        unhashed = {**json.loads(kept[folder / "config.json"]), "files": {}}
-        (folder / "config.json").write_text(json.dumps(unhashed))
-    try:
-        finish_saving(folder, ENCDEC)
-        with contextlib.suppress(CheckpointError):
-            load_checkpoint(folder)
-    finally:
-        for path in folder.iterdir():
-            path.unlink()
-        for path, content in kept.items():
-            path.write_bytes(content)
-
-
 def stream(data: bytes) -> None:
     """Any file is read as lines or refused."""
     path = PLACE / "stream"
@@ -292,60 +252,15 @@ def annotated(data: bytes) -> None:
             assert len(rare.restore(written, read, known.read, bytes).words) <= len(written)
 
 
-def npz(data: bytes) -> None:
-    """An archive, a single member or a list of words, by the first byte, is read whole and alike, or refused."""
-    path, choice, data = PLACE / "npz", data[:1], data[1:]
-    if choice == b"w":
-        with contextlib.suppress(ValueError):
-            words = words_of(data.split(b"\n"), 1 + data.count(b"\n"), data[0] if data else None)
-            assert sorted(words.rows.tolist()) == list(range(len(words.vocabulary)))
-        return
-    if choice == b"m":  # the archive itself is sound, so that checksums do not hide the member
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("W_enc_transition_0.npy", data)
-    else:
-        path.write_bytes(data)
-    with contextlib.suppress(InputError, ValueError), open_npz(path) as opened:
-        arrays = {name: opened.read(name) for name in opened.members}
-        for name, member in opened.members.items():
-            assert (arrays[name].shape, arrays[name].dtype.str) == member
-        plan = plan_of({name: member.shape for name, member in opened.members.items()})
-        words = {side: words_of([b"%d" % i for i in range(plan.sizes[of])], plan.sizes[of]) for side, of in SIDES}
-        assert all(tensor.isfinite().all() for tensor in network_of(plan, arrays.__getitem__, words).parameters())
-
-
-SIDES = ("source", "S"), ("target", "K")
-
-
-def _archives() -> list[bytes]:
-    archives = [b"m" + _member(np.ones((2, 3))), b"m" + _member(np.ones(4, np.float32)), b"w-\nUNK\na\nb\n"]
-    for network in ("phrases", "search"):
-        file = io.BytesIO()
-        np.savez(file, **weights(network))
-        archives.append(b"a" + file.getvalue())
-    return archives
-
-
-def _member(array: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    np.lib.format.write_array(file, array)
-    return file.getvalue()
-
-
 TARGETS = {"table": table, "ini": ini, "nbest": nbest, "arpa": arpa, "config": config, "stream": stream}
 TARGETS |= {"alignments": alignments, "lexicon": lexicon, "embeddings": embeddings, "annotated": annotated, "npz": npz}
+MODELS = {"config": config_seeds, "npz": npz_seeds}
 
 
 def seeds(target: str) -> list[bytes]:
     """Sound inputs to begin with."""
-    if target == "config":
-        folder = _model()
-        return [
-            bytes([i]) + (folder / name.removeprefix(".").removesuffix(".new")).read_bytes()
-            for i, name in enumerate(CONFIGURED)
-        ]
-    if target == "npz":
-        return _archives()
+    if target in MODELS:
+        return MODELS[target]()
     compressed = [pack(TABLE) for pack in (bytes, gzip.compress, bz2.compress, lzma.compress)]
     return {
         "table": [TABLE * 2, TABLE * 5 + ODD + TABLE, RULES * 2, RULES.replace(b" [X] |||", b" |||")],
