@@ -23,7 +23,10 @@ LinkCounts = dict[bytes, Counter[bytes]]  # how often a source word is linked to
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Of each source word its translations with p(target | source), none of p 0, the likeliest first; ties by bytes."""
+    """Of each source word its translations with p(target | source), none of p 0, the likeliest first; ties by bytes.
+
+    A word without any is not in it.
+    """
 
     entries: Mapping[bytes, Sequence[tuple[bytes, float]]]
 
@@ -62,7 +65,8 @@ def read_lexicon(lines: Iterable[bytes], name: str, *, target_first: bool) -> Le
         if target in entries[source]:
             raise FormatError(name, number, "each pair of words once", f"{shown(source)} with {shown(target)} again")
         entries[source][target] = p
-    return Lexicon({source: _ordered(targets) for source, targets in entries.items() if targets})
+    ordered = {source: _ordered(targets) for source, targets in entries.items()}
+    return Lexicon({source: targets for source, targets in ordered.items() if targets})
 
 
 def _columns(line: bytes, name: str, number: int, *, target_first: bool) -> tuple[bytes, bytes, float]:

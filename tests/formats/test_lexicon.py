@@ -72,6 +72,7 @@ def test_a_pair_that_comes_again_is_named():
 def test_a_translation_of_p_0_is_none():
     lexicon = read_lexicon([b"a b 0\n", b"a c 0.5\n", b"d e 0\n"], "lex", target_first=False)
     assert (lexicon.likeliest(b"a", 9), lexicon.best(b"d")) == ([b"c"], None)
+    assert list(lexicon.entries) == [b"a"]
 
 
 def test_a_link_that_is_there_twice_counts_once():
