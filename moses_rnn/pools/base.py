@@ -122,16 +122,20 @@ def _send_again(
 ) -> None:
     """Hand the items of dead workers to living ones.
 
+    The death is that of the first item: workers take items in their order, so it is what its worker was at. The others
+    may only have waited behind it, and their own deaths are counted when they are the first.
+
     Raises:
-        MosesRnnError: it would be the fourth time for the first of them.
+        MosesRnnError: it would be the fourth time for the first item.
     """
+    first = waiting[0]
+    if first.tries == MOST_TRIES:
+        raise MosesRnnError(
+            f"{described(first.item)}: expected a worker to finish it, found that {MOST_TRIES} died over it "
+            f"({type(death).__name__}: {death})",
+            advice="Did memory run out? Fewer workers (--processes, --threads) need less.",
+        ) from death
+    first.tries += 1
     for sent in waiting:
         if sent.future.done() and not sent.future.cancelled() and isinstance(sent.future.exception(), pool.deaths):
-            if sent.tries == MOST_TRIES:
-                raise MosesRnnError(
-                    f"{described(sent.item)}: expected a worker to finish it, found that {MOST_TRIES} died over it "
-                    f"({type(death).__name__}: {death})",
-                    advice="Did memory run out? Fewer workers (--processes, --threads) need less.",
-                ) from death
             sent.future = pool.submit(sent.item)
-            sent.tries += 1

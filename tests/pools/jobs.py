@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 
@@ -40,6 +41,68 @@ class Dying:
                 died.write_text("")
                 os.kill(os.getpid(), signal.SIGKILL)
             return 2 * item
+
+        return work
+
+
+@dataclass(frozen=True)
+class DyingOverEach:
+    """Kills its process over every item, so many times each."""
+
+    times: int
+    folder: str
+
+    def begin(self, place):
+        def work(item):
+            deaths = Path(self.folder) / str(item)
+            died = len(deaths.read_text()) if deaths.exists() else 0
+            if died < self.times:
+                deaths.write_text("x" * (died + 1))
+                os.kill(os.getpid(), signal.SIGKILL)
+            return 2 * item
+
+        return work
+
+
+@dataclass(frozen=True)
+class DyingMidAnswer:
+    """Kills its process the first time with half of an answer's bytes written, which is more than a pipe holds."""
+
+    folder: str
+
+    def begin(self, place):
+        def work(item):
+            died = Path(self.folder) / "died"
+            if not died.exists():
+                died.write_text("")
+                Connection._send = write_half_and_die
+            return bytes([item]) * 1_000_000
+
+        return work
+
+
+def write_half_and_die(connection, buf, write=os.write):
+    """In the place of `multiprocessing.connection.Connection._send`."""
+    half = memoryview(buf)[: len(buf) // 2]
+    while half:
+        half = half[write(connection.fileno(), half) :]
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Unanswerable:
+    """Answers what cannot be sent, or raises it."""
+
+    raises: bool
+
+    def begin(self, place):
+        def work(item):
+            if self.raises:
+                raise Local(item)
+            return lambda: item
+
+        class Local(Exception):
+            """Cannot be pickled: nobody finds it by its name."""
 
         return work
 

@@ -3,16 +3,17 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
-from moses_rnn.pools.base import in_order
+from moses_rnn.pools.base import MOST_TRIES, in_order
 from moses_rnn.pools.processes import ProcessPool
 from tests.commands import ROOT
-from tests.pools.jobs import Doubling, Dying, Failing
+from tests.pools.jobs import Doubling, Dying, DyingMidAnswer, DyingOverEach, Failing, Unanswerable
 
 
 def test_each_process_begins_its_job_once(tmp_path):
@@ -33,6 +34,54 @@ def test_an_item_that_kills_every_process_is_named(tmp_path):
         pytest.raises(MosesRnnError, match="item 3: expected a worker to finish it, found that 3 died over it"),
     ):
         list(in_order(range(9), pool, lambda item: f"item {item}"))
+
+
+def test_deaths_over_other_items_do_not_count_for_those_that_wait(tmp_path):
+    with ProcessPool(DyingOverEach(MOST_TRIES - 1, str(tmp_path)), ["a"]) as pool:
+        assert list(in_order(range(4), pool, str)) == [(i, 2 * i) for i in range(4)]
+
+
+@pytest.mark.timeout(60)
+def test_a_death_in_the_middle_of_an_answer_is_one(tmp_path):
+    with ProcessPool(DyingMidAnswer(str(tmp_path)), ["a"]) as pool:
+        assert list(in_order(range(3), pool, str)) == [(i, bytes([i]) * 1_000_000) for i in range(3)]
+    assert (tmp_path / "died").exists()
+
+
+@pytest.mark.timeout(60)
+def test_items_that_nobody_will_read_keep_nobody_waiting(tmp_path):
+    """They are more than a pipe holds, and their process died before it took them."""
+    items = [bytes(1_000_000) for _ in range(4)]
+    with (
+        ProcessPool(Dying(items[0], str(tmp_path), always=True), ["a"]) as pool,
+        pytest.raises(
+            MosesRnnError, match="found that 3 died over it .ProcessDied: process [0-9]+ was killed by signal 9"
+        ),
+    ):
+        list(in_order(items, pool, lambda _: "item"))
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("pool")]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("raises", [False, True])
+def test_what_cannot_be_sent_back_is_named(raises):
+    with ProcessPool(Unanswerable(raises), ["a"]) as pool, pytest.raises(Exception, match="Local|lambda"):
+        list(in_order([1], pool, str))
+
+
+@pytest.mark.timeout(60)
+def test_what_cannot_be_sent_is_an_error_of_its_own_and_the_process_goes_on():
+    with ProcessPool(Doubling(), ["a"]) as pool:
+        answers = [pool.submit(item) for item in (1, lambda: 2, 3)]
+        assert (answers[0].result(), answers[2].result()) == (2, 6)
+        with pytest.raises(Exception, match="lambda"):
+            answers[1].result()
+
+
+def test_the_trace_of_an_error_in_a_process_comes_with_it():
+    with ProcessPool(Doubling(), ["a"]) as pool, pytest.raises(TypeError) as raised:
+        pool.submit(None).result()
+    assert "jobs.py" in raised.value.__notes__[0]
 
 
 @pytest.mark.parametrize("at", [None, 2])
