@@ -20,6 +20,10 @@ Item_contra = TypeVar("Item_contra", contravariant=True)
 Result_co = TypeVar("Result_co", covariant=True)
 
 
+class NotBegun(Exception):
+    """A worker died before it took the item, which will not have been why."""
+
+
 class Job(Protocol[Item_contra, Result_co]):
     """What is done with items. It can be pickled, hashed and compared: other processes begin it once and keep it."""
 
@@ -31,7 +35,7 @@ class Pool(Protocol[Item_contra, Result]):
     """Workers that take items and answer with futures.
 
     `window` is how many items keep all workers busy, `deaths` are the errors by which a future tells that its worker
-    died rather than that the work failed.
+    died rather than that the work failed; `NotBegun` among them, where a pool knows that it died over another item.
     """
 
     window: int
@@ -103,8 +107,8 @@ def _next_answer(
     while True:
         try:
             result = first.future.result(timeout=SECONDS_BETWEEN_LOOKS)
-        except pool.deaths as death:
-            _send_again(waiting, pool, described, death)
+        except pool.deaths:
+            _send_again(waiting, pool, described)
         except TimeoutError:
             if first.future.done():
                 raise  # the work's own
@@ -115,27 +119,28 @@ def _next_answer(
 
 
 def _send_again(
-    waiting: deque[_Sent[Item, Result]],
-    pool: Pool[Item, Result],
-    described: Callable[[Item], str],
-    death: BaseException,
+    waiting: deque[_Sent[Item, Result]], pool: Pool[Item, Result], described: Callable[[Item], str]
 ) -> None:
     """Hand the items of dead workers to living ones.
 
-    The death is that of the first item: workers take items in their order, so it is what its worker was at. The others
-    may only have waited behind it, and their own deaths are counted when they are the first.
-
     Raises:
-        MosesRnnError: it would be the fourth time for the first item.
+        MosesRnnError: it would be the fourth time for an item that workers die over.
     """
-    first = waiting[0]
-    if first.tries == MOST_TRIES:
-        raise MosesRnnError(
-            f"{described(first.item)}: expected a worker to finish it, found that {MOST_TRIES} died over it "
-            f"({type(death).__name__}: {death})",
-            advice="Did memory run out? Fewer workers (--processes, --threads) need less.",
-        ) from death
-    first.tries += 1
     for sent in waiting:
-        if sent.future.done() and not sent.future.cancelled() and isinstance(sent.future.exception(), pool.deaths):
-            sent.future = pool.submit(sent.item)
+        death = _death(sent.future, pool)
+        if death is None:
+            continue
+        if not isinstance(death, NotBegun):
+            if sent.tries == MOST_TRIES:
+                raise MosesRnnError(
+                    f"{described(sent.item)}: expected a worker to finish it, found that {MOST_TRIES} died over it "
+                    f"({type(death).__name__}: {death})",
+                    advice="Did memory run out? Fewer workers (--processes, --threads) need less.",
+                ) from death
+            sent.tries += 1
+        sent.future = pool.submit(sent.item)
+
+
+def _death(future: Future[Result], pool: Pool[Item, Result]) -> BaseException | None:
+    error = future.exception() if future.done() and not future.cancelled() else None
+    return error if isinstance(error, pool.deaths) else None

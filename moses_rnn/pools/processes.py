@@ -22,7 +22,7 @@ from queue import SimpleQueue
 from typing import Any, Generic, Self
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.pools.base import ITEMS_AHEAD, Item, Job, Result
+from moses_rnn.pools.base import ITEMS_AHEAD, Item, Job, NotBegun, Result
 from moses_rnn.pools.executors import do
 
 SIGNALS_OF_THE_DRIVER = (signal.SIGINT, signal.SIGUSR1)  # a terminal and Slurm send them to all processes
@@ -30,7 +30,7 @@ MOST_SECONDS_TO_END = 5.0
 
 
 class ProcessDied(Exception):
-    """A process ended while somebody waited for its answer."""
+    """A process ended over an item."""
 
 
 class ProcessPool(Generic[Item, Result]):
@@ -41,7 +41,7 @@ class ProcessPool(Generic[Item, Result]):
         places: the device of each process.
     """
 
-    deaths: tuple[type[BaseException], ...] = (ProcessDied,)
+    deaths: tuple[type[BaseException], ...] = (ProcessDied, NotBegun)
 
     def __init__(self, job: Job[Item, Result], places: Sequence[str]) -> None:
         self.window = len(places) * ITEMS_AHEAD
@@ -143,14 +143,14 @@ class _Process(Generic[Item, Result]):
         """Tell everybody who waits."""
         self._process.join(MOST_SECONDS_TO_END)
         self._process.kill()
-        death = ProcessDied(f"process {self._process.pid} {_ending(self._process.exitcode)}")
+        ending = f"process {self._process.pid} {_ending(self._process.exitcode)}"
         with self._lock:
             self._died.set()
             unanswered = list(self._unanswered)
             self._unanswered.clear()
-        for future in unanswered:
+        for waited, future in enumerate(unanswered):
             with contextlib.suppress(InvalidStateError):  # of what was cancelled
-                future.set_exception(death)
+                future.set_exception(NotBegun(ending) if waited else ProcessDied(ending))
         self._unsent.put(None)
         self._sender.join()
         self._pipe.close()

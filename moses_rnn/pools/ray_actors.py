@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from typing import Any, Generic, Self, cast
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.pools.base import ITEMS_AHEAD, Item, Job, Result
+from moses_rnn.pools.base import ITEMS_AHEAD, Item, Job, NotBegun, Result
 from moses_rnn.pools.executors import do
 
 SECONDS_TO_CONNECT = 10.0
@@ -79,6 +79,7 @@ class RayPool(Generic[Item, Result]):
         self.deaths: tuple[type[BaseException], ...] = (
             self._ray.exceptions.RayActorError,
             self._ray.exceptions.ObjectLostError,
+            NotBegun,
         )
         self.window = count * ITEMS_AHEAD
         self._make = self._ray.remote(num_cpus=1, num_gpus=int(on_gpus), max_restarts=0)(_Worker)
@@ -101,19 +102,22 @@ class RayPool(Generic[Item, Result]):
 
     def submit(self, item: Item) -> Future[Result]:
         """Hand an item to the living actor that has least to do."""
-        actor = min(self._living(), key=lambda actor: actor.waiting)
+        actor = min(self._living(), key=lambda actor: len(actor.unanswered))
         answer: Future[Result] = Future()
 
         def take_over(answered: Future[tuple[Result, Exception | None]]) -> None:
-            actor.waiting -= 1
             death = answered.exception()
             if isinstance(death, self.deaths):
                 actor.dead = True
+                if actor.unanswered[0] is not answer:
+                    death = NotBegun(str(death))
+            else:
+                actor.unanswered.remove(answer)
             result, error = (None, death) if death else answered.result()
             if not answer.cancelled():
                 answer.set_exception(error) if error else answer.set_result(cast(Result, result))
 
-        actor.waiting += 1
+        actor.unanswered.append(answer)
         actor.handle.work.remote(self._job, self._place, item).future().add_done_callback(take_over)
         return answer
 
@@ -191,4 +195,4 @@ class _Actor:
     def __init__(self, handle: Any, begun: Any) -> None:  # noqa: ANN401: of Ray, which is not typed
         self.handle, self.begun = handle, begun
         self.ready = self.dead = False
-        self.waiting = 0  # items
+        self.unanswered: list[Future[Any]] = []  # the first is what it is at

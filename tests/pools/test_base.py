@@ -7,7 +7,7 @@ from concurrent.futures import Future
 import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError, Stopped
-from moses_rnn.pools.base import MOST_TRIES, in_order
+from moses_rnn.pools.base import MOST_TRIES, NotBegun, in_order
 from moses_rnn.pools.threads import ThreadPool
 
 
@@ -102,6 +102,27 @@ def test_the_third_death_over_an_item_names_it():
     with pytest.raises(
         MosesRnnError, match=r"item 4: expected a worker to finish it, found that 3 died over it .Death: over 4"
     ):
+        next(results)
+
+
+def test_deaths_before_an_item_was_begun_are_not_counted():
+    class Elsewhere(Mortal):
+        """Its workers die over other items."""
+
+        deaths = (Death, NotBegun)
+
+        def submit(self, item):
+            future = super().submit(item)
+            if isinstance(future.exception(), Death) and self.sent.count(item) <= MOST_TRIES:
+                future = Future()
+                future.set_exception(NotBegun())
+            return future
+
+    pool = Elsewhere({4: 2 * MOST_TRIES - 1, 6: 2 * MOST_TRIES})
+    results = in_order(range(10), pool, str)
+    assert [next(results) for _ in range(6)] == [(i, -i) for i in range(6)]
+    assert pool.sent.count(4) == 2 * MOST_TRIES
+    with pytest.raises(MosesRnnError, match="6: .* found that 3 died over it"):
         next(results)
 
 

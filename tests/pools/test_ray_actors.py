@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
-from moses_rnn.pools.base import in_order
+from moses_rnn.pools.base import MOST_TRIES, in_order
 from moses_rnn.pools.ray_actors import RayPool, import_ray
 from tests.commands import ROOT
-from tests.pools.jobs import Doubling, Dying, Failing
+from tests.pools.jobs import Doubling, Dying, DyingOverEach, Failing
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -54,6 +54,11 @@ def test_an_item_that_kills_every_actor_is_named(cluster, tmp_path):
         list(in_order(range(9), pool, lambda item: f"item {item}"))
 
 
+def test_deaths_over_other_items_do_not_count_for_those_that_wait(cluster, tmp_path):
+    with RayPool(DyingOverEach(MOST_TRIES - 1, str(tmp_path)), cluster.address, workers=1) as pool:
+        assert list(in_order(range(3), pool, str)) == [(i, 2 * i) for i in range(3)]
+
+
 def test_errors_come_back_as_they_were_raised(cluster):
     error = FormatError("t", 5, "this", "that", "Advice.")
     with RayPool(Failing(error, 2), cluster.address) as pool, pytest.raises(FormatError) as raised:
@@ -85,7 +90,7 @@ def run_alone(program, **environment):
 def test_a_driver_whose_own_node_dies_ends():
     done = run_alone(
         "from ray.cluster_utils import Cluster\n"
-        "from moses_rnn.pools.base import in_order\n"
+        "from moses_rnn.pools.base import MOST_TRIES, in_order\n"
         "from moses_rnn.pools.ray_actors import RayPool\n"
         "from tests.pools.jobs import Doubling\n"
         "made = Cluster(initialize_head=True, head_node_args={'num_cpus': 1, 'include_dashboard': False})\n"
