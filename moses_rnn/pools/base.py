@@ -123,12 +123,16 @@ def _send_again(
 ) -> None:
     """Hand the items of dead workers to living ones.
 
+    If a worker died over the item that is waited for, what was not begun stays here until that one is answered. An
+    answer can be lost with a worker that dies over the next item: of an item that nothing follows, it cannot.
+
     Raises:
         MosesRnnError: it would be the fourth time for an item that workers die over.
     """
+    over_the_first = not isinstance(_death(waiting[0].future, pool), NotBegun)
     for sent in waiting:
         death = _death(sent.future, pool)
-        if death is None:
+        if death is None or (over_the_first and isinstance(death, NotBegun)):
             continue
         if not isinstance(death, NotBegun):
             if sent.tries == MOST_TRIES:

@@ -195,4 +195,4 @@ class _Actor:
     def __init__(self, handle: Any, begun: Any) -> None:  # noqa: ANN401: of Ray, which is not typed
         self.handle, self.begun = handle, begun
         self.ready = self.dead = False
-        self.unanswered: list[Future[Any]] = []  # the first is what it is at
+        self.unanswered: list[Future[Any]] = []  # the first is what it is at, or has an answer on its way

@@ -126,6 +126,54 @@ def test_deaths_before_an_item_was_begun_are_not_counted():
         next(results)
 
 
+class LosingAnswers:
+    """One worker that dies over an item at once, while its answer for the one before is on its way."""
+
+    window, deaths = 3, (Death, NotBegun)
+
+    def __init__(self, deadly):
+        self.deadly = deadly
+        self.unanswered = []
+
+    def submit(self, item):
+        future = WorkedOnWhenAwaited(self)
+        self.unanswered.append((item, future))
+        return future
+
+    def work(self):
+        items = [item for item, _ in self.unanswered]
+        answers = max(items.index(self.deadly) - 1, 0) if self.deadly in items else len(items)
+        for i, (item, future) in enumerate(self.unanswered):
+            if i < answers:
+                future.set_result(-item)
+            else:
+                future.set_exception(NotBegun() if i > answers else Death())
+        self.unanswered.clear()
+
+    def check(self):
+        raise AssertionError
+
+
+class WorkedOnWhenAwaited(Future):
+    """Settled by its pool when somebody waits for it."""
+
+    def __init__(self, pool):
+        super().__init__()
+        self.pool = pool
+
+    def result(self, timeout=None):
+        if not self.done():
+            self.pool.work()
+        return super().result(timeout)
+
+
+def test_an_item_whose_answer_was_lost_with_a_worker_is_not_taken_for_the_deadly_one():
+    results = in_order(range(10), LosingAnswers(5), lambda item: f"item {item}")
+    assert [next(results) for _ in range(5)] == [(i, -i) for i in range(5)]
+    with pytest.raises(MosesRnnError, match="item 5: .* found that 3 died over it"):
+        next(results)
+
+
 def test_a_timeout_of_the_work_is_an_error_of_the_work():
     def late(_item):
         raise TimeoutError("late")

@@ -11,7 +11,7 @@ import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.pools.base import MOST_TRIES, in_order
-from moses_rnn.pools.processes import ProcessPool
+from moses_rnn.pools.processes import ProcessPool, _Process
 from tests.commands import ROOT
 from tests.pools.jobs import Doubling, Dying, DyingMidAnswer, DyingOverEach, Failing, Unanswerable
 
@@ -39,6 +39,29 @@ def test_an_item_that_kills_every_process_is_named(tmp_path):
 def test_deaths_over_other_items_do_not_count_for_those_that_wait(tmp_path):
     with ProcessPool(DyingOverEach(MOST_TRIES - 1, str(tmp_path)), ["a"]) as pool:
         assert list(in_order(range(4), pool, str)) == [(i, 2 * i) for i in range(4)]
+
+
+@pytest.mark.timeout(60)
+def test_a_process_that_dies_before_it_has_an_item_dies_over_its_first(monkeypatch):
+    submit, killed, most = _Process.submit, [], MOST_TRIES - 1
+
+    def late(process, item):
+        if process not in killed and len(killed) < most:
+            killed.append(process)
+            process._process.kill()
+            process._receiver.join()
+        return submit(process, item)
+
+    monkeypatch.setattr(_Process, "submit", late)
+    with ProcessPool(Doubling(), ["a"]) as pool:
+        assert list(in_order(range(3), pool, str)) == [(i, 2 * i) for i in range(3)]
+    assert len(killed) == most
+    most = 99
+    with (
+        ProcessPool(Doubling(), ["a"]) as pool,
+        pytest.raises(MosesRnnError, match="0: .* found that 3 died over it .ProcessDied: process [0-9]+ was killed"),
+    ):
+        list(in_order(range(3), pool, str))
 
 
 @pytest.mark.timeout(60)
