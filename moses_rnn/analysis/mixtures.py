@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from moses_rnn.analysis.perplexity import Marks, perplexity, together
+from moses_rnn.analysis.perplexity import Marks, Observe, observe_nothing, perplexity, together
 from moses_rnn.errors import InputError
 from moses_rnn.producers.language_models import LanguageModel, Values
 
@@ -56,15 +56,23 @@ class Scored:
         return mixture
 
 
-def score_text(lines: Iterable[bytes], name: str, contenders: Sequence[Contender]) -> Scored:
+def score_text(
+    lines: Iterable[bytes], name: str, contenders: Sequence[Contender], observe: Observe = observe_nothing
+) -> Scored:
     """Score a text by all models.
+
+    Args:
+        lines: of the text; those without words do not count.
+        name: of the text, for messages.
+        contenders: the models.
+        observe: see `Observe`.
 
     Raises:
         InputError: it is empty.
     """
     log_probs: list[Values] = []
     outside: list[Marks] = []
-    for sentences in together(line.rstrip(b"\r\n") for line in lines):
+    for sentences in together(lines, observe):
         log_probs.append(np.stack([one.model.word_log_probs(sentences) for one in contenders]))
         unknown = [one.model.unknown(sentences) for one in contenders if one.network]
         outside.append(np.logical_or.reduce([np.zeros(log_probs[-1].shape[1], np.bool_), *unknown]))

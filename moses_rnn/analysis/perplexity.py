@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,11 @@ SENTENCES = 2000  # scored together
 HALVINGS = 30  # of the range of weights: to a billionth
 
 Marks = npt.NDArray[np.bool_]
+Observe = Callable[[int], None]  # is told how many more sentences were scored
+
+
+def observe_nothing(_sentences: int) -> None:
+    """Where nobody looks."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +46,27 @@ class Judged:
         return mixture
 
 
-def judge(lines: Iterable[bytes], name: str, cslm: LanguageModel, kenlm: LanguageModel | None) -> Judged:
+def judge(
+    lines: Iterable[bytes],
+    name: str,
+    cslm: LanguageModel,
+    kenlm: LanguageModel | None,
+    observe: Observe = observe_nothing,
+) -> Judged:
     """Score a text.
+
+    Args:
+        lines: of the text; those without words do not count.
+        name: of the text, for messages.
+        cslm: as it is compared.
+        kenlm: likewise, if there is one.
+        observe: see `Observe`.
 
     Raises:
         InputError: it is empty.
     """
     parts: list[tuple[Values, Values, Marks, Marks]] = []
-    for sentences in together(line.rstrip(b"\r\n") for line in lines):
+    for sentences in together(lines, observe):
         values = cslm.word_log_probs(sentences)
         by_kenlm = kenlm.word_log_probs(sentences) if kenlm else values
         unknown = kenlm.unknown(sentences) if kenlm else np.zeros(len(values), np.bool_)
@@ -59,17 +77,19 @@ def judge(lines: Iterable[bytes], name: str, cslm: LanguageModel, kenlm: Languag
     return Judged(name, by_cslm, n_gram if kenlm else None, outside, unknown)
 
 
-def together(sentences: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Sentences in groups that are scored at once, without those that have no word."""
-    group: list[bytes] = []
-    for sentence in sentences:
-        if sentence.strip(b" \t"):
-            group.append(sentence)
-        if len(group) == SENTENCES:
-            yield group
-            group = []
-    if group:
+def sentences_of(lines: Iterable[bytes]) -> list[bytes]:
+    """The lines of a text without their ends, and without those that have no word."""
+    ended = (line.rstrip(b"\r\n") for line in lines)
+    return [sentence for sentence in ended if sentence.strip(b" \t")]
+
+
+def together(lines: Iterable[bytes], observe: Observe) -> Iterator[list[bytes]]:
+    """The sentences of a text in groups that are scored at once; each group is observed when it is done."""
+    sentences = sentences_of(lines)
+    for first in range(0, len(sentences), SENTENCES):
+        group = sentences[first : first + SENTENCES]
         yield group
+        observe(len(group))
 
 
 def best_weight(judged: Judged) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,12 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, put, reports_errors, takes
+from moses_rnn.cli.cslm_vocabulary import WordOptions, backing_off, closed_by, n_gram_models, shares_of
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.mixtures import Contender
-    from moses_rnn.models.vocabulary import Vocabulary
-    from moses_rnn.producers.backoff import Backoff
     from moses_rnn.producers.base import Compute
     from moses_rnn.producers.kenlm import KenlmProducer
     from moses_rnn.producers.language_models import LanguageModel, Shares
@@ -35,19 +35,17 @@ words of all shortlists count. --lm must be an ARPA file, plain or .gz: a binary
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judging:
+class Judging(WordOptions):
     """Options of `perplexity`."""
 
     model: Path
     texts: tuple[str, ...]
-    lm: tuple[str, ...]
-    rare: str | None
-    vocabulary: str | None
     dynamic: str | None
     dynamic_rate: float | None
     bptt: int | None
     device: str
     threads: int | None
+    quiet: bool
 
     @property
     def models(self) -> list[Path]:
@@ -58,6 +56,15 @@ class Judging:
     def files(self) -> list[str]:
         """The texts."""
         return [text for text in self.texts if not Path(text).is_dir()]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text to be scored."""
+
+    path: str
+    name: str  # in tables
+    sentences: list[bytes]  # without empty lines
 
 
 @click.command("perplexity", cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -83,6 +90,7 @@ class Judging:
 )
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @reports_errors
 @takes(Judging)
 def perplexity(given: Judging) -> None:
@@ -126,21 +134,18 @@ def _check(given: Judging) -> None:
 def _judge_cslm(model: OpenModel, given: Judging) -> None:
     """A CSLM by itself, and perhaps an n-gram model."""
     from moses_rnn.analysis.perplexity import as_markdown, best_weight, judge
-    from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.producers.cslm import CslmProducer
 
     closed = backoff = n_grams = None
     if given.lm:
-        kenlm = _n_gram_models(given.lm)[0]
-        backoff = _backing_off(given.lm[0], kenlm, model.target_vocabulary)
-        closed = _closed_by([model], kenlm)
+        kenlm = n_gram_models(given.lm)[0]
+        backoff = backing_off(given.lm[0], kenlm, model.target_vocabulary)
+        closed = closed_by([model], kenlm)
         n_grams = closed.compare(kenlm)
     cslm = CslmProducer(model.checkpoint, _compute(given), backoff)
-    paths = [existing_input(text) for text in given.files]
-    judged = [
-        judge(read_lines(path), path, cslm, n_grams).named(name)
-        for path, name in zip(paths, _names(paths), strict=True)
-    ]
+    texts = _read(given.files)
+    with _progress(texts, given) as show:
+        judged = [judge(text.sentences, text.path, cslm, n_grams, show).named(text.name) for text in texts]
     weight = best_weight(judged[0]) if n_grams else None
     put("\n".join(as_markdown(judged, weight)))
     if backoff and weight is not None:
@@ -155,21 +160,18 @@ def _judge_cslm(model: OpenModel, given: Judging) -> None:
 def _compare(models: Sequence[OpenModel], given: Judging) -> None:
     """Any models, each alone and together."""
     from moses_rnn.analysis.mixtures import as_table, interpolations, score_text
-    from moses_rnn.files.streams import existing_input, read_lines
 
-    paths = [existing_input(text) for text in given.files]
-    n_grams = _n_gram_models(given.lm)
-    closed = _closed_by(models, n_grams[0]) if n_grams else None
+    texts = _read(given.files)
+    n_grams = n_gram_models(given.lm)
+    closed = closed_by(models, n_grams[0]) if n_grams else None
     contenders = _contenders(models, n_grams, closed, given)
-    texts = [
-        score_text(read_lines(path), path, contenders()).named(name)
-        for path, name in zip(paths, _names(paths), strict=True)
-    ]
-    counted = texts if given.lm or given.rare else [text.known() for text in texts]
+    with _progress(texts, given) as show:
+        scored = [score_text(text.sentences, text.path, contenders(), show).named(text.name) for text in texts]
+    counted = scored if given.lm or given.rare else [text.known() for text in scored]
     put("\n".join(as_table(counted, interpolations(contenders(), counted[0]))))
     left_out = "" if given.lm or given.rare else ", which do not count"
     put("")
-    for text in texts:
+    for text in scored:
         put(f"{text.name}: {len(text.outside):,} tokens, {text.outside.mean():.2%} outside a shortlist{left_out}")
     _put_strange(closed)
 
@@ -180,7 +182,7 @@ def _contenders(
     """What makes the models to be compared, for each text anew those that learn from it."""
     from moses_rnn.analysis.mixtures import Contender
 
-    shares = list(_shares(models, n_grams, given))
+    shares = list(shares_of(models, n_grams, given.files, given))
     fixed = [
         Contender(Path(path).name, closed.compare(lm), None)
         for path, lm in zip(given.lm, n_grams, strict=True)
@@ -199,16 +201,34 @@ def _contenders(
     return make
 
 
-def _names(paths: Sequence[str]) -> list[str]:
-    """What tables call files: by their names, or paths where two have the same name."""
+def _read(files: Sequence[str]) -> list[Text]:
+    """The texts, called by their files' names in tables, or by paths where two have the same name."""
+    from moses_rnn.analysis.perplexity import sentences_of
+    from moses_rnn.files.streams import existing_input, read_lines
+
+    paths = [existing_input(file) for file in files]
     names = [Path(path).name for path in paths]
-    return [path if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
+    shown = [path if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
+    return [Text(path, name, sentences_of(read_lines(path))) for path, name in zip(paths, shown, strict=True)]
 
 
-def _closed_by(models: Sequence[OpenModel], n_grams: KenlmProducer) -> ClosedVocabulary:
-    from moses_rnn.producers.shares import ClosedVocabulary
+@contextmanager
+def _progress(texts: Sequence[Text], given: Judging) -> Iterator[Callable[[int], None]]:
+    """Shows how far the scoring of all texts is; to be called with how many more sentences are scored."""
+    from moses_rnn.cli.progress import Display
 
-    return ClosedVocabulary([model.target_vocabulary for model in models], n_grams)
+    display = Display("sentences", quiet=given.quiet)
+    total, done = sum(len(text.sentences) for text in texts), 0
+
+    def show(more: int) -> None:
+        nonlocal done
+        done += more
+        display.show(done, done / total)
+
+    try:
+        yield show
+    finally:
+        display.close()
 
 
 def _put_strange(closed: ClosedVocabulary | None) -> None:
@@ -234,69 +254,6 @@ def _language_model(model: OpenModel, shares: Shares | None, given: Judging) -> 
         learning = DynamicRnnlm(model.checkpoint, _compute(given), shares, rate=rate, reach=given.bptt or 0)
         return Reader(learning, given.dynamic)
     return model.make_language_model(_compute(given), shares)
-
-
-def _shares(models: Sequence[OpenModel], n_grams: Sequence[KenlmProducer], given: Judging) -> Iterator[Shares | None]:
-    """Of words outside each model's shortlist."""
-    from moses_rnn.producers.shares import even_shares
-
-    vocabularies = [model.target_vocabulary for model in models]
-    if given.rare:
-        types = _closed_vocabulary(vocabularies, given)
-        yield from (even_shares(types, vocabulary, with_unknown=bool(given.lm)) for vocabulary in vocabularies)
-    elif n_grams:
-        yield from (_backing_off(given.lm[0], n_grams[0], vocabulary) for vocabulary in vocabularies)
-    else:
-        yield from [None] * len(models)
-
-
-def _closed_vocabulary(vocabularies: Sequence[Vocabulary], given: Judging) -> set[bytes]:
-    """The words that all models share: those of all shortlists, and of the n-gram model or else of the texts."""
-    from moses_rnn.files.streams import existing_input, read_lines
-    from moses_rnn.producers.shares import types_of
-
-    types = {word for vocabulary in vocabularies for word in vocabulary.words}
-    if given.lm:
-        return types | _words_of_arpa(existing_input(given.lm[0]))
-    texts = [given.vocabulary] if given.vocabulary else given.files
-    return types.union(*(types_of(read_lines(existing_input(text))) for text in texts))
-
-
-def _words_of_arpa(name: str) -> set[bytes]:
-    from moses_rnn.files.streams import read_lines
-    from moses_rnn.formats.arpa import parse_arpa
-
-    return {n_gram[0] for n_gram in parse_arpa(read_lines(name), name) if len(n_gram) == 1}
-
-
-def _n_gram_models(paths: Sequence[str]) -> list[KenlmProducer]:
-    """N-gram models, which must all know the words of the first.
-
-    Raises:
-        InputError: one does not, or cannot be read.
-    """
-    from moses_rnn.files.streams import existing_input
-    from moses_rnn.producers.kenlm import KenlmProducer
-
-    models = [KenlmProducer(existing_input(path)) for path in paths]
-    if len(models) > 1:
-        names = [existing_input(path) for path in paths]
-        words = [_words_of_arpa(name) for name in names]
-        for name, known in zip(names, words, strict=True):
-            if known != words[0]:
-                different = len(known ^ words[0])
-                raise InputError(f"{name}: expected the words of {names[0]}, found {different:,} different ones")
-    return models
-
-
-def _backing_off(lm: str, model: KenlmProducer, vocabulary: Vocabulary) -> Backoff:
-    """What an n-gram model needs to share out <unk>."""
-    from moses_rnn.files.streams import existing_input, read_lines
-    from moses_rnn.formats.arpa import parse_arpa
-    from moses_rnn.producers.backoff import Backoff
-
-    path = existing_input(lm)
-    return Backoff(parse_arpa(read_lines(path), path), model, vocabulary, path)
 
 
 def _compute(given: Judging) -> Compute:

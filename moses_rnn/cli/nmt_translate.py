@@ -141,6 +141,8 @@ def _check_options(given: Translating) -> None:
         raise click.UsageError("--shard needs -o: beside the name that is given, each shard's output has its own")
     if given.candidates and given.n_best:
         raise click.UsageError("--candidates: lists are scored over all words; leave out --n-best")
+    if given.no_unknown and given.unknown not in (None, "no"):
+        raise click.UsageError(f"--unknown {given.unknown} replaces <unk>, which --no-unknown never writes")
     for option, path in (("n-best", given.n_best and given.n_best[1]), ("alignments", given.alignments)):
         if path == "-":
             raise click.UsageError(f"--{option} needs a file: stdout is for the translations")

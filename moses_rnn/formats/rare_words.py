@@ -17,7 +17,7 @@ ones the left; n where there is none, or |d| is above the window.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -183,15 +183,7 @@ class RareWords:
             shortlist: of what is read.
             word_for: what is written for a source word.
         """
-        restored = Restored([], [], 0, 0)
-        replaced = left = 0
-        for word, place, at in self._written(target, source, shortlist):
-            points = word == UNKNOWN and place is not None and 0 <= place < len(source)
-            replaced += points
-            left += word == UNKNOWN and not points
-            restored.words.append(word_for(source[place]) if points and place is not None else word)
-            restored.kept.append(at)
-        return restored._replace(replaced=replaced, left=left)
+        return restore_words(self._written(target, source, shortlist), source, word_for)
 
     def _written(self, target: Words, source: Words, shortlist: frozenset[bytes]) -> Iterator[Written]:
         if self.kind == POSALL:
@@ -230,6 +222,27 @@ def _all_pointed(target: Words) -> Iterator[Written]:
         pointed = word == UNKNOWN and PLACE.fullmatch(behind)
         yield Written(word, _pointed_to(behind, i) if pointed else None, at)
         i += 1
+
+
+def restore_words(written: Iterable[Written], source: Words, word_for: WordFor) -> Restored:
+    """Each ``<unk>`` with a place in the source replaced by the word that belongs there, unless that is ``<unk>`` too.
+
+    Args:
+        written: words, those that are unknown with their places.
+        source: words that were read.
+        word_for: what is written for a source word.
+    """
+    restored = Restored([], [], 0, 0)
+    replaced = left = 0
+    for token, place, at in written:
+        points = token == UNKNOWN and place is not None and 0 <= place < len(source)
+        word = word_for(source[place]) if points and place is not None else token
+        if token == UNKNOWN:
+            replaced += word != UNKNOWN
+            left += word == UNKNOWN
+        restored.words.append(word)
+        restored.kept.append(at)
+    return restored._replace(replaced=replaced, left=left)
 
 
 def reserved_word(text: Words) -> bytes | None:

@@ -91,7 +91,7 @@ class _Process(Generic[Item, Result]):
         self._unsent: SimpleQueue[tuple[Item, Future[Result]] | None] = SimpleQueue()
         self._unanswered: deque[Future[Result]] = deque()
         self._died = threading.Event()  # and nobody waits any more
-        self._how = ""
+        self._death = ""
         self._lock = threading.Lock()
         self._sender = threading.Thread(target=self._send, name="pool: items", daemon=True)
         self._receiver = threading.Thread(target=self._receive, name="pool: answers", daemon=True)
@@ -112,7 +112,7 @@ class _Process(Generic[Item, Result]):
         future: Future[Result] = Future()
         with self._lock:
             if self._died.is_set():
-                raise ProcessDied(self._how)
+                raise ProcessDied(self._death)
             self._unanswered.append(future)
         self._unsent.put((item, future))
         return future
@@ -149,14 +149,14 @@ class _Process(Generic[Item, Result]):
         """Tell everybody who waits."""
         self._process.join(MOST_SECONDS_TO_END)
         self._process.kill()
-        self._how = f"process {self._process.pid} {_ending(self._process.exitcode)}"
+        self._death = f"process {self._process.pid} {_ending(self._process.exitcode)}"
         with self._lock:
             self._died.set()
             unanswered = list(self._unanswered)
             self._unanswered.clear()
         for waited, future in enumerate(unanswered):
             with contextlib.suppress(InvalidStateError):  # of what was cancelled
-                future.set_exception(NotBegun(self._how) if waited else ProcessDied(self._how))
+                future.set_exception(NotBegun(self._death) if waited else ProcessDied(self._death))
         self._unsent.put(None)
         self._sender.join()
         self._pipe.close()

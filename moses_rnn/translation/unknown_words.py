@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from moses_rnn.formats.alignments import Links, nearest
 from moses_rnn.formats.lexicon import Lexicon
-from moses_rnn.formats.rare_words import UNKNOWN, RareWords, Restored, WordFor, Words
+from moses_rnn.formats.rare_words import RareWords, Restored, WordFor, Words, Written, restore_words
 
 NO, COPY, DICTIONARY, LOWERCASE = RULES = "no", "copy", "dictionary", "lowercase"
 WITH_LEXICON = DICTIONARY, LOWERCASE
@@ -47,14 +47,8 @@ def replace_by_places(source: Words, written: Words, places: Places | None, chos
         places: None: nothing is known of them.
         chosen: see `word_for`.
     """
-    restored: list[bytes] = []
-    replaced = left = 0
-    for word, place in zip(written, places or [None] * len(written), strict=True):
-        known = word == UNKNOWN and place is not None
-        restored.append(chosen(source[place]) if known and place is not None else word)
-        replaced += known
-        left += word == UNKNOWN and not known
-    return Restored(restored, [*range(len(written))], replaced, left)
+    both = zip(written, places or [None] * len(written), strict=True)
+    return restore_words((Written(word, place, at) for at, (word, place) in enumerate(both)), source, chosen)
 
 
 def by_attention(chosen: WordFor) -> Finish:

@@ -104,9 +104,9 @@ def contenders(*networks, n_grams=0):
 
 
 def test_a_text_is_scored_by_all():
-    models = contenders("rnnlm", "bengio", n_grams=1)
-    text = score_text([b"le chat odd\n", b"\n", b" \r\n", b"le\r\n"], "dev.fr", models)
-    assert text.log_probs.shape == (3, 6)
+    models, observed = contenders("rnnlm", "bengio", n_grams=1), []
+    text = score_text([b"le chat odd\n", b"\n", b" \r\n", b"le\r\n"], "dev.fr", models, observed.append)
+    assert (text.log_probs.shape, observed) == ((3, 6), [2])
     assert np.exp(text.log_probs[:, 0]) == pytest.approx([0.1, 0.2, 0.5])
     assert text.outside.tolist() == [False, False, True, False, False, False]  # an n-gram model's do not count
     with pytest.raises(InputError, match=r"^dev\.fr: expected sentences, found none$"):

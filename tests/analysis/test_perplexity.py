@@ -145,7 +145,9 @@ def test_how_many_are_scored_together_does_not_matter(monkeypatch, together):
     producer = CslmProducer(checkpoint())
     expected = judge(TEXT, "dev", producer, None)
     monkeypatch.setattr(perplexity_module, "SENTENCES", together)
-    assert judge(TEXT, "dev", producer, None).cslm.tolist() == expected.cslm.tolist()
+    observed = []
+    assert judge(TEXT, "dev", producer, None, observed.append).cslm.tolist() == expected.cslm.tolist()
+    assert (max(observed), sum(observed)) == (min(together, len(TEXT)), len(TEXT))
 
 
 @pytest.mark.parametrize("lines", [[], [b"\n"], [b"\r\n", b" \t\n"]])

@@ -5,7 +5,9 @@ import re
 
 import pytest
 import torch
+from click.testing import CliRunner
 
+from moses_rnn.cli import progress
 from moses_rnn.cli.cslm_perplexity import perplexity as command_of_perplexity
 from moses_rnn.cli.nbest.add import add
 from moses_rnn.inference.dynamic import RATE
@@ -72,6 +74,20 @@ def test_models_alone_are_compared_on_the_words_they_know(perplexity):
     )
     assert figures(out)[best][0] <= min(row[0] for row in figures(out).values())
     assert re.search(r"\ntest\.fr: 7 tokens, 14\.29% outside a shortlist, which do not count$", out.rstrip())
+
+
+def test_how_far_it_is_among_the_sentences_of_all_texts(prepared, monkeypatch):
+    monkeypatch.chdir(prepared)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", -1)  # each time
+    for models in (["cslm"], ["r1", "bengio"]):
+        done = CliRunner().invoke(command_of_perplexity, [*models, "test.fr", "dev.fr"])
+        assert done.exit_code == 0, done.output
+        total = 2 + sum(line != b"" for line in CORPUS)
+        assert re.sub(r", [\d:]+ left\), [\d,]+/s", ")", done.stderr) == (
+            f"2 sentences ({2 / total:.0%})\n{total} sentences (100%)\n"
+        )
+        quiet = CliRunner().invoke(command_of_perplexity, [*models, "test.fr", "dev.fr", "--quiet"])
+        assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 
 
 def test_a_cslm_alone_has_the_table_that_it_had(perplexity):

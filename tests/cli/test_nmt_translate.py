@@ -174,6 +174,10 @@ USAGE = {
         ["model", "in", "--candidates", 3, 2, "--dictionary", "d", "--n-best", 3, "list"],
         "--candidates: lists are scored over all words; leave out --n-best",
     ),
+    "unknown words that are never written": (
+        ["model", "in", "--no-unknown", "--unknown", "copy"],
+        "--unknown copy replaces <unk>, which --no-unknown never writes",
+    ),
     "nothing to combine": (["model", "in", "--combine", "mean-log"], "--combine needs several models, found model"),
     "no model": ([], "Missing argument"),
     "resumed nowhere": (["model", "in", "--resume"], "--resume needs -o"),

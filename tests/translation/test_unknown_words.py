@@ -57,6 +57,16 @@ def test_without_a_place_it_stays():
         assert (restored.words, restored.replaced, restored.left) == (written, 0, 1)
 
 
+def test_a_translation_that_is_unknown_itself_restores_nothing():
+    """A lexicon of annotated texts has <unk> among its words."""
+    chosen = word_for("dictionary", Lexicon({b"cat": [(b"<unk>", 1.0)]}))
+    for restored in (
+        replace_by_places(SOURCE, [b"<unk>", b"<unk>"], [1, 2], chosen),
+        by_tokens(RareWords("posunk"), frozenset(), chosen)(SOURCE, [b"<unk:1>", b"<unk:1>"], None),
+    ):
+        assert (restored.words, restored.replaced, restored.left) == ([b"<unk>", b"Paris"], 1, 1)
+
+
 def test_links_say_the_place_too():
     restored = replace_by_links(SOURCE, [b"<unk>", b"a", b"<unk>", b"<unk>"], ((2, 0), (0, 2), (1, 2)), bytes.upper)
     assert restored.words == [b"PARIS", b"a", b"CAT", b"<unk>"]
