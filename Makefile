@@ -50,7 +50,7 @@ DEMO_ROUNDS ?= 5
 DEMO_MOSES := $(DEMO)/moses-$(DEMO_SEED)
 DEMO_CORPUS := $(DEMO_MOSES)/corpus
 
-$(DEMO_CORPUS)/train.en: examples/make_hard_corpus.py examples/make_corpus.py $(INSTALLED)
+$(DEMO_CORPUS)/train.en: examples/make_hard_corpus.py examples/make_corpus.py examples/words.py $(INSTALLED)
 	$(BIN)/python examples/make_hard_corpus.py $(DEMO_CORPUS) --seed $(DEMO_SEED) --sentences $(DEMO_SENTENCES) \
 		--held-out $(DEMO_HELD_OUT)
 

@@ -16,23 +16,10 @@ import argparse
 import random
 from pathlib import Path
 
-from make_corpus import (
-    ACTIONS,
-    ADJECTIVES,
-    ADVERBS,
-    BEINGS,
-    DEEDS,
-    THINGS,
-    Adjective,
-    Grammar,
-    Noun,
-    Phrase,
-    Verb,
-    elide,
-    write_corpus,
-)
-from make_corpus import adjectives as read_adjectives
-from make_corpus import verbs as read_verbs
+from make_corpus import Grammar, Phrase, elide, write_corpus
+from words import ACTIONS, ADJECTIVES, ADVERBS, BEINGS, DEEDS, THINGS, Adjective, Noun, Verb
+from words import adjectives as read_adjectives
+from words import verbs as read_verbs
 
 # Each twice: beside a living being, and beside anything else
 BESIDE_BEINGS = read_adjectives("""

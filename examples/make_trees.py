@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from make_corpus import (
+from words import (
     ACTIONS,
     ADJECTIVES,
     ADVERBS,

@@ -69,7 +69,7 @@ def english():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(EXAMPLES)
-        corpus = importlib.import_module("make_corpus")
+        corpus = importlib.import_module("words")
 
     def noun(pool):
         nouns = one_of(form for noun in pool for form in (noun.en, noun.en_plural))
