@@ -199,6 +199,9 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
         except MemoryError:
             say(f"{program()}: memory ran out")
             sys.exit(1)
+        except KeyboardInterrupt:  # where nothing has begun to listen for signals
+            say(f"{program()}: interrupted")
+            sys.exit(128 + signal.SIGINT)
 
     return reporting
 

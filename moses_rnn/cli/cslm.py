@@ -92,7 +92,7 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
 @click.option(
     "--bptt",
     type=click.IntRange(0),
-    help="Of rnnlm: steps back that the error of a word is followed; 0: to its sentence's begin",
+    help="Of rnnlm: steps back that the error of a word is followed; 0: to its sentence's beginning",
 )
 @learning_options("N-grams, or sentences of rnnlm,", "text", evaluated=" [default: an epoch]")
 @run_options

@@ -74,7 +74,11 @@ class Text:
     "--lm", "--with", multiple=True, help="An n-gram model to compare, to back off to and to interpolate with; ARPA"
 )
 @click.option("--rare", type=click.Choice(["uniform"]), help="Share <unk> evenly among the words outside the shortlist")
-@click.option("--vocabulary", help="With --rare: a text that has these words [default: TEXTS; with --lm its words]")
+@click.option(
+    "--vocabulary",
+    help="With --rare: a text that has these words [default: TEXTS; with --lm its words]; those of all shortlists "
+    "are among them",
+)
 @click.option(
     "--dynamic",
     type=click.Choice(["word", "sentence"]),
@@ -86,7 +90,7 @@ class Text:
 @click.option(
     "--bptt",
     type=click.IntRange(0),
-    help="With --dynamic: steps back that the error of a word is followed [default: 0, to its sentence's begin]",
+    help="With --dynamic: steps back that the error of a word is followed [default: 0, to its sentence's beginning]",
 )
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
@@ -118,8 +122,10 @@ def perplexity(given: Judging) -> None:
 
 def _check(given: Judging) -> None:
     """Refuse what does not go together."""
+    if given.model.is_file():
+        raise click.UsageError(f"{given.model}: expected a model's folder first and texts behind it, found a file")
     if not given.files:
-        raise click.UsageError("Missing argument 'TEXTS...'.")
+        raise click.UsageError("Missing argument 'TEXTS...': folders are models.")
     if given.vocabulary and not given.rare:
         raise click.UsageError("--vocabulary is for --rare uniform")
     if given.vocabulary and given.lm:

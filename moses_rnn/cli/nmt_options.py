@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
@@ -96,6 +96,19 @@ def open_lexicon(given: LexiconOptions, *, needed_by: str = "") -> Lexicon | Non
 
     name = existing_input(path)
     return read_lexicon(read_lines(name), name, target_first=given.lexicon is not None)
+
+
+def warn_of_columns(given: LexiconOptions, lexicon: Lexicon | None, source_words: Collection[bytes]) -> None:
+    """Say if the columns of the lexicon seem to be in the other order."""
+    if lexicon is None:
+        return
+    translated, written = lexicon.coverage(source_words)
+    if translated < written:
+        option, other = ("--lexicon", "--dictionary") if given.lexicon else ("--dictionary", "--lexicon")
+        say(
+            f"warning: {given.lexicon or given.dictionary}: of {len(source_words):,} source words {translated:,} have "
+            f"translations in it, {written:,} are translations themselves: give it as {other}, not {option}?"
+        )
 
 
 def make_compute(given: ComputeOptions) -> Compute:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
-from moses_rnn.cli.nmt_options import NEED_LEXICON, LexiconOptions, lexicon_options, open_lexicon
+from moses_rnn.cli.nmt_options import NEED_LEXICON, LexiconOptions, lexicon_options, open_lexicon, warn_of_columns
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.rare_words import COPYABLE, KINDS, NOALIGN, RareWords
 
@@ -84,6 +84,7 @@ def restore(given: RestoreOptions) -> None:
             f"{existing_input(given.translations)}: expected as many lines as {existing_input(given.source)} has, "
             f"{len(sources):,}, found {len(translations):,}"
         )
+    warn_of_columns(given, lexicon, {word for source in sources for word in words(source)})
     restorers = _restorers(given, word_for(rule, lexicon), sources, translations)
     replaced = left = 0
     with output_to(given.output, given.force, _inputs(given)) as file:

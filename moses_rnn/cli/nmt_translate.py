@@ -20,6 +20,7 @@ from moses_rnn.cli.nmt_options import (
     make_compute,
     open_lexicon,
     open_models,
+    warn_of_columns,
     warn_of_unit,
 )
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
@@ -116,6 +117,7 @@ def translate(given: Translating) -> None:
     model = open_models(folders, given.combine)
     _check_lexicon(given, rule_of(request, model))
     warn_of_unit(model)
+    warn_of_columns(given, request.lexicon, model.source_vocabulary.words)
     display = Display("sentences", quiet=given.quiet or (given.output == "-" and sys.stdout.isatty()))
     try:
         counts = translate_text(request, model, display.show, StopRequest())
@@ -203,5 +205,7 @@ def _summary(counts: Counts, *, quiet: bool) -> Iterator[str]:
             yield f"{counts.replaced:,} unknown words of the translations were replaced by the source's"
         if counts.written_unknown:
             yield f"{counts.written_unknown:,} words of the translations are <unk>"
+    if counts.without_words:
+        yield f"warning: {counts.without_words:,} translations of lines with words are empty"
     if counts.unended:
         yield f"warning: {counts.unended:,} translations met the limit of their length and stand as far as they came"

@@ -7,7 +7,7 @@ for no word; a dictionary has ``source target p``.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from moses_rnn.errors import FormatError, shown
@@ -37,6 +37,11 @@ class Lexicon:
     def best(self, source: bytes) -> bytes | None:
         """The likeliest translation of a word; None if the lexicon does not have it."""
         return next(iter(self.likeliest(source, 1)), None)
+
+    def coverage(self, words: Collection[bytes]) -> tuple[int, int]:
+        """How many of a source's words it translates, and how many of them it has as translations."""
+        targets = {target for translations in self.entries.values() for target, _ in translations}
+        return sum(word in self.entries for word in words), sum(word in targets for word in words)
 
     def lines(self) -> Iterator[bytes]:
         """As a dictionary file; in the order of bytes."""

@@ -29,7 +29,7 @@ class Learner:
         model: a network on its device, which stays as it is.
         precision: of the matrix products while scoring.
         rate: of learning.
-        reach: how many steps back the error of a word is followed; 0: to its sentence's begin.
+        reach: how many steps back the error of a word is followed; 0: to its sentence's beginning.
     """
 
     def __init__(

@@ -29,6 +29,7 @@ FORMAT = 1
 CONFIG, MODEL = "config.json", "model.safetensors"
 PENDING_CONFIG = ".config.json.new"
 FIRST_NETWORK = "encdec"  # whose config.json has no key "network"
+MADE_BY = "Models are folders that moses-rnn-train, -nmt train or -cslm train have made; pickles are never read."
 MAX_SIZE = 1 << 24  # no size of a network is larger; refused before anything is allocated
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary
 MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
@@ -189,7 +190,7 @@ def _read_folder(
 
 def _check_folder(folder: Path) -> None:
     if not folder.is_dir():
-        advice = "Only folders of moses-rnn-train are read; pickle-based files never are." if folder.exists() else ""
+        advice = MADE_BY if folder.exists() else ""
         found = "a file" if folder.exists() else "nothing"
         raise CheckpointError(f"{folder}: expected a model folder, found {found}", advice=advice)
 

@@ -33,7 +33,7 @@ class DynamicRnnlm(NetworkLanguageModel):
         compute: where and how; nothing is compiled.
         shares: of words outside the shortlist in the probability of ``<unk>``.
         rate: of learning.
-        reach: how many steps back the error of a word is followed; 0: to its sentence's begin.
+        reach: how many steps back the error of a word is followed; 0: to its sentence's beginning.
     """
 
     name = "RNNLM"

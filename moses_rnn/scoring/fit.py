@@ -109,5 +109,5 @@ def fit_warnings(report: ScoringReport, names: Sequence[str]) -> Iterator[str]:
         if unknown > UNKNOWN_WARNING:
             yield (
                 f"{name}: {unknown:.1%} of the pairs have a word outside the model's shortlists, which is read as "
-                "<unk>: a model with a larger --shortlist would tell such words apart"
+                "<unk>: a model with larger shortlists would tell such words apart"
             )

@@ -61,7 +61,7 @@ class TrainingConfig:
 
     def describe(self, unit: str = "pairs") -> str:
         """The choices in words, for a log."""
-        limits = [f"{self.max_epochs:g} epochs"] * bool(self.max_epochs)
+        limits = [f"{self.max_epochs:g} epoch{'s' * (self.max_epochs != 1)}"] * bool(self.max_epochs)
         limits += [f"{self.max_minutes:g} minutes"] * bool(self.max_minutes)
         limits += [f"{self.patience} evaluations without gain"]
         also = [f"schedule {self.schedule}"] * (self.schedule != "plateau")

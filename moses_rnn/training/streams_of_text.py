@@ -33,7 +33,7 @@ class Sentences:
         text: to learn, each sentence behind one ``<s>``.
         held_out: to be judged by.
         config: batches, precision, seed.
-        bptt: how many steps back the error of a word is followed; 0: to its sentence's begin.
+        bptt: how many steps back the error of a word is followed; 0: to its sentence's beginning.
     """
 
     unit = "sentences"
@@ -124,4 +124,4 @@ class _Lines:
 
 def describe_reach(steps: int) -> str:
     """How far errors are followed, for a log."""
-    return f"errors followed {steps} steps back" if steps else "errors followed to the sentence's begin"
+    return f"errors followed {steps} steps back" if steps else "errors followed to the sentence's beginning"

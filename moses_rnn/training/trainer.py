@@ -227,7 +227,7 @@ class Trainer:
         if config.max_minutes and progress.seconds >= 60 * config.max_minutes:
             return f"the time budget of {config.max_minutes:g} minutes is used"
         if config.max_epochs and progress.examples >= config.max_epochs * self.task.examples:
-            return f"{config.max_epochs:g} epochs are done"
+            return "1 epoch is done" if config.max_epochs == 1 else f"{config.max_epochs:g} epochs are done"
         return ""
 
     def _reason_to_finish(self) -> str:

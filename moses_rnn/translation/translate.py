@@ -98,6 +98,7 @@ class Counts:
     unended: int = 0  # translations that met the limit
     written_unknown: int = 0  # <unk> among the words of the translations
     replaced: int = 0  # unknown words of the translations in whose place the source's have come
+    without_words: int = 0  # translations of lines that are not empty
 
     def add(self, more: Counts) -> None:
         """Count what was met elsewhere."""
@@ -227,6 +228,7 @@ class Translator:
             counts.unended += not translation.best.ended
             counts.written_unknown += sum(word in unknown for word in words(translation.text()))
             counts.replaced += sum(restored.replaced for restored in translation.finished[:1])
+            counts.without_words += bool(line.ids) and not words(translation.text())
 
 
 def blocks_of(lines: Iterable[bytes], name: str, first: int = 1) -> Iterator[list[Words]]:

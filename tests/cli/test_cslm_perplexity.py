@@ -197,7 +197,8 @@ def test_a_rate_that_is_too_high_is_named(perplexity):
 
 
 REFUSED = [
-    (["r1", "r2"], 2, "Missing argument 'TEXTS...'"),
+    (["r1", "r2"], 2, "Missing argument 'TEXTS...': folders are models."),
+    (["dev.fr", "r1"], 2, "dev.fr: expected a model's folder first and texts behind it, found a file"),
     (["r1", "dev.fr", "--vocabulary", "words"], 2, "--vocabulary is for --rare uniform"),
     (["r1", "dev.fr", "--lm", "lm.arpa", "--rare", "uniform", "--vocabulary", "words"], 2, "with --lm the words are those"),
     (["r1", "dev.fr", "--dynamic-rate", "0.1"], 2, "--dynamic-rate is for --dynamic"),

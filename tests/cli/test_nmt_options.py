@@ -12,6 +12,7 @@ from moses_rnn.cli.nmt_options import (
     make_compute,
     open_lexicon,
     open_models,
+    warn_of_columns,
     warn_of_unit,
 )
 from moses_rnn.errors import FormatError
@@ -66,3 +67,38 @@ def test_one_lexicon_is_enough_and_may_be_needed():
         open_lexicon(LexiconOptions(lexicon="a", dictionary="b"))
     with pytest.raises(click.UsageError, match="--candidates needs --lexicon or --dictionary"):
         open_lexicon(LexiconOptions(lexicon=None, dictionary=None), needed_by="--candidates")
+
+
+COLUMNS = {
+    "right": ("words", [b"cat", b"dog", b"Paris"], ""),
+    "reversed": (
+        "words",
+        [b"chat", b"chien", b"un"],
+        "warning: words: of 3 source words 0 have translations in it, 2 are translations themselves: give it as "
+        "--lexicon, not --dictionary?\n",
+    ),
+    "of other words": ("words", [b"eins", b"zwei"], ""),
+    "none": (None, [b"chat"], ""),
+}
+
+
+@pytest.mark.parametrize("case", COLUMNS)
+def test_columns_in_the_other_order_are_noticed(tmp_path, monkeypatch, capfd, case):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "words").write_bytes(b"cat chat 1\ndog chien 1\nParis Paris 1\n")
+    file, words, message = COLUMNS[case]
+    given = LexiconOptions(lexicon=None, dictionary=file)
+    warn_of_columns(given, open_lexicon(given), words)
+    assert capfd.readouterr().err == message
+
+
+def test_of_a_lexicon_likewise(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lex.f2e").write_bytes(b"chat cat 1\nNULL dog 1\nchien NULL 1\n")
+    given = LexiconOptions(lexicon="lex.f2e", dictionary=None)
+    warn_of_columns(given, open_lexicon(given), [b"cat", b"dog"])
+    assert capfd.readouterr().err == ""
+    warn_of_columns(given, open_lexicon(given), [b"chat", b"chien"])
+    assert "0 have translations in it, 1 are translations themselves: give it as --dictionary, not --lexicon?" in (
+        capfd.readouterr().err
+    )

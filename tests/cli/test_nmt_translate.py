@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from moses_rnn.cli.nmt_translate import translate
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.models.vocabulary import END_ID, Vocabulary
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import open_model
 from moses_rnn.translation.beam_search import BeamConfig
@@ -84,6 +84,19 @@ def test_lines_come_from_files_and_pipes_alike_and_empty_ones_stay(here):
 def test_what_met_the_limit_is_counted(here):
     done = translated("model", "in", "--beam", 1, "--length-score", "mean", "--max-words-factor", 1, "-q")
     assert "translations met the limit of their length and stand as far as they came\n" in done.stderr
+
+
+def test_a_network_that_writes_nothing_is_noticed(here):
+    model = network(torch.float32)
+    with torch.no_grad():
+        model.decoder.b_G[END_ID] = 500.0
+    save_checkpoint(here / "silent", encdec_checkpoint(model, SOURCE, TARGET, provenance={"unit": "sentences"}))
+    assert translated("silent", "in").stdout_bytes == b"\n" * len(LINES)
+    for model in ("silent", "model"):
+        done = translated(model, "in")
+        written = done.stdout_bytes.split(b"\n")[:-1]
+        empty = sum(source != b"" == line for source, line in zip(LINES, written, strict=True))
+        assert f"warning: {empty} translations of lines with words are empty\n" in done.stderr
 
 
 def test_lists_parse_and_begin_with_the_translation(here):

@@ -37,10 +37,10 @@ def test_says_what_it_found_and_what_it_does(here):
         "training: adam, learning rate 0.004, falling in the last 50%, weights averaged over about the last 10% of the steps, "
         "128 pairs a minibatch, "
         "pair-mean gradient clipped at 1, fp32, seed 1; ",
-        "ends after 1 epochs or 30 minutes or 6 evaluations without gain",
+        "ends after 1 epoch or 30 minutes or 6 evaluations without gain",
         "     pairs  epochs      time  held-out nats  perplexity  clipped  tokens/s\n",
         "  best\n",
-        "finished: 1 epochs are done; best held-out ",
+        "finished: 1 epoch is done; best held-out ",
         "moses-rnn-score will refuse this model",
     ):
         assert text in done.stderr

@@ -33,6 +33,11 @@ def test_both_files_say_the_same(lines, target_first):
     assert (lexicon.best(b"the"), lexicon.best(b"NULL"), lexicon.best(b"dog")) == (b"le", None, None)
 
 
+def test_how_many_words_it_translates_and_how_many_it_writes():
+    lexicon = read_lexicon(DICTIONARY, "l", target_first=False)
+    assert lexicon.coverage([b"cat", b"the", b"le", b"dog"]) == (2, 1)
+
+
 def test_a_dictionary_may_have_the_word_null():
     assert read_lexicon([b"NULL nul 1\n"], "l", target_first=False).best(b"NULL") == b"nul"
 

@@ -117,7 +117,10 @@ def test_a_pickle_is_not_opened(folder, tmp_path, kind):
     ):
         load_checkpoint(folder)
     write_evil(kind, tmp_path / "model", tmp_path / "trace")
-    with pytest.raises(CheckpointError, match="found a file\n  Only folders of moses-rnn-train are read; pickle-based"):
+    with pytest.raises(
+        CheckpointError,
+        match="found a file\n  Models are folders that moses-rnn-train, -nmt train or -cslm train have made; pickles",
+    ):
         load_checkpoint(tmp_path / "model")
     assert not (tmp_path / "trace").exists()
 

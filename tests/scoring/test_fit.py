@@ -57,8 +57,8 @@ def test_a_table_is_judged_now_and_then_before_its_end(monkeypatch):
 def test_too_many_unknown_words_are_warned_of():
     assert list(fit_warnings(report(1000, 200, 0), NAMES)) == []
     assert list(fit_warnings(report(1000, 201, 0), NAMES)) == [
-        "RNN: 20.1% of the pairs have a word outside the model's shortlists, which is read as <unk>: a model with a "
-        "larger --shortlist would tell such words apart"
+        "RNN: 20.1% of the pairs have a word outside the model's shortlists, which is read as <unk>: a model with "
+        "larger shortlists would tell such words apart"
     ]
 
 

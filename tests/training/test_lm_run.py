@@ -39,7 +39,7 @@ def test_a_run_leaves_a_folder(tmp_path):
     listener = Listener()
     lines = [*sentences(100), b"<s> <null> rare"]
     outcome = train_language_model(request(tmp_path, lines), listener, never)
-    assert outcome.progress.finished == "1 epochs are done"
+    assert outcome.progress.finished == "1 epoch is done"
     loaded = load_checkpoint(tmp_path / "model", CSLM)
     assert len(loaded.target_vocabulary) == 6 + 2
     assert not {b"<s>", b"<null>"} & set(loaded.target_vocabulary.words)

@@ -84,7 +84,7 @@ def test_a_gpu_shares_no_minibatch(monkeypatch):
 def test_a_run_leaves_a_model_that_remembers_it(table, inverse, direction):
     listener = Listener()
     outcome = train_phrase_model(phrase_request(table, inverse=inverse), table.with_name("model"), listener, never)
-    assert outcome.progress.finished == "1 epochs are done"
+    assert outcome.progress.finished == "1 epoch is done"
     assert listener.description[0].startswith("table: 60 lines, ")
     checkpoint = load_checkpoint(table.with_name("model"))
     assert checkpoint.direction == direction

@@ -115,7 +115,7 @@ def test_a_state_from_before_schedules_has_plateau(saved):
 OLDER = {
     "epoch": 1, "batch": 2, "examples": 30, "tokens": 40, "steps": 5, "clipped_steps": 1, "skipped_steps": 0,
     "skipped_in_a_row": 0, "seconds": 1.5, "examples_at_evaluation": 20, "best": 3.25, "without_gain": 1,
-    "learning_rate": 0.5, "finished": "1 epochs are done", "history": [{"pairs": 20, "nats_per_token": 3.25}],
+    "learning_rate": 0.5, "finished": "1 epoch is done", "history": [{"pairs": 20, "nats_per_token": 3.25}],
 }  # fmt: skip
 
 

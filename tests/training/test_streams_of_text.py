@@ -90,7 +90,7 @@ def test_how_far_errors_go_changes_gradients_and_no_costs(texts):
     assert costs[0].nats == costs[1].nats
     assert task_of(texts, 1).identity["bptt"] == 1
     assert task_of(texts, 1).describe() == "RNNLM, H 16, errors followed 1 steps back"
-    assert task_of(texts).describe() == "RNNLM, H 16, errors followed to the sentence's begin"
+    assert task_of(texts).describe() == "RNNLM, H 16, errors followed to the sentence's beginning"
 
 
 def test_learns_a_language(texts, tmp_path):

@@ -173,7 +173,7 @@ def test_learns_from_sampled_words_and_goes_on_with_the_same(corpus, tmp_path):
 def test_a_finished_run_goes_on_when_its_limit_is_raised(corpus, tmp_path):
     train(corpus, tmp_path, max_epochs=1)
     same, listener = train(corpus, tmp_path, max_epochs=1)
-    assert (same.progress.finished, listener.losses) == ("1 epochs are done", [])
+    assert (same.progress.finished, listener.losses) == ("1 epoch is done", [])
     more, listener = train(corpus, tmp_path, max_epochs=2)
     assert len(listener.losses) == more.progress.steps / 2
 

@@ -1,6 +1,8 @@
 """moses-rnn-cslm perplexity of a CSLM, alone and with an n-gram model; of several models: test_cslm_perplexity."""
 
 import gzip
+import os
+import signal
 import subprocess
 import sys
 
@@ -56,6 +58,15 @@ def test_perplexity_of_standard_input(here):
     assert (done.returncode, done.stderr) == (0, b"")
     _, out, _ = cslm(*arguments, "dev.fr")
     assert done.stdout.decode() == out.replace("| dev.fr |", "| - |").replace("best for dev.fr.", "best for -.")
+
+
+def test_interrupted_it_says_so(here):
+    os.mkfifo(here / "pipe")
+    process = subprocess.Popen([program("cslm"), "perplexity", "cslm", "pipe"], stderr=subprocess.PIPE)
+    with (here / "pipe").open("wb"):  # which waits until it is read from
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate()
+    assert (process.returncode, messages) == (128 + signal.SIGINT, b"moses-rnn-cslm: interrupted\n")
 
 
 LMS = [

@@ -27,7 +27,7 @@ REFUSED = [
     (["train", "train.fr", *NEW, "--model", "mine", "--restart"], 1, "mine: is not a model folder; --restart does not remove it"),
     (["perplexity", "cslm"], 2, "Missing argument 'TEXTS...'"),
     (["perplexity", "nothing", "dev.fr"], 3, "nothing: expected a model folder, found nothing"),
-    (["perplexity", "dev.fr", "dev.fr"], 3, "dev.fr: expected a model folder, found a file"),
+    (["perplexity", "dev.fr", "dev.fr"], 2, "dev.fr: expected a model's folder first and texts behind it, found a file"),
     (["perplexity", "cslm", "nothing"], 3, "nothing: expected a file, found nothing of that name (nor nothing.gz)"),
     (["perplexity", "cslm", "empty"], 3, "empty: expected at least one line, found an empty file"),
     (["perplexity", "cslm", "blank"], 3, "blank: expected sentences, found none"),
