@@ -60,13 +60,24 @@ def test_perplexity_of_standard_input(here):
     assert done.stdout.decode() == out.replace("| dev.fr |", "| - |").replace("best for dev.fr.", "best for -.")
 
 
+HEEDS_CTRL_C = """
+import signal
+from moses_rnn.cli.cslm import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a script's background programs would ignore it
+main(prog_name="moses-rnn-cslm")
+"""
+
+
 def test_interrupted_it_says_so(here):
     os.mkfifo(here / "pipe")
-    process = subprocess.Popen([program("cslm"), "perplexity", "cslm", "pipe"], stderr=subprocess.PIPE)
-    with (here / "pipe").open("wb"):  # which waits until it is read from
+    command = [sys.executable, "-c", HEEDS_CTRL_C, "perplexity", "cslm", "pipe"]
+    with (
+        subprocess.Popen(command, stderr=subprocess.PIPE) as process,
+        (here / "pipe").open("wb"),  # which waits until it is read from
+    ):
         process.send_signal(signal.SIGINT)
-        _, messages = process.communicate()
-    assert (process.returncode, messages) == (128 + signal.SIGINT, b"moses-rnn-cslm: interrupted\n")
+        messages = process.stderr.read()
+    assert (process.returncode, messages) == (128 + signal.SIGINT, b"-c: interrupted\n")
 
 
 LMS = [
