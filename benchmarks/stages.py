@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import shlex
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -91,9 +93,19 @@ class FakeDevice:
 
 
 def run(command: Sequence[str]) -> None:
-    """A command of moses-rnn, such as nmt train; it ends its process, and this one goes on."""
+    """A command of moses-rnn, such as nmt train; it ends its process, and this one goes on.
+
+    What it says on stderr comes at its end with the command, since several may run at once.
+    """
+    said = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)  # which takes bytes too, as stderr does
+    shown = f"moses-rnn {shlex.join(command)}"
     try:
-        main(list(command), standalone_mode=False)
+        with contextlib.redirect_stderr(said):
+            main(list(command), standalone_mode=False)
     except SystemExit as ended:
         if ended.code:
-            raise RuntimeError(f"failed: moses-rnn {shlex.join(command)}") from ended
+            raise RuntimeError(f"failed: {shown}") from ended
+    finally:
+        said.seek(0)
+        if words := said.read():
+            print(f"{shown}:\n{words}", end="", file=sys.stderr, flush=True)

@@ -31,10 +31,14 @@ RUNS = {
 
 
 def bench(name, *arguments):
+    return finished(name, *arguments).stdout
+
+
+def finished(name, *arguments):
     command = [sys.executable, ROOT / "benchmarks" / f"{name}.py", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -119,23 +123,32 @@ def rows_of(printed):
 
 def test_rare_words_are_left_replaced_and_pointed_to(tmp_path):
     for side in ("en", "fr"):
-        lines = gzip.decompress((CORPUS / f"train.{side}.gz").read_bytes()).splitlines(keepends=True)[:120]
+        lines = gzip.decompress((CORPUS / f"train.{side}.gz").read_bytes()).splitlines(keepends=True)[:420]
         (tmp_path / f"train.{side}").write_bytes(b"".join(lines))
-    (tmp_path / "links").write_text("0-0 1-1\n" * 120)
+    (tmp_path / "links").write_text("0-0 1-1\n" * 420)
     texts = tmp_path / "train", tmp_path / "runs", "--source", "en", "--target", "fr", "--alignment", tmp_path / "links"
-    learning = "--train", "--max-epochs 1 --hidden-size 4 --embedding-size 4 --held-out 20 --batch-size 4"
+    learns = "--optimiser adam --learning-rate 0.01 --max-epochs 1 --batch-size 4 --held-out 20"
+    learning = "--train", f"{learns} --hidden-size 16 --embedding-size 16"
     sizes = "--words", "30", "--partition-words", "80", "--beam", "1", "--samples", "20"
     command = *texts, "--test", CORPUS / "dev", *sizes, "--seeds", "1", *learning
-    printed = bench("rare_words", *command)
-    rows = rows_of(printed)
+    done = finished("rare_words", *command)
+    printed, rows = done.stdout, rows_of(done.stdout)
     assert all(row[0] == "1" for row in (rows["base"], rows["PosUnk, all seeds"], rows["+ candidate lists"]))
+    assert percent(rows["base"][1]) > 20  # so they write words, and what is replaced can be seen
+    assert percent(rows["PosUnk, pointers left"][1]) > percent(rows["PosUnk, translations"][1]) > 0
     assert rows["base, <unk> replaced: copy"][1] == "0.00%"
+    warned = r"^moses-rnn nmt translate \S+/base\.1 .* --unknown no .*:\nwarning: empty translations .*: [1-9]\d*$"
+    assert re.search(warned, done.stderr, re.MULTILINE)
     assert rows["4 layers"] == ["29.5", "31.8"]
     assert rows["RNNsearch-LV"] == ["32.68"]
     unknown = re.findall(r"word that (\w+) does not know: dev (\S+)% of 300\n", printed)
     assert [network for network, _ in unknown] == ["base", "base", "reshuffled"]
     assert float(unknown[1][1]) > float(unknown[2][1])
     assert bench("rare_words", *command) == printed
+
+
+def percent(cell):
+    return float(cell.removesuffix("%"))
 
 
 def test_language_models_stand_beside_the_published(tmp_path):

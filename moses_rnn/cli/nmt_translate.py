@@ -206,6 +206,6 @@ def _summary(counts: Counts, *, quiet: bool) -> Iterator[str]:
         if counts.written_unknown:
             yield f"{counts.written_unknown:,} words of the translations are <unk>"
     if counts.without_words:
-        yield f"warning: {counts.without_words:,} translations of lines with words are empty"
+        yield f"warning: empty translations of lines with words: {counts.without_words:,}"
     if counts.unended:
-        yield f"warning: {counts.unended:,} translations met the limit of their length and stand as far as they came"
+        yield f"warning: translations that met the limit of their length; they stand as they were: {counts.unended:,}"
