@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import numpy.typing as npt
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.producers.base import Phrases, Scores, Tally
 from moses_rnn.producers.language_models import END, LN_10, Values, sums, text, words_of
+
+# KenLM's messages: Cannot read model 'path' (file:line in function threw Kind[ because `condition']. what it found)
+THROWN = re.compile(r"Cannot read model '.*?' \((?:\S+ in .*? threw \w+(?: because `.*?')?\. )?(.*)\)", re.DOTALL)
 
 
 class KenlmProducer:
@@ -42,8 +46,7 @@ class KenlmProducer:
             config.arpa_complain = kenlm.ARPALoadComplain.NONE  # a binary file would not say which words it knows
             self.model: Any = kenlm.Model(str(path), config)
         except (OSError, RuntimeError) as error:
-            reason = str(error).split("\n")[0]
-            raise InputError(f"{path}: expected a language model that KenLM reads, found: {reason}") from error
+            raise InputError(f"{path}: expected a language model that KenLM reads, found: {_reason(error)}") from error
         self.order: int = self.model.order
 
     def word_log_probs(self, sentences: Phrases) -> Values:
@@ -84,3 +87,10 @@ class KenlmProducer:
         state = self.state()
         self.model.NullContextWrite(state)
         return state
+
+
+def _reason(error: Exception) -> str:
+    """What KenLM says of a file, in a line, without the places in its own source."""
+    message = str(error)
+    thrown = THROWN.fullmatch(message)
+    return (thrown[1] if thrown else message).split("\n")[0].strip()

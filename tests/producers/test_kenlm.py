@@ -63,10 +63,11 @@ def test_a_compressed_model(tmp_path, kenlm):
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (None, "Cannot read model '.*/lm' .*No such file or directory"),
-        (b"le chat\n", r'.*first non-empty line was "le chat" not .data'),
-        (SMALL.arpa()[:-50], r"Cannot read model '.*/lm' \(lm/read_arpa"),
-        (SMALL.arpa().replace(b"\t<s>\t", b"\tsss\t"), ".*<s>"),
+        (None, "No such file or directory while opening .*/lm$"),
+        (b"", r"End of file Byte: 0$"),
+        (b"le chat\n", r'first non-empty line was "le chat" not .data.\. Byte: 8$'),
+        (SMALL.arpa()[:-50], "Word </s was not seen in the unigrams"),
+        (SMALL.arpa().replace(b"\t<s>\t", b"\tsss\t"), "The ARPA file is missing <s>"),
     ],
 )
 def test_a_file_that_kenlm_cannot_read(tmp_path, kenlm, data, reason):
