@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moses_rnn.analysis.perplexity import Marks, Observe, observe_nothing, perplexity, together
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.producers.language_models import LanguageModel, Values
 
 SUFFICIENT = 1e-6  # nats of a whole text: how near its likelihood is to the highest
@@ -69,16 +69,25 @@ def score_text(
 
     Raises:
         InputError: it is empty.
+        MosesRnnError: a model fails; the error tells which, and at which text.
     """
     log_probs: list[Values] = []
     outside: list[Marks] = []
     for sentences in together(lines, observe):
-        log_probs.append(np.stack([one.model.word_log_probs(sentences) for one in contenders]))
+        log_probs.append(np.stack([_word_log_probs(one, sentences, name) for one in contenders]))
         unknown = [one.model.unknown(sentences) for one in contenders if one.network]
         outside.append(np.logical_or.reduce([np.zeros(log_probs[-1].shape[1], np.bool_), *unknown]))
     if not log_probs:
         raise InputError(f"{name}: expected sentences, found none")
     return Scored(name, np.concatenate(log_probs, 1), np.concatenate(outside))
+
+
+def _word_log_probs(one: Contender, sentences: Sequence[bytes], text: str) -> Values:
+    try:
+        return one.model.word_log_probs(sentences)
+    except MosesRnnError as error:
+        error.add_advice(f"The model is {one.name}, the text {text}.")
+        raise
 
 
 def best_weights(scored: Scored) -> list[float]:

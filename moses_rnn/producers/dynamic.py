@@ -10,7 +10,7 @@ import threading
 
 import numpy as np
 
-from moses_rnn.errors import MosesRnnError
+from moses_rnn.errors import MosesRnnError, shown
 from moses_rnn.inference.dynamic import RATE, Learner
 from moses_rnn.inference.rnnlm import Values
 from moses_rnn.models.batches import Lengths
@@ -113,10 +113,23 @@ class Reader:
 
     def __init__(self, model: DynamicRnnlm, mode: str) -> None:
         self._model, self._mode = model, mode
+        self._sentences = 0  # that were read, or begun
 
     def word_log_probs(self, sentences: Phrases) -> Values:
-        """See `LanguageModel`; the sentences are learned from."""
-        return self._model.read(sentences, self._mode)
+        """See `LanguageModel`; the sentences are learned from.
+
+        Raises:
+            MosesRnnError: the model diverged; the sentence is named.
+        """
+        return np.concatenate([np.zeros(0), *map(self._read, sentences)])
+
+    def _read(self, sentence: bytes) -> Values:
+        self._sentences += 1
+        try:
+            return self._model.read([sentence], self._mode)
+        except MosesRnnError as error:
+            error.add_advice(f"It was reading sentence {self._sentences:,}: {shown(sentence)}")
+            raise
 
     def unknown(self, sentences: Phrases) -> Marks:
         """See `LanguageModel`."""

@@ -24,15 +24,8 @@ from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
 from moses_rnn.producers.shares import even_shares, types_of
 from moses_rnn.scoring.fit import check_learned
-from moses_rnn.scoring.nbest_lists import (
-    AlignedHypothesis,
-    Feature,
-    InOrder,
-    PartScorer,
-    PhraseSum,
-    WholeHypothesis,
-    label_features,
-)
+from moses_rnn.scoring.hypotheses import AlignedHypothesis, Feature, InOrder, PhraseSum, WholeHypothesis
+from moses_rnn.scoring.nbest_lists import PartScorer, label_features
 
 # of models, by the name of their score
 OPTIONS = {"CSLM": "--cslm", "KENLM": "--lm", "RNN": "--rnn", "RNNInverse": "--inverse-rnn"}
@@ -132,7 +125,7 @@ def _open(path: Path, option: str | None, request: FeatureRequest) -> OpenModel:
 def _feature(model: OpenModel, first: NBestLine | None, name: str, request: FeatureRequest) -> Feature:
     """Of the phrases of a hypothesis if the network learned from phrases, unless sentences are wanted."""
     if not model.reads_sources:
-        return _of_targets(_language_model(model, request), name)
+        return _of_targets(_language_model(model, request), name, str(model.folder))
     _check_form(model)
     producer = model.make_producer(_compute(model, request))
     if model.rare is not None and model.rare.needs_links:
@@ -140,10 +133,16 @@ def _feature(model: OpenModel, first: NBestLine | None, name: str, request: Feat
     return _of_pairs(producer, first, name, whole=request.whole or model.learned_sentences)
 
 
-def _of_targets(producer: NetworkLanguageModel | Mixture, name: str) -> Feature:
-    """Of whole hypotheses, which must come in order if the producer learns from them."""
+def _of_targets(producer: NetworkLanguageModel | Mixture, name: str, models: str) -> Feature:
+    """Of whole hypotheses, which must come in order if the producer learns from them.
+
+    Args:
+        producer: of target sentences.
+        name: of the list, for messages.
+        models: that the producer reads, for messages too.
+    """
     if isinstance(producer, DynamicRnnlm) or (isinstance(producer, Mixture) and producer.learns):
-        return InOrder(producer, name)
+        return InOrder(producer, name, models)
     return WholeHypothesis(producer)
 
 
@@ -201,7 +200,7 @@ def _of_mixture(paths: tuple[Path, ...], name: str, request: FeatureRequest) -> 
         mixture = Mixture(members, combination, request.shares or None)
     except ValueError as error:
         raise InputError(f"--shares: {error}") from error
-    return _of_targets(mixture, name)
+    return _of_targets(mixture, name, ",".join(map(str, paths)))
 
 
 def _language_model(model: OpenModel, request: FeatureRequest) -> NetworkLanguageModel:

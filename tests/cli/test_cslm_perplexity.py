@@ -194,6 +194,8 @@ def test_a_rate_that_is_too_high_is_named(perplexity):
     error = perplexity("r1", "dev.fr", "--dynamic", "sentence", "--dynamic-rate", "1e6", code=1)
     assert "dynamic evaluation diverged: expected log-probabilities above -1000, found -" in error
     assert "Learn at a lower rate than 1e+06." in error
+    assert re.search(r"\n  It was reading sentence [12]: '.*'\n", error)
+    assert error.endswith("\n  The model is r1 (RNNLM, dynamic by sentence), the text dev.fr.\n")
 
 
 REFUSED = [

@@ -8,12 +8,8 @@ from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.models.cslm import CslmConfig
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.phrases import WordPenaltyProducer
-from moses_rnn.scoring.nbest_lists import (
-    NBestReport,
-    WholeHypothesis,
-    label_features,
-    with_features,
-)
+from moses_rnn.scoring.hypotheses import WholeHypothesis
+from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
 from tests.models.checkpoints import cslm_checkpoint
 from tests.models.networks import cslm_network
 from tests.producers.pairs import TARGET

@@ -12,8 +12,8 @@ from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.open import open_model
+from moses_rnn.scoring.hypotheses import AlignedHypothesis, InOrder, PhraseSum, WholeHypothesis
 from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
-from moses_rnn.scoring.nbest_lists import AlignedHypothesis, InOrder, PhraseSum, WholeHypothesis
 from tests.models.checkpoints import make_producer
 from tests.producers.pairs import of_pairs
 from tests.producers.rare import ALIGNED, save_rare_model

@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +9,8 @@ from hypothesis import strategies as st
 from moses_rnn.errors import FormatError, InputError, MosesRnnError
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
-from moses_rnn.scoring.nbest_lists import (
-    InOrder,
-    NBestReport,
-    PhraseSum,
-    WholeHypothesis,
-    label_features,
-    with_features,
-)
+from moses_rnn.scoring.hypotheses import PhraseSum, WholeHypothesis
+from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
 from tests.producers.pairs import TARGET, of_pairs, producer
 from tests.scoring.nbest_lists import ADDED, SOURCES, added, cslm, nbest, parsed, whole_sentences
 
@@ -283,45 +276,3 @@ def test_a_source_text_of_another_list_is_noticed_by_what_reads_sources():
         added(lines, of_sources)
     assert added(lines, of_sources, SOURCES[:2])
     assert added(lines, whole_sentences())
-
-
-# Models that learn from the list
-
-
-class Pupil:
-    """Scores by what it has learned, and remembers what it was asked."""
-
-    num_scores = 1
-
-    def __init__(self):
-        self.learned, self.asked = [], []
-
-    def log_probs(self, sources, targets):
-        self.asked.append(list(targets))
-        return np.full((len(targets), 1), -1.0 - len(self.learned))
-
-    def learn(self, sentence):
-        self.learned.append(sentence)
-
-
-def test_a_sentence_s_hypotheses_are_scored_together_and_then_the_first_is_learned(monkeypatch):
-    monkeypatch.setattr(nbest_lists, "LINES", 2)
-    lines = [nbest(text, sentence=i) for i, text in [(0, b"b"), (0, b"a"), (0, b"b"), (2, b""), (5, b"c")]]
-    pupil = Pupil()
-    written = parsed(added(lines, [("L", InOrder(pupil, "n"))], [b""] * 6).splitlines(keepends=True))
-    assert [line.values("L0") for line in written] == [[-1], [-1], [-1], [-2], [-3]]
-    assert pupil.asked == [[b"a", b"b"], [b""], [b"c"]]  # each distinct one once
-    assert pupil.learned == [b"b", b"", b"c"]
-
-
-@pytest.mark.parametrize(
-    ("order", "line", "message"), [([1, 0], 2, "0 after 1"), ([0, 1, 0], 3, "0 after 1"), ([3, 1, 2], 2, "1 after 3")]
-)
-@pytest.mark.parametrize("together", [1, 100])
-def test_sentences_out_of_order_are_refused(monkeypatch, order, line, message, together):
-    monkeypatch.setattr(nbest_lists, "LINES", together)
-    lines = [nbest(b"t2", sentence=i) for i in order]
-    with pytest.raises(FormatError) as caught:
-        added(lines, [("L", InOrder(Pupil(), "n"))], [b""] * 4)
-    expected = f"n:{line}: expected sentences in ascending order, for a model that goes on learning, found "
-    assert str(caught.value) == expected + message

@@ -7,13 +7,8 @@ import pytest
 
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
-from moses_rnn.scoring.nbest_lists import (
-    NBestReport,
-    PhraseSum,
-    WholeHypothesis,
-    label_features,
-    with_features,
-)
+from moses_rnn.scoring.hypotheses import PhraseSum, WholeHypothesis
+from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
 from tests.producers.pairs import TARGET, producer
 from tests.scoring.nbest_lists import added, cslm, nbest, parsed, whole_sentences
 

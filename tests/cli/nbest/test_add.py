@@ -184,6 +184,16 @@ def test_a_dynamic_model_learns_from_the_first_hypothesis_of_each_sentence(nbest
     assert all(a != b for a, b in zip(other[2:], dynamic[2:], strict=True))
 
 
+@pytest.mark.parametrize("options", [["--add", "{}/rnnlm"], ["--ensemble", "{}/rnnlm,{}/nplm"]])
+def test_a_dynamic_model_that_diverges_is_named_with_the_sentence(nbest, here, options):
+    done = nbest("n", "--source", "src", *options, "--dynamic", "--dynamic-rate", "1e6", "-o", "out", code=1)
+    assert "dynamic evaluation diverged: expected log-probabilities above -1000, found -" in done.stderr
+    assert re.search(
+        r"\n  It was reading sentence [1-9] of n, whose list begins in line [1-9]; the model is \S+/rnnlm", done.stderr
+    )
+    assert not [path for path in here.iterdir() if "out" in path.name]
+
+
 @pytest.mark.parametrize(("order", "line"), [([2, 0], 2), ([0, 5, 1], 3), ([0, 2, 0, 5], 3)])
 def test_a_dynamic_model_refuses_a_list_in_another_order(nbest, here, order, line):
     lines = NBEST.splitlines(keepends=True)

@@ -1,0 +1,172 @@
+"""How a hypothesis of an n-best list is scored: as a whole, with its alignment or without, or by its phrase pairs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from moses_rnn.errors import FormatError, MosesRnnError, shown
+from moses_rnn.formats.alignments import broken, check_links, format_links
+from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.text_phrases import AlignedPhrases
+from moses_rnn.producers.base import Phrases, ScoreProducer, Scores
+
+Pair = tuple[bytes, bytes]
+
+
+class WholeHypothesis:
+    """Scores hypotheses as whole sentences: a language model, a word penalty, a network that has read sentences.
+
+    `of_sources` is whether their source sentences count, all of which must then be the list's.
+    """
+
+    def __init__(self, producer: ScoreProducer, *, of_sources: bool = False) -> None:
+        self.producer = producer
+        self.of_sources = of_sources
+
+    def scores(self, lines: Sequence[NBestLine], sources: Phrases) -> Scores:
+        """Natural logarithms; lines × num_scores. Equal pairs of source and hypothesis are scored once."""
+        return _distinct(
+            [(source, line.hypothesis) for source, line in zip(sources, lines, strict=True)], self.producer
+        )
+
+
+class Learning(ScoreProducer, Protocol):
+    """A producer that learns from what it has scored, so that the order of the lists counts."""
+
+    def learn(self, sentence: bytes) -> None:
+        """One step from a target sentence."""
+
+
+class InOrder:
+    """Scores hypotheses by a producer that learns: from the first one of each sentence, once all have their scores."""
+
+    def __init__(self, producer: Learning, name: str, models: str) -> None:
+        self.producer = producer
+        self._name, self._models = name, models  # of the list and of the producer's models, for messages
+        self._last = -1  # sentence
+
+    def scores(self, lines: Sequence[NBestLine], _sources: Phrases) -> Scores:
+        """Natural logarithms; lines × num_scores.
+
+        Raises:
+            FormatError: a sentence comes after a later one, or again.
+            MosesRnnError: the producer fails; the error tells at which sentence.
+        """
+        parts = [np.zeros((0, self.producer.num_scores))]
+        for sentence, group in itertools.groupby(lines, key=lambda line: line.sentence):
+            together = list(group)
+            if sentence <= self._last:
+                expected = "sentences in ascending order, for a model that goes on learning"
+                raise FormatError(self._name, together[0].number, expected, f"{sentence} after {self._last}")
+            self._last = sentence
+            parts.append(self._score_and_learn(together))
+        return np.concatenate(parts)
+
+    def _score_and_learn(self, lines: Sequence[NBestLine]) -> Scores:
+        """Of the hypotheses of a sentence."""
+        first = lines[0]
+        try:
+            scores = _distinct([(b"", line.hypothesis) for line in lines], self.producer)
+            self.producer.learn(first.hypothesis)
+        except MosesRnnError as error:
+            place = f"sentence {first.sentence} of {self._name}, whose list begins in line {first.number:,}"
+            error.add_advice(f"It was reading {place}; the model is {self._models}.")
+            raise
+        return scores
+
+
+class AlignedHypothesis:
+    """Scores hypotheses as whole sentences by a network whose rare words are annotated by their alignments.
+
+    A score depends on source, hypothesis and alignment.
+    """
+
+    of_sources = True
+
+    def __init__(self, producer: ScoreProducer, name: str) -> None:
+        self.producer = producer
+        self._name = name  # of the list, for messages
+
+    def scores(self, lines: Sequence[NBestLine], sources: Phrases) -> Scores:
+        """Natural logarithms; lines × num_scores. Equal ones are scored once.
+
+        Raises:
+            FormatError: a line has no alignment, or one of other words.
+        """
+        if not lines:
+            return np.zeros((0, self.producer.num_scores))
+        given = [
+            (source, line.hypothesis, self._alignment(line, source))
+            for line, source in zip(lines, sources, strict=True)
+        ]
+        distinct = sorted(set(given))
+        place = {one: i for i, one in enumerate(distinct)}
+        read, written, links = ([*side] for side in zip(*distinct, strict=True))
+        scores = self.producer.log_probs(AlignedPhrases(read, lambda: links), written)
+        return scores[[place[one] for one in given]]
+
+    def _alignment(self, line: NBestLine, source: bytes) -> bytes:
+        links = alignment_of(line, self._name)
+        try:
+            check_links(links, len(words(source)), len(words(line.hypothesis)))
+        except ValueError as error:
+            raise broken(self._name, line.number, error) from error
+        return format_links(links)
+
+
+class PhraseSum:
+    """Scores the phrase pairs that a hypothesis is made of, and adds them up, as the decoder does.
+
+    Words that the decoder copied because no phrase has them are pairs too: their score is the same in all hypotheses.
+    """
+
+    def __init__(self, producer: ScoreProducer, name: str) -> None:
+        self.producer = producer
+        self._name = name  # of the list, for messages
+
+    def scores(self, lines: Sequence[NBestLine], sources: Phrases) -> Scores:
+        """Natural logarithms; lines × num_scores. Equal phrase pairs are scored once.
+
+        Raises:
+            FormatError: a line has no segmentation, or one that does not fit.
+        """
+        pairs = [self._pairs(line, source) for line, source in zip(lines, sources, strict=True)]
+        values = _distinct([pair for of_line in pairs for pair in of_line], self.producer)
+        totals = np.zeros((len(lines), self.producer.num_scores))
+        # No differences of running sums: their rounding would depend on the lines before.
+        np.add.at(totals, np.repeat(np.arange(len(lines)), [len(of_line) for of_line in pairs]), values)
+        return totals
+
+    def _pairs(self, line: NBestLine, source: bytes) -> list[Pair]:
+        read, written = words(source), words(line.hypothesis)
+        segments = segmentation_of(line, self._name)
+        if segments is None:
+            if not written:
+                return []
+            advice = "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole."
+            raise FormatError(self._name, line.number, "a segmentation", "none", advice)
+        pairs = []
+        for first, last, begin, end in segments:
+            if not first <= last < len(read):
+                what = f"a segmentation of the {len(read)} source words of sentence {line.sentence}"
+                raise FormatError(self._name, line.number, what, f"{first}-{last}: {shown(line.line)}")
+            pairs.append((b" ".join(read[first : last + 1]), b" ".join(written[begin:end])))
+        return pairs
+
+
+def _distinct(pairs: Sequence[Pair], producer: ScoreProducer) -> Scores:
+    """Scores of pairs, each distinct one scored once, in an order that does not depend on the list's."""
+    if not pairs:
+        return np.zeros((0, producer.num_scores))
+    distinct = sorted(set(pairs))
+    place = {pair: i for i, pair in enumerate(distinct)}
+    scores = producer.log_probs([source for source, _ in distinct], [target for _, target in distinct])
+    return scores[[place[pair] for pair in pairs]]
+
+
+Feature = WholeHypothesis | InOrder | AlignedHypothesis | PhraseSum
