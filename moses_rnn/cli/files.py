@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import Output
@@ -34,15 +31,3 @@ def text_of(path: str) -> list[bytes]:
     from moses_rnn.files.streams import existing_input, read_lines
 
     return [line.rstrip(b"\r\n") for line in read_lines(existing_input(path))]
-
-
-def content_of(path: str) -> bytes:
-    """A file's bytes.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

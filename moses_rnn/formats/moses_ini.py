@@ -7,6 +7,7 @@ lines split at blanks and tabs and nothing else, ``Name= w1 w2 …`` weight line
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -204,13 +205,39 @@ class MosesIni:
         return bool(self.section("feature"))
 
     def all_weights(self) -> dict[str, list[float]]:
-        """The dense weights of all features, ``nan`` for other than numbers; of several lines the last, as in Moses."""
+        """The weights of all features, ``nan`` for other than numbers; of several lines the last, as in Moses.
+
+        ``[weight-overwrite]`` wins over ``[weight]``; an ``x`` there keeps a number (moses/Parameter.cpp).
+        """
         weights = {}
-        for _, line in self.section("weight"):
+        for _, line in [*self.section("weight-add"), *self.section("weight")]:
             name, *values = tokens(line)
             if name.endswith("="):
                 weights[name[:-1]] = [weight_of(value) for value in values]
+        for _, line in self.section("weight-overwrite"):
+            name, before = "", []
+            for word in tokens(line):
+                if word.endswith("="):
+                    name, before = word[:-1], weights.get(word[:-1], [])
+                    weights[name] = []
+                else:
+                    kept = weights[name]
+                    kept.append(before[len(kept)] if word == "x" and len(kept) < len(before) else weight_of(word))
         return weights
+
+    def tuneable_components(self) -> dict[str, list[bool]]:
+        """By feature name, which of its scores MERT tunes and n-best lists show, where it has tuneable-components."""
+        unnamed: Counter[str] = Counter()
+        components = {}
+        for _, line in self.section("feature"):
+            kind, *settings = tokens(line)
+            options = dict(setting.split("=", 1) for setting in settings if "=" in setting)
+            name = options.get("name") or f"{kind}{unnamed[kind]}"
+            unnamed[kind] += "name" not in options
+            if "tuneable-components" in options:
+                values = options["tuneable-components"].split(",")
+                components[name] = [value.lower() in ("true", "yes", "y", "1") for value in values]
+        return components
 
     def with_absolute_paths(self) -> bytes:
         """The ini with every relative ``path=`` of a feature made absolute, seen from the ini's folder."""

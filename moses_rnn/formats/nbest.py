@@ -10,16 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.formats.alignments import Links, broken, parse_links
-from moses_rnn.formats.phrase_forms import BLANKS, words
+from moses_rnn.formats.alignments import Links, parse_links
+from moses_rnn.formats.phrase_forms import ALIGNMENT_POINT, BLANKS, words
 from moses_rnn.formats.phrase_table import NUMBER, SEPARATOR
 
-LABEL = re.compile(rb"([A-Za-z][A-Za-z0-9]*(?:_[^ \t]+)?)=")  # with an underscore: a sparse feature
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")  # what mert-moses.pl takes for a label
+# What mert-moses.pl takes for a label: anything with an underscore inside is a sparse feature's
+LABEL = re.compile(rb"(?:[^ \t]+_[^ \t]+|[A-Za-z][A-Za-z0-9]*)=")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")  # of a dense feature
 SENTENCE = re.compile(rb"[0-9]{1,9}")
 # ``0-1=0-1 2=2 …``: source words = target words, both from 0
 SPAN = re.compile(rb"([0-9]{1,9})(?:-([0-9]{1,9}))?=([0-9]{1,9})(?:-([0-9]{1,20}))?")
 SEGMENTATION = re.compile(rb"%b(?: %b)*" % (SPAN.pattern, SPAN.pattern))
+MARKUP = re.compile(rb"""<[A-Za-z][^<> ]*(?: [A-Za-z-]+=(?:"[^"]*"|'[^']*'))+ ?/?>""")  # moses/XmlOption.cpp
+ALIGNMENT = re.compile(rb"(?:%b(?: %b)*)?" % (ALIGNMENT_POINT.pattern, ALIGNMENT_POINT.pattern))
 
 
 class NBestLine(NamedTuple):
@@ -124,28 +127,73 @@ def format_nbest_line(
     return line + b"\n"
 
 
+def check_plain(line: NBestLine, name: str) -> None:
+    """Refuse a hypothesis that is not plain words.
+
+    Raises:
+        FormatError: a word has factors (``-report-all-factors-in-n-best``), or is a mark such as ``|0-1|``.
+    """
+    if b"|" in line.hypothesis:
+        word = next(word for word in words(line.hypothesis) if b"|" in word)
+        advice = (
+            "Make the list without -report-all-factors-in-n-best and without marks of segments in the hypothesis\n"
+            "(-include-segmentation-in-n-best has a field of its own). A plain '|' is written &#124;."
+        )
+        raise FormatError(name, line.number, "a hypothesis of plain words, without '|'", shown(word), advice)
+
+
+def check_source(line: NBestLine, source: bytes, name: str) -> None:
+    """Refuse a source sentence that the decoder did not read for this line, or not as plain words.
+
+    A segmentation covers each source word exactly once. Without one, only markup and factors can be noticed.
+
+    Raises:
+        FormatError: the source has other words than the segmentation covers, or words that are not plain.
+    """
+    segments = segmentation_of(line, name)
+    if b"|" in source or (segments is None and MARKUP.search(source)):
+        expected = f"plain words in source sentence {line.sentence}, without factors and XML markup"
+        raise FormatError(name, line.number, expected, shown(source))
+    if segments is None:
+        return
+    count = len(words(source))
+    spans = sorted((first, last + 1) for first, last, _, _ in segments)
+    begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
+    if [0, *ends] != [*begins, count] or any(begin >= end for begin, end in spans):
+        covered = sum(end - begin for begin, end in spans)
+        expected = f"{covered} source words of sentence {line.sentence}, as many as the segmentation covers"
+        advice = (
+            "The source must be the text that the decoder read, line by line: the same tokenization, no XML markup."
+        )
+        raise FormatError(name, line.number, expected, f"{count}: {shown(source)}", advice)
+
+
+def _behind_segmentation(line: NBestLine) -> tuple[bytes, ...]:
+    """The fields behind the total and the segmentation, if there is one."""
+    segmented = line.further and SEGMENTATION.fullmatch(line.further[0])
+    return line.further[1:] if segmented else line.further
+
+
 def alignment_of(line: NBestLine, name: str) -> Links:
     """The links of a hypothesis, as Moses prints them behind the total and the segmentation, if there is one.
+
+    Further fields may follow: the recovered input or a tree (moses/Manager.cpp, moses/ChartManager.cpp).
 
     Args:
         line: of the list.
         name: of the list, for messages.
 
     Raises:
-        FormatError: it has none, or one of other words.
+        FormatError: it has none.
     """
-    text = next((field for field in reversed(line.further) if b"=" not in field and b"-" in field), None)
-    target_words = len(words(line.hypothesis))
-    if text is None:
-        if not target_words or b"" in line.further:  # nothing is linked
+    fields = _behind_segmentation(line)
+    if not fields[:1] or not ALIGNMENT.fullmatch(fields[0]):
+        if not words(line.hypothesis):  # nothing is linked
             return ()
         expected = "the alignment of a hypothesis behind its total"
         advice = "Make the list with -print-alignment-info-in-n-best."
         raise FormatError(name, line.number, expected, f"none: {shown(line.line)}", advice)
-    try:
-        return parse_links(text)
-    except ValueError as error:
-        raise broken(name, line.number, error) from error
+    return parse_links(fields[0])
 
 
 def segmentation_of(line: NBestLine, name: str) -> list[tuple[int, int, int, int]] | None:
@@ -158,9 +206,9 @@ def segmentation_of(line: NBestLine, name: str) -> list[tuple[int, int, int, int
     Raises:
         FormatError: of the list `name`; the phrases are not, one behind the other, the hypothesis.
     """
-    text = next(filter(SEGMENTATION.fullmatch, line.further), None)
-    if text is None:
+    if not line.further or not SEGMENTATION.fullmatch(line.further[0]):
         return None
+    text = line.further[0]
     spans = [(int(a), int(b or a), int(c), int(d or c)) for a, b, c, d in SPAN.findall(text)]
     begins = [*(begin for _, _, begin, _ in spans), len(words(line.hypothesis))]
     ends = [

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from moses_rnn.errors import FormatError, MosesRnnError, shown
+from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.formats.alignments import broken, check_links, format_links
 from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.formats.phrase_forms import words
@@ -18,11 +19,34 @@ from moses_rnn.producers.base import Phrases, ScoreProducer, Scores
 Pair = tuple[bytes, bytes]
 
 
-class WholeHypothesis:
-    """Scores hypotheses as whole sentences: a language model, a word penalty, a network that has read sentences.
+class KnownWords(NamedTuple):
+    """Tells of a word whether a model knows it; None for a side that the model does not read or write."""
+
+    source: Callable[[bytes], bool] | None = None
+    target: Callable[[bytes], bool] | None = None
+
+
+class Feature(ABC):
+    """Values of hypotheses.
 
     `of_sources` is whether their source sentences count, all of which must then be the list's.
     """
+
+    of_sources = True
+    known = KnownWords()
+
+    @abstractmethod
+    def scores(self, lines: Sequence[NBestLine], sources: Phrases) -> Scores:
+        """Natural logarithms; lines × num_scores.
+
+        Args:
+            lines: of the list, of whole sentences.
+            sources: of each line the source sentence.
+        """
+
+
+class WholeHypothesis(Feature):
+    """Scores hypotheses as whole sentences: a language model, a word penalty, a network that has read sentences."""
 
     def __init__(self, producer: ScoreProducer, *, of_sources: bool = False) -> None:
         self.producer = producer
@@ -42,8 +66,10 @@ class Learning(ScoreProducer, Protocol):
         """One step from a target sentence."""
 
 
-class InOrder:
+class InOrder(Feature):
     """Scores hypotheses by a producer that learns: from the first one of each sentence, once all have their scores."""
+
+    of_sources = False
 
     def __init__(self, producer: Learning, name: str, models: str) -> None:
         self.producer = producer
@@ -80,13 +106,11 @@ class InOrder:
         return scores
 
 
-class AlignedHypothesis:
+class AlignedHypothesis(Feature):
     """Scores hypotheses as whole sentences by a network whose rare words are annotated by their alignments.
 
     A score depends on source, hypothesis and alignment.
     """
-
-    of_sources = True
 
     def __init__(self, producer: ScoreProducer, name: str) -> None:
         self.producer = producer
@@ -119,7 +143,7 @@ class AlignedHypothesis:
         return format_links(links)
 
 
-class PhraseSum:
+class PhraseSum(Feature):
     """Scores the phrase pairs that a hypothesis is made of, and adds them up, as the decoder does.
 
     Words that the decoder copied because no phrase has them are pairs too: their score is the same in all hypotheses.
@@ -150,13 +174,9 @@ class PhraseSum:
                 return []
             advice = "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole."
             raise FormatError(self._name, line.number, "a segmentation", "none", advice)
-        pairs = []
-        for first, last, begin, end in segments:
-            if not first <= last < len(read):
-                what = f"a segmentation of the {len(read)} source words of sentence {line.sentence}"
-                raise FormatError(self._name, line.number, what, f"{first}-{last}: {shown(line.line)}")
-            pairs.append((b" ".join(read[first : last + 1]), b" ".join(written[begin:end])))
-        return pairs
+        return [
+            (b" ".join(read[first : last + 1]), b" ".join(written[begin:end])) for first, last, begin, end in segments
+        ]
 
 
 def _distinct(pairs: Sequence[Pair], producer: ScoreProducer) -> Scores:
@@ -167,6 +187,3 @@ def _distinct(pairs: Sequence[Pair], producer: ScoreProducer) -> Scores:
     place = {pair: i for i, pair in enumerate(distinct)}
     scores = producer.log_probs([source for source, _ in distinct], [target for _, target in distinct])
     return scores[[place[pair] for pair in pairs]]
-
-
-Feature = WholeHypothesis | InOrder | AlignedHypothesis | PhraseSum

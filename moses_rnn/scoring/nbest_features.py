@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -16,15 +16,15 @@ from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
 from moses_rnn.producers.dynamic import RATE, DynamicRnnlm
-from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, open_ensemble
+from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, Writer, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
-from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
+from moses_rnn.producers.language_models import NetworkLanguageModel, Shares, text
 from moses_rnn.producers.mixtures import ARITHMETIC, Mixture, check_mixture
 from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
 from moses_rnn.producers.shares import even_shares, types_of
 from moses_rnn.scoring.fit import check_learned
-from moses_rnn.scoring.hypotheses import AlignedHypothesis, Feature, InOrder, PhraseSum, WholeHypothesis
+from moses_rnn.scoring.hypotheses import AlignedHypothesis, Feature, InOrder, KnownWords, PhraseSum, WholeHypothesis
 from moses_rnn.scoring.nbest_lists import PartScorer, label_features
 
 # of models, by the name of their score
@@ -89,10 +89,10 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
     _check_before(first, name, request)
     for path, option in request.models:
         if option == OPTIONS["KENLM"] or (option is None and not path.is_dir()):
-            yield KenlmProducer.name, WholeHypothesis(KenlmProducer(existing_input(str(path))))
+            yield KenlmProducer.name, _of_n_grams(path)
             continue
         model = _open(path, option, request)
-        yield model.name, _feature(model, first, name, request)
+        yield model.name, _know(_feature(model, first, name, request), model)
     for folders in request.ensembles:
         if _are_language_models(folders):
             yield Mixture.name, _of_mixture(folders, name, request)
@@ -100,10 +100,29 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
         if request.shares:
             raise InputError("--shares: expected an ensemble of language models, found one of networks of pairs")
         ensemble = open_ensemble(folders, request.combination or GEOMETRIC)
-        yield ensemble.name, _of_ensemble(ensemble, first, name, request)
+        yield ensemble.name, _know(_of_ensemble(ensemble, first, name, request), ensemble)
     if request.word_penalty:
         shortlist = read_shortlist(request.word_penalty, request.word_penalty_words)
         yield "WP", WholeHypothesis(WordPenaltyProducer(shortlist))
+
+
+def _of_n_grams(path: Path) -> Feature:
+    producer = KenlmProducer(existing_input(str(path)))
+    feature = WholeHypothesis(producer)
+    feature.known = KnownWords(target=_knows(producer))
+    return feature
+
+
+def _knows(producer: KenlmProducer) -> Callable[[bytes], bool]:
+    return lambda word: text(word) in producer.model
+
+
+def _know(feature: Feature, model: Writer) -> Feature:
+    """The feature of a model, with the words that the model knows."""
+    written = model.target_vocabulary.id_of().__contains__
+    read = model.source_vocabulary.id_of().__contains__ if feature.of_sources else None
+    feature.known = KnownWords(written, read) if model.inverse else KnownWords(read, written)
+    return feature
 
 
 def _check_alignments(first: NBestLine, name: str, request: FeatureRequest) -> None:
@@ -192,15 +211,17 @@ def _of_mixture(paths: tuple[Path, ...], name: str, request: FeatureRequest) -> 
         )
     combination = request.combination or ARITHMETIC
     check_mixture(list(models.values()), combination)
-    members = [
-        _language_model(models[path], request) if path in models else KenlmProducer(existing_input(str(path)))
-        for path in paths
-    ]
+    n_grams = {path: KenlmProducer(existing_input(str(path))) for path in paths if path not in models}
+    members = [_language_model(models[path], request) if path in models else n_grams[path] for path in paths]
     try:
         mixture = Mixture(members, combination, request.shares or None)
     except ValueError as error:
         raise InputError(f"--shares: {error}") from error
-    return _of_targets(mixture, name, ",".join(map(str, paths)))
+    feature = _of_targets(mixture, name, ",".join(map(str, paths)))
+    knows: list[Callable[[bytes], bool]] = [model.target_vocabulary.id_of().__contains__ for model in models.values()]
+    knows = knows or [_knows(producer) for producer in n_grams.values()]
+    feature.known = KnownWords(target=lambda word: any(known(word) for known in knows))
+    return feature
 
 
 def _language_model(model: OpenModel, request: FeatureRequest) -> NetworkLanguageModel:
@@ -226,8 +247,8 @@ def _compute(model: OpenModel, request: FeatureRequest) -> Compute:
 
 def _check_before(first: NBestLine | None, name: str, request: FeatureRequest) -> None:
     """Refuse what would fail before models are loaded."""
-    for text in filter(None, (request.rare, request.backoff)):
-        existing_input(text)
+    for path in filter(None, (request.rare, request.backoff)):
+        existing_input(path)
     _check_dynamic(request)
     _check_sharing(request)
     if first is not None:

@@ -84,6 +84,7 @@ class References:
         self._bleu = _sacrebleu()
         self._numbers: dict[bytes, str] = {}
         self._lines = [[self._numbered(line) for line in lines] for lines in zip(*texts, strict=True)]
+        self.has_bars = any(b"|" in word for word in self._numbers)  # factors, say; then hypotheses may have them too
 
     def __len__(self) -> int:
         return len(self._lines)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from moses_rnn.errors import FormatError, InputError, shown
-from moses_rnn.formats.nbest import NBestLine
+from moses_rnn.formats.nbest import NBestLine, check_plain
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.tuning.bleu import STATISTICS, Floats, Integers, References
 from moses_rnn.tuning.tunable import TunableList
@@ -33,8 +33,8 @@ class _Sentence:
 class Features:
     """How the feature field of a list's lines is read; `labels` are those of its first line, with their values' count.
 
-    Sparse features have an underscore in their label. They are refused, unless `sparse_weights` has a weight for each:
-    then their weighted sum is one feature more, the last one, as in Moses's ``mert --sparse-weights``.
+    Sparse features have an underscore in their label. Their sum, weighted by `sparse_weights`, is one feature more, the
+    last one, as in Moses's ``mert --sparse-weights``; one without a weight weighs 0. None: they are refused.
     """
 
     name: str
@@ -49,13 +49,16 @@ class Features:
         if twice:
             raise FormatError(name, 1, "each feature once", f"{twice[0]} twice")
         counts = {label: len(values) for label, values in _parse_labels(line) if "_" not in label}
+        if not counts:
+            advice = "Does the ini say tuneable=false of all features? Lists show the tuneable ones alone."
+            raise FormatError(name, line.number, "dense features in field 3", shown(line.features), advice)
         return cls(name, counts, sparse_weights)
 
     @property
     def names(self) -> tuple[str, ...]:
         """A name for each weight, as Moses's extractor gives them: ``LM0_0``."""
         dense = [f"{label}_{k}" for label, count in self.labels.items() for k in range(count)]
-        return (*dense, f"{SPARSE}_0") if self.sparse_weights is not None else tuple(dense)
+        return (*dense, f"{SPARSE}_0") if self.sparse_weights else tuple(dense)
 
     def values(self, line: NBestLine) -> list[float]:
         """A line's features in the order of `names`.
@@ -75,7 +78,7 @@ class Features:
         if counts != self.labels or list(counts) != list(self.labels):
             expected = f"the features of line 1, {_describe(self.labels)}"
             raise FormatError(self.name, line.number, expected, _describe(counts) or "none")
-        if self.sparse_weights is not None:
+        if self.sparse_weights:
             dense.append(sparse)
         if not all(map(math.isfinite, dense)):
             raise FormatError(self.name, line.number, "finite feature values", f"{max(dense, key=abs)}")
@@ -83,15 +86,13 @@ class Features:
 
     def _sparse(self, label: str, values: Sequence[float], number: int) -> float:
         if self.sparse_weights is None:
-            advice = (
-                "A label with '_' is sparse. Given a weight for each such, their weighted sum is tuned as one feature."
-            )
+            advice = "Give the weights of sparse features: their weighted sum is tuned as one feature."
             raise FormatError(self.name, number, "dense features", f"the sparse {label}", advice)
-        if label not in self.sparse_weights:
-            raise FormatError(self.name, number, "a weight for every sparse feature", f"none for {label}")
-        if len(values) != 1:
-            raise FormatError(self.name, number, f"one value of the sparse feature {label}", str(len(values)))
-        return self.sparse_weights[label] * values[0]
+        weight = self.sparse_weights.get(label, 0.0)
+        if len(values) != 1 or math.isnan(weight):
+            expected = f"one value and one weight, a number, of the sparse feature {label}"
+            raise FormatError(self.name, number, expected, f"{len(values)} and {weight}")
+        return weight * values[0]
 
 
 def read_tunable(
@@ -110,11 +111,11 @@ def read_tunable(
         lines: parsed; those of one sentence need not follow each other.
         references: the lines of one or several reference translations.
         name: of the list, for messages.
-        sparse_weights: by label; see `Features`.
+        sparse_weights: by label; see `Features`. None: sparse features are refused.
 
     Raises:
-        FormatError: a line has other features than the first, a sentence number beyond the references, or an infinite
-            total.
+        FormatError: a line has other features than the first, or none, a sentence number beyond the references, an
+            infinite total, or words with factors or marks where the references have plain ones.
         InputError: there are no lines, or references of different lengths.
         MosesRnnError: sacreBLEU is not installed.
     """
@@ -128,13 +129,15 @@ def read_tunable(
             raise FormatError(name, line.number, expected, str(line.sentence))
         if not math.isfinite(float(line.total)):
             raise FormatError(name, line.number, "a finite total score in field 4", shown(line.total))
-        _add(sentences[line.sentence], line, features.values(line), texts)
+        _add(sentences[line.sentence], line, features.values(line), texts, name)
     if features is None:
         raise InputError(f"{name}: expected hypotheses, found an empty list")
     return _pad(features.names, sentences, texts)
 
 
-def _add(sentence: _Sentence, line: NBestLine, values: list[float], texts: References) -> None:
+def _add(sentence: _Sentence, line: NBestLine, values: list[float], texts: References, name: str) -> None:
+    if not texts.has_bars:
+        check_plain(line, name)
     if line.hypothesis not in sentence.of_hypothesis:
         sentence.of_hypothesis[line.hypothesis] = texts.statistics(line.sentence, line.hypothesis)
     sentence.statistics.append(sentence.of_hypothesis[line.hypothesis])

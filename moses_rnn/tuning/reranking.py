@@ -14,6 +14,7 @@ from moses_rnn.tuning.bleu import Integers, References, corpus_bleu, smoothed_bl
 from moses_rnn.tuning.reading import Features, read_tunable
 from moses_rnn.tuning.tunable import TunableList, statistics_of
 from moses_rnn.tuning.tune import select_weights
+from moses_rnn.tuning.weights import Weights
 
 
 class BleuComparison(NamedTuple):
@@ -24,27 +25,24 @@ class BleuComparison(NamedTuple):
     best: float  # an oracle's
 
 
-def choose_hypotheses(
-    lines: Iterable[NBestLine], weights: Mapping[str, Sequence[float]], name: str, weights_name: str
-) -> dict[int, NBestLine]:
+def choose_hypotheses(lines: Iterable[NBestLine], weights: Weights, name: str) -> dict[int, NBestLine]:
     """Choose the line with the largest Σ weight · feature of each sentence; of equally good ones the first in the list.
 
     Args:
         lines: those of one sentence need not follow each other.
-        weights: by label; sparse features need none of their own to be left out.
+        weights: of an ini.
         name: of the list, for messages.
-        weights_name: of the weights' file, for messages.
 
     Raises:
-        FormatError: a line has other features than the first.
+        FormatError: a line has other features than the first, or none.
         InputError: the list is empty, or a weight is missing.
     """
     best: dict[int, tuple[float, NBestLine]] = {}
     features: Features | None = None
     for line in lines:
         if features is None:
-            features = Features.of_first_line(line, name, _select_sparse(weights))
-            chosen = select_weights(features.names, weights, weights_name).tolist()
+            features = Features.of_first_line(line, name, weights.sparse)
+            chosen = select_weights(features.names, weights).tolist()
         values = features.values(line)
         score = sum(weight * value for weight, value in zip(chosen, values, strict=True))
         if line.sentence not in best or score > best[line.sentence][0]:
@@ -99,14 +97,13 @@ def compare_bleu(
     references: Sequence[Sequence[bytes]],
     name: str,
     chosen: Sequence[bytes],
-    weights: Mapping[str, Sequence[float]],
 ) -> BleuComparison:
     """BLEU, 0 to 100, of each sentence's first hypothesis, of the chosen ones, and of the best that the list allows.
 
     The last is an oracle's: see `find_oracle`. Arguments as of `read_tunable` and `choose_hypotheses`; `chosen` has a
     line for each sentence.
     """
-    points = read_tunable(lines, references, name=name, sparse_weights=_select_sparse(weights))
+    points = read_tunable(lines, references, name=name, sparse_weights={})
     texts = References(references)
     of_chosen = np.array([texts.statistics(i, line) for i, line in enumerate(chosen)])
     sums = points.statistics[:, 0].sum(0), of_chosen.sum(0), statistics_of(points, find_oracle(points))
@@ -123,11 +120,6 @@ def _format_phrases(line: NBestLine, name: str) -> bytes:
         for first, last, begin, end in spans or []
         if begin < end  # the decoder reports no phrase without target words
     )
-
-
-def _select_sparse(weights: Mapping[str, Sequence[float]]) -> dict[str, float] | None:
-    """The weights of sparse features, by label; None without any."""
-    return {label: values[0] for label, values in weights.items() if "_" in label and len(values) == 1} or None
 
 
 def find_oracle(points: TunableList) -> Integers:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError
-from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.moses.programs import Moses
 from moses_rnn.tuning.bleu import Floats
 from moses_rnn.tuning.mert import TunedWeights, check_start, measure_weights, search_weights
@@ -19,6 +18,7 @@ from moses_rnn.tuning.moses_tuners import run_kbmira, run_mert
 from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
 from moses_rnn.tuning.reading import SPARSE
 from moses_rnn.tuning.tunable import TunableList
+from moses_rnn.tuning.weights import Weights
 
 
 class Recovered(NamedTuple):
@@ -97,42 +97,29 @@ def recover_weights(points: TunableList, totals: Floats) -> Recovered:
     return Recovered(weights, float(np.abs(features @ weights - differences).max(initial=0.0)))
 
 
-def choose_start(points: TunableList, ini: MosesIni | None) -> Floats:
-    """The weights that a search begins with: an ini's, or those that the list was made with; 0 for added features.
+def choose_start(points: TunableList, weights: Weights | None) -> Floats:
+    """The weights that a search begins with: given ones, or those that the list was made with; 0 for added features.
 
     Raises:
-        InputError: a weight of the ini does not fit.
+        InputError: a given weight does not fit.
     """
-    if ini is None:
+    if weights is None:
         assert points.totals is not None, "a list that was read has totals"
         return recover_weights(points, points.totals).weights
-    weights: dict[str, Sequence[float]] = dict(ini.all_weights())
-    for label, count in _count_values(points.names).items():
-        weights.setdefault(label, [0.0] * count)
-    return select_weights(points.names, weights, ini.name)
+    added = {label: [0.0] * count for label, count in _count_values(points.names).items()}
+    return select_weights(points.names, replace(weights, dense={**added, **weights.dense}))
 
 
-def select_weights(names: Sequence[str], of_ini: Mapping[str, Sequence[float]], ini: str) -> Floats:
-    """The weights of a list's features from those of an ini (`MosesIni.all_weights`).
-
-    Args:
-        names: of the list.
-        of_ini: weights by label.
-        ini: its name, for messages.
+def select_weights(names: Sequence[str], weights: Weights) -> Floats:
+    """The weights of a list's features; that of the weighted sum of sparse features is 1.
 
     Raises:
-        InputError: the ini lacks some, or has more or other than numbers.
+        InputError: some are missing, or more or other than numbers.
     """
-    weights: list[float] = []
+    selected: list[float] = []
     for label, count in _count_values(names).items():
-        values = [1.0] if label == SPARSE and label not in of_ini else of_ini.get(label, ())
-        if len(values) != count or not all(map(math.isfinite, values)):
-            shown = f"{label}= {' '.join(map(str, values))}" if values else "none"
-            raise InputError(
-                f"{ini}: expected {count} weights of {label}, as the n-best list has values, found {shown}"
-            )
-        weights += values
-    return np.array(weights)
+        selected += [1.0] if label == SPARSE and weights.sparse else weights.of(label, count)
+    return np.array(selected)
 
 
 def format_ini(

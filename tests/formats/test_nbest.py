@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.nbest import (
     alignment_of,
+    check_source,
     format_nbest_line,
     parse_nbest,
     parse_nbest_line,
@@ -52,6 +53,46 @@ def test_refuses(line, message):
         list(parse_nbest([line], "n"))
 
 
+@pytest.mark.parametrize("label", ["word-pairs_the~le=", "1_a=b=", "_a_b=", "é_|=", "Name9="])
+def test_labels_are_those_of_mert_moses(label):
+    line = b"0 ||| a ||| LM0= -1 %b 2 ||| 1\n" % label.encode()
+    assert parse_nbest_line(line, "n", 1).values("LM0") == [-1]
+
+
+@pytest.mark.parametrize("label", ["word-pairs=", "_a=", "a_=", "9=", "a_b", "é="])
+def test_labels_that_mert_moses_does_not_read(label):
+    with pytest.raises(FormatError, match="n:1: expected 'Name=' or a number in field 3, found "):
+        parse_nbest_line(b"0 ||| a ||| LM0= -1 %b 2 ||| 1\n" % label.encode(), "n", 1)
+
+
+SOURCES = {  # segmentation, source, whether they belong together
+    "every word once": (b"0-1=0 2=1", b"a b c", True),
+    "in another order": (b"2=0 0-1=1", b"a b c", True),
+    "too long": (b"0-1=0 2=1", b"a b c d", False),
+    "too short": (b"0-1=0 2=1", b"a b", False),
+    "nothing": (b"0-1=0 2=1", b"", False),
+    "a word twice": (b"0-1=0 1=1", b"a b", False),
+    "a word left out": (b"0=0 2=1", b"a b c", False),
+    "backwards": (b"2-1=0 0=1", b"a b c", False),
+    "markup": (b"0-1=0 2=1", b'a <n translation="x">b</n> c', False),
+    "factors": (b"0-1=0 2=1", b"a|x b|y c|z", False),
+    "no segmentation": (b"0-0", b"a b c d", True),
+    "no segmentation, markup": (b"0-0", b'a <n translation="x y" prob="0.8">b</n> c', False),
+    "no segmentation, comparisons": (b"0-0", b"a < b = c > d", True),
+}
+
+
+@pytest.mark.parametrize(("field", "source", "fits"), SOURCES.values(), ids=SOURCES)
+def test_a_segmentation_covers_each_word_of_its_source_once(field, source, fits):
+    line = parse_nbest_line(b"7 ||| x y ||| F= 1 ||| 2 ||| %b\n" % field, "n", 4)
+    if fits:
+        check_source(line, source, "n")
+        return
+    with pytest.raises(FormatError, match="^n:4: expected .* sentence 7") as caught:
+        check_source(line, source, "n")
+    assert caught.value.finding.startswith(("'", f"{len(source.split())}: "))
+
+
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
 def test_a_carriage_return_belongs_to_the_line_end(end):
     line = parse_nbest_line(b"0 ||| a ||| F= 1 ||| 2" + end, "n", 1)
@@ -70,7 +111,8 @@ def segmented(hypothesis, *further):
     [
         (b"a", [b"0=0"], [(0, 0, 0, 1)]),
         (b"a b c", [b"2-4=0-1 0=2", b"0-0 "], [(2, 4, 0, 2), (0, 0, 2, 3)]),
-        (b"a b", [b"", b"0-0", b"0-1=0-1"], [(0, 1, 0, 2)]),
+        (b"a b", [b"0-1=0-1", b"", b"a 0=0 tree"], [(0, 1, 0, 2)]),
+        (b"a b", [b"0-0 1-1", b"0-1=0-1"], None),  # the recovered input
         (b"a b", [b"0-0 1-1"], None),  # an alignment
         (b"a b", [b"0=0  1=1"], None),
         (b"a", [b""], None),
@@ -132,6 +174,10 @@ ALIGNMENTS = {
     "behind a segmentation of single words": (b" ||| 0=0 1=1 ||| 1-0", ((1, 0),)),
     "nothing is linked": (b" ||| 0-1=0-1 ||| ", ()),
     "no segmentation, nothing is linked": (b" |||", ()),
+    "before the recovered input": (b" ||| 0-1=0-1 ||| 0-0 1-1 ||| a well-known 3-4 state-of-the-art", ((0, 0), (1, 1))),
+    "before a recovered input that looks like links": (b" ||| 0-0 1-1 ||| 2-1", ((0, 0), (1, 1))),
+    "before a tree": (b" ||| 1-0 ||| [S [X-2 le-1] [X chat=2]]", ((1, 0),)),
+    "nothing is linked, before the recovered input": (b" ||| 0-1=0-1 ||| ||| the-cat", ()),
 }
 
 
@@ -146,17 +192,15 @@ def test_links_of_our_own_lists_are_read():
     assert alignment_of(parse_nbest_line(line, "n", 1), "n") == ((2, 0), (0, 1), (0, 2))
 
 
-@pytest.mark.parametrize("further", [b"", b" ||| 0-1=0-1", b" ||| 0=0 1=1 "])
+@pytest.mark.parametrize(
+    "further",
+    [b"", b" ||| 0-1=0-1", b" ||| 0=0 1=1 ", b" ||| 0-1=0-1 ||| well-known", b" ||| 0-0 1-x", b" ||| x ||| 0-0"],
+)
 def test_a_list_without_links_names_the_switch(further):
     with pytest.raises(FormatError) as caught:
         alignment_of(parse_nbest_line(HYPOTHESIS % further, "n", 5), "n")
     assert str(caught.value).startswith("n:5: expected the alignment of a hypothesis behind its total, found none: ")
     assert "-print-alignment-info-in-n-best" in caught.value.advice
-
-
-def test_links_that_are_none_are_named():
-    with pytest.raises(FormatError, match=r"^n:5: expected links such as 0-0 2-1, found '1-x'$"):
-        alignment_of(parse_nbest_line(HYPOTHESIS % b" ||| 0-0 1-x", "n", 5), "n")
 
 
 def test_a_hypothesis_without_words_has_no_links():

@@ -9,13 +9,13 @@ import time
 import numpy as np
 import pytest
 
-from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.moses.programs import Moses
 from moses_rnn.tuning.moses_tuners import format_features, format_scores
 from moses_rnn.tuning.reading import read_tunable
 from moses_rnn.tuning.tunable import bleu_of, choose
 from moses_rnn.tuning.tune import format_ini, recover_weights, select_weights, tune
+from moses_rnn.tuning.weights import read_weights
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 SEEDS = (1, 2, 3)
@@ -40,7 +40,7 @@ def points(folder):
 @pytest.fixture(scope="module")
 def of_ini(multi30k):
     """The weights of the ini before any tuning, and those that the lists were made with."""
-    return [MosesIni((multi30k / name).read_bytes(), name).all_weights() for name in ("moses.ini", "moses.tuned.ini")]
+    return [read_weights(str(multi30k / name)) for name in ("moses.ini", "moses.tuned.ini")]
 
 
 def ran(*command, **options):
@@ -71,12 +71,12 @@ def test_with_several_references_too(moses_root, folder, points):
 def test_the_weights_of_the_lists_are_found(points, of_ini):
     recovered = recover_weights(points, points.totals)
     print(f"largest residual {recovered.largest_residual:.2g}")
-    assert recovered.weights == pytest.approx(select_weights(points.names, of_ini[1], "tuned"), abs=2e-5)
+    assert recovered.weights == pytest.approx(select_weights(points.names, of_ini[1]), abs=2e-5)
     assert recovered.largest_residual < 2e-3  # totals of -100 and less have three decimals
 
 
 def test_ours_reaches_what_mosess_mert_reaches(moses_root, points, of_ini):
-    start = select_weights(points.names, of_ini[0], "moses.ini")
+    start = select_weights(points.names, of_ini[0])
     reached = {"mert": [], "moses-mert": []}
     for optimiser, bleus in reached.items():
         for seed in SEEDS:
@@ -103,7 +103,7 @@ def test_mosess_mert_and_we_mean_the_same_bleu(moses_root, folder, points):
 
 
 def test_kbmira(moses_root, points, of_ini):
-    start = select_weights(points.names, of_ini[0], "moses.ini")
+    start = select_weights(points.names, of_ini[0])
     tuned = tune(points, start, "kbmira", seed=1, moses=Moses(moses_root))
     print(f"kbmira: BLEU {100 * tuned.bleu:.3f}")
     assert tuned.bleu > tuned.start_bleu

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_rnn.errors import FormatError, InputError, MosesRnnError
+from moses_rnn.errors import FormatError, InputError, MisfitError, MosesRnnError
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
-from moses_rnn.scoring.hypotheses import PhraseSum, WholeHypothesis
+from moses_rnn.scoring.hypotheses import KnownWords, PhraseSum, WholeHypothesis
 from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
 from tests.producers.pairs import TARGET, of_pairs, producer
 from tests.scoring.nbest_lists import ADDED, SOURCES, added, cslm, nbest, parsed, whole_sentences
@@ -35,7 +35,6 @@ ODD = {
     "nothing between": b"0 ||| ||| LM0= 1 ||| 0\n",
     "no features": nbest(b"t2", features=b""),
     "sparse features": nbest(b"t2", features=b"LM0= -4 LM0_a|b= 1 LM0_\xff= 2"),
-    "bars in words": nbest(b"t2|x | || t3"),
 }
 
 
@@ -233,16 +232,6 @@ def test_an_empty_list():
             "  Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole.",
         ),
         (
-            [nbest(b"t2", b" ||| 2-3=0")],
-            "n:1: expected a segmentation of the 3 source words of sentence 0, found 2-3: "
-            "'0 ||| t2  ||| LM0= -4 TM0= -1.5 -2 ||| -4.5 ||| 2-3=0'",
-        ),
-        (
-            [nbest(b"t2", b" ||| 1-0=0")],
-            "n:1: expected a segmentation of the 3 source words of sentence 0, found 1-0: "
-            "'0 ||| t2  ||| LM0= -4 TM0= -1.5 -2 ||| -4.5 ||| 1-0=0'",
-        ),
-        (
             [nbest(b"t2 t3", b" ||| 0-2=0")],
             "n:1: expected a segmentation of the 2 target words, found '0-2=0': "
             "'0 ||| t2 t3  ||| LM0= -4 TM0= -1.5 -2 ||| -4.5 ||| 0-2=0'",
@@ -253,6 +242,48 @@ def test_refuses(lines, message):
     with pytest.raises(FormatError) as caught:
         added(lines, [("RNN", PhraseSum(producer()[0], "n"))])
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("hypothesis", [b"t2 |0-1| t3 |2-2|", b"t2|X t3|Y", b"t2 | t3"])
+def test_hypotheses_that_are_not_plain_words_are_refused_for_any_feature(hypothesis):
+    with pytest.raises(FormatError, match=r"^n:2: expected a hypothesis of plain words"):
+        added([nbest(b"t2"), nbest(hypothesis)], [("WP", WholeHypothesis(WordPenaltyProducer(TARGET)))])
+
+
+@pytest.mark.parametrize("feature", [PhraseSum(producer()[0], "n"), WholeHypothesis(producer()[0], of_sources=True)])
+def test_a_source_that_the_segmentation_does_not_cover_is_refused_by_all_that_read_it(feature):
+    lines = [nbest(b"t2", b" ||| 0-2=0"), nbest(b"t3", b" ||| 0-3=0", sentence=1)]
+    with pytest.raises(FormatError, match=r"^n:2: expected 4 source words of sentence 1, .*, found 3: 's3 s4 s5'"):
+        added(lines, [("RNN", feature)], [b"s2 s3 s4", b"s3 s4 s5"])
+    assert added(lines, [("RNN", feature)], [b"s2 s3 s4", b"s3 s4 s5 s6"])
+    language_model = [("CSLM", WholeHypothesis(cslm()))]
+    assert added(lines, language_model, [b"s2", b"s3"]) == added(lines, language_model, None)  # reads no source
+
+
+@pytest.mark.parametrize(
+    ("source", "hypothesis", "side", "share"),
+    [
+        (b"s2 s3", b"t2 t2 x", None, 1 / 3),
+        (b"s2 s3", b"t2 x", None, 1 / 2),
+        (b"s2 s3", b"t2 x x", "hypothesis", 2 / 3),
+        (b"s2 x x", b"t2", "source", 0),
+    ],
+)
+def test_a_model_that_knows_less_than_half_of_the_words_is_refused_unless_it_is_allowed(
+    source, hypothesis, side, share
+):
+    feature = WholeHypothesis(producer()[0], of_sources=True)
+    feature.known = KnownWords(frozenset([b"s2", b"s3"]).__contains__, frozenset([b"t2"]).__contains__)
+    allowed = NBestReport(allow_misfit=True)
+    assert added([nbest(hypothesis)], [("RNN", feature)], [source], allowed)
+    assert allowed.unknown == {"RNN0": pytest.approx(share)}
+    if side is None:
+        assert added([nbest(hypothesis)], [("RNN", feature)], [source])
+        return
+    with pytest.raises(
+        MisfitError, match=f"^n: expected a list that RNN0's model knows, found 66.7% of the {side} words"
+    ):
+        added([nbest(hypothesis)], [("RNN", feature)], [source])
 
 
 def test_scores_that_are_not_finite_are_an_error_that_names_the_hypothesis():

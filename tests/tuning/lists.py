@@ -8,6 +8,7 @@ from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.tuning.bleu import smoothed_bleu
 from moses_rnn.tuning.reading import read_tunable
 from moses_rnn.tuning.tunable import TunableList
+from moses_rnn.tuning.weights import Weights
 
 # lengths of hypothesis and reference; matches; n-grams that there are
 GOOD = [4, 4, 4, 3, 2, 1, 4, 3, 2, 1]
@@ -65,6 +66,12 @@ NAMES = ("LM0_0", "TM0_0", "TM0_1")
 
 def read(lines=LINES, references=(REFERENCE,), **options):
     return read_tunable(parse_nbest(lines, "n"), references, name="n", **options)
+
+
+def weights_of(of_ini, name="ini"):
+    """Weights by label; those with an underscore are sparse."""
+    dense = {label: values for label, values in of_ini.items() if "_" not in label}
+    return Weights(name, dense, sparse={label: of_ini[label][0] for label in of_ini.keys() - dense})
 
 
 def nbest(features, hypothesis=b"le chat", sentence=0, total=b"0"):

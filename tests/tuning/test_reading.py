@@ -1,5 +1,6 @@
 import gzip
 import itertools
+import math
 
 import pytest
 from sacrebleu.metrics.bleu import BLEU
@@ -67,6 +68,8 @@ def test_sparse_features_with_weights_are_one_feature():
     points = read(SPARSE, sparse_weights=weights)
     assert points.names == ("LM0_0", "Sparse_0")
     assert points.features[0].tolist() == [[-4, 0.5 * 2 + 3 * -1], [-5, 0.5 * 1 + 0.5 * 3]]
+    assert read(SPARSE, sparse_weights={"LM0_a": 0.5}).features[0].tolist() == [[-4, 1], [-5, 2]]
+    assert read(SPARSE, sparse_weights={}).names == ("LM0_0",)
     assert format_ini(points.names, [0.5, 0.25], weights) == b"[weight]\nLM0= 0.5\nLM0_a= 0.125\nTM0_x|y= 0.75\n"
 
 
@@ -80,9 +83,11 @@ def test_sparse_features_with_weights_are_one_feature():
         ([nbest(b"A= 1 A= 2")], {}, "n:1: expected each feature once, found A twice"),
         ([nbest(b"A= 1 B= -1e999")], {}, "n:1: expected finite feature values, found -inf"),
         ([nbest(b"A= 1"), nbest(b"A= 1", total=b"-1e999")], {}, "n:2: expected a finite total score in field 4, found '-1e999'"),
-        (SPARSE, {}, "n:1: expected dense features, found the sparse LM0_a\n  A label with '_' is sparse. Given a weight for each such, their weighted sum is tuned as one feature."),
-        (SPARSE, {"sparse_weights": {"LM0_a": 1}}, r"n:1: expected a weight for every sparse feature, found none for TM0_x\|y"),
-        ([nbest(b"A= 1 A_b= 1 2")], {"sparse_weights": {"A_b": 1}}, "n:1: expected one value of the sparse feature A_b, found 2"),
+        (SPARSE, {}, "n:1: expected dense features, found the sparse LM0_a\n  Give the weights of sparse features: their weighted sum is tuned as one feature."),
+        ([nbest(b"A_b= 1")], {"sparse_weights": {"A_b": 1}}, r"n:1: expected dense features in field 3, found 'A_b= 1'\n.*"),
+        ([nbest(b"A= 1", b"le|D chat|N")], {}, r"n:1: expected a hypothesis of plain words, without '\|', found 'le\|D'\n.*\n.*"),
+        ([nbest(b"A= 1 A_b= 1")], {"sparse_weights": {"A_b": math.nan}}, "n:1: expected one value and one weight, a number, of the sparse feature A_b, found 1 and nan"),
+        ([nbest(b"A= 1 A_b= 1 2")], {"sparse_weights": {"A_b": 1}}, "n:1: expected one value and one weight, a number, of the sparse feature A_b, found 2 and 1"),
         ([], {}, "n: expected hypotheses, found an empty list"),
         (LINES, {"references": (REFERENCE, ["one line"])}, "references: expected texts with equally many lines, found 2, 1"),
         (LINES, {"references": ()}, "references: expected texts with equally many lines, found no references"),

@@ -20,7 +20,7 @@ from moses_rnn.tuning.reranking import (
     list_translations,
 )
 from moses_rnn.tuning.tunable import statistics_of
-from tests.tuning.lists import listed, plain_bleu, random_list
+from tests.tuning.lists import listed, plain_bleu, random_list, weights_of
 
 WEIGHTS = {"A": [1.0], "B": [0.5, -2.0]}
 
@@ -30,7 +30,7 @@ def nbest(sentence, hypothesis, features, further=b""):
 
 
 def best(lines, weights=None):
-    return choose_hypotheses(parse_nbest(lines, "n"), weights or WEIGHTS, "n", "ini")
+    return choose_hypotheses(parse_nbest(lines, "n"), weights_of(weights or WEIGHTS), "n")
 
 
 def chosen(lines, weights=None, sentences=1):
@@ -74,13 +74,13 @@ SPARSE = [nbest(0, b"a", b"A= 1 A_x= 3"), nbest(0, b"b", b"A= 1 A_x= 2 A_y|z= 1"
 
 @pytest.mark.parametrize(
     ("x", "y", "expected"),
-    [(0.5, 0.25, b"a"), (0.5, 0.75, b"b"), (0.5, 0.5, b"a")],  # 3 x against 2 x + y
+    [(0.5, 0.25, b"a"), (0.5, 0.75, b"b"), (0.5, 0.5, b"a"), (-0.5, None, b"b")],  # 3 x against 2 x + y
 )
 def test_sparse_features_have_weights_of_their_own(x, y, expected):
-    weights = {"A": [1.0], "A_x": [x], "A_y|z": [y]}
+    weights = {"A": [1.0], "A_x": [x]} | ({} if y is None else {"A_y|z": [y]})  # one without a weight weighs 0
     assert chosen(SPARSE, weights) == [expected]
     parsed = list(parse_nbest(SPARSE, "n"))
-    assert compare_bleu(parsed, [[b"a"]], "n", [expected], weights) == (0, 0, 0)  # read for BLEU too
+    assert compare_bleu(parsed, [[b"a"]], "n", [expected]) == (0, 0, 0)  # read for BLEU too
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_sparse_features_have_weights_of_their_own(x, y, expected):
         ([], WEIGHTS, "n: expected hypotheses, found an empty list"),
         ([nbest(0, b"a", b"A= 1 C= 2")], WEIGHTS, "ini: expected 1 weights of C, as the n-best list has values, found none"),
         ([nbest(0, b"a", b"B= 1")], WEIGHTS, "ini: expected 1 weights of B, as the n-best list has values, found B= 0.5 -2.0"),
-        (SPARSE, {"A": [1.0], "A_x": [1.0]}, "n:2: expected a weight for every sparse feature, found none for A_y|z"),
+        ([nbest(0, b"a", b"A_x= 1")], {"A_x": [1.0]}, "n:1: expected dense features in field 3, found 'A_x= 1'\n  Does the ini say tuneable=false of all features? Lists show the tuneable ones alone."),
     ],
 )  # fmt: skip
 def test_refuses(lines, weights, message):
@@ -167,9 +167,9 @@ FIRST, RERANKED = [b"the cat is on mat", b"a dog ran"], [b"cat sat on the mat", 
 @pytest.mark.parametrize("references", [REFERENCES[:1], REFERENCES[1:], REFERENCES], ids=["one", "other", "both"])
 def test_bleu_before_after_and_at_best(references):
     lines, weights = list(parse_nbest(LISTED, "n")), {"A": [1.0]}
-    by_weights = list_translations(choose_hypotheses(lines, weights, "n", "ini"), 2)
+    by_weights = list_translations(choose_hypotheses(lines, weights_of(weights), "n"), 2)
     assert by_weights == RERANKED
-    first, reranked, at_best = compare_bleu(lines, references, "n", by_weights, weights)
+    first, reranked, at_best = compare_bleu(lines, references, "n", by_weights)
     assert first == pytest.approx(of_sacrebleu(FIRST, references))
     assert reranked == pytest.approx(of_sacrebleu(RERANKED, references)) != pytest.approx(first)
     of_sentences = [[line.hypothesis for line in lines if line.sentence == i] for i in range(2)]
@@ -180,8 +180,8 @@ def test_bleu_before_after_and_at_best(references):
 
 def test_missing_sentences_count_as_translated_by_nothing():
     lines, weights = list(parse_nbest(LISTED[1:2] + LISTED[4:], "n")), {"A": [1.0]}
-    by_weights = list_translations(choose_hypotheses(lines, weights, "n", "ini"), 2)
-    first, reranked, _ = compare_bleu(lines, REFERENCES[:1], "n", by_weights, weights)
+    by_weights = list_translations(choose_hypotheses(lines, weights_of(weights), "n"), 2)
+    first, reranked, _ = compare_bleu(lines, REFERENCES[:1], "n", by_weights)
     assert first == pytest.approx(of_sacrebleu([b"", FIRST[1]], REFERENCES[:1])) == 0  # no four words in a row
     assert 0 < reranked == pytest.approx(of_sacrebleu([b"", RERANKED[1]], REFERENCES[:1]))
 
@@ -198,11 +198,11 @@ def test_the_bleu_of_a_real_list_is_sacrebleus(multi30k):
         "PhrasePenalty0": [0.3],
         "TranslationModel0": [0.1] * 4,
     }
-    by_weights = list_translations(choose_hypotheses(lines, weights, "n", "ini"), 20)
+    by_weights = list_translations(choose_hypotheses(lines, weights_of(weights), "n"), 20)
     firsts = {}
     for line in lines:
         firsts.setdefault(line.sentence, line.hypothesis)
-    first, reranked, at_best = compare_bleu(lines, [reference], "n", by_weights, weights)
+    first, reranked, at_best = compare_bleu(lines, [reference], "n", by_weights)
     assert first == pytest.approx(of_sacrebleu(list(firsts.values()), [reference]))
     assert reranked == pytest.approx(of_sacrebleu(by_weights, [reference])) != pytest.approx(first)
     assert at_best > max(first, reranked)

@@ -7,8 +7,8 @@ from moses_rnn.errors import InputError
 from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.moses.programs import Moses
 from moses_rnn.tuning.tunable import bleu_of
-from moses_rnn.tuning.tune import default_optimiser, format_ini, recover_weights, select_weights, tune
-from tests.tuning.lists import LINES, NAMES, nbest, read, two_features
+from moses_rnn.tuning.tune import choose_start, default_optimiser, format_ini, recover_weights, select_weights, tune
+from tests.tuning.lists import LINES, NAMES, nbest, read, two_features, weights_of
 
 
 def made_with(weights, unknown_words=0.0, digits=9):
@@ -56,13 +56,16 @@ def test_weights_are_read_back_from_the_ini():
     data = format_ini(NAMES, np.array(weights))
     assert data == b"[weight]\nLM0= 0.5\nTM0= -1.25e-07 0.333333333\n"
     assert MosesIni(data, "ini").all_weights() == {"LM0": [0.5], "TM0": [-1.25e-7, 0.333333333]}
-    assert select_weights(NAMES, MosesIni(data, "ini").all_weights(), "ini") == pytest.approx(weights, rel=1e-9)
+    assert select_weights(NAMES, weights_of(MosesIni(data, "ini").all_weights())) == pytest.approx(weights, rel=1e-9)
 
 
 def test_weights_of_an_ini_in_the_order_of_the_list():
-    of_ini = {"UnknownWordPenalty0": [1.0], "TM0": [2.0, 3.0], "LM0": [1.0]}
-    assert select_weights(NAMES, of_ini, "ini").tolist() == [1, 2, 3]
-    assert select_weights((*NAMES, "Sparse_0"), of_ini, "ini").tolist() == [1, 2, 3, 1]  # their own weights
+    of_ini = {"UnknownWordPenalty0": [1.0], "TM0": [2.0, 3.0], "LM0": [1.0], "LM0_a": [0.5]}
+    assert select_weights(NAMES, weights_of(of_ini)).tolist() == [1, 2, 3]
+    sparse_too = (*NAMES, "Sparse_0")
+    assert select_weights(sparse_too, weights_of(of_ini)).tolist() == [1, 2, 3, 1]  # their own weights
+    points = read([line.replace(b"LM0= ", b"LM0_a= 1 LM0= ") for line in LINES], sparse_weights={"LM0_a": 0.5})
+    assert choose_start(points, weights_of({"LM0": [1.0], "LM0_a": [0.5]})).tolist() == [1, 0, 0, 1]  # 0 where added
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def test_weights_of_an_ini_in_the_order_of_the_list():
 )
 def test_an_ini_of_another_list_is_refused(of_ini, found):
     with pytest.raises(InputError, match=f"moses.ini: expected {found}"):
-        select_weights(NAMES, of_ini, "moses.ini")
+        select_weights(NAMES, weights_of(of_ini, "moses.ini"))
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ class Adding(PoolOptions):
     """Options of `add`."""
 
     nbest: str
-    source: str
+    source: str | None
     add: tuple[Path, ...]
     ensembles: tuple[str, ...]
     combine: str | None
@@ -67,7 +67,9 @@ class Adding(PoolOptions):
 
 @click.command("add", cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("nbest")
-@click.option("--source", required=True, help="The sentences that were translated, as the decoder read them")
+@click.option(
+    "--source", help="The sentences that were translated, as the decoder read them; networks of pairs need it"
+)
 @click.option(
     "--add",
     type=click.Path(path_type=Path),
@@ -115,7 +117,11 @@ class Adding(PoolOptions):
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp64"]), default="fp32", show_default=True)
 @click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
-@click.option("--allow-misfit", is_flag=True, help="Take a model that has learned nothing, which is refused otherwise")
+@click.option(
+    "--allow-misfit",
+    is_flag=True,
+    help="Take a model that has learned nothing, or that knows less than half of the words",
+)
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @pool_options
@@ -135,11 +141,14 @@ def add(given: Adding) -> None:
     shard = parse_shard(given)
     name, lines = parsed_list(given.nbest, shard)
     first = next(lines, None)
-    sources = text_of(given.source)
+    sources = text_of(given.source) if given.source else None
     request = _feature_request(given)
     features = label_features(first, make_features(first, name, request))
+    readers = [feature.label for feature in features if feature.feature.of_sources]
+    if sources is None and readers:
+        raise click.UsageError(f"{readers[0]} is of source and target: give the list's source text with --source")
     pool = _pool(given, FeatureJob(request, first, name), request.device)
-    report = NBestReport(whole=shard is None)
+    report = NBestReport(whole=shard is None, allow_misfit=given.allow_misfit)
     display = Display("hypotheses", quiet=given.quiet)
     inputs = inputs_of(name, given.source, given.backoff, given.vocabulary)
     with output_to(with_shard(given.output, shard), given.force, inputs) as file:
@@ -150,6 +159,8 @@ def add(given: Adding) -> None:
     display.close()
     if not given.quiet:
         say(f"{report.lines:,} hypotheses of {report.sentences:,} sentences, with {', '.join(report.choosing)}")
+        for label, share in report.unknown.items():
+            say(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
     for label in report.constant:
         say(f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it")
 

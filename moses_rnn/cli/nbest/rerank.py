@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
-from moses_rnn.cli.files import content_of, output_to, text_of
-from moses_rnn.cli.nbest.files import parsed_list
+from moses_rnn.cli.files import output_to, text_of
+from moses_rnn.cli.nbest.files import parsed_list, sparse_option
 
 if TYPE_CHECKING:
     from moses_rnn.formats.nbest import NBestLine
@@ -31,6 +31,7 @@ class Reranking:
 
     nbest: str
     weights: str | None
+    sparse_weights: str | None
     even: str | None
     references: tuple[str, ...]
     segments: bool
@@ -41,6 +42,7 @@ class Reranking:
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("nbest")
 @click.argument("weights", required=False)
+@sparse_option
 @click.option("--even", help="In place of weights: choose by the decoder's total plus this feature, LSTM0 say")
 @click.option("--reference", "references", multiple=True, help="Also say the BLEU: before, after, at best; repeat it")
 @click.option("--segments", is_flag=True, help="Print phrases with their source words, as -report-segmentation does")
@@ -52,32 +54,33 @@ def rerank(given: Reranking) -> None:
     """Print each sentence's best hypothesis by an ini's weights."""
     if (given.weights is None) == (given.even is None):
         raise click.UsageError("give either the WEIGHTS to choose by or --even FEATURE")
+    if given.sparse_weights and given.even:
+        raise click.UsageError("--sparse-weights is for WEIGHTS, not for --even")
     from moses_rnn.tuning.reranking import compare_bleu, format_segments, list_translations
 
     name, lines = parsed_list(given.nbest)
-    with output_to(given.output, given.force, (name, *filter(None, [given.weights]), *given.references)) as file:
+    with output_to(
+        given.output, given.force, (name, *filter(None, [given.weights, given.sparse_weights]), *given.references)
+    ) as file:
         kept = list(lines) if given.references else lines
-        best, weights = _chosen(kept, name, given)
+        best = _chosen(kept, name, given)
         texts = [text_of(reference) for reference in given.references]
         sentences = len(texts[0]) if texts else 1 + max(best)
         if texts:
             chosen = list_translations(best, sentences)
-            first, reranked, at_best = compare_bleu(kept, texts, name, chosen, weights)
+            first, reranked, at_best = compare_bleu(kept, texts, name, chosen)
             say(f"BLEU {first:.2f} of the list's first, {reranked:.2f} reranked, {at_best:.2f} at best (oracle)")
         translated = format_segments(best, sentences, name) if given.segments else list_translations(best, sentences)
         file.append(b"".join(line + b"\n" for line in translated))
         file.commit()
 
 
-def _chosen(
-    lines: Iterable[NBestLine], name: str, given: Reranking
-) -> tuple[dict[int, NBestLine], Mapping[str, Sequence[float]]]:
-    """The best hypotheses, and the weights by which they are; none with --even."""
-    from moses_rnn.formats.moses_ini import MosesIni
+def _chosen(lines: Iterable[NBestLine], name: str, given: Reranking) -> dict[int, NBestLine]:
+    """The best hypotheses."""
     from moses_rnn.tuning.reranking import choose_evenly, choose_hypotheses
+    from moses_rnn.tuning.weights import read_weights
 
     if given.even:
-        return choose_evenly(lines, given.even, name), {}
+        return choose_evenly(lines, given.even, name)
     assert given.weights is not None
-    of_ini = MosesIni(content_of(given.weights), given.weights).all_weights()
-    return choose_hypotheses(lines, of_ini, name, given.weights), of_ini
+    return choose_hypotheses(lines, read_weights(given.weights, given.sparse_weights), name)

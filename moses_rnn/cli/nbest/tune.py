@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors, say, takes
-from moses_rnn.cli.files import content_of, output_to, text_of
-from moses_rnn.cli.nbest.files import parsed_list
+from moses_rnn.cli.files import output_to, text_of
+from moses_rnn.cli.nbest.files import parsed_list, sparse_option
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
 
@@ -30,6 +30,7 @@ class Tuning:
     nbest: str
     references: tuple[str, ...]
     weights: str | None
+    sparse_weights: str | None
     optimiser: str | None
     seed: int
     restarts: int
@@ -41,7 +42,8 @@ class Tuning:
 @click.command("tune", cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("nbest")
 @click.option("--reference", "references", multiple=True, required=True, help="A reference translation; repeat it")
-@click.option("--weights", help="An ini whose weights the search begins with")
+@click.option("--weights", help="An ini whose weights the search begins with; needed for lists with sparse features")
+@sparse_option
 @click.option(
     "--optimiser",
     type=click.Choice(OPTIMISERS),
@@ -56,19 +58,24 @@ class Tuning:
 @takes(Tuning)
 def tune(given: Tuning) -> None:
     """Find weights by which an n-best list gets a good BLEU."""
-    from moses_rnn.formats.moses_ini import MosesIni
     from moses_rnn.moses.programs import Moses
     from moses_rnn.tuning.reading import read_tunable
     from moses_rnn.tuning.tune import choose_start, default_optimiser, format_ini
     from moses_rnn.tuning.tune import tune as tune_weights
+    from moses_rnn.tuning.weights import read_weights
 
+    if given.sparse_weights and not given.weights:
+        raise click.UsageError("--sparse-weights needs --weights, the ini of the dense ones")
     name, lines = parsed_list(given.nbest)
-    inputs = (name, *given.references, *([given.weights] if given.weights else []))
+    inputs = (name, *given.references, *filter(None, [given.weights, given.sparse_weights]))
     with output_to(given.output, given.force, inputs) as file:
-        points = read_tunable(lines, [text_of(reference) for reference in given.references], name=name)
+        weights = read_weights(given.weights, given.sparse_weights) if given.weights else None
+        sparse = weights.sparse if weights else None
+        references = [text_of(reference) for reference in given.references]
+        points = read_tunable(lines, references, name=name, sparse_weights=sparse)
         if points.missing:
             say(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
-        start = choose_start(points, MosesIni(content_of(given.weights), given.weights) if given.weights else None)
+        start = choose_start(points, weights)
         moses = Moses(given.moses_root.absolute()) if given.moses_root else None
         optimiser = given.optimiser or default_optimiser(moses)
         stop = StopRequest()
@@ -77,7 +84,7 @@ def tune(given: Tuning) -> None:
         )
         if stop():
             raise MosesRnnError("stopped before the search had ended; nothing was written")
-        file.append(format_ini(points.names, tuned.weights))
+        file.append(format_ini(points.names, tuned.weights, sparse))
         file.commit()
     say(f"{optimiser}, seed {given.seed}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
     for label in tuned.constant:

@@ -9,7 +9,10 @@ from tests.cli.nbest.lists import NBEST
 
 USAGE = {
     "nothing": (["n", "--source", "src"], "nothing to add: give --add MODEL, --ensemble or --word-penalty"),
-    "no source": (["n", "--cslm", "x"], "Missing option '--source'."),
+    "no source": (
+        ["n", "--add", "{}/rnn"],
+        "RNN0 is of source and target: give the list's source text with --source",
+    ),
     "two lists": (["n", "m", "--source", "src"], "Got unexpected extra argument (m)"),
     "standard input twice": (
         ["-", "--source", "-", "--cslm", "x"],

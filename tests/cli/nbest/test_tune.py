@@ -94,7 +94,10 @@ def test_a_real_list(nbest, here, multi30k):
 
     options = ["--source", "source", "--cslm", "cslm", "--word-penalty", "cslm", "-o", "real.more.gz"]
     done = nbest("real.gz", *options)
-    assert done.stderr == f"{len(listed):,} hypotheses of 20 sentences, with CSLM0, WP0\n"
+    assert done.stderr == (
+        f"{len(listed):,} hypotheses of 20 sentences, with CSLM0, WP0\n"
+        "CSLM0: 14.0% of the hypothesis words are outside the model's shortlist\n"
+    )
     assert ADDED.sub(b"", gzip.decompress((here / "real.more.gz").read_bytes())) == b"".join(listed)
 
     begun = ["--weights", multi30k / "moses.tuned.ini", "--reference", "reference"]

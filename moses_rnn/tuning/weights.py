@@ -1,0 +1,98 @@
+"""The weights that an ini gives to the features of an n-best list, as Moses and mert-moses.pl read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.formats.ini_lines import weight_of
+from moses_rnn.formats.moses_ini import MosesIni
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of dense features by label, with those components that MERT tunes and lists show; and of sparse ones.
+
+    A sparse feature has an underscore in its label. One without a weight weighs 0, as in Moses.
+    """
+
+    name: str  # of the file, for messages
+    dense: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    tuneable: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # of features with tuneable-components
+    sparse: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, label: str, count: int) -> list[float]:
+        """The weights of a dense feature's values in a list.
+
+        Args:
+            label: of the feature.
+            count: how many values the list has of it.
+
+        Raises:
+            InputError: they are not as many, or other than numbers.
+        """
+        values = list(self.dense.get(label, ()))
+        tuneable = self.tuneable.get(label, ())
+        if len(values) != count and len(values) == len(tuneable):
+            values = [value for value, is_tuneable in zip(values, tuneable, strict=True) if is_tuneable]
+        if len(values) != count or not all(map(math.isfinite, values)):
+            found = f"{label}= {' '.join(map(str, values))}" if values else "none"
+            raise InputError(
+                f"{self.name}: expected {count} weights of {label}, as the n-best list has values, found {found}"
+            )
+        return values
+
+
+def read_weights(path: str, sparse_file: str | None = None) -> Weights:
+    """Read the weights of an ini.
+
+    Args:
+        path: of the ini. Those of its ``[weight-file]`` count too; the decoder looks for it where it is run, and so do
+            we, and then in the ini's folder.
+        sparse_file: sparse weights in place of ``[weight-file]``, as the decoder's ``-weight-file``.
+
+    Raises:
+        InputError: a file cannot be read.
+        FormatError: a line is not as Moses reads it.
+    """
+    ini = MosesIni(_content(path), path)
+    of_ini = ini.all_weights()
+    if sparse_file is None:
+        sparse_file = next((_find(line, path) for _, line in ini.section("weight-file")), None)
+    sparse = parse_sparse_weights(_content(sparse_file), sparse_file) if sparse_file else {}
+    sparse |= {label: values[0] if len(values) == 1 else math.nan for label, values in of_ini.items() if "_" in label}
+    dense = {label: values for label, values in of_ini.items() if "_" not in label}
+    return Weights(path, dense, ini.tuneable_components(), sparse)
+
+
+def parse_sparse_weights(data: bytes, name: str) -> dict[str, float]:
+    """Sparse weights by label: lines of a label and a number, and comments (moses/FeatureVector.cpp).
+
+    Raises:
+        FormatError: a line is something else.
+    """
+    weights = {}
+    for number, line in enumerate(data.split(b"\n"), 1):
+        label, *values = (part.decode("utf-8", "surrogateescape") for part in line.split() or [b"#"])
+        if label.startswith("#"):
+            continue
+        weight = weight_of(values[0]) if len(values) == 1 else math.nan
+        if not math.isfinite(weight):
+            raise FormatError(name, number, "a sparse feature and its weight", shown(line))
+        weights[label] = weight
+    return weights
+
+
+def _find(written: str, ini: str) -> str:
+    places = (Path(written), Path(ini).parent / written)
+    return str(next((place for place in places if place.exists()), written))
+
+
+def _content(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
