@@ -70,20 +70,26 @@ lint: $(INSTALLED) ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+QUICK := not moses and not gpu and not slow and not release
+
 .PHONY: test
-test: lint ## set-up, lint, types and every test that needs no Moses, GPU or hours
-	$(BIN)/pytest -n auto --maxprocesses 4 -m 'not moses and not gpu and not slow'
+test: lint ## set-up, lint, types and every test that needs no Moses, GPU, hours or release
+	$(BIN)/pytest -n auto --maxprocesses 4 -m '$(QUICK)'
 
 .PHONY: test-python
 test-python: $(INSTALLED) ## the same tests without the native core, as where there is no C++ compiler
-	MOSES_RNN_NATIVE=0 $(BIN)/pytest -n auto --maxprocesses 4 -m 'not moses and not gpu and not slow' \
-		$(addprefix --ignore=,$(TESTED_ONCE))
+	MOSES_RNN_NATIVE=0 $(BIN)/pytest -n auto --maxprocesses 4 -m '$(QUICK)' $(TESTS)
+
+.PHONY: test-release
+test-release: $(INSTALLED) docs ## before a release: commands of docs/, benchmarks, links, lowest versions (an hour)
+	$(BIN)/pytest -n auto --maxprocesses 4 -m release
+	$(MAKE) test-oldest
 
 # Of the oldest set-up: its folder, the lowest Python, versions in place of some lowest ones (NAME==VERSION), and what to run
 OLDEST ?= build/oldest
 OLDEST_PYTHON ?= python3.11
 OLDEST_GIVEN ?=
-OLDEST_TESTS ?= tests $(addprefix --ignore=,$(TESTED_ONCE))
+OLDEST_TESTS ?= tests
 
 .PHONY: test-oldest
 test-oldest: ## the tests with Python 3.11 and the lowest versions that pyproject.toml allows, in build/oldest
@@ -93,7 +99,7 @@ test-oldest: ## the tests with Python 3.11 and the lowest versions that pyprojec
 	$(OLDEST)/bin/pip install --quiet $(PIP_FLAGS) --constraint $(OLDEST)/constraints.txt --editable '.[dev]'
 	$(OLDEST)/bin/pip install --quiet $(PIP_FLAGS) --constraint $(OLDEST)/constraints.txt kenlm || \
 		echo 'kenlm could not be installed (it needs a C++ compiler): the tests that use it will be skipped' >&2
-	$(OLDEST)/bin/pytest -m 'not moses and not gpu and not slow' $(OLDEST_TESTS)
+	$(OLDEST)/bin/pytest -m '$(QUICK)' $(OLDEST_TESTS)
 
 .PHONY: test-moses
 test-moses: $(INSTALLED) ## tests with the real decoder and MERT; needs MOSES_ROOT

@@ -11,7 +11,8 @@ import pytest
 
 from tests.commands import ROOT, run
 
-TESTED_ALONE = "cells", "comparators", "language_models", "rare_words", "sweep", "walk"
+pytestmark = pytest.mark.release
+
 CORPUS = ROOT / "examples" / "corpus"
 SMALL = ["--preset", "small", "--no-compile"]
 TEXTS = [CORPUS / "dev", "--source", "en", "--target", "fr"]
@@ -175,11 +176,6 @@ def test_a_walk_counts_what_a_command_enters(table):
     assert len(re.findall(r"\n +\d+ [\w.<>]+", printed.partition(": ")[2])) == functions > files
     assert lines > functions
     assert files <= changes + 1
-
-
-def test_every_benchmark_is_run_here():
-    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")}
-    assert scripts == {*RUNS, *TESTED_ALONE, "stages"}  # the last is what they share
 
 
 def test_make_bench_takes_the_example_unless_told_otherwise():

@@ -9,6 +9,8 @@ import pytest
 
 from tests.commands import ROOT
 
+pytestmark = pytest.mark.release
+
 PATH = ROOT / "moses_configs" / "Containerfile"
 INSTRUCTIONS = {"ARG", "FROM", "RUN", "COPY", "ENV", "WORKDIR", "CMD"}
 BUILDERS = ("podman", "docker", "buildah")

@@ -1,9 +1,8 @@
-"""Every command that README.md and docs/ print is run: here, with a real Moses, or by the test that is named for it.
+"""The commands of README.md and docs/ run as printed; those of docs/ in `make test-release`.
 
 A block of commands is run in order in a folder of its own, as it is printed but for the options of `SMALLER`.
 """
 
-import itertools
 import json
 import os
 import re
@@ -16,7 +15,6 @@ import pytest
 from tests.commands import ROOT, program, zygote
 from tests.conftest import EXAMPLES, LEARNED, TINY
 from tests.documented_system import write_system
-from tests.house import names_in
 
 # What is added to a command so that it takes a second, by its longest beginning
 SMALLER = {
@@ -45,82 +43,14 @@ SMALLER = {
 }
 # Places that a reader puts in; they become files in the block's folder
 PLACES = {"/my/system/model": ".", "/my/": "$PWD/"}
-# Commands that are not run here: the test that runs them, or why none does
-RUN_BY = {
-    "make demo": "tests/test_demo.py::test_the_demo_ends_with_a_converged_network_and_gives_the_readmes_line",
-    "make demo-moses": "tests/test_demo.py::test_a_baseline_and_the_same_with_the_score",
-    "make test": "it runs this test",
-    'git clone "$URL" moses_rnn && make -C moses_rnn setup && export PATH="$PWD/moses_rnn/.venv/bin:$PATH"': (
-        "make demo and make test begin with the same set-up"
-    ),
-    "moses-rnn-verify phrase-table.rnn.gz": "tests/moses/test_verify.py::test_all_kinds_show_what_the_table_says",
-    "export MOSES_ROOT=/path/to/mosesdecoder": "tests/test_pipeline.py::test_from_a_corpus_to_results",
-    "make results WORK=work SRC=en TRG=fr TRAIN=data/train DEV=data/dev TEST=data/test": (
-        "tests/test_pipeline.py::test_from_a_corpus_to_results"
-    ),
-    "make results SYSTEMS='baseline nbest-search nbest-ensemble rnnsearch rnnsearch-x4' TRAIN=data/train DEV=data/dev "
-    "TEST=data/test": "tests/test_pipeline_sentences.py::test_networks_of_sentences_choose_from_lists",
-    "moses-rnn-analyse trials trials.toml --dry-run": (
-        "tests/cli/analyse/test_trials.py::test_a_dry_run_prints_commands_that_can_be_run"
-    ),
-    "make trials PLAN=trials.toml": "tests/cli/analyse/test_trials.py::test_trials_with_a_real_moses",
-    'eval "$(_MOSES_RNN_COMPLETE=bash_source moses-rnn)"': (
-        "tests/cli/test_main.py::test_bash_completes_commands_options_and_choices"
-    ),
-    'eval "$(_MOSES_RNN_SCORE_COMPLETE=bash_source moses-rnn-score)"': "the same by another name",
-    "make pipeline-help": "tests/test_documented_commands.py::test_the_pipelines_help_names_its_variables",
-    "python benchmarks/score.py phrase-table.gz --skip 300000 --rounds 1": (
-        "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
-    ),
-    "python benchmarks/train.py phrase-table.gz --pairs 4096 --one-thread": (
-        "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
-    ),
-    "python benchmarks/sweep.py phrase-table.gz benchmarks/sweep.toml runs --at-once 2 --minutes 6 9": (
-        "tests/test_benchmarks.py::test_a_sweep_is_a_table_and_is_gone_on_with"
-    ),
-    "python benchmarks/rare_words.py train runs --source en --target fr --alignment train.links --test test --at-once 2": (
-        "tests/test_benchmarks.py::test_rare_words_are_left_replaced_and_pointed_to"
-    ),
-    "python benchmarks/sentences.py train --source en --target fr": (
-        "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
-    ),
-    "python benchmarks/scaling.py phrase-table.gz --workers 1,4,16,64 --rounds 8": (
-        "tests/test_benchmarks.py::test_a_benchmark_prints_its_table"
-    ),
-    "moses-rnn-import phrases_model.npz --source-vocabulary words.en --target-vocabulary words.fr": (
-        "tests/cli/test_import_weights.py::test_an_imported_network_scores_a_table_as_the_released_code_does"
-    ),
-    "ray start --head": "tests/pools/test_ray_actors.py::test_actors_of_two_nodes_answer_in_order",
-    "moses-rnn-score phrase-table.gz --ray": "tests/cli/test_pool_options.py::test_a_ray_cluster_scores_the_same_table",
-    "torchrun --standalone --nproc-per-node gpu --max-restarts 3 --no-python moses-rnn-train phrase-table.gz": (
-        "tests/cli/test_training_ranks.py::test_two_processes_learn_what_one_learns"
-    ),
-    "torchrun --standalone --nproc-per-node 2 --no-python moses-rnn-cslm train train.fr --model cslm --device cpu": (
-        "tests/cli/test_training_ranks.py::test_a_cslm_is_learned_by_two_processes_as_in_two_parts"
-    ),
-    "torchrun --standalone --nproc-per-node 2 --no-python moses-rnn-nmt train train --source en --target fr --model search": (
-        "tests/cli/test_training_ranks.py::test_an_rnnsearch_is_learned_by_two_processes"
-    ),
-    "podman build -f moses_configs/Containerfile -t moses-rnn .": (
-        "tests/test_container.py::test_an_image_is_built_and_has_both"
-    ),
-    'podman run --rm -v "$PWD:/work" moses-rnn moses-rnn-train phrase-table.gz': (
-        "tests/test_container.py::test_its_commands_are_installed"
-    ),
-    'podman run --rm -v "$PWD:/work" moses-rnn moses-rnn-pipeline results TRAIN=data/train DEV=data/dev TEST=data/test': (
-        "tests/test_container.py::test_its_commands_are_installed"
-    ),
-    "pip install mtdata sacrebleu": "downloads programs",
-    "mtdata get -l eng-fra --merge -o wmt14 --train Statmt-europarl-7-fra-eng Statmt-commoncrawl_wmt13-1-fra-eng": (
-        "downloads gigabytes"
-    ),
-    "mv wmt14/train.eng wmt14/train.en; mv wmt14/train.fra wmt14/train.fr": "moves what was downloaded",
-    "for set in wmt13:dev wmt14/full:test; do for side in src:en ref:fr; do "
-    "sacrebleu -t ${set%:*} -l en-fr --echo ${side%:*} > wmt14/${set#*:}.${side#*:}; done; done": "downloads test sets",
-    "make results WORK=work-wmt14 TRAIN=wmt14/train DEV=wmt14/dev TEST=wmt14/test TRAIN_FLAGS='--preset paper'": (
-        "takes days; tests/test_pipeline.py runs it on the example corpus"
-    ),
-}
+# Commands of this package that other tests run: they need Moses, a cluster, the authors' weights, or a plan
+ELSEWHERE = (
+    "moses-rnn-verify phrase-table.rnn.gz",
+    "moses-rnn-pipeline results",
+    "moses-rnn-analyse trials trials.toml --dry-run",
+    "moses-rnn-import phrases_model.npz --source-vocabulary words.en --target-vocabulary words.fr",
+    "moses-rnn-score phrase-table.gz --ray",
+)
 
 
 def is_whole(lines):
@@ -157,28 +87,13 @@ NEEDS_MOSES = {name for name, commands in BLOCKS.items() if any("$MOSES_ROOT" in
 def is_run_here(command):
     return (
         command.startswith(("moses-rnn", "python -m moses_rnn ", "cd ", "mkdir ", "tr ", "$MOSES_ROOT/"))
-        and command not in RUN_BY
+        and command not in ELSEWHERE
     )
 
 
 RUN_HERE = {
     name: run for name, all_ in BLOCKS.items() if (run := [command for command in all_ if is_run_here(command)])
 }
-
-
-@pytest.mark.parametrize("name", BLOCKS)
-def test_every_command_is_run_somewhere(name):
-    for command in BLOCKS[name]:
-        assert is_run_here(command) or command in RUN_BY, (
-            f"{name}: no test runs `{command}`; name the one that does in RUN_BY (tests/test_documented_commands.py)"
-        )
-
-
-def test_the_table_of_other_tests_is_up_to_date():
-    assert set(RUN_BY) <= {*itertools.chain(*BLOCKS.values())}
-    for how in RUN_BY.values():
-        path, _, test = how.partition("::")
-        assert not test or test in names_in(path), how
 
 
 # --- a system to run them on --------------------------------------------------------------------------------------------
@@ -212,6 +127,11 @@ def system(request, tmp_path, bare_system):
     return here, RUN_HERE[request.param]
 
 
+def of_each_page(names):
+    """The blocks of the README for every run of the tests, those of docs/ for a release."""
+    return [pytest.param(name, marks=() if "README" in name else pytest.mark.release) for name in sorted(names)]
+
+
 def smaller(command):
     """The command with the options that make it take a second."""
     before, redirected, after = command.partition(" > ")
@@ -233,7 +153,7 @@ def perform(command, here):
     assert done.returncode == 0, f"{command}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("system", [name for name in RUN_HERE if name not in NEEDS_MOSES], indirect=True)
+@pytest.mark.parametrize("system", of_each_page(RUN_HERE.keys() - NEEDS_MOSES), indirect=True)
 def test_the_commands_of_a_block_run_as_printed(system, monkeypatch):
     monkeypatch.delenv("MOSES_ROOT", raising=False)
     here, commands = system
@@ -243,7 +163,7 @@ def test_the_commands_of_a_block_run_as_printed(system, monkeypatch):
         perform(command, here)
 
 
-@pytest.mark.parametrize("system", sorted(NEEDS_MOSES), indirect=True)
+@pytest.mark.parametrize("system", of_each_page(NEEDS_MOSES), indirect=True)
 def test_what_a_block_does_beside_moses_runs_as_printed(system, monkeypatch):
     monkeypatch.delenv("MOSES_ROOT", raising=False)
     here, commands = system

@@ -10,6 +10,8 @@ import pytest
 from tests.commands import ROOT
 from tests.oldest import lowest, main
 
+pytestmark = pytest.mark.release
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 

@@ -15,7 +15,6 @@ from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import open_model
 from tests.commands import ROOT
-from tests.house import PACKAGE
 
 
 def test_a_folder_may_be_text(model):
@@ -51,7 +50,7 @@ def test_a_users_code_has_types():
     command = [sys.executable, "-m", "mypy", "--strict", USES]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout
-    assert (PACKAGE / "py.typed").is_file()
+    assert (ROOT / "moses_rnn" / "py.typed").is_file()
 
 
 def test_every_public_name_is_used_there_and_described():

@@ -1,0 +1,103 @@
+"""Promises that the code keeps by what it imports: which package may use which, help without torch, no pickle, no network."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.commands import ROOT
+
+PACKAGE = ROOT / "moses_rnn"
+MODULES = {path.relative_to(PACKAGE): ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+USES = {
+    "files": set(),
+    "formats": set(),
+    "models": set(),
+    "inference": {"models"},
+    "producers": {"inference", "models", "formats"},
+    "training": {"models", "formats"},
+    "moses": {"formats"},
+    "pools": set(),
+    "scoring": {"producers", "moses", "formats", "pools"},
+    "tuning": {"moses", "formats"},
+    "translation": {"pools", "producers", "inference", "models", "formats"},
+    "analysis": {"translation", "tuning", "producers", "inference", "models", "formats"},
+    "api": {"analysis", "translation", "scoring", "pools", "producers", "inference", "models", "formats"},
+}
+USES["cli"] = {*USES}
+ALWAYS = {"errors", "native", "files"}
+TEXT_ALONE = {"files", "formats", "moses", "tuning"}
+RUNS_CODE = {"pickle", "marshal", "shelve", "dill", "joblib"}
+NETWORK = {"socket", "ssl", "http", "urllib", "requests", "ftplib", "smtplib", "asyncio", "xmlrpc"}
+CALLS = {"eval", "exec", "compile", "torch.load", "numpy.load", "np.load", "__import__"}
+
+
+def imports(tree):
+    """Full names of everything that a module imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+def test_packages_import_what_they_may():
+    wrong = []
+    for path, tree in MODULES.items():
+        package = path.parts[0]
+        names = [*imports(tree)]
+        libraries = {name.split(".")[0] for name in names}
+        forbidden = RUNS_CODE | (NETWORK if path.name != "ray_actors.py" else set())  # which looks for a cluster
+        forbidden |= {"torch", "safetensors"} if package in TEXT_ALONE else set()
+        forbidden |= {"click", "tqdm"} if package != "cli" else set()
+        wrong += [f"{path}: {name}" for name in libraries & forbidden]
+        if package in USES:
+            own = {name.split(".")[1] for name in names if name.startswith("moses_rnn.")}
+            wrong += [f"{path}: {name}" for name in own - {package, *ALWAYS, *USES[package]}]
+        calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        wrong += [f"{path}: {name}()" for name in calls & CALLS]
+    assert not wrong
+
+
+def test_help_of_every_command_has_an_example_and_needs_no_library():
+    program = """
+import sys
+from moses_rnn.cli.main import main
+from click import Context
+
+def helps(command, *words):
+    context = Context(main)
+    names = command.list_commands(context) if hasattr(command, "list_commands") else []
+    try:
+        main([*words, "--help"], prog_name="moses-rnn")
+    except SystemExit as end:
+        assert end.code == 0, end.code
+    print(end="\\0")
+    for name in names:
+        helps(command.get_command(context, name), *words, name)
+
+helps(main)
+assert not {"torch", "numpy", "matplotlib", "sklearn"} & sys.modules.keys()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    texts = done.stdout.split("\0")[:-1]
+    assert len(texts) > 30
+    for text in texts:
+        assert re.match(r"Usage: moses-rnn", text), text[:200]
+        assert re.search(r"\n +moses-rnn", text.partition("Example")[2]), text[:200]
+
+
+@pytest.mark.parametrize("page", ["faults", "promises"])
+def test_every_fault_and_promise_names_tests_that_exist(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    rows = re.split(r"\n(?:\| \d+b? \||\d+\. )", text)[1:]
+    assert len(rows) > 7
+    for row in rows:
+        path, named = None, re.findall(r"`(tests/[\w/]+\.py)?:{0,2}(test_\w+)`(?:\]\(\.\./(tests/[\w/]+\.py)\))?", row)
+        assert named, row
+        for before, name, linked in named:
+            path = before or linked or path
+            assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), f"{path}::{name}"
