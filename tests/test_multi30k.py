@@ -55,7 +55,7 @@ def test_the_first_lines(multi30k, tmp_path):
 def test_real_inis_change_in_two_lines(multi30k, name):
     data = (multi30k / name).read_bytes()
     ini = MosesIni(data, name)
-    new = extend_ini(ini, ini.choose(), Extension("new.gz", 4, 1))
+    new, _ = extend_ini(ini, ini.choose(), Extension("new.gz", 4, 1))
     changed = [line for line, old in zip(new.split(b"\n"), data.split(b"\n"), strict=True) if line != old]
     assert [line.split(b" ")[0] for line in changed] == [b"PhraseDictionaryMemory", b"TranslationModel0="]
 

@@ -23,7 +23,7 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.progress import Display
 from moses_rnn.cli.signatures import sound_signature
-from moses_rnn.cli.table_options import TableOptions, table_options
+from moses_rnn.cli.table_options import TableOptions, relative_paths_option, table_options
 from moses_rnn.files.streams import STANDARD_STREAM, compression_of, existing_input, without_compression_suffix
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Extending(TableOptions):
     provenance: str
     moses_ini: str | None
     output_ini: str | None
+    relative_paths: bool
     feature: str | None
     weight: float | None
     allow_misfit: bool
@@ -114,6 +115,7 @@ class Extending(TableOptions):
 )
 @click.option("--moses-ini", help="Also write a moses.ini with the new table, made from this one")
 @click.option("--output-ini", help="Where to [default: moses.extended.ini beside the new table]")
+@relative_paths_option
 @click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
 @click.option("--weight", type=FiniteFloat(), help="Starting weight of the column of --provenance [default: 0]")
 @table_options
@@ -150,7 +152,8 @@ def _check_options(given: Extending) -> None:
     if given.fewer_than is None and given.text is None:
         raise click.UsageError("nothing to extend: give --fewer-than, --text or both")
     if not given.moses_ini:
-        idle = [name for name in ("output_ini", "feature", "weight") if getattr(given, name) is not None]
+        names = ("output_ini", "relative_paths", "feature", "weight")
+        idle = [name for name in names if getattr(given, name) not in (None, False)]
         if idle:
             raise click.UsageError(f"--{idle[0].replace('_', '-')} needs --moses-ini, the ini to extend")
     if given.weight is not None and given.provenance == "none":
@@ -225,7 +228,8 @@ def _ini(given: Extending, output: str) -> IniRequest | None:
     if compression_of(output) not in (None, "gz"):
         raise click.UsageError(f"--moses-ini needs a plain or .gz table, found {output}: Moses's scripts read no other")
     new = given.output_ini or str(Path(output).parent / (Path(given.moses_ini).stem + ".extended.ini"))
-    return IniRequest(existing_input(given.moses_ini), new, given.feature, given.weight or 0.0)
+    how = given.feature, given.weight or 0.0, given.relative_paths
+    return IniRequest(existing_input(given.moses_ini), new, *how)
 
 
 class _Inis:

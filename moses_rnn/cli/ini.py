@@ -18,9 +18,9 @@ Example: the ini for a scored table, then the one for its compact form:
   moses-rnn-ini moses.ini --table phrase-table.rnn.gz
   moses-rnn-ini moses.ini --table phrase-table.rnn.gz --type PhraseDictionaryCompact -o compact.ini
 
-Changed are num-features, path, type and weights of one phrase dictionary; no other byte is. For a type that is made
-from the text table, the command that makes it is printed, with the number of scores that this table has. Exit codes:
-0 done, 1 failure, 2 wrong command line, 3 ini or table rejected.
+Changed are num-features, path, type and weights of one phrase dictionary, and with --absolute-paths all relative paths;
+no other byte is. For a type that is made from the text table, the command that makes it is printed, with the number of
+scores that this table has. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 ini or table rejected.
 """
 
 
@@ -54,7 +54,7 @@ class Edit:
     multiple=True,
     help="Starting weight of the new columns, once for all or for each [default: mean absolute weight of the others]",
 )
-@click.option("--absolute-paths", is_flag=True, help="Make every path= absolute, as mert-moses.pl needs them")
+@click.option("--absolute-paths", is_flag=True, help="Make every path absolute, as mert-moses.pl needs them")
 @click.option(
     "--template", type=click.Choice(["baseline", "rnn", "rnn-wp"]), help="Print a commented ini to begin with, instead"
 )

@@ -18,6 +18,7 @@ from moses_rnn.cli.command import (
     shows_version,
     takes,
 )
+from moses_rnn.cli.table_options import relative_paths_option
 
 EPILOG = """\b
 Example: four runs, on as many machines, then one table and the ini that mert-moses.pl tunes:
@@ -38,6 +39,7 @@ class Merging:
     shards: tuple[str, ...]
     moses_ini: str | None
     output_ini: str | None
+    relative_paths: bool
     feature: str | None
     weight: float | None
     resume: bool
@@ -50,6 +52,7 @@ class Merging:
 @click.argument("shards", nargs=-1, required=True)
 @click.option("--moses-ini", help="Also write a moses.ini with the new table, made from this one")
 @click.option("--output-ini", help="Where to [default: moses.rnn.ini beside the new table]")
+@relative_paths_option
 @click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
 @click.option("--weight", type=FiniteFloat(), help="Starting weight of each new column")
 @click.option("--resume", is_flag=True, help="Go on with what an interrupted merge left")
@@ -68,9 +71,10 @@ def main(given: Merging) -> None:
     ini = None
     if given.moses_ini:
         new = given.output_ini or str(Path(given.new_table).parent / (Path(given.moses_ini).stem + ".rnn.ini"))
-        ini = IniRequest(existing_input(given.moses_ini), new, given.feature, given.weight)
-    elif given.output_ini or given.feature or given.weight is not None:
-        raise click.UsageError("--output-ini, --feature and --weight need --moses-ini, the ini to extend")
+        ini = IniRequest(existing_input(given.moses_ini), new, given.feature, given.weight, given.relative_paths)
+    elif given.output_ini or given.relative_paths or given.feature or given.weight is not None:
+        idle = "--output-ini, --relative-paths, --feature and --weight"
+        raise click.UsageError(f"{idle} need --moses-ini, the ini to extend")
     request = MergeRequest(given.shards, given.new_table, ini, force=given.force, resume=given.resume)
     display = Display("bytes", quiet=given.quiet)
     try:

@@ -32,6 +32,7 @@ from moses_rnn.cli.table_options import (
     long_option,
     model_beside,
     pairs_option,
+    relative_paths_option,
     table_options,
 )
 from moses_rnn.files.streams import compression_of
@@ -67,6 +68,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     output: str | None
     moses_ini: str | None
     output_ini: str | None
+    relative_paths: bool
     feature: str | None
     weight: float | None
     inverse_models: tuple[Path, ...]
@@ -102,10 +104,9 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     help="Model folder; repeat it for several together, see --combine [default: the one beside the table]",
 )
 @click.option("-o", "--output", help="The same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]")
-@click.option(
-    "--moses-ini", help="Also write a moses.ini with the new table, num-features and weights, made from this one"
-)
+@click.option("--moses-ini", help="Also write a moses.ini that loads the new table, made from this one")
 @click.option("--output-ini", help="Where to [default: moses.rnn.ini beside the new table]")
+@relative_paths_option
 @click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
 @click.option(
     "--weight",
@@ -298,7 +299,7 @@ def _ini(given: Scoring, output: str) -> IniRequest | None:
     if not given.moses_ini:
         return None
     new = given.output_ini or str(Path(output).parent / (Path(given.moses_ini).stem + ".rnn.ini"))
-    return IniRequest(existing_input(given.moses_ini), new, given.feature, given.weight)
+    return IniRequest(existing_input(given.moses_ini), new, given.feature, given.weight, given.relative_paths)
 
 
 def _check_options(given: Scoring, output: str) -> None:
@@ -306,9 +307,9 @@ def _check_options(given: Scoring, output: str) -> None:
     check_json(given.as_json, output, estimate=given.estimate)
     _check_shard(given, output)
     if not given.moses_ini:
-        of_an_ini = {"output-ini": given.output_ini, "feature": given.feature, "weight": given.weight}
-        if idle := [name for name, value in of_an_ini.items() if value is not None]:
-            raise click.UsageError(f"--{idle[0]} needs --moses-ini, the ini to extend")
+        names = ("output_ini", "relative_paths", "feature", "weight")
+        if idle := [name for name in names if getattr(given, name) not in (None, False)]:
+            raise click.UsageError(f"--{idle[0].replace('_', '-')} needs --moses-ini, the ini to extend")
     elif given.logarithms or output == "-":
         what = "--log" if given.logarithms else "a table on stdout"
         raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")

@@ -64,6 +64,13 @@ long_option = click.option(
 )
 
 
+relative_paths_option = click.option(
+    "--relative-paths",
+    is_flag=True,
+    help="Keep relative paths in the new ini [default: make every path absolute, as mert-moses.pl needs them]",
+)
+
+
 pairs_option = click.option(
     "--format",
     "layout",

@@ -13,8 +13,9 @@ from moses_rnn.formats.ini_lines import (
     with_type,
     with_weights,
 )
-from moses_rnn.formats.moses_ini import DEFAULT_WEIGHT, Feature, MosesIni
+from moses_rnn.formats.moses_ini import DEFAULT_WEIGHT, READABLE, UNREADABLE, Feature, MosesIni
 
+NO = frozenset({"no", "n", "false", "0"})  # as Moses reads it, in any case
 OTHER_TABLE = "Is this the ini of another table?"
 EXTENDED_ALREADY = "Has it been extended already? Then it loads a scored table: give the ini that the table had before."
 
@@ -25,7 +26,8 @@ class Extension:
 
     `table` is the new path; `old_columns` is how many scores the old table has; `weights` are the starting weights of
     the added columns, or None for the mean absolute weight of the old ones. `type` is what the dictionary becomes; None
-    leaves a text table one, and refuses any other.
+    leaves a text table one, and refuses any other. `before` is the table without the new columns, where it is known;
+    `absolute` makes all paths of the ini so.
     """
 
     table: str
@@ -33,10 +35,12 @@ class Extension:
     added_columns: int
     weights: tuple[float, ...] | None = None
     type: str | None = None
+    before: str | None = None
+    absolute: bool = False
 
 
-def extend_ini(ini: MosesIni, feature: Feature, extension: Extension) -> bytes:
-    """The ini with more columns in one phrase dictionary.
+def extend_ini(ini: MosesIni, feature: Feature, extension: Extension) -> tuple[bytes, tuple[str, ...]]:
+    """The ini with more columns in one phrase dictionary, and what a user should know of it.
 
     Raises:
         FormatError: the dictionary is not a text table, or its numbers contradict each other or the table.
@@ -44,7 +48,9 @@ def extend_ini(ini: MosesIni, feature: Feature, extension: Extension) -> bytes:
     _check_type(ini, feature, extension)
     _check_number(ini, feature, extension)
     _check_path(ini, feature, extension)
-    ini.check_alone(feature)
+    ini.check_not_overridden(feature)
+    if extension.added_columns:
+        ini.check_alone(feature)
     lines = list(ini.lines)
     total = extension.old_columns + extension.added_columns
     lines[feature.line] = with_options(
@@ -55,9 +61,40 @@ def extend_ini(ini: MosesIni, feature: Feature, extension: Extension) -> bytes:
             "tuneable-components": lambda old: old + ",1" * extension.added_columns,
         },
     )
-    weight_line, old_weights = ini.weight_line(feature, extension.old_columns)
-    lines[weight_line] = with_weights(lines[weight_line], choose_weights(extension, old_weights))
-    return encode_lines(lines)
+    for index, old_weights in ini.weight_lines(feature, extension.old_columns):
+        lines[index] = with_weights(lines[index], choose_weights(extension, old_weights))
+    content, warnings = place_paths(ini, encode_lines(lines), absolute=extension.absolute)
+    return content, (*_warnings(ini, feature, extension), *warnings)
+
+
+def place_paths(ini: MosesIni, content: bytes, *, absolute: bool) -> tuple[bytes, tuple[str, ...]]:
+    """What an ini has become with its paths made absolute or left, and what a user should know of them.
+
+    Raises:
+        FormatError: Moses could not read a path then.
+    """
+    new = MosesIni(content, ini.name)
+    certain = [path for path in new.relative_paths if path.folder]
+    if not absolute:
+        relative = ", ".join(path.text for path in certain)
+        warning = f"relative paths ({relative}): run Moses in their folder; mert-moses.pl needs absolute ones"
+        return content, (warning,) if relative else ()
+    doubtful = (path for path in new.relative_paths if not path.folder)
+    warnings = [f"{ini.name}:{p.line + 1}: {p.text} looks like a path, and is left as it is" for p in doubtful]
+    if nowhere := ", ".join(path.text for path in certain if not path.leads_somewhere):
+        warnings.append(f"{ini.name}: paths that lead nowhere ({nowhere}): they are taken to be in the ini's folder")
+    return new.with_absolute_paths(), tuple(warnings)
+
+
+def _warnings(ini: MosesIni, feature: Feature, extension: Extension) -> list[str]:
+    place, warnings = f"{ini.name}:{feature.line + 1}: {feature.name} has", []
+    if extension.before is not None and not ini.is_path_of(feature, extension.before):
+        path = f"path={feature.options['path']}"
+        warnings.append(f"{place} {path}, which is not the scored table {extension.before}: is this the right ini?")
+    tuneable = feature.options.get("tuneable", "")
+    if extension.added_columns and tuneable.lower() in NO:
+        warnings.append(f"{place} tuneable={tuneable}: MERT will leave the new weight as it is")
+    return warnings
 
 
 def _check_type(ini: MosesIni, feature: Feature, extension: Extension) -> None:
@@ -91,13 +128,16 @@ def _check_number(ini: MosesIni, feature: Feature, extension: Extension) -> None
             f"num-features={declared}" if declared else "no num-features",
             EXTENDED_ALREADY if declared.isdigit() and int(declared) > extension.old_columns else OTHER_TABLE,
         )
+    tuneable = feature.options.get("tuneable-components", "")
+    if tuneable and len(list(filter(None, tuneable.split(",")))) != extension.old_columns:
+        raise ini.error(feature.line, f"{extension.old_columns} tuneable-components, one for each score", tuneable)
 
 
 def _check_path(ini: MosesIni, feature: Feature, extension: Extension) -> None:
     if "path" not in feature.options:
         raise ini.error(feature.line, "a path= setting", "none")
     if not is_readable_path(extension.table):
-        raise ini.error(feature.line, "a path that Moses can read (no blanks, no '#')", repr(extension.table))
+        raise ini.error(feature.line, READABLE, repr(extension.table), UNREADABLE)
 
 
 def choose_weights(extension: Extension, old_weights: list[float]) -> list[float]:

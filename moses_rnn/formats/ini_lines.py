@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 from moses_rnn.formats.phrase_table import NUMBER
 
@@ -28,11 +27,6 @@ def sections_of(lines: list[str]) -> list[str | None]:
 def code_of(line: str) -> str:
     """A line without its comment and surrounding white space."""
     return line.partition("#")[0].strip(" \t\r\n")
-
-
-def seen_from(folder: Path, path: str) -> str:
-    """A path seen from a folder, as it stands otherwise: a slash at its end, or ``..`` behind a link, may matter."""
-    return path if path.startswith("/") or not path else f"{folder}/{path}"
 
 
 def tokens(line: str) -> list[str]:

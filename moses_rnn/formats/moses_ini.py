@@ -13,23 +13,20 @@ from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.dictionaries import DICTIONARY_TYPES
-from moses_rnn.formats.ini_lines import (
-    code_of,
-    encode_lines,
-    sections_of,
-    seen_from,
-    tokens,
-    weight_of,
-    with_options,
-)
+from moses_rnn.formats.ini_lines import code_of, encode_lines, is_readable_path, sections_of, tokens, weight_of
+from moses_rnn.formats.ini_paths import RelativePath, is_there, relative_paths
 from moses_rnn.formats.phrase_table import FLOAT32_LIMIT
 
 DEFAULT_WEIGHT = 0.2  # what train-model.perl gives each phrase-table score
+OLD_SECTIONS = ("ttable-file", "weight-t")  # of phrase tables, before there was [feature]
+READABLE = "a path that Moses can read (no blanks, no '#')"
+UNREADABLE = "Move it to a folder without them, or keep paths relative: --relative-paths, or no --absolute-paths."
+OVERRIDES = frozenset({"path", "tuneable", "tuneable-components"})  # what an extension or MERT relies on
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A phrase-dictionary line of ``[feature]``; `line` counts from 0."""
+    """A line of ``[feature]``; `line` counts from 0."""
 
     type: str
     name: str
@@ -52,18 +49,17 @@ class MosesIni:
         self.name = name
         self.lines = data.decode("utf-8", "surrogateescape").split("\n")
         self._sections = sections_of(self.lines)
-        self.phrase_dictionaries = self._find_phrase_dictionaries()
+        self._features = self._find_features()
+        self.phrase_dictionaries = [feature for feature in self._features if feature.type in DICTIONARY_TYPES]
 
-    def _find_phrase_dictionaries(self) -> list[Feature]:
+    def _find_features(self) -> list[Feature]:
         features: list[Feature] = []
-        for index, line in self.section("feature"):
+        for index, line in self.section("feature") + self.section("feature-add"):  # as Moses appends them
             kind, *settings = tokens(line)
-            if kind not in DICTIONARY_TYPES:
-                continue
             options: dict[str, str] = {}
             for setting in settings:
                 key, equals, value = setting.partition("=")
-                if not equals or key in options:
+                if kind in DICTIONARY_TYPES and (not equals or key in options):
                     problem = "given twice" if equals else "without '='"
                     raise self.error(index, "key=value settings, each once", f"{setting!r} {problem}")
                 options[key] = value
@@ -92,18 +88,25 @@ class MosesIni:
             candidates = [feature for feature in candidates if self.is_path_of(feature, table)]
         if len(candidates) == 1:
             return candidates[0]
+        self._refuse_old_format()
         known = ", ".join(feature.name for feature in self.phrase_dictionaries) or "none"
         wanted = f"named {name!r}" if name is not None else f"for {table}"
         raise InputError(
             f"{self.name}: expected one phrase dictionary {wanted}, found {len(candidates)} (in the file: {known})",
-            advice="Name the one to extend with --feature.",
+            advice="Name the one to extend with --feature." if self.phrase_dictionaries else "",
         )
+
+    def _refuse_old_format(self) -> None:
+        old = [line for section in OLD_SECTIONS for line in self.section(section)]
+        if old and not self.has_features:
+            index, _ = old[0]
+            found = f"[{self._sections[index]}], of the old format"
+            advice = "Convert it first: $MOSES_ROOT/scripts/training/convert-moses-ini-to-v2.perl < OLD_INI > NEW_INI"
+            raise self.error(index, "phrase dictionaries in [feature]", found, advice)
 
     def is_path_of(self, feature: Feature, table: str) -> bool:
         """Whether the feature's ``path=`` (or that with .gz) is that file, seen from here or from the ini's folder."""
-        return any(
-            place.samefile(table) for place in self._places(feature) if _is_there(place) and Path(table).exists()
-        )
+        return any(place.samefile(table) for place in self._places(feature) if is_there(place) and Path(table).exists())
 
     def _places(self, feature: Feature) -> list[Path]:
         written = feature.options.get("path", "")
@@ -117,45 +120,51 @@ class MosesIni:
         """
         written = feature.options.get("path", "")
         places = (Path(written), Path(self.name).parent / written)
-        return next((place for place in places if written and _is_there(place)), None)
+        return next((place for place in places if written and is_there(place)), None)
 
     def path_like(self, feature: Feature, table: Path) -> str:
         """How a new table is to be written into the ini: relative if the old one is and lies in the same folder."""
         written = Path(feature.options.get("path", ""))
-        folders = [place.parent for place in self._places(feature) if _is_there(place)]
+        folders = [place.parent for place in self._places(feature) if is_there(place)]
         if written.is_absolute() or not any(folder.samefile(table.absolute().parent) for folder in folders):
             return str(table.absolute())
         return str(written.with_name(table.name))
 
     def check_alone(self, feature: Feature) -> None:
-        """Refuse a dictionary whose numbers stand in more places than its own lines.
+        """Refuse a dictionary whose numbers stand in more places than those that an extension edits.
 
         Raises:
             FormatError: they do.
         """
-        for group in self.phrase_dictionaries:
-            if feature.name in group.options.get("members", "").split(","):
-                advice = "The group's own num-features and weights would have to grow too: edit them by hand."
-                raise self.error(group.line, f"no group with {feature.name} as a member", group.name, advice)
+        for other in self._features:
+            if other is not feature and other.name == feature.name:
+                raise self.error(other.line, f"one feature named {feature.name}", "another", "Give each a name=.")
+            for key, value in other.options.items():  # of a group, a mixture or VW
+                if other is not feature and key not in ("name", "path") and feature.name in value.split(","):
+                    advice = "That feature counts its scores too: extend it by hand, or take an ini without it."
+                    raise self.error(other.line, f"no feature that uses {feature.name}", f"{key}={value}", advice)
         for index, line in self.section("weight-overwrite"):
             if f"{feature.name}=" in tokens(line):
                 advice = "These weights win over [weight] and would be too few: remove them, or move them there."
                 raise self.error(index, f"no {feature.name}= in [weight-overwrite]", repr(line), advice)
 
-    def warnings(self, feature: Feature, table: str) -> tuple[str, ...]:
-        """What a user should know before the dictionary is extended for the scores of a table."""
-        warnings = []
-        if not self.is_path_of(feature, table):
-            warnings.append(
-                f"{self.name}:{feature.line + 1}: {feature.name} has path={feature.options.get('path', '')}, which is "
-                f"not the scored table {table}: is this the right ini?"
-            )
-        if feature.options.get("tuneable") in ("false", "0"):
-            warnings.append(
-                f"{self.name}:{feature.line + 1}: {feature.name} has tuneable=false: MERT will leave the new weight "
-                "as it is"
-            )
-        return tuple(warnings)
+    def check_not_overridden(self, feature: Feature) -> None:
+        """Refuse a dictionary whose type or settings are changed elsewhere in the ini.
+
+        Raises:
+            FormatError: they are.
+        """
+        for index, line in self.section("feature-overwrite"):
+            name, *settings = tokens(line)
+            if name == feature.name and OVERRIDES & {setting.partition("=")[0] for setting in settings}:
+                advice = "It wins over [feature]: move the setting there."
+                raise self.error(
+                    index, f"no {', '.join(sorted(OVERRIDES))} of {name} in [feature-overwrite]", repr(line), advice
+                )
+        for index, line in self.section("feature-name-overwrite"):
+            if feature.type in tokens(line)[::2]:
+                advice = "Write the type that it becomes into [feature]."
+                raise self.error(index, f"no {feature.type} in [feature-name-overwrite]", repr(line), advice)
 
     def weight_line(self, feature: Feature, columns: int) -> tuple[int, list[float]]:
         """The index of a feature's weight line and its numbers.
@@ -163,7 +172,7 @@ class MosesIni:
         Raises:
             FormatError: there is not exactly one, or it does not have a finite number for each score.
         """
-        lines = [(i, tokens(line)) for i, line in self.section("weight") if tokens(line)[0] == f"{feature.name}="]
+        lines = self._weights_of(feature, "weight")
         if len(lines) != 1:
             raise self.error(
                 None,
@@ -171,7 +180,23 @@ class MosesIni:
                 f"{len(lines)}",
                 "Moses wants a blank behind the '=' and takes the last of several.",
             )
-        index, (_, *values) = lines[0]
+        return self._read_weights(*lines[0], columns)
+
+    def weight_lines(self, feature: Feature, columns: int) -> list[tuple[int, list[float]]]:
+        """The same of all lines with a feature's weights: that of ``[weight]``, and those of alternate settings.
+
+        Raises:
+            FormatError: see `weight_line`.
+        """
+        others = self._weights_of(feature, "alternate-weight-setting")
+        return [self.weight_line(feature, columns), *(self._read_weights(*line, columns) for line in others)]
+
+    def _weights_of(self, feature: Feature, section: str) -> list[tuple[int, str]]:
+        """Lines of a section that begin with a feature's name; Moses drops its last character, whatever it is."""
+        return [(i, line) for i, line in self.section(section) if tokens(line)[0][:-1] == feature.name]
+
+    def _read_weights(self, index: int, line: str, columns: int) -> tuple[int, list[float]]:
+        values = tokens(line)[1:]
         weights = [weight_of(value) for value in values]
         if not all(abs(weight) < FLOAT32_LIMIT for weight in weights):
             raise self.error(index, "finite numbers as weights", repr(" ".join(values)))
@@ -239,29 +264,28 @@ class MosesIni:
                 components[name] = [value.lower() in ("true", "yes", "y", "1") for value in values]
         return components
 
-    def with_absolute_paths(self) -> bytes:
-        """The ini with every relative ``path=`` of a feature made absolute, seen from the ini's folder."""
-        folder = Path(self.name).absolute().parent
-        lines = list(self.lines)
-        for index, _ in self.section("feature"):
-            lines[index] = with_options(lines[index], {"path": lambda old: seen_from(folder, old)})
-        return encode_lines(lines)
+    @property
+    def relative_paths(self) -> list[RelativePath]:
+        """What depends on where Moses is run; we see it from the ini's folder, or from here if only that is there."""
+        return list(relative_paths(self.lines, self._sections, (Path(self.name).absolute().parent, Path.cwd())))
 
-    def relative_paths(self) -> tuple[str, ...]:
-        """All ``path=`` values of features that depend on where Moses is run."""
-        paths = [word[5:] for _, line in self.section("feature") for word in tokens(line) if word.startswith("path=")]
-        return tuple(path for path in paths if not path.startswith("/"))
+    def with_absolute_paths(self) -> bytes:
+        """The ini with every relative path made absolute that is one for certain.
+
+        Raises:
+            FormatError: Moses could not read it.
+        """
+        lines = list(self.lines)
+        for path in reversed(self.relative_paths):
+            if path.folder:
+                if not is_readable_path(str(path.folder)):
+                    raise self.error(path.line, READABLE, repr(f"{path.folder}/{path.text}"), UNREADABLE)
+                line = lines[path.line]
+                lines[path.line] = f"{line[: path.column]}{path.folder}/{line[path.column :]}"
+        return encode_lines(lines)
 
     def lines_of(self, feature_name: str) -> tuple[str, str]:
         """The ``[feature]`` line and the ``[weight]`` line of a phrase dictionary, without comments."""
         feature = self.choose(name=feature_name)
         weight_line, _ = self.weight_line(feature, int(feature.options["num-features"]))
         return code_of(self.lines[feature.line]), code_of(self.lines[weight_line])
-
-
-def _is_there(place: Path) -> bool:
-    """Whether an ini's path leads somewhere; one that the system cannot even look up does not."""
-    try:
-        return place.exists()
-    except OSError:
-        return False

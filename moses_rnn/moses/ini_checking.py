@@ -31,15 +31,16 @@ def check_ini(table: str, ini_path: str, feature_name: str | None) -> tuple[list
     lines = sum(len(chunk) for chunk in parse_blocks(read_blocks(table), table, form=form))
     if declared != shape.columns:
         raise InputError(f"{at}: expected num-features={shape.columns}, as {table} has scores, found {declared}")
-    weights = ini.weights(feature)
+    (_, weights), *_ = ini.weight_lines(feature, declared)
+    ini.check_not_overridden(feature)
     ini.check_alone(feature)
     place = _find_dictionary(ini, feature, table, at)
     summary = [
         f"{table}: {lines:,} lines with {shape.columns} scores",
         f"{at}: {feature.name} has num-features={declared} and {len(weights)} weights",
     ]
-    if relative := ini.relative_paths():
-        summary.append(f"{ini_path}: relative paths ({', '.join(relative)}): run Moses in their folder")
+    if relative := ", ".join(path.text for path in ini.relative_paths if path.folder):
+        summary.append(f"{ini_path}: relative paths ({relative}): run Moses in their folder")
     return summary, Dictionary(feature.type, place.absolute(), declared, "moses", shape.factors)
 
 

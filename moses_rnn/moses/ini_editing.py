@@ -7,10 +7,12 @@ from difflib import unified_diff
 from pathlib import Path
 
 from moses_rnn.errors import InputError
-from moses_rnn.formats.dictionaries import BINARY, LOADABLE, Shape, listed
-from moses_rnn.formats.ini_extension import Extension, extend_ini
+from moses_rnn.formats.dictionaries import BINARY, LOADABLE, TEXT_TYPES, Shape, listed
+from moses_rnn.formats.ini_extension import Extension, extend_ini, place_paths
+from moses_rnn.formats.ini_lines import encode_lines
 from moses_rnn.formats.moses_ini import Feature, MosesIni
 from moses_rnn.formats.phrase_table import first_look
+from moses_rnn.formats.signatures import read_signature
 
 
 @dataclass(frozen=True)
@@ -49,19 +51,14 @@ def edit_ini(edit: IniEdit) -> EditedIni:
         InputError: the ini or the table is not valid, or they do not fit each other.
     """
     old = Path(edit.ini).read_bytes()
-    content = old
-    warnings: list[str] = []
-    commands: list[str] = []
+    ini = MosesIni(old, edit.ini)
     if edit.table is not None:
-        content, warnings, commands = _with_table(MosesIni(old, edit.ini), edit, edit.table)
-    if edit.absolute_paths:
-        content = MosesIni(content, edit.ini).with_absolute_paths()
-    elif relative := MosesIni(content, edit.ini).relative_paths():
-        warnings.append(f"relative paths ({', '.join(relative)}): run Moses in their folder, or give --absolute-paths")
-    return EditedIni(edit.ini, old, content, tuple(warnings), tuple(commands))
+        return _with_table(ini, edit, edit.table)
+    content, warnings = place_paths(ini, old, absolute=edit.absolute_paths)
+    return EditedIni(edit.ini, old, content, warnings)
 
 
-def _with_table(ini: MosesIni, edit: IniEdit, table: str) -> tuple[bytes, list[str], list[str]]:
+def _with_table(ini: MosesIni, edit: IniEdit, table: str) -> EditedIni:
     feature = ini.choose(name=edit.feature, table=table)
     first, _ = first_look(table)
     shape, declared = Shape.of(first), ini.declared(feature)
@@ -76,12 +73,29 @@ def _with_table(ini: MosesIni, edit: IniEdit, table: str) -> tuple[bytes, list[s
     kind = _choose_type(ini, feature, edit)
     binary = BINARY.get(kind)
     made = binary.path_for(table) if binary else table
-    path = edit.path or ini.path_like(feature, Path(made))
+    path = edit.path or (str(Path(made).absolute()) if edit.absolute_paths else ini.path_like(feature, Path(made)))
     weights = _spread(edit.weights, added)
-    content = extend_ini(ini, feature, Extension(path, declared, added, weights, kind))
-    commands = [binary.command_for(table, shape, edit.path or made)] if binary else []
-    warnings = [] if added else [f"{table} has as many scores as {feature.name} had: only its path changes"]
-    return content, warnings, commands
+    before = _table_before(ini, feature, table)
+    extension = Extension(path, declared, added, weights, kind, before, absolute=edit.absolute_paths)
+    content, warnings = extend_ini(ini, feature, extension)
+    if not added:
+        warnings = (f"{table} has as many scores as {feature.name} had: only its path changes", *warnings)
+    commands = (binary.command_for(table, shape, edit.path or made),) if binary else ()
+    return EditedIni(ini.name, encode_lines(ini.lines), content, warnings, commands)
+
+
+def _table_before(ini: MosesIni, feature: Feature, table: str) -> str | None:
+    """The table that a feature loads, if a table was made from it, or else the first that it was made from.
+
+    Signatures name what a table was made from, which is looked for beside it; None if that is not known.
+    """
+    tables: list[str] = []
+    while feature.type in TEXT_TYPES and (signature := read_signature(tables[-1] if tables else table)):
+        before = str(Path(table).parent / Path(str(signature.get("input"))).name)
+        if before in tables or not Path(before).is_file():
+            break
+        tables.append(before)
+    return next((before for before in tables if ini.is_path_of(feature, before)), tables[-1] if tables else None)
 
 
 def _choose_type(ini: MosesIni, feature: Feature, edit: IniEdit) -> str:

@@ -52,13 +52,8 @@ def _extended(table: str, output: str, wanted: IniRequest, old_columns: int, add
     ini = MosesIni(Path(wanted.ini).read_bytes(), wanted.ini)
     feature = ini.choose(name=wanted.feature, table=table)
     weights = None if wanted.weight is None else (wanted.weight,) * added
-    path = ini.path_like(feature, Path(output))
-    content = extend_ini(ini, feature, Extension(path, old_columns, added, weights))
-    new = MosesIni(content, wanted.output)
-    warnings = list(ini.warnings(feature, table))
-    if relative := new.relative_paths():
-        warnings.append(
-            f"the new ini has relative paths ({', '.join(relative)}), as the old one: run Moses in that folder, "
-            "and make them absolute for mert-moses.pl"
-        )
-    return NewIni(new.lines_of(feature.name), content, tuple(warnings))
+    absolute = not wanted.relative_paths
+    path = str(Path(output).absolute()) if absolute else ini.path_like(feature, Path(output))
+    extension = Extension(path, old_columns, added, weights, before=table, absolute=absolute)
+    content, warnings = extend_ini(ini, feature, extension)
+    return NewIni(MosesIni(content, wanted.output).lines_of(feature.name), content, warnings)

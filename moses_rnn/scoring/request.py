@@ -15,12 +15,16 @@ from moses_rnn.scoring.workers import ColumnOptions
 
 @dataclass(frozen=True)
 class IniRequest:
-    """The ini to extend and where the new one goes; `feature` names the phrase dictionary if several could be meant."""
+    """The ini to extend and where the new one goes; `feature` names the phrase dictionary if several could be meant.
+
+    mert-moses.pl runs Moses elsewhere, so paths become absolute unless `relative_paths`.
+    """
 
     ini: str
     output: str
     feature: str | None = None
     weight: float | None = None  # starting weight of each new column
+    relative_paths: bool = False
 
 
 @dataclass(frozen=True)

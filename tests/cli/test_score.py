@@ -55,7 +55,7 @@ def test_the_signature_says_what_made_the_numbers(here):
 
 
 def test_writes_the_ini_for_mert(here):
-    (here / "moses.ini").write_text(INI.format(table=here / "phrase-table.gz"))
+    (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))  # which only Moses in this folder would find
     done = run("score", "phrase-table.gz", "--moses-ini", "moses.ini", "--weight", "0.1", cwd=here)
     new = (here / "moses.rnn.ini").read_text()
     expected = INI.format(table=here / "phrase-table.rnn.gz").replace("num-features=4", "num-features=5")
@@ -138,6 +138,7 @@ def test_equal_runs_give_equal_bytes_whatever_the_workers(here):
         (["phrase-table.gz", "--device", "cuda:99"], 1, "--device cuda:99: "),
         (["phrase-table.gz", "--weight", "1"], 2, "--weight needs --moses-ini, the ini to extend"),
         (["phrase-table.gz", "--output-ini", "x"], 2, "--output-ini needs --moses-ini, the ini to extend"),
+        (["phrase-table.gz", "--relative-paths"], 2, "--relative-paths needs --moses-ini, the ini to extend"),
         (
             ["phrase-table.gz", "--moses-ini", "moses.ini", "-o", "t.zst"],
             2,

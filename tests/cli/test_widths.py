@@ -130,7 +130,7 @@ def test_what_commands_say_is_no_wider_than_the_terminal(scored, monkeypatch):
         words: printed(monkeypatch, 80, *words)
         for words in [
             ("moses-rnn-train", "few", "--preset", "small", *TINY, "--max-epochs", "2", "--evaluate-every", "100"),
-            ("moses-rnn-score", "phrase-table.gz", "--moses-ini", "moses.ini", "--allow-misfit"),
+            ("moses-rnn-score", "phrase-table.gz", "--moses-ini", "moses.ini", "--relative-paths", "--allow-misfit"),
             ("moses-rnn-validate", table),
             ("moses-rnn-validate", table, "--quick"),
             ("moses-rnn-verify", table, "--moses-ini", "moses.rnn.ini", "--no-decoder"),

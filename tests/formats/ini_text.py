@@ -27,7 +27,7 @@ NEW_WEIGHT = b"TranslationModel0= 0.1 -0.3 0.2 0.2 0.2   # four"
 def extend(data, **changes):
     ini = MosesIni(data, "moses.ini")
     extension = Extension(**{"table": "/new/t.rnn.gz", "old_columns": 4, "added_columns": 1, **changes})
-    return extend_ini(ini, ini.choose(), extension)
+    return extend_ini(ini, ini.choose(name="TranslationModel0"), extension)[0]
 
 
 def changed_lines(before, after):

@@ -71,14 +71,70 @@ def test_refuses_paths_that_moses_cannot_read(path):
         extend(INI, table=path)
 
 
-def test_a_member_of_a_group_is_refused():
-    """The group repeats its members' numbers (PhraseDictionaryGroup.cpp)."""
-    group = b"PhraseDictionaryGroup name=G members=TranslationModel0,B num-features=8\nDistortion\n"
-    ini = MosesIni(INI.replace(b"Distortion\n", group), "moses.ini")
-    with pytest.raises(
-        FormatError, match="moses.ini:8: expected no group with TranslationModel0 as a member, found G\n"
-    ):
-        extend_ini(ini, ini.choose(name="TranslationModel0"), Extension("/t.gz", 4, 1))
+COUNTED_ELSEWHERE = {
+    "group": ("PhraseDictionaryGroup members=B,TranslationModel0 num-features=8", ""),
+    "mixture": ("PhraseDictionaryMultiModel components=TranslationModel0,B num-features=4 mode=interpolate lambda=1,1", ""),
+    "mixture of counts": ("PhraseDictionaryMultiModelCounts components=A target-table=TranslationModel0 num-features=4", ""),
+    "leave one out": ("VW path=w leave-one-out-from=TranslationModel0", ""),
+    "a group from elsewhere": ("Distortion", "[feature-add]\nPhraseDictionaryGroup members=TranslationModel0"),
+    "another of its name": ("PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=x", ""),
+    "overwritten weights": ("Distortion", "[weight-overwrite]\nTranslationModel0= 1 1 1 1"),
+    "weights of a later line": ("Distortion", "[weight]\nTranslationModel0: 1 1 1 1"),  # the last character is any
+    "alternate weights": ("Distortion", "[alternate-weight-setting]\nid=a\nTranslationModel0= 1 1"),
+    "another path": ("Distortion", "[feature-overwrite]\nTranslationModel0 path=/other"),
+    "other tuneable scores": ("Distortion", "[feature-overwrite]\nTranslationModel0 tuneable-components=1,1,1,0"),
+    "another type": ("Distortion", "[feature-name-overwrite]\nPhraseDictionaryMemory ProbingPT"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("feature", "sections"), COUNTED_ELSEWHERE.values(), ids=COUNTED_ELSEWHERE)
+def test_a_number_of_scores_that_is_repeated_elsewhere_is_refused(feature, sections):
+    data = INI.replace(b"Distortion\n", feature.encode() + b"\n") + sections.encode() + b"\n"
+    ini = MosesIni(data, "moses.ini")
+    with pytest.raises(FormatError, match="^moses.ini:" if "later" not in sections else "found 2"):
+        extend_ini(ini, ini.phrase_dictionaries[0], Extension("/t.gz", 4, 1))
+
+
+def test_tuneable_components_are_as_many_as_scores():
+    with pytest.raises(FormatError, match="moses.ini:7: expected 4 tuneable-components, .*, found 1,1,0"):
+        extend(INI.replace(b"num-features=4", b"num-features=4 tuneable-components=1,1,0"))
+
+
+def test_what_uses_a_dictionary_does_not_matter_to_others_or_where_only_the_path_changes():
+    mixture = b"PhraseDictionaryMemory name=B num-features=4 path=/b\nPhraseDictionaryMultiModel components=B\n"
+    assert b"num-features=5 path=/new/t.rnn.gz" in extend(INI.replace(b"Distortion\n", mixture))
+    mixed = INI + b"[feature]\nPhraseDictionaryMultiModel components=TranslationModel0\n"
+    assert extend(mixed, added_columns=0) == mixed.replace(b"/data/phrase-table.gz", b"/new/t.rnn.gz")
+
+
+def test_alternate_weights_get_the_new_ones_too():
+    settings = b"[alternate-weight-setting]\nid=a ignore-ff=LM0\nTranslationModel0= 1 1 -1 1 # a\nLM0= 1\n"
+    more = b"id=b\nTranslationModel0= 0.5 0.5 0.5 0.5\n"
+    new = extend(INI + settings + more)
+    assert new == extend(INI) + settings.replace(b"-1 1 #", b"-1 1 1 #") + more.replace(b"0.5\n", b"0.5 0.5\n")
+
+
+@pytest.mark.parametrize(
+    ("tuneable", "warned"), [("false", True), ("0", True), ("No", True), ("true", False), ("1", False), (None, False)]
+)
+def test_warns_of_a_weight_that_will_not_be_tuned(tuneable, warned):
+    setting = b"" if tuneable is None else f" tuneable={tuneable}".encode()
+    ini = MosesIni(INI.replace(b"num-features=4", b"num-features=4" + setting), "moses.ini")
+    _, warnings = extend_ini(ini, ini.choose(), Extension("/t.gz", 4, 1))
+    message = f"moses.ini:7: TranslationModel0 has tuneable={tuneable}: MERT will leave the new weight as it is"
+    assert warnings == ((message,) if warned else ())
+
+
+def test_warns_of_another_table(tmp_path):
+    for name in ("t.gz", "other.gz"):
+        (tmp_path / name).touch()
+    ini = MosesIni(INI.replace(b"/data/phrase-table.gz", bytes(tmp_path / "t.gz")), "moses.ini")
+    right, wrong = (
+        extend_ini(ini, ini.choose(), Extension("/t.gz", 4, 1, before=str(tmp_path / name)))[1]
+        for name in ("t.gz", "other.gz")
+    )
+    assert right == ()
+    assert "other.gz: is this the right ini?" in wrong[0]
 
 
 def test_lines_for_a_table_without_ini():

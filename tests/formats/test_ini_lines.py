@@ -8,7 +8,6 @@ from moses_rnn.formats.ini_lines import (
     format_weights,
     is_readable_path,
     sections_of,
-    seen_from,
     tokens,
     weight_of,
     with_options,
@@ -41,13 +40,6 @@ def test_a_weight_is_a_number_as_moses_reads_it(word, weight):
 def test_paths_that_moses_cannot_read(path):
     assert not is_readable_path(path)
     assert is_readable_path("/a/b-c_d.gz")
-
-
-@pytest.mark.parametrize(
-    ("path", "seen"), [("t.gz", "/ini/t.gz"), ("/t.gz", "/t.gz"), ("", ""), ("../t/", "/ini/../t/")]
-)
-def test_a_path_seen_from_a_folder(path, seen):
-    assert seen_from("/ini", path) == seen
 
 
 def test_only_the_settings_that_are_named_and_there_change():

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.moses_ini import MosesIni
 from tests.formats.ini_text import INI, NEW_FEATURE, NEW_WEIGHT, changed_lines, extend
 
@@ -88,16 +88,11 @@ def test_only_blanks_and_tabs_part_words(blank):
     assert extend(INI + f"{blank}\n".encode()) == extend(INI) + f"{blank}\n".encode()
 
 
-def test_warns_of_another_table_and_of_a_weight_that_will_not_be_tuned(tmp_path):
-    table = tmp_path / "t.gz"
-    table.write_bytes(b"")
-    ini = MosesIni(INI.replace(b"num-features=4", b"num-features=4 tuneable=false"), "moses.ini")
-    assert ini.warnings(ini.choose(), str(table)) == (
-        f"moses.ini:7: TranslationModel0 has path=/data/phrase-table.gz, which is not the scored table {table}: is this the right ini?",
-        "moses.ini:7: TranslationModel0 has tuneable=false: MERT will leave the new weight as it is",
-    )
-    right = MosesIni(INI.replace(b"/data/phrase-table.gz", bytes(table)), "moses.ini")
-    assert right.warnings(right.choose(), str(table)) == ()
+def test_an_ini_of_the_old_format_is_called_that():
+    old = b"[ttable-file]\n0 0 0 4 model/t.gz\n[weight-t]\n0.1\n"
+    for wanted in ({"table": "t"}, {"name": "PhraseDictionaryMemory0"}):
+        with pytest.raises(FormatError, match=r"i:2: .* found \[ttable-file\], of the old format\n.*-to-v2.perl"):
+            MosesIni(old, "i").choose(**wanted)
 
 
 def test_lines_of_a_new_ini():
@@ -112,5 +107,5 @@ def test_a_path_that_the_system_cannot_look_up_is_another_one(tmp_path):
     table.touch()
     ini = MosesIni(INI.replace(b"/data/phrase-table.gz", b"/" + b"x" * 300), str(tmp_path / "moses.ini"))
     feature = ini.choose()
-    assert "is this the right ini?" in ini.warnings(feature, str(table))[0]
+    assert not ini.is_path_of(feature, str(table))
     assert ini.path_like(feature, table) == str(table)

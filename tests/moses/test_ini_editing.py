@@ -1,5 +1,7 @@
 """An ini for another table, another type, other weights, other paths."""
 
+import json
+
 import pytest
 
 from moses_rnn.errors import InputError
@@ -42,11 +44,51 @@ def test_another_type_and_what_makes_it(folder):
 
 
 def test_only_its_paths(folder):
+    (folder / "t").touch()
     (folder / "ini").write_text(INI.replace("/old/t", "t"))
-    assert edit().warnings == ("relative paths (t): run Moses in their folder, or give --absolute-paths",)
+    assert edit().warnings == ("relative paths (t): run Moses in their folder; mert-moses.pl needs absolute ones",)
     edited = edit(absolute_paths=True)
     assert edited.content.decode() == INI.replace("/old/t", f"{folder}/t")
     assert edited.warnings == ()
+
+
+def test_a_new_path_is_absolute_too_wherever_the_ini_is(folder):
+    (folder / "conf").mkdir()
+    (folder / "old").touch()
+    (folder / "conf" / "ini").write_text(INI.replace("/old/t", "old"))  # seen from where the command runs
+    for kind, path in ((None, "scored"), ("ProbingPT", "scored.probing")):
+        edited = edit_ini(IniEdit("conf/ini", table="scored", type=kind, absolute_paths=True))
+        assert f" path={folder}/{path}\n" in edited.content.decode()
+        assert edited.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("loaded", "made_from", "warned"),
+    [
+        ("t", "t", False),
+        ("other", "t", True),
+        ("t", "between", False),
+        ("other", "gone", False),
+        ("scored", None, False),
+    ],
+)
+def test_warns_where_another_table_was_scored_as_scoring_does(folder, loaded, made_from, warned):
+    """The signature beside the scored table says what it was made from, perhaps in several steps."""
+    for name in ("t", "other", "between"):
+        (folder / name).touch()
+    for table, before in {"scored": made_from, "between": "t"}.items():
+        if before:
+            signature = {"program": "moses_rnn 1", "input": before}
+            (folder / f"{table}.json").write_text(json.dumps(signature))
+    (folder / "ini").write_text(INI.replace("/old/t", str(folder / loaded)))
+    assert any("is this the right ini?" in warning for warning in edit(table="scored").warnings) == warned
+
+
+def test_warns_of_a_weight_that_will_not_be_tuned_as_scoring_does(folder):
+    (folder / "ini").write_text(INI.replace("name=T", "name=T tuneable=false"))
+    assert "tuneable=false: MERT will leave" in edit(table="scored").warnings[0]
+    (folder / "scored").write_bytes(b"a ||| b ||| 0.5 1\n")  # no new weight
+    assert not any("tuneable" in warning for warning in edit(table="scored").warnings)
 
 
 def test_as_many_scores_as_before(folder):

@@ -66,11 +66,23 @@ def test_the_new_one_is_the_old_one_with_further_scores(here, request_with_ini, 
     assert ini.warnings == ()
 
 
-def test_what_the_user_should_know_of_paths(here, request_with_ini, monkeypatch):
+@pytest.mark.parametrize("relative", [False, True])
+def test_every_path_is_absolute_unless_they_are_to_stay(here, request_with_ini, monkeypatch, relative):
+    monkeypatch.chdir(here)
+    request = request_with_ini("table", relative_paths=relative)
+    (here / "moses.ini").write_text(INI.format(table="table") + "[weight-file]\nsparse\n")
+    (here / "sparse").touch()
+    ini = ini_of(request, Shape(2), 1)
+    folder = "" if relative else f"{here}/"
+    assert f"path={folder}scored " in ini.lines[0]
+    assert ini.content.decode().endswith(f"\n[weight-file]\n{folder}sparse\n")
+    assert [warning[:14] for warning in ini.warnings] == (["relative paths"] if relative else [])
+
+
+def test_an_ini_of_another_table_is_a_warning(here, request_with_ini, monkeypatch):
     monkeypatch.chdir(here)
     (here / "other").touch()
-    ini = ini_of(request_with_ini("other"), Shape(2), 1)
-    assert any("other" in warning for warning in ini.warnings)  # which is not the table that is scored
+    assert "is this the right ini?" in ini_of(request_with_ini("other"), Shape(2), 1).warnings[0]
 
 
 @pytest.mark.parametrize(

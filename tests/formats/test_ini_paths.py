@@ -1,0 +1,99 @@
+"""Which words of an ini are paths, and where they lead."""
+
+import pytest
+
+from moses_rnn.errors import FormatError
+from moses_rnn.formats.ini_extension import place_paths
+from moses_rnn.formats.moses_ini import MosesIni
+
+# In the ini's folder: model/top.en, model/table.gz, list.txt, words; where the command runs: here/lm.gz.
+# `@` stands for the ini's folder, `~` for the other one.
+MADE_ABSOLUTE = {
+    "[feature]\nKENLM path=none/lm.gz": "[feature]\nKENLM path=@none/lm.gz",
+    "[feature]\nKENLM path=here/lm.gz": "[feature]\nKENLM path=~here/lm.gz",
+    "[feature]\nKENLM path=here/lm # a/b": "[feature]\nKENLM path=~here/lm # a/b",  # Moses finds lm.gz
+    "[feature]\nKENLM path=lm.gz\r": "[feature]\nKENLM path=@lm.gz\r",
+    "[feature]\nT path=/a lex-e2f=a,/b,c lex-f2e=a": "[feature]\nT path=/a lex-e2f=@a,/b,@c lex-f2e=@a",
+    "[feature]\nT path=a,b/t": "[feature]\nT path=@a,b/t",
+    "[feature]\nConstrainedDecoding path=list.txt,words": "[feature]\nConstrainedDecoding path=@list.txt,@words",
+    "[feature]\nT source-path=a  target-path=b": "[feature]\nT source-path=@a  target-path=@b",
+    "[feature]\nLexicalReordering sparse-words-source-topn=top sparse-phrase=1": (
+        "[feature]\nLexicalReordering sparse-words-source-topn=@top sparse-phrase=1"
+    ),
+    "[feature]\nBleuScoreFeature references=a,b": "[feature]\nBleuScoreFeature references=@a,@b",
+    "[feature]\nX source=model/top.en factor=0": "[feature]\nX source=@model/top.en factor=0",
+    "[feature]\nNew my-own=list.txt": "[feature]\nNew my-own=@list.txt",
+    "[feature-overwrite]\nLM0 path=lm": "[feature-overwrite]\nLM0 path=@lm",
+    "[alternate-weight-setting]\nid=a weight-file=w": "[alternate-weight-setting]\nid=a weight-file=@w",
+    "[weight-file]\n  sparse weights": "[weight-file]\n  @sparse weights",
+    "[unknown-lhs]\nlhs": "[unknown-lhs]\n@lhs",
+    "[ttable-file]\n0 0 0 5 t sparse\n6 0 0 1 /g": "[ttable-file]\n0 0 0 5 @t sparse\n6 0 0 1 /g",
+    "[lmodel-file]\n8 0 3 lm": "[lmodel-file]\n8 0 3 @lm",
+    "[distortion-file]\n0-0 msd 6 r": "[distortion-file]\n0-0 msd 6 @r",
+    "[generation-file]\n0 1 2 g": "[generation-file]\n0 1 2 @g",
+    "[global-lexical-file]\n0-0 g": "[global-lexical-file]\n0-0 @g",
+}
+LEFT = {
+    "[feature]\nNew my-own=none/t.txt": "none/t.txt",  # nothing is there
+    "[feature]\nNew my-own=words": "words",  # may be a word
+    "[translation-details]\nout/details": "out/details",
+}
+NO_PATHS = [
+    "[feature]\nT name=words num-features=4 lambda=0.2,0.8 path= mode=a source=0",
+    "[feature]\nMmsapt path=/a bias=http://a/b",
+    "[mapping]\n0 T 0\n[weight]\nwords= 1",
+    "[n-best-list]\nnbest\n100",
+    "# model/table.gz\n[input-factors]\n0\n",
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name in ("ini/model/top.en", "ini/model/table.gz", "ini/list.txt", "ini/words", "cwd/here/lm.gz"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path / "cwd")
+    return tmp_path
+
+
+def place(folder, text, *, absolute):
+    return place_paths(MosesIni(b"", str(folder / "ini" / "moses.ini")), text.encode(), absolute=absolute)
+
+
+@pytest.mark.parametrize(("text", "expected"), MADE_ABSOLUTE.items(), ids=[text.split()[1] for text in MADE_ABSOLUTE])
+def test_paths_become_absolute(folder, text, expected):
+    new, warnings = place(folder, text, absolute=True)
+    assert new.decode() == expected.replace("@", f"{folder}/ini/").replace("~", f"{folder}/cwd/")
+    assert all("lead nowhere" in warning for warning in warnings)
+    assert place(folder, new.decode(), absolute=True) == (new, ())
+
+
+def test_a_path_that_leads_nowhere_is_named(folder):
+    text = "[feature]\nKENLM path=here/lm.gz\nKENLM path=here/lm2.gz\nKENLM path=list.txt"
+    assert [warning.count("here/lm2.gz") for warning in place(folder, text, absolute=True)[1]] == [1]
+
+
+@pytest.mark.parametrize(("text", "path"), LEFT.items())
+def test_what_may_be_a_path_is_left_and_named(folder, text, path):
+    new, warnings = place(folder, text, absolute=True)
+    assert (new.decode(), warnings) == (
+        text,
+        (f"{folder}/ini/moses.ini:2: {path} looks like a path, and is left as it is",),
+    )
+
+
+@pytest.mark.parametrize("text", NO_PATHS)
+def test_what_is_no_path_stays(folder, text):
+    assert place(folder, text, absolute=True) == (text.encode(), ())
+
+
+def test_relative_paths_are_kept_and_named(folder):
+    text = "[feature]\nKENLM path=lm.gz\n[weight-file]\nsparse"
+    new, (warning,) = place(folder, text, absolute=False)
+    assert new.decode() == text
+    assert "relative paths (lm.gz, sparse)" in warning
+
+
+def test_a_folder_that_moses_cannot_read_is_refused(tmp_path):
+    with pytest.raises(FormatError, match=r"a b/moses.ini:2: expected a path that Moses can read .*\n  Move"):
+        place_paths(MosesIni(b"", str(tmp_path / "a b" / "moses.ini")), b"[feature]\nKENLM path=lm", absolute=True)
