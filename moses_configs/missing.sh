@@ -111,5 +111,13 @@ fi
 # --- values ---
 one_of 'a CSLM_IN' "$CSLM_IN" auto decoder nbest
 one_of 'a TUNER' "$TUNER" mert mira
+for name in $INTEGERS SEEDS ENSEMBLE_SEEDS; do
+	eval "values=\$$name"
+	for value in $values; do
+		case $value in
+		*[!0-9]*) missing "$name of integers, found $value" ;;
+		esac
+	done
+done
 
 exit $anything

@@ -79,12 +79,39 @@ PIPELINE := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 # Where the package's commands are installed, and the Python that has its libraries
 BIN ?= $(patsubst %/,%,$(dir $(shell command -v moses-rnn-score 2> /dev/null)))
 BIN_PYTHON ?= $(BIN)/python
-W := $(abspath $(WORK))
-NUMBER_SIGN := \#
+MOSES_ROOT ?=
 COMMA := ,
 SPACE := $(subst ,, )
-ifneq ($(words $(W))$(findstring $(NUMBER_SIGN),$(W)),1)
-$(error $(W): a WORK without blanks or number signs is needed; neither make nor an ini of Moses can have them)
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+# What a user may give: as one word, as several, as integers (which missing.sh checks)
+TEXTS := WORK SRC TRG TRAIN DEV TOKENISED LOWERCASE REORDERING ALIGNER MGIZA_BIN PHRASE_TABLE BASELINE_INI MODEL \
+	INVERSE_MODEL CSLM CSLM_IN LIST_BASE TUNER MOSES_ROOT BIN BIN_PYTHON
+LISTS := TEST SYSTEMS CSLM_TEXT PRUNE_KEEP SEEDS ENSEMBLE_SEEDS $(addsuffix _FLAGS,LM TRAIN SCORE EXTEND CSLM RNNLM \
+	BENGIO SEARCH LSTM RNNENC TRANSLATE NBEST PRUNE DECODER MERT)
+INTEGERS := MAX_WORDS MAX_PHRASE ORDER THREADS NBEST LIST_SIZE NETWORK_SEED PRUNE_SEED WP_WORDS
+VARIABLES := $(TEXTS) $(LISTS) $(INTEGERS)
+# Their values become parts of rules and commands, of Moses's too, so none has a sign that make or a shell acts upon.
+# They are looked at unexpanded. TRANSLATE_x alone is a command
+define NEWLINE
+
+
+endef
+SIGNS := ' " ` $$ ; & | < > ( ) { } [ ] * ? ! ~ % \ \#
+signs_in = $(strip $(foreach sign,$(SIGNS),$(findstring $(sign),$(1))) $(if $(findstring $(NEWLINE),$(1)),newline))
+given = $(foreach name,$(1),$(if $(filter $(2),$(firstword $(origin $(name)))),$(name)))
+# The Makefile of a clone has variables of its own
+OTHERS := $(if $(word 2,$(MAKEFILE_LIST)),,$(filter-out TRANSLATE_%,$(call given,$(.VARIABLES),command)))
+$(foreach name,MAKECMDGOALS $(call given,$(VARIABLES),command environment) $(OTHERS),\
+	$(if $(call signs_in,$(value $(name))),$(error $(name)=$(value $(name)): expected no sign that make or a shell \
+		acts upon, found $(call signs_in,$(value $(name))))))
+$(foreach name,$(call given,$(TEXTS) $(INTEGERS),command environment),\
+	$(if $(word 2,$(value $(name))),$(error $(name)=$(value $(name)): expected one word)))
+W := $(abspath $(WORK))
+ifneq ($(words $(W))$(findstring :,$(W))$(call signs_in,$(W) $(CURDIR) $(PIPELINE)),1)
+$(error WORK=$(WORK) in $(CURDIR): expected a folder without blanks, colons, quotes, number signs and the like, which \
+	neither make nor an ini of Moses can have)
 endif
 DONE := $(W)/done
 LOG := $(W)/log
@@ -234,20 +261,8 @@ pipeline-help: ## what the targets from corpus to BLEU are
 	@echo 'results                                                   all SYSTEMS: BLEU, chrF, significance, weights'
 	@echo
 	@echo 'MOSES_ROOT=/path/to/mosesdecoder must be set. Variables and their present values:'
-	@printf '  %s\n' 'WORK=$(WORK)' 'SRC=$(SRC) TRG=$(TRG)' \
-		'TRAIN=$(TRAIN) DEV=$(DEV) TEST=$(TEST) TOKENISED=$(TOKENISED) LOWERCASE=$(LOWERCASE)' \
-		'ALIGNER=$(ALIGNER) ($(CHOSEN_ALIGNER))' 'ORDER=$(ORDER) MAX_PHRASE=$(MAX_PHRASE) REORDERING=$(REORDERING)' \
-		'SYSTEMS=$(SYSTEMS)' 'SEEDS=$(SEEDS) NBEST=$(NBEST) TUNER=$(TUNER) THREADS=$(THREADS)' \
-		'DECODER_FLAGS=$(DECODER_FLAGS)' 'TRAIN_FLAGS=$(TRAIN_FLAGS)' 'SCORE_FLAGS=$(SCORE_FLAGS)' \
-		'EXTEND_FLAGS=$(EXTEND_FLAGS)' 'MERT_FLAGS=$(MERT_FLAGS)' \
-		'CSLM_TEXT=$(CSLM_TEXT) CSLM=$(CSLM) CSLM_FLAGS=$(CSLM_FLAGS)' \
-		'CSLM_IN=$(CSLM_IN) ($(CSLM_PLACE)) LIST_SIZE=$(LIST_SIZE) WP_WORDS=$(WP_WORDS)' \
-		'RNNLM_FLAGS=$(RNNLM_FLAGS) BENGIO_FLAGS=$(BENGIO_FLAGS)' \
-		'SEARCH_FLAGS=$(SEARCH_FLAGS) LSTM_FLAGS=$(LSTM_FLAGS) RNNENC_FLAGS=$(RNNENC_FLAGS)' \
-		'TRANSLATE_FLAGS=$(TRANSLATE_FLAGS) NBEST_FLAGS=$(NBEST_FLAGS)' \
-		'LIST_BASE=$(LIST_BASE) NETWORK_SEED=$(NETWORK_SEED) ENSEMBLE_SEEDS=$(ENSEMBLE_SEEDS)' \
-		'PRUNE_KEEP=$(PRUNE_KEEP) PRUNE_SEED=$(PRUNE_SEED) PRUNE_FLAGS=$(PRUNE_FLAGS)' \
-		'PHRASE_TABLE=$(PHRASE_TABLE) BASELINE_INI=$(BASELINE_INI) MODEL=$(MODEL) INVERSE_MODEL=$(INVERSE_MODEL)'
+	@printf '  %s\n' $(foreach name,$(VARIABLES),'$(name)=$($(name))') \
+		'ALIGNER is $(CHOSEN_ALIGNER), CSLM_IN is $(CSLM_PLACE)'
 
 WITH_CSLM = $(filter $(CSLM_SYSTEMS),$(SYSTEMS))
 WITH_LMS = $(filter $(LM_SYSTEMS),$(SYSTEMS))
@@ -256,13 +271,14 @@ WITH_WORDS = $(filter $(WORD_SYSTEMS),$(SYSTEMS))
 UNKNOWN_SYSTEMS = $(filter-out $(ALL_SYSTEMS),$(SYSTEMS))
 UNTRANSLATED_SYSTEMS = $(foreach system,$(filter $(SELF_SYSTEMS),$(SYSTEMS)),$(if $(TRANSLATE_$(system)),,$(system)))
 CHECKED = BIN BIN_PYTHON MOSES_ROOT SRC TRG TRAIN DEV TEST SETS TOKENISED MGIZA_BIN TUNER PHRASE_TABLE BASELINE_INI \
-	CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_LMS WITH_NETWORKS WITH_WORDS UNKNOWN_SYSTEMS UNTRANSLATED_SYSTEMS
+	CSLM CSLM_TEXT CSLM_IN ALL_SYSTEMS WITH_CSLM WITH_LMS WITH_NETWORKS WITH_WORDS UNKNOWN_SYSTEMS \
+	UNTRANSLATED_SYSTEMS SEEDS ENSEMBLE_SEEDS INTEGERS $(INTEGERS)
 
 # Names what is missing before anything runs
 .PHONY: pipeline-tools
 pipeline-tools: $(INSTALLED)
-	@mkdir -p $(DONE) $(LOG)
 	@$(call with,$(CHECKED)) ALIGNER='$(CHOSEN_ALIGNER)' sh $(PIPELINE)/missing.sh
+	@mkdir -p $(DONE) $(LOG)
 
 # --- corpus -----------------------------------------------------------------------------------------------------------
 

@@ -38,6 +38,8 @@ for language in $SRC $TRG; do
 	}
 done
 
+cat "$log" >&2 # warnings
+
 source=$(lines "$prefix.$SRC") target=$(lines "$prefix.$TRG")
 [ "$source" -gt 0 ] && [ "$source" -eq "$target" ] || {
 	echo "$prefix: expected as many lines in both languages, found $source $SRC and $target $TRG" >&2

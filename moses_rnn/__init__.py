@@ -8,8 +8,8 @@ docstring says what its room is for; docs/architecture.md has the table of them.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # the commands heed Ctrl-C once this module is imported, and typing takes most of that
 if TYPE_CHECKING:
     from moses_rnn.analysis.explain import Explanation
     from moses_rnn.api.language_models import LanguageModel

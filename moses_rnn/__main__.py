@@ -1,10 +1,10 @@
 """``python -m moses_rnn`` is the command moses-rnn."""
 
 import sys
-from pathlib import Path
 
 if __name__ == "__main__":
+    sys.argv[0] = f"{sys.executable.rpartition('/')[0]}/moses-rnn"
+
     from moses_rnn.cli.main import main
 
-    sys.argv[0] = str(Path(sys.executable).with_name("moses-rnn"))
     main(prog_name="moses-rnn")

@@ -99,6 +99,12 @@ class Stopped(MosesRnnError):
     exit_code = 75
 
 
+class AlreadyComplete(MosesRnnError):
+    """What an interrupted run is supposed to have left unfinished is finished."""
+
+    exit_code = 0
+
+
 @contextlib.contextmanager
 def writing(path: Path | str) -> Iterator[None]:
     """Name the file when writing it fails: the system's own error does not, if the file is open already."""

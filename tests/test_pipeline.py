@@ -114,6 +114,8 @@ MISSING = {
     "half a start": (["MOSES_ROOT=/nowhere", "PHRASE_TABLE=README.md"], "missing: one of PHRASE_TABLE and BASELINE_INI: give both"),
     "no such aligner": (["MOSES_ROOT=/nowhere", "ALIGNER=nonsense"], "missing: an ALIGNER that is one of"),
     "no such system": (["MOSES_ROOT=/nowhere", "SYSTEMS=baseline magic"], "missing: a system named magic"),
+    "no integer": (["MOSES_ROOT=/nowhere", "NBEST=many"], "missing: NBEST of integers, found many"),
+    "seeds that are none": (["MOSES_ROOT=/nowhere", "SEEDS=1 b"], "missing: SEEDS of integers, found b"),
     "no such tuner": (["MOSES_ROOT=/nowhere", "TUNER=magic"], "missing: a TUNER that is one of: mert mira"),
     "half a Moses": (["MOSES_ROOT=/nowhere"], "missing: /nowhere/bin/lexical-reordering-score: build Moses there with ./bjam"),
     "mira": (["MOSES_ROOT=/nowhere", "TUNER=mira"], "missing: /nowhere/bin/kbmira: build Moses there with ./bjam"),
@@ -134,14 +136,14 @@ def test_what_is_missing_is_named_before_anything_runs(tmp_path, case):
     done = make("results", f"WORK={work}", *arguments, check=False)
     assert done.returncode == 2
     assert message in done.stderr
-    assert not list((work / "log").iterdir())
+    assert not work.exists()
 
 
-@pytest.mark.parametrize("name", ["a b", "a#b"])
+@pytest.mark.parametrize("name", ["a b", "a#b", "a:b"])
 def test_a_folder_that_moses_cannot_read_is_refused(tmp_path, name):
     done = make("pipeline-tools", f"WORK={tmp_path}/{name}", check=False)
     assert done.returncode == 2
-    assert "a WORK without blanks or number signs is needed" in done.stderr
+    assert f"WORK={tmp_path}/{name}" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -270,6 +272,8 @@ def test_a_network_that_translates_by_itself_is_a_row(more_systems, tmp_path, co
     done = make("results", *given, "MOSES_ROOT=/nowhere", makefile=more_systems, check=False)
     assert "missing: TRANSLATE_nmt, the command by which nmt translates stdin to stdout" in done.stderr
     # with Moses's absence overlooked: it needs none
+    for folder in ("done", "log"):
+        (tmp_path / "work" / folder).mkdir(parents=True)
     translate = """TRANSLATE_nmt=sed "s/$$/ $$SEED/" """
     make("decode-nmt", *given, "TOKENISED=yes", translate, "-o", "pipeline-tools", makefile=more_systems)
     for seed in "45":

@@ -81,6 +81,12 @@ def test_a_tokeniser_that_fails_shows_its_log(text, tmp_path, work):
     assert done.stderr == f"no such language\nfailed; the whole log: {work}/log/tokenise-dev.log\n"
 
 
+def test_warnings_of_a_tokeniser_are_seen(text, tmp_path):
+    (tmp_path / "bin" / "moses-rnn-tokenise").write_text("#!/bin/sh\necho warning: language $2 >&2\ncat\n")
+    done = text()
+    assert (done.returncode, done.stderr) == (0, "warning: language en\nwarning: language fr\n")
+
+
 def test_a_tokeniser_that_loses_lines_is_noticed(text, tmp_path, work):
     (tmp_path / "bin" / "moses-rnn-tokenise").write_text("#!/bin/sh\nhead -n 1\n")
     done = text()

@@ -19,6 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from moses_rnn import __version__
+from moses_rnn.cli import INTERRUPTED, end_at_once, interrupt
 from moses_rnn.cli.widths import WIDEST, fitted, folded
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.native import native_core
@@ -191,6 +192,8 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
 
     @functools.wraps(command)
     def reporting(*args: P.args, **kwargs: P.kwargs) -> None:
+        if signal.getsignal(signal.SIGINT) is end_at_once:
+            signal.signal(signal.SIGINT, interrupt)  # what is open is closed, what is temporary removed
         try:
             command(*args, **kwargs)
         except MosesRnnError as error:
@@ -201,7 +204,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             sys.exit(1)
         except KeyboardInterrupt:  # where nothing has begun to listen for signals
             say(f"{program()}: interrupted")
-            sys.exit(128 + signal.SIGINT)
+            sys.exit(INTERRUPTED)
 
     return reporting
 

@@ -139,13 +139,12 @@ def export_nplm(model: Path, output: str, dev: str, force: bool) -> None:
     """Write a CSLM as NPLM text file OUTPUT, and print the lines of moses.ini that load it."""
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import STANDARD_STREAM, compression_of, existing_input, read_lines
-    from moses_rnn.models.checkpoint import load_checkpoint
-    from moses_rnn.models.cslm import CSLM
     from moses_rnn.producers.nplm_export import normalisers, nplm_network
+    from moses_rnn.producers.open import NETWORKS, open_language_model
 
     if output == STANDARD_STREAM or compression_of(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
-    checkpoint = load_checkpoint(model, CSLM)
+    checkpoint = open_language_model(model, NETWORKS["cslm"]).checkpoint
     dev = existing_input(dev)
     with OutputFile(output, force=force, inputs=(dev, str(model))) as file:
         norms = normalisers(checkpoint, read_lines(dev), dev)

@@ -17,7 +17,7 @@ Example: baseline and +RNN, three tunings each, from data/train.en, data/train.f
 
 It needs a built Moses, make and Perl, and says what is missing before anything runs. What is made goes to WORK (work/
 if not given); a stopped run continues where it was when it is run again. Exit codes are those of make: 0 done, 2 a step
-failed.
+failed, something is missing or a value was refused.
 """
 
 

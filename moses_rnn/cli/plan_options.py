@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
 import click
 
 from moses_rnn.errors import shown_value
-from moses_rnn.formats.plan_values import Unexpected
+from moses_rnn.formats.plan_values import Unexpected, check_text
 
-SAFE = re.compile(r"[A-Za-z0-9._/+:,=~-]+")  # nothing in it means anything to make or to the shell
 # what the harness or the pipeline gives, or what is of one run alone
 NOT_TO_TRAIN = {"model", "inverse", "seed", "estimate", "restart", "quiet", "help", "version"}
 NOT_TO_SCORE = {
@@ -55,9 +53,9 @@ class CommandOptions:
         return (f"--{name}",) if value else tuple(option.secondary_opts[:1])
 
     def _valued(self, option: click.Option, name: str, value: object) -> tuple[str, ...]:
-        text = str(value)
-        if isinstance(value, bool) or not isinstance(value, str | int | float) or not SAFE.fullmatch(text):
-            raise Unexpected("a number or a text without blanks and quotes", shown_value(value))
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise Unexpected("a number or a text", shown_value(value))
+        text = check_text(str(value))
         try:
             option.type.convert(text, option, None)
         except click.UsageError as error:

@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, reports_errors, shows_version
+from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, shows_version
+from moses_rnn.errors import InputError
 
 EPILOG = """\b
 Example, as `make corpus` calls it:
@@ -18,13 +19,18 @@ stay as many as they were. Exit codes: 0 done, 1 failure, 2 wrong command line, 
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.option("-l", "--language", default="en", show_default=True, help="Two-letter code of the text's language")
+@click.option("-l", "--language", default="en", show_default=True, help="Code of the text's language, as fr")
 @click.option("-j", "--processes", type=click.IntRange(1), default=1, show_default=True, help="How many work")
 @shows_version
 @reports_errors
 def main(language: str, processes: int) -> None:
     """Tokenise UTF-8 text from stdin to stdout."""
-    from moses_rnn.moses.tokenising import tokenise_lines
+    from moses_rnn.moses.tokenising import known_languages, tokenise_lines
 
+    if sys.stdin is None:
+        raise InputError("standard input: is closed")
+    if language not in (known := known_languages()):
+        say(f"warning: no abbreviations are known for language {language!r}: those of English are used")
+        say(f"  known: {', '.join(known)}")
     for line in tokenise_lines(sys.stdin.buffer, "standard input", language=language, processes=processes):
         sys.stdout.buffer.write(line)

@@ -13,12 +13,13 @@ import errno
 import os
 import shutil
 import zlib
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from moses_rnn.errors import OutputError
+from moses_rnn.errors import AlreadyComplete, OutputError
 from moses_rnn.files.outputs import (
     DEFAULT_LEVEL,
     Packing,
@@ -133,6 +134,8 @@ class BlockOutput:
         blocks = sum("end" in record for record, _ in records)
         note: Note | None = None
         if blocks and self._opening.resume:
+            if not records[0][0].get("resumable", True):
+                raise self._left(blocks, records[0][0])
             self._check_manifest(records[0][0], manifest)
             note = self._recover(records, blocks if most is None else most)
         else:
@@ -151,16 +154,19 @@ class BlockOutput:
         if self._target.exists():
             raise self._existing()
         if blocks:
-            goes_on = records[0][0].get("resumable", True)
-            what_next = "--resume goes on" if goes_on else "what came through a pipe cannot be resumed"
-            raise OutputError(
-                f"{self.path}: an interrupted run left {blocks:,} blocks of it; {what_next}, --force starts over"
-            )
+            raise self._left(blocks, records[0][0])
         if not records and self._part_bytes():
             raise OutputError(
                 f"{self._part}: expected a sound journal beside it, found none for its {self._part_bytes():,} bytes",
                 advice="They cannot be resumed; --force starts over.",
             )
+
+    def _left(self, blocks: int, manifest: Note) -> OutputError:
+        goes_on = manifest.get("resumable", True)
+        what_next = "--resume goes on" if goes_on else "what came through a pipe cannot be resumed"
+        return OutputError(
+            f"{self.path}: an interrupted run left {blocks:,} blocks of it; {what_next}, --force starts over"
+        )
 
     def _part_bytes(self) -> int:
         return os.fstat(self._stream.fileno()).st_size
@@ -298,6 +304,30 @@ class BlockOutput:
             for stream in (self._stream, self._journal):
                 with contextlib.suppress(OSError):
                     stream.close()
+
+
+def stop_if_complete(paths: Sequence[str], opening: Opening, inputs: tuple[str, ...]) -> None:
+    """Leave a run alone that is to be resumed and has nothing left to do.
+
+    Args:
+        paths: of the output whose blocks are recorded, and of what belongs to it.
+        opening: how they may be begun.
+        inputs: files that decide what is in them.
+
+    Raises:
+        AlreadyComplete: the outputs are there, newer than the inputs, and nothing is left of their making.
+        OutputError: an input has changed since.
+    """
+    target = Path(paths[0])
+    beside = (target.with_name(f".{target.name}.{suffix}") for suffix in ("part", "journal"))
+    if not opening.resume or opening.force or any(path.exists() for path in beside):
+        return
+    if not all(Path(path).is_file() for path in paths):
+        return
+    for given in inputs:
+        if Path(given).is_file() and Path(given).stat().st_mtime_ns > target.stat().st_mtime_ns:
+            raise OutputError(f"{target}: exists already, and {given} has changed since; use --force to replace it")
+    raise AlreadyComplete(f"{target}: already complete; --force makes it anew")
 
 
 def discard_leftover(path: str) -> None:

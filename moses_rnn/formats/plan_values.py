@@ -15,10 +15,14 @@ OF_TABLE = (
 )
 OF_TUNING = ("NBEST", "DECODER_FLAGS", "MERT_FLAGS")
 OF_PLACE = ("MOSES_ROOT", "THREADS")
+INTEGERS = {"MAX_WORDS", "MAX_PHRASE", "ORDER", "NBEST", "THREADS"}
+LISTS = {"TEST", "LM_FLAGS", "DECODER_FLAGS", "MERT_FLAGS"}
 COMBINATIONS = ("mean-log", "columns")
 TUNERS = ("mert", "mira")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*")
-UNSAFE = re.compile(r"['\"`$\\#\x00-\x1f]")  # means something to make or to the shell
+SIGNS = re.compile(
+    r"""['"`$;&|<>(){}\[\]*?!~%\\#\x00-\x1f]"""
+)  # that make or a shell acts upon; pipeline.mk has them too
 Table = Mapping[str, Any]
 
 
@@ -31,9 +35,11 @@ class Unexpected(ValueError):
 
 
 def check_text(value: object) -> str:
-    """A text that make and the shell take as one word."""
-    if not isinstance(value, str) or not value or UNSAFE.search(value) or len(value.split()) != 1:
-        raise Unexpected("a text without blanks, quotes, $, # and \\", shown_value(value))
+    """A text that make and a shell take as one word."""
+    if not isinstance(value, str) or SIGNS.search(value) or len(value.split()) != 1:
+        raise Unexpected(
+            "a text without blanks, quotes and other signs that make or a shell acts upon", shown_value(value)
+        )
     return value
 
 
@@ -44,12 +50,20 @@ def check_name(value: object) -> str:
     return value
 
 
-def check_variable(value: object) -> str:
-    """A variable of make; a list becomes words."""
+def check_words(value: object) -> str:
+    """Words, parted by blanks or in a list."""
     words = value if isinstance(value, list) else [value]
-    if any(isinstance(word, bool) or not isinstance(word, str | int) or UNSAFE.search(str(word)) for word in words):
-        raise Unexpected("texts without quotes, $, # and \\, or integers", shown_value(value))
+    if any(isinstance(word, bool) or not isinstance(word, str | int) or SIGNS.search(str(word)) for word in words):
+        expected = "texts without quotes and other signs that make or a shell acts upon, or integers"
+        raise Unexpected(expected, shown_value(value))
     return " ".join(map(str, words))
+
+
+def check_integer(value: object) -> str:
+    """An integer, which may be written as a text."""
+    if isinstance(value, bool) or not re.fullmatch("[0-9]+", str(value)):
+        raise Unexpected("an integer", shown_value(value))
+    return str(value)
 
 
 def check_seeds(value: object) -> tuple[int, ...]:
@@ -93,6 +107,10 @@ def is_one_of(allowed: tuple[str, ...]) -> Callable[[object], str]:
     return check
 
 
+VARIABLES: Mapping[str, Callable[[object], str]] = {
+    name: check_integer if name in INTEGERS else check_words if name in LISTS else check_text
+    for name in (*OF_TABLE, *OF_TUNING, *OF_PLACE)
+}
 SETTINGS: Mapping[str, Callable[[Any], Any]] = {
     "train": check_table,
     "score": check_table,

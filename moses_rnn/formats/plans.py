@@ -20,11 +20,9 @@ from typing import Any, NoReturn, Protocol
 from moses_rnn.errors import FormatError, InputError, shown_value
 from moses_rnn.formats.plan_values import (
     COMBINATIONS,
-    OF_PLACE,
-    OF_TABLE,
-    OF_TUNING,
     SETTINGS,
     TUNERS,
+    VARIABLES,
     Table,
     Unexpected,
     check_name,
@@ -32,7 +30,6 @@ from moses_rnn.formats.plan_values import (
     check_table,
     check_tables,
     check_text,
-    check_variable,
 )
 
 NEEDED = ("SRC", "TRG", "DEV", "TEST")
@@ -137,7 +134,8 @@ class _PlanReader:
             "every": check_table,
             "trial": check_tables,
         }
-        given: dict[str, Any] = {"work": path.stem, "seeds": (1, 2, 3), "pipeline": {}, "every": {}, "trial": []}
+        content = {"work": path.stem, **content}
+        given: dict[str, Any] = {"seeds": (1, 2, 3), "pipeline": {}, "every": {}, "trial": []}
         given |= self._checked(content, checks)
         if not given["trial"]:
             raise FormatError(self._name, None, "at least one [[trial]]", "none")
@@ -150,8 +148,7 @@ class _PlanReader:
         return Plan(Path(given["work"]), pipeline, tuple(trials))
 
     def _pipeline(self, table: Table) -> dict[str, str]:
-        known = (*OF_TABLE, *OF_TUNING, *OF_PLACE)
-        values = self._checked(table, dict.fromkeys(known, check_variable), "pipeline")
+        values = self._checked(table, VARIABLES, "pipeline")
         alternatives = ("PHRASE_TABLE", "BASELINE_INI") if {"PHRASE_TABLE", "BASELINE_INI"} & {*values} else ("TRAIN",)
         for name in (*NEEDED, *alternatives):
             if not values.get(name):

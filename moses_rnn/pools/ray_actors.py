@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import secrets
 import socket
+import tempfile
 import time
 from concurrent.futures import Future
 from typing import Any, Generic, Self, cast
@@ -23,13 +25,24 @@ SECONDS_BETWEEN_LOOKS_AT_NODES = 5.0
 MOST_SECONDS_WITHOUT_ACTORS = 600.0  # a cluster that grows by itself needs minutes for a node
 
 
-def import_ray() -> Any:  # noqa: ANN401: a library that may not be there
+LOCAL = "local"
+# Of a cluster that is nobody else's, read by Ray when it is imported: it listens at 127.0.0.1 alone; a token of its own
+# keeps other users out, and no notice or file in the home folder tells of it
+ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
+
+def import_ray(address: str = "auto") -> Any:  # noqa: ANN401: a library that may not be there
     """Ray, which sends no usage statistics from here.
+
+    Args:
+        address: of the cluster, see `RayPool`.
 
     Raises:
         MosesRnnError: it is not installed.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address == LOCAL:
+        os.environ.update(ALONE)
     try:
         return importlib.import_module("ray")
     except ImportError as error:
@@ -65,8 +78,9 @@ class RayPool(Generic[Item, Result]):
     def __init__(
         self, job: Job[Item, Result], address: str = "auto", place: str = "cpu", *, workers: int | None = None
     ) -> None:
-        self._ray = import_ray()
+        self._ray = import_ray(address)
         self._job, self._place = job, place
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._ours = not self._ray.is_initialized()
         if self._ours:
             self._connect(address)
@@ -86,7 +100,10 @@ class RayPool(Generic[Item, Result]):
         self._actors = [self._start() for _ in range(count)]
 
     def _connect(self, address: str) -> None:
-        options = {} if address != "local" else {"include_dashboard": False}
+        options: dict[str, object] = {}
+        if address == LOCAL:
+            self._folder = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)  # gone with the pool
+            options = {"include_dashboard": False, "_temp_dir": self._folder.name}
         try:
             _check_reachable(address)
             self._ray.init(address=address, log_to_driver=False, configure_logging=False, **options)
@@ -180,6 +197,8 @@ class RayPool(Generic[Item, Result]):
             self._ray.kill(actor.handle)
         if self._ours:
             self._ray.shutdown()
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
 def _check_reachable(address: str) -> None:

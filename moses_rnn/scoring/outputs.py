@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from moses_rnn.errors import FormatError, InputError, MisfitError, MosesRnnError, Stopped
-from moses_rnn.files.journal import BlockOutput, Opening
+from moses_rnn.errors import AlreadyComplete, FormatError, InputError, MisfitError, MosesRnnError, OutputError, Stopped
+from moses_rnn.files.journal import BlockOutput, Opening, stop_if_complete
 from moses_rnn.files.outputs import NoOutput, OutputFile, StandardOutput, refuse_equal
 from moses_rnn.files.streams import STANDARD_STREAM
+from moses_rnn.formats.signatures import read_signature, records_of
+from moses_rnn.models.folders import read_key
 from moses_rnn.producers.open import model_files
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.rejects import NoRejects, Rejects
@@ -28,11 +30,13 @@ class Outputs:
     signature: OutputFile | NoOutput
     ini: OutputFile | NoOutput
     report: ScoringReport = field(default_factory=ScoringReport)
+    begun: bool = False
 
     def begin(self, manifest: dict[str, Any]) -> None:
         """Begin, or resume what an interrupted run of the same manifest left."""
         self.report.take_over(self.table.begin(manifest))
         self.rejects.begin(manifest, None if self.table.published else self.table.blocks)
+        self.begun = True
 
     def write(self, block: bytes) -> None:
         """Write a packed block of the table, and the rejected lines before its end."""
@@ -65,7 +69,8 @@ class Outputs:
             yield
         except MosesRnnError as error:
             if self.table.blocks:
-                error.add_advice(self._keep_or_discard(error))
+                if self.begun:
+                    error.add_advice(self._keep_or_discard(error))
             elif not self.table.has_leftover:
                 self.rejects.discard()  # perhaps a block was written for them and none for the table
             raise
@@ -113,7 +118,29 @@ def open_outputs(request: ScoringRequest) -> Iterator[Outputs]:
 def _table_output(request: ScoringRequest) -> BlockOutput | StandardOutput:
     if request.output == STANDARD_STREAM:
         return StandardOutput()
+    always = [name for name in _names(request) if name != request.rejects]  # which are there if a line was rejected
+    try:
+        stop_if_complete(always, _opening(request), _inputs(request))
+    except AlreadyComplete:
+        _check_signature(request)
+        raise
     return _block_output(request, request.output)
+
+
+def _check_signature(request: ScoringRequest) -> None:
+    """Refuse to take a table for complete that is of another run, or of nobody knows which."""
+    signature = read_signature(request.output) or {}
+    models = [record.get("sha256") for record in records_of(signature, "models")]
+    floors = {record.get("floor") for record in records_of(signature, "added_columns")}
+    if (signature.get("input"), models, floors) != (
+        Path(request.table).name,
+        [read_key(folder, "files") for folder in request.folders],
+        {None if request.columns.logarithms else request.columns.floor},
+    ):
+        raise OutputError(
+            f"{request.output}: exists already, by its signature of another table, model or floor; use --force to "
+            "replace it"
+        )
 
 
 def _rejects_output(request: ScoringRequest) -> Rejects | NoRejects:
@@ -123,8 +150,11 @@ def _rejects_output(request: ScoringRequest) -> Rejects | NoRejects:
 
 
 def _block_output(request: ScoringRequest, path: str) -> BlockOutput:
-    opening = Opening(force=request.force, resume=request.resume)
-    return BlockOutput(path, level=request.level, opening=opening, inputs=_inputs(request))
+    return BlockOutput(path, level=request.level, opening=_opening(request), inputs=_inputs(request))
+
+
+def _opening(request: ScoringRequest) -> Opening:
+    return Opening(force=request.force, resume=request.resume)
 
 
 def _signature_output(request: ScoringRequest, *, resumed: bool) -> OutputFile | NoOutput:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 
 from moses_rnn import __version__
 from moses_rnn.cli.main import COMMANDS, MODULES, main
-from tests.commands import ROOT, run
+from tests.commands import ROOT, program, run
 
 MODULE = [sys.executable, "-m", "moses_rnn"]
 
@@ -41,6 +42,33 @@ def test_help_is_there_without_torch(words):
         assert f"Usage: moses-rnn {commands}".strip() in done.stdout + done.stderr
     imported = set(re.findall(r"moses_rnn\.cli\.(\w+)'", done.stderr)) & {*COMMANDS}
     assert imported == {*words} & {*COMMANDS}
+
+
+SLOW_TO_IMPORT = """
+import os, signal, sys, weakref
+if sys.argv[-1] == "weakly":  # an exception in such a function is shown and forgotten
+    weakref.finalize(type("Any", (), {})(), os.kill, os.getpid(), signal.SIGINT)
+os.kill(os.getpid(), signal.SIGINT)
+sys.exit("Ctrl-C was lost")
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "command"),
+    [("click", [program(name)]) for name in ("", *COMMANDS)]
+    + [("click", MODULE), ("torch", [program("train"), "table"]), ("torch", [program("train"), "weakly"])],
+    ids=lambda value: " ".join(map(str, value[:1])) if isinstance(value, list) else value,
+)
+def test_ctrl_c_ends_a_program_that_starts(tmp_path, library, command):
+    """And says nothing: no traceback of the import that it interrupts."""
+    (tmp_path / f"{library}.py").write_text(SLOW_TO_IMPORT)
+    for name in ("table", "weakly"):
+        (tmp_path / name).write_text("a ||| b ||| 1 1 1 1\n")
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a script's background programs ignore it
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_a_command_does_the_same_under_either_name(table):

@@ -174,6 +174,10 @@ def test_killed_twice_and_resumed_it_gives_the_same_bytes(here):
     assert (here / "out").read_bytes() == (here / "whole").read_bytes()
     assert (here / "list.gz").read_bytes() == (here / "whole.gz").read_bytes()
     assert not [path for path in here.iterdir() if path.name.startswith(".")]
+    complete = run("nmt", *LONG, "--resume", cwd=here)
+    assert "out: already complete" in complete.stderr
+    (here / "list.gz").unlink()
+    assert run("nmt", *LONG, "--resume", cwd=here, check=False).returncode == 1
 
 
 USAGE = {

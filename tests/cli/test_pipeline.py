@@ -1,14 +1,18 @@
 """moses-rnn-pipeline: make on the file that comes with the package."""
 
+import os
+import re
 import signal
+import string
 import sys
 from pathlib import Path
 
 import pytest
 
 from moses_rnn.cli.pipeline import main as pipeline_command
+from moses_rnn.formats.plan_values import SIGNS
 from tests.commands import run
-from tests.pipeline import CORPORA, make
+from tests.pipeline import CONFIGS, CORPORA, make
 
 
 def test_the_command_is_make_on_the_same_file(tmp_path):
@@ -31,6 +35,55 @@ def test_the_command_names_what_to_give(tmp_path):
         )
     assert run("pipeline", "nonsense", check=False).returncode == 2
     assert "SYSTEM is one of: baseline rnn" in run("pipeline").stdout
+
+
+COMMANDS = {
+    "THREADS": "1; touch found",
+    "WORK": "$(shell touch found)",
+    "DEV": "dev$(x)",
+    "TEST": "test ${shell touch found}",
+    "SRC": "en'`touch found`'",
+    "DECODER_FLAGS": "-v 0 $(shell touch found)",
+    "LM_FLAGS": "-a\ntouch found",
+    "TRAIN_FLAGS": "--quiet && touch found",
+    "MY_OWN": "$(shell touch found)",
+    "TRAIN": "one two",
+    "MOSES_ROOT": "~/moses",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_value_is_a_command(tmp_path, name):
+    """What make expands, a dry run expands too. A variable of no pipeline in the environment is somebody else's."""
+    given = f"{name}={COMMANDS[name]}"
+    environments = [None] if name == "MY_OWN" else [None, {**os.environ, name: COMMANDS[name]}]
+    for environment in environments:
+        for words in ([], ["--dry-run", "results"]):
+            done = run(
+                "pipeline", *words, *([] if environment else [given]), cwd=tmp_path, env=environment, check=False
+            )
+            assert (done.returncode, done.stdout) == (2, "")
+            assert f"{given}: expected" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_whose_name_is_a_command_is_no_place_to_work_in(tmp_path):
+    folder = tmp_path / "a`>found`"
+    folder.mkdir()
+    assert run("pipeline", "results", cwd=folder, check=False).returncode == 2
+    assert not list(folder.iterdir())
+
+
+def test_plans_and_the_pipeline_refuse_the_same_signs():
+    (signs,) = re.findall(r"^SIGNS := (.*)", (CONFIGS / "pipeline.mk").read_text(encoding="utf-8"), re.MULTILINE)
+    refused = {sign for sign in string.punctuation if SIGNS.search(sign)}
+    assert {sign[-1] for sign in signs.split()} == refused
+
+
+def test_the_help_has_every_variable():
+    shown = re.findall(r"^  ([A-Z_]+)=", run("pipeline").stdout, re.MULTILINE)
+    declared = re.findall(r"^([A-Z_]+) \?=", (CONFIGS / "pipeline.mk").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(shown) == sorted(declared)
 
 
 def test_the_command_without_make(monkeypatch, tmp_path):

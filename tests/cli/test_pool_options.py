@@ -53,7 +53,8 @@ def test_a_ray_cluster_scores_the_same_table(here):
     """One of this run alone, so that no other run's is met."""
     pytest.importorskip("ray")
     run("score", "phrase-table.gz", "-o", "threads.gz", cwd=here)
-    run("score", "phrase-table.gz", "-o", "actors.gz", "--ray", "local", "--ray-workers", "2", cwd=here)
+    done = run("score", "phrase-table.gz", "-o", "actors.gz", "--ray", "local", "--ray-workers", "2", "-q", cwd=here)
+    assert "Ray" not in done.stderr
     assert lines_of(here / "actors.gz") == lines_of(here / "threads.gz")
 
 

@@ -1,6 +1,7 @@
 """moses-rnn-score stopped, killed, resumed; and what it never overwrites."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -121,10 +122,54 @@ def test_hidden_files_of_others_are_not_written_through(here):
     assert "folder.gz: is not a regular file and is not replaced" in done.stderr
 
 
-def test_resume_without_a_leftover_begins(here):
+def test_resume_without_a_leftover_begins_and_of_what_is_complete_does_nothing(here):
     run("score", "phrase-table.gz", "--resume", cwd=here)
-    done = run("score", "phrase-table.gz", "--resume", cwd=here, check=False)
-    assert (done.returncode, "exists already" in done.stderr) == (1, True)
+    before = {name: (here / name).stat() for name in names(here)}
+    done = run("score", "phrase-table.gz", "--resume", cwd=here)
+    assert (done.stdout, done.stderr) == (
+        "",
+        "moses-rnn-score: phrase-table.rnn.gz: already complete; --force makes it anew\n",
+    )
+    assert {name: (here / name).stat() for name in names(here)} == before
+
+
+def change_model(here):
+    config = json.loads((here / "phrase-table.rnn-model" / "config.json").read_text())
+    config["files"]["model.safetensors"] = "0" * 64
+    (here / "phrase-table.rnn-model" / "config.json").write_text(json.dumps(config))
+    os.utime(here / "phrase-table.rnn-model" / "config.json", (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda here: os.utime(here / "phrase-table.gz"), [], "exists already, and phrase-table.gz has changed since"),
+        (change_model, [], "exists already, by its signature of another table, model or floor"),
+        (lambda here: None, ["--floor", "-50"], "exists already, by its signature of another table, model or floor"),
+        (lambda here: (here / "phrase-table.rnn.gz.json").unlink(), [], "phrase-table.rnn.gz: exists already"),
+        (lambda here: (here / "ini").write_text(INI), ["--moses-ini", "ini"], "exists already"),
+    ],
+    ids=["another table", "another model", "another floor", "no signature", "no ini yet"],
+)  # fmt: skip
+def test_what_is_complete_may_be_of_another_run(here, change, options, message):
+    run("score", "phrase-table.gz", cwd=here)
+    change(here)
+    done = run("score", "phrase-table.gz", *options, "--resume", cwd=here, check=False)
+    assert (done.returncode, message in done.stderr) == (1, True)
+    assert ".phrase-table.rnn.gz.journal" not in names(here)
+
+
+def test_what_cannot_be_resumed_is_not_advised_to_be(long_table):
+    """The rejected lines are lost, without which the table cannot go on."""
+    skip = ["--on-bad-line", "skip"]
+    first, _, others = (long_table / "long").read_bytes().partition(b"\n")
+    (long_table / "long").write_bytes(first + b"\nbad\n" + others)
+    process = start_and_wait_for_blocks(long_table, 2, *skip)
+    process.kill()
+    process.communicate()
+    (long_table / ".long.rnn.gz.rejects.journal").unlink()
+    done = run("score", *LONG, *skip, "--resume", cwd=long_table, check=False)
+    assert (done.returncode, "cannot be resumed" in done.stderr, "go on with" in done.stderr) == (1, True, False)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

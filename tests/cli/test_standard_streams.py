@@ -63,9 +63,11 @@ def test_a_table_to_a_pipe_that_breaks_is_a_failure(here, redirection):
     assert sorted(os.listdir(here)) == ["phrase-table.gz", "phrase-table.rnn-model"]
 
 
-def test_a_closed_standard_input_is_said(here):
-    done = shell("moses-rnn-score - --model phrase-table.rnn-model <&-", here)
-    assert (done.returncode, done.stderr) == (3, b"moses-rnn-score: standard input: is closed\n")
+@pytest.mark.parametrize("command", ["score - --model phrase-table.rnn-model", "validate -", "tokenise"])
+def test_a_closed_standard_input_is_said(here, command):
+    done = shell(f"moses-rnn-{command} <&-", here)
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr == b"moses-rnn-%s: standard input: is closed\n" % command.split()[0].encode()
 
 
 def test_closed_streams_are_not_taken_by_files(here):

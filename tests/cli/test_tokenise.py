@@ -27,6 +27,21 @@ def test_the_bytes_are_those_of_sacremoses(tmp_path, language):
         assert (done.returncode, done.stdout) == (0, expected)
 
 
+@pytest.mark.parametrize(
+    ("language", "known"), [("en", True), ("de", True), ("EN", False), ("english", False), ("qq", False)]
+)
+def test_an_unknown_language_is_a_warning_and_has_the_abbreviations_of_english(language, known):
+    """As Moses's tokenizer.perl does it."""
+    done = run("tokenise", "-l", language, given="Mr. Kor'an bzw. Ein\n")
+    assert done.stdout.startswith("Mr. ")
+    assert ("bzw. Ein" in done.stdout) == (language == "de")
+    assert "Kor &apos;an" in done.stdout if language == "en" else "Kor &apos; an" in done.stdout
+    if known:
+        assert done.stderr == ""
+    else:
+        assert f"warning: no abbreviations are known for language {language!r}: those of English" in done.stderr
+
+
 def test_nothing_becomes_nothing():
     assert run("tokenise").stdout == ""
 

@@ -4,25 +4,33 @@ import re
 
 import pytest
 
-from moses_rnn.formats.plan_values import NAME, OF_PLACE, OF_TABLE, OF_TUNING, Unexpected, check_seeds, check_variable
+from moses_rnn.formats.plan_values import NAME, VARIABLES, Unexpected, check_seeds
 from tests.pipeline import CONFIGS
 
 
 def test_the_variables_are_those_of_the_pipeline():
     makefile = (CONFIGS / "pipeline.mk").read_text(encoding="utf-8")
-    known = {*re.findall(r"^([A-Z_]+) \?=", makefile, re.MULTILINE), "MOSES_ROOT"}
-    assert {*OF_TABLE, *OF_TUNING, *OF_PLACE} <= known
+    assert VARIABLES.keys() <= {*re.findall(r"^([A-Z_]+) \?=", makefile, re.MULTILINE)}
 
 
-@pytest.mark.parametrize(("value", "words"), [("a b", "a b"), (3, "3"), (["a", 2], "a 2"), ("", "")])
-def test_a_variable_is_words(value, words):
-    assert check_variable(value) == words
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [("LM_FLAGS", "a b", "a b"), ("TEST", ["a", 2], "a 2"), ("LM_FLAGS", "", ""), ("TRAIN", "é/a,b", "é/a,b"),
+     ("ORDER", 3, "3"), ("ORDER", "3", "3")],
+)  # fmt: skip
+def test_what_a_variable_is(name, value, words):
+    assert VARIABLES[name](value) == words
 
 
-@pytest.mark.parametrize("value", [True, 0.5, {"a": 1}, ["a", True], "a'b", "a\nb", "$a", "#", "a\\"])
-def test_what_make_would_read_otherwise_is_no_variable(value):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("TEST", True), ("TEST", 0.5), ("TEST", {"a": 1}), ("TEST", ["a", True]), ("TRAIN", "a b"), ("TRAIN", ["a"]),
+     ("TRAIN", ""), ("THREADS", "1; touch x"), ("THREADS", True), ("THREADS", "1 2"), ("THREADS", -1), ("ORDER", "²"),
+     *(("DECODER_FLAGS", f"-a {sign}") for sign in ("$(x)", "`x`", "'b", '"', "a;b", "#", "\\", "|x", "&", ">x", "\n"))],
+)  # fmt: skip
+def test_what_make_or_a_shell_would_act_upon_is_no_variable(name, value):
     with pytest.raises(Unexpected):
-        check_variable(value)
+        VARIABLES[name](value)
 
 
 @pytest.mark.parametrize("value", [[], [True], [-1], [2**31], ["1"], 1, [1, 2, 1]])

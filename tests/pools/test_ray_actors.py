@@ -107,6 +107,51 @@ def test_a_driver_whose_own_node_dies_ends():
     )
 
 
+OF_ONE_RUN = """
+import os, socket
+from pathlib import Path
+from moses_rnn.pools.base import in_order
+from moses_rnn.pools.ray_actors import RayPool
+from tests.pools.jobs import Doubling
+
+
+def children(pid):
+    found = [int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if parent(stat) == pid]
+    return [*found, *(each for child in found for each in children(child))]
+
+
+def parent(stat):
+    try:
+        return int(stat.read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def listening(pid):
+    sockets = {os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, place, _, state, *_, inode = line.split()[:10]
+            if state == "0A" and f"socket:[{inode}]" in sockets:
+                yield place.partition(":")[0][-8:]
+
+
+with RayPool(Doubling(), "local", workers=2) as pool:
+    assert list(in_order(range(9), pool, str)) == [(i, 2 * i) for i in range(9)]
+    places = [place for pid in [os.getpid(), *children(os.getpid())] for place in listening(pid)]
+    folder = Path(pool._folder.name)
+    assert folder.is_dir()
+print(len(places) > 4, {*places}, folder.exists())
+"""
+
+
+def test_a_cluster_of_one_run_listens_at_this_machine_alone_and_leaves_nothing(tmp_path):
+    """It says nothing either."""
+    done = run_alone(OF_ONE_RUN, HOME=str(tmp_path))
+    assert (done.stdout, done.stderr) == ("True {'0100007F'} False\n", "")  # 127.0.0.1, of IPv4 or mapped to IPv6
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_cluster_at_an_address():
     done = run_alone(
         "from moses_rnn.pools.ray_actors import RayPool\n"
