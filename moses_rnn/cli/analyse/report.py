@@ -120,10 +120,8 @@ def report(request: Report) -> None:
 def _gather(path: str, request: Report) -> Findings:
     from moses_rnn.analysis.report.findings import ReportConfig, gather
     from moses_rnn.files.streams import existing_input
-    from moses_rnn.formats.signatures import read_signature
     from moses_rnn.producers.base import Compute
 
-    signature = read_signature(path) or {}
     model = open_writer(request.model)
     producer = model.make_producer(Compute(precision="fp64"))
     table = open_table(path, request.column, model.row.name)
@@ -144,7 +142,7 @@ def _gather(path: str, request: Report) -> Findings:
     )
     steps = _Steps(quiet=request.quiet or not sys.stderr.isatty())
     try:
-        return gather(table, model, producer, signature, config, steps)
+        return gather(table, model, producer, table.signature, config, steps)
     finally:
         steps.close()
 

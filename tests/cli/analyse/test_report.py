@@ -75,7 +75,7 @@ def test_without_the_extra_there_are_no_pictures(tmp_path, scored, model):
 REFUSED = [
     ("scored.gz", "no-model", [], 3, "no-model"),
     ("nothing", "model", [], 3, "nothing: expected a file, found nothing of that name"),
-    ("plain", "model", [], 3, "plain: expected a scored table, found 4 scores\n  Score it with moses-rnn-score"),
+    ("plain", "model", [], 3, "found 4 scores and no such file\n  Score it with moses-rnn-score"),
     ("scored.gz", "inverse", [], 3, "expected a model of p(target | source) to report on, found direction target-to-"),
     ("scored.gz", "model", ["--column", 9], 3, "expected --column from 0 to 4, the scores of this table, found 9"),
     ("scored.gz", "model", ["-o", "no/such/r.html"], 1, "no/such/r.html: cannot be written: No such file or directory"),
