@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import sys
 
 import pytest
@@ -13,6 +14,7 @@ from moses_rnn.formats.signatures import read_signature
 from moses_rnn.formats.validation import check_signature
 from tests.cli.analyse.calls import seen
 from tests.cli.analyse.tables import SIGNATURE, TABLE, with_another_score
+from tests.commands import run
 
 
 def test_scatter(scored_table, tmp_path):
@@ -39,6 +41,15 @@ def test_scatter_draws(scored_table, tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
     assert seen("scatter", scored_table, "-o", tmp_path / "s.png").exit_code == 0
     assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["MPLBACKEND", "SOURCE_DATE_EPOCH"])
+def test_a_picture_depends_on_no_variable(scored_table, tmp_path, name):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
+    seen("scatter", scored_table, "-o", tmp_path / "s.svg")
+    environment = {**os.environ, name: "module://no_such_module.backend"}
+    run("analyse", "scatter", scored_table, "-o", tmp_path / "other.svg", env=environment)
+    assert (tmp_path / "other.svg").read_bytes() == (tmp_path / "s.svg").read_bytes()
 
 
 def test_prune(scored_table, tmp_path):

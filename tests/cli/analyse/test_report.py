@@ -58,6 +58,14 @@ def test_a_report_and_the_same_once_more(tmp_path, scored, model, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
+@pytest.mark.parametrize("moment", ["yesterday", "nan", "1e99", "-1e99"])
+def test_a_moment_that_is_none_is_refused_before_the_work(tmp_path, scored, model, monkeypatch, moment):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", moment)
+    done = invoke(scored, model, "-o", tmp_path / "report.html", code=1)
+    assert f"SOURCE_DATE_EPOCH: expected seconds since 1970, up to the year 9999, found '{moment}'" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_the_extra_there_are_no_pictures(tmp_path, scored, model):
     page = tmp_path / "report.html"
     arguments = ["report", *map(str, [scored, model, "-o", page, *FEW])]
