@@ -7,7 +7,8 @@ RNNsearch with shortlists of --words words a side, whose unknown words are left,
 at, or pointed to; and one that knows all words, learned with the whole softmax and by partitions. PREFIX.SOURCE and
 PREFIX.TARGET are tokenised, LINKS their word alignment, --test the prefixes of test sets. The networks of the first
 rows learn with all of --seeds, the others with those of --more-seeds. Each learns in one thread, --train are further
-options for all. The published figures follow ours. Networks and translations stay in FOLDER and are not made twice.
+options for all; of a network without attention (--train '--architecture seq2seq'), rows that need it are left out and
+named. The published figures follow ours. Networks and translations stay in FOLDER and are not made twice.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from moses_rnn.analysis.published import format_published
 from moses_rnn.analysis.results import compare_runs, together
 from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.runs import Run
+from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import open_model
+from moses_rnn.translation.alignments import has_attention
 
 BASE, PARTITIONS, RESHUFFLED, WHOLE = "base", "partitions", "reshuffled", "whole"
 # networks: options of moses-rnn-nmt train, and whether all seeds are wanted
@@ -60,6 +63,11 @@ class System:
     network: str
     options: tuple[str, ...] = ()
     together: bool = False  # the networks of all seeds translate as one
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether only attention says which source word takes the place of an unknown one."""
+        return "--unknown" in self.options and LEFT[1] not in self.options and "--rare" not in NETWORKS[self.network][0]
 
 
 LEFT = ("--unknown", "no")
@@ -158,6 +166,10 @@ class Place:
         path: Path = self.given.folder / "translations" / f"{words}.{seed}.{test.name}"
         return path
 
+    def has_attention(self) -> bool:
+        """Whether the networks, which are of one architecture, have attention."""
+        return has_attention(open_model(self.model(BASE, self.seeds(BASE)[0])).make_stepper(HERE))
+
     def translate(self, system: System, seed: int, test: Path) -> list[str]:
         """The command that translates a test set."""
         of_options = vars(self.given) | {"dictionary": self.dictionary}
@@ -193,8 +205,9 @@ def touched(place: Place, network: str) -> Iterator[str]:
         yield f"{test.name} {mean(not known.know(*pair) for pair in pairs):.1%} of {len(pairs):,}"
 
 
-def print_table(place: Place, systems: Sequence[System]) -> None:
+def print_table(place: Place, all_systems: Sequence[System], *, attention: bool) -> None:
     """Markdown: BLEU, and against the first row, of the same seeds."""
+    systems = [system for system in all_systems if attention or not system.needs_attention]
     names = [test.name for test in place.given.test]
     references = {
         test.name: [line.decode("utf-8", "replace") for line in lines_of(Path(f"{test}.{place.given.target}"))]
@@ -214,6 +227,8 @@ def print_table(place: Place, systems: Sequence[System]) -> None:
             cells += list(cells_of(scored, name, is_first=system is first))
         print(f"| {' | '.join(cells)} |")
     print()
+    if left_out := [system.title for system in all_systems if system not in systems]:
+        print(f"Left out, since the networks have no attention: {'; '.join(left_out)}")
     for network in dict.fromkeys((BASE, systems[-1].network)):
         if NETWORKS[network][0][: len(SHORT)] != SHORT or network == BASE:
             print(f"Sentences with a word that {network} does not know: {'; '.join(touched(place, network))}")
@@ -236,19 +251,22 @@ def main() -> None:
     systems = list({system.title: system for name in given.tables for system in TABLES[name]}.values())
     wanted = dict.fromkeys([BASE, *(system.network for system in systems)])
     training = [place.train(network, seed) for network in wanted for seed in place.seeds(network)]
-    translating = [
-        place.translate(system, seed, test)
-        for system in systems
-        for seed in place.runs(system)
-        for test in given.test
-        if not place.output(system, seed, test).exists()
-    ]
     with ProcessPoolExecutor(given.at_once, multiprocessing.get_context("spawn")) as pool:
-        for commands in ([place.count_words()], training, translating):
+        for commands in ([place.count_words()], training):
             list(pool.map(run, commands))
+        attention = place.has_attention()
+        translating = [
+            place.translate(system, seed, test)
+            for system in systems
+            if attention or not system.needs_attention
+            for seed in place.runs(system)
+            for test in given.test
+            if not place.output(system, seed, test).exists()
+        ]
+        list(pool.map(run, translating))
     for name in given.tables:
         print()
-        print_table(place, TABLES[name])
+        print_table(place, TABLES[name], attention=attention)
         print("\n".join(format_published([name])))
 
 

@@ -11,6 +11,7 @@ from moses_rnn.errors import MosesRnnError
 
 LIBRARY = Path(__file__).parent / "_native.so"
 INTERFACE = 2  # of the library's functions, which it is asked for
+MOST_THREADS = 1024  # that a user may ask for; torch ends with a segmentation fault where a system gives it fewer
 SWITCH = "MOSES_RNN_NATIVE"  # "0": do without; or the name of the best instruction set to use
 INSTRUCTION_SETS = ("portable", "avx2", "avx512", "avx512bf16", "amx")  # from the least to the most, as native/cpu.h
 

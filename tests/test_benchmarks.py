@@ -122,12 +122,36 @@ def rows_of(printed):
     return {row[0]: row[1:] for row in reversed(rows)}
 
 
-def test_rare_words_are_left_replaced_and_pointed_to(tmp_path):
+def aligned_texts(folder, count):
+    """Texts with links, as arguments of a bench."""
     for side in ("en", "fr"):
-        lines = gzip.decompress((CORPUS / f"train.{side}.gz").read_bytes()).splitlines(keepends=True)[:420]
-        (tmp_path / f"train.{side}").write_bytes(b"".join(lines))
-    (tmp_path / "links").write_text("0-0 1-1\n" * 420)
-    texts = tmp_path / "train", tmp_path / "runs", "--source", "en", "--target", "fr", "--alignment", tmp_path / "links"
+        lines = gzip.decompress((CORPUS / f"train.{side}.gz").read_bytes()).splitlines(keepends=True)[:count]
+        (folder / f"train.{side}").write_bytes(b"".join(lines))
+    (folder / "links").write_text("0-0 1-1\n" * count)
+    return folder / "train", folder / "runs", "--source", "en", "--target", "fr", "--alignment", folder / "links"
+
+
+def test_rows_that_need_attention_are_left_out_without_it(tmp_path):
+    learns = "--architecture seq2seq --max-epochs 1 --batch-size 4 --held-out 20 --hidden-size 8 --embedding-size 8 --layers 1"
+    sizes = "--words", "30", "--partition-words", "80", "--beam", "1", "--samples", "20", "--tables", "jean"
+    texts = *aligned_texts(tmp_path, 120), "--test", CORPUS / "dev", "--seeds", "1"
+    printed = bench("rare_words", *texts, *sizes, "--train", learns)
+    rows = list(rows_of(printed.partition("Left out")[0]))
+    assert {*rows} == {
+        "system",
+        "---",
+        "base",
+        "all words, whole softmax",
+        "all words, partitions",
+        "+ candidate lists",
+    }
+    (left_out,) = re.findall("^Left out, since the networks have no attention: (.*)$", printed, re.MULTILINE)
+    assert left_out.split("; ")[:2] == ["base, <unk> replaced: copy", "base, <unk> replaced: dictionary"]
+    assert left_out.endswith("; + ensemble")
+
+
+def test_rare_words_are_left_replaced_and_pointed_to(tmp_path):
+    texts = aligned_texts(tmp_path, 420)
     learns = "--optimiser adam --learning-rate 0.01 --max-epochs 1 --batch-size 4 --held-out 20"
     learning = "--train", f"{learns} --hidden-size 16 --embedding-size 16"
     sizes = "--words", "30", "--partition-words", "80", "--beam", "1", "--samples", "20"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,11 +97,10 @@ class Explanation:
         return "\n".join(as_text(self))
 
 
-def column_names(columns: int, added: Sequence[str]) -> list[str]:
-    """What the scores of a table are: Moses's own four, and the added ones at the end, as far as they are known."""
-    first = columns - len(added)
-    own = TABLE_COLUMNS if first == len(TABLE_COLUMNS) else [f"score {i + 1}" for i in range(first)]
-    return [*own, *added][:columns]
+def column_names(columns: int, added: Mapping[int, str]) -> list[str]:
+    """What the scores of a table are: Moses's own four, and the added ones by column, as far as they are known."""
+    own = TABLE_COLUMNS if min([*added, columns]) == len(TABLE_COLUMNS) else ()
+    return [added.get(i) or (own[i] if i < len(own) else f"score {i + 1}") for i in range(columns)]
 
 
 @dataclass(frozen=True)
@@ -111,14 +110,14 @@ class Explainer:
     Args:
         checkpoint: the network.
         producer: of its scores, called by the name of its column in a scored table; the first column counts.
-        added: names of the table's last columns.
+        added: names of the columns that the table had not before it was scored, by column.
         weights: of the dictionary, if they are known.
         nearest: how many phrases to name that are near by their summary c.
     """
 
     checkpoint: Checkpoint
     producer: ScoreProducer
-    added: Sequence[str] = ()
+    added: Mapping[int, str] = field(default_factory=dict)
     weights: Weights | None = None
     nearest: int = 5
 
@@ -135,7 +134,8 @@ class Explainer:
         read, written = pair.read[::-1] if inverse else pair.read
         known = self.checkpoint.source_vocabulary.id_of()
         rnn = self._scores(pair)
-        names = self._names(pair, rnn[:-1]) if pair.options else []
+        added = self._added(pair, rnn[:-1]) if pair.options else {}
+        names = column_names(len(pair.options[0].scores), added) if pair.options else []
         scores = pair.options[pair.chosen].scores if pair.chosen is not None else []
         return Explanation(
             source=readable(pair.source),
@@ -147,17 +147,21 @@ class Explainer:
             words=self._words(read, written),
             unknown=[readable(word) for word in words(read) if word not in known],
             columns=[Column(name, score, log_of(score)) for name, score in zip(names, scores, strict=False)],
-            ranks=list(self._ranks(pair, names, rnn)),
+            ranks=list(self._ranks(pair, names, min([*added, len(names)]), rnn)),
             table_limit=self.weights.table_limit if self.weights else None,
             neighbours=self._neighbours(read, pair.others),
         )
 
-    def _names(self, pair: Lookup, rnn: Floats) -> list[str]:
-        """Of the table's scores; a last one without a name is the RNN's if it agrees with it."""
+    def _added(self, pair: Lookup, rnn: Floats) -> Mapping[int, str]:
+        """Names of added columns; if nothing is recorded, those are the network's that agree with it."""
+        if self.added:
+            return self.added
         scores = np.array([option.scores for option in pair.options])
-        last = np.log(np.maximum(scores[:, -1], np.exp(DEFAULT_FLOOR)))
-        is_rnn = scores.shape[1] > len(TABLE_COLUMNS) and np.allclose(last, np.maximum(rnn, DEFAULT_FLOOR), atol=0.01)
-        return column_names(scores.shape[1], self.added or [self.producer.name] * is_rnn)
+        logs = np.log(np.maximum(scores, np.exp(DEFAULT_FLOOR)))
+        agree = np.isclose(logs, np.maximum(rnn, DEFAULT_FLOOR)[:, None], atol=0.01).all(axis=0)
+        # a score of Moses's own may agree by chance where there is one target only
+        likely = range(len(TABLE_COLUMNS) * (len(scores) == 1), scores.shape[1])
+        return {column: self.producer.name for column in likely if agree[column]}
 
     def _scores(self, pair: Lookup) -> Floats:
         """The producer's log p of every target of the source, then of the pair itself."""
@@ -174,9 +178,9 @@ class Explainer:
         its_words = [(readable(word), word in known) for word in words(written)] + [(END_WORD.decode(), True)]
         return [Word(word, p, is_known) for (word, is_known), p in zip(its_words, log_probs, strict=True)]
 
-    def _ranks(self, pair: Lookup, names: list[str], rnn: Floats) -> Iterator[Rank]:
+    def _ranks(self, pair: Lookup, names: list[str], own: int, rnn: Floats) -> Iterator[Rank]:
         logs = np.array([[log_of(score) for score in option.scores] for option in pair.options])
-        if pair.options and len(names) > DIRECT_COLUMN:
+        if own >= len(TABLE_COLUMNS):
             yield _rank("p(target|source)", logs[:, DIRECT_COLUMN], pair.chosen)
         new = pair.chosen is None
         yield _rank(self.producer.name, rnn if new else rnn[:-1], len(rnn) - 1 if new else pair.chosen)
@@ -188,9 +192,9 @@ class Explainer:
         assert self.weights is not None
         weights = np.array(self.weights.values)
         rnn_name = self.producer.name
-        at = len(names) - 1 - names[::-1].index(rnn_name) if rnn_name in names else None
-        if at is None and len(weights) == len(names) + 1:  # not scored yet
-            logs, at = np.column_stack([logs, rnn]), len(names)
+        at = [column for column, name in enumerate(names) if name == rnn_name]
+        if not at and len(weights) == len(names) + 1:  # not scored yet
+            logs, at = np.column_stack([logs, rnn]), [len(names)]
         if len(weights) != logs.shape[1]:
             raise InputError(
                 f"{self.weights.name}: expected {logs.shape[1]} weights, one for each score of the table, "
@@ -198,11 +202,10 @@ class Explainer:
             )
         limit = self.weights.table_limit or None
         without = weights.copy()
-        if at is not None:
-            without[at] = 0
-        is_clear = at is not None or len(names) <= len(TABLE_COLUMNS)  # no further score may be the RNN's
+        without[at] = 0
+        is_clear = bool(at) or len(names) <= len(TABLE_COLUMNS)  # no further score may be the RNN's
         yield _rank("weighted sum" + f" without {rnn_name}" * is_clear, logs @ without, chosen, limit)
-        if at is not None:
+        if at:
             yield _rank(f"weighted sum with {rnn_name}", logs @ weights, chosen, limit)
 
     def _neighbours(self, read: bytes, others: Sequence[bytes]) -> list[Neighbour]:

@@ -5,10 +5,12 @@ The extra ``plot`` brings it, and it is loaded only when something is drawn.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
 
 LIBRARIES = {"matplotlib": "matplotlib.figure", "scikit-learn": "sklearn.manifold"}  # of the extra ``plot``
+READ_BY_MATPLOTLIB = ("MPLBACKEND", "SOURCE_DATE_EPOCH")  # of the environment; nothing in a picture depends on either
 STYLE: Any = {"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
 SIDE = 7.0  # inches of the whole map
 MAP_DOTS_PER_INCH = 150
@@ -75,7 +78,7 @@ def picture(draw: Callable[[], Figure], kind: str, *, dots_per_inch: int) -> byt
     import matplotlib as mpl  # noqa: PLC0415, an extra
 
     out = io.BytesIO()
-    with mpl.rc_context(STYLE), warnings.catch_warnings():
+    with _undisturbed(), mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ")  # a script that the font lacks is drawn as boxes
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
         draw().savefig(out, format=kind, dpi=dots_per_inch, metadata=metadata)
@@ -84,10 +87,21 @@ def picture(draw: Callable[[], Figure], kind: str, *, dots_per_inch: int) -> byt
 
 def _is_there(library: str) -> bool:
     try:
-        importlib.import_module(LIBRARIES[library])
+        with _undisturbed():
+            importlib.import_module(LIBRARIES[library])
     except ImportError:
         return False
     return True
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hide what matplotlib reads from the environment, and fails at: Jupyter's backend need not be installed here."""
+    hidden = {name: os.environ.pop(name) for name in READ_BY_MATPLOTLIB if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
 
 
 def map_image(map_: Map, kind: str) -> bytes:

@@ -8,19 +8,24 @@ remembering all sources.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.errors import FormatError, InputError, printable, shown
 from moses_rnn.files.metered import Advanced, Meter, show_nothing
 from moses_rnn.files.streams import STANDARD_STREAM, read_lines, sorting, stamp_of
 from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, first_look, log_of, parse_table
+from moses_rnn.formats.signatures import first_added, recorded_columns
+from moses_rnn.formats.validation import signature_of
 
 TABLE_SCORES = 4  # what phrase-extract writes
+RNN = "RNN"  # what the score of a network of p(target | source) is called as a rule
+OF_TARGETS = ("log p(target | source)", "s(source, target)")  # in the meaning of such a network's score
+HOW_TO_SAY = "Or say with --column which score is the network's."
 LINES_BETWEEN_LOOKS = 10_000
 COUNT_CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more")
 UNCOUNTED = "without a count"
@@ -64,33 +69,53 @@ def length(phrase: bytes) -> int:
 class ScoredTable:
     """A scored table.
 
-    `column` is the score to compare with p(target | source), from 0; `scores` is how many there are. `form` is that of
-    its phrases, `stamp` tells whether the file is still what it was. See `open`.
+    `columns` are those that are compared, from 0: p(target | source), where it is known, and last the network's score.
+    `scores` is how many there are. `form` is that of its phrases, `stamp` tells whether the file is still what it was;
+    `signature` is what is recorded of it. See `open`.
     """
 
     path: str
     scores: int
-    column: int
+    columns: tuple[int, ...]
     form: PhraseForm
     stamp: tuple[int, ...]
+    signature: Mapping[str, Any]
 
     @classmethod
-    def open(cls, path: str, column: int = -1) -> ScoredTable:
-        """Look at a table's first line.
+    def open(cls, path: str, column: int | None = None, name: str = "", *, by_table: bool = True) -> ScoredTable:
+        """Look at a table's first line and its signature.
 
         Args:
             path: an existing file, which will be read more than once.
-            column: the RNN's score, from 0; a negative one counts from the end.
+            column: the network's score, from 0; a negative one counts from the end. None: as the signature says.
+            name: of that score; without one, the RNN's is meant, or else the one of another network.
+            by_table: whether p(target | source) is needed too.
 
         Raises:
-            InputError: it is not a table, cannot be read twice, is not scored or has no such column.
+            InputError: it is not a table, cannot be read twice, is not scored, or which column is which is not known.
         """
         if path == STANDARD_STREAM or not Path(path).is_file():
             raise InputError(f"{path}: expected a regular file, which can be read more than once")
         stamp = stamp_of(path)
         line, form = first_look(path)
         scores = len(words(line.scores))
-        return cls(path, scores, _checked_column(path, scores, column), form, stamp)
+        signature = _signature(path, scores, needed=column is None)
+        column = _recorded(path, signature, scores, name) if column is None else _checked(path, scores, column)
+        own = min(column, first_added(signature, scores))
+        if own >= TABLE_SCORES:
+            return cls(path, scores, (DIRECT_COLUMN, column), form, stamp, signature)
+        if by_table:
+            raise InputError(
+                f"{path}: expected the {TABLE_SCORES} scores of phrase-extract before the network's, of which number "
+                f"{DIRECT_COLUMN + 1} is p(target|source), found {own}",
+                advice="moses-rnn-analyse prune --by rnn and explain do without p(target|source).",
+            )
+        return cls(path, scores, (column,), form, stamp, signature)
+
+    @property
+    def column(self) -> int:
+        """The network's score, from 0."""
+        return self.columns[-1]
 
     def lines(self, advanced: Advanced = show_nothing) -> Iterator[TableLine]:
         """All lines, once more.
@@ -113,33 +138,56 @@ class ScoredTable:
         """The lines of one source after the other; see `by_source`."""
         return by_source(self.lines(advanced), self.path)
 
-    def log_probs(self, line: TableLine) -> tuple[float, float]:
-        """Natural logarithms of p(target | source) and of the RNN's score, as Moses takes them."""
+    def log_probs(self, line: TableLine) -> tuple[float, ...]:
+        """Natural logarithms of the scores in `columns`, as Moses takes them."""
         scores = words(line.scores)
-        return log_of(float(scores[DIRECT_COLUMN])), log_of(float(scores[self.column]))
+        return tuple(log_of(float(scores[column])) for column in self.columns)
 
     def _check(self, line: TableLine) -> None:
         scores = words(line.scores)
-        for column in (DIRECT_COLUMN, self.column):
+        for column in self.columns:
             if float(scores[column]) < 0:
                 advice = "Moses cannot use a table of logarithms: score it again without --log."
                 expected = f"a probability as score {column + 1}"
                 raise FormatError(self.path, line.number, expected, shown(scores[column]), advice)
 
 
-def _checked_column(path: str, scores: int, column: int) -> int:
-    if scores <= DIRECT_COLUMN:
+def _signature(path: str, scores: int, *, needed: bool) -> dict[str, Any]:
+    """The table's signature; one of another file counts only where it must be said."""
+    try:
+        signature = signature_of(path)
+    except InputError as error:
+        if not needed:
+            return {}
+        error.add_advice(HOW_TO_SAY)
+        raise
+    if needed and not signature:
         raise InputError(
-            f"{path}: expected p(target|source) as score {DIRECT_COLUMN + 1}, as phrase-extract writes it, "
-            f"found {scores} scores"
+            f"{path}: expected a scored table and beside it {path}.json, which says what its scores are, "
+            f"found {scores} scores and no such file",
+            advice=f"Score it with moses-rnn-score {path}\n{HOW_TO_SAY}",
         )
+    return signature
+
+
+def _recorded(path: str, signature: Mapping[str, Any], scores: int, name: str) -> int:
+    """The column of a network that a signature names."""
+    records = {column: record for column, record in recorded_columns(signature).items() if column < scores}
+    columns = [column for column, record in records.items() if record["name"] == (name or RNN)]
+    if not columns and not name:
+        columns = [c for c, record in records.items() if any(of in str(record.get("meaning")) for of in OF_TARGETS)]
+    if len(columns) != 1:
+        found = ", ".join(f"{printable(record['name'])} as score {c + 1}" for c, record in records.items()) or "none"
+        raise InputError(
+            f"{path}: expected one score named {name or RNN} in its signature, found {found}",
+            advice="Say with --column which score to look at: 0 is the first.",
+        )
+    return columns[0]
+
+
+def _checked(path: str, scores: int, column: int) -> int:
     if not -scores <= column < scores:
         raise InputError(f"{path}: expected --column from 0 to {scores - 1}, the scores of this table, found {column}")
-    if column == -1 and scores <= TABLE_SCORES:
-        raise InputError(
-            f"{path}: expected a scored table, found {scores} scores\n"
-            f"  Score it with moses-rnn-score {path}, or name the column to compare with --column."
-        )
     return column % scores
 
 

@@ -31,7 +31,7 @@ def criterion(table: ScoredTable, by: str, lines: Iterable[TableLine]) -> CellOf
         return _log_cell(table.log_probs(line)[0])
 
     def rnn(line: TableLine) -> int:
-        return _log_cell(table.log_probs(line)[1])
+        return _log_cell(table.log_probs(line)[-1])
 
     if by != "both":
         return {"direct": direct, "rnn": rnn}[by]

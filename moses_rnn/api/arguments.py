@@ -38,18 +38,18 @@ def kind_of(value: object) -> str:
     return f"{type(value).__name__} {shown_value(value)}" if value is not None else "None"
 
 
-def check_whole(argument: str, value: object, least: int = 1) -> int:
-    """A whole number from `least` on.
+def check_whole(argument: str, value: object, least: int = 1, most: float = math.inf) -> int:
+    """A whole number from `least` to `most`.
 
     Raises:
         ArgumentTypeError: it is no whole number.
-        ArgumentError: it is too small.
+        ArgumentError: it is too small or too large.
     """
-    expected = f"a whole number from {least} on"
+    expected = f"a whole number from {least} {'on' if most == math.inf else f'to {most}'}"
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentTypeError(argument, expected, kind_of(value))
-    if value < least:
-        raise ArgumentError(argument, expected, str(value))
+    if not least <= value <= most:
+        raise ArgumentError(argument, expected, shown_value(value))
     return value
 
 

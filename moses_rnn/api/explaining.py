@@ -15,8 +15,9 @@ from moses_rnn.files.streams import existing_input, read_blocks
 from moses_rnn.formats.grids import readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import first_look
-from moses_rnn.formats.signatures import read_signature, recorded_names
+from moses_rnn.formats.signatures import recorded_names
 from moses_rnn.formats.table_blocks import parse_blocks
+from moses_rnn.formats.validation import signature_of
 from moses_rnn.inference.inspection import stepped_log_probs
 from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.vocabulary import END
@@ -40,7 +41,7 @@ def explain_pair(writer: Writer, producer: ScoreProducer, pair: BytesPair, table
     Raises:
         ArgumentError: the network cannot read the pair.
         CheckpointError: its rare words are annotated; or it is no RNN Encoder-Decoder, and there is a table.
-        InputError: the table cannot be read, or has other phrases.
+        InputError: the table cannot be read, has other phrases, or is not the one that its signature is of.
     """
     (model, *others), reading = writer.models, PairReading(writer)
     if writer.rare:
@@ -49,7 +50,7 @@ def explain_pair(writer: Writer, producer: ScoreProducer, pair: BytesPair, table
         )
     (read,) = reading.checked([pair])
     lookup = Lookup(pair.source, pair.target, (read.source, read.target), [], None, [])
-    added: list[str] = []
+    added: dict[int, str] = {}
     if others or model.checkpoint.kind is not ENCDEC:
         if table is not None:
             title = writer.title
@@ -57,7 +58,7 @@ def explain_pair(writer: Writer, producer: ScoreProducer, pair: BytesPair, table
         return _by_words(writer, producer, lookup)
     if table is not None:
         lookup = _looked_up(Reading(model.checkpoint), lookup, str(table))
-        added = recorded_names(read_signature(existing_input(str(table))) or {})
+        added = recorded_names(signature_of(existing_input(str(table))))
     explanation = Explainer(model.checkpoint, producer, added)(lookup)
     return explanation if table else replace(explanation, targets=None, ranks=[])
 

@@ -10,8 +10,8 @@ import torch
 from moses_rnn.api.arguments import check_choice, check_whole, kind_of
 from moses_rnn.errors import ArgumentError, ArgumentTypeError
 from moses_rnn.models.hardware import choose_device, choose_precision
+from moses_rnn.native import MOST_THREADS, native_core
 from moses_rnn.native import PRECISIONS as NATIVE_PRECISIONS
-from moses_rnn.native import native_core
 from moses_rnn.producers.base import PRECISIONS, Compute, Wanted
 from moses_rnn.producers.open import OpenModel
 
@@ -38,7 +38,7 @@ class Options:
         if not isinstance(device, str):
             expected = "a device's name: auto, cpu, cuda, cuda:1 …"
             raise ArgumentTypeError("device", expected, kind_of(device))
-        count = None if threads is None else check_whole("threads", threads)
+        count = None if threads is None else check_whole("threads", threads, most=MOST_THREADS)
         return cls(choose_device(device, "device"), check_choice("precision", precision, CHOICES), count)
 
     @property

@@ -18,7 +18,8 @@ from moses_rnn.errors import ArgumentError, MissingLibraryError
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_lines
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import first_look, parse_table
-from moses_rnn.formats.signatures import read_signature, recorded_names
+from moses_rnn.formats.signatures import recorded_names
+from moses_rnn.formats.validation import signature_of
 
 if TYPE_CHECKING:
     import pandas
@@ -52,7 +53,7 @@ class Table:
         self._path = path
         line, self._form = first_look(path)
         count = len(words(line.scores))
-        names = column_names(count, recorded_names(read_signature(path) or {}))
+        names = column_names(count, recorded_names(signature_of(path)))
         self.scores = tuple(_distinct([name.replace(" ", "_") for name in names]))
 
     def __repr__(self) -> str:
@@ -132,7 +133,7 @@ def read_table(path: PathLike) -> Table:
 
     Raises:
         ArgumentError: it is no path of a file that can be read more than once.
-        InputError: it is not there, or is no phrase table.
+        InputError: it is not there, is no phrase table, or is not the one that the signature beside it is of.
     """
     name = str(check_path("path", path))
     if name == STANDARD_STREAM:

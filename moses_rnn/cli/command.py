@@ -22,11 +22,12 @@ from moses_rnn import __version__
 from moses_rnn.cli import INTERRUPTED, end_at_once, interrupt
 from moses_rnn.cli.widths import WIDEST, fitted, folded
 from moses_rnn.errors import MosesRnnError, Stopped
-from moses_rnn.native import native_core
+from moses_rnn.native import MOST_THREADS, native_core
 
 P = ParamSpec("P")
 Request = TypeVar("Request")
 STOPPED = Stopped.exit_code
+MOST_WHOLE = 2**31 - 1  # that the libraries behind the options hold
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
 
@@ -94,6 +95,22 @@ class Seed(click.IntRange):
         return f"0<=x<2^{self._bits}"
 
 
+class _Whole(click.IntRange):
+    """A whole number of which --help shows only the least: the libraries behind the options hold no larger ones."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert, and refuse what is too large."""
+        number = super().convert(value, param, ctx)
+        if number > MOST_WHOLE:
+            self.fail(f"{number} is above {MOST_WHOLE}.", param, ctx)
+        return number
+
+
+threads_option = click.option(
+    "--threads", type=click.IntRange(1, MOST_THREADS), help="CPU threads [default: all cores]"
+)
+
+
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if not wanted:
         return
@@ -123,6 +140,8 @@ class _Careful(click.Command):
         for parameter in self.params:
             if type(parameter.type) is click.types.StringParamType:
                 parameter.type = _Place()
+            if type(parameter.type) is click.IntRange and parameter.type.max is None:
+                parameter.type = _Whole(parameter.type.min)
 
     def format_epilog(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as wide as the rest."""

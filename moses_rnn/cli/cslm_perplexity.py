@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, put, reports_errors, takes
+from moses_rnn.cli.command import (
+    CONTEXT,
+    FiniteFloat,
+    Program,
+    choose_device,
+    put,
+    reports_errors,
+    takes,
+    threads_option,
+)
 from moses_rnn.cli.cslm_vocabulary import WordOptions, backing_off, closed_by, n_gram_models, shares_of
 from moses_rnn.errors import InputError
 
@@ -93,7 +102,7 @@ class Text:
     help="With --dynamic: steps back that the error of a word is followed [default: 0, to its sentence's beginning]",
 )
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
-@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@threads_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @reports_errors
 @takes(Judging)

@@ -20,6 +20,7 @@ from moses_rnn.cli.command import (
     say,
     shows_version,
     takes,
+    threads_option,
 )
 from moses_rnn.cli.progress import Display
 from moses_rnn.cli.signatures import sound_signature
@@ -121,7 +122,7 @@ class Extending(TableOptions):
 @table_options
 @click.option("--allow-misfit", is_flag=True, help="Take a model that has learned nothing, which is refused otherwise")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
-@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@threads_option
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr")
 @shows_version

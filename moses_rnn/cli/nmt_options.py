@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import click
 
-from moses_rnn.cli.command import choose_device, say
+from moses_rnn.cli.command import choose_device, say, threads_option
 
 if TYPE_CHECKING:
     from moses_rnn.formats.lexicon import Lexicon
@@ -38,7 +38,7 @@ def compute_options(command: Callable[P, None]) -> Callable[P, None]:
     for option in (
         click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr"),
         click.option("--force", is_flag=True, help="Replace existing outputs"),
-        click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]"),
+        threads_option,
         click.option("--precision", type=click.Choice(["fp32", "bf16", "fp64"]), default="fp32", show_default=True),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …"),
         click.option(

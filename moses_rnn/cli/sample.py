@@ -22,6 +22,7 @@ from moses_rnn.cli.command import (
     say,
     shows_version,
     takes,
+    threads_option,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Sampling:
     show_default=True,
     help="With fp32, one of some ten thousand samples may depend on what else is sampled",
 )
-@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@threads_option
 @click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr")
 @shows_version
 @reports_errors

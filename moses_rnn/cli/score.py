@@ -20,6 +20,7 @@ from moses_rnn.cli.command import (
     say,
     shows_version,
     takes,
+    threads_option,
 )
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 from moses_rnn.cli.scoring_display import show_ini_lines, summary
@@ -156,7 +157,7 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     help="Compute by the native core, or by torch [default: by the core where it was built and the device is a CPU]",
 )
 @long_option
-@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@threads_option
 @click.option("--compression-level", type=click.IntRange(0, 9), default=2, show_default=True)
 @click.option(
     "--resume", is_flag=True, help="Go on with what an interrupted run left; the same bytes as without the interruption"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from moses_rnn.cli.command import FiniteFloat, Seed
+from moses_rnn.cli.command import FiniteFloat, Seed, threads_option
 from moses_rnn.training.config import CUSTOMARY_RATES
 from moses_rnn.training.schedules import SCHEDULES
 
@@ -80,7 +80,7 @@ def run_options(command: Command) -> Command:
             help="Decides what is held out, the initial weights and the order of the minibatches",
         ),
         click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …"),
-        click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]"),
+        threads_option,
         click.option("--restart", is_flag=True, help="Remove what the model folder holds and start over"),
         click.option("-q", "--quiet", is_flag=True, help="No progress on stderr"),
     )(command)

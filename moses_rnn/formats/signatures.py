@@ -17,6 +17,7 @@ from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 MAX_BYTES = 1 << 20
 PROGRAM = f"moses_rnn {__version__}"
 # of a column: over all lines
+EARLIER = "earlier_columns"  # of a table that was scored more than once: what earlier signatures say of added ones
 COUNTED = ("unknown", "unknown_share", "floored", "floored_share", "lowest", "highest")
 UNKNOWN_WARNING = 0.2  # share of the pairs with a word that the model reads as <unk>
 UNKNOWN_REFUSAL = 0.8  # the same, from which on the model is another table's
@@ -43,38 +44,49 @@ def records_of(recorded: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return [record for record in records if isinstance(record, dict)] if isinstance(records, list) else []
 
 
-def recorded_names(signature: Mapping[str, Any]) -> list[str]:
-    """Names of the scores that were added to a table."""
-    return [str(record["name"]) for record in records_of(signature, "added_columns") if "name" in record]
+def column_records(signature: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is recorded of the scores that were added to a table, in earlier runs and in the last one."""
+    return [*records_of(signature, EARLIER), *records_of(signature, "added_columns")]
+
+
+def recorded_columns(signature: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    """The same of scores that have a name, by column, from 0."""
+    records = column_records(signature)
+    return {record["index"]: record for record in records if "name" in record and _is_column(record.get("index"))}
+
+
+def _is_column(index: object) -> bool:
+    return type(index) is int and index >= 0
+
+
+def recorded_names(signature: Mapping[str, Any]) -> dict[int, str]:
+    """Names of the scores that were added to a table, by column, from 0."""
+    return {column: str(record["name"]) for column, record in recorded_columns(signature).items()}
+
+
+def fitting_signature(table: str) -> dict[str, Any]:
+    """The signature beside a table if it is of a file of that size, which is quick to see; else nothing."""
+    signature = read_signature(table)
+    file = signature.get("file") if signature else None
+    if signature is None or not isinstance(file, dict) or file.get("bytes") != Path(table).stat().st_size:
+        return {}
+    return signature
 
 
 def added_already(table: str) -> list[str]:
     """Names of the scores that were added to a table, if the signature beside it is of the file as it is now."""
-    signature = read_signature(table)
-    file = signature.get("file") if signature else None
-    if signature is None or not isinstance(file, dict) or file.get("bytes") != Path(table).stat().st_size:
-        return []
-    return recorded_names(signature)
+    return [str(record["name"]) for record in column_records(fitting_signature(table)) if "name" in record]
 
 
-def recorded_column(signature: Mapping[str, Any], name: str, scores: int) -> int | None:
-    """The score of a table that a producer of this name has added last, from 0; None without such a record.
-
-    Args:
-        signature: beside the table.
-        name: of the producer.
-        scores: how many the table has.
-    """
-    columns = [record.get("index") for record in records_of(signature, "added_columns") if record.get("name") == name]
-    return next((c for c in reversed(columns) if isinstance(c, int) and 0 <= c < scores), None)
+def first_added(signature: Mapping[str, Any], scores: int) -> int:
+    """How many scores a table had before any was added; all of them as far as its signature knows of none."""
+    return min([*recorded_columns(signature), scores])
 
 
 def recorded_floor(signature: Mapping[str, Any], column: int) -> float:
     """Below which a score's logarithms were raised; without a record the default."""
-    for record in records_of(signature, "added_columns"):
-        if record.get("index") == column and isinstance(record.get("floor"), int | float):
-            return float(record["floor"])
-    return DEFAULT_FLOOR
+    floor = recorded_columns(signature).get(column, {}).get("floor")
+    return float(floor) if isinstance(floor, int | float) else DEFAULT_FLOOR
 
 
 @dataclass(frozen=True)
@@ -142,14 +154,18 @@ class Settings:
             "phrases": self.phrases,
         }
 
-    def signature(self, files: Mapping[str, Any], old_columns: int, counts: ColumnCounts) -> bytes:
+    def signature(
+        self, files: Mapping[str, Any], old_columns: int, counts: ColumnCounts, before: Mapping[str, Any]
+    ) -> bytes:
         """The signature as a JSON file.
 
         Args:
             files: names of input and output, size and hash of the output, how many lines were rejected.
             old_columns: scores that the table had.
             counts: of all lines.
+            before: the table's own signature; empty if it has none.
         """
+        earlier = [_without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]
         record = {
             "program": PROGRAM,
             "torch": self.torch,
@@ -160,6 +176,7 @@ class Settings:
             "phrases": self.phrases,
             "lines": counts.lines,
             "columns": old_columns + len(self.columns),
+            **({EARLIER: earlier} if earlier else {}),
             "added_columns": [
                 {
                     "index": old_columns + i,  # from 0, as Moses counts
@@ -172,7 +189,10 @@ class Settings:
                 }
                 for i, column in enumerate(self.columns)
             ],
-            "models": [{"direction": model.direction, "sha256": dict(model.sha256)} for model in self.models],
+            "models": [
+                *records_of(before, "models"),
+                *({"direction": model.direction, "sha256": dict(model.sha256)} for model in self.models),
+            ],
         }
         return _as_file(record)
 
@@ -265,8 +285,12 @@ def _of_other_lines(before: Mapping[str, Any] | None, changes: Mapping[str, Any]
     """What a signature says that holds of a table of other lines too: what was counted does not."""
     record = {"program": PROGRAM, **(before or {}), **changes}
     added = records_of(record, "added_columns")
-    record["added_columns"] = [{k: v for k, v in column.items() if k not in COUNTED} for column in added]
+    record["added_columns"] = [_without_counts(column) for column in added]
     return record
+
+
+def _without_counts(column: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in column.items() if key not in COUNTED}
 
 
 def _with_step(record: dict[str, Any], step: str, how: Mapping[str, Any]) -> dict[str, Any]:

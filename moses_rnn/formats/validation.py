@@ -120,6 +120,19 @@ def check_signature(table: str) -> str:
     return f"{_describe(actual)}, as written by {printable(signature['program'])}"
 
 
+def signature_of(table: str) -> dict[str, Any]:
+    """What is recorded of a table beside it; nothing without a signature.
+
+    Raises:
+        InputError: the signature is of another file, so that its columns may be others too.
+    """
+    signature = read_signature(table)
+    if signature is None:
+        return {}
+    check_signature(table)
+    return signature
+
+
 def _describe(digest: dict[str, Any]) -> str:
     return f"{printable(digest.get('bytes'))} bytes, SHA-256 {printable(digest.get('sha256'))[:16]}…"
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,7 +19,7 @@ from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.formats.phrase_table import Rejected, TableLine, first_look, source_field
-from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings, added_already
+from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings, added_already, fitting_signature
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.native import native_core
 from moses_rnn.producers.base import Compute, Wanted
@@ -37,13 +38,14 @@ LARGE_TABLE = 1 << 22  # bytes, compressed: some minutes of work for a large net
 class Inputs:
     """A table and the models that score it; each of the `writers`, one or several of them, gives a column.
 
-    `shape` is the table's, without the columns that are added; `lines` are all of its lines, in blocks; `stamp` tells
-    whether it was written to.
+    `shape` is the table's, without the columns that are added; `signature` is what is recorded beside it; `lines` are
+    all of its lines, in blocks; `stamp` tells whether it was written to.
     """
 
     request: ScoringRequest
     identity: dict[str, object]
     stamp: object
+    signature: Mapping[str, Any]
     meter: Meter
     census: Census
     models: Sequence[OpenModel]
@@ -141,6 +143,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         request=request,
         identity=identity,
         stamp=stamp,
+        signature=fitting_signature(request.table),
         meter=meter,
         census=Census(request.name, strict=request.strict),
         models=models,

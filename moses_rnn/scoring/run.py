@@ -69,7 +69,7 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
             "rejected_lines": outputs.rejects.lines,
             **inputs.shard_record(),
         }
-        outputs.commit(settings.signature(files, inputs.shape.columns, report), ini.content)
+        outputs.commit(settings.signature(files, inputs.shape.columns, report, inputs.signature), ini.content)
     units = (text for model in inputs.models for text in unit_warnings(model, on_sentences=False))
     warnings = (*units, *inputs.census.warnings(), *ini.warnings, *_of_rejects(outputs), *_of_report(report, names))
     return ScoringResult(report, *ini.lines, names, outputs.rejects.lines, warnings, settings.computed_by)

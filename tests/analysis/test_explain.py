@@ -30,6 +30,9 @@ UNSCORED = [line.rsplit(b" ", 1)[0] + b"\n" for line in SCORED]
 RNN = {b"u": 0.1, b"u v": 0.8, b"w": 0.2, b"z": 0.15}
 
 
+NAMED = {4: "RNN"}  # of SCORED
+
+
 LOW = -100.0  # log 0, to Moses
 
 
@@ -48,7 +51,7 @@ class Producer:
 STUB = Producer()
 
 
-def explain(text, lines=SCORED, *, of=None, producer=STUB, weights=None, added=("RNN",), nearest=5):
+def explain(text, lines=SCORED, *, of=None, producer=STUB, weights=None, added=NAMED, nearest=5):
     of = of or checkpoint()
     inverse = of.direction == "target-to-source"
     found = look_up(parse_blocks([b"".join(lines)], "t"), "t", parse_pair(text), inverse=inverse, others=9, seed=1)
@@ -68,7 +71,7 @@ SUMS = [
 @pytest.mark.parametrize(("variant", "direction", "pair"), SUMS)
 def test_words_sum_to_the_score(variant, direction, pair):
     of = checkpoint(variant, direction=direction)
-    found = explain(pair, of=of, producer=make_producer(of), added=())
+    found = explain(pair, of=of, producer=make_producer(of), added={})
     assert sum(word.log_prob for word in found.words) == pytest.approx(found.log_prob, abs=1e-4)
     assert found.words[-1].word == "</s>"
 
@@ -87,18 +90,19 @@ def test_words_and_what_is_not_known_of_them():
 
 def test_an_inverse_network_writes_the_source():
     of = checkpoint(direction="target-to-source")
-    found = explain(b"u v ||| a qq", [b"u v ||| a qq ||| .1 .2 .4 .3\n"], of=of, producer=Producer(lambda s, t: -np.ones((len(s), 1))), added=())  # fmt: skip
+    found = explain(b"u v ||| a qq", [b"u v ||| a qq ||| .1 .2 .4 .3\n"], of=of, producer=Producer(lambda s, t: -np.ones((len(s), 1))), added={})  # fmt: skip
     assert [word.word for word in found.words] == ["u", "v", "</s>"]
     assert found.unknown == ["qq"]
 
 
 # scores of a line, names that were added, names of all
 NAMES = [
-    (4, [], ["inverse phrase", "inverse lexical", "direct phrase", "direct lexical"]),
-    (5, ["RNN"], ["inverse phrase", "inverse lexical", "direct phrase", "direct lexical", "RNN"]),
-    (5, [], ["score 1", "score 2", "score 3", "score 4", "score 5"]),
-    (3, ["RNN"], ["score 1", "score 2", "RNN"]),
-    (1, ["A", "B"], ["A"]),
+    (4, {}, ["inverse phrase", "inverse lexical", "direct phrase", "direct lexical"]),
+    (5, {4: "RNN"}, ["inverse phrase", "inverse lexical", "direct phrase", "direct lexical", "RNN"]),
+    (5, {}, ["score 1", "score 2", "score 3", "score 4", "score 5"]),
+    (3, {2: "RNN"}, ["score 1", "score 2", "RNN"]),
+    (4, {2: "RNN"}, ["score 1", "score 2", "RNN", "score 4"]),
+    (1, {0: "A", 1: "B"}, ["A"]),
 ]
 
 
@@ -131,7 +135,7 @@ RANKS = [
 @pytest.mark.parametrize("lines", [SCORED, UNSCORED], ids=["scored", "unscored"])
 @pytest.mark.parametrize(("pair", "weights", "table", "rnn", "without", "with_"), RANKS)
 def test_ranks(lines, pair, weights, table, rnn, without, with_):
-    added = ("RNN",) if lines is SCORED else ()
+    added = NAMED if lines is SCORED else {}
     ranks = explain(pair, lines, weights=weights, added=added).ranks
     names = ["p(target|source)", "RNN", "weighted sum without RNN", "weighted sum with RNN"]
     expected = [(name, *value) for name, value in zip(names, (table, rnn, without, with_), strict=True) if value]
@@ -153,7 +157,7 @@ def test_the_table_limit(limit, cut):
 
 def test_equal_values_share_the_better_place():
     lines = [b"a ||| u ||| .1 .1 .4 .1\n", b"a ||| w ||| .1 .1 .4 .1\n", b"a ||| z ||| .1 .1 .2 .1\n"]
-    assert [explain(b"a ||| " + t, lines, added=()).ranks[0].rank for t in (b"u", b"w", b"z")] == [1, 1, 3]
+    assert [explain(b"a ||| " + t, lines, added={}).ranks[0].rank for t in (b"u", b"w", b"z")] == [1, 1, 3]
 
 
 # the last score of each target, the name it gets, what the weighted sums are called
@@ -166,13 +170,25 @@ UNNAMED = [
 @pytest.mark.parametrize(("other", "name", "sums"), UNNAMED)
 def test_a_score_that_nobody_named_is_known_by_its_values(other, name, sums):
     lines = [b"a b ||| %b ||| .1 .1 .1 .1 %g\n" % (target, {**RNN, **other}[target]) for target in RNN]
-    found = explain(b"a b ||| u", lines, added=(), weights=FIVE)
+    found = explain(b"a b ||| u", lines, added={}, weights=FIVE)
     assert found.columns[-1].name == name
     assert [rank.by for rank in found.ranks[2:]] == sums
 
 
+# names by the signature; the scores behind two of a table's own: the network's is never the table's p(target|source)
+FEW = [({2: "RNN"}, []), ({2: "RNN", 3: "RNNInverse"}, [0.3]), ({}, []), ({}, [0.3])]
+
+
+@pytest.mark.parametrize(("added", "more"), FEW)
+def test_a_table_without_the_four_scores_has_no_known_direct_probability(added, more):
+    lines = [b"a b ||| %b ||| %s\n" % (t, b" ".join(b"%g" % s for s in (0.5, 0.4, RNN[t], *more))) for t in RNN]
+    found = explain(b"a b ||| u", lines, added=added)
+    assert [rank.by for rank in found.ranks] == ["RNN"]
+    assert [column.name for column in found.columns[:3]] == ["score 1", "score 2", "RNN"]
+
+
 def test_a_table_and_weights_without_an_rnn():
-    found = explain(b"a b ||| u", UNSCORED, weights=Weights([0, 0, 1, 0], "i"), added=())
+    found = explain(b"a b ||| u", UNSCORED, weights=Weights([0, 0, 1, 0], "i"), added={})
     assert [rank.by for rank in found.ranks] == ["p(target|source)", "RNN", "weighted sum without RNN"]
 
 
@@ -276,7 +292,7 @@ def test_as_text():
 def test_what_rounds_to_zero_has_no_sign():
     certain = Producer(lambda sources, _targets: np.full((len(sources), 1), -1e-9))
     text = "\n".join(
-        as_text(explain(b"a b ||| u", [b"a b ||| u ||| .1 .2 .99999999 .3\n"], producer=certain, added=()))
+        as_text(explain(b"a b ||| u", [b"a b ||| u ||| .1 .2 .99999999 .3\n"], producer=certain, added={}))
     )
     assert "RNN: log p = 0.0000, p = 1;" in text
     assert "p(target|source): 1 of 1 (0.0000)" in text

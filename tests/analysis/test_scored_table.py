@@ -94,8 +94,9 @@ def test_log_probabilities(tmp_path):
 @pytest.mark.parametrize(
     ("scores", "column", "message"),
     [
-        (".1 .2", -1, "expected p(target|source) as score 3, as phrase-extract writes it, found 2 scores"),
-        (".1 .2 .3 .4", -1, "expected a scored table, found 4 scores\n  Score it with moses-rnn-score"),
+        (".1 .2 .3", -1, "expected the 4 scores of phrase-extract before the network's"),
+        (".1 .2 .3 .4 .5", 3, "of which number 3 is p(target|source), found 3"),
+        (".1 .2 .3 .4 .5", None, "found 5 scores and no such file\n  Score it with moses-rnn-score"),
         (".1 .2 .3 .4", 4, "expected --column from 0 to 3, the scores of this table, found 4"),
         (".1 .2 .3 .4 .5", -6, "expected --column from 0 to 4, the scores of this table, found -6"),
     ],

@@ -66,6 +66,7 @@ WRONG = [
     (lambda: pairs_of(["a"], "b"), TypeError, "targets: expected an iterable of texts, found a single str 'b'\n  A single one goes into a list: ['b']."),
     (lambda: texts_of("sources", 3), TypeError, "sources: expected an iterable of texts, found int 3"),
     (lambda: [check_whole("n", 0)], ValueError, "n: expected a whole number from 1 on, found 0"),
+    (lambda: [check_whole("n", 9, most=8)], ValueError, "n: expected a whole number from 1 to 8, found 9"),
     (lambda: [check_whole("n", True)], TypeError, "n: expected a whole number from 1 on, found bool True"),
     (lambda: [check_positive("t", float("inf"))], ValueError, "t: expected a number above 0, found inf"),
     (lambda: [check_positive("t", "1")], TypeError, "t: expected a number above 0, found str '1'"),

@@ -1,6 +1,5 @@
 """Tables as columns, for numpy, and for pandas and Arrow where these are installed."""
 
-import json
 import sys
 from types import SimpleNamespace
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 import moses_rnn
+from tests.analysis.scored import sign
 
 NAMES = ("inverse_phrase", "inverse_lexical", "direct_phrase", "direct_lexical")
 COUNTS = ("target_count", "source_count", "pair_count")
@@ -18,8 +18,7 @@ def scored(tmp_path):
     """Two lines with a score that the signature names, and one whose name is there already."""
     path = tmp_path / "t"
     path.write_bytes(b"a ||| \xff ||| 1 1 1 1 0.5 0.25 ||| 0-0 ||| 4 2 1\nb ||| c ||| 1 1 1 1 0.125 1 ||| \n")
-    record = {"program": "moses_rnn 0", "added_columns": [{"name": "RNN", "index": 4}, {"name": "RNN", "index": 5}]}
-    (tmp_path / "t.json").write_text(json.dumps(record))
+    sign(path, {4: "RNN", 5: "RNN"})
     return path
 
 

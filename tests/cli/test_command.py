@@ -72,6 +72,22 @@ def test_each_notices_what_becomes_of_its_output(command):
     assert isinstance(command, Program | ProgramGroup)
 
 
+NUMBERS = [
+    pytest.param(command.values[0], parameter, id=f"{command.id} {parameter.opts[-1]}")
+    for command in COMMANDS
+    for parameter in command.values[0].params
+    if isinstance(parameter.type, click.IntRange)
+]
+
+
+@pytest.mark.parametrize(("command", "option"), NUMBERS)
+def test_numbers_that_no_library_holds_are_refused(command, option):
+    for number in ["9" * 20, *["100000", "1025"] * (option.name == "threads")]:
+        done = CliRunner().invoke(command, [option.opts[-1], number])
+        assert (done.exit_code, f"'{option.opts[-1]}': {number} is " in done.output) == (2, True), done.output
+        assert "1<=x<=1024" in done.output or option.name != "threads"
+
+
 @pytest.mark.parametrize("command", WITH_REQUEST)
 def test_each_option_has_a_field_and_each_field_an_option(command):
     options = {parameter.name for parameter in command.params if parameter.expose_value}

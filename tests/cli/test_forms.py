@@ -110,7 +110,7 @@ def test_the_ini_lines_name_all_factors(here):
 
 def test_a_scored_factored_table_can_be_looked_at(here):
     (here / "sorted").write_bytes(b"".join(sorted(lines_of(here / "factored.rnn.gz"))))
-    assert "RNN" in run("analyse", "targets", "sorted", "--min-words", "1", "--top", "1", cwd=here).stdout
+    assert "RNN" in run("analyse", "targets", "sorted", "--min-words", "1", "--column", "-1", cwd=here).stdout
 
 
 def test_a_factored_table_can_be_validated(here):

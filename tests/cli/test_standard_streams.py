@@ -110,7 +110,7 @@ def test_what_could_command_a_terminal_is_escaped(here):
     assert done.returncode == 3
     assert b"\x1b" not in done.stderr
     (here / "scored").write_bytes(b"a \x1b[31m ||| \x1b]0;x\x07\xff ||| 1 1 1 1 1 ||| 0-0 ||| 1 x 1\n" * 3)
-    done = shell("moses-rnn-analyse targets scored --source $'a \\x1b[31m'", here)
+    done = shell("moses-rnn-analyse targets scored --column 4 --source $'a \\x1b[31m'", here)
     assert done.returncode == 0, done.stderr
     assert b"\x1b" not in done.stdout
     assert b"a \\x1b[31m   (3 targets)" in done.stdout

@@ -8,7 +8,6 @@ from moses_rnn.formats.signatures import (
     added_already,
     extended_signature,
     read_signature,
-    recorded_column,
     recorded_floor,
     recorded_names,
     records_of,
@@ -56,18 +55,14 @@ def test_a_folder_is_no_signature(table):
 @pytest.mark.parametrize("value", [None, 3, "text", {"a": 1}, [], [1, "a", None]])
 def test_records_that_are_not_there(value):
     assert records_of({"added_columns": value}, "added_columns") == []
-    assert recorded_names({"added_columns": value}) == []
+    assert recorded_names({"added_columns": value}) == {}
 
 
 def test_what_was_added(table):
-    assert recorded_names(SIGNATURE) == added_already(str(table)) == ["RNN", "RNN", "CSLM"]
+    assert recorded_names(SIGNATURE) == {4: "RNN", 5: "RNN", 9: "CSLM"}
+    assert added_already(str(table)) == ["RNN", "RNN", "CSLM"]
     table.write_bytes(b"another size")
     assert added_already(str(table)) == []
-
-
-@pytest.mark.parametrize(("name", "scores", "column"), [("RNN", 6, 5), ("RNN", 5, 4), ("RNN", 4, None), ("X", 9, None)])
-def test_the_column_that_was_added_last(name, scores, column):
-    assert recorded_column(SIGNATURE, name, scores) == column
 
 
 @pytest.mark.parametrize(("column", "floor"), [(4, -50.0), (5, DEFAULT_FLOOR), (9, DEFAULT_FLOOR), (0, DEFAULT_FLOOR)])

@@ -10,6 +10,7 @@ import pytest
 from moses_rnn.errors import InputError, OutputError, Stopped
 from moses_rnn.files.metered import show_nothing
 from moses_rnn.files.shards import Shard
+from moses_rnn.formats.signatures import read_signature, recorded_names
 from moses_rnn.scoring.merging import MergeRequest, merge
 from moses_rnn.scoring.request import IniRequest
 from moses_rnn.scoring.run import score
@@ -61,6 +62,26 @@ def test_merged_they_are_the_whole_table(here, models, count):
         assert record.pop("file") == {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     check_same_scores(words_of(again), words_of(whole))
     assert "num-features=4" in result.ini.lines[0]
+
+
+def test_a_second_run_keeps_what_is_recorded_of_the_first(here, models):
+    score(request_for(here, models, word_penalty=True, allow_misfit=True), show_nothing, never)
+    second = {
+        "table": str(here / "scored"),
+        "models": (),
+        "inverse_models": (models / "inverse",),
+        "allow_misfit": True,
+    }
+    score(request_for(here, models, output=str(here / "twice"), **second), show_nothing, never)
+    merged(here, score_shards(here, models, 2, **second))
+    for name in ("twice", "merged"):
+        signature = read_signature(str(here / name))
+        assert recorded_names(signature) == {2: "RNN", 3: "WordPenalty", 4: "RNNInverse"}
+        assert [model["direction"] for model in signature["models"]] == ["source-to-target", "target-to-source"]
+        assert set(signature["earlier_columns"][0]) == {"index", "name", "meaning", "written_as", "floor"}
+    (here / "scored").write_bytes((here / "scored").read_bytes() * 2)  # of which the signature beside it says nothing
+    score(request_for(here, models, output=str(here / "other"), **second), show_nothing, never)
+    assert recorded_names(read_signature(str(here / "other"))) == {4: "RNNInverse"}
 
 
 def test_shards_of_a_mean_of_models_are_merged_too(here, models):

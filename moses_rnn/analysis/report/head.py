@@ -11,7 +11,7 @@ from moses_rnn.analysis.report.decision import decide
 from moses_rnn.analysis.report.findings import Findings
 from moses_rnn.analysis.report.page import Markup
 from moses_rnn.errors import printable
-from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_WARNING, records_of
+from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_WARNING, column_records, records_of
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.learning_curves import verdict
 from moses_rnn.producers.open import OpenModel
@@ -73,7 +73,7 @@ def warnings(findings: Findings) -> Iterator[str]:
 
 def _misfits(signature: Mapping[str, Any]) -> Iterator[str]:
     """Of columns whose model hardly knows the table, as the signature records it."""
-    for column in records_of(signature, "added_columns"):
+    for column in column_records(signature):
         unknown, floored = (
             share if isinstance(share := column.get(key), int | float) else 0.0
             for key in ("unknown_share", "floored_share")
@@ -146,10 +146,10 @@ def _training(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
 
 def _signature(signature: Mapping[str, Any]) -> Iterator[Markup]:
     if not signature:
-        yield page.paragraph("There is no signature of moses-rnn-score beside the table.")
+        yield page.paragraph("There is no signature of moses-rnn-score beside the table, or it is of another table.")
         return
     yield page.facts(list(_run(signature)))
-    for column in records_of(signature, "added_columns"):
+    for column in column_records(signature):
         yield page.paragraph(
             f"Score {_number(column.get('index'), 1)}, {printable(column.get('name'))}: "
             f"{printable(column.get('meaning'), MEANING)}; " + _range(column)

@@ -95,8 +95,10 @@ def _explanation(request: Explain) -> Explanation:
     from moses_rnn.analysis.explain import Explainer
     from moses_rnn.analysis.lookup import look_up, parse_pair
     from moses_rnn.files.streams import existing_input
-    from moses_rnn.formats.signatures import read_signature, recorded_names
+    from moses_rnn.formats.signatures import recorded_names
+    from moses_rnn.formats.validation import signature_of
 
+    added = recorded_names(signature_of(existing_input(request.phrase_table)))
     model = open_phrase_network(request.model)
     checkpoint = model.checkpoint
     pair = parse_pair(os.fsencode(request.pair), model.form)
@@ -109,7 +111,6 @@ def _explanation(request: Explain) -> Explanation:
         others=request.phrases,
         seed=request.seed,
     )
-    added = recorded_names(read_signature(existing_input(request.phrase_table)) or {})
     return Explainer(checkpoint, model.make_producer(), added, weights, request.nearest)(looked_up)
 
 

@@ -25,7 +25,7 @@ model_argument = click.argument("model", type=click.Path(path_type=Path))
 column_option = click.option(
     "--column",
     type=int,
-    help="The RNN's score, from 0; -1 is the last [default: as the signature beside the table says, else the last]",
+    help="The RNN's score, from 0; -1 is the last [default: as the signature beside the table says]",
 )
 layout_option = click.option(
     "--format",
@@ -38,7 +38,6 @@ seed_option = click.option("--seed", type=click.IntRange(0), default=1, show_def
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress")
 force_option = click.option("--force", is_flag=True, help="Replace existing outputs")
 
-RNN = "RNN"  # what the score of a network of p(target | source) is called
 SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it; it is read as a stream."
 EITHER_ORDER = "MODEL and table may come in either order: the model is a folder."
 
@@ -61,25 +60,12 @@ def in_either_order(request: Request) -> Request:
     return request
 
 
-def open_table(path: str, column: int | None, score: str = RNN) -> ScoredTable:
-    """The scored table that a user means, and in it the RNN's score, or the one of another name."""
+def open_table(path: str, column: int | None, name: str = "", *, by_table: bool = True) -> ScoredTable:
+    """The scored table that a user means; see `ScoredTable.open`."""
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.streams import existing_input
-    from moses_rnn.formats.signatures import read_signature, recorded_column, recorded_names
 
-    name = existing_input(path)
-    table = ScoredTable.open(name, -1 if column is None else column)
-    signature = read_signature(name) or {}
-    names = recorded_names(signature)
-    if column is not None or not names:
-        return table
-    recorded = recorded_column(signature, score, table.scores)
-    if recorded is None:
-        raise InputError(
-            f"{name}: expected a score named {score} in its signature, found {', '.join(names)}\n"
-            "  Say with --column which score to look at."
-        )
-    return replace(table, column=recorded)
+    return ScoredTable.open(existing_input(path), column, name, by_table=by_table)
 
 
 def named_files(paths: tuple[str, ...]) -> dict[str, str]:

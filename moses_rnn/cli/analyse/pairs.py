@@ -79,14 +79,14 @@ def scatter(request: ScatterRequest) -> None:
     from moses_rnn.analysis.scatter import compute_scatter, groups_grid
     from moses_rnn.files.outputs import NoOutput, OutputFile
     from moses_rnn.formats.grids import LAYOUTS
-    from moses_rnn.formats.signatures import read_signature, recorded_floor
+    from moses_rnn.formats.signatures import recorded_floor
 
     output = request.output
     kind = _figure_kind(output) if output else ""
     table = open_table(request.phrase_table, request.column)
     floor = request.floor
     if floor is None:
-        floor = recorded_floor(read_signature(table.path) or {}, table.column)
+        floor = recorded_floor(table.signature, table.column)
     with OutputFile(output, force=request.force, inputs=(table.path,)) if output else NoOutput() as file:
         with progress(quiet=request.quiet) as advanced:
             lines = table.lines(advanced)
@@ -160,7 +160,7 @@ def prune(request: PruneRequest) -> None:
 
     if request.keep_best_words and not request.keep_best:
         raise click.UsageError("--keep-best-words and --no-keep-best exclude each other")
-    table = open_table(request.phrase_table, request.column)
+    table = open_table(request.phrase_table, request.column, by_table=request.by != "rnn")
     pruned = _write_pruned(table, request)
     for text in warnings(pruned):
         say(f"warning: {text}")

@@ -27,20 +27,22 @@ from moses_rnn.cli.analyse.options import (
     quiet_option,
     seed_option,
 )
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes, threads_option
+from moses_rnn.errors import MosesRnnError, shown_value
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.report.findings import Findings
     from moses_rnn.cli.progress import Display
     from moses_rnn.files.metered import Advanced
 
+EPOCH = "SOURCE_DATE_EPOCH"
 EPILOG = f"""\b
 Example:
   moses-rnn-analyse report phrase-table.rnn.gz phrase-table.rnn-model -o report.html
 
 The page needs no network and no other file. Pictures need pip install 'moses-rnn[plot]'; without it the page is made
 without them. Of other networks than the RNN Encoder-Decoder, gates and pairs in dispute are left out. Equal tables,
-models and options give equal pages but for the date at the end, which SOURCE_DATE_EPOCH sets. A table of 839 112 lines
+models and options give equal pages but for the date at the end, which {EPOCH} sets. A table of 839 112 lines
 takes minutes. {EITHER_ORDER}
 {SORTED}
 """
@@ -89,7 +91,7 @@ class Report(ModelAndTable):
 @click.option("--source-text", metavar="FILE", help="Draw where a network with attention looks in its first lines")
 @click.option("--results", metavar="FILE", help="results.json of `make results`: what tuning gained")
 @column_option
-@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@threads_option
 @seed_option
 @force_option
 @quiet_option
@@ -120,10 +122,8 @@ def report(request: Report) -> None:
 def _gather(path: str, request: Report) -> Findings:
     from moses_rnn.analysis.report.findings import ReportConfig, gather
     from moses_rnn.files.streams import existing_input
-    from moses_rnn.formats.signatures import read_signature
     from moses_rnn.producers.base import Compute
 
-    signature = read_signature(path) or {}
     model = open_writer(request.model)
     producer = model.make_producer(Compute(precision="fp64"))
     table = open_table(path, request.column, model.row.name)
@@ -144,14 +144,19 @@ def _gather(path: str, request: Report) -> Findings:
     )
     steps = _Steps(quiet=request.quiet or not sys.stderr.isatty())
     try:
-        return gather(table, model, producer, signature, config, steps)
+        return gather(table, model, producer, table.signature, config, steps)
     finally:
         steps.close()
 
 
 def _made() -> str:
     """When, and by which command."""
-    when = datetime.fromtimestamp(float(os.environ.get("SOURCE_DATE_EPOCH") or time.time()), UTC)
+    given = os.environ.get(EPOCH)
+    try:
+        when = datetime.fromtimestamp(float(given or time.time()), UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        expected = "expected seconds since 1970, up to the year 9999"
+        raise MosesRnnError(f"{EPOCH}: {expected}, found {shown_value(given)}") from error
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     return f" on {when:%Y-%m-%d at %H:%M} UTC by: {command}"
 

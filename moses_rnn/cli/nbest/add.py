@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, reports_errors, say, takes
+from moses_rnn.cli.command import (
+    CONTEXT,
+    FiniteFloat,
+    Program,
+    choose_device,
+    reports_errors,
+    say,
+    takes,
+    threads_option,
+)
 from moses_rnn.cli.files import inputs_of, output_to, text_of
 from moses_rnn.cli.nbest.files import parsed_list
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
@@ -116,7 +125,7 @@ class Adding(PoolOptions):
 @click.option("-o", "--output", default="-", show_default=True, help="The new list, compressed if its suffix says so")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp64"]), default="fp32", show_default=True)
-@click.option("--threads", type=click.IntRange(1), help="CPU threads [default: all cores]")
+@threads_option
 @click.option(
     "--allow-misfit",
     is_flag=True,

@@ -9,7 +9,7 @@ from typing import Any
 
 from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN
-from moses_rnn.formats.signatures import recorded_column, recorded_names
+from moses_rnn.formats.signatures import first_added, recorded_names
 from moses_rnn.translation.extension.survey import ColumnValues
 
 NETWORK, INVERSE = "network", "inverse-network"
@@ -64,14 +64,14 @@ class Names:
     inverse: str | None = None
     signature: Mapping[str, Any] | None = None
 
-    def column(self, name: str, columns: int) -> int | None:
-        """The column of that name, from 0."""
-        return recorded_column(self.signature, name, columns) if self.signature else None
+    def columns(self, name: str, columns: int) -> list[int]:
+        """The columns of that name, from 0."""
+        recorded = recorded_names(self.signature or {})
+        return [column for column, other in recorded.items() if other == name and column < columns]
 
     def standard(self, columns: int) -> int:
         """How many columns the table had before the first was added."""
-        added = len(recorded_names(self.signature)) if self.signature else 0
-        return max(columns - added, 0)
+        return first_added(self.signature or {}, columns)
 
 
 def choose_fills(table: str, values: Sequence[ColumnValues], names: Names, given: Mapping[int, Fill]) -> list[Fill]:
@@ -98,7 +98,7 @@ def choose_fills(table: str, values: Sequence[ColumnValues], names: Names, given
         **({names.inverse: INVERSE} if names.inverse else {}),
     }
     for name, added_fill in added.items():
-        if (place := names.column(name, columns)) is not None:
+        for place in names.columns(name, columns):
             fills[place] = added_fill
     for number, given_fill in given.items():
         if number > columns:

@@ -15,7 +15,7 @@ from moses_rnn.files.streams import read_lines, stamp_of
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_table import TableLine, first_look, parse_table
-from moses_rnn.formats.signatures import ColumnSettings, extended_signature, records_of
+from moses_rnn.formats.signatures import ColumnSettings, extended_signature, recorded_columns, records_of
 from moses_rnn.models.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
 from moses_rnn.producers.open import OpenModel, model_files
@@ -149,22 +149,24 @@ def _choose_fills(request: ExtensionRequest, survey: Survey) -> list[Fill]:
     names = Names(request.model.name, request.inverse.name if request.inverse else None, request.signature)
     fills = choose_fills(request.table, survey.columns, names, request.fills)
     for model, fill in ((request.model, NETWORK), (request.inverse, INVERSE)):
-        column = names.column(model.name, len(fills)) if model else None
-        if model and column is not None and fills[column] == fill and column + 1 not in request.fills:
-            _check_scored_by(request, model, column, fill)
+        columns = names.columns(model.name, len(fills)) if model else []
+        for column in columns:
+            if model and fills[column] == fill and column + 1 not in request.fills:
+                _check_scored_by(request, model, column, fill, alone=len(columns) == 1)
     return fills
 
 
-def _check_scored_by(request: ExtensionRequest, model: OpenModel, column: int, fill: str) -> None:
+def _check_scored_by(request: ExtensionRequest, model: OpenModel, column: int, fill: str, *, alone: bool) -> None:
     """Refuse a network that is not the one which a column of the table is of, as far as its signature says."""
     signature = request.signature or {}
     recorded = [record.get("sha256") for record in records_of(signature, "models")]
-    meanings = [str(r.get("meaning")) for r in records_of(signature, "added_columns") if r.get("index") == column]
-    is_mean = any(meaning.startswith("mean of ") for meaning in meanings)  # of several models, see producers/ensembles
-    if is_mean or (recorded and dict(model.checkpoint.hashes) not in recorded):
+    meaning = str(recorded_columns(signature)[column].get("meaning"))
+    is_mean = meaning.startswith("mean of ")  # of several models, see producers/ensembles
+    found = "one of several whose mean it is" if is_mean else "another" if alone else "one of several of that name"
+    if is_mean or not alone or (recorded and dict(model.checkpoint.hashes) not in recorded):
         raise MisfitError(
             f"{model.folder}: expected the model whose score is column {column + 1} of {request.table}, by the "
-            f"signature beside it, found {'one of several whose mean it is' if is_mean else 'another'}",
+            f"signature beside it, found {found}",
             advice=f"Name that one; --column {column + 1}={fill} fills the column by this model all the same.",
         )
 

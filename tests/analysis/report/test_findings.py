@@ -6,7 +6,6 @@ import pytest
 
 from moses_rnn.analysis.report.findings import gather
 from moses_rnn.errors import CheckpointError, InputError
-from moses_rnn.formats.signatures import recorded_column, recorded_floor, recorded_names
 from moses_rnn.producers.open import OpenModel
 from tests.analysis.attentive import lstm
 from tests.analysis.report.small import CONFIG, Producer
@@ -38,16 +37,3 @@ def test_a_source_text_for_a_network_without_attention_is_refused(findings):
     config = replace(CONFIG, source_text="text")
     with pytest.raises(CheckpointError, match="m: expected a network with attention, found deep LSTM"):
         gather(findings.table, lstm("m"), Producer(), {}, config, lambda *_: lambda *_: None)
-
-
-def test_the_column_is_the_recorded_one():
-    columns = [{"name": "RNN", "index": 4}, {"name": "RNNInverse", "index": 5}, {"name": "RNN", "index": "odd"}]
-    assert recorded_column({"added_columns": columns}, "RNN", 6) == 4
-    assert recorded_column({"added_columns": columns}, "RNN", 4) is None  # the table has no such score
-    assert recorded_column({"added_columns": "odd"}, "RNN", 6) is None
-    assert recorded_names({"added_columns": columns}) == ["RNN", "RNNInverse", "RNN"]
-
-
-def test_the_floor_is_the_recorded_one():
-    columns = [{"index": 4, "floor": -20}, {"index": 5, "floor": None}, "odd"]
-    assert [recorded_floor({"added_columns": columns}, column) for column in (4, 5, 6)] == [-20, -87, -87]

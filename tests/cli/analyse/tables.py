@@ -1,8 +1,6 @@
 """A small scored table and what is recorded of it."""
 
-import json
-
-from tests.analysis.scored import line
+from tests.analysis.scored import line, sign
 
 TABLE = [
     line("a b c d", "x", 0.7, 0.2, "9 200 140"),
@@ -29,5 +27,4 @@ def with_another_score(path, names):
     wider = [one.replace(b" ||| 0-0", b" 1 ||| 0-0") for one in TABLE]
     assert wider != TABLE
     path.write_bytes(b"".join(wider))
-    columns = [{"index": index, "name": name, "floor": -3} for index, name in names.items()]
-    path.with_name(path.name + ".json").write_text(json.dumps({**SIGNATURE, "columns": 6, "added_columns": columns}))
+    sign(path, {index: {"name": name, "floor": -3} for index, name in names.items()}, columns=6)

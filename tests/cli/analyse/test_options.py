@@ -3,13 +3,14 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 
 from moses_rnn.models.cells import ENCDEC_OF_CELLS
 from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
 from moses_rnn.models.cstm import CSTM
-from tests.analysis.scored import line
+from tests.analysis.scored import line, sign
 from tests.cli.analyse.calls import invoke, seen
 from tests.cli.analyse.tables import with_another_score
 from tests.commands import run
@@ -20,7 +21,7 @@ from tests.producers.pairs import SOURCE, TARGET
 def test_an_unscored_table_and_a_column_that_is_none_are_refused(table):
     done = run("analyse", "targets", table, check=False)
     assert done.returncode == 3
-    assert "expected a scored table, found 4 scores\n  Score it with moses-rnn-score" in done.stderr
+    assert "found 4 scores and no such file\n  Score it with moses-rnn-score" in done.stderr
     for command in ("targets", "summary", "scatter"):
         done = seen(command, table, "--column", "9")
         assert "expected --column from 0 to 3, the scores of this table, found 9" in done.stderr
@@ -45,18 +46,90 @@ def test_the_score_is_the_one_that_the_signature_names(scored_table, tmp_path):
     assert at_floor == ["3", "0"]  # of which the signature says that it is -3
 
 
-def test_a_signature_without_an_rnn_does_not_pass_for_one(tmp_path):
-    with_another_score(tmp_path / "wide", {4: "RNNInverse", 5: "WordPenalty"})
-    done = seen("targets", tmp_path / "wide")
-    message = "wide: expected a score named RNN in its signature, found RNNInverse, WordPenalty\n  Say with --column"
-    assert (done.exit_code, message in done.stderr) == (3, True), done.stderr
-    assert seen("targets", tmp_path / "wide", "--column", "4").exit_code == 0
+SCORES = b"a ||| x ||| %s\na ||| y ||| %s\na ||| z ||| %s\n"
+TWO = SCORES % (b"1 .5 .1", b"1 .3 .7", b"1 .2 .2")  # of which the second is p(target|source)
+FIVE = SCORES % (b".1 .1 .5 .1 .1", b".1 .1 .3 .1 .7", b".1 .1 .2 .1 .2")
+SIX = SCORES % (b".1 .1 .5 .1 2.718 .1", b".1 .1 .3 .1 2.718 .7", b".1 .1 .2 .1 2.718 .2")
+SEVEN = SCORES % (b".1 .1 .5 .1 .1 .9 2", b".1 .1 .3 .1 .7 .5 2", b".1 .1 .2 .1 .2 .1 2")
+MEAN = "mean of 2 models' log p(target | source) of the RNN Encoder-Decoder, natural, both </s> included"
+# the table, what its signature names, --column; the best target by the network, and whether p(target|source) is known
+COLUMNS = {
+    "two of its own": (TWO, {2: "RNN"}, None, b"y", False),
+    "two of its own and --column": (TWO, {2: "RNN"}, 2, b"y", False),
+    "two of its own, no signature": (TWO, {}, 2, b"y", False),
+    "two of its own, no signature, the last": (TWO, {}, -1, b"y", False),
+    "two of its own, scored twice": (SCORES % (b"1 .5 .1 .8", b"1 .3 .7 .1", b"1 .2 .2 .1"), {2: "RNN", 3: "RNNInverse"}, None, b"y", False),
+    "a count after the four": (SIX, {5: "RNN"}, None, b"y", True),
+    "an inverse and a word penalty": (SEVEN, {4: "RNN", 5: "RNNInverse", 6: "WordPenalty"}, None, b"y", True),
+    "an inverse first": (SEVEN, {4: "RNNInverse", 5: "RNN", 6: "Proposed"}, None, b"x", True),
+    "another network": (SEVEN, {4: {"name": "ENS", "meaning": MEAN}, 6: "WordPenalty"}, None, b"y", True),
+    "two networks and --column": (SEVEN, {4: "RNN", 5: "RNN"}, 5, b"x", True),
+}  # fmt: skip
+
+
+def best_of(path, *arguments):
+    done = seen("prune", path, "-o", f"{path}.new", "--keep", "0.3", "--no-keep-best", "--force", *arguments)
+    return done.exit_code, Path(f"{path}.new").read_bytes().split(b" ||| ")[1] if done.exit_code == 0 else done.stderr
+
+
+@pytest.mark.parametrize(("table", "names", "column", "best", "known"), COLUMNS.values(), ids=COLUMNS)
+def test_columns_are_those_of_the_signature(tmp_path, table, names, column, best, known):
+    path = tmp_path / "t"
+    path.write_bytes(table)
+    if names:
+        sign(path, names)
+    given = [] if column is None else ["--column", column]
+    assert best_of(path, "--by", "rnn", *given) == (0, best)
+    code, direct = best_of(path, "--by", "direct", *given)
+    targets = seen("targets", path, "--source", "a", "--top", 1, "--format", "csv", *given)
+    codes = {code, targets.exit_code, *(seen(command, path, *given).exit_code for command in ("summary", "scatter"))}
+    if known:
+        assert (codes, direct) == ({0}, b"x")
+        assert targets.stdout.endswith(f",x,0.5,{best.decode()},{0.9 if best == b'x' else 0.7}\n")
+    else:
+        assert (codes, "of which number 3 is p(target|source)" in direct) == ({3}, True)
+
+
+# the table, what its signature names (None: it has none), what happens to the table, what the message says
+UNKNOWN = {
+    "no signature": (FIVE, None, b"", "t: expected a scored table and beside it "),
+    "no network": (SEVEN, {4: "RNNInverse", 5: "WordPenalty"}, b"", "found RNNInverse as score 5, WordPenalty as score 6"),
+    "none at all": (FIVE, {}, b"", "expected one score named RNN in its signature, found none"),
+    "two models": (SEVEN, {4: "RNN", 5: "RNN"}, b"", "found RNN as score 5, RNN as score 6"),
+    "not so many scores": (FIVE, {7: "RNN"}, b"", "expected one score named RNN in its signature, found none"),
+    "a number that is none": (FIVE, {"4": "RNN"}, b"", "expected one score named RNN in its signature, found none"),
+    "changed": (FIVE, {4: "RNN"}, b"b ||| x ||| .1 .1 .5 .1 .1\n", "as in its signature, found"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "names", "change", "message"), UNKNOWN.values(), ids=UNKNOWN)
+def test_without_a_signature_that_says_so_no_column_is_the_networks(tmp_path, table, names, change, message):
+    path = tmp_path / "t"
+    path.write_bytes(table)
+    if names is not None:
+        sign(path, names)
+    path.write_bytes(table + change)
+    for command in (["targets"], ["summary"], ["scatter"], ["prune", "--keep", 0.5, "-o", tmp_path / "new"]):
+        done = seen(*command, path)
+        assert (done.exit_code, message in done.stderr, "--column" in done.stderr) == (3, True, True), done.stderr
+    assert best_of(path, "--column", 4)[0] == 0
+
+
+def test_names_of_a_table_that_was_changed_are_not_told(tmp_path, model):
+    path = tmp_path / "t"
+    path.write_bytes(FIVE)
+    sign(path, {4: "RNN"})
+    path.write_bytes(FIVE.replace(b"|||", b" |||"))
+    for command in (["explain", model, path, "a ||| x"], ["export", path, "-o", tmp_path / "t.tsv"]):
+        done = seen(*command)
+        assert (done.exit_code, "as in its signature, found" in done.stderr) == (3, True), done.stderr
+    assert not (tmp_path / "t.tsv").exists()
 
 
 @pytest.mark.parametrize("command", ["targets", "summary", "scatter"])
 def test_logarithms_are_refused(tmp_path, command):
     (tmp_path / "t").write_bytes(line("a b c d", "x", 0.7, -2.5, "9 200 140"))
-    done = seen(command, tmp_path / "t")
+    done = seen(command, tmp_path / "t", "--column", "-1")
     assert (done.exit_code, "t:1: expected a probability as score 5, found '-2.5'" in done.stderr) == (3, True)
 
 

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import sys
 
 import pytest
@@ -13,6 +14,7 @@ from moses_rnn.formats.signatures import read_signature
 from moses_rnn.formats.validation import check_signature
 from tests.cli.analyse.calls import seen
 from tests.cli.analyse.tables import SIGNATURE, TABLE, with_another_score
+from tests.commands import run
 
 
 def test_scatter(scored_table, tmp_path):
@@ -41,6 +43,15 @@ def test_scatter_draws(scored_table, tmp_path):
     assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("name", ["MPLBACKEND", "SOURCE_DATE_EPOCH"])
+def test_a_picture_depends_on_no_variable(scored_table, tmp_path, name):
+    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
+    seen("scatter", scored_table, "-o", tmp_path / "s.svg")
+    environment = {**os.environ, name: "module://no_such_module.backend"}
+    run("analyse", "scatter", scored_table, "-o", tmp_path / "other.svg", env=environment)
+    assert (tmp_path / "other.svg").read_bytes() == (tmp_path / "s.svg").read_bytes()
+
+
 def test_prune(scored_table, tmp_path):
     new, gone = tmp_path / "new.gz", tmp_path / "gone"
     done = seen("prune", scored_table, "-o", new, "--keep", "0.5", "--by", "rnn", "--rejects", gone, "--format", "csv")
@@ -65,14 +76,16 @@ def digest(path):
 
 @pytest.mark.parametrize("before", [SIGNATURE, None])
 def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before):
+    (tmp_path / "t.gz.json").unlink()
     if before:
         before = {**before, "file": digest(scored_table)}
         (tmp_path / "t.gz.json").write_text(json.dumps(before))
+    column = [] if before else ["--column", 4]
     (tmp_path / "new.gz.json").write_text("of another table")
-    refused = seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5")
+    refused = seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5", *column)
     assert (refused.exit_code, "new.gz.json: exists already" in refused.stderr) == (1, True)
     assert not (tmp_path / "new.gz").exists()
-    seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5", "--by", "rnn", "--force")
+    seen("prune", scored_table, "-o", tmp_path / "new.gz", "--keep", "0.5", "--by", "rnn", "--force", *column)
     assert "as written by moses_rnn" in check_signature(str(tmp_path / "new.gz"))
     found = read_signature(str(tmp_path / "new.gz"))
     assert (found["lines"], found["columns"], found["input"], found["output"]) == (3, 5, "t.gz", "new.gz")
@@ -81,7 +94,7 @@ def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before
     ]
     assert found["added_columns"] == ([{"index": 4, "name": "RNN", "floor": -87.0}] if before else [])
     assert found.get("models") == (SIGNATURE["models"] if before else None)
-    seen("prune", tmp_path / "new.gz", "-o", tmp_path / "less.gz", "--keep", "0.9", "--no-keep-best")
+    seen("prune", tmp_path / "new.gz", "-o", tmp_path / "less.gz", "--keep", "0.9", "--no-keep-best", *column)
     assert [one["lines_before"] for one in read_signature(str(tmp_path / "less.gz"))["pruned"]] == [6, 3]
 
 
@@ -99,12 +112,14 @@ def test_outputs_that_cannot_be(scored_table, tmp_path, output, rejects, message
         "prune", scored_table, "-o", tmp_path / output, "--rejects", tmp_path / rejects, "--keep", 0.5, "--force"
     )
     assert (done.exit_code, message in done.stderr) == (1, True)
-    assert [path.name for path in tmp_path.iterdir()] == ["t.gz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.gz", "t.gz.json"]
 
 
 def test_a_table_that_is_refused_leaves_no_output(tmp_path):
     (tmp_path / "t").write_bytes(b"".join(reversed(TABLE)))
-    done = seen("prune", tmp_path / "t", "-o", tmp_path / "new", "--keep", "0.5", "--rejects", tmp_path / "gone")
+    done = seen(
+        "prune", tmp_path / "t", "-o", tmp_path / "new", "--keep", 0.5, "--rejects", tmp_path / "gone", "--column", 4
+    )
     assert done.exit_code == 3
     assert "t:4: expected sources in the order of LC_ALL=C sort" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["t"]

@@ -58,6 +58,14 @@ def test_a_report_and_the_same_once_more(tmp_path, scored, model, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
+@pytest.mark.parametrize("moment", ["yesterday", "nan", "1e99", "-1e99"])
+def test_a_moment_that_is_none_is_refused_before_the_work(tmp_path, scored, model, monkeypatch, moment):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", moment)
+    done = invoke(scored, model, "-o", tmp_path / "report.html", code=1)
+    assert f"SOURCE_DATE_EPOCH: expected seconds since 1970, up to the year 9999, found '{moment}'" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_the_extra_there_are_no_pictures(tmp_path, scored, model):
     page = tmp_path / "report.html"
     arguments = ["report", *map(str, [scored, model, "-o", page, *FEW])]
@@ -75,7 +83,7 @@ def test_without_the_extra_there_are_no_pictures(tmp_path, scored, model):
 REFUSED = [
     ("scored.gz", "no-model", [], 3, "no-model"),
     ("nothing", "model", [], 3, "nothing: expected a file, found nothing of that name"),
-    ("plain", "model", [], 3, "plain: expected a scored table, found 4 scores\n  Score it with moses-rnn-score"),
+    ("plain", "model", [], 3, "found 4 scores and no such file\n  Score it with moses-rnn-score"),
     ("scored.gz", "inverse", [], 3, "expected a model of p(target | source) to report on, found direction target-to-"),
     ("scored.gz", "model", ["--column", 9], 3, "expected --column from 0 to 4, the scores of this table, found 9"),
     ("scored.gz", "model", ["-o", "no/such/r.html"], 1, "no/such/r.html: cannot be written: No such file or directory"),

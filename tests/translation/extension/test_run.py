@@ -173,6 +173,9 @@ def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
     }
     with pytest.raises(MisfitError, match="found one of several whose mean it is"):
         extended(here, models, text="text", signature=mean)
+    two = {"added_columns": [{"index": i, "name": "RNN"} for i in (2, 3)], "models": [{"sha256": hashes}]}
+    with pytest.raises(MisfitError, match="score is column 3 of .*, found one of several of that name"):
+        extended(here, models, text="text", signature=two)
     extended(here, models, text="text", signature=signature, fills={4: LOWEST})
     own = {**signature, "models": [{"sha256": hashes}]}
     result, _ = extended(here, models, text="text", signature=own, output="own.gz")
