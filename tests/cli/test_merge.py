@@ -53,16 +53,6 @@ def test_an_interrupted_shard_goes_on(here, shards):
     assert not (here / "merged.gz").exists()
 
 
-def test_options_that_would_do_nothing(here):
-    done = run("merge", "merged.gz", "x.gz", "--weight", "0.1", cwd=here, check=False)
-    assert done.returncode == 2
-    assert "need --moses-ini" in done.stderr
-
-
-def test_no_shards(here):
-    assert run("merge", "merged.gz", cwd=here, check=False).returncode == 2
-
-
 def test_more_shards_than_sources(here):
     shutil.rmtree(here / "nothing", ignore_errors=True)
     few = b"".join(lines_of(here / "phrase-table.gz")[:40])

@@ -87,13 +87,6 @@ def test_several_models_are_one_column_or_as_many(here):
     assert added_values(lines_of(here / "phrase-table.rnn.gz"), 2) == [values * 2 for values in one]
 
 
-def test_models_of_the_wrong_direction_are_refused(here, inverse_model):
-    for arguments in (["--model", inverse_model], ["--inverse-model", "phrase-table.rnn-model"]):
-        done = run("score", "phrase-table.gz", *arguments, cwd=here, check=False)
-        assert done.returncode == 3
-        assert "expected a model of direction" in done.stderr
-
-
 def test_through_pipes(here):
     command = Path(sys.executable).with_name("moses-rnn-score")
     data = gzip.decompress((here / "phrase-table.gz").read_bytes())
@@ -115,50 +108,6 @@ def test_equal_runs_give_equal_bytes_whatever_the_workers(here):
     for name, device in (("a.gz", "cpu"), ("b.gz", "cpu"), ("c.gz", "cpu,cpu")):
         run("score", "phrase-table.gz", "-o", name, "--threads", "1", "--device", device, cwd=here)
     assert (here / "a.gz").read_bytes() == (here / "b.gz").read_bytes() == (here / "c.gz").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["nothing"], 3, "nothing: expected a file, found nothing of that name (nor nothing.gz)"),
-        (["phrase-table.gz", "--model", "no"], 3, "no: expected a model folder, found nothing"),
-        (
-            ["phrase-table.gz", "-o", "phrase-table.gz"],
-            1,
-            "phrase-table.gz: is the input phrase-table.gz itself; name another output",
-        ),
-        (["phrase-table.gz", "-o", "no/t.gz"], 1, "no/t.gz: cannot be written: No such file or directory"),
-        (["phrase-table.gz", "--log", "--moses-ini", "moses.ini"], 2, "--moses-ini cannot go with --log"),
-        (["phrase-table.gz", "-o", "-", "--moses-ini", "moses.ini"], 2, "--moses-ini cannot go with a table on stdout"),
-        (
-            ["phrase-table.gz", "--moses-ini", "moses.ini"],
-            3,
-            "moses.ini:2: expected num-features=4 as the table's scores, found num-features=3",
-        ),
-        (["phrase-table.gz", "--device", "cuda:99"], 1, "--device cuda:99: "),
-        (["phrase-table.gz", "--weight", "1"], 2, "--weight needs --moses-ini, the ini to extend"),
-        (["phrase-table.gz", "--output-ini", "x"], 2, "--output-ini needs --moses-ini, the ini to extend"),
-        (
-            ["phrase-table.gz", "--moses-ini", "moses.ini", "-o", "t.zst"],
-            2,
-            "--moses-ini needs a plain or .gz table, found t.zst: Moses's scripts read no other",
-        ),
-        (["phrase-table.gz", "-o", "-", "--on-bad-line", "skip"], 2, "--on-bad-line skip needs an --output"),
-        (["phrase-table.gz", "--combine", "columns"], 2, "--combine needs several models: repeat --model"),
-        (["phrase-table.gz", "--floor", "1"], 2, "Invalid value for '--floor'"),
-        (["phrase-table.gz", "--floor", "nan"], 2, "'nan' is not a finite number"),
-        (["phrase-table.gz", "--floor", "-inf"], 2, "'-inf' is not a finite number"),
-        ([], 2, "Missing argument 'PHRASE_TABLE'"),
-    ],
-)
-def test_refusals(here, arguments, code, message):
-    (here / "moses.ini").write_text(INI.format(table=here / "phrase-table.gz").replace("=4", "=3"))
-    before = sorted(path.name for path in here.iterdir())
-    done = run("score", *arguments, cwd=here, check=False)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert sorted(path.name for path in here.iterdir()) == before
 
 
 def test_without_a_model_the_command_to_run_is_named(here):

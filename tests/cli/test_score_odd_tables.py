@@ -35,33 +35,6 @@ def test_odd_lines_stay_as_they_are(here):
     assert list(without_last_scores(lines_of(here / "odd.rnn.gz"))) == odd
 
 
-REFUSED = {
-    "bad line": (
-        b"a ||| b ||| 1\na ||| b\n",
-        "bad:2: expected at least 3 fields separated by '|||', found 2: 'a ||| b'",
-    ),
-    "bad score": (b"a ||| b ||| 1\na ||| b ||| x\n", "bad:2: expected a number as score 1 of 1, found 'x'"),
-    "columns": (b"a ||| b ||| 1\na ||| b ||| 1 2\n", "bad:2: expected 1 scores as on line 1, found 2: '1 2'"),
-    "empty": (b"", "bad: expected at least one line, found an empty file"),
-    "cut short": (
-        gzip.compress(b"a ||| b ||| 1\n" * 9999)[:-20],
-        "bad: expected a whole compressed file, found an early end",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
-def test_a_rejected_table_leaves_nothing(here, case):
-    content, message = case
-    (here / "bad").write_bytes(content)
-    before = sorted(path.name for path in here.iterdir())
-    done = run("score", "bad", *MODEL, "-o", "t.gz", cwd=here, check=False)
-    assert done.returncode == 3
-    assert f"moses-rnn-score: {message}" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert sorted(path.name for path in here.iterdir()) == before
-
-
 BAD_LINES = {
     0: b"a ||| b\n",
     1500: b"\n",
@@ -148,14 +121,6 @@ def test_strict_refuses_what_is_odd_and_otherwise_it_is_a_warning(here):
     assert list(without_last_scores(lines_of(here / "odd.rnn.gz"))) == (here / "odd").read_bytes().splitlines(True)
     done = run("score", "odd", *MODEL, "--strict", "-o", "t.gz", cwd=here, check=False)
     assert (done.returncode, "odd:1: expected no CRLF line end (--strict), found" in done.stderr) == (3, True)
-
-
-def test_long_lines_are_refused_unless_they_are_allowed(here):
-    (here / "long").write_bytes(b"a ||| b ||| 1 ||| " + b"x" * 2000 + b"\n")
-    options = ["long", *MODEL, "--max-line-bytes"]
-    done = run("score", *options, "1000", cwd=here, check=False)
-    assert (done.returncode, "long:1: expected a line of at most 1,000 bytes" in done.stderr) == (3, True)
-    run("score", *options, "3000", cwd=here)
 
 
 def test_a_bomb_is_refused_in_little_memory(here):

@@ -167,7 +167,7 @@ def test_a_training_ends_with_a_verdict(here):
 
 
 def test_a_training_that_learned_nothing_is_warned_of(here):
-    done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", "--learning-rate", "1e-6", cwd=here)
+    done = run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", "--learning-rate", "1e-6", "-q", cwd=here)
     assert re.search(r"warning: learned nothing: [\d.]+ nats per target token, a unigram model costs [\d.]+: moses-rnn-score "
                      "will refuse this model; train longer", done.stderr)  # fmt: skip
 
@@ -233,26 +233,6 @@ def test_a_shortlist_larger_than_the_papers_can_be_estimated(here):
     (here / "wide").write_bytes(words)
     done = run("train", "wide", *TINY[:-2], "--shortlist", "16000", "--max-epochs", "0.01", "--device", "cpu", cwd=here)
     assert "would learn about" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["nothing.gz"], 3, "nothing.gz: expected a file, found nothing of that name"),
-        (["-"], 3, "a table to train on must be a file: a stopped run reads it again"),
-        (["phrase-table.gz", "--preset", "huge"], 2, "Invalid value for '--preset'"),
-        (["phrase-table.gz", "--learning-rate", "nan"], 2, "'nan' is not a finite number"),
-        (["phrase-table.gz", "--seed", "99999999999999999999"], 2, "Invalid value for '--seed'"),
-        (["phrase-table.gz", "--device", "cuda:99"], 1, "--device cuda:99: "),
-        (["phrase-table.gz", "--model", "phrase-table.gz"], 1, "phrase-table.gz: cannot be made: File exists"),
-        (["phrase-table.gz", "--source-corpus", "no"], 3, "no: expected a file, found nothing of that name"),
-    ],
-)
-def test_refusals(here, arguments, code, message):
-    done = run("train", *arguments, cwd=here, check=False)
-    assert done.returncode == code
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_links_in_the_model_folder_are_not_written_through(here):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from moses_rnn.errors import InputError
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.scoring.new_ini import SOMEWHERE, make_ini
 from moses_rnn.scoring.request import IniRequest
@@ -71,15 +70,3 @@ def test_what_the_user_should_know_of_paths(here, request_with_ini, monkeypatch)
     (here / "other").touch()
     ini = ini_of(request_with_ini("other"), Shape(2), 1)
     assert any("other" in warning for warning in ini.warnings)  # which is not the table that is scored
-
-
-@pytest.mark.parametrize(
-    ("shape", "changes", "message"),
-    [
-        (Shape(4), {}, "moses.ini:2: expected num-features=4 as the table's scores, found num-features=2"),
-        (Shape(2), {"feature": "LM0"}, "moses.ini: expected one phrase dictionary named 'LM0', found 0"),
-    ],
-)
-def test_an_ini_of_another_table_is_refused(here, request_with_ini, shape, changes, message):
-    with pytest.raises(InputError, match=message):
-        ini_of(request_with_ini(here / "table", **changes), shape, 1)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import shutil
 
 import pytest
 
@@ -54,17 +53,6 @@ def test_csv_keeps_odd_bytes(tmp_path):
     (tmp_path / "t").write_bytes(b"a ||| \xff\xc2\xa0 ||| 1 1 1 1 1\n")
     data = seen("targets", tmp_path / "t", "--source", "a", "--format", "csv").stdout_bytes
     assert b",\xff\xc2\xa0,1,\xff\xc2\xa0,1\n" in data
-
-
-def test_nothing_found_is_an_error(tmp_path, table):
-    shutil.copy(table, tmp_path)
-    path = tmp_path / "phrase-table"
-    done = run("analyse", "targets", path, "--source", "no such phrase", "--column", "3", check=False)
-    assert done.returncode == 3
-    assert "phrase-table.gz: expected source phrases 'no such phrase', found none" in done.stderr
-    done = seen("targets", path, "--min-words", "99", "--column", "3")
-    assert done.exit_code == 3
-    assert "expected source phrases of at least 99 words, at least 3 targets; or at least 99 words" in done.stderr
 
 
 def test_summary(scored_table):
