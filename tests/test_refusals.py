@@ -45,6 +45,7 @@ FILES = {
     "old": b"precious",
     "mine/file": b"precious",
     "sub/file": b"",
+    "ems/training/file": b"",  # as an EMS working folder has
     "moses.ini": INI.format(table="four").encode(),
     "other.ini": INI.format(table="four").replace("=4", "=3").encode(),
     "six.ini": INI.format(table="four").replace("=4", "=6").encode(),
@@ -90,7 +91,7 @@ def _row(line):
 TEXT = Path(__file__).with_name("refusals.txt").read_text(encoding="utf-8")
 ROWS = [_row(line) for line in TEXT.splitlines() if line and not line.startswith("#")]
 FORMS = re.compile(
-    r"expected (.+[,:] found|the name of|a type)|cannot be (made|read|written): "
+    r"expected (.+[,:] found|the name of|a type|a regular file)|cannot be (made|read|written): "
     r"|exists already|is the input|is where|is not a (model|regular)|has .+ already|has no model beside it|must be a file"
 )
 
@@ -100,7 +101,7 @@ def world(tmp_path_factory):
     """A folder with inputs of all commands, in which no row changes anything."""
     here = tmp_path_factory.mktemp("world")
     for name, content in FILES.items():
-        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
         (here / name).write_bytes(content)
     (here / "m").mkdir()
     save_models(here / "m")

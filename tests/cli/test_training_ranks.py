@@ -174,7 +174,7 @@ def test_what_fails_in_one_process_ends_all(here, failure):
 def test_what_fails_in_all_processes_is_said_once(here):
     code, messages = run_ranks("train", "nothing.gz", "--device", "cpu", cwd=here, check=False)
     assert code != 0
-    assert messages.count("nothing.gz: expected a file, found nothing of that name") == 1
+    assert messages.count("nothing.gz: ") == 1
 
 
 SRUN = """#!/bin/bash

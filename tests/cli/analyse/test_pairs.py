@@ -21,7 +21,7 @@ def test_scatter(scored_table, tmp_path):
     rows = list(csv.DictReader(io.StringIO((tmp_path / "s.csv").read_text())))
     assert sum(int(row["pairs"]) for row in rows) == 6
     again = seen("scatter", scored_table, "-o", tmp_path / "s.csv")
-    assert (again.exit_code, "s.csv: exists already; use --force" in again.stderr) == (1, True)
+    assert (again.exit_code, "s.csv: exists already" in again.stderr) == (1, True)
     wrong = seen("scatter", scored_table, "-o", "s.pdf")
     assert (wrong.exit_code, "does not end in .svg, .png or .csv" in wrong.stderr) == (2, True)
 

@@ -52,7 +52,7 @@ def test_a_report_and_the_same_once_more(tmp_path, scored, model, monkeypatch):
         assert sentence in text
     (warning,) = re.findall('class="warning">(.*?)<', text)  # table, signature and model belong together
     assert re.fullmatch(r"\d\d.\d% of the pairs have a word that RNN&#x27;s model reads as &lt;unk&gt;: .*", warning)
-    assert "report.html: exists already; use --force to replace it" in invoke(scored, model, "-o", page, code=1).stderr
+    assert "report.html: exists already" in invoke(scored, model, "-o", page, code=1).stderr
     invoke(model, scored, "-o", page, *FEW, "--force")  # in the other order, too
     assert page.read_text(encoding="utf-8") == text
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
