@@ -51,7 +51,8 @@ os.environ.update(wanted["environment"])
 sys.argv = wanted["command"]
 name = Path(sys.argv[0]).name.removeprefix("moses-rnn-")
 try:
-    importlib.import_module(f"moses_rnn.cli.{'main' if name == 'moses-rnn' else name}").main()
+    module = {"moses-rnn": "main", "import": "import_weights"}.get(name, name)
+    importlib.import_module(f"moses_rnn.cli.{module}").main()
 except SystemExit as leaving:
     sys.stdout.flush()
     sys.stderr.flush()

@@ -15,12 +15,11 @@ from moses_rnn.analysis.alignment_maps import (
     read_chosen,
     read_first,
 )
-from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.translation.alignments import align
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.translate import Translator
-from tests.analysis.attentive import LINES, TRANSLATIONS, lstm, search
+from tests.analysis.attentive import LINES, TRANSLATIONS, search
 from tests.producers.pairs import SOURCE, TARGET
 
 
@@ -40,25 +39,6 @@ def test_the_first_lines_are_those_with_words_and_not_too_many(texts):
     assert read_first(texts[0], 3, 4) == {1: b"s2 s3  s4", 2: b"s5", 5: b"s6 s6"}
     assert list(read_first(texts[0], 3, 5)) == [1, 2, 4]
     assert list(read_first(texts[0], 1, 5)) == [1]
-
-
-def test_lines_that_cannot_be_drawn_are_refused(tmp_path, texts):
-    source, target = texts
-    with pytest.raises(InputError, match=r"src: expected a line 6, found 5 lines"):
-        read_chosen(source, target, {1, 6})
-    with pytest.raises(FormatError, match=r"src:3: expected 1 to 1,000 words to align, found 0"):
-        read_chosen(source, target, {3})
-    (tmp_path / "long").write_bytes(b"a " * 1001)
-    with pytest.raises(FormatError, match=r"long:1: expected 1 to 1,000 words to align, found 1,001"):
-        read_chosen(str(tmp_path / "long"), None, {1})
-
-
-@pytest.mark.parametrize(("of_source", "of_target"), [(5, 4), (4, 5)])
-def test_texts_of_different_length_are_refused(tmp_path, of_source, of_target):
-    (tmp_path / "src").write_bytes(b"s2\n" * of_source)
-    (tmp_path / "trg").write_bytes(b"t2\n" * of_target)
-    with pytest.raises(InputError, match=f"trg: expected as many lines as .*src has, {of_source}, found {of_target}"):
-        read_chosen(str(tmp_path / "src"), str(tmp_path / "trg"), {1})
 
 
 def test_a_given_translation_is_forced(texts):
@@ -90,17 +70,6 @@ def test_without_one_the_network_writes_it_itself(texts):
         assert b" ".join(one.target) == translation.best.words
         assert len(one.rows) == len(one.target) + translation.best.ended
         np.testing.assert_allclose(one.alpha, translation.alpha, atol=1e-6)
-
-
-def test_a_network_without_attention_is_refused_by_name():
-    with pytest.raises(CheckpointError, match=r"m: expected a network with attention, found deep LSTM\n  moses-rnn-n"):
-        attentive_stepper(lstm("m"))
-
-
-def test_a_model_of_other_phrases_is_refused():
-    model = search("m", provenance={"phrases": {"hierarchical": True}})
-    with pytest.raises(InputError, match=r"m: expected a model of plain words, found one of phrases \(hierarchical\)"):
-        attentive_stepper(model)
 
 
 ALPHA = np.array([[0.25, 0.75], [0.996, 0.004]], np.float32)

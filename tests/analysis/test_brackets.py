@@ -6,7 +6,6 @@ from itertools import pairwise
 import pytest
 
 from moses_rnn.analysis.brackets import BracketScores, as_grid, compare_brackets, score_brackets
-from moses_rnn.errors import InputError
 from moses_rnn.formats.trees import Rebuilt, read_trees, rebuild
 from tests.formats.random_trees import bracketed, leaves_of, random_tree, spans
 
@@ -96,11 +95,6 @@ def test_the_table():
         ["root alone", "0.00", "100.00", "25.00", "40.00", "0.00"],
         ["right-branching", "0.00", "25.00", "25.00", "25.00", "0.00"],
     ]
-
-
-def test_another_number_of_lines_is_refused():
-    with pytest.raises(InputError, match="it: expected a line for each of 1 trees, found 2"):
-        compare_brackets(trees(GOLD), {"it": [b"", b""]})
 
 
 def test_what_is_repaired_counts_as_it_is_then():

@@ -243,26 +243,6 @@ def test_a_rule_with_gaps_needs_its_alignment():
     assert found.read == (b"a [X][X]1 [X]", b"u [X][X]1 [X]")
 
 
-# weights of the ini, the message
-WEIGHTS = [
-    ([1, 1, 1, 1], "tuned.ini: expected 5 weights, one for each score of the table, found 4"),
-    ([1] * 7, "tuned.ini: expected 5 weights, one for each score of the table, found 7"),
-]
-
-
-@pytest.mark.parametrize(("weights", "message"), WEIGHTS)
-def test_weights_of_another_table_are_refused(weights, message):
-    with pytest.raises(InputError) as caught:
-        explain(b"a b ||| u", weights=Weights(weights, "tuned.ini"))
-    assert str(caught.value) == message
-
-
-def test_logarithms_as_scores_are_refused():
-    with pytest.raises(InputError) as caught:
-        explain(b"a ||| u", [b"a ||| u ||| .1 .1 .1 .1 -3\n"])
-    assert str(caught.value).startswith("t:1: expected probabilities as scores, found '.1 .1 .1 .1 -3'")
-
-
 def test_as_text():
     lines = as_text(explain(b"a b ||| u v", weights=FIVE, nearest=1))
     assert lines[:4] == [

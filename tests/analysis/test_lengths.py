@@ -3,7 +3,6 @@
 import pytest
 
 from moses_rnn.analysis.lengths import BINS, KnownWords, as_grid, compare_lengths
-from moses_rnn.errors import InputError
 from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
 from tests.analysis.texts import sentence
 
@@ -58,10 +57,3 @@ def test_the_table_has_counts_and_leaves_out_what_is_not_there():
         ["sentences", 1, 2, 0, 0, 0, 0, 3, 0],
         ["a", "100.00", "100.00", None, None, None, None, "100.00", None],
     ]
-
-
-def test_texts_of_another_length_are_refused():
-    with pytest.raises(InputError, match="b: expected 12 lines as the source has, found 11"):
-        compare_lengths(SOURCES, REFERENCES, {"a": REFERENCES, "b": REFERENCES[1:]})
-    with pytest.raises(InputError, match="reference: expected 12 lines as the source has, found 1$"):
-        compare_lengths(SOURCES, REFERENCES[:1], {"a": REFERENCES})

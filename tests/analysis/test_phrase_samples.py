@@ -3,7 +3,6 @@
 import pytest
 
 from moses_rnn.analysis.phrase_samples import Pair, PhraseSample, sample_pairs, sample_phrases
-from moses_rnn.errors import InputError
 from moses_rnn.formats.table_blocks import parse_blocks
 
 LINES = [b"%b ||| %b ||| .1 .1 .7 .1\n" % pair for pair in [
@@ -49,10 +48,3 @@ def test_every_phrase_is_as_likely_as_any_other():
 def test_pairs_are_sampled_as_the_network_reads_them():
     assert len(sample_pairs(blocks(), 99, 1, inverse=False)) == len(LINES)
     assert set(sample_pairs(blocks(LINES[:1]), 2, 1, inverse=True)) == {Pair(b"u", b"a b")}
-
-
-def test_a_table_without_such_phrases_is_refused():
-    with pytest.raises(InputError, match="^expected phrases of 4 or more words in the table, found none$"):
-        sample_phrases(blocks(), 9, 1, inverse=False, min_words=4)
-    with pytest.raises(InputError, match="^expected phrases of 1 or more words in the table, found none$"):
-        sample_pairs(blocks([b"  ||| u ||| .1 .1 .7 .1\n"]), 9, 1, inverse=False)

@@ -8,7 +8,6 @@ import pytest
 
 from moses_rnn.analysis.choices import CRITERIA
 from moses_rnn.analysis.pruning import as_grid, prune_table, warnings
-from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.grids import as_text
 from tests.analysis.scored import line, scored
 
@@ -137,16 +136,6 @@ def test_odd_lines_stay_byte_for_byte(tmp_path, by, lines):
     kept = Kept()
     prune_table(table, kept, keep=1, by=by)
     assert kept.data == b"".join(lines)
-
-
-def test_odd_tables_are_refused(tmp_path):
-    with pytest.raises(InputError) as error:
-        pruned(tmp_path, ONE_SOURCE, keep=0.01, by="both")
-    assert "t: expected a share of which something stays, found 0.01 of 5 lines" in str(error.value)
-    with pytest.raises(FormatError, match="t:2: expected a probability as score 5, found '-1'"):
-        pruned(tmp_path, [line("a", "x", 1, 1), line("a", "y", 1, -1)], keep=0.5, by="rnn")
-    with pytest.raises(FormatError, match="t:2: expected sources in the order of LC_ALL=C sort"):
-        pruned(tmp_path, [line("b", "x", 1, 1), line("a", "y", 1, 1)], keep=0.5, by="both")
 
 
 def test_progress_covers_all_passes(tmp_path):

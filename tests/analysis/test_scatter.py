@@ -1,12 +1,11 @@
 """Figure 3: cells, floors, samples and pictures."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.plots import SCATTER_OTHERWISE, check_matplotlib, scatter_file, scatter_image
+from moses_rnn.analysis.plots import scatter_file, scatter_image
 from moses_rnn.analysis.scatter import (
     BIN,
     BINS,
@@ -16,7 +15,6 @@ from moses_rnn.analysis.scatter import (
     histogram_grid,
     merge_by_quantiles,
 )
-from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.formats.grids import as_csv
 from tests.analysis.scored import line, scored
 
@@ -84,11 +82,6 @@ def test_degenerate_tables(tmp_path, lines, correlation):
     assert (everything.pearson, everything.spearman) == (expected, expected)
 
 
-def test_a_table_of_logarithms_is_refused(tmp_path):
-    with pytest.raises(FormatError, match="t:1: expected a probability as score 5, found '-3.5'"):
-        found(tmp_path, [line("a", "x", 0.5, -3.5)])
-
-
 def test_samples_have_their_size_and_seed(tmp_path):
     random = np.random.default_rng(1)
     lines = [line("a", f"x{i:03}", *random.random(2).round(6), f"1 1 {1 + i % 3}") for i in range(500)]
@@ -103,15 +96,6 @@ def test_correlations_as_a_table(tmp_path):
     rows = groups_grid(found(tmp_path)).rows
     assert rows[0][:4] == ["all", 6, 1, 2]
     assert len(rows) == 5
-
-
-def test_without_matplotlib_the_error_says_what_brings_it(tmp_path, monkeypatch):
-    for name in ("matplotlib", "matplotlib.figure"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MosesRnnError) as error:
-        check_matplotlib(SCATTER_OTHERWISE)
-    assert str(error.value) == "drawing needs matplotlib: pip install 'moses-rnn[plot]' (a .csv needs nothing)"
-    assert scatter_file(found(tmp_path), "csv").count(b"\n") == 4
 
 
 @pytest.mark.parametrize(("kind", "head"), [("svg", b"<?xml"), ("png", b"\x89PNG")])

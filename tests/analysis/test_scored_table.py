@@ -6,7 +6,6 @@ from moses_rnn.analysis.scored_table import (
     COUNT_CLASSES,
     UNCOUNTED,
     Counts,
-    ScoredTable,
     by_source,
     class_of,
     counts_of,
@@ -89,31 +88,6 @@ def test_log_probabilities(tmp_path):
         match="t:3: expected a probability as score 5, found '-2.5'\n  Moses cannot use a table of logarithms",
     ):
         next(lines)
-
-
-@pytest.mark.parametrize(
-    ("scores", "column", "message"),
-    [
-        (".1 .2 .3", -1, "expected the 4 scores of phrase-extract before the network's"),
-        (".1 .2 .3 .4 .5", 3, "of which number 3 is p(target|source), found 3"),
-        (".1 .2 .3 .4 .5", None, "found 5 scores and no such file\n  Score it with moses-rnn-score"),
-        (".1 .2 .3 .4", 4, "expected --column from 0 to 3, the scores of this table, found 4"),
-        (".1 .2 .3 .4 .5", -6, "expected --column from 0 to 4, the scores of this table, found -6"),
-    ],
-)
-def test_columns_that_are_none(tmp_path, scores, column, message):
-    (tmp_path / "t").write_text(f"a ||| b ||| {scores}\n")
-    with pytest.raises(InputError) as error:
-        ScoredTable.open(str(tmp_path / "t"), column)
-    assert message in str(error.value)
-
-
-def test_what_cannot_be_read_twice_and_nothing_are_refused(tmp_path):
-    with pytest.raises(InputError, match="-: expected a regular file, which can be read more than once"):
-        ScoredTable.open("-")
-    (tmp_path / "t").write_bytes(b"")
-    with pytest.raises(InputError, match="expected at least one line, found an empty file"):
-        ScoredTable.open(str(tmp_path / "t"))
 
 
 def test_a_table_that_changes_is_noticed(tmp_path):

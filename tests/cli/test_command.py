@@ -2,48 +2,14 @@
 
 import re
 import signal
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib.metadata import entry_points
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from moses_rnn.cli.command import Program, ProgramGroup, StopRequest, takes
-
-
-@dataclass(frozen=True)
-class Greeting:
-    name: str
-    max_words: int
-
-
-@click.command()
-@click.argument("name")
-@click.option("--max-words", type=int, default=3)
-@takes(Greeting)
-def greet(request: Greeting) -> None:
-    """Greet."""
-    click.echo(request)
-
-
-@click.command()
-@click.argument("name")
-@click.option("--maximal-words", type=int)
-@takes(Greeting)
-def misspelt(request: Greeting) -> None:
-    """Greet."""
-
-
-def test_options_become_the_fields_of_their_names():
-    assert CliRunner().invoke(greet, ["you", "--max-words", "5"]).output == "Greeting(name='you', max_words=5)\n"
-    assert greet.help == "Greet."
-
-
-def test_an_option_without_a_field_does_not_vanish():
-    done = CliRunner().invoke(misspelt, ["you"])
-    assert isinstance(done.exception, TypeError)
-    assert "unexpected keyword argument 'maximal_words'" in str(done.exception)
+from moses_rnn.cli.command import Program, ProgramGroup, StopRequest
 
 
 def commands():

@@ -196,29 +196,3 @@ def test_a_rate_that_is_too_high_is_named(perplexity):
     assert "Learn at a lower rate than 1e+06." in error
     assert re.search(r"\n  It was reading sentence [12]: '.*'\n", error)
     assert error.endswith("\n  The model is r1 (RNNLM, dynamic by sentence), the text dev.fr.\n")
-
-
-REFUSED = [
-    (["r1", "r2"], 2, "Missing argument 'TEXTS...': folders are models."),
-    (["dev.fr", "r1"], 2, "dev.fr: expected a model's folder first and texts behind it, found a file"),
-    (["r1", "dev.fr", "--vocabulary", "words"], 2, "--vocabulary is for --rare uniform"),
-    (["r1", "dev.fr", "--lm", "lm.arpa", "--rare", "uniform", "--vocabulary", "words"], 2, "with --lm the words are those"),
-    (["r1", "dev.fr", "--dynamic-rate", "0.1"], 2, "--dynamic-rate is for --dynamic"),
-    (["r1", "dev.fr", "--bptt", "1"], 2, "--bptt is for --dynamic"),
-    (["r1", "-", "--rare", "uniform"], 2, "--rare uniform reads standard input twice: name a --vocabulary"),
-    (["r1", "dev.fr", "--dynamic", "line"], 2, "Invalid value for '--dynamic'"),
-    (["bengio", "dev.fr", "--dynamic", "word"], 3, "bengio: expected an RNNLM for --dynamic, found: NPLM of Bengio et al."),
-    (["pairs", "dev.fr"], 3, "pairs: expected a language model, found: RNN Encoder-Decoder\n  moses-rnn-score takes"),
-    (["r1", "pairs", "dev.fr"], 3, "pairs: expected a language model, found: RNN Encoder-Decoder\n  moses-rnn-score takes"),
-    (["nothing", "dev.fr"], 3, "nothing: expected a model folder, found nothing"),
-    (["r1", "nothing"], 3, "nothing: expected a file, found nothing of that name (nor nothing.gz)"),
-    (["r1", "dev.fr", "--rare", "uniform", "--vocabulary", "no"], 3, "no: expected a file, found nothing of that name"),
-    (["r1", "dev.fr", "--lm", "dev.fr"], 3, "dev.fr: expected a language model that KenLM reads, found: "),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("arguments", "code", "message"), REFUSED, ids=lambda value: str(value)[:40])
-def test_refusals_say_why(perplexity, arguments, code, message):
-    if "--lm" in arguments:
-        pytest.importorskip("kenlm")
-    assert message in perplexity(*arguments, code=code)

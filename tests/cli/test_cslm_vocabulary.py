@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from moses_rnn.cli.cslm_vocabulary import WordOptions, closed_by, n_gram_models, shares_of
-from moses_rnn.errors import InputError
 from moses_rnn.models.vocabulary import Vocabulary
 from tests.producers.tiny_lm import SHORTLIST, SMALL
 
@@ -71,11 +70,3 @@ def sum_of_known():
 def test_words_that_only_shortlists_have_are_told(here):
     pytest.importorskip("kenlm")
     assert closed_by(MODELS, n_gram_models(["lm.arpa"])[0]).strange == {b"neuf", b"bon"}
-
-
-def test_n_gram_models_of_other_words_are_refused(here):
-    pytest.importorskip("kenlm")
-    (here / "other.arpa").write_bytes(SMALL.arpa().replace(b"chat", b"chien"))
-    with pytest.raises(InputError, match=r"^other\.arpa: expected the words of lm\.arpa, found 2 different ones$"):
-        n_gram_models(["lm.arpa", "other.arpa"])
-    assert len(n_gram_models(["lm.arpa", "lm.arpa"])) == 2

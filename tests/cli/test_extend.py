@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from moses_rnn.cli.extend import main
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import parse_table
-from tests.cli.scored import INI, lines_of, names
+from tests.cli.scored import INI, lines_of
 from tests.commands import run
 
 ALL = ["--min-log-prob", -1e9, "--top", 2, "--beam", 3, "--max-words", 4, "--threads", 1]
@@ -105,64 +105,3 @@ def test_quiet_is_quiet(here, text):
     done = extend(here / "phrase-table.gz", here / "phrase-table.rnn-model", "--text", text, *ALL, "-q")
     assert done.stderr == ""
     assert done.stdout.startswith("[feature]\nPhraseDictionaryMemory ")
-
-
-MISUSES = {
-    "nothing": ([], "nothing to extend: give --fewer-than, --text or both"),
-    "one": (["--fewer-than", "1"], "'--fewer-than': 1 is not in the range"),
-    "feature": (["--text", "t", "--feature", "X"], "--feature needs --moses-ini, the ini to extend"),
-    "ini": (["--text", "t", "--output-ini", "X"], "--output-ini needs --moses-ini, the ini to extend"),
-    "weight": (["--text", "t", "--moses-ini", "i", "--weight", "1"], "--weight is that of the column of --provenance"),
-    "stream": (["--text", "-"], "what is read and written are files, not standard streams"),
-    "column": (
-        ["--text", "{text}", "--column", "5"],
-        "--column: expected a column, counted from 1, and what stands there",
-    ),
-    "bz2": (["--text", "{text}", "--moses-ini", "i", "-o", "{here}/x.bz2"], "--moses-ini needs a plain or .gz table"),
-}
-
-
-@pytest.mark.parametrize("case", MISUSES)
-def test_contradictions_are_misuse(here, text, case):
-    arguments, message = MISUSES[case]
-    arguments = [argument.format(text=text, here=here) for argument in arguments]
-    assert message in extend(here / "phrase-table.gz", here / "phrase-table.rnn-model", *arguments, code=2).stderr
-
-
-REFUSED = {
-    "no table": (
-        ["{here}/zork", "{here}/phrase-table.rnn-model", "--text", "{text}"],
-        "expected a file, found nothing of",
-    ),
-    "no text": (
-        ["{table}", "{here}/phrase-table.rnn-model", "--text", "{here}/zork"],
-        "expected a file, found nothing of",
-    ),
-    "no model": (["{table}", "{here}/zork", "--text", "{text}"], "zork"),
-    "direction": (["{table}", "{inverse}", "--text", "{text}"], "expected a model of direction source-to-target"),
-    "other way": (
-        [
-            "{table}",
-            "{here}/phrase-table.rnn-model",
-            "--inverse-model",
-            "{here}/phrase-table.rnn-model",
-            "--text",
-            "{text}",
-        ],
-        "expected a model of direction target-to-source",
-    ),
-    "ini": (
-        ["{table}", "{here}/phrase-table.rnn-model", "--text", "{text}", "--moses-ini", "{here}/other.ini"],
-        "expected num-features=4 as the table's scores, found num-features=5",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_rejected_leaves_nothing(here, text, inverse_model, case):
-    (here / "other.ini").write_text((here / "moses.ini").read_text().replace("num-features=4", "num-features=5"))
-    before = names(here)
-    arguments, message = REFUSED[case]
-    places = {"here": here, "text": text, "table": here / "phrase-table.gz", "inverse": inverse_model}
-    assert message in extend(*(argument.format(**places) for argument in arguments), code=3).stderr
-    assert names(here) == before

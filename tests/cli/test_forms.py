@@ -83,25 +83,6 @@ def test_the_signature_says_how_phrases_were_read(here, name, form):
     assert json.loads((here / f"{name}.rnn.gz.json").read_text())["phrases"] == form
 
 
-REFUSED = {
-    "rules by a plain model": (["rules", "--model", "plain.rnn-model"], "phrases like those of rules (hierarchical), found one for plain words\n  Train one with: moses-rnn-train rules"),
-    "phrases by a model of rules": (["plain", "--model", "rules.rnn-model"], "phrases like those of plain (plain words), found one for hierarchical"),
-    "factors that nobody chose": (["factored", "--model", "plain.rnn-model"], "factored:1: expected source words without factors, found"),
-    "another factor": (["factored", "--target-factor", "1"], "(source factor 0, target factor 1), found one for source factor 0, target factor 0"),
-    "no such factor": (["factored", "--model", "plain.rnn-model", "--source-factor", "2", "--target-factor", "0"], "expected source words with a factor 2 (counted from 0), found 2 in"),
-    "a factor of plain words": (["plain", "--source-factor", "1"], "plain:1: expected source words with a factor 1 (counted from 0), found 1 in"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
-def test_what_does_not_fit_is_refused(here, case):
-    arguments, message = case
-    done = run("score", *arguments, "-o", "never.gz", cwd=here, check=False)
-    assert done.returncode == 3
-    assert message in done.stderr
-    assert not (here / "never.gz").exists()
-
-
 def test_the_ini_lines_name_all_factors(here):
     done = run("score", "factored", "-o", "lines.gz", "--quiet", cwd=here)
     assert "num-features=5" in done.stdout

@@ -83,27 +83,3 @@ def test_a_model_is_replaced_only_on_request(here, capfd):
     assert (here / "search.rnn-model" / "model.safetensors").read_bytes() == before
     import_model("search.npz", "--force")
     assert (here / "search.rnn-model" / "model.safetensors").read_bytes() != before
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda here: np.savez(here / "phrases.npz", W=np.zeros(3)), "phrases.npz: expected the 30 tensors of gated units"),
-        (lambda here: (here / "phrases.npz").write_bytes(b"PK"), "phrases.npz: expected a .npz archive, found"),
-        (lambda here: (here / "phrases.npz").unlink(), "phrases.npz: expected a .npz archive, found: No such file"),
-        (lambda here: np.savez(here / "phrases.npz", W=np.array([{}])), "'W.npy': expected float32 or float64"),
-        (lambda here: (here / "s").write_bytes(b"a\nb\nc\n"), "s: expected a word for each of 9 rows but the last, found 3"),
-        (lambda here: (here / "t").unlink(), "t: expected a vocabulary, found: No such file"),
-        (lambda here: (here / "t").write_bytes(b"a\nb\nc\nd\nc\ng\nh\n"), "t: line 5: expected each word once, found b'c'"),
-    ],
-)  # fmt: skip
-def test_what_is_refused_leaves_nothing(here, capfd, change, message):
-    change(here)
-    import_model("phrases.npz", code=3)
-    assert message in capfd.readouterr().err
-    assert not (here / "phrases.rnn-model").exists()
-
-
-def test_an_end_row_that_there_is_not_is_refused(here, capfd):
-    import_model("phrases.npz", "--end-row", 8, code=3)
-    assert "t: expected the end symbol's row to be one of 8, but not 1, found 8" in capfd.readouterr().err

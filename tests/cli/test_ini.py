@@ -123,36 +123,6 @@ def test_one_of_several_dictionaries(system):
     assert "found 0 (in the file: TranslationModel0, TranslationModel1)" in done.stderr
 
 
-REFUSED = {
-    "no ini": ([], 2, "Missing argument 'MOSES_INI'"),
-    "template and ini": (["moses.ini", "--template", "rnn"], 2, "--template is instead of a MOSES_INI"),
-    "nothing to do": (["moses.ini"], 2, "nothing to do: give --table, --absolute-paths or both"),
-    "weight without table": (["moses.ini", "--weight", "1"], 2, "need --table"),
-    "fewer scores than declared": (["six.ini", "--table", "phrase-table.gz"], 3, "six.ini:2: expected at most 4 scores, as phrase-table.gz has, found num-features=6"),
-    "no such type": (["moses.ini", "--table", "scored.gz", "--type", "Nonsense"], 3, "--type Nonsense: expected a type that a text table is, or is made into: PhraseDictionaryCompact,"),
-    "a type that nothing is made into": (["mmsapt.ini", "--table", "scored.gz"], 3, "mmsapt.ini:2: Mmsapt: expected a type that a text table is"),
-    "another one without a name": (["unnamed.ini", "--table", "scored.gz", "--type", "ProbingPT", "--feature", "PhraseDictionaryMemory0"], 3, "unnamed.ini:3: expected no further PhraseDictionaryMemory without a name=, found PhraseDictionaryMemory1"),
-    "three weights for two": (["moses.ini", "--table", "scored.gz"] + ["--weight", "1"] * 3, 3, "--weight: expected one for all or 2, one for each new score, found 3"),
-    "no table": (["moses.ini", "--table", "empty"], 3, "empty: expected at least one line, found an empty file"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
-def test_refuses(system, case):
-    arguments, code, message = case
-    (system / "six.ini").write_text(INI.format(table="scored.gz").replace("=4", "=6"))
-    (system / "empty").write_text("")
-    (system / "mmsapt.ini").write_text(INI.format(table="corpus/").replace("PhraseDictionaryMemory", "Mmsapt"))
-    unnamed = (
-        "PhraseDictionaryMemory num-features=4 path=phrase-table.gz\nPhraseDictionaryMemory num-features=1 path=x\n"
-    )
-    weights = "PhraseDictionaryMemory0= 1 1 1 1\nPhraseDictionaryMemory1= 1\n"
-    (system / "unnamed.ini").write_text(f"[feature]\n{unnamed}[weight]\n{weights}")
-    done = run("ini", *arguments, cwd=system, check=False)
-    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
-    assert not list(system.glob("*.rnn.ini"))
-
-
 @pytest.mark.parametrize("name", ["baseline", "rnn", "rnn-wp"])
 def test_the_templates_are_what_the_command_prints(name):
     assert run("ini", "--template", name).stdout == (ROOT / "moses_configs" / f"{name}.ini").read_text()

@@ -57,26 +57,3 @@ def test_what_was_linearised_comes_back(here):
     (here / "t.trees").write_bytes(trees)
     assert CliRunner().invoke(linearise, ["t.trees", "-o", "t", "--force"]).exit_code == 0
     assert rebuilt("t.brackets", "--words", "t.words", "--as", "trees").stdout_bytes == trees
-
-
-REFUSED = {
-    "another number of lines": (
-        ["short", "--as", "trees"],
-        3,
-        "short: expected as many lines as words has, 3, found 1",
-    ),
-    "a blank line": (["actions", "--as", "conllu"], 3, "words:2: expected a sentence, found a blank line"),
-    "no such file": (["none", "--as", "trees"], 3, "none: expected a file"),
-    "an input as output": (["actions", "--as", "factors", "-o", "words", "--force"], 1, "words"),
-    "nothing to make": (["actions"], 2, "Missing option '--as'"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused_leaves_nothing(here, case):
-    arguments, code, message = REFUSED[case]
-    (here / "short").write_bytes(b"XX\n")
-    before = sorted(here.iterdir())
-    output = [] if "-o" in arguments else ["-o", "new"]
-    assert message in rebuilt(*arguments, "--words", "words", *output, code=code).stderr
-    assert (sorted(here.iterdir()), (here / "words").read_bytes()) == (before, WORDS)

@@ -47,13 +47,6 @@ def test_goes_on_with_a_run_that_has_more_to_do(here, capfd):
     assert "resuming after " in capfd.readouterr().err
 
 
-def test_a_size_of_another_architecture_is_a_wrong_command(here, capfd):
-    line = ["train", *TEXTS, "--model", "m", "--architecture", "rnnenc", "--alignment-size", 5]
-    assert run(*line) == 2
-    assert "--alignment-size: --architecture rnnenc has no such size or switch" in capfd.readouterr().err
-    assert not (here / "m").exists()
-
-
 def test_trains_seq2seq_by_any_schedule(here, capfd):
     sizes = "--layers", 2, "--hidden-size", 8, "--embedding-size", 8, "--threads", 1, "--precision", "fp32"
     switches = "--source-order", "forward", "--no-peepholes", "--optimiser", "sgd", "--schedule", "half-epochs"
@@ -63,13 +56,6 @@ def test_trains_seq2seq_by_any_schedule(here, capfd):
     assert "network: deep LSTM, 2 layers, source forward, H 8" in messages
     assert "sgd, learning rate 0.7, schedule half-epochs, " in messages
     assert open_model(here / "m").name == "LSTM"
-
-
-def test_texts_that_do_not_fit_are_refused(here, capfd):
-    (here / "train.trg").write_text("t1\n")
-    assert run("train", *TEXTS, "--model", "m", *TINY) == 3
-    assert "train.src, train.trg: expected as many lines in both, found 200 and 1" in capfd.readouterr().err
-    assert not (here / "m").exists()
 
 
 def test_help_has_an_example_and_the_presets(capfd):

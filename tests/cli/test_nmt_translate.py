@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from moses_rnn.cli.nmt_translate import translate
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.vocabulary import END_ID, Vocabulary
+from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import open_model
 from moses_rnn.translation.beam_search import BeamConfig
@@ -125,19 +125,6 @@ def test_two_copies_are_one_model(here, combine):
     assert piped.stdout.encode() == (here / "out").read_bytes()
 
 
-def save_other_words(folder):
-    other = Vocabulary([*TARGET.words[:-1], b"another"])
-    save_checkpoint(folder, encdec_checkpoint(network(torch.float32), SOURCE, other, provenance={"unit": "sentences"}))
-
-
-def test_models_that_write_other_words_are_refused(here):
-    save_other_words(here / "other")
-    before = set(here.iterdir())
-    done = translated("model", "other", "in", "-o", "out", code=3)
-    assert "other: expected the words in target.vocab of model in an ensemble" in done.stderr
-    assert set(here.iterdir()) == before
-
-
 LONG = ["translate", "model", "long", "-o", "out", "--n-best", "3", "list.gz", "--beam", "3", "--threads", "1", "-q"]
 
 
@@ -178,81 +165,6 @@ def test_killed_twice_and_resumed_it_gives_the_same_bytes(here):
     assert "out: already complete" in complete.stderr
     (here / "list.gz").unlink()
     assert run("nmt", *LONG, "--resume", cwd=here, check=False).returncode == 1
-
-
-USAGE = {
-    "a dictionary that is not there": (
-        ["model", "in", "--unknown", "dictionary"],
-        "--unknown dictionary needs --lexicon",
-    ),
-    "candidates without": (["model", "in", "--candidates", 3, 2], "--candidates needs --lexicon or --dictionary"),
-    "two lexicons": (
-        ["model", "in", "--lexicon", "a", "--dictionary", "b"],
-        "--lexicon and --dictionary are two forms of one thing",
-    ),
-    "a list of candidates": (
-        ["model", "in", "--candidates", 3, 2, "--dictionary", "d", "--n-best", 3, "list"],
-        "--candidates: lists are scored over all words; leave out --n-best",
-    ),
-    "unknown words that are never written": (
-        ["model", "in", "--no-unknown", "--unknown", "copy"],
-        "--unknown copy replaces <unk>, which --no-unknown never writes",
-    ),
-    "nothing to combine": (["model", "in", "--combine", "mean-log"], "--combine needs several models, found model"),
-    "no model": ([], "Missing argument"),
-    "resumed nowhere": (["model", "in", "--resume"], "--resume needs -o"),
-    "a list on stdout": (["model", "in", "--n-best", "3", "-"], "--n-best needs a file"),
-    "alignments on stdout": (["model", "in", "--alignments", "-"], "--alignments needs a file"),
-    "no candidates": (["model", "in", "--n-best", "0", "list"], "0 is not in the range x>=1"),
-}
-
-
-@pytest.mark.parametrize("case", USAGE)
-def test_a_wrong_command_line_is_explained(here, case):
-    arguments, message = USAGE[case]
-    assert message in translated(*arguments, code=2).stderr
-
-
-REJECTED = {
-    "no attention to replace by": (
-        ["model", "in", "--unknown", "copy"],
-        "expected a network with attention, found RNN Encoder-Decoder",
-    ),
-    "no lexicon": (["nowhere", "in", "--lexicon", "none"], "none: expected a file, found nothing of that name"),
-    "a broken lexicon": (
-        ["nowhere", "in", "--lexicon", "in"],
-        "in:1: expected target source p(target | source), as in",
-    ),
-    "no model": (["nowhere"], "nowhere: expected a model folder, found nothing"),
-    "no text": (["model", "nowhere"], "nowhere: expected a file, found nothing of that name (nor nowhere.gz)"),
-    "no attention": (
-        ["model", "in", "--alignments", "alpha"],
-        "expected a network with attention, found RNN Encoder-Decoder",
-    ),
-    "no line ends": (
-        ["model", "endless"],
-        "endless:2: expected at most 1,000 words in a line to translate, found 1,001",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REJECTED)
-def test_what_is_rejected_is_named_and_leaves_nothing(here, case):
-    (here / "endless").write_bytes(b"s2\n" + b"s2 " * 1001)
-    arguments, message = REJECTED[case]
-    before = set(here.iterdir())
-    assert message in translated(*arguments, "-o", "out", code=3).stderr
-    assert set(here.iterdir()) == before
-
-
-def test_a_dictionary_is_used_or_refused_and_not_written_over(here):
-    (here / "words").write_bytes(b"s5 t7 1\n")
-    for options in ([], ["--unknown", "copy"]):
-        done = translated("model", "in", "--dictionary", "words", *options, code=2)
-        assert "--dictionary is for --unknown dictionary or lowercase, or for --candidates" in done.stderr
-    options = "--candidates", 2, 1, "--dictionary", "words", "-o", "words", "--force"
-    assert "words: is the input words itself" in translated("model", "in", *options, code=1).stderr
-    assert (here / "words").read_bytes() == b"s5 t7 1\n"
 
 
 def test_candidates_bound_what_is_written(here):

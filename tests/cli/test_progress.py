@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from moses_rnn.cli import progress
-from moses_rnn.cli.progress import Display, duration
+from moses_rnn.cli.progress import Display
 
 ON_A_TERMINAL = """
 import sys
@@ -58,11 +58,6 @@ def test_a_line_comes_every_half_minute(clock, capsys):
     assert times == [40, 80]  # the first after more than 30 seconds, the next after more than 30 more
 
 
-def test_what_is_said_is_a_line_at_once(clock, capsys):
-    Display("lines").say("held out: 3.25")
-    assert capsys.readouterr().err == "held out: 3.25\n"
-
-
 def test_quiet_it_is_nothing(clock, capsys):
     display = Display("lines", quiet=True)
     assert shown(display, clock, capsys, 3600, 100, 0.5) == ""
@@ -98,11 +93,3 @@ def test_on_a_terminal_it_is_a_bar_with_lines_above_it():
 
 def test_on_a_terminal_quiet_is_nothing_too():
     assert on_a_terminal("quiet") == ""
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0:00:00"), (59.99, "0:00:59"), (61, "0:01:01"), (3661, "1:01:01"), (360_000, "100:00:00")],
-)
-def test_durations_are_hours_minutes_and_seconds(seconds, text):
-    assert duration(seconds) == text

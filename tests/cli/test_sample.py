@@ -118,41 +118,6 @@ def test_an_inverse_model_reads_target_phrases(model, table, tmp_path):
     assert "lacks this source" in sample(tmp_path / "inverse", "--source", source, "--table", table).stdout
 
 
-USAGE = {
-    "no sources": ([], "nothing to read: give --source, or SOURCES (- is stdin)"),
-    "samples of a beam": (["--source", "a", "--beam", "3", "--samples", "9"], "--samples is about samples"),
-    "temperature of a beam": (["--source", "a", "--beam", "3", "--temperature", "1"], "--temperature is about samples"),
-    "seed of a beam": (["--source", "a", "--beam", "3", "--seed", "1"], "--seed is about samples, and --beam searches"),
-    "stdin twice": (["-", "--table", "-"], "SOURCES and --table cannot both be stdin"),
-    "no temperature": (["--source", "a", "--temperature", "0"], "0.0 is not in the range x>0"),
-    "no number": (["--source", "a", "--temperature", "nan"], "'nan' is not a finite number"),
-}
-
-
-@pytest.mark.parametrize("case", USAGE)
-def test_a_wrong_command_line_is_explained(case, tmp_path):
-    arguments, message = USAGE[case]
-    assert message in sample(tmp_path, *arguments, code=2).stderr
-
-
-REJECTED = {
-    "no model": (["nowhere", "--source", "a"], "nowhere: expected a model folder, found nothing"),
-    "blank source": (["{model}", "--source", " "], "--source:1: expected a source phrase, found a blank line"),
-    "a table for sources": (["{model}", "{table}"], ":1: expected a source phrase alone, found"),
-    "no file": (["{model}", "nowhere"], "nowhere: expected a file, found nothing of that name (nor nowhere.gz)"),
-    "no table": (["{model}", "--source", "a", "--table", "nowhere"], "nowhere: expected a file, found nothing"),
-    "rules": (["{model}", "--source", "a", "--table", "{rules}"], "(plain words), found hierarchical"),
-}
-
-
-@pytest.mark.parametrize("case", REJECTED)
-def test_what_is_rejected_is_named(case, model, table, tmp_path):
-    (tmp_path / "rules").write_bytes(b"a [X] ||| t [X] ||| .1 ||| \n")
-    arguments, message = REJECTED[case]
-    names = {"model": model, "table": table, "rules": tmp_path / "rules"}
-    assert message in sample(*(argument.format(**names) for argument in arguments), code=3).stderr
-
-
 def test_a_damaged_model_is_rejected(model, tmp_path):
     shutil.copytree(model, tmp_path / "model")
     (tmp_path / "model" / "model.safetensors").write_bytes(b"no tensors")

@@ -251,22 +251,6 @@ def test_a_leftover_of_a_dead_run_is_not_silently_used(long_table):
     assert (long_table / "long.rnn.gz").read_bytes() == (long_table / "whole.gz").read_bytes()
 
 
-def test_two_outputs_are_never_one_file(here):
-    (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
-    (here / "sub").mkdir()
-    before = names(here)
-    for output_ini in ("x", "sub/../x", "x.json", "x.rejects", ".x.part", ".x.journal", ".x.rejects.part", ".", "sub/"):
-        options = ["-o", "x", "--moses-ini", "moses.ini", "--output-ini", output_ini, "--on-bad-line", "skip"]
-        done = run("score", "phrase-table.gz", *options, cwd=here, check=False)
-        assert done.returncode == 1
-        assert "; name another output" in done.stderr or "expected the name of a file" in done.stderr
-        assert "Traceback" not in done.stderr
-        assert names(here) == before
-    for output in (".", "/", "sub/"):
-        done = run("score", "phrase-table.gz", "-o", output, cwd=here, check=False)
-        assert (done.returncode, f"{output}: expected the name of a file" in done.stderr) == (1, True)
-
-
 def test_resume_with_nothing_to_resume_replaces_nothing(here):
     (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
     for name in ("moses.rnn.ini", "x.gz.json"):

@@ -69,34 +69,8 @@ def test_scores_above_0_alone_have_a_lowest_above_0(model, pairs, monkeypatch):
     assert (record["lowest"], record["highest"]) == (1.5, 3.5)
 
 
-def test_a_bad_line_is_named_and_nothing_is_written(model, pairs):
-    pairs.write_text(pairs.read_text() + "alone\n")
-    done = score(model, pairs, check=False)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert f"{pairs}:4: expected source and target with a tab between, found 'alone'" in done.stderr
-    assert [path.name for path in pairs.parent.iterdir()] == ["pairs.tsv"]
-
-
-@pytest.mark.parametrize(
-    "option", [["--moses-ini", "x"], ["--resume"], ["--shard", "1/2"], ["--log"], ["--on-bad-line", "skip"]]
-)
-def test_what_is_for_tables_alone_is_refused(model, pairs, option):
-    done = score(model, pairs, *option, check=False)
-    assert done.returncode == 2
-    assert f"{option[0]} is for phrase tables: it cannot go with --format tsv" in done.stderr
-
-
 def test_two_models_are_one_column(model, table, tmp_path, pairs):
     single = score(model, pairs, "-o", "-", "-q").stdout
     double = score(model, pairs, "--model", model, "-o", "-", "-q").stdout
     values = [[float(line.split("\t")[2]) for line in text.splitlines()] for text in (single, double)]
     assert values[0] == pytest.approx(values[1], abs=1e-5)
-
-
-def test_a_model_that_learned_nothing_is_refused(table, tmp_path, pairs):
-    sizes = ["--hidden-size", "2", "--embedding-size", "2", "--maxout-size", "2", "--output-rank", "2"]
-    run("train", table, "--model", tmp_path / "m", *sizes, "--max-epochs", "0.1", "--learning-rate", "1e-9", "-q")
-    done = score(tmp_path / "m", pairs, check=False)
-    assert done.returncode == 3
-    assert "expected a model that costs less than a unigram model's" in done.stderr
-    assert score(tmp_path / "m", pairs, "--allow-misfit", "-o", "-", "-q").stdout.count("\n") == 3

@@ -35,13 +35,6 @@ def test_a_scoring_run(table, model, tmp_path):
     }  # fmt: skip
 
 
-def test_a_summary_is_alone_on_stdout(table, model):
-    for options in (["-o", "-"], ["--estimate"]):
-        done = run("score", table, "--model", model, "--json", *options, check=False)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "--json is a summary on stdout" in done.stderr
-
-
 def test_a_training_on_plain_pairs(table, tmp_path):
     """Of the same pairs as plain lines comes the same network."""
     with gzip.open(table, "rt", encoding="utf-8") as lines:

@@ -49,16 +49,3 @@ def test_nothing_becomes_nothing():
 def test_an_empty_last_line_or_none_stays_so():
     for text in ("a b\n\n", "a b\n", "a b"):
         assert run("tokenise", given=text).stdout.count("\n") == max(text.count("\n"), 1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--processes", "0"], "Invalid value for '-j' / '--processes': 0 is not in the range x>=1."),
-        (["text.fr"], "Got unexpected extra argument (text.fr)"),
-    ],
-)
-def test_a_wrong_command_line_is_explained(arguments, message):
-    done = run("tokenise", *arguments, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith(f"\n\nError: {message}\n")

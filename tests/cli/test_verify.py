@@ -21,66 +21,6 @@ def test_a_table_and_its_ini_fit(system):
     )
 
 
-MISFITS = {
-    "num-features": (("=4", "=5"), "moses.ini:2: expected num-features=4, as phrase-table.gz has scores, found 5"),
-    "weights": (("0.2\nDist", "0.2 1\nDist"), "moses.ini:5: expected 4 weights, one for each score, found 5"),
-    "weight-overwrite": (
-        ("[weight]", "[weight-overwrite]\nTranslationModel0= 1 1\n[weight]"),
-        "moses.ini:5: expected no TranslationModel0= in [weight-overwrite]",
-    ),
-    "nothing there": (
-        ("=phrase-table.gz", "=phrase-table"),
-        "moses.ini:2: expected a dictionary at path=, found nothing at phrase-table",
-    ),
-    "path": (("phrase-table.gz", "scored.gz"), "moses.ini:2: expected path=phrase-table.gz, found path=scored.gz"),
-}
-
-
-@pytest.mark.parametrize("case", MISFITS.values(), ids=MISFITS)
-def test_a_table_and_its_ini_that_do_not_fit(system, case):
-    (before, after), message = case
-    (system / "moses.ini").write_text((system / "moses.ini").read_text().replace(before, after))
-    done = run("verify", "phrase-table.gz", "--moses-ini", "moses.ini", "--no-decoder", cwd=system, check=False)
-    assert (done.returncode, message in done.stderr) == (3, True), done.stderr
-
-
-def test_verifying_needs_moses_or_an_ini(system):
-    done = run("verify", "scored.gz", cwd=system, check=False, env={"PATH": ""})
-    assert (done.returncode, "MOSES_ROOT is not set" in done.stderr) == (2, True)
-    done = run("verify", "scored.gz", "--moses-root", "/nowhere", cwd=system, check=False)
-    assert (done.returncode, "/nowhere/bin/moses: expected a program of Moses, found none" in done.stderr) == (3, True)
-    done = run("verify", "scored.gz", "--no-decoder", cwd=system, check=False)
-    assert (done.returncode, "--no-decoder is about an ini" in done.stderr) == (2, True)
-
-
-USAGE = {
-    "a feature of no ini": (["t", "--feature", "TM"], "--feature is about an ini: name it with --moses-ini"),
-    "a pipe": (["-", "--moses-root", "m"], "the table is read twice: name a file"),
-    "no such kind": (
-        ["t", "--kind", "nonsense"],
-        f"Invalid value for '--kind': 'nonsense' is not one of {', '.join(map(repr, KINDS))}.",
-    ),
-    "no source": (["t", "--sources", "0"], "Invalid value for '--sources': 0 is not in the range x>=1."),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), USAGE.values(), ids=USAGE)
-def test_a_wrong_command_line_is_explained(tmp_path, arguments, message):
-    (tmp_path / "t").write_text("a ||| b ||| 1\n")
-    done = run("verify", *arguments, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.endswith(f"\n\nError: {message}\n")
-
-
-def test_what_is_not_there_is_named(system):
-    done = run("verify", "none", "--moses-root", "/nowhere", cwd=system, check=False)
-    assert (done.returncode, done.stderr) == (
-        3, "moses-rnn-verify: none: expected a file, found nothing of that name (nor none.gz)\n",
-    )  # fmt: skip
-    done = run("verify", "scored.gz", "--moses-ini", "none", "--no-decoder", cwd=system, check=False)
-    assert (done.returncode, "none: expected a file, found nothing of that name" in done.stderr) == (3, True)
-
-
 GOOD = Comparison("text", pairs=2, values=4)
 WRONG = Comparison("ondisk", pairs=2, values=4, missing=[(b"a", b"b")])
 FAILED = Comparison("compact", failure="processPhraseTableMin ended with code 1")

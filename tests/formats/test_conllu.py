@@ -2,8 +2,6 @@
 
 import random
 
-import pytest
-
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.conllu import Dependencies, format_conllu, format_factors, read_conllu
 from tests.formats.random_dependencies import LABELS, random_heads, sentence
@@ -71,36 +69,3 @@ def test_damaged_sentences_are_read_or_refused():
         for tree in sentences:
             assert all(0 <= head <= len(tree.words) for head in tree.heads)
             assert read(format_conllu(tree)) == [tree]
-
-
-def row(number, head, form=b"w", label=b"x"):
-    return b"%b\t%b\t_\t_\t_\t_\t%b\t%b\t_\t_\n" % (number, form, head, label)
-
-
-REFUSED = {
-    "too few columns": (TEXT + b"1\tdog\n", 12, "10 columns parted by tabs", "2: '1\\tdog'"),
-    "blanks for tabs": (b"1 dog _ _ _ _ 0 root _ _", 1, "10 columns parted by tabs", "1: '1 dog"),
-    "a number left out": (row(b"1", b"0") + row(b"3", b"1"), 2, "word 2 in column 1", "'3'"),
-    "no number": (row(b"x", b"0"), 1, "word 1 in column 1", "'x'"),
-    "no word": (row(b"1", b"0", form=b" "), 1, "a word in column 2", "' '"),
-    "no head": (row(b"1", b"_"), 1, "the number of a head in column 7", "'_'"),
-    "a head below the root": (row(b"1", b"-1"), 1, "the number of a head in column 7", "'-1'"),
-    "a head outside": (row(b"1", b"0") + row(b"2", b"3") + b"\n", 2, "a head from 0 to 2 in column 7", "3"),
-    "no relation": (row(b"1", b"0", label=b""), 1, "a relation without blanks in column 8", "''"),
-    "two relations": (row(b"1", b"0", label=b"a b"), 1, "a relation without blanks in column 8", "'a b'"),
-    "its own head": (row(b"1", b"1"), 1, "heads that lead to the root", "a circle through word 1"),
-    "a circle": (
-        row(b"1", b"0") + row(b"2", b"3") + row(b"3", b"4") + row(b"4", b"2"),
-        2,
-        "heads that lead to the root",
-        "a circle through word 2",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_no_sentence_is_refused_with_its_place(case):
-    text, line, expected, found = REFUSED[case]
-    with pytest.raises(FormatError) as raised:
-        read(text)
-    assert str(raised.value).startswith(f"t.conllu:{line}: expected {expected}, found {found}")

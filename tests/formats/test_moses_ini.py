@@ -24,11 +24,6 @@ def test_several_dictionaries_need_a_choice():
     assert two_tables().choose(name="Backoff").options["path"] == "/data/second.gz"
 
 
-def test_no_dictionary_at_all():
-    with pytest.raises(InputError, match=r"found 0 \(in the file: none\)"):
-        MosesIni(b"[feature]\nDistortion\n", "moses.ini").choose(table="t.gz")
-
-
 def test_the_dictionary_of_the_scored_table_is_meant(tmp_path, monkeypatch):
     for name in ("a.gz", "b.gz"):
         (tmp_path / name).write_bytes(b"")

@@ -34,25 +34,6 @@ def test_features_are_added_at_the_end_of_the_field():
         line.with_features([("R_0", [b"1"])])
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b"0 ||| a ||| F= 1\n", r"n:1: expected at least 4 fields separated by '\|\|\|', found 3"),
-        (b"x ||| a ||| F= 1 ||| 1\n", "n:1: expected the number of a sentence in field 1, found 'x'"),
-        ("٣ ||| a ||| F= 1 ||| 1\n".encode(), "expected the number of a sentence in field 1"),
-        (b"1234567890 ||| a ||| F= 1 ||| 1\n", "n:1: expected the number of a sentence in field 1, found '1234567890'"),
-        (b"0 ||| a ||| F= 1 ||| nan\n", "expected the total score in field 4, found 'nan'"),
-        (b"0 ||| a ||| 1 2 ||| 1\n", "expected 'Name=' or a number in field 3, found '1'\n  Was the list made unlabelled?"),
-        (b"0 ||| a ||| F= G= 1 ||| 1\n", "expected a number in field 3, found 'G='"),
-        (b"0 ||| a ||| F= ||| 1\n", "expected a number after 'F=' in field 3, found none"),
-        (b"0 ||| a ||| F= inf ||| 1\n", "expected a number in field 3, found 'inf'"),
-    ],
-)  # fmt: skip
-def test_refuses(line, message):
-    with pytest.raises(FormatError, match=message):
-        list(parse_nbest([line], "n"))
-
-
 @pytest.mark.parametrize("label", ["word-pairs_the~le=", "1_a=b=", "_a_b=", "é_|=", "Name9="])
 def test_labels_are_those_of_mert_moses(label):
     line = b"0 ||| a ||| LM0= -1 %b 2 ||| 1\n" % label.encode()

@@ -1,6 +1,3 @@
-import pytest
-
-from moses_rnn.errors import FormatError
 from moses_rnn.formats.systems import read_systems
 
 
@@ -31,22 +28,3 @@ def test_the_systems_of_the_pipeline():
     ]
     assert systems["rnn"].published == "rnn"
     assert systems["rnn-wp"].published is None
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("x table - - - X", "expected 7 columns (name kind base added decoder title published), found 6"),
-        ("x magic - - - X -", "expected kind to be one of table, list, extended, self, found magic"),
-        (
-            "x self - - - X nowhere",
-            "expected published to be one of -, baseline, rnn, cslm-rnn, cslm-rnn-wp, found nowhere",
-        ),
-    ],
-)
-def test_rows_that_cannot_be_read_are_named(tmp_path, row, message):
-    path = tmp_path / "systems"
-    path.write_text(f"# a comment\n\nfine self - - - FINE -\n{row}\n")
-    with pytest.raises(FormatError) as refused:
-        read_systems(path, published=("baseline", "rnn", "cslm-rnn", "cslm-rnn-wp"))
-    assert str(refused.value) == f"{path}:4: {message}"

@@ -10,23 +10,6 @@ def test_a_line_is_a_source_and_a_target():
     assert split_pair(b"a|b\t c \tmore\t\n", "x", 1) == (b"a|b", b" c ")
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b"alone\n", "x:7: expected source and target with a tab between, found 'alone'"),
-        (b"\n", "x:7: expected source and target with a tab between, found ''"),
-        (b" \tb\n", "x:7: expected a source of words, found none"),
-        (b"a\t\tc\n", "x:7: expected a target of words, found none"),
-        (b"a ||| b\tc\n", r"x:7: expected a source without the word |||, found 'a ||| b'"),
-        (b"a\tb\r\n", "x:7: expected a line that ends with LF, found one that ends with CR LF"),
-    ],
-)
-def test_what_is_no_pair_is_named_with_its_line(line, message):
-    with pytest.raises(FormatError) as error:
-        split_pair(line, "x", 7)
-    assert str(error.value) == message
-
-
 def test_blocks_become_those_of_a_table_line_for_line():
     blocks = [b"a b\tc\nd\te f\textra\n", b"g\rh\ti\nlast\tone"]
     made = list(parse_blocks(as_table_blocks(blocks, "x"), "x"))

@@ -87,33 +87,6 @@ def test_a_tree_may_be_deeper_than_pythons_stack():
     assert rebuild([b"(A"] * 5000 + [b"XX"], [b"w"]).tree.tokens == tree.tokens
 
 
-REFUSED = {
-    "a word outside": (b"\n dog", "t:2: expected ( where a tree begins, found 'dog'"),
-    "a closer too many": (PAGE + b")", "t:1: expected ( where a tree begins, found ')'"),
-    "no end": (
-        PAGE + b"\n(S\n(NP (A a))\n",
-        "t:2: expected as many ) as ( in the tree that begins here, found the end",
-    ),
-    "two words in a bracket": (b"(A a b)", "t:1: expected each word in a bracket with its tag, such as (NN dog), f"),
-    "a word beside brackets": (
-        b"(A (B b)\nc)",
-        "t:2: expected each word in a bracket with its tag, such as (NN dog), ",
-    ),
-    "brackets beside a word": (b"(A a (B b))", "t:1: expected ) behind a tag and its word, found '('"),
-    "nothing in a bracket": (b"(A (B b) (C))", "t:1: expected a word or brackets before ), found ')'"),
-    "not even a label": (b"(A (B b) ())", "t:1: expected a word or brackets before ), found ')'"),
-    "no label inside": (b"(A ((B b)))", "t:1: expected a label behind (, found '('"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_no_tree_is_refused_with_its_place(case):
-    text, message = REFUSED[case]
-    with pytest.raises(FormatError) as raised:
-        read(text)
-    assert str(raised.value).startswith(message)
-
-
 def test_damaged_trees_are_read_or_refused():
     drawn = random.Random(6)
     for _ in range(500):

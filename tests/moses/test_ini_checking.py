@@ -17,16 +17,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_table_and_its_ini(folder):
-    summary, dictionary = check_ini("t", "ini", None)
-    assert summary == [
-        "t: 2 lines with 2 scores",
-        "ini:2: T has num-features=2 and 2 weights",
-        "ini: relative paths (t): run Moses in their folder",
-    ]
-    assert dictionary == Dictionary("PhraseDictionaryMemory", folder / "t", 2)
-
-
 def test_a_binary_dictionary_may_be_anywhere(folder):
     (folder / "t.minphr").touch()
     (folder / "ini").write_text(
@@ -35,23 +25,6 @@ def test_a_binary_dictionary_may_be_anywhere(folder):
     summary, dictionary = check_ini("t", "ini", "T")
     assert len(summary) == 2
     assert dictionary == Dictionary("PhraseDictionaryCompact", folder / "t.minphr", 2)
-
-
-MISFITS = {
-    "number": ("=2", "=3", "ini:2: expected num-features=2, as t has scores, found 3"),
-    "no number": ("=2", "=x", "ini:2: expected num-features= and a number, found num-features=x"),
-    "weights": ("0.3", "0.3 0.4", "ini:4: expected 2 weights, one for each score, found 3"),
-    "nothing there": ("path=t", "path=u", "ini:2: expected a dictionary at path=, found nothing at u"),
-    "another table": ("path=t", "path=other", "ini:2: expected path=t, found path=other"),
-}
-
-
-@pytest.mark.parametrize(("old", "new", "message"), MISFITS.values(), ids=MISFITS)
-def test_a_table_and_another_ini(folder, old, new, message):
-    (folder / "other").write_bytes((folder / "t").read_bytes())
-    (folder / "ini").write_text(INI.replace(old, new))
-    with pytest.raises(InputError, match=message):
-        check_ini("t", "ini", None)
 
 
 def test_every_line_is_looked_at(folder):

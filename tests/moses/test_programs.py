@@ -4,7 +4,7 @@ import stat
 
 import pytest
 
-from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.errors import MosesRnnError
 from moses_rnn.moses.programs import Dictionary, Moses
 
 
@@ -20,13 +20,6 @@ def false_program(tmp_path):
         return Moses(tmp_path)
 
     return install
-
-
-def test_a_program_that_is_not_there(tmp_path):
-    with pytest.raises(
-        InputError, match=r"bin/moses: expected a program of Moses, found none\n  MOSES_ROOT must be the"
-    ):
-        Moses(tmp_path).program("moses")
 
 
 def test_what_a_program_prints(false_program, tmp_path):

@@ -27,11 +27,6 @@ def test_of_a_large_table_some_blocks_are_enough(here, models, monkeypatch):
     assert expected.seconds == pytest.approx(expected.lines / expected.lines_per_second)
 
 
-def test_a_pipe_has_no_size(here, models):
-    with pytest.raises(InputError, match="--estimate: expected a table of a known size, found standard input"):
-        estimate(request_for(here, models, table="-"))
-
-
 def test_bad_lines_are_left_out_if_they_may_be(here, models):
     (here / "table").write_bytes(LINES[0] + b"bad\n" + LINES[1])
     with pytest.raises(InputError, match="table:2: expected at least 3 fields"):

@@ -128,28 +128,6 @@ def test_other_columns_are_no_hindrance(opened, here):
     assert opened().shape.columns == 2
 
 
-REFUSED = {
-    "no line": (b"", {}, FormatError, "table: expected at least one line, found an empty file"),
-    "a model of rules": (
-        None,
-        {"models": "rules"},
-        CheckpointError,
-        r"expected a model that was trained on phrases like those of \S+table \(plain words\), found one for hierarchical",
-    ),
-    "a model of factors": (None, {"models": "factored"}, FormatError, "expected source words with a factor 1"),
-    "the other direction": (None, {"models": "inverse"}, CheckpointError, "expected a model of direction"),
-    "a model that learned nothing": (None, {"models": "unlearned"}, InputError, "than a unigram model's 2.00 nats"),
-}
-
-
-@pytest.mark.parametrize(("content", "changes", "kind", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_does_not_fit_is_refused(opened, here, models, content, changes, kind, message):
-    if content is not None:
-        (here / "table").write_bytes(content)
-    with pytest.raises(kind, match=message):
-        opened(**{name: (models / folder,) for name, folder in changes.items()})
-
-
 def test_a_model_that_learned_nothing_may_be_insisted_on(opened, models):
     assert opened(models=(models / "unlearned",), allow_misfit=True).models[0].folder == models / "unlearned"
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from moses_rnn.errors import CheckpointError, FormatError, InputError
+from moses_rnn.errors import FormatError
 from moses_rnn.formats.nbest import parse_nbest_line
 from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.checkpoint import load_checkpoint
@@ -173,35 +173,6 @@ def test_an_n_gram_model_may_be_part_of_a_mixture(models):
         assert values(mixture, [b"t2 t9 t8"]) == pytest.approx([expected])
 
 
-SHARES = [
-    (("rnnlm", "nplm"), (0.5,), "--shares: expected 2 positive shares that sum to 1, found \\[0.5\\]"),
-    (
-        ("search", "search"),
-        (0.5, 0.5),
-        "--shares: expected an ensemble of language models, found one of networks of pairs",
-    ),
-]
-
-
-@pytest.mark.parametrize(("names", "shares", "message"), SHARES)
-def test_shares_that_do_not_fit_are_refused(models, names, shares, message):
-    with pytest.raises(InputError, match=message):
-        features_of(ensembles=(tuple(models / name for name in names),), shares=shares)
-
-
-@pytest.mark.parametrize("option", ["rare", "backoff"])
-def test_what_shares_out_is_looked_for_before_any_model_is_loaded(models, option):
-    with pytest.raises(InputError, match="none: expected a file, found nothing of that name"):
-        features_of(add=(models / "no model",), **{option: str(models / "none")})
-
-
-def test_a_mixture_is_of_language_models_alone(models):
-    with pytest.raises(CheckpointError, match="expected a language model beside .*, found one of pairs"):
-        features_of(ensembles=((models / "rnnlm", models / "search"),))
-    with pytest.raises(InputError, match="combined by arithmetic or mean-log, found geometric"):
-        features_of(ensembles=((models / "rnnlm", models / "nplm"),), combination="geometric")
-
-
 def test_words_outside_the_shortlist_have_even_shares(models):
     texts = [b"t2 t3", b"t3 t9", b"t9 t8", b"other"]
     plain = features_of(add=(models / "rnnlm",))["RNNLM"]
@@ -231,65 +202,6 @@ def test_other_models_beside_a_dynamic_one_stay_as_they_are(models):
     assert {name: type(feature) for name, feature in features.items()} == {
         "CSLM": WholeHypothesis, "RNNLM": InOrder, "SEARCH": WholeHypothesis,
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("wanted", [{"cslm": "cslm"}, {"rnn": "rnn"}])
-def test_without_a_model_that_can_learn_nothing_is_dynamic(models, wanted):
-    with pytest.raises(
-        InputError, match="--dynamic: expected an RNNLM among the models, which goes on learning, found n"
-    ):
-        features_of(dynamic=True, **{option: models / name for option, name in wanted.items()})
-
-
-def test_an_n_gram_model_that_is_not_there(models):
-    with pytest.raises(
-        InputError, match="none.arpa: expected a file, found nothing of that name \\(nor .*none.arpa.gz\\)$"
-    ):
-        features_of(lm=str(models / "none.arpa"))
-
-
-REFUSED = {
-    "no model": (
-        {"cslm": "none"},
-        "{}/none: expected a model folder, found nothing",
-    ),
-    "RNN as CSLM": (
-        {"cslm": "rnn"},
-        "{}/rnn: expected a model for --cslm, found one for --rnn",
-    ),
-    "CSLM as RNN": (
-        {"rnn": "cslm"},
-        "{}/cslm: expected a model for --rnn, found one for --cslm",
-    ),
-    "inverse": ({"rnn": "inverse"}, "{}/inverse: expected a model for --rnn, found one for --inverse-rnn"),
-    "not inverse": ({"inverse_rnn": "rnn"}, "{}/rnn: expected a model for --inverse-rnn, found one for --rnn"),
-    "rules": ({"rnn": "rules"}, "{}/rules: expected a model of phrases, found one of rules, which no hypothesis shows"),
-    "factors": ({"rnn": "factored"}, "{}/factored: expected a model of plain words, found one of source factor 1"),
-    "no vocabulary": ({"word_penalty": "none"}, "{}/none: expected a vocabulary, found: No such file or directory"),
-    "empty folder": ({"word_penalty": ""}, "{}/target.vocab: expected a vocabulary, found: No such file or directory"),
-    "another file": (
-        {"word_penalty": "lm.arpa"},
-        "{}/lm.arpa: expected a vocabulary to begin with <unk> and </s>, found [b'\\\\data\\\\', b'ngram 1=6']",
-    ),
-}
-
-
-@pytest.mark.parametrize(("wanted", "message"), REFUSED.values(), ids=REFUSED)
-def test_refuses(models, wanted, message):
-    with pytest.raises(InputError) as caught:
-        features_of(whole=True, **{option: models / name for option, name in wanted.items()})
-    assert str(caught.value) == message.replace("{}", str(models))
-
-
-@pytest.mark.parametrize(("option", "folder"), [("rnn", "rnn"), ("inverse_rnn", "inverse")])
-def test_phrases_need_a_segmentation(models, option, folder):
-    with pytest.raises(FormatError) as caught:
-        features_of(UNSEGMENTED, **{option: models / folder})
-    assert str(caught.value) == (
-        "n:1: expected a segmentation, for the phrases of a hypothesis, found none\n"
-        "  Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"
-        "  network that learned phrases was not made for."
-    )
 
 
 ALIGNED_LINE = b"0 ||| t2 t8 ||| F= 1 ||| 1 ||| 0-1=0-1 ||| 0-0 1-1\n"
@@ -324,14 +236,6 @@ def test_without_alignments_it_is_refused_before_it_is_loaded(rare, how):
     ) as error:
         features_of(SEGMENTED, **{how: wanted})
     assert "-print-alignment-info-in-n-best" in error.value.advice
-
-
-def test_an_alignment_of_other_words_names_the_line(rare):
-    feature = features_of(ALIGNED_LINE, add=(rare,))["SEARCH"]
-    line = parse_nbest_line(b"7 ||| t2 ||| F= 1 ||| 1 ||| 0-0 5-0", "n", 8)
-    with pytest.raises(FormatError) as error:
-        feature.scores([line], [b"s2 s3"])
-    assert str(error.value) == ("n:8: expected links between 2 source and 1 target words, counted from 0, found 5-0")
 
 
 def test_without_links_to_need_hypotheses_are_scored_as_they_are(tmp_path):

@@ -219,31 +219,6 @@ def test_an_empty_list():
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (
-            [nbest(b"t2", sentence=3)],
-            "n:1: expected a sentence number below 3, the number of source sentences, found 3",
-        ),
-        (
-            [nbest(b"t2", b" ||| 0-2=0"), nbest(b"t3", b" ||| 0-0 ", sentence=1)],
-            "n:2: expected a segmentation, found none\n"
-            "  Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole.",
-        ),
-        (
-            [nbest(b"t2 t3", b" ||| 0-2=0")],
-            "n:1: expected a segmentation of the 2 target words, found '0-2=0': "
-            "'0 ||| t2 t3  ||| LM0= -4 TM0= -1.5 -2 ||| -4.5 ||| 0-2=0'",
-        ),
-    ],
-)
-def test_refuses(lines, message):
-    with pytest.raises(FormatError) as caught:
-        added(lines, [("RNN", PhraseSum(producer()[0], "n"))])
-    assert str(caught.value) == message
-
-
 @pytest.mark.parametrize("hypothesis", [b"t2 |0-1| t3 |2-2|", b"t2|X t3|Y", b"t2 | t3"])
 def test_hypotheses_that_are_not_plain_words_are_refused_for_any_feature(hypothesis):
     with pytest.raises(FormatError, match=r"^n:2: expected a hypothesis of plain words"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.errors import FormatError, InputError, OutputError, Stopped
+from moses_rnn.errors import FormatError, OutputError, Stopped
 from moses_rnn.files.journal import Opening
 from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.lexicon import Lexicon
@@ -200,31 +200,6 @@ def test_of_a_bad_first_block_nothing_stays(here):
     assert {path.name for path in here.iterdir()} == {"in"}
 
 
-def test_alignments_need_attention(here):
-    model = open_model(save_model(here / "model"))
-    with pytest.raises(InputError, match="expected a network with attention, found RNN Encoder-Decoder, without"):
-        run(model, request(alignments="alpha"))
-    assert not (here / "alpha").exists()
-
-
-def test_a_model_of_rules_translates_no_sentences(here):
-    model = open_model(save_model(here / "model", provenance={"phrases": {"hierarchical": True}}))
-    with pytest.raises(InputError, match=r"expected a model of plain words, found one of phrases \(hierarchical\)"):
-        run(model, request())
-
-
-def test_no_output_takes_the_place_of_another_or_of_the_text(here):
-    for asked in (
-        request(output="in"),
-        request(n_best="out"),
-        request(n_best="in"),
-        request(output="./out", n_best="out"),
-    ):
-        with pytest.raises(OutputError):
-            run(attentive(here), asked)
-    assert (here / "in").read_bytes() == text(LINES)
-
-
 def test_unknown_words_are_replaced_in_the_text_and_its_list(here):
     run(unsure(here), request(output="plain", n_best="plain.list"))
     counts = run(unsure(here), request(n_best="list", unknown="copy"))
@@ -258,13 +233,6 @@ def test_what_happens_to_unknown_words_is_part_of_the_run(here):
             run(unsure(here), request(**asked | change, opening=Opening(resume=True)))
     run(unsure(here), request(**asked, opening=Opening(resume=True)))
     assert (here / "out").read_bytes() == (here / "whole").read_bytes()
-
-
-def test_replacing_needs_attention(here):
-    model = open_model(save_model(here / "model"))
-    with pytest.raises(InputError, match="expected a network with attention") as caught:
-        run(model, request(unknown="copy"))
-    assert "--rare" in caught.value.advice
 
 
 RARE = b"s2 zork s3\nzork bork\ns4\n\n"

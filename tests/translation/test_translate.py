@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.errors import FormatError
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import format_nbest_line, parse_nbest
 from moses_rnn.formats.rare_words import RareWords
@@ -17,7 +16,7 @@ from moses_rnn.translation.alignments import align
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.candidates import CandidateLists
 from moses_rnn.translation.hypotheses import Hypothesis
-from moses_rnn.translation.translate import MOST_WORDS, Translator, WordHandling
+from moses_rnn.translation.translate import Translator, WordHandling
 from moses_rnn.translation.unknown_words import by_attention, word_for
 from moses_rnn.tuning.reading import read_tunable
 from tests.models.checkpoints import encdec_checkpoint, make_producer
@@ -111,14 +110,6 @@ def test_unknown_words_are_to_be_seen_or_forbidden():
     assert any(b"<unk>" in c.words.split() for t in allowed for c in t.candidates)
     forbidden = translator(config=BeamConfig(width=4, words_per_source_word=3, allow_unknown=False))
     assert b"<unk>" not in b" ".join(t.best.words for t in forbidden(LINES, "t"))
-
-
-def test_a_line_without_end_is_refused_with_its_number():
-    longest = b"s2 " * MOST_WORDS
-    ours = translator(config=BeamConfig(width=1, max_words=1))
-    assert len(list(ours([longest], "t"))) == 1
-    with pytest.raises(FormatError, match="^t:3: expected at most 1,000 words in a line to translate, found 1,001\n"):
-        list(ours([b"s2\n", b"s3\n", longest + b"s2\n"], "t"))
 
 
 def test_alignments_are_of_the_candidates_that_are_given():

@@ -5,7 +5,7 @@ import math
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import FormatError
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.tuning.bleu import References
 from moses_rnn.tuning.reading import read_tunable
@@ -74,26 +74,9 @@ def test_sparse_features_with_weights_are_one_feature():
 
 
 @pytest.mark.parametrize(
-    ("lines", "options", "message"),
-    [
-        ([nbest(b"A= 1", sentence=2)], {}, "n:1: expected a sentence number below 2, the number of lines of the references, found 2"),
-        ([nbest(b"A= 1 B= 2 3"), nbest(b"A= 1 B= 2")], {}, r"n:2: expected the features of line 1, A\(1\) B\(2\), found A\(1\) B\(1\)"),
-        ([nbest(b"A= 1 B= 2"), nbest(b"B= 1 A= 2")], {}, r"n:2: expected the features of line 1, A\(1\) B\(1\), found B\(1\) A\(1\)"),
-        ([nbest(b"A= 1"), nbest(b"A= 1"), nbest(b"")], {}, r"n:3: expected the features of line 1, A\(1\), found none"),
-        ([nbest(b"A= 1 A= 2")], {}, "n:1: expected each feature once, found A twice"),
-        ([nbest(b"A= 1 B= -1e999")], {}, "n:1: expected finite feature values, found -inf"),
-        ([nbest(b"A= 1"), nbest(b"A= 1", total=b"-1e999")], {}, "n:2: expected a finite total score in field 4, found '-1e999'"),
-        (SPARSE, {}, "n:1: expected dense features, found the sparse LM0_a\n  Give the weights of sparse features: their weighted sum is tuned as one feature."),
-        ([nbest(b"A_b= 1")], {"sparse_weights": {"A_b": 1}}, r"n:1: expected dense features in field 3, found 'A_b= 1'\n.*"),
-        ([nbest(b"A= 1", b"le|D chat|N")], {}, r"n:1: expected a hypothesis of plain words, without '\|', found 'le\|D'\n.*\n.*"),
-        ([nbest(b"A= 1 A_b= 1")], {"sparse_weights": {"A_b": math.nan}}, "n:1: expected one value and one weight, a number, of the sparse feature A_b, found 1 and nan"),
-        ([nbest(b"A= 1 A_b= 1 2")], {"sparse_weights": {"A_b": 1}}, "n:1: expected one value and one weight, a number, of the sparse feature A_b, found 2 and 1"),
-        ([], {}, "n: expected hypotheses, found an empty list"),
-        (LINES, {"references": (REFERENCE, ["one line"])}, "references: expected texts with equally many lines, found 2, 1"),
-        (LINES, {"references": ()}, "references: expected texts with equally many lines, found no references"),
-    ],
-)  # fmt: skip
-def test_refuses(lines, options, message):
-    with pytest.raises(InputError, match=message + "$") as caught:
-        read(lines, **options)
-    assert isinstance(caught.value, FormatError) == (message[:2] == "n:" and message[2].isdigit())
+    ("features", "weight"),
+    [(b"A= 1 A_b= 1", math.nan), (b"A= 1 A_b= 1 2", 1.0)],
+)
+def test_a_sparse_feature_has_one_value_and_one_weight(features, weight):
+    with pytest.raises(FormatError, match="n:1: expected "):
+        read([nbest(features)], sparse_weights={"A_b": weight})

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.tuning.bleu import corpus_bleu, smoothed_bleu
 from moses_rnn.tuning.reranking import (
@@ -83,27 +82,6 @@ def test_sparse_features_have_weights_of_their_own(x, y, expected):
     assert compare_bleu(parsed, [[b"a"]], "n", [expected]) == (0, 0, 0)  # read for BLEU too
 
 
-@pytest.mark.parametrize(
-    ("lines", "weights", "message"),
-    [
-        ([], WEIGHTS, "n: expected hypotheses, found an empty list"),
-        ([nbest(0, b"a", b"A= 1 C= 2")], WEIGHTS, "ini: expected 1 weights of C, as the n-best list has values, found none"),
-        ([nbest(0, b"a", b"B= 1")], WEIGHTS, "ini: expected 1 weights of B, as the n-best list has values, found B= 0.5 -2.0"),
-        ([nbest(0, b"a", b"A_x= 1")], {"A_x": [1.0]}, "n:1: expected dense features in field 3, found 'A_x= 1'\n  Does the ini say tuneable=false of all features? Lists show the tuneable ones alone."),
-    ],
-)  # fmt: skip
-def test_refuses(lines, weights, message):
-    with pytest.raises(InputError) as caught:
-        best(lines, weights)
-    assert str(caught.value) == message
-
-
-def test_all_lines_have_the_features_of_the_first():
-    with pytest.raises(FormatError) as caught:
-        best([nbest(0, b"a", b"A= 1"), nbest(1, b"a", b"A= 1 B= 2")], {"A": [1.0], "B": [1.0]})
-    assert str(caught.value) == "n:2: expected the features of line 1, A(1), found A(1) B(1)"
-
-
 # Segments, as the decoder prints them (moses/Manager.cpp, OutputSurface), without its blank at the end of a line
 
 SEGMENTS = {
@@ -124,20 +102,6 @@ SEGMENTS = {
 def test_segments(hypothesis, segmentation, expected):
     lines = [nbest(1, hypothesis, b"A= 1", b" ||| %b ||| 0-0 " % segmentation)]
     assert format_segments(best(lines, {"A": [1.0]}), 3, "n") == [b"", expected, b""]
-
-
-@pytest.mark.parametrize(
-    ("further", "message"),
-    [
-        (b" ||| 0-0 ", "n:1: expected a segmentation, found none\n  Make the list with -include-segmentation-in-n-best."),
-        (b" ||| 0=1", "n:1: expected a segmentation of the 1 target words, found '0=1': '0 ||| a ||| A= 1 ||| 0 ||| 0=1'"),
-    ],
-)  # fmt: skip
-def test_segments_that_are_not_there(further, message):
-    lines_by_sentence = best([nbest(0, b"a", b"A= 1", further)], {"A": [1.0]})
-    with pytest.raises(InputError) as caught:
-        format_segments(lines_by_sentence, 1, "n")
-    assert str(caught.value) == message
 
 
 # BLEU
@@ -238,16 +202,3 @@ def test_the_even_choice_adds_a_feature_to_the_total():
         parse_nbest([b"0 ||| a ||| F= -5 ||| -1\n", b"0 ||| b ||| F= -1 ||| -4\n", b"0 ||| c ||| F= 0 ||| -5\n"], "n")
     )
     assert choose_evenly(lines, "F", "n")[0].hypothesis == b"b"
-
-
-@pytest.mark.parametrize(
-    ("line", "error", "message"),
-    [
-        (b"0 ||| a ||| F= 1 2 ||| 1\n", FormatError, r"n:1: expected one value of F=, found 2"),
-        (b"0 ||| a ||| G= 1 ||| 1\n", FormatError, r"n:1: expected one value of F=, found 0"),
-        (b"", InputError, "expected hypotheses, found an empty list"),
-    ],
-)
-def test_the_even_choice_needs_one_value_of_each_line(line, error, message):
-    with pytest.raises(error, match=message):
-        choose_evenly(parse_nbest([line] if line else [], "n"), "F", "n")

@@ -69,19 +69,6 @@ def test_weights_of_an_ini_in_the_order_of_the_list():
 
 
 @pytest.mark.parametrize(
-    ("of_ini", "found"),
-    [
-        ({"LM0": [1.0]}, "2 weights of TM0, as the n-best list has values, found none"),
-        ({"LM0": [1.0], "TM0": [1.0]}, "2 weights of TM0, as the n-best list has values, found TM0= 1.0"),
-        ({"LM0": [float("nan")], "TM0": [1.0, 2.0]}, "1 weights of LM0, as the n-best list has values, found LM0= nan"),
-    ],
-)
-def test_an_ini_of_another_list_is_refused(of_ini, found):
-    with pytest.raises(InputError, match=f"moses.ini: expected {found}"):
-        select_weights(NAMES, weights_of(of_ini, "moses.ini"))
-
-
-@pytest.mark.parametrize(
     ("names", "weights", "message"),
     [
         (NAMES, [1, 2], "expected 3 weights, found 2"),

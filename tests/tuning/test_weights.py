@@ -2,8 +2,8 @@
 
 import pytest
 
-from moses_rnn.errors import FormatError, InputError
-from moses_rnn.tuning.weights import parse_sparse_weights, read_weights
+from moses_rnn.errors import InputError
+from moses_rnn.tuning.weights import read_weights
 
 INI = b"""[feature]
 PhraseDictionaryMemory name=TM0 num-features=3 path=pt tuneable-components=1,No,TRUE
@@ -50,12 +50,3 @@ def test_sparse_weights_come_from_either_file_and_the_ini_wins(folder):
     )
     other = read_weights(ini, str(folder / "other")).sparse
     assert other == pytest.approx({"Both_x": 0.5, "Two_x": float("nan"), "Option_x": 2}, nan_ok=True)
-    (folder / "sparse").unlink()
-    with pytest.raises(InputError, match="sparse: cannot be read: No such file"):
-        read_weights(ini)
-
-
-@pytest.mark.parametrize("line", [b"A_x", b"A_x 1 2", b"A_x one", b"A_x nan", b"A_x= 1 # comment"])
-def test_lines_that_are_no_sparse_weight_are_refused(line):
-    with pytest.raises(FormatError, match="^w:2: expected a sparse feature and its weight, found "):
-        parse_sparse_weights(b"A_y 1\n" + line, "w")

@@ -59,11 +59,3 @@ def test_without_pyarrow_parquet_is_refused(scored_table, tmp_path, monkeypatch,
     assert end.value.code != 0
     assert "rows.parquet: expected pyarrow to be installed, found none" in message
     assert "pip install pyarrow" in message
-
-
-@pytest.mark.parametrize("name", ["rows.txt", "rows", "rows.parquet.gz"])
-def test_other_names_are_refused(scored_table, tmp_path, name):
-    done = export(scored_table, tmp_path / name, check=False)
-    assert done.returncode == 2
-    assert "expected a name that ends with .tsv or .jsonl" in done.stderr
-    assert not (tmp_path / name).exists()

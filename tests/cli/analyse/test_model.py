@@ -58,32 +58,3 @@ def test_words_are_exported_without_a_map_or_with_one(tmp_path, model):
     assert both.stdout.encode().splitlines()[1].startswith((model / "target.vocab").read_bytes().splitlines()[2] + b" ")
     assert (tmp_path / "words.csv").exists()
     assert "'-o' / '--output', or --export" in invoke("words", model, code=2).stderr
-
-
-# arguments behind model and table; exit code, the message
-REFUSED = [
-    (["explain", "no pair"], 3, "expected a pair as 'source ||| target', found 'no pair'"),
-    (["explain", "a ||| b", "--moses-ini", "none.ini"], 3, "none.ini: cannot be read: No such file or directory"),
-    (["explain", "a ||| b", "--table-limit", "3"], 2, "--table-limit and --feature are about a --moses-ini"),
-    (["phrases", "-o", "x.gif"], 2, "--output x.gif: expected a name that ends with .svg, .png, .csv or .json"),
-    (["phrases", "-o", "x.csv", "-o", "./x.csv"], 1, "./x.csv: is where x.csv goes; name another output"),
-    (["phrases", "-o", "x.csv", "--method", "pca", "--min-words", "99"], 3,
-     "expected phrases of 99 or more words in the table, found none"),
-    (["gates", "--network", "both"], 2, "'both' is not one of"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("arguments", "code", "message"), REFUSED)
-def test_what_is_refused(tmp_path, monkeypatch, table, model, arguments, code, message):
-    monkeypatch.chdir(tmp_path)
-    command, *rest = arguments
-    done = invoke(command, model, table, *rest, code=code)
-    assert message in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_phrases_of_another_form_are_refused(tmp_path, model):
-    rules = tmp_path / "rules"
-    rules.write_text("a [X][X] [X] ||| b [X][X] [X] ||| .1 .1 .1 .1 ||| 1-1\n")
-    done = invoke("gates", model, rules, code=3)
-    assert "expected phrases as the model learned from (plain words), found hierarchical" in done.stderr

@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from moses_rnn.models.cells import ENCDEC_OF_CELLS
-from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.cstm import CSTM
 from tests.analysis.scored import line, sign
 from tests.cli.analyse.calls import invoke, seen
 from tests.cli.analyse.tables import with_another_score
 from tests.commands import run
-from tests.models.networks import PAPERS, cell_network, cstm_network
-from tests.producers.pairs import SOURCE, TARGET
 
 
 def test_an_unscored_table_and_a_column_that_is_none_are_refused(table):
@@ -148,20 +143,3 @@ def test_model_and_table_come_in_either_order(tmp_path, model, table, arguments)
     invoke(command, model, table, *rest, "-o", first)
     invoke(command, table, model, *rest, "-o", second)
     assert first.read_bytes() == second.read_bytes()
-
-
-def test_networks_that_a_command_knows_nothing_of_are_named(scored_table, tmp_path):
-    for name, kind, network in (
-        ("cells", ENCDEC_OF_CELLS, cell_network(PAPERS["lstm"])),
-        ("cstm", CSTM, cstm_network()),
-    ):
-        save_checkpoint(tmp_path / name, Checkpoint(kind, network, {"source": SOURCE, "target": TARGET}))
-    done = invoke("gates", tmp_path / "cells", scored_table, code=3)
-    assert "of the paper's gated units to look into, found RNN Encoder-Decoder of lstm cells" in done.stderr
-    for command in (["words", tmp_path / "cstm"], ["report", scored_table, tmp_path / "cstm"]):
-        done = invoke(*command, "-o", tmp_path / "out.csv", code=3)
-        assert "cstm: expected a network that writes word by word, found: CSTM" in done.stderr
-        assert not (tmp_path / "out.csv").exists()
-    done = seen("words", tmp_path / "cstm", "--side", "target", "--export", tmp_path / "target.vec")
-    assert "cstm: expected a network with embeddings of target words, found: CSTM" in done.stderr
-    assert not list(tmp_path.glob("*target.vec*"))

@@ -23,7 +23,7 @@ def test_scatter(scored_table, tmp_path):
     rows = list(csv.DictReader(io.StringIO((tmp_path / "s.csv").read_text())))
     assert sum(int(row["pairs"]) for row in rows) == 6
     again = seen("scatter", scored_table, "-o", tmp_path / "s.csv")
-    assert (again.exit_code, "s.csv: exists already; use --force" in again.stderr) == (1, True)
+    assert (again.exit_code, "s.csv: exists already" in again.stderr) == (1, True)
     wrong = seen("scatter", scored_table, "-o", "s.pdf")
     assert (wrong.exit_code, "does not end in .svg, .png or .csv" in wrong.stderr) == (2, True)
 
@@ -99,33 +99,6 @@ def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before
 
 
 @pytest.mark.parametrize(
-    ("output", "rejects", "message"),
-    [
-        ("t.gz", "gone", "t.gz: is the input"),
-        ("new", "new", "new: is where"),
-        ("new", "t.gz", "t.gz: is the input"),
-        ("no/new", "gone", "no/new: cannot be written: No such file or directory"),
-    ],
-)
-def test_outputs_that_cannot_be(scored_table, tmp_path, output, rejects, message):
-    done = seen(
-        "prune", scored_table, "-o", tmp_path / output, "--rejects", tmp_path / rejects, "--keep", 0.5, "--force"
-    )
-    assert (done.exit_code, message in done.stderr) == (1, True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.gz", "t.gz.json"]
-
-
-def test_a_table_that_is_refused_leaves_no_output(tmp_path):
-    (tmp_path / "t").write_bytes(b"".join(reversed(TABLE)))
-    done = seen(
-        "prune", tmp_path / "t", "-o", tmp_path / "new", "--keep", 0.5, "--rejects", tmp_path / "gone", "--column", 4
-    )
-    assert done.exit_code == 3
-    assert "t:4: expected sources in the order of LC_ALL=C sort" in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["t"]
-
-
-@pytest.mark.parametrize(
     ("signature", "message"),
     [
         ({**SIGNATURE, "file": {"bytes": 1, "sha256": "0"}}, "expected 1 bytes, SHA-256 0… as in its signature, found"),
@@ -143,8 +116,3 @@ def test_a_constant_criterion_is_said(tmp_path):
     with_another_score(tmp_path / "wide", {5: "RNN"})
     done = seen("prune", tmp_path / "wide", "-o", tmp_path / "new", "--keep", "0.5", "--no-keep-best")
     assert "warning: 6 pairs are equally good at the threshold: 3 of them stay, spread evenly" in done.stderr
-
-
-def test_a_smaller_table_is_not_written_to_standard_output(scored_table):
-    done = seen("prune", scored_table, "-o", "-", "--keep", "0.5")
-    assert (done.exit_code, "-: expected the name of a file" in done.stderr) == (1, True)

@@ -42,21 +42,3 @@ def test_attachments():
         "on the next word,0.00,0,0,100.00,66.67,50.00",
     ]
     assert "3 words in 2 sentences" in invoke("attachments", "t.conllu", "a.actions").stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (["brackets", "t.trees"], 2, "Missing argument 'OUTPUT...'"),
-        (["brackets", "t.trees", "short"], 3, "short: expected a line for each of 2 trees, found 1"),
-        (["brackets", "t.trees", "short", "short"], 3, "expected each OUTPUT once, found short, short"),
-        (["brackets", "blank", "short"], 3, "blank: expected trees, found none"),
-        (["brackets", "t.conllu", "short"], 3, "t.conllu:1: expected ( where a tree begins, found '1'"),
-        (["brackets", "none", "short"], 3, "none: expected a file"),
-        (["attachments", "t.conllu", "short"], 3, "short: expected a line for each of 2 sentences, found 1"),
-        (["attachments", "blank", "short"], 3, "blank: expected sentences, found none"),
-        (["attachments", "t.trees", "short"], 3, "t.trees:1: expected 10 columns parted by tabs, found 1: '(S (NP"),
-    ],
-)
-def test_what_is_refused(words, code, message):
-    assert message in invoke(*words, code=code).stderr

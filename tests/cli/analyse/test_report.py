@@ -52,7 +52,7 @@ def test_a_report_and_the_same_once_more(tmp_path, scored, model, monkeypatch):
         assert sentence in text
     (warning,) = re.findall('class="warning">(.*?)<', text)  # table, signature and model belong together
     assert re.fullmatch(r"\d\d.\d% of the pairs have a word that RNN&#x27;s model reads as &lt;unk&gt;: .*", warning)
-    assert "report.html: exists already; use --force to replace it" in invoke(scored, model, "-o", page, code=1).stderr
+    assert "report.html: exists already" in invoke(scored, model, "-o", page, code=1).stderr
     invoke(model, scored, "-o", page, *FEW, "--force")  # in the other order, too
     assert page.read_text(encoding="utf-8") == text
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
@@ -77,30 +77,3 @@ def test_without_the_extra_there_are_no_pictures(tmp_path, scored, model):
     assert "data:image" not in text
     assert text.count("Pictures need matplotlib. pip install &#x27;moses-rnn[plot]&#x27;") == 3
     assert "Part 1: " in text  # of a map by PCA
-
-
-# table, model, further arguments; exit code, the message
-REFUSED = [
-    ("scored.gz", "no-model", [], 3, "no-model"),
-    ("nothing", "model", [], 3, "nothing: expected a file, found nothing of that name"),
-    ("plain", "model", [], 3, "found 4 scores and no such file\n  Score it with moses-rnn-score"),
-    ("scored.gz", "inverse", [], 3, "expected a model of p(target | source) to report on, found direction target-to-"),
-    ("scored.gz", "model", ["--column", 9], 3, "expected --column from 0 to 4, the scores of this table, found 9"),
-    ("scored.gz", "model", ["-o", "no/such/r.html"], 1, "no/such/r.html: cannot be written: No such file or directory"),
-    ("scored.gz", "model", ["-o", "scored.gz", "--force"], 1, "scored.gz: is the input"),
-    ("scored.gz", "model", ["--top", 0], 2, "Invalid value for '--top'"),
-]
-
-
-@pytest.mark.parametrize(("name", "which", "arguments", "code", "message"), REFUSED)
-def test_what_is_refused(
-    tmp_path, monkeypatch, table, scored, model, inverse_model, name, which, arguments, code, message
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "scored.gz").symlink_to(scored)
-    (tmp_path / "plain").symlink_to(table)
-    (tmp_path / "model").symlink_to(model)
-    (tmp_path / "inverse").symlink_to(inverse_model)
-    before = sorted(tmp_path.iterdir())
-    assert message in invoke(name, which, "-o", "r.html", *arguments, code=code).stderr
-    assert sorted(tmp_path.iterdir()) == before

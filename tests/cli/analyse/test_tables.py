@@ -55,16 +55,6 @@ def test_csv_keeps_odd_bytes(tmp_path):
     assert b",\xff\xc2\xa0,1,\xff\xc2\xa0,1\n" in data
 
 
-def test_nothing_found_is_an_error(scored_table):
-    path = scored_table.with_suffix("")
-    done = run("analyse", "targets", path, "--source", "no such phrase", check=False)
-    assert done.returncode == 3
-    assert "t.gz: expected source phrases 'no such phrase', found none" in done.stderr
-    done = seen("targets", path, "--min-words", "99")
-    assert done.exit_code == 3
-    assert "expected source phrases of at least 99 words, at least 3 targets; or at least 99 words" in done.stderr
-
-
 def test_summary(scored_table):
     text = seen("summary", scored_table).stdout
     assert text.startswith("Preferences among the targets of a source\n")

@@ -155,23 +155,6 @@ def test_the_documented_plan_is_one(tmp_path):
     assert [line for line in done.stdout.splitlines() if line.startswith("# ")][-1] == "# ensemble"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["nothing.toml"], 3, "nothing.toml: expected a plan, found: No such file"),
-        (["plan.toml", "--only", "plane"], 3, "plan.toml: expected a trial named plane, found plain, drop-0.5"),
-        (["bad.toml"], 3, "bad.toml:19: expected in [[trial]] 1 train.dropout to be what moses-rnn-train --dropout takes, found 2: 2.0 is not"),
-    ],
-)  # fmt: skip
-def test_refusals(place, monkeypatch, arguments, code, message):
-    monkeypatch.chdir(place)
-    bad = PLAN.replace('name = "plain"', 'name = "plain"\ntrain.dropout = 2').splitlines()
-    (place / "bad.toml").write_text("\n".join(bad[1:]))
-    done = invoke("trials", *arguments, code=code)
-    assert message in done.stderr
-    assert not (place / "work").exists()
-
-
 def test_progress_on_a_terminal_is_a_bar(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     progress = Progress(3, quiet=False)

@@ -10,7 +10,6 @@ import pytest
 
 from tests.cli.cslm.calls import cslm, sentences
 from tests.commands import program
-from tests.producers.tiny_lm import SMALL
 
 HEAD = "| text | tokens | outside the shortlist | CSLM, shortlist only |"
 
@@ -78,23 +77,6 @@ def test_interrupted_it_says_so(here):
         process.send_signal(signal.SIGINT)
         messages = process.stderr.read()
     assert (process.returncode, messages) == (128 + signal.SIGINT, b"-c: interrupted\n")
-
-
-LMS = [
-    (SMALL.arpa()[:-40], "lm: expected a language model that KenLM reads, found: Was expecting n-gram header"),
-    (b"le chat\n", 'lm: expected a language model that KenLM reads, found: first non-empty line was "le chat" not'),
-    (SMALL.arpa().replace(b"-1.0000000\t<unk>", b"-99\t<unk>"), "lm: expected a model that gives <unk> a probability, found 1e-99\n"),
-    (SMALL.arpa().replace(b"le chat", b"<unk> chat"), "lm: expected no n-gram with <unk>, found '<unk> chat'\n"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("data", "message"), LMS, ids=["cut", "text", "no <unk>", "<unk>"])
-def test_n_gram_models_that_cannot_be_used(here, data, message):
-    pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
-    (here / "lm").write_bytes(data)
-    code, out, messages = cslm("perplexity", "cslm", "dev.fr", "--lm", "lm")
-    assert (code, out) == (3, "")
-    assert messages.startswith(f"moses-rnn-cslm: {message}")
 
 
 def test_an_n_gram_model_needs_kenlm(here, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import CSLM
-from tests.cli.cslm.calls import TRAIN, cslm, names, sentences
+from tests.cli.cslm.calls import TRAIN, cslm, sentences
 from tests.producers.tiny_lm import NBSP
 
 
@@ -78,18 +78,6 @@ def test_restart_starts_over(here):
     assert load_checkpoint(here / "cslm", CSLM).model.config.order == 4
 
 
-@pytest.mark.parametrize("option", ["--dev", "text"])
-def test_restart_removes_nothing_when_a_text_is_missing(here, option):
-    before = names(here)
-    arguments = [*TRAIN, "--dev", "nothing"] if option == "--dev" else ["train", "nothing", *TRAIN[2:]]
-    code, _, messages = cslm(*arguments, "--restart")
-    assert (code, messages) == (
-        3,
-        "moses-rnn-cslm: nothing: expected a file, found nothing of that name (nor nothing.gz)\n",
-    )
-    assert names(here) == before
-
-
 N_GRAMS = ["--network", "bengio", "--order", "3", "--embedding-size", "4", "--hidden-size", "5"]
 RECURRENT = ["--network", "rnnlm", "--hidden-size", "5", "--bptt", "1"]
 OTHERS = [
@@ -109,19 +97,3 @@ def test_other_networks_are_trained_likewise(here, network, described, unit):
     assert json.loads((here / "m" / "config.json").read_text())["network"] == network[1]
     code, out, messages = cslm("perplexity", "m", "dev.fr")
     assert (code, messages, out.splitlines()[0]) == (0, "", "| model | dev.fr |")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--network", "rnnlm", "--order", "3"], "--order: --network rnnlm has no such size or switch"),
-        (["--hidden-size", "3"], "--hidden-size: --network cslm has no such size or switch"),
-        (["--network", "lstm"], "Invalid value for '--network'"),
-    ],
-)
-def test_what_a_network_does_not_have_is_refused(here, options, message):
-    before = names(here)
-    code, out, messages = cslm("train", "train.fr", "--model", "new", *options)
-    assert (code, out) == (2, "")
-    assert message in messages
-    assert names(here) == before

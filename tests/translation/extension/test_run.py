@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.errors import CheckpointError, FormatError, InputError, MisfitError, OutputError
+from moses_rnn.errors import InputError, MisfitError
 from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import words
@@ -188,32 +188,6 @@ def test_a_second_run_extends_no_further(here, models):
     result, lines = extended(here, models, text="text", output="twice.gz")
     assert (result.counts.lacking, result.counts.lines) == (0, 0)
     assert b"".join(lines) == (here / "table").read_bytes()
-
-
-REFUSED = {
-    "order": ({"table": b"s3 ||| t2 ||| 1 1 1 1\ns2 ||| t2 ||| 1 1 1 1\n"}, {}, FormatError, "table:2: expected the order of LC_ALL=C sort"),
-    "columns": ({"table": b"s2 ||| t2 ||| 1 1 1 1\ns3 ||| t2 ||| 1\n"}, {}, FormatError, "table:2: expected 4 scores"),
-    "rules": ({"table": b"s2 [X] ||| t2 [X] ||| 1\n"}, {}, InputError, "table: expected a table of plain words, found hierarchical"),
-    "factors": ({"table": b"s2|a ||| t2|b ||| 1\n"}, {}, InputError, "table: expected a table of plain words, found source factor 0"),
-    "strict": ({"table": b"s2 ||| t2 ||| 0\n"}, {"strict": True}, FormatError, "table:1: expected no score not above 0"),
-    "long": ({}, {"max_line_bytes": 20}, FormatError, "table:1: expected a line of at most 20 bytes"),
-    "model": ({}, {"model": "factored"}, CheckpointError, "factored: expected a model of plain words, found one of source"),
-    "there": ({"new.gz": b""}, {}, OutputError, "new.gz: exists already; use --force to replace it"),
-    "signature": ({"new.gz.json": b""}, {}, OutputError, "new.gz.json: exists already; use --force to replace it"),
-    "input": ({}, {"output": "table", "force": True}, OutputError, "table: is the input .*table itself"),
-    "text": ({}, {"output": "text", "force": True}, OutputError, "text: is the input .*text itself"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_fit_is_refused_and_leaves_nothing(here, models, case):
-    files, options, kind, message = REFUSED[case]
-    for name, content in files.items():
-        (here / name).write_bytes(content)
-    before = {path.name: path.read_bytes() for path in here.iterdir()}
-    with pytest.raises(kind, match=message):
-        extended(here, models, text="text", **options)
-    assert {path.name: path.read_bytes() for path in here.iterdir()} == before
 
 
 def test_a_table_that_changes_meanwhile_is_refused(here, models):
