@@ -21,7 +21,7 @@ DEFAULT_WEIGHT = 0.2  # what train-model.perl gives each phrase-table score
 OLD_SECTIONS = ("ttable-file", "weight-t")  # of phrase tables, before there was [feature]
 READABLE = "a path that Moses can read (no blanks, no '#')"
 UNREADABLE = "Move it to a folder without them, or keep paths relative: --relative-paths, or no --absolute-paths."
-OVERRIDES = frozenset({"path", "tuneable", "tuneable-components"})  # what an extension or MERT relies on
+OVERRIDES = ("path", "tuneable", "tuneable-components")  # what an extension or MERT relies on
 
 
 @dataclass(frozen=True)
@@ -156,11 +156,9 @@ class MosesIni:
         """
         for index, line in self.section("feature-overwrite"):
             name, *settings = tokens(line)
-            if name == feature.name and OVERRIDES & {setting.partition("=")[0] for setting in settings}:
-                advice = "It wins over [feature]: move the setting there."
-                raise self.error(
-                    index, f"no {', '.join(sorted(OVERRIDES))} of {name} in [feature-overwrite]", repr(line), advice
-                )
+            if name == feature.name and {setting.partition("=")[0] for setting in settings}.intersection(OVERRIDES):
+                expected = f"no {', '.join(OVERRIDES)} of {name} in [feature-overwrite]"
+                raise self.error(index, expected, repr(line), "It wins over [feature]: move it there.")
         for index, line in self.section("feature-name-overwrite"):
             if feature.type in tokens(line)[::2]:
                 advice = "Write the type that it becomes into [feature]."
