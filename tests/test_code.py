@@ -20,7 +20,7 @@ USES = {
     "training": {"models", "formats"},
     "moses": {"formats"},
     "pools": set(),
-    "scoring": {"producers", "moses", "formats", "pools"},
+    "scoring": {"models", "producers", "moses", "formats", "pools"},
     "tuning": {"moses", "formats"},
     "translation": {"pools", "producers", "inference", "models", "formats"},
     "analysis": {"translation", "tuning", "producers", "inference", "models", "formats"},
