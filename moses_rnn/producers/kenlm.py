@@ -17,6 +17,8 @@ from moses_rnn.producers.language_models import END, LN_10, Values, sums, text, 
 # KenLM's messages: Cannot read model 'path' (file:line in function threw Kind[ because `condition']. what it found)
 THROWN = re.compile(r"Cannot read model '.*?' \((?:\S+ in .*? threw \w+(?: because `.*?')?\. )?(.*)\)", re.DOTALL)
 
+OTHER_FILE = re.compile(r'first non-empty line was ".*" not')  # of which nothing is repeated
+
 
 class KenlmProducer:
     """An n-gram model by KenLM: log p of a target sentence, natural, whatever the file says in log10.
@@ -93,4 +95,5 @@ def _reason(error: Exception) -> str:
     """What KenLM says of a file, in a line, without the places in its own source."""
     message = str(error)
     thrown = THROWN.fullmatch(message)
-    return (thrown[1] if thrown else message).split("\n")[0].strip()
+    reason = (thrown[1] if thrown else message).split("\n")[0].strip()
+    return OTHER_FILE.sub("first non-empty line was not", reason)

@@ -82,7 +82,7 @@ def test_interrupted_it_says_so(here):
 
 LMS = [
     (SMALL.arpa()[:-40], "lm: expected a language model that KenLM reads, found: Was expecting n-gram header"),
-    (b"le chat\n", 'lm: expected a language model that KenLM reads, found: first non-empty line was "le chat" not'),
+    (b"le chat\n", "lm: expected a language model that KenLM reads, found: first non-empty line was not \\data\\"),
     (SMALL.arpa().replace(b"-1.0000000\t<unk>", b"-99\t<unk>"), "lm: expected a model that gives <unk> a probability, found 1e-99\n"),
     (SMALL.arpa().replace(b"le chat", b"<unk> chat"), "lm: expected no n-gram with <unk>, found '<unk> chat'\n"),
 ]  # fmt: skip
