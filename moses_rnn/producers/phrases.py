@@ -157,7 +157,7 @@ def read_shortlist(path: Path, most: int | None) -> Vocabulary:
     except OSError as error:
         raise InputError(f"{file}: expected a vocabulary, found: {error.strerror}") from error
     except CheckpointError as error:
-        raise InputError(f"{file}: {error}") from error
+        raise InputError(f"{file}: {error.message}", advice=error.advice) from error
     if not most:
         return known
     tokens = _tokens_of(path) if path.is_dir() else frozenset()
