@@ -30,7 +30,7 @@ from moses_rnn.producers.language_models import BEGIN, LN_10, UNKNOWN, Values, t
 
 NOTHING = -98.0  # log10: ARPA files write 10⁻⁹⁹ for 0, and KenLM puts 10⁻¹⁰⁰ where there is no <unk>
 LARGEST = 300.0  # log10 of what is summed up
-EXACT = 1e-6  # the share of M() below which M(h) is lost in KenLM's float32
+EXACT = 1e-4  # the share of M() below which M(h) is lost in KenLM's float32
 Context = tuple[bytes, ...]
 
 

@@ -195,12 +195,14 @@ NOT_READ = {
 
 
 @pytest.mark.parametrize("data", READ.values(), ids=READ)
-def test_whatever_the_file_all_words_together_have_probability_1(tmp_path, data):
+def test_whatever_the_file_the_shares_of_all_words_outside_sum_to_1(tmp_path, data):
     (tmp_path / "lm").write_bytes(data)
-    contexts = [history.encode() for history in histories(SMALL)]
-    vocabulary = [word.encode() for word in vocabulary_of(SMALL)]
-    found = totals(CslmProducer(checkpoint(), backoff=backoff_of(tmp_path / "lm")), contexts, vocabulary)
-    assert found == pytest.approx(np.ones(len(contexts)), abs=1e-5)
+    backoff = backoff_of(tmp_path / "lm")
+    outside_all = {*vocabulary_of(SMALL)} - {*SHORTLIST}
+    for history in histories(SMALL):
+        sentences = [f"{history} {word}".strip().encode() for word in outside_all]
+        shares = [backoff.log_shares([sentence], [len(words(sentence)) - 1]) for sentence in sentences]
+        assert np.exp(shares).sum() == pytest.approx(1, abs=1e-5), history
 
 
 @pytest.mark.parametrize("data", NOT_READ.values(), ids=NOT_READ)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.errors import FormatError
+from moses_rnn.errors import FormatError, ScoreError
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import format_nbest_line, parse_nbest
 from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation import translate
 from moses_rnn.translation.alignments import align
 from moses_rnn.translation.beam_search import BeamConfig
@@ -119,6 +119,22 @@ def test_a_line_without_end_is_refused_with_its_number():
     assert len(list(ours([longest], "t"))) == 1
     with pytest.raises(FormatError, match="^t:3: expected at most 1,000 words in a line to translate, found 1,001\n"):
         list(ours([b"s2\n", b"s3\n", longest + b"s2\n"], "t"))
+
+
+class Mute(EncDecStepper):
+    """Writes <unk> and nothing else."""
+
+    def next_log_probs(self, terms, prefixes, columns=None):
+        log_probs = super().next_log_probs(terms, prefixes, columns).fill_(-torch.inf)
+        log_probs[:, UNKNOWN_ID] = 0
+        return log_probs
+
+
+def test_a_line_for_which_nothing_may_be_written_is_named():
+    translate_lines = translator(Mute(MODEL, dtype=torch.float64), BeamConfig(allow_unknown=False)).translate
+    with pytest.raises(ScoreError, match="^'s3': expected a word or the end that may follow, found none") as refused:
+        translate_lines([[b"s2", b"s3"], [b"s3"]])
+    assert refused.value.row == 1
 
 
 def test_alignments_are_of_the_candidates_that_are_given():

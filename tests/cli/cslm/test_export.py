@@ -51,11 +51,11 @@ def test_export_replaces_nothing_without_force(here):
 
 def test_a_shortlist_that_nplm_cannot_read_is_refused_and_nothing_is_written(here):
     odd = checkpoint()
-    odd.target_vocabulary.words[2] = b"le la"
+    odd.target_vocabulary.words[2] = b"<null>"
     save_checkpoint(here / "odd", odd)
     code, _, messages = cslm("export-nplm", "odd", "out", "--dev", "dev.fr")
     assert (code, messages) == (
         3,
-        "moses-rnn-cslm: expected words without blanks, each once, as NPLM reads them, found 'le la'\n",
+        "moses-rnn-cslm: expected words without blanks, each once, as NPLM reads them, found '<null>'\n",
     )
     assert "out" not in names(here)
