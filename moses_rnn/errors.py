@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 SHOWN_BYTES = 200
@@ -66,6 +66,16 @@ class PairError(InputError):
     """A pair of phrases cannot be scored; where it stands, a layer above knows."""
 
 
+class ScoreError(MosesRnnError):
+    """A model gives a pair or sentence no number that can be used; `row` is its place among those that it was given."""
+
+    def __init__(
+        self, message: str, row: int = 0, advice: str = "The model is damaged or its training diverged."
+    ) -> None:
+        super().__init__(message, advice=advice)
+        self.row = row
+
+
 class CheckpointError(InputError):
     """A model folder is incomplete, damaged, or not of this format."""
 
@@ -112,6 +122,16 @@ def writing(path: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def placing(place: Callable[[int], str]) -> Iterator[None]:
+    """Say where the pair or sentence stands that has no score, by its row."""
+    try:
+        yield
+    except ScoreError as error:
+        error.message = f"{place(error.row)}: {error.message}"
+        raise
 
 
 def shown_value(value: object) -> str:

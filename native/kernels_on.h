@@ -232,7 +232,7 @@ struct KernelsOn {
           for (int v = 0; v < HALF; v += LANES) {
             const F odd = V::load(s_i + v) + V::load(O_cc + v);
             const F even = V::load(s_i + HALF + v) + V::load(O_cc + HALF + v);
-            P::write(to, panel * HALF + v, part, odd > even ? odd : even);
+            P::write(to, panel * HALF + v, part, (odd > even) | (odd != odd) ? odd : even);  // NaN stays
           }
         }
       }

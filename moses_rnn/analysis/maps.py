@@ -139,11 +139,15 @@ def draw_map(title: str, labels: Sequence[str], vectors: Floats, config: MapConf
         config: how.
 
     Raises:
-        MosesRnnError: scikit-learn is not installed.
+        MosesRnnError: scikit-learn is not installed, or the vectors are too large for it.
     """
     coordinates = principal_components(vectors)
     if config.method == "tsne" and len(np.unique(vectors, axis=0)) >= FEWEST:
-        coordinates = _tsne(vectors, coordinates, config)
+        with np.errstate(all="ignore"):  # told below
+            coordinates = _tsne(vectors, coordinates, config)
+    if not np.isfinite(coordinates).all():
+        found = f"numbers of the network as large as {np.abs(vectors).max():g}"
+        raise MosesRnnError(f"{title}: expected points that can be laid out, found {found}")
     return Map(title, list(labels), coordinates, choose_zooms(vectors, coordinates, config))
 
 

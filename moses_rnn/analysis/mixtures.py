@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moses_rnn.analysis.perplexity import Marks, Observe, observe_nothing, perplexity, together
-from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.errors import InputError, MosesRnnError, placing
 from moses_rnn.producers.language_models import LanguageModel, Values
 
 SUFFICIENT = 1e-6  # nats of a whole text: how near its likelihood is to the highest
@@ -73,10 +73,13 @@ def score_text(
     """
     log_probs: list[Values] = []
     outside: list[Marks] = []
-    for sentences in together(lines, observe):
-        log_probs.append(np.stack([_word_log_probs(one, sentences, name) for one in contenders]))
-        unknown = [one.model.unknown(sentences) for one in contenders if one.network]
-        outside.append(np.logical_or.reduce([np.zeros(log_probs[-1].shape[1], np.bool_), *unknown]))
+    before = 0  # sentences
+    with placing(lambda row: f"{name}, sentence {before + row + 1:,}"):
+        for sentences in together(lines, observe):
+            log_probs.append(np.stack([_word_log_probs(one, sentences, name) for one in contenders]))
+            unknown = [one.model.unknown(sentences) for one in contenders if one.network]
+            outside.append(np.logical_or.reduce([np.zeros(log_probs[-1].shape[1], np.bool_), *unknown]))
+            before += len(sentences)
     if not log_probs:
         raise InputError(f"{name}: expected sentences, found none")
     return Scored(name, np.concatenate(log_probs, 1), np.concatenate(outside))
@@ -155,4 +158,4 @@ def as_table(texts: Sequence[Scored], rows: Iterable[tuple[str, Sequence[float]]
     yield f"| model | {' | '.join(text.name for text in texts)} |"
     yield "|---|" + "---|" * len(texts)
     for name, weights in rows:
-        yield f"| {name} | {' | '.join(f'{perplexity(text.mixed(weights)):.2f}' for text in texts)} |"
+        yield f"| {name} | {' | '.join(f'{perplexity(text.mixed(weights), text.name):.2f}' for text in texts)} |"

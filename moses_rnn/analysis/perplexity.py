@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, ScoreError, placing
 from moses_rnn.producers.language_models import LanguageModel, Values
 
 SENTENCES = 2000  # scored together
@@ -64,13 +64,17 @@ def judge(
 
     Raises:
         InputError: it is empty.
+        ScoreError: a model gives a word no probability; the sentence is named.
     """
     parts: list[tuple[Values, Values, Marks, Marks]] = []
-    for sentences in together(lines, observe):
-        values = cslm.word_log_probs(sentences)
-        by_kenlm = kenlm.word_log_probs(sentences) if kenlm else values
-        unknown = kenlm.unknown(sentences) if kenlm else np.zeros(len(values), np.bool_)
-        parts.append((values, by_kenlm, cslm.unknown(sentences), unknown))
+    before = 0  # sentences
+    with placing(lambda row: f"{name}, sentence {before + row + 1:,}"):
+        for sentences in together(lines, observe):
+            values = cslm.word_log_probs(sentences)
+            by_kenlm = kenlm.word_log_probs(sentences) if kenlm else values
+            unknown = kenlm.unknown(sentences) if kenlm else np.zeros(len(values), np.bool_)
+            parts.append((values, by_kenlm, cslm.unknown(sentences), unknown))
+            before += len(sentences)
     if not parts:
         raise InputError(f"{name}: expected sentences, found none")
     by_cslm, n_gram, outside, unknown = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -108,12 +112,17 @@ def best_weight(judged: Judged) -> float:
     return max((low, high, 0.0, 1.0), key=lambda weight: float(judged.mixed(weight).mean()))
 
 
-def perplexity(log_probs: Values) -> float:
-    """exp of the mean cost; infinite where no float is as high."""
+def perplexity(log_probs: Values, text: str) -> float:
+    """exp of the mean cost.
+
+    Raises:
+        ScoreError: no float is as high; the text is named.
+    """
+    cost = -float(log_probs.mean())
     try:
-        return math.exp(-float(log_probs.mean())) if len(log_probs) else math.nan
-    except OverflowError:
-        return math.inf
+        return math.exp(cost)
+    except OverflowError as error:
+        raise ScoreError(f"{text}: expected a perplexity that a float can hold, found exp({cost:g})") from error
 
 
 def as_markdown(texts: Sequence[Judged], weight: float | None) -> Iterator[str]:
@@ -130,11 +139,12 @@ def as_markdown(texts: Sequence[Judged], weight: float | None) -> Iterator[str]:
     yield "|" + "---|" * len(head)
     for text in texts:
         cells = [text.name, f"{len(text.cslm):,}", f"{text.outside.mean():.2%}"]
-        cells.append(f"{perplexity(text.cslm[~text.outside]):.2f}")
+        cells.append(f"{perplexity(text.cslm[~text.outside], text.name):.2f}")
         if weight is not None:
             assert text.kenlm is not None
-            both, alone = text.mixed(weight), perplexity(text.kenlm)
-            gain = 1 - perplexity(both) / alone
-            cells += [f"{perplexity(text.cslm):.2f}", f"{alone:.2f}", f"{perplexity(both):.2f}", f"{gain:.1%}"]
-            cells.append(f"{perplexity(both[~text.unknown]):.2f}")
+            mixed = text.mixed(weight)
+            alone, n_gram, both, known = (
+                perplexity(log_probs, text.name) for log_probs in (text.cslm, text.kenlm, mixed, mixed[~text.unknown])
+            )
+            cells += [f"{alone:.2f}", f"{n_gram:.2f}", f"{both:.2f}", f"{1 - both / n_gram:.1%}", f"{known:.2f}"]
         yield f"| {' | '.join(cells)} |"

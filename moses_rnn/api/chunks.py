@@ -9,10 +9,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import MosesRnnError, shown
+from moses_rnn.errors import placing
 from moses_rnn.pools.base import in_order
 from moses_rnn.pools.threads import ThreadPool
-from moses_rnn.scoring.workers import ROUNDING
 
 Floats = npt.NDArray[np.float64]
 PAIRS = 4096  # of a chunk: enough to share prefixes, few enough for several threads
@@ -37,12 +36,15 @@ def scored(
         unbounded: whether scores are no log-probabilities.
 
     Raises:
-        MosesRnnError: a score is not finite, or above 0 though it should be a log-probability.
+        ScoreError: of `score`; the item is named by its number.
     """
     chunks = _chunks(iter(items), size)
 
     def work(chunk: Chunk[Item]) -> Floats:
-        return _checked(score(chunk[1]), *chunk, unbounded=unbounded)
+        first, taken = chunk
+        with placing(lambda row: f"pairs[{first + row}]"):
+            scores = score(taken)
+        return scores if unbounded else np.minimum(scores, 0.0)
 
     first = next(chunks, None)
     if first is None:
@@ -62,14 +64,3 @@ def _chunks(items: Iterator[Item], size: int) -> Iterator[Chunk[Item]]:
         if not chunk:
             return
         yield number * size, chunk
-
-
-def _checked(scores: Floats, first: int, items: list[Item], *, unbounded: bool) -> Floats:
-    good = np.isfinite(scores) & (unbounded | (scores < ROUNDING))
-    if not good.all():
-        row = int(np.flatnonzero(~good)[0])
-        found = f"{scores[row]} for {shown(repr(items[row]).encode())}"
-        advice = "The model is damaged or its training diverged."
-        expected = "a finite score" if unbounded else "a log-probability"
-        raise MosesRnnError(f"pairs[{first + row}]: expected {expected}, found {found}", advice=advice)
-    return scores if unbounded else np.minimum(scores, 0.0)

@@ -10,7 +10,7 @@ from itertools import islice
 
 from moses_rnn.api.arguments import as_str
 from moses_rnn.api.reading import PairReading
-from moses_rnn.errors import ArgumentError
+from moses_rnn.errors import ArgumentError, placing
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.producers.base import Compute, ScoreProducer
 from moses_rnn.producers.ensembles import Writer
@@ -78,6 +78,7 @@ def draw_samples(
 
     Raises:
         ArgumentError: a source cannot be read.
+        ScoreError: the network gives no log p of what it writes for one.
     """
     reading = PairReading(writer)
     sources = list(reading.sources(texts))
@@ -85,9 +86,10 @@ def draw_samples(
     drawn: list[list[Sample]] = []
     for first in range(0, len(sources), SOURCES):
         block = sources[first : first + SOURCES]
-        hypotheses = sampler([writer.source_vocabulary.ids(words(source)) for source in block])
+        with placing(lambda row: f"sources[{len(drawn) + row}]"):
+            hypotheses = sampler([writer.source_vocabulary.ids(words(source)) for source in block])
         counts = [Counter(h.words for h in of_source if h.ended) for of_source in hypotheses]
-        drawn += _judged(writer, producer, block, counts)
+        drawn.extend(_judged(writer, producer, block, counts))
     return drawn
 
 

@@ -12,7 +12,7 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
 from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, open_models, warn_of_unit
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, placing
 
 if TYPE_CHECKING:
     from moses_rnn.producers.base import ScoreProducer, Tally
@@ -68,9 +68,11 @@ def score(given: SentenceScoring) -> None:
         warn_of_unit(model)
         producer = model.make_producer(make_compute(given))
         display, tally = Display("sentences", quiet=given.quiet), Tally()
-        for done, block in _scores(producer, sources, targets, links, tally):
-            output.append(block)
-            display.show(done, done / len(sources))
+        done = 0
+        with placing(lambda row: f"{target}:{done + row + 1}"):
+            for done, block in _scores(producer, sources, targets, links, tally):
+                output.append(block)
+                display.show(done, done / len(sources))
         display.close()
         output.commit()
     if not given.quiet:

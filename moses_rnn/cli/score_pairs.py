@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from moses_rnn.cli.command import say
 from moses_rnn.cli.summaries import put_json
-from moses_rnn.errors import ArgumentError, InputError
+from moses_rnn.errors import ArgumentError, InputError, ScoreError
 
 if TYPE_CHECKING:
     from moses_rnn.api.models import Model
@@ -123,6 +123,8 @@ def _scores(model: Model, block: Sequence[bytes], name: str, before: int) -> Ite
     pairs = [split_pair(line, name, number) for number, line in enumerate(block, start=before + 1)]
     try:
         yield from model.score_iter(pairs)
-    except ArgumentError as error:
-        line = PAIR.sub(lambda match: f"{name}:{before + int(match[1]) + 1}", error.message)
-        raise InputError(line, advice=error.advice) from error
+    except (ArgumentError, ScoreError) as error:
+        error.message = PAIR.sub(lambda match: f"{name}:{before + int(match[1]) + 1}", error.message)
+        if isinstance(error, ScoreError):
+            raise
+        raise InputError(error.message, advice=error.advice) from error

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from moses_rnn.errors import ScoreError
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.inference.tries import NOTHING
 from moses_rnn.models.batches import Batch
@@ -124,11 +125,23 @@ def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase
         log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, word]))
         row = torch.zeros(1, dtype=torch.int64, device=stepper.device)
         prefixes = stepper.step(terms, prefixes, row, row + word)
-    return [*log_probs, float(stepper.next_log_probs(terms, prefixes)[0, END_ID])]
+    log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, END_ID]))
+    return finite(torch.tensor(log_probs, dtype=torch.float64)).tolist()
+
+
+def finite(tensor: Tensor) -> Tensor:
+    """What a network holds inside, refused if a number is none.
+
+    Raises:
+        ScoreError: one is not finite.
+    """
+    if not tensor.isfinite().all():
+        raise ScoreError("expected finite numbers inside the network, found nan or infinity")
+    return tensor
 
 
 def _array(tensor: Tensor) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = tensor.detach().cpu().numpy()
+    array: npt.NDArray[Any] = finite(tensor.detach()).cpu().numpy()
     return array
 
 

@@ -109,7 +109,7 @@ def _check(config: dict[str, Any], expect: Expect) -> None:
     expect("network", config.get("network") == "cslm", "'cslm', as moses-rnn-cslm train writes it")
     order = config.get("order")
     expect("order", type(order) is int and 1 < order <= MAX_ORDER, f"a whole number from 2 to {MAX_ORDER}")
-    for key in SIZE_KEYS:
+    for key in ("vocabulary_size", *SIZE_KEYS):
         expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
 
 

@@ -292,16 +292,17 @@ def _check_hashes(folder: Path, config_name: str, config: dict[str, Any], hashes
 def _check_words(folder: Path, config: Json, words: Mapping[str, int]) -> None:
     """A size of a vocabulary that config.json has is that of the file."""
     for side, size in words.items():
-        if (given := config.get(f"{side}_vocabulary_size", size)) != size:
-            expected = f"{side}_vocabulary_size to be {size}, the words of {vocabulary_file(side)}"
-            raise CheckpointError(f"{folder / CONFIG}: expected {expected}, found {shown_value(given)}")
+        for key in (f"{side}_vocabulary_size", "vocabulary_size"):  # a CSLM's has no side
+            if (given := config.get(key, size)) != size:
+                expected = f"{key} to be {size}, the words of {vocabulary_file(side)}"
+                raise CheckpointError(f"{folder / CONFIG}: expected {expected}, found {shown_value(given)}")
 
 
 def _vocabulary(path: Path, data: bytes) -> Vocabulary:
     try:
         return Vocabulary.from_bytes(data)
     except CheckpointError as error:
-        raise CheckpointError(f"{path}: {error}") from error
+        raise CheckpointError(f"{path}: {error.message}", advice=error.advice) from error
 
 
 def _tensors(path: Path, data: bytes) -> dict[str, Tensor]:

@@ -20,7 +20,7 @@ from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import MAX_SIZE, SENTENCES, Kind
 from moses_rnn.models.rnnsearch import RNNSEARCH
 from moses_rnn.models.variants import SWITCHES
-from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
+from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary, is_word
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -181,7 +181,7 @@ def words_of(lines: Sequence[bytes], rows: int, end_row: int | None = None) -> W
     words = [UNKNOWN, END]
     for row in others:
         word = lines[row] if row else START
-        if not _is_word(word):
+        if not is_word(word):
             raise ValueError(f"line {row + 1}: expected one word in UTF-8, found {str(word)[:100]}")
         if word in line_of:
             also = f"line {line_of[word]}" if line_of[word] else "a word of its own row"
@@ -189,14 +189,6 @@ def words_of(lines: Sequence[bytes], rows: int, end_row: int | None = None) -> W
         line_of[word] = row + 1
         words.append(word)
     return Words(Vocabulary(words), np.array([UNKNOWN_ROW, end, *others]), max(len(lines) - rows, 0))
-
-
-def _is_word(word: bytes) -> bool:
-    try:
-        text = word.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return len(text.split()) == 1 and text.split()[0] == text
 
 
 def network_of(

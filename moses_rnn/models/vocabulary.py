@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ UNKNOWN_ID = 0
 END_ID = 1
 UNKNOWN = b"<unk>"
 END = b"</s>"
+PARTS = re.compile(rb"[\x00-\x20\x7f]|\|\|\|")  # words, fields or lines of a table or list; U+00A0 and the like do not
 
 
 class Vocabulary:
@@ -29,19 +31,24 @@ class Vocabulary:
         words: all words by id, the two special ones included.
 
     Raises:
-        CheckpointError: the special words are not in their places, or a word occurs twice.
+        CheckpointError: the special words are not in their places, a word is none, or occurs twice. The message names
+            lines and repeats none: the file may be anything.
     """
 
     def __init__(self, words: Sequence[bytes]) -> None:
         self.words = list(words)
         if self.words[:2] != [UNKNOWN, END]:
-            raise CheckpointError(
-                f"expected a vocabulary to begin with <unk> and </s>, found {str(self.words[:2])[:200]}"
-            )
-        self._ids = {word: i for i, word in enumerate(self.words)}
-        if len(self._ids) != len(self.words):
-            twice = next(word for i, word in enumerate(self.words) if self._ids[word] != i)
-            raise CheckpointError(f"expected each word of a vocabulary once, found {str(twice)[:200]} again")
+            raise CheckpointError("expected a vocabulary to begin with <unk> and </s>, found other lines")
+        self._ids: dict[bytes, int] = {}
+        for i, word in enumerate(self.words):
+            if not is_word(word):
+                raise CheckpointError(
+                    f"expected a word on line {i + 1} of a vocabulary, found something else",
+                    advice="A word is UTF-8 without blanks, control characters and |||.",
+                )
+            if self._ids.setdefault(word, i) != i:
+                again = f"line {i + 1} to repeat line {self._ids[word] + 1}"
+                raise CheckpointError(f"expected each word of a vocabulary once, found {again}")
         del self._ids[END]
 
     def __len__(self) -> int:
@@ -73,21 +80,22 @@ class Vocabulary:
 def shortlist(counts: Mapping[bytes, int], size: int, min_count: int = 1, tokens: Sequence[bytes] = ()) -> Vocabulary:
     """The `size` most frequent words; of equally frequent ones the first in byte order.
 
-    Words that are not UTF-8 stay out (a vocabulary file is text), and so do the special words' spellings and words seen
-    less than `min_count` times. Before them come tokens that stand for other words, whatever their counts.
+    What is no word of a vocabulary stays out, see `is_word`, and so do the special words' spellings and words seen less
+    than `min_count` times. Before them come tokens that stand for other words, whatever their counts.
     """
     special = {UNKNOWN, END, *tokens}
-    eligible = [word for word in counts if word not in special and counts[word] >= min_count and _is_text(word)]
+    eligible = [word for word in counts if word not in special and counts[word] >= min_count and is_word(word)]
     by_frequency = sorted(eligible, key=lambda word: (-counts[word], word))
     return Vocabulary([UNKNOWN, END, *tokens, *by_frequency[:size]])
 
 
-def _is_text(word: bytes) -> bool:
+def is_word(word: bytes) -> bool:
+    """Whether a network may write it: UTF-8 that a table or list of Moses takes for one word."""
     try:
         word.decode("utf-8")
     except UnicodeDecodeError:
         return False
-    return True
+    return bool(word) and not PARTS.search(word)
 
 
 def coverage(counts: Mapping[bytes, int], vocabulary: Vocabulary) -> float:

@@ -17,18 +17,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, shown
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Phrases
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import BEGIN, LN_10, UNKNOWN, Values, text, words_of
 
-NOTHING = 1e-98  # ARPA files write 10⁻⁹⁹ for 0, and KenLM puts 10⁻¹⁰⁰ where there is no <unk>
+NOTHING = -98.0  # log10: ARPA files write 10⁻⁹⁹ for 0, and KenLM puts 10⁻¹⁰⁰ where there is no <unk>
+LARGEST = 300.0  # log10 of what is summed up
+EXACT = 1e-4  # the share of M() below which M(h) is lost in KenLM's float32
 Context = tuple[bytes, ...]
 
 
@@ -42,34 +44,44 @@ class Backoff:
         name: of the model's file, for messages.
 
     Raises:
-        InputError: the model gives ``<unk>`` no probability, or has seen it beside other words.
+        InputError: the model gives ``<unk>`` no probability, has seen it beside other words, or has an n-gram twice.
     """
 
     description = "backed off to an n-gram model"
 
     def __init__(self, n_grams: Iterable[Context], model: KenlmProducer, vocabulary: Vocabulary, name: str) -> None:
-        self._model = model
-        self._unknown = self._p(model.nothing(), UNKNOWN)
+        self._model, self._name = model, name
+        self._unknown = self._log10_p(model.nothing(), UNKNOWN)
         if self._unknown < NOTHING:
             raise InputError(
-                f"{name}: expected a model that gives <unk> a probability, found {self._unknown:.0e}\n"
+                f"{name}: expected a model that gives <unk> a probability, found {10**self._unknown:.0e}\n"
                 "  An n-gram model by lmplz gives it one."
             )
         known = {BEGIN, *vocabulary.words} - {UNKNOWN}
         self.outside = 0.0  # M()
         self.words = 0
         self._corrections: defaultdict[Context, float] = defaultdict(float)
-        for n_gram in n_grams:
+        for n_gram in self._of_words_outside(n_grams, known):
             *context, word = n_gram
-            if context and UNKNOWN in n_gram:
-                raise _of_unknown(n_gram, name)
-            if word in known or text(word).encode() != word:  # which KenLM cannot be asked for
-                continue
             if context:
                 self._corrections[tuple(context)] += self._scaled(context, word) - self._scaled(context[1:], word)
             else:
-                self.outside += self._p(model.nothing(), word)
+                self.outside += self._scaled((), word)
                 self.words += 1
+
+    def _of_words_outside(self, n_grams: Iterable[Context], known: set[bytes]) -> Iterator[Context]:
+        """Those that end in a word outside the shortlist, but for words that KenLM cannot be asked for."""
+        seen: set[Context] = set()
+        for n_gram in n_grams:
+            *context, word = n_gram
+            if context and UNKNOWN in n_gram:
+                raise _of_unknown(n_gram, self._name)
+            if word in known or text(word).encode() != word:
+                continue
+            if n_gram in seen:
+                raise InputError(f"{self._name}: expected each n-gram once, found {shown(b' '.join(n_gram))} again")
+            seen.add(n_gram)
+            yield n_gram
 
     def log_mass(self, context: Sequence[bytes], state: Any) -> float:
         """log M(h).
@@ -77,10 +89,15 @@ class Backoff:
         Args:
             context: the words before, ``<s>`` among them, oldest first; the last order - 1 count.
             state: the n-gram model's after them.
+
+        Raises:
+            InputError: the model leaves nothing for them.
         """
         known = tuple(context[-(self._model.order - 1) :]) if self._model.order > 1 else ()
         added = sum(self._corrections.get(known[i:], 0.0) for i in range(len(known)))
-        return math.log((self.outside + added) * self._p(state, UNKNOWN) / self._unknown)
+        if not self.outside + added > EXACT * self.outside:
+            raise self._without_rest(known)
+        return math.log(self.outside + added) + LN_10 * self._log10_b(state)
 
     def log_shares(self, sentences: Phrases, unknown: Sequence[int] | Any) -> Values:
         """log p_n(w | h) / M(h) of some words; n.
@@ -117,7 +134,18 @@ class Backoff:
     def _scaled(self, context: Sequence[bytes], word: bytes) -> float:
         """p_n(w | h) / B(h)."""
         state = self._after(context)
-        return self._p(state, word) * self._unknown / self._p(state, UNKNOWN)
+        log10 = self._log10_p(state, word) - self._log10_b(state)
+        if log10 > LARGEST:
+            raise self._without_rest(context)
+        return float(10**log10)
+
+    def _log10_b(self, state: Any) -> float:
+        """log10 B(h)."""
+        return self._log10_p(state, UNKNOWN) - self._unknown
+
+    def _without_rest(self, context: Sequence[bytes]) -> InputError:
+        behind = shown(b" ".join(context))
+        return InputError(f"{self._name}: expected some probability for words never seen behind {behind}, found none")
 
     def _after(self, context: Sequence[bytes]) -> Any:
         begins = bool(context) and context[0] == BEGIN
@@ -127,8 +155,8 @@ class Backoff:
             before, after = after, before
         return before
 
-    def _p(self, state: Any, word: bytes) -> float:
-        return float(10 ** self._model.model.BaseScore(state, text(word), self._model.state()))
+    def _log10_p(self, state: Any, word: bytes) -> float:
+        return float(self._model.model.BaseScore(state, text(word), self._model.state()))
 
 
 def _of_unknown(n_gram: Context, name: str) -> InputError:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 
 from moses_rnn import native
+from moses_rnn.errors import ScoreError, shown
 from moses_rnn.formats.native_table import native_table
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.text_phrases import TextPhrases
@@ -21,6 +22,8 @@ from moses_rnn.models.vocabulary import UNKNOWN_ID, Ids, Vocabulary
 
 Phrases = Sequence[bytes]
 Scores = npt.NDArray[np.float64]  # pairs × num_scores
+ROUNDING = 1e-3  # a log-probability this far above 0 is float32's rounding; more is a fault
+LARGEST = 3e38  # that a float32 can hold, as Moses holds numbers
 MARK, MARK_ID = b"\n", -1  # between phrases; no phrase of a line holds one
 Values = npt.NDArray[np.float64]  # pairs
 
@@ -85,7 +88,8 @@ class Tally:
 class ScoreProducer(Protocol):
     """A source of feature values, as Moses calls its own.
 
-    One whose scores are no log-probabilities, and so may be above 0, has an attribute `unbounded` that is true.
+    One whose scores are no log-probabilities, and so may be above 0, has an attribute `unbounded` that is true. All are
+    finite, see `check_scores`.
     """
 
     name: str
@@ -99,12 +103,30 @@ class ScoreProducer(Protocol):
             sources: of the pairs; words with blanks between.
             targets: as many.
             tally: is added to, by producers that meet what it counts.
+
+        Raises:
+            ScoreError: a pair has no such score.
         """
 
 
 def is_unbounded(producer: ScoreProducer) -> bool:
     """Whether its scores may be above 0."""
     return bool(getattr(producer, "unbounded", False))
+
+
+def check_scores(producer: ScoreProducer, scores: Scores, sources: Phrases, targets: Phrases) -> None:
+    """Refuse scores that are not finite, or are above 0 though they are to be log-probabilities.
+
+    Raises:
+        ScoreError: one is; the pair is named.
+    """
+    unbounded = is_unbounded(producer)
+    good = (scores > -LARGEST) & (scores < (LARGEST if unbounded else ROUNDING))
+    if not good.all():
+        row = int(np.argmin(good.all(1)))
+        expected = "a finite number" if unbounded else "a log-probability"
+        pair = shown(b" ||| ".join((sources[row], targets[row])))
+        raise ScoreError(f"{producer.name}: expected {expected}, found {scores[row].min()} for {pair}", row)
 
 
 class Description(NamedTuple):

@@ -10,7 +10,7 @@ import threading
 
 import numpy as np
 
-from moses_rnn.errors import MosesRnnError, shown
+from moses_rnn.errors import MosesRnnError, ScoreError, shown
 from moses_rnn.inference.dynamic import RATE, Learner
 from moses_rnn.inference.rnnlm import Values
 from moses_rnn.models.batches import Lengths
@@ -121,13 +121,15 @@ class Reader:
         Raises:
             MosesRnnError: the model diverged; the sentence is named.
         """
-        return np.concatenate([np.zeros(0), *map(self._read, sentences)])
+        return np.concatenate([np.zeros(0), *(self._read(row, sentence) for row, sentence in enumerate(sentences))])
 
-    def _read(self, sentence: bytes) -> Values:
+    def _read(self, row: int, sentence: bytes) -> Values:
         self._sentences += 1
         try:
             return self._model.read([sentence], self._mode)
         except MosesRnnError as error:
+            if isinstance(error, ScoreError):
+                error.row = row
             error.add_advice(f"It was reading sentence {self._sentences:,}: {shown(sentence)}")
             raise
 

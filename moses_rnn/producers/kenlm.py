@@ -12,10 +12,12 @@ import numpy.typing as npt
 
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.producers.base import Phrases, Scores, Tally
-from moses_rnn.producers.language_models import END, LN_10, Values, sums, text, words_of
+from moses_rnn.producers.language_models import END, LN_10, Values, check_words, sums, text, words_of
 
 # KenLM's messages: Cannot read model 'path' (file:line in function threw Kind[ because `condition']. what it found)
 THROWN = re.compile(r"Cannot read model '.*?' \((?:\S+ in .*? threw \w+(?: because `.*?')?\. )?(.*)\)", re.DOTALL)
+
+OTHER_FILE = re.compile(r'first non-empty line was ".*" not')  # of which nothing is repeated
 
 
 class KenlmProducer:
@@ -52,7 +54,9 @@ class KenlmProducer:
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""
         values = [value for sentence in sentences for value in self._of_sentence(words_of(sentence))]
-        return LN_10 * np.array(values, np.float64)
+        natural = LN_10 * np.array(values, np.float64)
+        check_words(self.name, natural, sentences)
+        return natural
 
     def log_probs(self, _sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
         """Natural logarithms; targets × 1."""
@@ -93,4 +97,5 @@ def _reason(error: Exception) -> str:
     """What KenLM says of a file, in a line, without the places in its own source."""
     message = str(error)
     thrown = THROWN.fullmatch(message)
-    return (thrown[1] if thrown else message).split("\n")[0].strip()
+    reason = (thrown[1] if thrown else message).split("\n")[0].strip()
+    return OTHER_FILE.sub("first non-empty line was not", reason)

@@ -14,10 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.errors import ScoreError, shown
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Ids, Vocabulary
-from moses_rnn.producers.base import PhraseIds, Phrases, Scores, Tally
+from moses_rnn.producers.base import LARGEST, ROUNDING, PhraseIds, Phrases, Scores, Tally
 
 Values = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
@@ -29,7 +30,11 @@ class LanguageModel(Protocol):
     """What gives every word of a sentence a probability."""
 
     def word_log_probs(self, sentences: Phrases) -> Values:
-        """log p of all words and end symbols, sentences end to end: (words + 1 each)."""
+        """log p of all words and end symbols, sentences end to end: (words + 1 each).
+
+        Raises:
+            ScoreError: a word has none.
+        """
 
     def unknown(self, sentences: Phrases) -> Marks:
         """Which words the model does not know; as `word_log_probs`."""
@@ -72,7 +77,9 @@ class NetworkLanguageModel(ABC):
         if not sentences:
             return np.zeros(0)
         ids, lengths = self._ids_of(sentences)
-        return self._with_shares(self._of_ids(ids, lengths), sentences, ids, lengths)
+        values = self._with_shares(self._of_ids(ids, lengths), sentences, ids, lengths)
+        check_words(self.name, values, sentences)
+        return values
 
     def log_probs(self, _sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
         """Natural logarithms; targets × 1."""
@@ -98,6 +105,22 @@ def _unknown(ids: Ids, lengths: Lengths) -> Marks:
     """Which words and end symbols of sentences are outside the shortlist."""
     unknown: Marks = np.insert(ids, np.cumsum(lengths), END_ID) == UNKNOWN_ID
     return unknown
+
+
+def check_words(model: str, values: Values, sentences: Phrases) -> None:
+    """Refuse values of words that are no log-probabilities.
+
+    Raises:
+        ScoreError: one is; the word and its sentence are named.
+    """
+    good = (values > -LARGEST) & (values < ROUNDING)
+    if not good.all():
+        place = int(np.argmin(good))
+        every = [(row, word) for row, sentence in enumerate(sentences) for word in [*words(sentence), END]]
+        row, word = every[place]
+        found = f"{values[place]} for {shown(word)} in {shown(sentences[row])}"
+        advice = "The model is damaged, its training diverged, or it never expects that word."
+        raise ScoreError(f"{model}: expected a log-probability, found {found}", row, advice)
 
 
 def sums(values: Values, sentences: Phrases) -> Scores:

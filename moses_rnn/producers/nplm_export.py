@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from moses_rnn.errors import InputError
+from moses_rnn.errors import InputError, ScoreError
 from moses_rnn.formats.nplm import BEGIN, NEVER, NULL, NplmNetwork
 from moses_rnn.inference.cslm import NGramScores
 from moses_rnn.models.checkpoint import Checkpoint
@@ -47,10 +47,16 @@ def nplm_network(checkpoint: Checkpoint, mean_log_z: float) -> NplmNetwork:
     Args:
         checkpoint: the CSLM.
         mean_log_z: is taken off the output biases.
+
+    Raises:
+        ScoreError: a number would not be finite.
     """
     model = checkpoint.model
     embeddings, W_1, b_1, W_2, b_2, G, b_G = (tensor.float().cpu().numpy() for tensor in model.parameters())
-    nothing = embeddings[:-1].mean(0, keepdims=True)
+    with np.errstate(over="ignore"):
+        nothing, biases = embeddings[:-1].mean(0, keepdims=True), b_G - np.float32(mean_log_z)
+    if not (np.isfinite(nothing).all() and np.isfinite(biases).all()):
+        raise ScoreError(f"expected finite weights and a finite mean of log Z, found {mean_log_z:g}")
     never = np.full(2, NEVER, np.float32)
     return NplmNetwork(
         order=model.config.order,
@@ -59,5 +65,5 @@ def nplm_network(checkpoint: Checkpoint, mean_log_z: float) -> NplmNetwork:
         hidden_weights=(W_1, W_2),
         hidden_biases=(b_1, b_2),
         output_weights=np.concatenate([G, np.zeros((2, G.shape[1]), np.float32)]),
-        output_biases=np.concatenate([b_G - np.float32(mean_log_z), never]),
+        output_biases=np.concatenate([biases, never]),
     )

@@ -14,7 +14,16 @@ from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.trie_scoring import PairNetwork
 from moses_rnn.models.folders import read_key, vocabulary_file
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.base import PhraseIds, Phrases, Scores, Tally, Values, check_lengths, unknown_words
+from moses_rnn.producers.base import (
+    PhraseIds,
+    Phrases,
+    Scores,
+    Tally,
+    Values,
+    check_lengths,
+    check_scores,
+    unknown_words,
+)
 
 PAIRS = 8192  # scored together
 BOTH_ENDS = "both </s> included"
@@ -70,6 +79,7 @@ class PhraseProducer:
         """Natural logarithms; pairs × 1.
 
         Raises:
+            ScoreError: see `ScoreProducer`.
             ValueError: there are not as many targets as sources.
         """
         check_lengths(sources, targets)
@@ -79,7 +89,9 @@ class PhraseProducer:
             self._within_memory(read[first : first + PAIRS], written[first : first + PAIRS], tally)
             for first in range(0, len(sources), PAIRS)
         ]
-        return np.concatenate(parts)[:, None] if parts else np.zeros((0, 1))
+        scores = np.concatenate(parts)[:, None] if parts else np.zeros((0, 1))
+        check_scores(self, scores, sources, targets)
+        return scores
 
     def _within_memory(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
         """Scores of pairs, or of their halves one after the other if the device's memory is too small for all."""
@@ -157,7 +169,7 @@ def read_shortlist(path: Path, most: int | None) -> Vocabulary:
     except OSError as error:
         raise InputError(f"{file}: expected a vocabulary, found: {error.strerror}") from error
     except CheckpointError as error:
-        raise InputError(f"{file}: {error}") from error
+        raise InputError(f"{file}: {error.message}", advice=error.advice) from error
     if not most:
         return known
     tokens = _tokens_of(path) if path.is_dir() else frozenset()

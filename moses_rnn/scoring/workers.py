@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from moses_rnn.errors import InputError, MosesRnnError, PairError, shown
+from moses_rnn.errors import InputError, MosesRnnError, PairError, placing, shown
 from moses_rnn.files.outputs import Packing
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
@@ -20,7 +20,6 @@ from moses_rnn.producers.phrases import WordPenaltyProducer
 
 Chunk = TableLines  # lines to be scored together
 CEILING = -DEFAULT_FLOOR  # of a logarithm whose exponential is written: Moses holds it as float32
-ROUNDING = 1e-3  # a log-probability this far above 0 is float32's rounding; more is a fault
 
 
 @dataclass(frozen=True)
@@ -57,18 +56,16 @@ class ChunkScorer:
     def __init__(self, producers: Sequence[ScoreProducer], name: str, options: ColumnOptions, pack: Packing) -> None:
         self.producers = producers
         self._name, self._options, self._pack = name, options, pack
-        self._unbounded = np.array([is_unbounded(of) for of in producers for _ in range(of.num_scores)], np.bool_)
-        self._highest = np.where(self._unbounded, np.inf if options.logarithms else CEILING, 0.0)
+        unbounded = np.array([is_unbounded(of) for of in producers for _ in range(of.num_scores)], np.bool_)
+        self._highest = np.where(unbounded, np.inf if options.logarithms else CEILING, 0.0)
 
     def __call__(self, chunk: Chunk) -> ScoredChunk:
         """Score a chunk.
 
         Raises:
-            MosesRnnError: it could not be scored, or a score is not finite, or above 0 where it is to be a
-                log-probability; the line at fault is named.
+            MosesRnnError: it could not be scored, or a score is none, see `check_scores`; the line at fault is named.
         """
         scores, tallies = self._scored_or_explained(chunk)
-        self._check(chunk, scores)
         scores = np.minimum(scores, self._highest)
         floor = -np.inf if self._options.logarithms else self._options.floor
         halvings = sum({id(tally): tally.halvings for tally in tallies}.values())
@@ -77,7 +74,8 @@ class ChunkScorer:
 
     def _scored_or_explained(self, chunk: Chunk) -> tuple[Scores, list[Tally]]:
         try:
-            return self._scored(chunk)
+            with placing(lambda row: f"{self._name}:{chunk.numbers[row]}"):
+                return self._scored(chunk)
         except PairError as error:
             raise self._failure(chunk, error) from error
         except MosesRnnError:
@@ -116,18 +114,6 @@ class ChunkScorer:
         except Exception:
             return False
         return True
-
-    def _check(self, chunk: Chunk, scores: Scores) -> None:
-        good = np.isfinite(scores) & (self._unbounded | (scores < ROUNDING))
-        if not good.all():
-            row, column = (int(i) for i in np.argwhere(~good)[0])
-            pair = shown(b" ||| ".join(*chunk[row : row + 1].pairs()))
-            expected = "a finite number" if self._unbounded[column] else "a log-probability"
-            raise MosesRnnError(
-                f"{self._name}:{chunk.numbers[row]}: expected {expected} as added score {column + 1}, found "
-                f"{scores[row, column]} for {pair}",
-                advice="The model is damaged or its training diverged.",
-            )
 
 
 def lines_of(chunk: Chunk) -> str:

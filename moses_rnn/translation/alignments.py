@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from moses_rnn.inference.inspection import finite
 from moses_rnn.inference.steps import Stepper, Terms
 from moses_rnn.models.vocabulary import Phrase
 from moses_rnn.translation.hypotheses import PREFIXES_AT_ONCE, Hypothesis, read_sources
@@ -68,7 +69,7 @@ class _Forced:
         columns = max(map(len, self._sources)) + 1
         whole = np.zeros((len(self._rows), max(self._rows), columns), np.float32)
         for step, (targets, looks) in enumerate(self._steps(terms)):
-            whole[targets.cpu().numpy(), step] = looks.float().cpu().numpy()
+            whole[targets.cpu().numpy(), step] = finite(looks).float().cpu().numpy()
         for alpha, rows, source in zip(whole, self._rows, self._source_of, strict=True):
             yield alpha[:rows, : len(self._sources[source]) + 1].copy()
 

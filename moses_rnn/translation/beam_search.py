@@ -101,7 +101,7 @@ class BeamSearch(Writer):
         ends, parts = [], []
         count = self._words if columns is None else len(columns.words)
         for rows in row_blocks(len(live.totals), count, self._stepper.device):
-            log_probs = self._stepper.next_log_probs(terms, live.prefixes.take(rows), columns)
+            log_probs = self._next_log_probs(terms, live.prefixes.take(rows), columns)
             totals = live.totals[rows, None] + log_probs
             ends.append(totals[:, END_ID].clone())
             totals[:, END_ID] = -torch.inf

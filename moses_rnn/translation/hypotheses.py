@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from moses_rnn.inference.steps import SomeTerms, Stepper
-from moses_rnn.models.vocabulary import Phrase
+from moses_rnn.errors import ScoreError
+from moses_rnn.inference.steps import Columns, Prefixes, SomeTerms, Stepper, Terms
+from moses_rnn.models.vocabulary import END_ID, Phrase
 
 MAX_WORDS = 50  # a phrase of a table has seven; what a network writes without end is no phrase
 PREFIXES_AT_ONCE = 8192  # whose states are in memory
@@ -63,10 +65,28 @@ class Writer(ABC):
 
         Args:
             sources: ids without end symbols.
+
+        Raises:
+            ScoreError: the network gives no log p of the words that may follow.
         """
-        blocks = source_blocks(sources, self._prefixes_of_each)
-        return [targets for block in blocks for targets in self._block(block)]
+        written: list[list[Hypothesis]] = []
+        for block in source_blocks(sources, self._prefixes_of_each):
+            try:
+                written += self._block(block)
+            except ScoreError as error:
+                error.row += len(written)
+                raise
+        return written
 
     @abstractmethod
     def _block(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
         """The targets of sources that are written together."""
+
+    def _next_log_probs(self, terms: Terms, prefixes: Prefixes, columns: Columns | None = None) -> Tensor:
+        """See `Stepper`; some may be minus infinity, which no target has."""
+        log_probs = self._stepper.next_log_probs(terms, prefixes, columns)
+        wrong = log_probs[:, END_ID].isnan()  # as are all words of a prefix if one is: they were normalised together
+        if wrong.any():
+            row = int(prefixes.sources[wrong][0])
+            raise ScoreError("expected a log-probability of every word that may follow, found nan", row)
+        return log_probs

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.errors import FormatError, InputError, placing, shown
 from moses_rnn.formats.phrase_forms import PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
 from moses_rnn.models.checkpoint import Checkpoint
@@ -181,7 +181,8 @@ class Proposer:
             yield from self._block(sources[first : first + SOURCES_AT_ONCE])
 
     def _block(self, sources: Phrases) -> Iterator[Proposals]:
-        written = self._writer([self._reading.source_vocabulary.ids(words(source)) for source in sources])
+        with placing(lambda row: shown(sources[row])):
+            written = self._writer([self._reading.source_vocabulary.ids(words(source)) for source in sources])
         times = [Counter(self._reading.target(h.words) for h in of_source if h.ended) for of_source in written]
         pairs = [(source, target) for source, targets in zip(sources, times, strict=True) for target in targets]
         log_probs = iter(self._scores([source for source, _ in pairs], [target for _, target in pairs]))

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import torch
 
-from moses_rnn.errors import FormatError, InputError, OutputError, Stopped, shown
+from moses_rnn.errors import FormatError, InputError, OutputError, Stopped, placing, shown
 from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.records import Note
 from moses_rnn.files.streams import read_blocks, read_lines, stamp_of
 from moses_rnn.formats.nbest import format_nbest_line
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import SEPARATOR
 from moses_rnn.pools.base import Pool, in_order
 from moses_rnn.pools.choice import open_pool_elsewhere
 from moses_rnn.producers.ensembles import Ensemble, Writer
@@ -45,6 +46,7 @@ def translate_text(
     Raises:
         InputError: the text or the model was rejected; nothing appears under the outputs' names.
         OutputError: an output cannot be written; what was finished can be resumed.
+        ScoreError: the network gives a line no translation; the line is named.
         Stopped: as requested; what was finished can be resumed, unless it goes to a pipe.
     """
     inputs = (*request.inputs, *(path for member in model.models for path in model_files(member.folder)))
@@ -150,8 +152,9 @@ class _Run:
                 advanced(done, self._share(before, done))
                 self._stop_if_requested()
 
-            for block, translations in self._translations(blocks, between):
-                self._write(block, translations)
+            with placing(lambda row: f"{self._request.input}:{self._first + self.counts.lines + row + 1}"):
+                for block, translations in self._translations(blocks, between):
+                    self._write(block, translations)
         if stamp_of(self._request.input) != stamp:
             raise InputError(f"{self._request.input}: was changed while it was read; nothing was written")
 
@@ -230,10 +233,21 @@ class _Run:
         text = b"".join(translation.text() + b"\n" for translation in translations)
         others = []
         if self._request.n_best is not None:
-            others.append(b"".join(_nbest_lines(first + i, line, self._feature) for i, line in enumerate(translations)))
+            others.append(b"".join(self._nbest_lines(first + i, line) for i, line in enumerate(translations)))
         if self._request.alignments is not None:
             others.append(b"".join(_alignment(first + i + 1, line) for i, line in enumerate(translations)))
         return text, others
+
+    def _nbest_lines(self, sentence: int, translation: Translation) -> bytes:
+        """The candidates of a line, numbered from 0, as Moses lists them."""
+        texts = [translation.text(i) for i in range(len(translation.candidates))]
+        # by a word of the text, or of a lexicon, in place of an unknown one
+        if parted := next((text for text in texts if SEPARATOR in text), None):
+            raise FormatError(self._request.input, sentence + 1, "words without ||| for an n-best list", shown(parted))
+        return b"".join(
+            format_nbest_line(sentence, text, self._feature, candidate.log_prob, translation.links(i))
+            for i, (text, candidate) in enumerate(zip(texts, translation.candidates, strict=True))
+        )
 
 
 def _lines_of_shard(request: TranslationRequest) -> tuple[int, int | None]:
@@ -250,14 +264,6 @@ def _lines_of_shard(request: TranslationRequest) -> tuple[int, int | None]:
     blocks = -(-lines // translate.LINES)
     first, last = (translate.LINES * (blocks * k // count) for k in (number - 1, number))
     return min(first, lines), min(last, lines)
-
-
-def _nbest_lines(sentence: int, translation: Translation, feature: str) -> bytes:
-    """The candidates of a line, numbered from 0, as Moses lists them."""
-    return b"".join(
-        format_nbest_line(sentence, translation.text(i), feature, candidate.log_prob, translation.links(i))
-        for i, candidate in enumerate(translation.candidates)
-    )
 
 
 def _alignment(number: int, translation: Translation) -> bytes:

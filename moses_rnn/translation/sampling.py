@@ -92,7 +92,7 @@ class Sampler(Writer):
         """The next word of each sample and its log p after the prefix; samples."""
         words, log_probs = torch.empty_like(at), torch.empty_like(random)
         for rows in row_blocks(len(prefixes.sources), self._words, self._stepper.device):
-            log_p = self._stepper.next_log_probs(terms, prefixes.take(rows))
+            log_p = self._next_log_probs(terms, prefixes.take(rows))
             here = (at >= rows.start) & (at < rows.stop)
             row = at[here] - rows.start
             words[here] = first_above(self._weights(log_p).cumsum(1), row, random[here])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, NamedTuple
 
-from moses_rnn.errors import FormatError
+from moses_rnn.errors import FormatError, ScoreError, shown
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import UNKNOWN, Restored
 from moses_rnn.inference.steps import Columns, Stepper
@@ -164,13 +164,21 @@ class Translator:
         Args:
             block: words of each line.
             advanced: called now and then with the number of lines that are done; may raise.
+
+        Raises:
+            ScoreError: a line has no translation; its row is that of the block.
         """
         queries = [self._query(line) for line in block]
         distinct = sorted({line for line in queries if line.ids}, key=lambda line: (len(line.ids), line))
         translated: dict[Query, tuple[list[Candidate], Alpha | None]] = {Query(()): self._of_nothing()}
         for first in range(0, len(distinct), self._at_once):
             group = distinct[first : first + self._at_once]
-            translated.update(zip(group, self._translate(group), strict=True))
+            try:
+                translated.update(zip(group, self._translate(group), strict=True))
+            except ScoreError as error:
+                error.row = queries.index(group[error.row])
+                error.message = f"{shown(b' '.join(block[error.row]))}: {error.message}"
+                raise
             advanced(sum(line in translated for line in queries))
         translations = [self._finished(line, *translated[key]) for line, key in zip(block, queries, strict=True)]
         self._count(translations, queries)
@@ -193,6 +201,8 @@ class Translator:
         """Candidates of sources, and α of the best."""
         sources = [line.ids for line in group]
         hypotheses_of = self._search.among(sources, self._columns(group))
+        if [] in hypotheses_of:
+            raise ScoreError("expected a word or the end that may follow, found none", hypotheses_of.index([]))
         proposed = [[h for h in of_source if h.ended] or of_source for of_source in hypotheses_of]
         alphas = self._align(sources, proposed)
         for hypotheses in proposed:

@@ -157,5 +157,5 @@ def test_a_table():
         "|---|---|---|",
         "| a | 4.00 | 4.00 |",
         "| b | 4.00 | 10.00 |",
-        f"| half | {perplexity(dev.mixed([0.5, 0.5])):.2f} | 5.71 |",
+        f"| half | {perplexity(dev.mixed([0.5, 0.5]), 'dev.fr'):.2f} | 5.71 |",
     ]

@@ -57,7 +57,11 @@ def test_n_grams_come_in_the_file_s_order():
 SAME = {
     "CRLF": MODEL.replace(b"\n", b"\r\n"),
     "no end of the last line": MODEL.removesuffix(b"\n"),
-    "blank lines before": b"\n\r\n" + MODEL,
+    "blank lines before": b"\n \t\n\r\n" + MODEL,
+    "comments before": b"# by hand\n\n#\n" + MODEL,
+    "blanks between sections": MODEL.replace(b"\n\n", b"\n \t\n\n"),
+    "never": MODEL.replace(b"-99", b"-inf"),
+    "<UNK>": MODEL.replace(b"<unk>", b"<UNK>"),
     "no blank lines": MODEL.replace(b"\n\n", b"\n"),
     "blanks for tabs": MODEL.replace(b"\t", b" "),
     "something after the end": MODEL + b"anything\n\\1-grams:\n\xff",
@@ -76,7 +80,7 @@ WORDS = [
     b"\x0b\x0c\x1c",
     b"caf\xe9",  # no UTF-8
     b"\xff\xfe",
-    b"a\rb",
+    b"<Unk>",
     b"-0.5",  # looks like a number
     b"\\end\\ing",
     b"\\1-grams:",  # as a word, not as a line
@@ -100,6 +104,8 @@ REFUSED = {
     "no log-probability": (with_unigram(b"le\t-0.3"), rf"{UNIGRAM}'le\\t-0\.3'$"),
     "word alone": (with_unigram(b"le"), rf"{UNIGRAM}'le'$"),
     "number alone": (with_unigram(b"-1"), rf"{UNIGRAM}'-1'$"),
+    "carriage return in a word": (with_unigram(b"-1\ta\rb"), rf"{UNIGRAM}'-1\\ta\\rb'$"),
+    "comment among n-grams": (with_unigram(b"# le"), rf"{UNIGRAM}'# le'$"),
     "nan": (with_unigram(b"nan\tle"), rf"{UNIGRAM}'nan\\tle'$"),
     "decimal comma": (with_unigram(b"-0,6\tle"), rf"{UNIGRAM}'-0,6\\tle'$"),
     "three words": (with_unigram(b"-1\tle la les"), rf"{UNIGRAM}'-1\\tle la les'$"),
@@ -120,16 +126,15 @@ REFUSED = {
     "empty": (b"", r"^lm\.arpa: expected \\end\\ as the last line, found none: the file was cut short$"),
     "a text": (
         b"le chat dort\n",
-        r"^lm\.arpa:1: expected an ARPA file, which begins with \\data\\, found 'le chat dort'" + ADVICE,
+        r"^lm\.arpa:1: expected an ARPA file, which begins with \\data\\, found another line, of 12 bytes" + ADVICE,
     ),
     "a text after blank lines": (
         b"\r\n\n" + MODEL.replace(b"\\data\\", b"le chat"),
-        r"^lm\.arpa:3: expected an ARPA file, which begins with \\data\\, found 'le chat'" + ADVICE,
+        r"^lm\.arpa:3: expected an ARPA file, which begins with \\data\\, found another line, of 7 bytes" + ADVICE,
     ),
     "a binary model": (
         BINARY,
-        r"^lm\.arpa:1: expected an ARPA file, which begins with \\data\\, found 'mmap lm http://kheafield\.com/code format'"
-        + ADVICE,
+        r"^lm\.arpa:1: expected an ARPA file, which begins with \\data\\, found a binary model" + ADVICE,
     ),
 }
 

@@ -129,3 +129,16 @@ def test_tiles_written_out_in_software(software_tiles, switches):
     exact = score(EncDecStepper(model, dtype=torch.float64), pairs)
     for precision, most in (("bf16x3", 1e-4), ("bf16", 0.2)):
         assert 0 < np.abs(native_scores(model, pairs, software_tiles, precision) - exact).max() < most
+
+
+@pytest.mark.parametrize("core", cores(), ids=lambda core: INSTRUCTION_SETS[core.instructions])
+def test_a_unit_that_is_no_number_is_not_left_for_its_partner(core):
+    """Of two units of which maxout takes the larger, one is inf - inf behind word 3."""
+    model = encdec_network(SWITCHES["paper"], dtype=torch.float32)
+    with torch.no_grad():
+        for name in ("W", "W_z", "W_r", "O_y"):
+            getattr(model.decoder, name).zero_()
+        model.decoder.embedding[3] = 3e38
+        model.decoder.O_y[0, :2] = torch.tensor([10.0, -10.0])
+    values = native_scores(model, [([2], [3]), ([2], [4])], core, "fp32")
+    assert np.isnan(values).tolist() == [True, False]

@@ -76,6 +76,8 @@ CONFIGS = [
     ({"order": True}, "expected order to be a whole number from 2 to 64, found True"),
     ({"first_size": 0}, "expected first_size to be a whole number from 1 to 16777216, found 0"),
     ({"second_size": 10**9}, "expected second_size to be a whole number from 1 to 16777216, found 1000000000"),
+    ({"vocabulary_size": 5}, "expected vocabulary_size to be 6, the words of target.vocab, found 5"),
+    ({"vocabulary_size": None}, "expected vocabulary_size to be a whole number from 1 to 16777216, found None"),
     ({"embedding_size": 7}, "expected embedding to be float32 \\(7, 7\\), found torch.float32 \\(7, 3\\)"),
 ]
 

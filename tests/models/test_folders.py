@@ -136,11 +136,22 @@ def test_weights_cut_short_or_prolonged_are_refused_even_without_hashes(folder, 
         load_checkpoint(folder)
 
 
-def test_a_vocabulary_that_is_none_is_refused(folder):
-    (folder / "source.vocab").write_bytes(b"a\nb\n")
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"a\nsecret\n", "expected a vocabulary to begin with <unk> and </s>, found other lines"),
+        (b"<unk>\n</s>\na ||| secret ||| 1\nb\n", "expected a word on line 3 of a vocabulary, found something else\n"),
+        (b"<unk>\n</s>\na\n\n", "expected a word on line 4 of a vocabulary, found something else\n"),
+    ],
+)
+def test_a_vocabulary_that_is_none_is_refused(folder, tmp_path, data, message):
+    (tmp_path / "other").write_bytes(data)
+    (folder / "source.vocab").unlink()
+    (folder / "source.vocab").symlink_to(tmp_path / "other")
     edit_config(folder, files={})
-    with pytest.raises(CheckpointError, match="source.vocab: expected a vocabulary to begin with <unk> and </s>"):
+    with pytest.raises(CheckpointError, match=f"source.vocab: {message}") as refused:
         load_checkpoint(folder)
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("place", ["nothing", "file"])

@@ -5,10 +5,25 @@ import pytest
 from moses_rnn.errors import CheckpointError
 from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
 
-COUNTS = {b"de": 5, b"la": 5, b"x": 1, b"chat": 3, b"\xff": 9, b"</s>": 7, b"<unk>": 7, b"\xe2\x80\xa8": 2}
+NO_WORDS = [
+    b"",
+    b"a b",
+    b"a\tb",
+    b"\xff",
+    b"caf\xe9",
+    b"a|||b",
+    b"|||",
+    b"\0",
+    b"a\x0bb",
+    b"a\rb",
+    b"\x1b[31m",
+    b"\x7f",
+]
+COUNTS = {b"de": 5, b"la": 5, b"x": 1, b"chat": 3, b"</s>": 7, b"<unk>": 7, b"\xe2\x80\xa8": 2}
+COUNTS |= dict.fromkeys(NO_WORDS, 9)
 
 
-def test_a_shortlist_is_by_frequency_then_bytes_without_special_or_undecodable_words():
+def test_a_shortlist_is_by_frequency_then_bytes_without_special_words_and_what_is_no_word():
     assert shortlist(COUNTS, 4).words == [b"<unk>", b"</s>", b"de", b"la", b"chat", b"\xe2\x80\xa8"]
     assert shortlist(COUNTS, 99).words[-1] == b"x"
 
@@ -17,9 +32,10 @@ def test_other_words_are_unknown_and_a_spelled_out_end_symbol_is_no_end():
     assert shortlist(COUNTS, 3).ids([b"la", b"x", b"</s>", b"<unk>", b"chat"]) == [3, 0, 0, 0, 4]
 
 
-def test_a_file_keeps_words_with_line_separators_whole():
-    vocabulary = Vocabulary([b"<unk>", b"</s>", b"\xe2\x80\xa8", b"a\rb", b"\xc2\x85"])
-    assert vocabulary.to_bytes() == b"<unk>\n</s>\n\xe2\x80\xa8\na\rb\n\xc2\x85\n"
+def test_a_file_keeps_whole_the_words_that_other_tools_would_part():
+    words = ["\u2028", "\u0085", "10\u00a0km", "a\u3000b", "\ufeff", "a|b||c", "[X,1]", "&#124;"]
+    vocabulary = Vocabulary([b"<unk>", b"</s>", *(word.encode() for word in words)])
+    assert vocabulary.to_bytes().decode() == "\n".join(["<unk>", "</s>", *words, ""])
     assert Vocabulary.from_bytes(vocabulary.to_bytes()).words == vocabulary.words
 
 
@@ -31,11 +47,19 @@ def test_coverage_is_the_share_of_running_words():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([b"</s>", b"<unk>"], "expected a vocabulary to begin with <unk> and </s>, found"),
-        ([b"<unk>"], "expected a vocabulary to begin with <unk> and </s>, found"),
-        ([b"<unk>", b"</s>", b"a", b"b", b"a"], "expected each word of a vocabulary once, found b'a' again"),
+        ([b"secret", b"secret"], "expected a vocabulary to begin with <unk> and </s>, found other lines"),
+        ([b"<unk>"], "expected a vocabulary to begin with <unk> and </s>, found other lines"),
+        (
+            [b"<unk>", b"</s>", b"a", b"b", b"a"],
+            "expected each word of a vocabulary once, found line 5 to repeat line 3",
+        ),
+        *(
+            ([b"<unk>", b"</s>", b"secret", word], "expected a word on line 4 of a vocabulary, found something else")
+            for word in NO_WORDS
+        ),
     ],
 )
 def test_refuses_other_lists(words, message):
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(CheckpointError, match=f"^{message}") as refused:
         Vocabulary(words)
+    assert "secret" not in str(refused.value)  # the file may be anything

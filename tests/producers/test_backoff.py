@@ -145,3 +145,68 @@ def test_refuses(tmp_path, data, message):
     (tmp_path / "lm").write_bytes(data)
     with pytest.raises(InputError, match=message):
         backoff_of(tmp_path / "lm")
+
+
+def changed(*changes):
+    """SMALL as a file with other lines."""
+    data = SMALL.arpa()
+    for old, new in changes:
+        assert old in data
+        data = data.replace(old, new, 1)
+    return data
+
+
+ONE_MORE = {n: (b"ngram %d=7" % n, b"ngram %d=8" % n) for n in (1, 2)}
+READ = {
+    "comments": b"# by hand\n \n#\n" + SMALL.arpa(),
+    "blanks between sections": changed((b"\n\n\\2", b"\n\t\n \n\\2"), (b"\n\n\\end", b"\n  \n\\end")),
+    "blanks among n-grams": changed((b"-0.3010300\trare", b" \n-0.3010300\trare")),
+    "never begins": changed((b"-99.0000000", b"-inf")),
+    "never after a word": changed((b"-0.4259687\tle rare", b"-inf\tle rare")),
+    "never": changed((b"-0.8239087\trare", b"-inf\trare")),
+    "never by exponent": changed((b"-0.8239087\trare", b"-1e400\trare")),
+    "<UNK>": changed((b"<unk>", b"<UNK>")),
+    "counts": changed((b"1=7", b"1= 7 words")),
+    "after the end": SMALL.arpa() + b"\n \n",
+    "zero": changed((b"-0.3010300\trare", b"0\trare")),
+    "a weight that leaves much": changed((b"\t0.1760913", b"\t9")),
+    "a weight that leaves almost nothing": changed((b"\t-0.3802112", b"\t-150")),
+}
+NOT_READ = {
+    "<UNK> after a word": changed((b"rare </s>", b"rare <UNK>")),
+    "<UNK> before a word": changed((b"-1.0000000\t<unk>", b"-1.0000000\t<UNK>\t-0.5"), (b"le chat", b"<UNK> chat")),
+    "<UNK> beside <unk>": changed((b"<unk>", b"<unk>\n-1.5\t<UNK>"), ONE_MORE[1]),
+    "<unk> twice": changed((b"<unk>", b"<unk>\n-1.5\t<unk>"), ONE_MORE[1]),
+    "a word twice": changed((b"-0.8239087\trare", b"-0.8\trare\n-0.8239087\trare"), ONE_MORE[1]),
+    "an n-gram twice": changed((b"-0.4259687\tle rare", b"-0.5\tle rare\n-0.4259687\tle rare"), ONE_MORE[2]),
+    "<unk> is never": changed((b"-1.0000000\t<unk>", b"-inf\t<unk>")),
+    "<Unk> alone": changed((b"<unk>", b"<Unk>")),
+    "no weight left": changed((b"\t-0.3802112", b"\t-350")),
+    "a word with a carriage return": changed((b"rare </s>", b"rare\r </s>")),
+    "<S>": SMALL.arpa().replace(b"<s>", b"<S>"),
+    "no </s>": SMALL.arpa().replace(b"</s>", b"fin"),
+    "blanks in a count": changed((b"1=7", b"1 = 7")),
+    "a count that is wrong": changed((b"2=7", b"2=6")),
+    "above 1": changed((b"-0.8239087\trare", b"0.8239087\trare")),
+    "blanks for tabs": SMALL.arpa().replace(b"\t", b" "),
+    "no end": changed((b"\\end\\\n", b"")),
+    "a byte order mark": b"\xef\xbb\xbf" + SMALL.arpa(),
+}
+
+
+@pytest.mark.parametrize("data", READ.values(), ids=READ)
+def test_whatever_the_file_the_shares_of_all_words_outside_sum_to_1(tmp_path, data):
+    (tmp_path / "lm").write_bytes(data)
+    backoff = backoff_of(tmp_path / "lm")
+    outside_all = {*vocabulary_of(SMALL)} - {*SHORTLIST}
+    for history in histories(SMALL):
+        sentences = [f"{history} {word}".strip().encode() for word in outside_all]
+        shares = [backoff.log_shares([sentence], [len(words(sentence)) - 1]) for sentence in sentences]
+        assert np.exp(shares).sum() == pytest.approx(1, abs=1e-5), history
+
+
+@pytest.mark.parametrize("data", NOT_READ.values(), ids=NOT_READ)
+def test_or_it_is_refused(tmp_path, data):
+    (tmp_path / "lm").write_bytes(data)
+    with pytest.raises(InputError, match="^(.*/)?lm(:[0-9]+)?: expected "):
+        backoff_of(tmp_path / "lm")

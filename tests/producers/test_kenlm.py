@@ -65,7 +65,7 @@ def test_a_compressed_model(tmp_path, kenlm):
     [
         (None, "No such file or directory while opening .*/lm$"),
         (b"", r"End of file Byte: 0$"),
-        (b"le chat\n", r'first non-empty line was "le chat" not .data.\. Byte: 8$'),
+        (b"le chat\n", r"first non-empty line was not .data.\. Byte: 8$"),
         (SMALL.arpa()[:-50], "Word </s was not seen in the unigrams"),
         (SMALL.arpa().replace(b"\t<s>\t", b"\tsss\t"), "The ARPA file is missing <s>"),
     ],

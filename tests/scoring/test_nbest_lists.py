@@ -265,7 +265,7 @@ def test_scores_that_are_not_finite_are_an_error_that_names_the_hypothesis():
     lines = [nbest(b"t2"), nbest(b"t3 \xff")]
     with pytest.raises(MosesRnnError) as caught:
         added(lines, [("CSLM", WholeHypothesis(cslm(b_G=float("nan"))))])
-    assert str(caught.value) == "CSLM0: expected finite scores, found [nan] for 't2'"
+    assert caught.value.message == "CSLM: expected a log-probability, found nan for 't2' in 't2'"
 
 
 def test_nothing_is_given_out_before_an_error_in_the_same_block():

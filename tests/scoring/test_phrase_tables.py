@@ -11,6 +11,7 @@ from moses_rnn.formats.census import Census
 from moses_rnn.formats.numbers import rows_as_text
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.pools.threads import ThreadPool
+from moses_rnn.producers.base import check_scores
 from moses_rnn.scoring.phrase_tables import MOST_WORDS, ScoringReport, chunks_between_sources, scored_table
 from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions, numbers_of
 
@@ -35,7 +36,9 @@ class Fixed(Length):
         self.values = values
 
     def log_probs(self, sources, targets, tally=None):
-        return np.array([[self.values[int(target[1:])]] for target in targets])
+        scores = np.array([[self.values[int(target[1:])]] for target in targets])
+        check_scores(self, scores, sources, targets)
+        return scores
 
 
 def scored(lines, *producers, workers=1, options=None):
@@ -116,13 +119,13 @@ def test_a_score_that_is_no_log_probability_may_be_above_zero(score, options, wr
     (line,), report = scored([b"a ||| t0 ||| 1\n"], Unbounded(score), Fixed(-1), options=options)
     assert line.split()[-2] == written
     assert report.highest[0] == min(score, 500.25 if options.logarithms else 87) or score < 0
-    with pytest.raises(MosesRnnError, match=r"t:1: expected a log-probability as added score 2, found 0\.5"):
+    with pytest.raises(MosesRnnError, match=r"t:1: \w+: expected a log-probability, found 0\.5 for"):
         scored([b"a ||| t0 ||| 1\n"], Unbounded(score), Fixed(0.5), options=options)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_but_must_be_finite(bad):
-    with pytest.raises(MosesRnnError, match="t:1: expected a finite number as added score 1, found"):
+    with pytest.raises(MosesRnnError, match=r"t:1: \w+: expected a finite number, found"):
         scored([b"a ||| t0 ||| 1\n"], Unbounded(bad))
 
 
@@ -150,7 +153,7 @@ def test_a_number_that_is_no_log_probability_stops_the_run(bad):
     lines = [b"a ||| t%d ||| 1\n" % i for i in range(3)]
     with pytest.raises(
         MosesRnnError,
-        match=rf"t:2: expected a log-probability as added score 1, found {bad} for 'a \|\|\| t1'\n.*damaged",
+        match=rf"t:2: \w+: expected a log-probability, found {bad} for 'a \|\|\| t1'\n.*damaged",
     ):
         scored(lines, Fixed(-1, bad, -1))
 

@@ -214,6 +214,17 @@ def test_unknown_words_are_replaced_in_the_text_and_its_list(here):
         assert b"<unk>" not in after.hypothesis.split()
 
 
+def test_a_word_in_place_of_an_unknown_one_parts_no_fields_of_a_list(here):
+    lexicon = Lexicon({b"s%d" % i: [(b"T|||%d" % i, 1.0)] for i in range(10)})
+    run(unsure(here), request(output="plain", unknown="dictionary", lexicon=lexicon))
+    parted = [b"|||" in line for line in (here / "plain").read_bytes().splitlines()].index(True)
+    with pytest.raises(
+        FormatError, match=rf"^in:{parted + 1}: expected words without \|\|\| for an n-best list, found '"
+    ):
+        run(unsure(here), request(n_best="list", best=1, unknown="dictionary", lexicon=lexicon))
+    assert not (here / "list").exists()
+
+
 def test_a_lexicon_translates_them(here):
     lexicon = Lexicon({b"s%d" % i: [(b"T%d" % i, 1.0)] for i in range(10)})
     run(unsure(here), request(output="copied", unknown="copy"))

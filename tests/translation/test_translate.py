@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.errors import ScoreError
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import format_nbest_line, parse_nbest
 from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation import translate
 from moses_rnn.translation.alignments import align
 from moses_rnn.translation.beam_search import BeamConfig
@@ -110,6 +111,22 @@ def test_unknown_words_are_to_be_seen_or_forbidden():
     assert any(b"<unk>" in c.words.split() for t in allowed for c in t.candidates)
     forbidden = translator(config=BeamConfig(width=4, words_per_source_word=3, allow_unknown=False))
     assert b"<unk>" not in b" ".join(t.best.words for t in forbidden(LINES, "t"))
+
+
+class Mute(EncDecStepper):
+    """Writes <unk> and nothing else."""
+
+    def next_log_probs(self, terms, prefixes, columns=None):
+        log_probs = super().next_log_probs(terms, prefixes, columns).fill_(-torch.inf)
+        log_probs[:, UNKNOWN_ID] = 0
+        return log_probs
+
+
+def test_a_line_for_which_nothing_may_be_written_is_named():
+    translate_lines = translator(Mute(MODEL, dtype=torch.float64), BeamConfig(allow_unknown=False)).translate
+    with pytest.raises(ScoreError, match="^'s3': expected a word or the end that may follow, found none") as refused:
+        translate_lines([[b"s2", b"s3"], [b"s3"]])
+    assert refused.value.row == 1
 
 
 def test_alignments_are_of_the_candidates_that_are_given():

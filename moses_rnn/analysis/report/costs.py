@@ -12,6 +12,7 @@ import torch
 from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.scored_table import ALL, COUNT_CLASSES, UNCOUNTED, class_of, counts_of
+from moses_rnn.errors import ScoreError, shown
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import TableLine
 from moses_rnn.models.batches import Batch
@@ -92,6 +93,9 @@ def costs_by_position(model: OpenModel, pairs: Sequence[Pair]) -> list[PositionC
     Args:
         model: a network of pairs.
         pairs: in its words.
+
+    Raises:
+        ScoreError: a word has no log-probability.
     """
     if not pairs:
         return []
@@ -100,6 +104,11 @@ def costs_by_position(model: OpenModel, pairs: Sequence[Pair]) -> list[PositionC
     sources, source_of = _sources(model, [pair.read for pair in in_order])
     with torch.inference_mode():
         log_probs = model.checkpoint.model.word_log_probs(sources, targets, source_of)
+    wrong = (~log_probs.isfinite()).nonzero().flatten()
+    if len(wrong):
+        pair = in_order[int(targets.rows()[wrong[0]])]
+        found = f"{float(log_probs[wrong[0]])} for {shown(b' ||| '.join((pair.read, pair.written)))}"
+        raise ScoreError(f"{model.name}: expected the log-probability of each word, found {found}")
     places = enumerate(torch.split(log_probs.double(), targets.active), start=1)
     return [PositionCost(place, len(one), -float(one.mean())) for place, one in places if len(one) >= FEWEST]
 
