@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from moses_rnn.errors import FormatError, MosesRnnError
+from moses_rnn.errors import FormatError, MosesRnnError, ScoreError
 from moses_rnn.formats.alignments import broken, check_links, format_links
 from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.formats.phrase_forms import words
@@ -131,7 +132,8 @@ class AlignedHypothesis(Feature):
         distinct = sorted(set(given))
         place = {one: i for i, one in enumerate(distinct)}
         read, written, links = ([*side] for side in zip(*distinct, strict=True))
-        scores = self.producer.log_probs(AlignedPhrases(read, lambda: links), written)
+        with _row(lambda row: given.index(distinct[row])):
+            scores = self.producer.log_probs(AlignedPhrases(read, lambda: links), written)
         return scores[[place[one] for one in given]]
 
     def _alignment(self, line: NBestLine, source: bytes) -> bytes:
@@ -160,10 +162,12 @@ class PhraseSum(Feature):
             FormatError: a line has no segmentation, or one that does not fit.
         """
         pairs = [self._pairs(line, source) for line, source in zip(lines, sources, strict=True)]
-        values = _distinct([pair for of_line in pairs for pair in of_line], self.producer)
+        rows = np.repeat(np.arange(len(lines)), [len(of_line) for of_line in pairs])
+        with _row(lambda row: int(rows[row])):
+            values = _distinct([pair for of_line in pairs for pair in of_line], self.producer)
         totals = np.zeros((len(lines), self.producer.num_scores))
         # No differences of running sums: their rounding would depend on the lines before.
-        np.add.at(totals, np.repeat(np.arange(len(lines)), [len(of_line) for of_line in pairs]), values)
+        np.add.at(totals, rows, values)
         return totals
 
     def _pairs(self, line: NBestLine, source: bytes) -> list[Pair]:
@@ -179,11 +183,22 @@ class PhraseSum(Feature):
         ]
 
 
+@contextlib.contextmanager
+def _row(of: Callable[[int], int]) -> Iterator[None]:
+    """Translate the row of what cannot be scored."""
+    try:
+        yield
+    except ScoreError as error:
+        error.row = of(error.row)
+        raise
+
+
 def _distinct(pairs: Sequence[Pair], producer: ScoreProducer) -> Scores:
     """Scores of pairs, each distinct one scored once, in an order that does not depend on the list's."""
     if not pairs:
         return np.zeros((0, producer.num_scores))
     distinct = sorted(set(pairs))
     place = {pair: i for i, pair in enumerate(distinct)}
-    scores = producer.log_probs([source for source, _ in distinct], [target for _, target in distinct])
+    with _row(lambda row: pairs.index(distinct[row])):
+        scores = producer.log_probs([source for source, _ in distinct], [target for _, target in distinct])
     return scores[[place[pair] for pair in pairs]]

@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from moses_rnn.errors import FormatError, InputError, MisfitError, MosesRnnError, shown
+from moses_rnn.errors import FormatError, InputError, MisfitError, placing
 from moses_rnn.formats.nbest import NAME, NBestLine, check_plain, check_source
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.pools.base import Pool, in_order
 from moses_rnn.pools.threads import ThreadPool
-from moses_rnn.producers.base import Phrases, Scores
+from moses_rnn.producers.base import Phrases
 from moses_rnn.scoring.hypotheses import Feature
 
 LINES = 20_000  # hypotheses scored together; a sentence's list is never parted
@@ -132,15 +130,19 @@ class ListWords:
 
 
 class PartScorer:
-    """Gives the values of features to a part of a list; raises MosesRnnError if one is not finite."""
+    """Gives the values of features to a part of a list; raises ScoreError where a model gives none."""
 
     def __init__(self, features: Sequence[LabelledFeature]) -> None:
         self.features = features
 
     def __call__(self, part: ListPart) -> Values:
         """The values, as they are written."""
-        columns = {f.label: _finite(f, part.lines, part.sources).tolist() for f in self.features}
-        return {label: [[b"%.6g" % value for value in row] for row in rows] for label, rows in columns.items()}
+        return {each.label: self._texts(each, part) for each in self.features}
+
+    def _texts(self, labelled: LabelledFeature, part: ListPart) -> list[Texts]:
+        with placing(lambda row: f"{labelled.label}, line {part.lines[row].number:,} of the list"):
+            scores = labelled.feature.scores(part.lines, part.sources)
+        return [[b"%.6g" % value for value in row] for row in scores.tolist()]
 
 
 def with_features(
@@ -166,7 +168,7 @@ def with_features(
             no segmentation where one is needed.
         InputError: there are source sentences behind the list's last one, and a feature is of both.
         MisfitError: a model does not know most of the list's words.
-        MosesRnnError: a score is not finite.
+        ScoreError: a model gives a line no number.
     """
     report.choosing = {feature.label: False for feature in features}
 
@@ -225,17 +227,6 @@ def _sentences_together(lines: Iterable[NBestLine]) -> Iterator[list[NBestLine]]
         group.append(line)
     if group:
         yield group
-
-
-def _finite(feature: LabelledFeature, lines: Sequence[NBestLine], sources: Phrases) -> Scores:
-    scores = feature.feature.scores(lines, sources)
-    bad = np.flatnonzero(~np.isfinite(scores).all(1))
-    if len(bad):
-        line = lines[int(bad[0])]
-        raise MosesRnnError(
-            f"{feature.label}: expected finite scores, found {scores[bad[0]]} for {shown(line.hypothesis)}"
-        )
-    return scores
 
 
 def _note(lines: Sequence[NBestLine], texts: Mapping[str, Sequence[Texts]], report: NBestReport) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moses_rnn.errors import FormatError, InputError, MisfitError, MosesRnnError
+from moses_rnn.errors import FormatError, InputError, MisfitError, ScoreError
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
 from moses_rnn.scoring.hypotheses import KnownWords, PhraseSum, WholeHypothesis
@@ -262,10 +262,22 @@ def test_a_model_that_knows_less_than_half_of_the_words_is_refused_unless_it_is_
 
 
 def test_scores_that_are_not_finite_are_an_error_that_names_the_hypothesis():
-    lines = [nbest(b"t2"), nbest(b"t3 \xff")]
-    with pytest.raises(MosesRnnError) as caught:
+    lines = [nbest(b"t3 \xff"), nbest(b"t2")]
+    with pytest.raises(ScoreError) as caught:
         added(lines, [("CSLM", WholeHypothesis(cslm(b_G=float("nan"))))])
-    assert caught.value.message == "CSLM: expected a log-probability, found nan for 't2' in 't2'"
+    of_line = "CSLM0, line 2 of the list: CSLM: "  # which comes first among the distinct ones
+    assert caught.value.message == f"{of_line}expected a log-probability, found nan for 't2' in 't2'"
+
+
+def test_a_phrase_that_has_no_score_is_named_with_its_line():
+    class Broken(type(producer()[0])):
+        def log_probs(self, sources, targets, tally=None):
+            raise ScoreError("no score", targets.index(b"t4"))
+
+    broken = Broken.__new__(Broken)
+    lines = [nbest(b"t2 t3", b" ||| 0-1=0 2=1"), nbest(b"t2 t4", b" ||| 0-1=0 2=1")]
+    with pytest.raises(ScoreError, match="^RNN0, line 2 of the list: no score"):
+        added(lines, [("RNN", PhraseSum(broken, "n"))])
 
 
 def test_nothing_is_given_out_before_an_error_in_the_same_block():
