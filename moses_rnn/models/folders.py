@@ -131,7 +131,7 @@ def finish_saving(folder: Path, kind: Kind) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file beside its place and rename it there, durably: the old content or the new, never a part."""
     part = path.with_name(f".{path.name}.part")
-    with writing(path):
+    with writing(path, len(data)):
         part.unlink(missing_ok=True)  # of a run that died, or a link to something else
         with part.open("xb") as file:
             file.write(data)
