@@ -12,6 +12,7 @@ from typing import Any
 
 from moses_rnn.analysis.results import check_length, compare_runs, open_bleu, together
 from moses_rnn.files.outputs import OutputFile
+from moses_rnn.files.records import parse_json
 from moses_rnn.formats.runs import Place, Run
 
 Json = dict[str, Any]
@@ -85,7 +86,7 @@ def read_history(model: Path) -> list[Json]:
 
 def _parsed(line: str) -> object:
     try:
-        return json.loads(line)
+        return parse_json(line)
     except ValueError:  # cut off by a death
         return None
 
