@@ -11,6 +11,8 @@ from statistics import mean
 from typing import Any
 
 from moses_rnn.analysis.results import check_length, compare_runs, open_bleu, together
+from moses_rnn.files.outputs import OutputFile
+from moses_rnn.files.records import parse_json
 from moses_rnn.formats.runs import Place, Run
 
 Json = dict[str, Any]
@@ -84,7 +86,7 @@ def read_history(model: Path) -> list[Json]:
 
 def _parsed(line: str) -> object:
     try:
-        return json.loads(line)
+        return parse_json(line)
     except ValueError:  # cut off by a death
         return None
 
@@ -110,7 +112,8 @@ def _compare_seed(tried: Tried, seed: str, samples: int) -> Json:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     scores = _compared(runs, references, place.tests, samples)
-    path.write_text(json.dumps({"digest": digest, "scores": scores}), encoding="utf-8")
+    with OutputFile(str(path), force=True) as file:
+        file.commit(json.dumps({"digest": digest, "scores": scores}).encode())
     return scores
 
 

@@ -28,6 +28,7 @@ P = ParamSpec("P")
 Request = TypeVar("Request")
 STOPPED = Stopped.exit_code
 MOST_WHOLE = 2**31 - 1  # that the libraries behind the options hold
+OUT_OF_MEMORY = ("allocate memory", "out of memory", "std::bad_alloc", "failed to map segment")
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
 
@@ -218,14 +219,23 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
         except MosesRnnError as error:
             say(f"{program()}: {error}")
             sys.exit(error.exit_code)
-        except MemoryError:
-            say(f"{program()}: memory ran out")
-            sys.exit(1)
         except KeyboardInterrupt:  # where nothing has begun to listen for signals
             say(f"{program()}: interrupted")
             sys.exit(INTERRUPTED)
+        except Exception as error:
+            if not _is_out_of_memory(error):
+                raise
+            say(f"{program()}: memory ran out")
+            sys.exit(1)
 
     return reporting
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether Python, torch, the C++ library or the loader of libraries says so, each in words of its own."""
+    if isinstance(error, OSError | RuntimeError | ImportError):
+        return any(words in str(error) for words in OUT_OF_MEMORY)
+    return isinstance(error, MemoryError)
 
 
 def program() -> str:

@@ -86,7 +86,7 @@ def annotate(given: Annotating) -> None:
         raise click.UsageError(f"--kind {rare.kind} needs --alignment, by which words are annotated")
     inverse = model.inverse if model else given.inverse
     from moses_rnn.cli.progress import Display
-    from moses_rnn.files.outputs import OutputFile
+    from moses_rnn.files.outputs import OutputFile, commit_all
     from moses_rnn.training.parallel import ParallelTexts
     from moses_rnn.training.rare_corpus import AlignedTexts, Annotation
 
@@ -101,8 +101,7 @@ def annotate(given: Annotating) -> None:
         paths = [f"{given.output}.{ending}" for ending in endings]
         files = [stack.enter_context(OutputFile(path, force=given.force, inputs=inputs)) for path in paths]
         lines = _write(annotation, _shortlists(given, model, annotation, watch), watch, files)
-        for file in files:
-            file.commit()
+        commit_all(files)
     display.close()
     if not given.quiet:
         say(f"{lines:,} pairs annotated by {rare.kind}")

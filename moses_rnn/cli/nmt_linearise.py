@@ -70,7 +70,7 @@ class Linearising:
 @takes(Linearising)
 def linearise(given: Linearising) -> None:
     """Write the sentences of TREEBANK, and their trees as sequences that a network can learn to write."""
-    from moses_rnn.files.outputs import OutputFile
+    from moses_rnn.files.outputs import OutputFile, commit_all
     from moses_rnn.files.streams import existing_input
 
     name, kind = existing_input(given.treebank), given.chosen_kind()
@@ -82,8 +82,7 @@ def linearise(given: Linearising) -> None:
         written, left_out = _write(lines, files)
         if not written:
             raise InputError(f"{name}: expected {EXPECTED[kind]}, found none")
-        for file in files:
-            file.commit()
+        commit_all(files)
     if not given.quiet:
         crossing = f"; {left_out:,} with crossing arcs left out" if left_out else ""
         say(f"{written:,} sentences in {' and '.join(paths)}{crossing}")

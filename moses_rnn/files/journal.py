@@ -9,9 +9,7 @@ the last, and goes only when everything that belongs to the output is in its pla
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import shutil
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from moses_rnn.errors import AlreadyComplete, OutputError
+from moses_rnn.errors import AlreadyComplete, OutputError, write_failure
 from moses_rnn.files.outputs import (
     DEFAULT_LEVEL,
     Packing,
@@ -111,11 +109,7 @@ class BlockOutput:
         return f" (process {claims[-1]['pid']} on {claims[-1]['host']})" if claims else ""
 
     def _failure(self, error: OSError, needed: int = 0) -> OutputError:
-        message = f"{self.path}: cannot be written: {error.strerror}"
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            with contextlib.suppress(OSError):
-                message += f" ({needed:,} bytes wanted, {shutil.disk_usage(self._target.parent).free:,} free)"
-        return OutputError(message)
+        return write_failure(self.path, error, needed)
 
     def begin(self, manifest: Note, *, most: int | None = None) -> Note | None:
         """Record what is being made, and find out whether part of it is made already.
@@ -255,11 +249,12 @@ class BlockOutput:
             raise
 
     def _record(self, record: Note) -> None:
+        line = format_record(record)
         try:
-            self._journal.write(format_record(record))
+            self._journal.write(line)
         except OSError as error:
-            raise self._failure(error) from error
-        self._sync(self._journal)
+            raise self._failure(error, len(line)) from error
+        self._sync(self._journal, len(line))
 
     def _sync(self, stream: BinaryIO, needed: int = 0) -> None:
         try:

@@ -9,14 +9,14 @@ import hashlib
 import lzma
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol, Self
 
 from zlib_ng import gzip_ng
 
-from moses_rnn.errors import OutputError
+from moses_rnn.errors import OutputError, write_failure
 from moses_rnn.files.records import Note
 from moses_rnn.files.streams import STANDARD_STREAM, compression_of
 
@@ -167,19 +167,21 @@ class OutputFile:
         try:
             stream = open_locked(self._part)
         except OSError as error:
-            raise self._failure(error) from error
+            raise write_failure(path, error) from error
         if stream is None:
             raise OutputError(f"{path}: is being written by another run")
         self._stream = stream
         self._stream.truncate(0)
         self._hash = hashlib.sha256()
+        self._bytes = 0
 
     def _failure(self, error: OSError) -> OutputError:
-        return OutputError(f"{self.path}: cannot be written: {error.strerror}")
+        return write_failure(self.path, error, self._bytes - os.fstat(self._stream.fileno()).st_size)
 
     def append(self, data: bytes, /, note: Note | None = None) -> None:
         """Write a part of the content, compressed if the suffix asks for it."""
         packed = compressed(data, compression_of(self.path))
+        self._bytes += len(packed)
         try:
             self._stream.write(packed)
         except OSError as error:
@@ -188,15 +190,22 @@ class OutputFile:
 
     def digest(self) -> Note:
         """Size in bytes and SHA-256 of the file, as far as it was written."""
-        return {"bytes": self._stream.tell(), "sha256": self._hash.hexdigest()}
+        return {"bytes": self._bytes, "sha256": self._hash.hexdigest()}
 
-    def commit(self, data: bytes = b"") -> None:
-        """Write the rest of the content, make all of it durable and give it its name."""
-        if data or not self._stream.tell():
+    def complete(self, data: bytes = b"") -> None:
+        """Write the rest of the content and make all of it durable: nothing that a full disk refuses is left to do."""
+        if data or not self._bytes:
             self.append(data)
         try:
             self._stream.flush()
             os.fsync(self._stream.fileno())
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def commit(self, data: bytes = b"") -> None:
+        """Complete the file and give it its name."""
+        self.complete(data)
+        try:
             self._part.replace(self._target)
             sync_directory(self._target.parent)
         except OSError as error:
@@ -213,11 +222,21 @@ class OutputFile:
             self._stream.close()
 
 
+def commit_all(files: Sequence[OutputFile | NoOutput]) -> None:
+    """Give several files their names once all are complete: a full disk leaves all of them or none."""
+    for file in files:
+        file.complete()
+    for file in files:
+        file.commit()
+
+
 class NoOutput:
     """In place of an `OutputFile` that is not wanted."""
 
-    def commit(self, data: bytes = b"") -> None:
+    def complete(self, data: bytes = b"") -> None:
         """Do nothing."""
+
+    commit = complete
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""The records of a journal: lines of JSON, each behind a checksum of its own.
+"""JSON of files that may hold anything; and the records of a journal, lines of it behind a checksum each.
 
 The first one is the manifest: what is being made. Of the others, those with ``end`` are of blocks: where the block ends
 in the file, its checksum, and a note of the writer's.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,28 @@ if TYPE_CHECKING:
 
 Note = dict[str, Any]
 Records = list[tuple[Note, int]]  # and where each ends in the journal
+LONGEST = 18  # characters of a whole number that 64 bits hold, whatever it is
+
+
+def parse_json(data: bytes | str) -> Any:
+    """What JSON says; in place of a number that a float does not hold stands its text, which nothing takes for one.
+
+    Raises:
+        ValueError: it is no JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(data, parse_int=_parse_whole, parse_float=_parse_float, parse_constant=str)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _parse_whole(text: str) -> int | str:
+    return int(text) if len(text) <= LONGEST else text
+
+
+def _parse_float(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text
 
 
 def format_record(record: Note) -> bytes:

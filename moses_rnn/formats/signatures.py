@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn import __version__
+from moses_rnn.files.records import parse_json
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
 MAX_BYTES = 1 << 20
@@ -32,8 +33,8 @@ def read_signature(table: str) -> dict[str, Any] | None:
             path = Path(f"{Path(table).resolve()}.json")
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
             return None
-        record = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        record = parse_json(path.read_bytes())
+    except (OSError, ValueError):
         return None
     return record if isinstance(record, dict) and str(record.get("program", "")).startswith("moses_rnn ") else None
 

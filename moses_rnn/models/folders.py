@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from moses_rnn.errors import CheckpointError, shown_value, writing
 from moses_rnn.files.outputs import sync_directory
+from moses_rnn.files.records import parse_json
 from moses_rnn.models.learning_curves import NATS, Measure
 from moses_rnn.models.vocabulary import Vocabulary
 
@@ -131,7 +132,7 @@ def finish_saving(folder: Path, kind: Kind) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file beside its place and rename it there, durably: the old content or the new, never a part."""
     part = path.with_name(f".{path.name}.part")
-    with writing(path):
+    with writing(path, len(data)):
         part.unlink(missing_ok=True)  # of a run that died, or a link to something else
         with part.open("xb") as file:
             file.write(data)
@@ -219,8 +220,8 @@ def _read(path: Path, most: int) -> bytes:
 
 def _read_json(path: Path) -> Json:
     try:
-        config = json.loads(_read(path, MAX_TEXT))
-    except (ValueError, RecursionError) as error:
+        config = parse_json(_read(path, MAX_TEXT))
+    except ValueError as error:
         raise CheckpointError(f"{path}: expected JSON, found: {error}") from error
     if not isinstance(config, dict):
         raise CheckpointError(f"{path}: expected a JSON object, found {type(config).__name__}")
@@ -235,6 +236,7 @@ def _check_config(path: Path, config: Json, kind: Kind) -> None:
     expect("format", config.get("format") == kind.format, f"{kind.format}, the format this version reads")
     kind.check(config, expect)
     expect("files", isinstance(config.get("files", {}), dict), "hashes by file name")
+    expect("provenance", isinstance(config.get("provenance", {}), dict), "what training recorded, by name")
 
 
 def read_network(folder: Path) -> Any:

@@ -263,7 +263,7 @@ class _Reader:
     def _flush(self, buffers: list[tuple[array[int], array[int]]]) -> None:
         for paths, buffer in zip(self._paths, buffers, strict=True):
             for path, values in zip(paths, buffer, strict=True):
-                with writing(path), path.open("ab") as file:
+                with writing(path, values.itemsize * len(values)), path.open("ab") as file:
                     values.tofile(file)
                     file.flush()
                 del values[:]

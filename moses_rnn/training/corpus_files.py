@@ -135,7 +135,7 @@ def map_ids(path: Path) -> Ids:
 
 def _save_positions(path: Path, positions: Positions) -> None:
     path.unlink(missing_ok=True)  # perhaps a link to something else
-    with writing(path), path.open("xb") as file:
+    with writing(path, positions.nbytes), path.open("xb") as file:
         np.lib.format.write_array(file, np.ascontiguousarray(positions), allow_pickle=False)
         file.flush()
 

@@ -193,7 +193,7 @@ class _Writer:
                 self._flush()
 
     def _flush(self) -> None:
-        with writing(self._path), self._path.open("ab") as file:
+        with writing(self._path, 4 * len(self._buffer)), self._path.open("ab") as file:
             self._buffer.tofile(file)
             file.flush()
         del self._buffer[:]

@@ -1,5 +1,6 @@
 """What all commands share: the record of a command's options, and what stops one."""
 
+import mmap
 import re
 import signal
 from dataclasses import fields
@@ -7,9 +8,10 @@ from importlib.metadata import entry_points
 
 import click
 import pytest
+import torch
 from click.testing import CliRunner
 
-from moses_rnn.cli.command import Program, ProgramGroup, StopRequest
+from moses_rnn.cli.command import Program, ProgramGroup, StopRequest, reports_errors
 
 
 def commands():
@@ -58,6 +60,20 @@ def test_numbers_that_no_library_holds_are_refused(command, option):
 def test_each_option_has_a_field_and_each_field_an_option(command):
     options = {parameter.name for parameter in command.params if parameter.expose_value}
     assert options == {field.name for field in fields(command.callback.request)}
+
+
+SHORTAGES = {
+    "Python": lambda: bytes(1 << 60),
+    "torch": lambda: torch.empty(1 << 60),
+    "the system": lambda: mmap.mmap(-1, 1 << 62),
+}
+
+
+@pytest.mark.parametrize("allocate", SHORTAGES.values(), ids=SHORTAGES)
+def test_memory_that_runs_out_is_said_whoever_notices_it(capsys, allocate):
+    with pytest.raises(SystemExit) as end:
+        reports_errors(allocate)()
+    assert (end.value.code, capsys.readouterr().err.endswith(": memory ran out\n")) == (1, True)
 
 
 def test_a_patient_stop_request_outlives_a_second_signal(capsys):

@@ -2,12 +2,13 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 
 import pytest
 
-from tests.commands import program
+from tests.commands import program, run
 from tests.faults.conftest import FULL
 
 COMMAND = program("score")
@@ -53,6 +54,58 @@ def test_a_full_disk_costs_nothing_that_was_done(folder):
             assert output.read_bytes() == folder.whole
     assert refused > 2
     print(f"{refused} of {len(sizes)} sizes were too small; all went on to the same bytes")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, table, model):
+    """What commands read that write single files: a scored table, its model, and a list."""
+    here = tmp_path_factory.mktemp("written")
+    shutil.copytree(model, here / "model")
+    run("score", table, "--model", model, "-o", here / "t", "-q")
+    pairs = [line.split(b" ||| ")[:2] for line in (here / "t").read_bytes().splitlines()[:300]]
+    (here / "source").write_bytes(b"".join(b"%s\n" % source for source, _ in pairs))
+    (here / "list").write_bytes(b"".join(b"%d ||| %s ||| LM0= -1 ||| -1\n" % (i, t) for i, (_, t) in enumerate(pairs)))
+    return here
+
+
+SINGLE = {
+    "nbest": ["nbest", "add", "list", "--source", "source", "--add", "model", "--whole", "-o"],
+    "report": ["analyse", "report", "t", "model", "--phrases", 9, "--points", 9, "--samples", 2, "--sources", 1, "-o"],
+    "prune": ["analyse", "prune", "t", "--keep", 0.9, "-o"],
+    "export": ["analyse", "export", "t", "-o"],
+    "words": ["analyse", "words", "model", "--export"],
+}
+
+
+@pytest.mark.parametrize("command", SINGLE)
+def test_a_full_disk_names_the_bytes_wanted_and_free(written, tmp_path, command):
+    place = tmp_path / "small"
+    name, *arguments = SINGLE[command]
+    with mounted(place, "size=4096,nr_inodes=9"):
+        output = place / "old.tsv"
+        output.write_bytes(b"old")
+        done = run(name, *arguments, output, "--force", cwd=written, check=False)
+        assert done.returncode == 1, done.stderr
+        found = re.search(
+            r"old.tsv: cannot be written: No space left on device \(([\d,]+) bytes wanted, 0 free\)", done.stderr
+        )
+        assert found, done.stderr
+        assert int(found.group(1).replace(",", "")) > 100
+        assert [path.name for path in place.iterdir()] == ["old.tsv"]
+        assert output.read_bytes() == b"old"
+
+
+def test_a_full_disk_leaves_all_outputs_or_none(written, tmp_path):
+    """A disk that has room for the first file and not for the second."""
+    place = tmp_path / "small"
+    size = (written / "t").stat().st_size // 4096 * 4096 + 4096
+    with mounted(place, f"size={size + 4096}"):
+        done = run("analyse", "prune", "t", "--keep", 1, "-o", place / "new", cwd=written, check=False)
+        assert (done.returncode, sorted(place.iterdir())) == (0, [place / "new", place / "new.json"]), done.stderr
+    with mounted(place, f"size={size}"):
+        done = run("analyse", "prune", "t", "--keep", 1, "-o", place / "new", cwd=written, check=False)
+        assert "new.json: cannot be written: No space left on device (" in done.stderr
+        assert (done.returncode, [*place.iterdir()]) == (1, [])
 
 
 def test_a_file_size_limit_is_a_full_disk(folder):

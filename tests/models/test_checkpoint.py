@@ -81,6 +81,8 @@ def test_a_folder_without_hashes_can_be_read(folder):
         ({"hidden_size": 5}, r"expected \S+ to be float32 \(5,.*, found torch.float32 \(4,"),
         ({"direction": "up"}, "expected direction to be a known direction, found 'up'"),
         ({"files": 3}, "expected files to be hashes by file name, found 3"),
+        ({"provenance": [3]}, r"expected provenance to be what training recorded, by name, found \[3\]"),
+        ({"hidden_size": 10**400}, "expected hidden_size to be a whole number"),
     ],
 )
 def test_a_config_that_does_not_fit_is_refused(folder, changes, message):

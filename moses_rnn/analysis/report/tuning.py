@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import InputError
+from moses_rnn.files.records import parse_json
 
 BASELINE = "baseline"
 PREFERRED = "rnn"  # the system with the score and nothing else
@@ -61,12 +62,12 @@ def read_tuning(path: str) -> Tuning:
         InputError: it is not such a file, or has no system beside the baseline.
     """
     try:
-        record = json.loads(Path(path).read_bytes())
+        record = parse_json(Path(path).read_bytes())
         systems = record["systems"]
         name = PREFERRED if PREFERRED in systems else next(iter(set(systems) - {BASELINE}))
         runs = systems[name]["runs"]
         sets = tuple(_set(test, systems[BASELINE], systems[name]) for test in record["tests"])
-        overall = tuple(float(run["p"]) for run in runs if "p" in run)
+        overall = tuple(_finite(run["p"]) for run in runs if "p" in run)
         return Tuning(name, sets, overall, tuple(dict(run.get("weights") or {}) for run in runs))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
@@ -80,5 +81,12 @@ def read_tuning(path: str) -> Tuning:
 
 def _set(test: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Gain:
     mean = f"{test}_BLEU"
-    p = tuple(float(run[f"{test}_p"]) for run in after["runs"] if f"{test}_p" in run)
-    return Gain(test, float(before[mean]["mean"]), float(after[mean]["mean"]), p)
+    p = tuple(_finite(run[f"{test}_p"]) for run in after["runs"] if f"{test}_p" in run)
+    return Gain(test, _finite(before[mean]["mean"]), _finite(after[mean]["mean"]), p)
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"a number that is not finite, {number}")
+    return number

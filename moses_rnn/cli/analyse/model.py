@@ -257,7 +257,7 @@ def draw_files(draw: Callable[[MapConfig], Map], options: MapOptions, inputs: tu
     """Draw a map and write it, as each output's suffix says; what is missing is noticed before the long work."""
     from moses_rnn.analysis.maps import MapConfig, as_csv, as_json, as_text, check_method
     from moses_rnn.analysis.plots import check_matplotlib, map_image
-    from moses_rnn.files.outputs import OutputFile, refuse_equal
+    from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
 
     kinds = [_kind_of(output) for output in options.outputs]
     refuse_equal(options.outputs)
@@ -270,7 +270,8 @@ def draw_files(draw: Callable[[MapConfig], Map], options: MapOptions, inputs: tu
         map_ = draw(config)
         texts = {"csv": as_csv, "json": as_json}
         for file, kind in zip(files, kinds, strict=True):
-            file.commit(texts[kind](map_).encode() if kind in texts else map_image(map_, kind))
+            file.append(texts[kind](map_).encode() if kind in texts else map_image(map_, kind))
+        commit_all(files)
     put("\n".join(as_text(map_)), fold=True)
 
 

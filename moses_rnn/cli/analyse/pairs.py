@@ -170,7 +170,7 @@ def prune(request: PruneRequest) -> None:
 def _write_pruned(table: ScoredTable, request: PruneRequest) -> Pruned:
     """Write the smaller table, its signature, and the lines that go: all of them or none."""
     from moses_rnn.analysis.pruning import prune_table
-    from moses_rnn.files.outputs import OutputFile, refuse_equal
+    from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
 
     signature = sound_signature(table.path)
     names = [request.output, f"{request.output}.json"] + ([request.rejects] if request.rejects else [])
@@ -186,10 +186,8 @@ def _write_pruned(table: ScoredTable, request: PruneRequest) -> Pruned:
             pruned = prune_table(
                 table, kept, dropped, keep=request.keep, by=request.by, keep_best=protected, advanced=advanced
             )
-        if dropped:
-            dropped.commit()
-        kept.commit()
-        beside.commit(_signature(signature, table, pruned, kept.digest(), request))
+        beside.append(_signature(signature, table, pruned, kept.digest(), request))
+        commit_all([*others, kept, beside])
     return pruned
 
 

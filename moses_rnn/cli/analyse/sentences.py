@@ -16,7 +16,7 @@ from moses_rnn.cli.analyse.model import MapOptions, draw_files, map_options
 from moses_rnn.cli.analyse.options import force_option, model_argument
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
 from moses_rnn.cli.nmt_options import warn_of_unit
-from moses_rnn.errors import FormatError, InputError, OutputError
+from moses_rnn.errors import FormatError, InputError, writing
 from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
@@ -124,19 +124,18 @@ def _maps(request: AlignmentsRequest) -> list[AlignmentMap]:
 
 def _write(pictures: dict[Path, bytes], request: AlignmentsRequest) -> None:
     """Write all pictures, or none."""
-    from moses_rnn.files.outputs import OutputFile
+    from moses_rnn.files.outputs import OutputFile, commit_all
     from moses_rnn.producers.open import model_files
 
     inputs = (request.source, *filter(None, [request.target]), *model_files(request.model))
     for folder in {path.parent for path in pictures}:
-        try:
+        with writing(folder):
             folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"{folder}: cannot be written: {error.strerror}") from error
     with ExitStack() as stack:
         files = [stack.enter_context(OutputFile(str(path), force=request.force, inputs=inputs)) for path in pictures]
         for file, data in zip(files, pictures.values(), strict=True):
-            file.commit(data)
+            file.append(data)
+        commit_all(files)
 
 
 SUMMARIES_EPILOG = """\b

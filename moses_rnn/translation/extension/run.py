@@ -10,7 +10,7 @@ from typing import Any
 
 from moses_rnn.errors import CheckpointError, InputError, MisfitError
 from moses_rnn.files.metered import Advanced, Meter
-from moses_rnn.files.outputs import NoOutput, OutputFile, refuse_equal
+from moses_rnn.files.outputs import NoOutput, OutputFile, commit_all, refuse_equal
 from moses_rnn.files.streams import read_lines, stamp_of
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
@@ -75,9 +75,9 @@ def extend(request: ExtensionRequest, make_ini: MakeIni, stage: Stage) -> Extend
             raise InputError(f"{request.table}: was changed while it was read; nothing was written")
         warnings = tuple(census.warnings())
         extended = Extended(survey.lines, maker.counts, few.unknown, text, tuple(fills), warnings)
-        table.commit()
-        signature.commit(_signature(request, extended, table.digest()))
-        ini.commit(new_ini)
+        signature.append(_signature(request, extended, table.digest()))
+        ini.complete(new_ini)
+        commit_all([table, signature, ini])
     return extended
 
 

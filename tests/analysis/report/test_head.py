@@ -1,12 +1,19 @@
 """The head of a report warns of models that do not fit the table and of those that learned nothing."""
 
+import contextlib
+import json
+import re
 from dataclasses import replace
 
 import pytest
 
 from moses_rnn.analysis.report.document import write_report
 from moses_rnn.analysis.report.head import warnings
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.errors import CheckpointError
+from moses_rnn.formats.signatures import read_signature, recorded_floor
+from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.producers.open import OpenModel, open_model
+from moses_rnn.scoring.fit import check_learned
 from tests.analysis.report.small import SIGNATURE
 
 
@@ -51,6 +58,36 @@ def test_the_head_says_how_training_went(findings):
         "still falling: the held-out cost fell from 0.250 to 0.143"
         in write_report(replace(findings, model=model)).decode()
     )
+
+
+ABSURD = ["1e400", "-1e400", "NaN", "9" * 400, "-9", "1e300", "true", "null", '"<b>"', "[1]", "{}"]
+EVALUATION = '{"nats_per_token": %s, "seconds": %s, "epochs": %s}'
+PROVENANCE = '{"table": %s, "corpus": {"training_pairs": %s}, "unigram_nats_per_token": %s, "phrases": {"source_factor": %s}, "history": [%s]}'
+COLUMN = '{"index": 4, "name": %s, "floor": %s, "floored": %s, "lowest": %s, "highest": %s, "unknown_share": %s, "floored_share": %s}'
+RECORDED = (
+    '{"program": "moses_rnn 1", "lines": %s, "added_columns": [%s], "pruned": [{"keep": %s, "lines_before": %s}]}'
+)
+
+
+def filled(template, value):
+    return template % ((value,) * template.count("%s"))
+
+
+@pytest.mark.parametrize("value", ABSURD)
+def test_what_is_recorded_absurdly_is_shown_harmlessly(findings, tmp_path, value):
+    save_checkpoint(tmp_path / "m", findings.checkpoint)
+    evaluations = ", ".join([filled(EVALUATION, value), EVALUATION % (2.5, 60, 1), filled(EVALUATION, value)])
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    config["provenance"] = "HERE"
+    provenance = filled(PROVENANCE.replace("[%s]", f"[{evaluations}]"), value)
+    (tmp_path / "m" / "config.json").write_text(json.dumps(config).replace('"HERE"', provenance))
+    (tmp_path / "t.json").write_text(filled(RECORDED.replace("[%s]", f"[{filled(COLUMN, value)}]"), value))
+    model, signature = open_model(tmp_path / "m"), read_signature(str(tmp_path / "t"))
+    text = write_report(replace(findings, model=model, signature=signature)).decode()
+    assert not re.search(r"[^a-z](inf|nan)[^a-z]", text)
+    recorded_floor(signature, 4)
+    with contextlib.suppress(CheckpointError):
+        check_learned(model)
 
 
 @pytest.mark.parametrize("apart", [0.05, 0.2])

@@ -28,10 +28,16 @@ def test_another_system_will_do(tmp_path):
     assert read_tuning(written(tmp_path, {**RESULTS, "systems": systems})).system == "other"
 
 
+def with_mean(value):
+    baseline = RESULTS["systems"]["baseline"]
+    return {**RESULTS, "systems": {**RESULTS["systems"], "baseline": {**baseline, "near_BLEU": {"mean": value}}}}
+
+
 @pytest.mark.parametrize(
     "record",
     [[], {}, {"systems": {}, "tests": []}, {**RESULTS, "systems": {"baseline": {}}}, {**RESULTS, "tests": ["no such"]},
-     {**RESULTS, "systems": {**RESULTS["systems"], "rnn": 5}}],
+     {**RESULTS, "systems": {**RESULTS["systems"], "rnn": 5}},
+     *map(with_mean, [float("nan"), float("inf"), 10**400, None])],
 )  # fmt: skip
 def test_what_is_no_result_is_refused(tmp_path, record):
     with pytest.raises(InputError, match="results.json: expected results of a baseline and of a system with the score"):
