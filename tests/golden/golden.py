@@ -34,10 +34,12 @@ ENVIRONMENT = {
 
 # What a machine, a version, a clock or chance changes: in every text
 SUBSTITUTIONS = [
+    (re.escape(str(Path(sys.executable).parent)), "BIN"),
     (re.escape(str(ROOT)), "ROOT"),
     (r"python3[.\d]*", "python"),
     (r"\b\d+\.\d+\.\d+(\+\w+)?", "VERSION"),
-    (r"(the )?native core, \w+|without the native core|(?<=by )torch|(?<=by: )torch", "CORE"),
+    (r"(?<=without gain); by .*|^native\nnative core, \w+\n", ""),
+    (r"native core, \w+|without the native core|(?<=computed by: )torch|(?<=computed_by\": \")torch", "CORE"),
     (r"\b[0-9a-f]{64}\b|\b[0-9a-f]{12,16}…", "SHA256"),
     (r'"bytes": \d+|\d+ bytes, SHA-256|^ +bytes .*', "BYTES"),
     (r"([a-z]\.)[0-9a-f]{10}\b", r"\1HASH"),
