@@ -76,6 +76,15 @@ QUICK := not moses and not gpu and not slow and not release
 test: lint ## set-up, lint, types and every test that needs no Moses, GPU, hours or release
 	$(BIN)/pytest -n auto --maxprocesses 4 -m '$(QUICK)'
 
+.PHONY: golden
+golden: $(INSTALLED) | tests/golden/models ## record what whole commands do now in tests/golden; review its git diff
+	MOSES_RNN_GOLDEN=rewrite $(BIN)/pytest -n auto --maxprocesses 4 tests/golden
+
+tests/golden/models: | $(INSTALLED)
+	rm -rf $@.part && mkdir $@.part
+	cd $@.part && PATH="$(abspath $(BIN)):$$PATH" EXAMPLES=$(abspath examples) OMP_NUM_THREADS=1 bash $(abspath tests/golden/models.sh)
+	mv $@.part $@
+
 .PHONY: test-python
 test-python: $(INSTALLED) ## the same tests without the native core, as where there is no C++ compiler
 	MOSES_RNN_NATIVE=0 $(BIN)/pytest -n auto --maxprocesses 4 -m '$(QUICK)' $(TESTS)

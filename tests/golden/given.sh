@@ -1,0 +1,73 @@
+# What the commands of commands.toml read, made in the folder where this runs, from examples/ ($EXAMPLES).
+set -e
+table() { zcat "$EXAMPLES/phrase-table.gz"; }
+
+# Tables: to train on, to score, with several targets a source, two with lines that are not as they should be, and one cut short
+table | awk 'NR % 100 == 1' | gzip -n > table.gz
+table | awk 'NR % 1700 == 1' | gzip -n > some.gz
+table | awk -F ' \\|\\|\\| ' 'NR == FNR { n[$1]++; next } n[$1] > 2' <(table) - | tail -100 > several
+gzip -n < several > several.gz
+{ zcat some.gz | head -5; echo 'no fields here'; zcat some.gz | sed -n '6,8p'; echo 'a dog ||| un chien ||| 1 x 1 1'; } > bad
+{ zcat some.gz | head -3; echo 'a dog  ||| un chien ||| 1 0 1 1 ||| 0-0 1-1 ||| 1 1 1 ||| |||'; } > odd
+head -c 900 some.gz > torn.gz
+sed s/phrase-table.gz/some.gz/ "$EXAMPLES/moses.ini" > moses.ini
+
+# Texts with their word alignment, and pairs with a tab between
+for side in en fr; do
+  zcat "$EXAMPLES/corpus/train.$side.gz" | head -200 > train.$side
+  for set in dev test; do head -6 "$EXAMPLES/corpus/$set.$side" > $set.$side; done
+done
+paste train.en train.fr > pairs.tsv
+head -12 pairs.tsv > few.tsv
+awk -F '\t' '{ n = split($1, en, " "); m = split($2, fr, " "); line = ""
+  for (i = 0; i < n && i < m; i++) line = line i "-" i " "; print substr(line, 1, length(line) - 1) }' pairs.tsv > train.links
+gunzip -c "$EXAMPLES/lm.arpa.gz" > lm.arpa
+
+# A list, with phrases and word alignment
+cat > dev.nbest <<'LIST'
+0 ||| aujourd&apos; hui , des enfants voient ces boulangers .  ||| LM0= -20.5 WordPenalty0= -8 ||| -9.1 ||| 0-1=0-2 2-3=3-4 4-6=5-5 7-8=6-7 9-12=8-8 ||| 0-0 1-2 2-3 3-4 6-5 7-6 8-7 12-8
+0 ||| aujourd&apos; hui , des enfants qui parlent voient ces boulangers derrière deux grands champs .  ||| LM0= -24.25 WordPenalty0= -14 ||| -9.7 ||| 0-1=0-2 2-3=3-4 4-5=5-6 6=7 7-8=8-9 9-12=10-14 ||| 0-0 1-2 2-3 3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11 11-13 12-14
+1 ||| le roi prend dimanche .  ||| LM0= -12 WordPenalty0= -5 ||| -6 ||| 3-5=0-2 0-2=3-3 6-7=4-4 ||| 3-0 4-1 5-2 1-3 7-4
+1 ||| dimanche , ce roi prend la pomme .  ||| LM0= -13.5 WordPenalty0= -8 ||| -6.25 ||| 0-2=0-1 3-5=2-4 6-8=5-7 ||| 1-0 2-1 3-2 4-3 5-4 6-5 7-6 8-7
+2 ||| une grande chanteuse rend une chaise dans une plage .  ||| LM0= -18.75 WordPenalty0= -10 ||| -7.5 ||| 0-2=0-2 3-6=3-5 7-9=6-8 10=9 ||| 0-0 1-1 2-2 3-3 5-4 6-5 7-6 8-7 9-8 10-9
+2 ||| un grand chanteur rend un fauteuil sur une plage .  ||| LM0= -19 WordPenalty0= -10 ||| -7.25 ||| 0-2=0-2 3-6=3-5 7-9=6-8 10=9 ||| 0-0 1-1 2-2 3-3 5-4 6-5 7-6 8-7 9-8 10-9
+LIST
+head -3 dev.en > list.en
+head -2 dev.en > two.en
+head -3 dev.fr > list.fr
+
+# Raw text, and trees
+printf '%s\n' "Don't stop -- Mr. Smith's [old] dog & cat cost \$3.50 | each." '' "L'homme d'aujourd'hui : « c'est-à-dire » 1 000,5 %…" > raw
+"$PYTHON" "$EXAMPLES/make_trees.py" . --sentences 12
+rm {dev,test}.{trees,conllu}
+
+# What the pipeline leaves of two systems, and a plan of trials
+mkdir -p work/corpus work/decode work/tune/{baseline,rnn}.1
+for set in dev test; do
+  cp $set.fr work/corpus
+  sed 's/ les / la /; s/ un / une /' $set.fr > work/decode/baseline.1.$set.fr
+  sed 's/ un / une /' $set.fr > work/decode/rnn.1.$set.fr
+  for system in baseline rnn; do awk '{ print $0, "|0-" NF - 1 "| " }' work/decode/$system.1.$set.fr > work/decode/$system.1.$set.segments; done
+done
+printf '[feature]\nKENLM name=LM0\n[weight]\nTranslationModel0= 0.1 0.2\nLM0= 0.5\n' > work/tune/baseline.1/moses.ini
+sed 's/0.2$/0.2 0.00001/' work/tune/baseline.1/moses.ini > work/tune/rnn.1/moses.ini
+printf '%s\n' 'seeds = [1]' '[pipeline]' 'SRC = "en"' 'TRG = "fr"' 'TRAIN = "train"' 'DEV = "dev"' 'TEST = "test"' 'THREADS = 2' \
+  '[[trial]]' 'name = "dropout"' 'train = {dropout = 0.3}' '[[trial]]' 'name = "both"' 'inverse = true' > plan.toml
+
+# Weights by the names of the authors' released code
+"$PYTHON" - <<'WEIGHTS'
+import numpy as np
+S, K, E, H, M, R = 9, 8, 3, 5, 4, 6
+shapes = {"W_0_dec_initializer_0": (H, H), "b_0_dec_initializer_0": (H,), "W_0_dec_hid_readout_0": (H, 2 * M)}
+for part, words in (("enc", S), ("dec", K)):
+    shapes |= {f"W_0_{part}_approx_embdr": (words, E), f"b_0_{part}_approx_embdr": (E,)}
+    shapes |= {f"W_0_{part}_{signal}_embdr_0": (E, H) for signal in ("input", "update", "reset")}
+    shapes |= {f"b_0_{part}_input_embdr_0": (H,)} | {f"{letter}_{part}_transition_0": (H, H) for letter in "WGR"}
+shapes |= {f"W_0_dec_dec_{signal}_0": (H, H) for signal in ("inputter", "updater", "reseter")}
+shapes |= {"b_0_dec_hid_readout_0": (2 * M,), "W_0_dec_prev_readout_0": (E, 2 * M), "W_0_dec_repr_readout": (H, 2 * M)}
+shapes |= {"W1_dec_deep_softmax": (M, R), "W2_dec_deep_softmax": (R, K), "b_dec_deep_softmax": (K,)}
+numbers = {name: np.cos(np.arange(np.prod(shape)) + i).reshape(shape) for i, (name, shape) in enumerate(shapes.items())}
+np.savez("released.npz", **{name: array.astype("float32") for name, array in numbers.items()})
+WEIGHTS
+printf '%s\n' eol UNK far from the looks at in > released.en
+printf '%s\n' eol UNK loin de la regarde dans > released.fr
