@@ -205,6 +205,9 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
         except KeyboardInterrupt:  # where nothing has begun to listen for signals
             say(f"{program()}: interrupted")
             sys.exit(INTERRUPTED)
+        finally:
+            if signal.getsignal(signal.SIGINT) is interrupt:
+                signal.signal(signal.SIGINT, end_at_once)
 
     return reporting
 

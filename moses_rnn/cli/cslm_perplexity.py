@@ -12,6 +12,7 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, choose_device, put, reports_errors, takes
 from moses_rnn.cli.cslm_vocabulary import WordOptions, backing_off, closed_by, n_gram_models, shares_of
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def perplexity(given: Judging) -> None:
     Folders among TEXTS are further models.
     """
     _check(given)
+    check_inputs(*given.models, *given.files, *given.lm, given.vocabulary)
     import torch
 
     from moses_rnn.producers.open import open_language_model

@@ -18,6 +18,7 @@ from moses_rnn.cli.command import (
     shows_version,
     takes,
 )
+from moses_rnn.cli.files import check_inputs
 
 EPILOG = """\b
 Example: four runs, on as many machines, then one table and the ini that mert-moses.pl tunes:
@@ -60,6 +61,9 @@ class Merging:
 @takes(Merging)
 def main(given: Merging) -> None:
     """Make NEW_TABLE of the SHARDS that moses-rnn-score --shard has written, given in any order."""
+    if not given.moses_ini and (given.output_ini or given.feature or given.weight is not None):
+        raise click.UsageError("--output-ini, --feature and --weight need --moses-ini, the ini to extend")
+    check_inputs(*given.shards, given.moses_ini)
     from moses_rnn.cli.progress import Display
     from moses_rnn.files.streams import existing_input
     from moses_rnn.scoring.merging import MergeRequest, merge
@@ -69,8 +73,6 @@ def main(given: Merging) -> None:
     if given.moses_ini:
         new = given.output_ini or str(Path(given.new_table).parent / (Path(given.moses_ini).stem + ".rnn.ini"))
         ini = IniRequest(existing_input(given.moses_ini), new, given.feature, given.weight)
-    elif given.output_ini or given.feature or given.weight is not None:
-        raise click.UsageError("--output-ini, --feature and --weight need --moses-ini, the ini to extend")
     request = MergeRequest(given.shards, given.new_table, ini, force=given.force, resume=given.resume)
     display = Display("bytes", quiet=given.quiet)
     try:

@@ -222,3 +222,11 @@ def test_refusals_say_why(perplexity, arguments, code, message):
     if "--lm" in arguments:
         pytest.importorskip("kenlm")
     assert message in perplexity(*arguments, code=code)
+
+
+def test_nplm_computes_a_cslm_alone(prepared):
+    done = zygote("cslm", "export-nplm", "r1", "new", "--dev", "dev.fr", cwd=prepared)
+    assert (done.returncode, "r1: expected a CSLM, which is what NeuralLM computes, found: RNNLM" in done.stderr) == (
+        3,
+        True,
+    )

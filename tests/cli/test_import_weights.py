@@ -90,10 +90,10 @@ def test_a_model_is_replaced_only_on_request(here, capfd):
     [
         (lambda here: np.savez(here / "phrases.npz", W=np.zeros(3)), "phrases.npz: expected the 30 tensors of gated units"),
         (lambda here: (here / "phrases.npz").write_bytes(b"PK"), "phrases.npz: expected a .npz archive, found"),
-        (lambda here: (here / "phrases.npz").unlink(), "phrases.npz: expected a .npz archive, found: No such file"),
+        (lambda here: (here / "phrases.npz").unlink(), "phrases.npz: expected a file, found nothing of that name"),
         (lambda here: np.savez(here / "phrases.npz", W=np.array([{}])), "'W.npy': expected float32 or float64"),
         (lambda here: (here / "s").write_bytes(b"a\nb\nc\n"), "s: expected a word for each of 9 rows but the last, found 3"),
-        (lambda here: (here / "t").unlink(), "t: expected a vocabulary, found: No such file"),
+        (lambda here: (here / "t").unlink(), "t: expected a file, found nothing of that name"),
         (lambda here: (here / "t").write_bytes(b"a\nb\nc\nd\nc\ng\nh\n"), "t: line 5: expected each word once, found b'c'"),
     ],
 )  # fmt: skip

@@ -51,7 +51,7 @@ def test_an_interrupted_shard_goes_on(here, shards):
     (here / shards[1]).unlink()
     missing = run("merge", "merged.gz", *shards, cwd=here, check=False)
     assert missing.returncode == 3
-    assert f"{shards[1]}: expected a shard of a scored table, found nothing of that name" in missing.stderr
+    assert f"{shards[1]}: expected a file, found nothing of that name" in missing.stderr
     assert not (here / "merged.gz").exists()
 
 

@@ -63,7 +63,7 @@ def test_words_are_exported_without_a_map_or_with_one(tmp_path, model):
 # arguments behind model and table; exit code, the message
 REFUSED = [
     (["explain", "no pair"], 3, "expected a pair as 'source ||| target', found 'no pair'"),
-    (["explain", "a ||| b", "--moses-ini", "none.ini"], 3, "none.ini: cannot be read: No such file or directory"),
+    (["explain", "a ||| b", "--moses-ini", "none.ini"], 3, "none.ini: expected a file, found nothing of that name"),
     (["explain", "a ||| b", "--table-limit", "3"], 2, "--table-limit and --feature are about a --moses-ini"),
     (["phrases", "-o", "x.gif"], 2, "--output x.gif: expected a name that ends with .svg, .png, .csv or .json"),
     (["phrases", "-o", "x.csv", "-o", "./x.csv"], 1, "./x.csv: is where x.csv goes; name another output"),
