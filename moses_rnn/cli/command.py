@@ -227,6 +227,9 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
                 raise
             say(f"{program()}: memory ran out")
             sys.exit(1)
+        finally:
+            if signal.getsignal(signal.SIGINT) is interrupt:
+                signal.signal(signal.SIGINT, end_at_once)
 
     return reporting
 

@@ -19,9 +19,10 @@ from moses_rnn.cli.command import (
     takes,
 )
 from moses_rnn.cli.cslm_perplexity import perplexity
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
-from moses_rnn.errors import OutputError
+from moses_rnn.errors import InputError, OutputError
 from moses_rnn.training.lm_config import NETWORKS, SHOWN, LanguageModelRequest
 
 EPILOG = """\b
@@ -100,13 +101,14 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
 @takes(LanguageModelRequest)
 def train(request: LanguageModelRequest) -> None:
     """Train a language model on tokenised TEXTS, taken as one."""
-    from moses_rnn.cli.training_display import TrainingDisplay, say_end
-    from moses_rnn.training.lm_run import train_language_model
-
     try:
         request.chosen_preset()
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    check_inputs(*request.texts, request.dev)
+    from moses_rnn.cli.training_display import TrainingDisplay, say_end, say_next
+    from moses_rnn.training.lm_run import train_language_model
+
     with together() as ranks:
         request = of_rank(request, ranks)
         display = TrainingDisplay(quiet=request.quiet)
@@ -114,6 +116,7 @@ def train(request: LanguageModelRequest) -> None:
     display.close()
     unit = "sentences" if request.network == "rnnlm" else "n-grams"
     say_end(outcome, request.model, unit, quiet=request.quiet, leads=ranks.leads)
+    say_next("moses-rnn-cslm", "perplexity", request.model, request.dev or request.texts[0], quiet=request.quiet)
 
 
 main.add_command(perplexity)
@@ -139,12 +142,18 @@ def export_nplm(model: Path, output: str, dev: str, force: bool) -> None:
     """Write a CSLM as NPLM text file OUTPUT, and print the lines of moses.ini that load it."""
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import STANDARD_STREAM, compression_of, existing_input, read_lines
-    from moses_rnn.producers.nplm_export import normalisers, nplm_network
-    from moses_rnn.producers.open import NETWORKS, open_language_model
 
     if output == STANDARD_STREAM or compression_of(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
-    checkpoint = open_language_model(model, NETWORKS["cslm"]).checkpoint
+    check_inputs(model, dev)
+    from moses_rnn.models.cslm import CSLM
+    from moses_rnn.producers.nplm_export import normalisers, nplm_network
+    from moses_rnn.producers.open import open_language_model
+
+    checkpoint = open_language_model(model).checkpoint
+    if checkpoint.kind is not CSLM:
+        expected = "a CSLM, which is what NeuralLM computes"
+        raise InputError(f"{model}: expected {expected}, found: {checkpoint.kind.title}")
     dev = existing_input(dev)
     with OutputFile(output, force=force, inputs=(dev, str(model))) as file:
         norms = normalisers(checkpoint, read_lines(dev), dev)

@@ -21,6 +21,7 @@ from moses_rnn.cli.command import (
     threads_option,
 )
 from moses_rnn.cli.cslm_vocabulary import WordOptions, backing_off, closed_by, n_gram_models, shares_of
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def perplexity(given: Judging) -> None:
     Folders among TEXTS are further models.
     """
     _check(given)
+    check_inputs(*given.models, *given.files, *given.lm, given.vocabulary)
     import torch
 
     from moses_rnn.producers.open import open_language_model

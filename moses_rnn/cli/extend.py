@@ -22,6 +22,7 @@ from moses_rnn.cli.command import (
     takes,
     threads_option,
 )
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.progress import Display
 from moses_rnn.cli.signatures import sound_signature
 from moses_rnn.cli.table_options import TableOptions, relative_paths_option, table_options
@@ -131,6 +132,7 @@ class Extending(TableOptions):
 def main(given: Extending) -> None:
     """Extend a Moses PHRASE_TABLE by phrase pairs that the network MODEL proposes."""
     _check_options(given)
+    check_inputs(given.phrase_table, given.model, given.text, given.inverse_model, given.moses_ini)
     end_cleanly_on_sigterm()
     from moses_rnn.scoring.fit import unit_warnings
     from moses_rnn.translation.extension.run import extend
@@ -157,6 +159,9 @@ def _check_options(given: Extending) -> None:
         idle = [name for name in names if getattr(given, name) not in (None, False)]
         if idle:
             raise click.UsageError(f"--{idle[0].replace('_', '-')} needs --moses-ini, the ini to extend")
+    elif given.output and compression_of(given.output) not in (None, "gz"):
+        found = f"found {given.output}: Moses's scripts read no other"
+        raise click.UsageError(f"--moses-ini needs a plain or .gz table, {found}")
     if given.weight is not None and given.provenance == "none":
         raise click.UsageError("--weight is that of the column of --provenance")
     if STANDARD_STREAM in (given.phrase_table, given.text, given.output, given.moses_ini, given.output_ini):
@@ -226,8 +231,6 @@ def _ini(given: Extending, output: str) -> IniRequest | None:
 
     if not given.moses_ini:
         return None
-    if compression_of(output) not in (None, "gz"):
-        raise click.UsageError(f"--moses-ini needs a plain or .gz table, found {output}: Moses's scripts read no other")
     new = given.output_ini or str(Path(output).parent / (Path(given.moses_ini).stem + ".extended.ini"))
     how = given.feature, given.weight or 0.0, given.relative_paths
     return IniRequest(existing_input(given.moses_ini), new, *how)

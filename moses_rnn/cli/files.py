@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from moses_rnn.cli.command import say
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import Output
@@ -24,6 +27,24 @@ def inputs_of(*paths: str | None) -> tuple[str, ...]:
     from moses_rnn.files.streams import existing_input
 
     return tuple(existing_input(path) for path in paths if path is not None)
+
+
+def check_inputs(*paths: str | Path | None) -> None:
+    """Find what will be read, before the seconds that torch takes: files, given as str, and model folders, as Path.
+
+    A file that is plain text, whatever its name says, is warned of.
+
+    Raises:
+        InputError: one does not exist.
+    """
+    from moses_rnn.files.streams import check_folder, is_misnamed
+
+    for file in inputs_of(*(path for path in paths if not isinstance(path, Path))):
+        if is_misnamed(file):
+            say(f"warning: {file}: is plain text, which Moses does not read under such a name")
+    for folder in paths:
+        if isinstance(folder, Path):
+            check_folder(folder)
 
 
 def text_of(path: str) -> list[bytes]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, shows_version, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import InputError, OutputError
 
 if TYPE_CHECKING:
@@ -66,13 +67,14 @@ class Importing:
 @takes(Importing)
 def main(given: Importing) -> None:
     """Make a model folder of MODEL.npz, weights of the code that the paper's authors released (GroundHog)."""
+    folder = given.model or given.archive.with_suffix(".rnn-model")
+    if folder.exists() and not given.force:
+        raise OutputError(f"{folder}: exists already; --force replaces it")
+    check_inputs(*map(str, (given.archive, given.source_vocabulary, given.target_vocabulary)))
     from moses_rnn.formats.npz import open_npz
     from moses_rnn.models.checkpoint import save_checkpoint
     from moses_rnn.models.groundhog import network_of, plan_of
 
-    folder = given.model or given.archive.with_suffix(".rnn-model")
-    if folder.exists() and not given.force:
-        raise OutputError(f"{folder}: exists already; --force replaces it")
     with open_npz(given.archive) as archive:
         try:
             plan = plan_of({name: member.shape for name, member in archive.members.items()})

@@ -18,6 +18,7 @@ from moses_rnn.cli.command import (
     shows_version,
     takes,
 )
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.table_options import relative_paths_option
 
 EPILOG = """\b
@@ -63,6 +64,11 @@ class Merging:
 @takes(Merging)
 def main(given: Merging) -> None:
     """Make NEW_TABLE of the SHARDS that moses-rnn-score --shard has written, given in any order."""
+    of_ini = given.output_ini or given.relative_paths or given.feature or given.weight is not None
+    if of_ini and not given.moses_ini:
+        idle = "--output-ini, --relative-paths, --feature and --weight"
+        raise click.UsageError(f"{idle} need --moses-ini, the ini to extend")
+    check_inputs(*given.shards, given.moses_ini)
     from moses_rnn.cli.progress import Display
     from moses_rnn.files.streams import existing_input
     from moses_rnn.scoring.merging import MergeRequest, merge
@@ -72,9 +78,6 @@ def main(given: Merging) -> None:
     if given.moses_ini:
         new = given.output_ini or str(Path(given.new_table).parent / (Path(given.moses_ini).stem + ".rnn.ini"))
         ini = IniRequest(existing_input(given.moses_ini), new, given.feature, given.weight, given.relative_paths)
-    elif given.output_ini or given.relative_paths or given.feature or given.weight is not None:
-        idle = "--output-ini, --relative-paths, --feature and --weight"
-        raise click.UsageError(f"{idle} need --moses-ini, the ini to extend")
     request = MergeRequest(given.shards, given.new_table, ini, force=given.force, resume=given.resume)
     display = Display("bytes", quiet=given.quiet)
     try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors, say, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import InputError
 from moses_rnn.formats.rare_words import KINDS, POSUNK, WINDOW, RareWords
 
@@ -80,6 +81,8 @@ class Annotating:
 @takes(Annotating)
 def annotate(given: Annotating) -> None:
     """Put tokens in place of the rare words of PREFIX.SOURCE and PREFIX.TARGET."""
+    _check_options(given)
+    check_inputs(f"{given.prefix}.{given.source}", f"{given.prefix}.{given.target}", given.alignment, given.model)
     model = _model(given)
     rare = (model and model.rare) or RareWords(given.kind or POSUNK, given.window or WINDOW)
     if rare.needs_links and given.alignment is None:
@@ -107,14 +110,18 @@ def annotate(given: Annotating) -> None:
         say(f"{lines:,} pairs annotated by {rare.kind}")
 
 
-def _model(given: Annotating) -> OpenModel | None:
-    """The model that says what is rare; options that it would overrule are refused."""
-    if given.model is None:
-        return None
+def _check_options(given: Annotating) -> None:
+    """Refuse what a model would overrule."""
     named = ("source_words", "target_words", "min_count")
     idle = [name for name in named if getattr(given, name) is not None]
-    if idle:
+    if idle and given.model is not None:
         raise click.UsageError(f"--{idle[0].replace('_', '-')}: with --model, rare is what the model does not know")
+
+
+def _model(given: Annotating) -> OpenModel | None:
+    """The model that says what is rare."""
+    if given.model is None:
+        return None
     from moses_rnn.producers.open import open_model
 
     model = open_model(given.model)

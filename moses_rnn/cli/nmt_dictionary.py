@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors, say, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def dictionary(given: Counting) -> None:
 
 def _of_texts(given: Counting) -> Counted:
     from moses_rnn.cli.files import inputs_of
+
+    check_inputs(f"{given.corpus}.{given.source}", f"{given.corpus}.{given.target}", given.alignment)
     from moses_rnn.formats.lexicon import count_links
     from moses_rnn.training.parallel import ParallelTexts
     from moses_rnn.training.rare_corpus import AlignedTexts

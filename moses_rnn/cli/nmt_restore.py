@@ -71,12 +71,13 @@ class RestoreOptions(LexiconOptions):
 def restore(given: RestoreOptions) -> None:
     """Put words in place of what stands for rare ones in TRANSLATIONS, a line for each of --source."""
     _check(given)
-    from moses_rnn.cli.files import output_to, text_of
+    from moses_rnn.cli.files import check_inputs, output_to, text_of
     from moses_rnn.files.streams import existing_input
     from moses_rnn.formats.phrase_forms import words
     from moses_rnn.translation.unknown_words import word_for
 
     lexicon = open_lexicon(given, needed_by=f"--unknown {given.unknown}" if given.unknown in NEED_LEXICON else "")
+    check_inputs(*_inputs(given), given.model)
     rule = given.unknown or ("copy" if lexicon is None else "dictionary")
     sources, translations = text_of(given.source), text_of(given.translations)
     if len(sources) != len(translations):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, open_models, warn_of_unit
 from moses_rnn.errors import InputError, placing
 
@@ -51,6 +52,7 @@ def score(given: SentenceScoring) -> None:
     folders, source, target = _places(given.places)
     if source == target == "-":
         raise click.UsageError("only one of SOURCE and TARGET can be -")
+    check_inputs(*folders, source, target, given.alignment)
     from moses_rnn.cli.files import inputs_of
     from moses_rnn.cli.progress import Display
     from moses_rnn.files.outputs import OutputFile, StandardOutput

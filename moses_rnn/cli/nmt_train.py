@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from moses_rnn.cli.command import CONTEXT, STOPPED, FiniteFloat, Program, reports_errors, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.training.sentence_config import ARCHITECTURES, SentenceRequest
@@ -92,16 +93,21 @@ included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong 
 @takes(SentenceRequest)
 def train(request: SentenceRequest) -> None:
     """Train a network that reads whole sentences on PREFIX.SOURCE and PREFIX.TARGET."""
-    from moses_rnn.cli.training_display import TrainingDisplay, say_end
-    from moses_rnn.training.sentence_run import train_sentence_model
-
     try:
         request.chosen_preset()
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    for prefix in filter(None, (request.prefix, request.dev)):
+        check_inputs(f"{prefix}.{request.source}", f"{prefix}.{request.target}")
+    check_inputs(request.alignment, request.dev_alignment)
+    from moses_rnn.cli.training_display import TrainingDisplay, say_end, say_next
+    from moses_rnn.training.sentence_run import train_sentence_model
+
     with together() as ranks:
         request = of_rank(request, ranks)
         display = TrainingDisplay(quiet=request.quiet)
         outcome = train_sentence_model(request, request.model, display, stop_request(ranks), ranks)
     display.close()
     say_end(outcome, request.model, "pairs", quiet=request.quiet, leads=ranks.leads)
+    text = f"{request.dev or request.prefix}.{request.target if request.inverse else request.source}"
+    say_next("moses-rnn-nmt", "translate", request.model, text, quiet=request.quiet)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from moses_rnn.cli.command import CONTEXT, STOPPED, Program, StopRequest, reports_errors, say, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.nmt_options import (
     NEED_LEXICON,
     ComputeOptions,
@@ -26,6 +27,7 @@ from moses_rnn.cli.nmt_options import (
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 
 if TYPE_CHECKING:
+    from moses_rnn.formats.lexicon import Lexicon
     from moses_rnn.translation.request import TranslationRequest
     from moses_rnn.translation.translate import Counts
 
@@ -109,11 +111,13 @@ def translate(given: Translating) -> None:
     """Translate the lines of INPUT, or of stdin, by the network MODEL alone, or by several together."""
     folders, text = _places(given.places)
     _check_options(given)
+    lexicon = open_lexicon(given, needed_by=_needs_lexicon(given))
+    check_inputs(*folders, text)
     from moses_rnn.cli.progress import Display
     from moses_rnn.translation.request import rule_of
     from moses_rnn.translation.run import translate_text
 
-    request = _request(given, text)
+    request = _request(given, text, lexicon)
     model = open_models(folders, given.combine)
     _check_lexicon(given, rule_of(request, model))
     warn_of_unit(model)
@@ -150,7 +154,7 @@ def _check_options(given: Translating) -> None:
             raise click.UsageError(f"--{option} needs a file: stdout is for the translations")
 
 
-def _request(given: Translating, text: str) -> TranslationRequest:
+def _request(given: Translating, text: str, lexicon: Lexicon | None) -> TranslationRequest:
     from moses_rnn.cli.files import inputs_of
     from moses_rnn.files.journal import Opening
     from moses_rnn.files.streams import existing_input
@@ -175,7 +179,7 @@ def _request(given: Translating, text: str) -> TranslationRequest:
         alignments=given.alignments and with_shard(given.alignments, shard),
         unknown=given.unknown,
         candidates=given.candidates,
-        lexicon=open_lexicon(given, needed_by=_needs_lexicon(given)),
+        lexicon=lexicon,
         lexicon_file=next(iter(inputs_of(given.lexicon or given.dictionary)), None),
         opening=Opening(force=given.force, resume=given.resume),
         pool=make_pool_request(given),

@@ -24,6 +24,7 @@ from moses_rnn.cli.command import (
     takes,
     threads_option,
 )
+from moses_rnn.cli.files import check_inputs
 
 if TYPE_CHECKING:
     from moses_rnn.inference.steps import Stepper
@@ -104,11 +105,12 @@ def main(request: Sampling) -> None:
 
     Source phrases are those of --source, then the lines of the file SOURCES; - is stdin.
     """
+    _check_options(request)
+    check_inputs(request.model, request.file, request.table)
     from moses_rnn.cli.progress import Display
     from moses_rnn.producers.open import open_model
     from moses_rnn.translation.proposals import Reading, Totals, refuse_annotated
 
-    _check_options(request)
     request = replace(request, device=choose_device(request.device))
     model = open_model(request.model)
     refuse_annotated(model)

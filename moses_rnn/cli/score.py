@@ -22,6 +22,7 @@ from moses_rnn.cli.command import (
     takes,
     threads_option,
 )
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 from moses_rnn.cli.scoring_display import show_ini_lines, summary
 from moses_rnn.cli.summaries import check_json, json_option, put_json, scoring_record
@@ -36,7 +37,7 @@ from moses_rnn.cli.table_options import (
     relative_paths_option,
     table_options,
 )
-from moses_rnn.files.streams import compression_of
+from moses_rnn.files.streams import STANDARD_STREAM, compression_of, existing_input
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
 if TYPE_CHECKING:
@@ -191,13 +192,13 @@ def main(given: Scoring) -> None:
 
     Both tables may be named without .gz, as Moses's experiment.perl names them.
     """
-    from moses_rnn.cli.progress import Display
-    from moses_rnn.scoring.run import score
-
     if given.layout == "tsv":
         _score_pairs(given)
         return
     request = _request(given)
+    from moses_rnn.cli.progress import Display
+    from moses_rnn.scoring.run import score
+
     if given.estimate:
         from moses_rnn.scoring.estimate import estimate
 
@@ -219,16 +220,17 @@ def main(given: Scoring) -> None:
 
 def _score_pairs(given: Scoring) -> None:
     from moses_rnn.cli.score_pairs import PairScoring, refuse_options_of_tables, score_pairs
-    from moses_rnn.files.streams import existing_input
 
     refuse_options_of_tables(click.get_current_context())
     output = _output(given, table := existing_input(given.phrase_table))
     check_json(given.as_json, output)
+    models = given.models or (model_beside(table),)
+    check_inputs(table, *models)
     score_pairs(
         PairScoring(
             table=table,
             output=output,
-            models=given.models or (model_beside(table),),
+            models=models,
             device=choose_device(given.device),
             precision=given.precision or "fp32",
             threads=given.threads,
@@ -242,18 +244,19 @@ def _score_pairs(given: Scoring) -> None:
 
 
 def _request(given: Scoring) -> ScoringRequest:
-    from moses_rnn.files.streams import existing_input
-    from moses_rnn.scoring.request import ScoringRequest, rejects_of
-    from moses_rnn.scoring.workers import ColumnOptions
-
     table = existing_input(given.phrase_table)
     output = _output(given, table)
     _check_options(given, output)
+    models = given.models or (model_beside(table),)
+    check_inputs(table, *models, *given.inverse_models, given.moses_ini)
+    from moses_rnn.scoring.request import ScoringRequest, rejects_of
+    from moses_rnn.scoring.workers import ColumnOptions
+
     devices = tuple(choose_device(device) for device in given.device.split(","))
     return ScoringRequest(
         table=table,
         output=output,
-        models=given.models or (model_beside(table),),
+        models=models,
         inverse_models=given.inverse_models,
         word_penalty=given.word_penalty,
         columns=ColumnOptions(given.floor, given.logarithms, averaged=given.combine != "columns"),
@@ -281,8 +284,6 @@ def _request(given: Scoring) -> ScoringRequest:
 
 def _output(given: Scoring, table: str) -> str:
     """Where the new table goes; with .gz where the old one was named without."""
-    from moses_rnn.files.streams import STANDARD_STREAM
-
     if given.new_table and given.output:
         raise click.UsageError("NEW_TABLE and --output are the same: give one")
     if given.new_table:
@@ -294,7 +295,6 @@ def _output(given: Scoring, table: str) -> str:
 
 
 def _ini(given: Scoring, output: str) -> IniRequest | None:
-    from moses_rnn.files.streams import existing_input
     from moses_rnn.scoring.request import IniRequest
 
     if not given.moses_ini:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, STOPPED, FiniteFloat, Program, put, reports_errors, shows_version, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.summaries import json_option, put_json, training_record
 from moses_rnn.cli.table_options import default_model, factor_options, pairs_option
 from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.formats.tab_separated import LAYOUTS
 from moses_rnn.training.architectures import ARCHITECTURES, CORRUPT, ENCDEC, check_network
 from moses_rnn.training.cells import CELLS, FORGET_BIAS, LEAKY_SHARE
 from moses_rnn.training.config import PRESETS, SHARES_OF_UNIGRAMS, PhraseModelRequest
@@ -154,14 +156,16 @@ class Training(PhraseModelRequest):
 @takes(Training)
 def main(request: Training) -> None:
     """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain, .gz, .bz2, .xz or .zst)."""
-    from moses_rnn.cli.training_display import TrainingDisplay, say_end
-    from moses_rnn.files.streams import existing_input
-    from moses_rnn.training.run import estimate_training, train_phrase_model
-
     try:
         check_network(request)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    check_inputs(request.phrase_table, request.source_embeddings, request.target_embeddings)
+    check_inputs(request.source_corpus, request.target_corpus)
+    from moses_rnn.cli.training_display import TrainingDisplay, say_end, say_next
+    from moses_rnn.files.streams import existing_input
+    from moses_rnn.training.run import estimate_training, train_phrase_model
+
     with together() as ranks:
         table = existing_input(request.phrase_table)
         folder = request.model or default_model(table, inverse=request.inverse)
@@ -174,8 +178,18 @@ def main(request: Training) -> None:
         outcome = train_phrase_model(request, folder, display, stop, ranks)
     display.close()
     say_end(outcome, folder, "pairs", quiet=request.quiet, leads=ranks.leads, warning=_warning(outcome))
+    if not _warning(outcome):
+        say_next(*_next_words(request, table, folder), quiet=request.quiet)
     if request.as_json:
         put_json(training_record(outcome, folder, _warning(outcome)))
+
+
+def _next_words(request: Training, table: str, folder: Path) -> list[str | Path]:
+    """The command that scores, or before it the one that trains the direction which no table goes without."""
+    layout: list[str | Path] = ["--format", request.layout] if request.layout != LAYOUTS[0] else []
+    if request.inverse and not default_model(table).is_dir():
+        return ["moses-rnn-train", table, *layout]
+    return ["moses-rnn-score", table, "--inverse-model" if request.inverse else "--model", folder, *layout]
 
 
 def _check_options(request: Training, ranks: Ranks) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -130,3 +131,9 @@ def say_end(outcome: Outcome, folder: Path, unit: str, *, quiet: bool, leads: bo
         per = "nats per token" if unit != "pairs" else outcome.measure.unit
         say(f"finished: {progress.finished}; best held-out {progress.best:.4f} {per}; model in {folder}")
         say(f"verdict: {outcome.verdict}")
+
+
+def say_next(*words: str | Path, quiet: bool) -> None:
+    """Print a command that uses the model."""
+    if not quiet:
+        say(f"next: {shlex.join(map(str, words))}", fold=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, shows_version, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.summaries import json_option, put_json, validation_record
 from moses_rnn.cli.table_options import FactorOptions, TableOptions, factor_options, table_options
 
@@ -49,6 +50,7 @@ def main(request: Validation) -> None:
     from moses_rnn.files.streams import existing_input
 
     table = existing_input(request.phrase_table)
+    check_inputs(table)
     if request.quick:
         _compare_with_signature(table, request)
     else:

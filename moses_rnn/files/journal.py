@@ -11,13 +11,12 @@ from __future__ import annotations
 import contextlib
 import os
 import zlib
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from moses_rnn.errors import AlreadyComplete, OutputError, write_failure
+from moses_rnn.errors import OutputError, write_failure
 from moses_rnn.files.outputs import (
     DEFAULT_LEVEL,
     Packing,
@@ -299,30 +298,6 @@ class BlockOutput:
             for stream in (self._stream, self._journal):
                 with contextlib.suppress(OSError):
                     stream.close()
-
-
-def stop_if_complete(paths: Sequence[str], opening: Opening, inputs: tuple[str, ...]) -> None:
-    """Leave a run alone that is to be resumed and has nothing left to do.
-
-    Args:
-        paths: of the output whose blocks are recorded, and of what belongs to it.
-        opening: how they may be begun.
-        inputs: files that decide what is in them.
-
-    Raises:
-        AlreadyComplete: the outputs are there, newer than the inputs, and nothing is left of their making.
-        OutputError: an input has changed since.
-    """
-    target = Path(paths[0])
-    beside = (target.with_name(f".{target.name}.{suffix}") for suffix in ("part", "journal"))
-    if not opening.resume or opening.force or any(path.exists() for path in beside):
-        return
-    if not all(Path(path).is_file() for path in paths):
-        return
-    for given in inputs:
-        if Path(given).is_file() and Path(given).stat().st_mtime_ns > target.stat().st_mtime_ns:
-            raise OutputError(f"{target}: exists already, and {given} has changed since; use --force to replace it")
-    raise AlreadyComplete(f"{target}: already complete; --force makes it anew")
 
 
 def discard_leftover(path: str) -> None:

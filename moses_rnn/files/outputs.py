@@ -16,7 +16,7 @@ from typing import BinaryIO, Protocol, Self
 
 from zlib_ng import gzip_ng
 
-from moses_rnn.errors import OutputError, write_failure
+from moses_rnn.errors import AlreadyComplete, OutputError, write_failure
 from moses_rnn.files.records import Note
 from moses_rnn.files.streams import STANDARD_STREAM, compression_of
 
@@ -87,6 +87,27 @@ def refuse_inputs(path: str, inputs: tuple[str, ...]) -> None:
     for given in inputs:
         if Path(path).exists() and Path(given).exists() and Path(path).samefile(given):
             raise OutputError(f"{path}: is the input {given} itself; name another output")
+
+
+def stop_if_complete(paths: Sequence[str], inputs: tuple[str, ...]) -> None:
+    """Leave a run alone that is to be resumed and has nothing left to do.
+
+    Args:
+        paths: of the output whose blocks are recorded in a journal, and of what belongs to it.
+        inputs: files that decide what is in them.
+
+    Raises:
+        AlreadyComplete: the outputs are there, newer than the inputs, and nothing is left of their making.
+        OutputError: an input has changed since.
+    """
+    target = Path(paths[0])
+    beside = (target.with_name(f".{target.name}.{suffix}") for suffix in ("part", "journal"))
+    if any(path.exists() for path in beside) or not all(Path(path).is_file() for path in paths):
+        return
+    for given in inputs:
+        if Path(given).is_file() and Path(given).stat().st_mtime_ns > target.stat().st_mtime_ns:
+            raise OutputError(f"{target}: exists already, and {given} has changed since; use --force to replace it")
+    raise AlreadyComplete(f"{target}: already complete; --force makes it anew")
 
 
 def open_no_link(path: Path) -> BinaryIO:

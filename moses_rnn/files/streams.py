@@ -20,12 +20,13 @@ from typing import BinaryIO, cast
 
 from xopen import xopen
 
-from moses_rnn.errors import FormatError, InputError, MosesRnnError, shown
+from moses_rnn.errors import CheckpointError, FormatError, InputError, MosesRnnError, shown
 from moses_rnn.files.metered import Meter, MeteredFile
 from moses_rnn.files.strict_streams import BUFFER_BYTES, DECOMPRESSORS, StrictStreams
 
 PRINTED_BY = {None: "cat", "gz": "zcat", "bz2": "bzcat", "xz": "xzcat", "zst": "zstdcat"}  # by compression
 STANDARD_STREAM = "-"
+MADE_BY = "Models are folders that moses-rnn-train, -nmt train or -cslm train have made; pickles are never read."
 MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
 IDENTITY_BYTES = 1 << 20  # of a file's beginning and of its end, which tell it from another
@@ -61,6 +62,13 @@ def existing_input(path: str) -> str:
     raise InputError(f"{path}: expected a file, found nothing of that name (nor {path}.gz)")
 
 
+def check_folder(folder: Path) -> None:
+    """Raise CheckpointError unless there is a folder, which may be a model's."""
+    if not folder.is_dir():
+        found, advice = ("a file", MADE_BY) if folder.exists() else ("nothing", "")
+        raise CheckpointError(f"{folder}: expected a model folder, found {found}", advice=advice)
+
+
 def _kind_of(path: str) -> int | None:
     try:
         return Path(path).stat().st_mode
@@ -73,6 +81,18 @@ def _kind_of(path: str) -> int | None:
 def compression_of(path: str) -> str | None:
     """The format a file name asks for: gz, bz2, xz, zst, or None for plain."""
     return SUFFIXES.get(Path(path).suffix)
+
+
+def is_misnamed(path: str) -> bool:
+    """Whether a file's name asks for compression, and its first bytes are of none."""
+    if compression_of(path) is None or not Path(path).is_file():
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(max(map(len, MAGIC)))
+    except OSError:  # whoever reads it will say so
+        return False
+    return bool(head) and not head.startswith(tuple(MAGIC))
 
 
 def identity_of(path: str) -> dict[str, object]:

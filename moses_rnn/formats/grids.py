@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -86,7 +87,7 @@ def in_latex(text: str) -> str:
 def as_text(grid: Grid) -> str:
     """In columns: words to the left, figures to the right.
 
-    What is wider than a terminal comes in parts, each of which begins with what a row belongs to.
+    On a terminal, what is wider comes in parts, each of which begins with what a row belongs to.
     """
     rows = [list(grid.header), *_shown(grid)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(grid.header))]
@@ -100,7 +101,8 @@ def as_text(grid: Grid) -> str:
 
 def _parts(widths: Sequence[int], repeated: int) -> Iterator[list[int]]:
     """The columns that stand side by side, of which the first ones come again in every part."""
-    first, room = [*range(min(repeated, len(widths)))], COLUMNS - sum(2 + width for width in widths[:repeated])
+    whole = COLUMNS if sys.stdout.isatty() else math.inf
+    first, room = [*range(min(repeated, len(widths)))], whole - sum(2 + width for width in widths[:repeated])
     part: list[int] = []
     for column in range(len(first), len(widths)):
         if part and sum(2 + widths[i] for i in (*part, column)) > room:

@@ -226,7 +226,8 @@ def _explain(line: bytes, name: str, number: int, form: PhraseForm) -> NoReturn:
     if not line.strip():
         raise FormatError(name, number, "a phrase pair", "a blank line", "Moses stops at blank lines.")
     if len(fields) < 3:
-        raise FormatError(name, number, "at least 3 fields separated by '|||'", f"{len(fields)}: {shown(line)}")
+        expected = "at least 3 fields separated by '|||'"
+        raise FormatError(name, number, expected, f"{len(fields)}: {shown(line)}", _other_file(line))
     if LEFT_HAND_SIDE.fullmatch(fields[0].strip(BLANKS)):
         raise FormatError(
             name,
@@ -249,10 +250,26 @@ def _explain(line: bytes, name: str, number: int, form: PhraseForm) -> NoReturn:
     raise FormatError(name, number, f"a number as score {position} of {len(numbers)}", shown(text), _likely(text))
 
 
+def _other_file(line: bytes) -> str:
+    """What a file probably is whose lines are no phrase pairs."""
+    if SEPARATOR in line:
+        return ""
+    if b"\t" in line:
+        return "moses-rnn-train and -score read source and target with a tab between with --format tsv."
+    if NUMBER.fullmatch(line.strip()):
+        return "A number a line is a column of scores: give the table that they are of."
+    return (
+        "A line of text? `paste SOURCE TARGET` makes pairs of two texts, which moses-rnn-train and -score read with "
+        "--format tsv; moses-rnn-nmt reads texts."
+    )
+
+
 def _likely(score: bytes) -> str:
     """What probably happened to a score that is not a number."""
     if b"," in score:
         return "Written under a locale with decimal commas? LC_ALL=C makes points of them."
     if score.lstrip(b"+-").lower() in (b"nan", b"inf", b"infinity"):
         return "Moses stops at it or prefers it to everything; the tool that made the table failed at this line."
+    if score.endswith(b"="):
+        return "An n-best list? moses-rnn-nbest reads those."
     return ""

@@ -118,4 +118,4 @@ def _check(config: dict[str, Any], expect: Expect) -> None:
     expect("direct", bool(config["direct"] or hidden), "true without hidden units")
 
 
-BENGIO = Kind("bengio", "Bengio's NPLM", ("target",), _check, _network, format=2)
+BENGIO = Kind("bengio", "NPLM of Bengio et al.", ("target",), _check, _network, format=2)

@@ -261,4 +261,4 @@ def _is_number(value: Any, least: float, most: float) -> bool:
     return type(value) in {int, float} and least <= value <= most
 
 
-ENCDEC_OF_CELLS = Kind(FIRST_NETWORK, "network", ("source", "target"), _check, _network, format=2)
+ENCDEC_OF_CELLS = Kind(FIRST_NETWORK, "RNN Encoder-Decoder", ("source", "target"), _check, _network, format=2)

@@ -130,18 +130,24 @@ def load_checkpoint(folder: Path | str, kind: Kind = ENCDEC, device: torch.devic
     )
 
 
-def kind_of(folder: Path, kinds: Collection[Kind]) -> Kind:
+def kind_of(folder: Path, kinds: Collection[Kind], all_kinds: Collection[Kind] = ()) -> Kind:
     """Of some kinds the one that a checkpoint folder is of.
 
     Args:
         folder: its config.json names the network, or none for an RNN Encoder-Decoder.
         kinds: of which several may have a network's name, in different formats.
+        all_kinds: what a folder may be of, for the message if it is of another one.
 
     Raises:
         CheckpointError: there is no config.json to be read, or it names another network.
     """
     network = read_network(folder)
     named = {kind.format: kind for kind in kinds if kind.network == network}
+    for other in all_kinds:
+        if other.network == network and not named:
+            pairs = all("source" in kind.sides for kind in kinds)
+            expected = "a network of sources and targets" if pairs else "a language model"
+            raise CheckpointError(f"{folder}: expected {expected}, found: {other.title}", advice=other.taken_by)
     if not named:
         known = " or ".join(sorted({kind.network for kind in kinds}))
         raise CheckpointError(f"{folder / CONFIG}: expected network to be {known}, found {shown_value(network)}")

@@ -301,4 +301,4 @@ def _check(config: dict[str, Any], expect: Expect) -> None:
     expect("direction", config.get("direction", SOURCE_TO_TARGET) in DIRECTIONS, "a known direction")
 
 
-ENCDEC = Kind(FIRST_NETWORK, "network", ("source", "target"), _check, _network)
+ENCDEC = Kind(FIRST_NETWORK, "RNN Encoder-Decoder", ("source", "target"), _check, _network)

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from moses_rnn.errors import CheckpointError, shown_value, writing
 from moses_rnn.files.outputs import sync_directory
 from moses_rnn.files.records import parse_json
+from moses_rnn.files.streams import check_folder
 from moses_rnn.models.learning_curves import NATS, Measure
 from moses_rnn.models.vocabulary import Vocabulary
 
@@ -30,7 +31,6 @@ FORMAT = 1
 CONFIG, MODEL = "config.json", "model.safetensors"
 PENDING_CONFIG = ".config.json.new"
 FIRST_NETWORK = "encdec"  # whose config.json has no key "network"
-MADE_BY = "Models are folders that moses-rnn-train, -nmt train or -cslm train have made; pickles are never read."
 MAX_SIZE = 1 << 24  # no size of a network is larger; refused before anything is allocated
 MAX_TEXT = 1 << 28  # bytes of config.json or a vocabulary
 MAX_HEADER = 1 << 20  # bytes of a safetensors header: names and shapes
@@ -67,6 +67,15 @@ class Kind:
     def vocabularies(self) -> tuple[str, ...]:
         """Names of the vocabularies' files."""
         return tuple(map(vocabulary_file, self.sides))
+
+    @property
+    def taken_by(self) -> str:
+        """The commands for its networks, as advice."""
+        if "source" not in self.sides:
+            return "moses-rnn-cslm perplexity and moses-rnn-nbest add take language models."
+        return (
+            "moses-rnn-score takes networks of phrases, moses-rnn-nmt networks of sentences, moses-rnn-nbest add both."
+        )
 
     def files(self) -> tuple[str, ...]:
         """Names of all files of the folder."""
@@ -170,7 +179,7 @@ def _read_folder(
     A training run may be replacing the files, or have died between its last two renames: then the config that fits is
     the one waiting beside, and a second look finds it or the finished change.
     """
-    _check_folder(folder)
+    check_folder(folder)
     problem: CheckpointError | None = None
     for name in configs:
         try:
@@ -187,13 +196,6 @@ def _read_folder(
             return config, files, hashes
     assert problem is not None
     raise problem
-
-
-def _check_folder(folder: Path) -> None:
-    if not folder.is_dir():
-        advice = MADE_BY if folder.exists() else ""
-        found = "a file" if folder.exists() else "nothing"
-        raise CheckpointError(f"{folder}: expected a model folder, found {found}", advice=advice)
 
 
 def _largest_model(kind: Kind, config: Mapping[str, Any], words: list[int]) -> int:
@@ -250,7 +252,7 @@ def read_network(folder: Path) -> Any:
 
 def read_key(folder: Path, key: str, otherwise: object = None) -> Any:
     """What config.json has under a key, unchecked, or something else if nothing. Raises as `read_network`."""
-    _check_folder(folder)
+    check_folder(folder)
     return _read_json(_config_file(folder)).get(key, otherwise)
 
 

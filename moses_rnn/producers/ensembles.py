@@ -12,6 +12,7 @@ from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.ensembles import COMBINATIONS, GEOMETRIC, MEAN_LOG, EnsembleStepper, Map, Member
 from moses_rnn.inference.trie_scoring import SteppedPairs
+from moses_rnn.models.folders import read_key
 from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.producers.annotated import AnnotatedProducer, annotated_meaning
 from moses_rnn.producers.base import HERE, Compute, Description, Phrases, ScoreProducer, Scores, Tally
@@ -200,3 +201,8 @@ def _rare_words(model: OpenModel) -> str:
 def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Writer:
     """A model of a single folder, or the ensemble of several; raises as `open_ensemble`."""
     return open_model(folders[0]) if len(folders) == 1 else open_ensemble(folders, combination)
+
+
+def recorded_hashes(folder: Path) -> object:
+    """What a model's config.json says of its other files; raises as `open_model`, which reads them too."""
+    return read_key(folder, "files")

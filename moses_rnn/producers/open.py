@@ -31,7 +31,7 @@ from moses_rnn.models.checkpoint import Checkpoint, kind_of, load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.models.cstm import CSTM
 from moses_rnn.models.encdec import ENCDEC
-from moses_rnn.models.folders import SENTENCES, Kind, read_key, read_network
+from moses_rnn.models.folders import SENTENCES, Kind, read_key
 from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
 from moses_rnn.models.ranker import RANKER
 from moses_rnn.models.rnnlm import RNNLM
@@ -67,15 +67,6 @@ class NetworkRow:
     ends: str = BOTH_ENDS  # which end symbols count in a score of pairs
     unbounded: bool = False  # whether that is no log-probability
 
-    @property
-    def taken_by(self) -> str:
-        """The commands for it, as advice."""
-        if self.language_model is not None:
-            return "moses-rnn-cslm perplexity and moses-rnn-nbest add take language models."
-        return (
-            "moses-rnn-score takes networks of phrases, moses-rnn-nmt networks of sentences, moses-rnn-nbest add both."
-        )
-
 
 NETWORKS = {
     "encdec": NetworkRow(ENCDEC, "RNN", "RNN Encoder-Decoder", stepper=EncDecStepper, native=NativeEncDec),
@@ -88,6 +79,7 @@ NETWORKS = {
     "bengio": NetworkRow(BENGIO, "NPLM", "NPLM of Bengio et al.", language_model=NplmProducer),
     "rnnlm": NetworkRow(RNNLM, "RNNLM", "RNNLM", language_model=RnnlmProducer, dynamic=DynamicRnnlm),
 }
+KINDS = [row.kind for row in NETWORKS.values()]
 
 
 @dataclass(frozen=True)
@@ -212,7 +204,7 @@ class OpenModel:
             CheckpointError: it does not write word by word.
         """
         if self.row.stepper is None:
-            raise _other_kind(self.folder, "a network that writes", self.row)
+            raise CheckpointError(f"{self.folder}: expected a network that writes, found: {self.network_title}")
         return self.row.stepper(self.checkpoint.model, compute.device, compute.dtype, compute.kernel)
 
     def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
@@ -247,7 +239,7 @@ class OpenModel:
             CheckpointError: it reads sources.
         """
         if self.row.language_model is None:
-            raise _other_kind(self.folder, "a language model", self.row)
+            raise CheckpointError(f"{self.folder}: expected a language model, found: {self.network_title}")
         return self.row.language_model(self.checkpoint, compute, shares)
 
     def _pair_network(self, compute: Compute) -> PairNetwork:
@@ -289,8 +281,8 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
         CheckpointError: it cannot be read, or is of another kind or direction.
     """
     folder = Path(folder)
-    rows = [row for row in NETWORKS.values() if "source" in row.kind.sides or not of_pairs]
-    checkpoint = _load(folder, "a network of sources and targets", rows)
+    kinds = [row.kind for row in NETWORKS.values() if "source" in row.kind.sides or not of_pairs]
+    checkpoint = load_checkpoint(folder, kind_of(folder, kinds, KINDS))
     if direction not in (None, checkpoint.direction):
         raise CheckpointError(
             f"{folder}: expected a model of direction {direction}, found {checkpoint.direction}",
@@ -303,32 +295,14 @@ def open_model(folder: Path | str, *, direction: str | None = None, of_pairs: bo
     return OpenModel(folder, checkpoint)
 
 
-def open_language_model(folder: Path | str, row: NetworkRow | None = None) -> OpenModel:
+def open_language_model(folder: Path | str) -> OpenModel:
     """Read and check the folder of a network of targets alone.
 
-    Args:
-        folder: as moses-rnn-cslm train writes it.
-        row: the only network that will do; None: any.
-
     Raises:
-        CheckpointError: it cannot be read, or is of another kind.
+        CheckpointError: it cannot be read, or is of a network of pairs.
     """
-    rows = [row] if row else [row for row in NETWORKS.values() if row.language_model]
-    return OpenModel(Path(folder), _load(Path(folder), f"a {row.title}" if row else "a language model", rows))
-
-
-def _load(folder: Path, expected: str, rows: Sequence[NetworkRow]) -> Checkpoint:
-    """Read a folder of one of some kinds; of another one it says what that is, and which commands take it."""
-    network = read_network(folder)
-    kinds = [row.kind for row in rows]
-    for row in NETWORKS.values():
-        if row.kind.network == network and row.kind not in kinds:
-            raise _other_kind(folder, expected, row)
-    return load_checkpoint(folder, kind_of(folder, kinds))
-
-
-def _other_kind(folder: Path, expected: str, row: NetworkRow) -> CheckpointError:
-    return CheckpointError(f"{folder}: expected {expected}, found: {row.title}", advice=row.taken_by)
+    kinds = [row.kind for row in NETWORKS.values() if row.language_model]
+    return OpenModel(Path(folder), load_checkpoint(folder, kind_of(Path(folder), kinds, KINDS)))
 
 
 @dataclass(frozen=True)
@@ -342,8 +316,7 @@ class ModelOnDisk:
     @classmethod
     def of(cls, model: OpenModel) -> ModelOnDisk:
         """Where an open model comes from."""
-        checkpoint = model.checkpoint
-        return cls(model.folder.resolve(), checkpoint.direction, tuple(sorted(checkpoint.hashes.items())))
+        return cls(model.folder.resolve(), model.checkpoint.direction, tuple(sorted(model.checkpoint.hashes.items())))
 
     def open_again(self) -> OpenModel:
         """Open it in another process.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_rnn.errors import InputError, Stopped
-from moses_rnn.files.journal import BlockOutput, Opening, stop_if_complete
+from moses_rnn.files.journal import BlockOutput, Opening
 from moses_rnn.files.metered import Advanced
-from moses_rnn.files.outputs import NoOutput, OutputFile, refuse_equal
+from moses_rnn.files.outputs import NoOutput, OutputFile, refuse_equal, stop_if_complete
 from moses_rnn.files.streams import compression_of
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.shard_signatures import ScoredShard, merged_signature, read_shard
@@ -149,7 +149,8 @@ def _outputs(
     rejected = [rejects_of(request.output)] if has_rejects else []
     refuse_equal(iter([request.output, *small, *rejected]))
     opening = Opening(force=request.force, resume=request.resume)
-    stop_if_complete([request.output, *small, *rejected], opening, inputs)
+    if request.resume and not request.force:
+        stop_if_complete([request.output, *small, *rejected], inputs)
     with contextlib.ExitStack() as stack:
         table = stack.enter_context(BlockOutput(request.output, opening=opening, inputs=inputs))
         force = request.force or (request.resume and table.has_leftover)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from moses_rnn.errors import AlreadyComplete, FormatError, InputError, MisfitError, MosesRnnError, OutputError, Stopped
-from moses_rnn.files.journal import BlockOutput, Opening, stop_if_complete
-from moses_rnn.files.outputs import NoOutput, OutputFile, StandardOutput, refuse_equal
+from moses_rnn.files.journal import BlockOutput, Opening
+from moses_rnn.files.outputs import NoOutput, OutputFile, StandardOutput, refuse_equal, stop_if_complete
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.formats.signatures import read_signature, records_of
-from moses_rnn.models.folders import read_key
+from moses_rnn.producers.ensembles import recorded_hashes
 from moses_rnn.producers.open import model_files
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.rejects import NoRejects, Rejects
@@ -118,13 +118,18 @@ def open_outputs(request: ScoringRequest) -> Iterator[Outputs]:
 def _table_output(request: ScoringRequest) -> BlockOutput | StandardOutput:
     if request.output == STANDARD_STREAM:
         return StandardOutput()
+    if request.resume and not request.force:
+        _stop_if_complete(request)
+    return _block_output(request, request.output)
+
+
+def _stop_if_complete(request: ScoringRequest) -> None:
     always = [name for name in _names(request) if name != request.rejects]  # which are there if a line was rejected
     try:
-        stop_if_complete(always, _opening(request), _inputs(request))
+        stop_if_complete(always, _inputs(request))
     except AlreadyComplete:
         _check_signature(request)
         raise
-    return _block_output(request, request.output)
 
 
 def _check_signature(request: ScoringRequest) -> None:
@@ -134,7 +139,7 @@ def _check_signature(request: ScoringRequest) -> None:
     floors = {record.get("floor") for record in records_of(signature, "added_columns")}
     if (signature.get("input"), models, floors) != (
         Path(request.table).name,
-        [read_key(folder, "files") for folder in request.folders],
+        list(map(recorded_hashes, request.folders)),
         {None if request.columns.logarithms else request.columns.floor},
     ):
         raise OutputError(

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from moses_rnn.errors import FormatError, MosesRnnError, OutputError
-from moses_rnn.files.journal import BlockOutput, Opening, stop_if_complete
-from moses_rnn.files.outputs import OutputFile, StandardOutput, refuse_equal
+from moses_rnn.files.journal import BlockOutput, Opening
+from moses_rnn.files.outputs import OutputFile, StandardOutput, refuse_equal, stop_if_complete
 from moses_rnn.files.records import Note
 from moses_rnn.files.streams import STANDARD_STREAM
 
@@ -120,8 +120,8 @@ def open_outputs(text: str, others: Sequence[str], opening: Opening, inputs: tup
             return BlockOutput(path, opening=opening, inputs=inputs)
         return OutputFile(path, force=opening.force, inputs=inputs)
 
-    if resumable:
-        stop_if_complete([text, *others], opening, inputs)
+    if resumable and opening.resume and not opening.force:
+        stop_if_complete([text, *others], inputs)
     first = BlockOutput(text, opening=opening, inputs=inputs) if resumable else StandardOutput()
     with first, contextlib.ExitStack() as stack:
         further = []

@@ -36,6 +36,7 @@ def test_trains_and_says_what_it_does(here, capfd):
         "     pairs  epochs      time  held-out nats  perplexity  clipped  tokens/s\n",
         "\n       200    1.00   0:00:0",
         "finished: 2 epochs are done; best held-out ",
+        "\nnext: moses-rnn-nmt translate m dev.src\n",
     ):
         assert text in messages
     assert open_model(here / "m").name == "SEARCH"

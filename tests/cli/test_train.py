@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from moses_rnn.models.checkpoint import load_checkpoint
 from tests.commands import run
-from tests.conftest import TINY
+from tests.conftest import LEARNED, TINY
 
 
 @pytest.fixture
@@ -45,6 +46,21 @@ def test_says_what_it_found_and_what_it_does(here):
     ):
         assert text in done.stderr
     assert "no GPU" not in done.stderr
+
+
+def next_words(done):
+    return shlex.split(re.search(r"^next: moses-rnn-(.*)", done.stderr, re.MULTILINE)[1])
+
+
+def test_the_next_command_is_said_and_can_be_run(here):
+    learned = [*TINY, *LEARNED]
+    inverse = run("train", "phrase-table.gz", *learned, "--inverse", "--model", "an inverse", cwd=here)
+    direct = run(*next_words(inverse), *learned, cwd=here)
+    assert "phrase-table.rnn.gz" in run(*next_words(direct), cwd=here).stderr
+    again = run("train", "phrase-table.gz", *learned, "--inverse", "--model", "an inverse", cwd=here)
+    assert "RNNInverse" in run(*next_words(again), "--force", cwd=here).stderr
+    refused = run("train", "phrase-table.gz", *TINY, "--model", "m", "--max-epochs", "1", cwd=here)
+    assert "next: " not in refused.stderr
 
 
 def test_without_a_preset_and_a_gpu_it_says_how_long_the_papers_takes(here):

@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import sys
 
 import pytest
 
@@ -29,9 +30,13 @@ def test_text_has_words_to_the_left_and_figures_to_the_right():
     ]
 
 
-def test_what_is_wider_than_a_terminal_comes_in_parts():
+def test_what_is_wider_than_a_terminal_comes_in_parts(monkeypatch):
     header = ("name", *(f"column {i}" for i in range(12)))
-    lines = as_text(Grid("Figures", header, [(b"a", *range(12)), (b"b", *range(12))])).split("\n")
+    grid = Grid("Figures", header, [(b"a", *range(12)), (b"b", *range(12))])
+    _, first, *_ = as_text(grid).split("\n")  # into a pipe
+    assert first.split(maxsplit=1)[1] == "  ".join(header[1:])
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    lines = as_text(grid).split("\n")
     assert max(map(len, lines)) <= 80
     assert [line.split()[0] for line in lines if line] == ["Figures", "name", "a", "b", "name", "a", "b"]
     assert lines.count("") == 1

@@ -162,7 +162,7 @@ CONFIGS = [
     ({"hidden_size": 6}, "expected W_1 to be float32 \\(6, 9\\), found torch.float32 \\(5, 9\\)"),
     ({"embedding_size": 2}, "expected embedding to be float32 \\(7, 2\\), found torch.float32 \\(7, 3\\)"),
     ({"direct": 1}, "expected direct to be true or false, found 1"),
-    ({"direct": False}, "expected the tensors of a Bengio's NPLM, differing in \\['W'\\]"),
+    ({"direct": False}, "expected the tensors of a NPLM of Bengio et al., differing in \\['W'\\]"),
     ({"hidden_size": 0, "direct": False}, "expected direct to be true without hidden units, found False"),
     ({"target_vocabulary_size": 7}, "expected target_vocabulary_size to be 6, the words of target.vocab, found 7"),
     ({"rare": "posunk"}, "expected rare to be None, found 'posunk'"),

@@ -279,7 +279,7 @@ def test_what_was_written_before_there_were_cells_is_read_as_ever(tmp_path):
         ("leaky", {"cell": "elman"}, "expected cell to be 'gru' or 'tanh' or .*, found 'elman'"),
         ("leaky", {"cell": ["gru"]}, "expected cell to be 'gru' or"),
         ("leaky", {"cell": "tanh"}, "expected leaky_share to be null, which tanh cells do not have, found 0.5"),
-        ("leaky", {"cell": "tanh", "leaky_share": None}, "expected the tensors of a paper network, differing in .*alpha"),
+        ("leaky", {"cell": "tanh", "leaky_share": None}, "expected the tensors of a paper RNN Encoder-Decoder, differing in .*alpha"),
         ("leaky", {"leaky_share": None}, "expected leaky_share to be a number from 0 to 1, found None"),
         ("leaky", {"leaky_share": 1.5}, "expected leaky_share to be a number from 0 to 1, found 1.5"),
         ("leaky", {"leaky_share": True}, "expected leaky_share to be a number"),

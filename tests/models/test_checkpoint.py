@@ -76,7 +76,7 @@ def test_a_folder_without_hashes_can_be_read(folder):
         ({"summary": "last"}, "expected variant to be the name of its three switches .*, found 'paper'"),
         (
             {"variant": "custom", "summary": "last"},
-            r"expected the tensors of a custom network, differing in \['encoder.V', 'encoder.b_V'\]",
+            r"expected the tensors of a custom RNN Encoder-Decoder, differing in \['encoder.V', 'encoder.b_V'\]",
         ),
         ({"hidden_size": 5}, r"expected \S+ to be float32 \(5,.*, found torch.float32 \(4,"),
         ({"direction": "up"}, "expected direction to be a known direction, found 'up'"),

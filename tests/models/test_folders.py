@@ -57,7 +57,10 @@ def rewrite_tensors(folder, change):
             lambda t: t["decoder.G_r"].fill_(float("nan")),
             "expected finite weights, found NaN or infinity in decoder.G_r",
         ),
-        (lambda t: t.pop("decoder.C"), r"expected the tensors of a paper network, differing in \['decoder.C'\]"),
+        (
+            lambda t: t.pop("decoder.C"),
+            r"expected the tensors of a paper RNN Encoder-Decoder, differing in \['decoder.C'\]",
+        ),
         (lambda t: t.update(extra=torch.zeros(1)), r"differing in \['extra'\]"),
         (lambda t: t.update({"encoder.b": t["encoder.b"].half()}), "expected encoder.b to be float32"),
     ],

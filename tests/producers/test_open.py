@@ -148,9 +148,10 @@ def test_scores_are_described_as_their_producers_do(models, tmp_path, monkeypatc
 
 
 def test_a_network_of_pairs_is_no_language_model(models):
-    for opened in (open_language_model, lambda folder: open_model(folder).make_language_model()):
-        with pytest.raises(CheckpointError, match="lstm: expected a language model, found: deep LSTM\n.*moses-rnn-nmt"):
-            opened(models / "lstm")
+    with pytest.raises(CheckpointError, match="lstm: expected a language model, found: deep LSTM\n.*moses-rnn-nmt"):
+        open_language_model(models / "lstm")
+    with pytest.raises(CheckpointError, match="lstm: expected a language model, found: deep LSTM"):
+        open_model(models / "lstm").make_language_model()
 
 
 @pytest.mark.parametrize(("name", "title"), [("bengio", "NPLM of Bengio et al."), ("rnnlm", "RNNLM"), ("cslm", "CSLM")])

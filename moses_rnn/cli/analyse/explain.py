@@ -21,6 +21,7 @@ from moses_rnn.cli.analyse.options import (
     seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -80,10 +81,11 @@ def explain(request: Explain) -> None:
 
     PAIR is "source ||| target", in the table's words, or a whole line of it.
     """
+    request = in_either_order(request)
+    check_inputs(request.model, request.phrase_table, request.moses_ini)
     from moses_rnn.analysis.explain import as_json, as_text
     from moses_rnn.files.outputs import NoOutput, OutputFile
 
-    request = in_either_order(request)
     output, inputs = request.output, (request.phrase_table, request.moses_ini or "")
     with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
         explanation = _explanation(request)

@@ -12,6 +12,7 @@ import click
 
 from moses_rnn.cli.analyse.options import force_option
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import MissingLibraryError
 from moses_rnn.files.streams import without_compression_suffix
 
@@ -50,6 +51,7 @@ class ExportRequest:
 def export(request: ExportRequest) -> None:
     """Write PHRASE_TABLE as tab-separated columns, as JSON lines or as Parquet."""
     kind = _kind_of(request.output)
+    check_inputs(request.phrase_table)
     from moses_rnn.api.tables import read_table
     from moses_rnn.files.outputs import OutputFile
 

@@ -11,7 +11,7 @@ import click
 
 from moses_rnn.cli.analyse.options import force_option, layout_option, named_files
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
-from moses_rnn.cli.files import text_of
+from moses_rnn.cli.files import check_inputs, text_of
 from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class LengthsRequest:
 @takes(LengthsRequest)
 def lengths(request: LengthsRequest) -> None:
     """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
+    check_inputs(request.source, request.reference, *request.outputs, request.model)
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
     from moses_rnn.analysis.sentence_plots import lengths_image
     from moses_rnn.files.outputs import OutputFile

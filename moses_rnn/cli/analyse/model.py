@@ -26,6 +26,7 @@ from moses_rnn.cli.analyse.options import (
     seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, Program, Seed, put, reports_errors, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import InputError
 from moses_rnn.formats.grids import PICTURES
 
@@ -84,10 +85,11 @@ class GatesRequest(ModelAndTable):
 @takes(GatesRequest)
 def gates(request: GatesRequest) -> None:
     """Report what the gates of each unit of the network MODEL do over phrases of PHRASE_TABLE."""
+    request = in_either_order(request)
+    check_inputs(request.model, request.phrase_table)
     from moses_rnn.analysis.gates import GateConfig, as_csv, as_text, measure_gates
     from moses_rnn.files.outputs import NoOutput, OutputFile
 
-    request = in_either_order(request)
     config = GateConfig(request.network, request.threshold, request.units, request.words, request.min_times)
     output, inputs = request.output, (request.phrase_table,)
     with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
@@ -182,10 +184,11 @@ class WordsRequest(MapOptions):
 @takes(WordsRequest)
 def words(request: WordsRequest) -> None:
     """Draw a map of the word embeddings of the network MODEL (the paper's Figure 4), or export them."""
-    from moses_rnn.analysis.maps import draw_map, word_points
-
     if not request.outputs and not request.export:
         raise click.UsageError("Missing option '-o' / '--output', or --export.")
+    check_inputs(request.model)
+    from moses_rnn.analysis.maps import draw_map, word_points
+
     if request.export:
         _export(request, request.export)
     if not request.outputs:
@@ -238,10 +241,10 @@ class PhrasesRequest(MapOptions, ModelAndTable):
 @takes(PhrasesRequest)
 def phrases(request: PhrasesRequest) -> None:
     """Draw a map of PHRASE_TABLE's phrases by their summaries c in the network MODEL (the paper's Figure 5)."""
+    request = in_either_order(request)
+    check_inputs(request.model, request.phrase_table)
     from moses_rnn.analysis.maps import draw_map, phrase_points
     from moses_rnn.analysis.phrase_samples import sample_phrases
-
-    request = in_either_order(request)
 
     def draw(config: MapConfig) -> Map:
         checkpoint = open_phrase_network(request.model).checkpoint

@@ -22,6 +22,7 @@ from moses_rnn.cli.analyse.options import (
     seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.signatures import sound_signature
 from moses_rnn.formats.grids import PICTURES
 
@@ -75,6 +76,7 @@ class ScatterRequest:
 @takes(ScatterRequest)
 def scatter(request: ScatterRequest) -> None:
     """Compare log p(target|source) and the RNN's log p over all pairs (the paper's Figure 3)."""
+    check_inputs(request.phrase_table)
     from moses_rnn.analysis.plots import scatter_file
     from moses_rnn.analysis.scatter import compute_scatter, groups_grid
     from moses_rnn.files.outputs import NoOutput, OutputFile

@@ -28,6 +28,7 @@ from moses_rnn.cli.analyse.options import (
     seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes, threads_option
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import MosesRnnError, shown_value
 
 if TYPE_CHECKING:
@@ -99,13 +100,14 @@ class Report(ModelAndTable):
 @takes(Report)
 def report(request: Report) -> None:
     """Write a page on SCORED_TABLE and the network MODEL that scored it: the paper's tables and figures of them."""
+    request = in_either_order(request)
+    check_inputs(request.phrase_table, request.model, request.source_text, request.results)
     import torch
 
     from moses_rnn.analysis.report.document import write_report
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import existing_input
 
-    request = in_either_order(request)
     if request.threads:
         torch.set_num_threads(request.threads)
     path = existing_input(request.phrase_table)

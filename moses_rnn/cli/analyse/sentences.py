@@ -15,6 +15,7 @@ import click
 from moses_rnn.cli.analyse.model import MapOptions, draw_files, map_options
 from moses_rnn.cli.analyse.options import force_option, model_argument
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.nmt_options import warn_of_unit
 from moses_rnn.errors import FormatError, InputError, writing
 from moses_rnn.formats.grids import PICTURES
@@ -72,6 +73,7 @@ def alignments(request: AlignmentsRequest) -> None:
     pictures = _pictures(request)
     if request.source == request.target == "-":
         raise click.UsageError("only one of SOURCE and TARGET can be -")
+    check_inputs(request.model, request.source, request.target)
     from moses_rnn.analysis.alignment_maps import as_json, as_text
     from moses_rnn.analysis.plots import check_matplotlib
     from moses_rnn.analysis.sentence_plots import alignment_image
@@ -172,6 +174,7 @@ def summaries(request: SummariesRequest) -> None:
     """Draw a map of sentences by what the network MODEL knows of each before it writes."""
     if (request.text is None) == (not request.sentences):
         raise click.UsageError("expected either a TEXT or sentences, each behind --sentence")
+    check_inputs(request.model, request.text)
     from moses_rnn.analysis.maps import draw_map, sentence_points
     from moses_rnn.producers.open import model_files, open_model
 

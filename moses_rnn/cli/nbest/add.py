@@ -19,7 +19,7 @@ from moses_rnn.cli.command import (
     takes,
     threads_option,
 )
-from moses_rnn.cli.files import inputs_of, output_to, text_of
+from moses_rnn.cli.files import check_inputs, inputs_of, output_to, text_of
 from moses_rnn.cli.nbest.files import parsed_list
 from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 from moses_rnn.cli.table_options import long_option
@@ -139,6 +139,7 @@ class Adding(PoolOptions):
 def add(given: Adding) -> None:
     """Add features to an n-best list."""
     _check(given)
+    check_inputs(given.nbest, given.source, given.backoff, given.vocabulary, *_models(given))
     import torch
 
     from moses_rnn.cli.progress import Display
@@ -172,6 +173,13 @@ def add(given: Adding) -> None:
             say(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
     for label in report.constant:
         say(f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it")
+
+
+def _models(given: Adding) -> Iterator[Path | str]:
+    """Folders of networks; files of n-gram models, and of words."""
+    yield from (Path(folder) for folders in given.ensembles for folder in folders.split(","))
+    others = filter(None, (given.cslm, given.lm, given.rnn, given.inverse_rnn, given.word_penalty))
+    yield from (path if path.is_dir() else str(path) for path in (*given.add, *others))
 
 
 def _pool(given: Adding, job: FeatureJob, device: str) -> Pool[ListPart, Values] | None:
@@ -231,6 +239,7 @@ def _check(given: Adding) -> None:
         raise click.UsageError("--whole says how networks of pairs score: give one with --add")
     if given.word_penalty_words and not given.word_penalty:
         raise click.UsageError("--word-penalty-words is for --word-penalty")
+    _numbers(given.shares)
 
 
 def _check_language_models(given: Adding) -> None:

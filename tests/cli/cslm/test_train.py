@@ -25,6 +25,7 @@ def test_training_says_what_it_found_and_what_it_does(prepared):
         "   n-grams  epochs      time  held-out nats  perplexity  |log Z|  tokens/s\n",
         "    2.00  ",
         "finished: 2 epochs are done; best held-out ",
+        "\nnext: moses-rnn-cslm perplexity cslm train.fr\n",
         " nats per token; model in cslm\n",
     ):
         assert text in said
