@@ -177,9 +177,9 @@ def add(given: Adding) -> None:
 
 def _models(given: Adding) -> Iterator[Path | str]:
     """Folders of networks; files of n-gram models, and of words."""
-    yield from (Path(folder) for folders in given.ensembles for folder in folders.split(","))
+    members = (Path(path) for paths in given.ensembles for path in paths.split(","))
     others = filter(None, (given.cslm, given.lm, given.rnn, given.inverse_rnn, given.word_penalty))
-    yield from (path if path.is_dir() else str(path) for path in (*given.add, *others))
+    yield from (path if path.is_dir() else str(path) for path in (*given.add, *members, *others))
 
 
 def _pool(given: Adding, job: FeatureJob, device: str) -> Pool[ListPart, Values] | None:
