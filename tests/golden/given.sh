@@ -20,7 +20,7 @@ done
 paste train.en train.fr > pairs.tsv
 head -12 pairs.tsv > few.tsv
 awk -F '\t' '{ n = split($1, en, " "); m = split($2, fr, " "); line = ""
-  for (i = 0; i < n && i < m; i++) line = line i "-" i " "; print substr(line, 1, length(line) - 1) }' pairs.tsv > train.links
+  for (i = 0; i < n && i < m - 1; i++) line = line i "-" i + (i % 4 == 1) - (i % 4 == 2) " "; print substr(line, 1, length(line) - 1) }' pairs.tsv > train.links
 gunzip -c "$EXAMPLES/lm.arpa.gz" > lm.arpa
 
 # A list, with phrases and word alignment
