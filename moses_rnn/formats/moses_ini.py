@@ -124,7 +124,9 @@ class MosesIni:
 
     def path_like(self, feature: Feature, table: Path) -> str:
         """How a new table is to be written into the ini: relative if the old one is and lies in the same folder."""
-        written = Path(feature.options.get("path", ""))
+        if not feature.options.get("path"):
+            raise self.error(feature.line, "path= in the phrase dictionary", "none")
+        written = Path(feature.options["path"])
         folders = [place.parent for place in self._places(feature) if is_there(place)]
         if written.is_absolute() or not any(folder.samefile(table.absolute().parent) for folder in folders):
             return str(table.absolute())

@@ -65,11 +65,14 @@ class ModelFolder:
             self.arrays.mkdir(exist_ok=True)
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be made: {error.strerror}") from error
+        was_locked_before = (self.arrays / LOCK_FILE).exists()
         self._lock = self._locked()
         try:
             finish_saving(self.path, self._kind)
             self._refuse_a_model_alone()
         except BaseException:
+            if not was_locked_before:
+                self._remove_lock()
             self._lock.close()
             raise
         return self
@@ -126,8 +129,12 @@ class ModelFolder:
 
     def _remove_beginnings(self) -> None:
         """Leave nothing of a run that had nothing to save."""
-        for name in (*STATE_FILES, LOCK_FILE):
+        for name in STATE_FILES:
             (self.arrays / name).unlink(missing_ok=True)
+        self._remove_lock()
+
+    def _remove_lock(self) -> None:
+        (self.arrays / LOCK_FILE).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # other files are there
             self.arrays.rmdir()
             self.path.rmdir()
