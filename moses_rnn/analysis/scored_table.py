@@ -153,7 +153,7 @@ class ScoredTable:
 
 
 def _signature(path: str, scores: int, *, needed: bool) -> dict[str, Any]:
-    """The table's signature; one of another file counts only where it must be said."""
+    """The table's signature; without --column, one of another file or none is an error."""
     try:
         signature = signature_of(path)
     except InputError as error:
@@ -163,8 +163,7 @@ def _signature(path: str, scores: int, *, needed: bool) -> dict[str, Any]:
         raise
     if needed and not signature:
         raise InputError(
-            f"{path}: expected a scored table and beside it {path}.json, which says what its scores are, "
-            f"found {scores} scores and no such file",
+            f"{path}: expected a scored table and its signature, {path}.json, found {scores} scores and no signature",
             advice=f"Score it with moses-rnn-score {path}\n{HOW_TO_SAY}",
         )
     return signature

@@ -11,17 +11,13 @@ from moses_rnn.errors import InputError
 
 def sound_signature(table: str) -> dict[str, Any] | None:
     """What is recorded of a table, if it was recorded of this very file; otherwise it is said why not."""
-    from moses_rnn.formats.signatures import read_signature
-    from moses_rnn.formats.validation import check_signature
+    from moses_rnn.formats.validation import signature_of
 
-    signature = read_signature(table)
-    if signature is None:
-        if Path(f"{table}.json").exists():
-            say(f"warning: {table}.json: is not a signature of moses-rnn-score, and is not carried over")
-        return None
     try:
-        check_signature(table)
+        signature = signature_of(table)
     except InputError as error:
         say(f"warning: {error}\n  Its signature is not carried over.")
         return None
-    return signature
+    if not signature and Path(f"{table}.json").exists():
+        say(f"warning: {table}.json: is not a signature of moses-rnn-score, and is not carried over")
+    return signature or None

@@ -17,8 +17,8 @@ from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
 MAX_BYTES = 1 << 20
 PROGRAM = f"moses_rnn {__version__}"
-# of a column: over all lines
 EARLIER = "earlier_columns"  # of a table that was scored more than once: what earlier signatures say of added ones
+# of a column: over all lines
 COUNTED = ("unknown", "unknown_share", "floored", "floored_share", "lowest", "highest")
 UNKNOWN_WARNING = 0.2  # share of the pairs with a word that the model reads as <unk>
 UNKNOWN_REFUSAL = 0.8  # the same, from which on the model is another table's

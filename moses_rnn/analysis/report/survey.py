@@ -127,7 +127,6 @@ class Survey:
         self._phrases = PhraseSample(self.config.phrases, self.config.seed)
         self._long = PhraseSample(self.config.map_phrases, self.config.seed)
         self._pairs = PhraseSample(self.config.phrases, self.config.seed)
-        self._has_lexical = self.table.scores > LEXICAL_COLUMN and self.table.column != LEXICAL_COLUMN
 
     def watch(self, sources: Iterable[Sequence[TableLine]]) -> Iterator[Sequence[TableLine]]:
         """Hand sources on, and look at each."""
@@ -179,7 +178,7 @@ class Survey:
     def _compare(self, lines: Sequence[TableLine], logs: Floats) -> None:
         by_table, by_rnn = logs.T
         best_table, best_rnn = by_table == by_table.max(), by_rnn == by_rnn.max()
-        if self._has_lexical and not (best_table & best_rnn).any():
+        if not (best_table & best_rnn).any():
             literal = np.array([_lexical(line) for line in lines])
             self._weigh(float(literal[best_rnn].mean() - literal[best_table].mean()))
         if self.config.limits.admit(lines):

@@ -16,7 +16,7 @@ from tests.commands import run
 def test_an_unscored_table_and_a_column_that_is_none_are_refused(table):
     done = run("analyse", "targets", table, check=False)
     assert done.returncode == 3
-    assert "found 4 scores and no such file\n  Score it with moses-rnn-score" in done.stderr
+    assert "found 4 scores and no signature\n  Score it with moses-rnn-score" in done.stderr
     for command in ("targets", "summary", "scatter"):
         done = seen(command, table, "--column", "9")
         assert "expected --column from 0 to 3, the scores of this table, found 9" in done.stderr
@@ -87,7 +87,7 @@ def test_columns_are_those_of_the_signature(tmp_path, table, names, column, best
 
 # the table, what its signature names (None: it has none), what happens to the table, what the message says
 UNKNOWN = {
-    "no signature": (FIVE, None, b"", "t: expected a scored table and beside it "),
+    "no signature": (FIVE, None, b"", "t: expected a scored table and its signature, "),
     "no network": (SEVEN, {4: "RNNInverse", 5: "WordPenalty"}, b"", "found RNNInverse as score 5, WordPenalty as score 6"),
     "none at all": (FIVE, {}, b"", "expected one score named RNN in its signature, found none"),
     "two models": (SEVEN, {4: "RNN", 5: "RNN"}, b"", "found RNN as score 5, RNN as score 6"),
