@@ -14,7 +14,8 @@ Example, as `make corpus` calls it:
   moses-rnn-tokenise --language fr < raw.fr > train.fr
 
 Words and punctuation are parted by blanks and Moses's special characters escaped, by the rules of sacremoses; lines
-stay as many as they were. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text rejected.
+stay as many as they were. A language whose abbreviations are not known has those of English, with a warning. Exit
+codes: 0 done, 1 failure, 2 wrong command line, 3 text rejected.
 """
 
 

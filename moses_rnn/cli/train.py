@@ -178,7 +178,7 @@ def main(request: Training) -> None:
         outcome = train_phrase_model(request, folder, display, stop, ranks)
     display.close()
     say_end(outcome, folder, "pairs", quiet=request.quiet, leads=ranks.leads, warning=_warning(outcome))
-    if not _warning(outcome):
+    if outcome.progress.best < (outcome.rival_cost or math.inf):  # else it will be refused
         say_next(*_next_words(request, table, folder), quiet=request.quiet)
     if request.as_json:
         put_json(training_record(outcome, folder, _warning(outcome)))

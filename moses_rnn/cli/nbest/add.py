@@ -177,9 +177,10 @@ def add(given: Adding) -> None:
 
 def _models(given: Adding) -> Iterator[Path | str]:
     """Folders of networks; files of n-gram models, and of words."""
-    members = (Path(path) for paths in given.ensembles for path in paths.split(","))
+    members = (Path(member) for members in given.ensembles for member in members.split(","))
     others = filter(None, (given.cslm, given.lm, given.rnn, given.inverse_rnn, given.word_penalty))
-    yield from (path if path.is_dir() else str(path) for path in (*given.add, *members, *others))
+    for path in (*members, *given.add, *others):
+        yield path if path.is_dir() or not path.exists() else str(path)
 
 
 def _pool(given: Adding, job: FeatureJob, device: str) -> Pool[ListPart, Values] | None:
