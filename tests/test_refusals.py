@@ -1,8 +1,11 @@
-"""What commands refuse: refusals.txt, a line for each.
+"""What commands refuse: a line of refusals.txt for each case.
 
-A line has the exit code, the place that the message names, and the command line; perhaps also a file that it needs,
-as NAME=CONTENT. Two blanks or more part them. The other files and models are those of `world`. Whatever is refused,
-stdout is empty and all files stay as they were. The words of a message do not matter, but it has a form.
+A line has the exit code, the place that the message names, and the command line. A fourth column is a file that the
+command needs: NAME=CONTENT. Two or more blanks part the columns. `world` makes all other files and models. The place
+`-` means that the message names none.
+
+A refused command prints nothing on stdout and leaves all files as they were. The words of its message are free, the
+form is not.
 """
 
 import gzip
@@ -98,7 +101,7 @@ FORMS = re.compile(
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """A folder with inputs of all commands, in which no row changes anything."""
+    """A folder with inputs for all commands. No row changes it."""
     here = tmp_path_factory.mktemp("world")
     for name, content in FILES.items():
         (here / name).parent.mkdir(parents=True, exist_ok=True)
@@ -121,13 +124,13 @@ def world(tmp_path_factory):
 
 
 def files_of(folder):
-    """All files, hidden ones too, and what a change of them would change."""
+    """All files and folders, hidden ones too, with what shows a change."""
     found = ((path, path.lstat()) for path in folder.rglob("*"))
     return {path: path.is_dir() or (status.st_ino, status.st_size, status.st_mtime_ns) for path, status in found}
 
 
 def place_and_words(row, messages):
-    """Those of the message that ends a command; what else it says is indented, or stands before."""
+    """The place and the text of the last message. Indented advice may follow it."""
     assert "Traceback" not in messages
     assert str(ROOT / "moses_rnn") not in messages
     if row.code == 2:
