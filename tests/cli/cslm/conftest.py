@@ -17,9 +17,6 @@ def prepared(tmp_path_factory):
     (here / "train.fr").write_text("".join(f"{line}\n" for line in sentences(200, 1)))
     (here / "dev.fr").write_text("".join(f"{line}\n" for line in sentences(20, 2)))
     (here / "lm.arpa.gz").write_bytes(gzip.compress(SMALL.arpa()))
-    (here / "empty").touch()
-    (here / "blank").write_bytes(b" \n\n")
-    (here / "mine").mkdir()
     with contextlib.chdir(here):
         code, out, messages = cslm(*TRAIN)
     assert (code, out) == (0, "")
