@@ -134,38 +134,6 @@ def test_training_killed_at_random_times_ends_with_the_same_weights(tmp_path, nm
 
 @KILLS
 @pytest.mark.timeout(6000)
-def test_training_a_language_model_killed_at_random_times_ends_with_the_same_weights(tmp_path, kills):
-    write_texts(tmp_path, "train", 1500 if kills > 3 else 600)
-    write_texts(tmp_path, "dev", 20, seed=1)
-    sizes = ["--hidden-size", "16", "--dropout", "0.2", "--threads", "1", "--precision", "fp32", "--averaging", "0.1"]
-    command = ["train", "train.trg", "--network", "rnnlm", "--dev", "dev.trg", *sizes, *COURSE, "--max-epochs", "3"]
-    commands = Commands(tmp_path, "cslm")
-    with commands.parent:
-        seconds = seconds_of(commands, [*command, "--model", "whole"])
-        compare = comparison(tmp_path)
-        killed_until_done(commands, kills, seconds, [*command, "--model", "m"], compare)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(6000)
-def test_training_a_ranker_killed_at_random_times_ends_with_the_same_weights(tmp_path):
-    """`tests/training/test_ranking.py` does so without deaths, in a moment."""
-    write_texts(tmp_path, "train", 600, longest=7)
-    pairs = zip(*((tmp_path / f"train.{side}").read_text().splitlines() for side in ("src", "trg")), strict=True)
-    (tmp_path / "table").write_text("".join(f"{source} ||| {target} ||| 0.5\n" for source, target in pairs))
-    (tmp_path / "vectors").write_text("".join(f"s{i} {i} -1 {1 / (i + 1)} 0.5\n" for i in range(6)))
-    sizes = ["--hidden-size", "16", "--embedding-size", "4", "--dropout", "0.2", "--threads", "1", "--averaging", "0.1"]
-    given = ["--corrupt", "any", "--source-embeddings", "vectors", "--freeze-embeddings", "--precision", "fp32"]
-    command = ["table", "--architecture", "ranker", *sizes, *given, *COURSE, "--max-epochs", "6", "--held-out", "20"]
-    commands = Commands(tmp_path, "train")
-    with commands.parent:
-        seconds = seconds_of(commands, [*command, "--model", "whole"])
-        compare = comparison(tmp_path)
-        killed_until_done(commands, 10, seconds, [*command, "--model", "m"], compare)
-
-
-@KILLS
-@pytest.mark.timeout(6000)
 def test_translating_killed_at_random_times_ends_with_the_same_bytes(tmp_path, nmt, kills):
     save_model(tmp_path / "model")
     (tmp_path / "long").write_bytes(text(sentences(3000, seed=7)))

@@ -18,7 +18,6 @@ from moses_rnn.inference.tries import NOTHING
 from moses_rnn.models.vocabulary import END_ID
 from tests.models import reference
 from tests.models.networks import CUSTOM, encdec_network, search_network, weights_of
-from tests.models.reference import add, product, sigma
 from tests.producers.bigrams import random_stepper
 
 every_switch = pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
@@ -34,37 +33,20 @@ PAIRS = [
 SOURCES, TARGETS = ([list(side) for side in sides] for sides in zip(*PAIRS, strict=True))
 
 
-def side(weights, name):
-    return {key.removeprefix(name): value for key, value in weights.items() if key.startswith(name)}
-
-
-def scalar_gates(w, e, h, of_c):
-    """z and r by the equations of appendix A; `of_c` is what the decoder adds inside each."""
-    z = [sigma(x) for x in add(product(w["W_z"], e), product(w["U_z"], h), w["b_z"], of_c[0])]
-    r = [sigma(x) for x in add(product(w["W_r"], e), product(w["U_r"], h), w["b_r"], of_c[1])]
-    return z, r
-
-
 def scalar_encoder_gates(weights, source):
-    w = side(weights, "encoder.")
-    h = [0.0] * len(w["b"])
-    for word in [*source, END_ID]:
-        e = w["embedding"][word]
-        z, r = scalar_gates(w, e, h, [[0.0] * len(h)] * 2)
-        yield word, z, r
-        new = add(product(w["W"], e), product(w["U"], [a * b for a, b in zip(r, h, strict=True)]), w["b"])
-        h = [z[j] * h[j] + (1 - z[j]) * np.tanh(new[j]) for j in range(len(h))]
+    words = [*source, END_ID]
+    return [(word, z, r) for word, (z, r, _) in zip(words, reference.encoder_steps(weights, words), strict=True)]
 
 
 def scalar_decoder_gates(weights, source, target, switches):
-    w = side(weights, "decoder.")
+    w = reference.side_of(weights, "decoder")
     c = reference.summary(weights, [*source, END_ID], switches)
-    h = [np.tanh(x) for x in add(product(w["V"], c), w["b_V"])]
+    h = [np.tanh(x) for x in reference.add(reference.product(w["V"], c), w["b_V"])]
     steps = [(word, w["embedding"][word]) for word in target]
     if switches["first_step"] == "zero-embedding":
         steps.insert(0, (NOTHING, [0.0] * len(w["embedding"][0])))
     for word, e in steps:
-        yield word, *scalar_gates(w, e, h, [product(w["C_z"], c), product(w["C_r"], c)])
+        yield word, *reference.gates(w, e, h, c)
         h = reference.decoder_step(w, h, e, c, len(h), switches)
 
 
@@ -88,7 +70,7 @@ def test_summaries_equal_the_scalar_equations(switches):
 def test_encoder_gates_equal_the_scalar_equations(switches):
     model = encdec_network(switches)
     weights = weights_of(model)
-    assert_equal(encoder_gates(model, SOURCES), [list(scalar_encoder_gates(weights, source)) for source in SOURCES])
+    assert_equal(encoder_gates(model, SOURCES), [scalar_encoder_gates(weights, source) for source in SOURCES])
 
 
 @every_switch

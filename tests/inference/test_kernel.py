@@ -33,58 +33,6 @@ def operands():
     }
 
 
-def gates(W, b):
-    return torch.sigmoid(W + b).chunk(2, 1)
-
-
-def gathered(embeddings, words, states, rows):
-    return torch.cat([embeddings[words], states[rows]], 1), states[rows]
-
-
-def reset_state(W, b, eh, h):
-    z, r = gates(W, b)
-    return z, torch.cat([eh[:, :E], r * h], 1)
-
-
-def encoder_state(candidate, b, z, h):
-    return z * h + (1 - z) * torch.tanh(candidate + b)
-
-
-def terms(Wc, b, _H):
-    h_0, z_and_r, Cc, O_cc = (Wc + b).split([H, 2 * H, H, 2 * M], 1)
-    return torch.tanh(h_0), z_and_r, Cc, O_cc
-
-
-def decoder_gates(W, Cc, sources):
-    return torch.cat(gates(W, Cc[sources]), 1)
-
-
-def decoder_state(W, gates_c, Uh, Cc, We, b, sources, eh, h):
-    z, r = gates(W, gates_c[sources])
-    state = z * h + (1 - z) * torch.tanh(We + r * (Uh + Cc[sources]) + b)
-    return torch.cat([eh[:, :E], state], 1), state
-
-
-def maxout(s, O_cc, sources):
-    s = s + O_cc[sources]
-    return torch.stack([torch.maximum(s[:, i], s[:, M + i]) for i in range(M)], 1)
-
-
-def normaliser(logits, b_G, _numbers):
-    x = logits + b_G
-    largest, at = x.max(1)
-    return largest, at, torch.exp(x - largest[:, None]).sum(1) - 1
-
-
-BY_EQUATION = (gathered, reset_state, encoder_state, terms, decoder_gates, decoder_state, maxout, normaliser)
-
-
-@pytest.mark.parametrize("by_equation", BY_EQUATION, ids=lambda function: function.__name__)
-def test_each_is_its_equation(by_equation):
-    name = by_equation.__name__
-    torch.testing.assert_close(getattr(kernel, name)(*operands()[name]), by_equation(*operands()[name]))
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch, where it compiles
 @pytest.mark.parametrize("name", operands())
 def test_fused_is_unfused(name):

@@ -11,8 +11,7 @@ from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
 from tests.inference.id_pairs import flat, random_pairs, score
 from tests.inference.native_networks import larger_network, native_scores
-from tests.models import reference
-from tests.models.networks import CUSTOM, encdec_network, weights_of
+from tests.models.networks import CUSTOM, encdec_network
 
 CORE = native_core()
 pytestmark = pytest.mark.skipif(CORE is None, reason="the native core was not built, or is switched off")
@@ -35,17 +34,6 @@ def kinds():
 def named(kind):
     core, precision = kind
     return f"{INSTRUCTION_SETS[core.instructions]}-{precision}"
-
-
-@pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
-@pytest.mark.parametrize("core", cores(), ids=lambda core: INSTRUCTION_SETS[core.instructions])
-def test_equals_the_scalar_equations(core, switches):
-    model = encdec_network(switches, dtype=torch.float32)
-    pairs = random_pairs(60)
-    weights = weights_of(model)
-    for value, (source, target) in zip(native_scores(model, pairs, core, "fp32"), pairs, strict=True):
-        expected = reference.log_prob(weights, [*source, END_ID], [*target, END_ID], switches)
-        assert value == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
@@ -114,11 +102,6 @@ def test_ids_that_the_network_does_not_know_are_refused():
     ]:
         with pytest.raises(ValueError, match=message):
             network.log_probs(bad, good)
-
-
-def test_no_pairs_have_no_scores():
-    network = NativeEncDec(encdec_network(SWITCHES["paper"], dtype=torch.float32), CORE)
-    assert network.log_probs(flat([]), flat([])).shape == (0,)
 
 
 @pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))

@@ -3,22 +3,17 @@
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import linear
 
 from moses_rnn.inference import steps
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.inference.trie_scoring import score_trie
-from moses_rnn.inference.tries import build_trie
-from moses_rnn.models.hardware import EAGER
 from moses_rnn.models.variants import SWITCHES
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
-from tests.inference.id_pairs import flat, random_pairs, score
+from tests.inference.id_pairs import random_pairs, score
 from tests.inference.pretended_device import DEVICE, MisplacedError, pretended_device
 from tests.models.checkpoints import encdec_checkpoint, make_producer
 from tests.models.networks import CUSTOM, encdec_network
 from tests.producers import pairs as texts
-from tests.producers.bigrams import BigramStepper, random_network
 
 PAIRS = random_pairs(80)
 MODEL = encdec_network(SWITCHES["paper"], dtype=torch.float32)
@@ -41,19 +36,6 @@ def test_scoring_waits_once_at_the_end(monkeypatch, switches, dtype, at_once):
     assert device.waits_only_at_the_end()
     assert device.arrivals == 2
     assert np.array_equal(values, score(EncDecStepper(model, dtype=dtype), PAIRS))
-
-
-def test_what_steppers_inherit_does_not_wait():
-    network = random_network(9, 8)
-    sources, targets = (flat(side) for side in zip(*PAIRS, strict=True))
-    with pretended_device() as device:
-        stepper = BigramStepper(network, DEVICE, torch.float64, EAGER)
-        terms, term_of = stepper.read(*sources)
-        trie = build_trie(*targets, term_of)
-        device.events.clear()
-        values = score_trie(stepper, terms, trie)[trie.leaf_of]
-    assert device.waits_only_at_the_end()
-    assert np.array_equal(values, score(BigramStepper(network, "cpu", torch.float64, EAGER), PAIRS))
 
 
 def test_a_producer_waits_once_for_each_chunk():
@@ -108,79 +90,3 @@ def test_a_weight_left_behind_is_noticed(name):
         setattr(owner, name, getattr(owner, name).cpu())
         with pytest.raises(MisplacedError, match="on cpu"):
             score(stepper, PAIRS)
-
-
-WAITS = {
-    "item": lambda ids: ids[0].item(),
-    "int": lambda ids: int(ids[0]),
-    "truth": lambda ids: bool((ids > 1).any()),
-    "tolist": lambda ids: ids.tolist(),
-    "cpu": lambda ids: ids.cpu(),
-    "copied out of the device": lambda ids: torch.zeros(3, dtype=torch.int64).copy_(ids, non_blocking=True),
-    "nonzero": lambda ids: ids.nonzero(),
-    "condition alone": lambda ids: torch.where(ids > 1),
-    "mask": lambda ids: ids[ids > 1],
-    "assigned to a mask": lambda ids: ids.__setitem__(ids > 1, ids[:1]),
-    "masked_select": lambda ids: ids.masked_select(ids > 1),
-    "unique": lambda ids: ids.unique(),
-    "equal": lambda ids: torch.equal(ids, ids),
-    "repeated by values": lambda ids: ids.repeat_interleave(ids),
-    "pageable": lambda _: torch.arange(3).to(DEVICE, non_blocking=True),
-    "pinned, yet blocking": lambda _: torch.empty(3, pin_memory=True).to(DEVICE),
-    "pageable, into a tensor": lambda ids: ids.copy_(torch.arange(3), non_blocking=True),
-    "a list": lambda _: torch.tensor([1, 2], device=DEVICE),
-}
-GOES_ON = {
-    "sum": lambda ids: (ids + 1).sum(),
-    "index": lambda ids: ids[ids],
-    "index_select": lambda ids: ids.index_select(0, ids),
-    "where": lambda ids: torch.where(ids > 1, ids, 0),
-    "masked_fill": lambda ids: ids.masked_fill(ids > 1, 0),
-    "made": lambda _: torch.arange(3, device=DEVICE),
-    "sizes": lambda ids: torch.zeros(len(ids), ids.shape[0], device=DEVICE),
-    "pinned": lambda _: torch.empty(3, pin_memory=True)[1:].to(DEVICE, non_blocking=True),
-    "views": lambda ids: [part.add_(1) for part in ids.split([1, 2])],
-    "precision": lambda ids: ids.double().to(torch.bfloat16),
-}
-MISPLACED = {
-    "sum": lambda ids: ids + torch.arange(3),
-    "index": lambda ids: ids[torch.arange(3)],
-    "index_select": lambda ids: ids.index_select(0, torch.arange(3)),
-    "indexed": lambda ids: torch.arange(3)[ids],
-    "cat": lambda ids: torch.cat([ids, torch.arange(3)]),
-    "linear": lambda ids: linear(ids.float()[None], torch.ones(2, 3)),
-    "in place": lambda ids: ids.add_(torch.arange(3)),
-    "single number": lambda ids: ids + torch.tensor(1),
-}
-
-
-def on_device(operation):
-    """Do it with the ids 0, 1, 2."""
-    with pretended_device() as device:
-        ids = torch.arange(3, device=DEVICE)
-        operation(ids)
-    return device
-
-
-@pytest.mark.parametrize("operation", WAITS.values(), ids=WAITS)
-def test_waits_are_noticed(operation):
-    assert len(on_device(operation).waits) == 1
-
-
-@pytest.mark.parametrize("operation", GOES_ON.values(), ids=GOES_ON)
-def test_what_goes_on_is_no_wait(operation):
-    assert on_device(operation).waits == []
-
-
-@pytest.mark.parametrize("operation", MISPLACED.values(), ids=MISPLACED)
-def test_operands_on_two_devices_are_noticed(operation):
-    with pytest.raises(MisplacedError, match="on cpu"):
-        on_device(operation)
-
-
-def test_results_are_those_of_the_processor():
-    with pretended_device():
-        ids = torch.arange(3, device=DEVICE)
-        ids[1:].mul_(5)
-        assert ids.device == DEVICE
-        assert ids.tolist() == [0, 5, 10]

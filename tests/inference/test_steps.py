@@ -5,11 +5,8 @@ import pytest
 import torch
 
 from moses_rnn.inference import steps
-from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.inference.steps import Stepper, node_blocks, row_blocks
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.inference.steps import node_blocks, row_blocks
 from tests.inference.id_pairs import flat
-from tests.models.networks import encdec_network
 from tests.producers.bigrams import random_stepper
 
 SOURCES = [[2, 3, 4], [], [6, 0], [2]]
@@ -27,25 +24,6 @@ def prefixes_of(stepper):
 def blocks_of(stepper):
     """Those of the seven prefixes and the words after them."""
     return node_blocks(ROWS.numpy(), 7, stepper.words)
-
-
-@pytest.mark.parametrize("at_once", [1 << 20, 24, 8, 1])
-def test_words_are_gathered_from_the_distributions(monkeypatch, at_once):
-    """However many distributions are in memory at once: all, three, or one, which may be too many already."""
-    monkeypatch.setattr(steps, "LOGITS_AT_ONCE", at_once)
-    stepper = random_stepper(9, 8)
-    terms, prefixes = prefixes_of(stepper)
-    expected = stepper.next_log_probs(terms, prefixes)[ROWS, WORDS]
-    assert torch.equal(stepper.word_log_probs(terms, prefixes, ROWS, WORDS, blocks_of(stepper)), expected)
-
-
-@pytest.mark.parametrize("variant", SWITCHES)
-def test_who_does_it_in_another_way_gets_the_same(variant):
-    stepper = EncDecStepper(encdec_network(SWITCHES[variant]), dtype=torch.float64)
-    terms, prefixes = prefixes_of(stepper)
-    inherited = Stepper.word_log_probs(stepper, terms, prefixes, ROWS, WORDS, blocks_of(stepper))
-    own = stepper.word_log_probs(terms, prefixes, ROWS, WORDS, blocks_of(stepper))
-    torch.testing.assert_close(own, inherited, rtol=1e-12, atol=1e-14)
 
 
 def test_without_attention_there_is_no_alignment():

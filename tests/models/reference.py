@@ -19,26 +19,44 @@ def add(*vectors):
     return [sum(values) for values in zip(*vectors, strict=True)]
 
 
-def summary(weights, source_ids, switches):
-    """The summary c of a source phrase (its ids end with the end symbol)."""
-    w = {name.removeprefix("encoder."): value for name, value in weights.items() if name.startswith("encoder.")}
+def side_of(weights, side):
+    """The tensors of a side, without its name."""
+    return {name.removeprefix(f"{side}."): value for name, value in weights.items() if name.startswith(f"{side}.")}
+
+
+def gates(w, e, h, c=None):
+    """z and r, of which the decoder's see c too."""
+    for gate in ("_z", "_r"):
+        context = [] if c is None else [product(w[f"C{gate}"], c)]
+        yield [sigma(x) for x in add(product(w[f"W{gate}"], e), product(w[f"U{gate}"], h), *context, w[f"b{gate}"])]
+
+
+def encoder_steps(weights, source_ids):
+    """z, r and the state after each word."""
+    w = side_of(weights, "encoder")
     size = len(w["b"])
     h = [0.0] * size
     for word in source_ids:
         e = w["embedding"][word]
-        z = [sigma(x) for x in add(product(w["W_z"], e), product(w["U_z"], h), w["b_z"])]
-        r = [sigma(x) for x in add(product(w["W_r"], e), product(w["U_r"], h), w["b_r"])]
+        z, r = gates(w, e, h)
         gated = [r[j] * h[j] for j in range(size)]
         new = [tanh(x) for x in add(product(w["W"], e), product(w["U"], gated), w["b"])]
         h = [z[j] * h[j] + (1 - z[j]) * new[j] for j in range(size)]
+        yield z, r, h
+
+
+def summary(weights, source_ids, switches):
+    """The summary c of a source phrase (its ids end with the end symbol)."""
+    *_, (_, _, h) = encoder_steps(weights, source_ids)
     if switches["summary"] == "last":
         return h
+    w = side_of(weights, "encoder")
     return [tanh(x) for x in add(product(w["V"], h), w["b_V"])]
 
 
 def distributions(weights, source_ids, target_ids, switches):
     """For each target word (the end symbol is the last) the whole distribution, as probabilities."""
-    w = {name.removeprefix("decoder."): value for name, value in weights.items() if name.startswith("decoder.")}
+    w = side_of(weights, "decoder")
     c = summary(weights, source_ids, switches)
     size = len(w["b"])
     h = [tanh(x) for x in add(product(w["V"], c), w["b_V"])]
@@ -54,8 +72,7 @@ def distributions(weights, source_ids, target_ids, switches):
 
 
 def decoder_step(w, h, e, c, size, switches):
-    z = [sigma(x) for x in add(product(w["W_z"], e), product(w["U_z"], h), product(w["C_z"], c), w["b_z"])]
-    r = [sigma(x) for x in add(product(w["W_r"], e), product(w["U_r"], h), product(w["C_r"], c), w["b_r"])]
+    z, r = gates(w, e, h, c)
     Cc = product(w["C"], c)
     We = product(w["W"], e)
     if switches["decoder_reset"] == "after":

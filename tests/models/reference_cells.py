@@ -7,22 +7,19 @@ format. Both lists of ids end with the end symbol.
 from math import log, tanh
 
 from tests.models import reference
-from tests.models.reference import add, product, sigma, softmax, word_scores
+from tests.models.reference import add, product, side_of, softmax, word_scores
+from tests.models.reference_seq2seq import lstm_step
 
 
-def side_of(weights, side):
-    return {name.removeprefix(f"{side}."): value for name, value in weights.items() if name.startswith(f"{side}.")}
-
-
-def inside(w, ending, e, h, c):
+def inside(w, e, h, c):
     """What is summed inside a bracket, of which C c is the decoder's alone."""
-    context = [product(w[f"C{ending}"], c)] if c is not None else []
-    return add(product(w[f"W{ending}"], e), product(w[f"U{ending}"], h), *context, w[f"b{ending}"])
+    context = [product(w["C"], c)] if c is not None else []
+    return add(product(w["W"], e), product(w["U"], h), *context, w["b"])
 
 
 def plain_step(w, e, state, c, cell):
     h, _ = state
-    x = inside(w, "", e, h, c)
+    x = inside(w, e, h, c)
     if cell == "relu":
         return [max(0.0, value) for value in x], None
     new = [tanh(value) for value in x]
@@ -31,28 +28,11 @@ def plain_step(w, e, state, c, cell):
     return new, None
 
 
-def lstm_step(w, e, state, c, cell):
-    h, m = state
-    size = len(h)
-
-    def bracket(gate, memory):
-        x = inside(w, f"_{gate}", e, h, c)
-        if cell == "lstm" or gate == "m":
-            return x
-        return [x[k] + w[f"p_{gate}"][k] * memory[k] for k in range(size)]
-
-    i, f = ([sigma(x) for x in bracket(gate, m)] for gate in "if")
-    candidate = [tanh(x) for x in bracket("m", m)]
-    memory = [f[k] * m[k] + i[k] * candidate[k] for k in range(size)]
-    o = [sigma(x) for x in bracket("o", memory)]
-    return [o[k] * tanh(memory[k]) for k in range(size)], memory
-
-
 def gated_step(w, e, state, c, switches):
     """GRU; only the encoder's, the decoder's is `reference.decoder_step`."""
     h, _ = state
     size = len(h)
-    z, r = ([sigma(x) for x in inside(w, ending, e, h, c)] for ending in ("_z", "_r"))
+    z, r = reference.gates(w, e, h, c)
     if switches["encoder_reset"] == "after":
         Uh = product(w["U"], h)
         candidate = add(product(w["W"], e), [r[k] * Uh[k] for k in range(size)], w["b"])
@@ -66,8 +46,9 @@ def step(w, e, state, c, switches):
         if c is None:
             return gated_step(w, e, state, c, switches)
         return reference.decoder_step(w, state[0], e, c, len(state[0]), switches), None
-    take = lstm_step if switches["cell"].startswith("lstm") else plain_step
-    return take(w, e, state, c, switches["cell"])
+    if switches["cell"].startswith("lstm"):
+        return lstm_step(w, e, *state, switches["cell"] == "lstm-peephole", c)
+    return plain_step(w, e, state, c, switches["cell"])
 
 
 def summary(weights, source_ids, switches):

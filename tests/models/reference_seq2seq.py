@@ -17,12 +17,13 @@ def layer_of(weights, side, number):
     return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
 
 
-def lstm_step(w, a, h, m, peepholes):
-    """The new output h and memory m; the output gate sees the new memory, the other gates the old one."""
+def lstm_step(w, a, h, m, peepholes, c=None):
+    """The new output h and memory m; the output gate sees the new memory, the other gates the old one; all may see c."""
     size = len(w["b_m"])
 
     def drive(q, memory):
-        x = add(product(w[f"W_{q}"], a), product(w[f"U_{q}"], h), w[f"b_{q}"])
+        context = [] if c is None else [product(w[f"C_{q}"], c)]
+        x = add(product(w[f"W_{q}"], a), product(w[f"U_{q}"], h), *context, w[f"b_{q}"])
         if not peepholes or q == "m":
             return x
         return [x[k] + w[f"p_{q}"][k] * memory[k] for k in range(size)]

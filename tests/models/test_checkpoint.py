@@ -91,41 +91,6 @@ def test_a_config_that_does_not_fit_is_refused(folder, changes, message):
         load_checkpoint(folder)
 
 
-def test_a_network_of_format_2_names_itself_and_comes_back_as_it_was(tmp_path):
-    folder = saved_search(tmp_path / "m")
-    config = json.loads((folder / "config.json").read_text())
-    assert (config["format"], config["network"], config["unit"], config["rare"]) == (2, "rnnsearch", "sentences", None)
-    loaded = load_checkpoint(folder, RNNSEARCH)
-    assert loaded.unit == "sentences"
-    before = (folder / "model.safetensors").read_bytes()
-    save_checkpoint(folder, loaded)
-    assert (folder / "model.safetensors").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"format": 1}, "expected format to be 2"),
-        ({"network": "seq"}, "expected network to be 'rnnsearch'"),
-        ({"unit": "words"}, "expected unit to be 'sentences' or 'phrases', found 'words'"),
-        ({"rare": {"kind": "posunk"}}, 'expected rare to be null, or a "kind" and a "window", found'),
-        ({"rare": {"kind": "posunk", "window": 0}}, "expected rare to be null, or a"),
-        ({"rare": {"kind": 1, "window": 7}}, "expected rare to be null, or a"),
-        ({"direction": "up"}, "expected direction to be"),
-        ({"phases": "other"}, "expected phases to be 'paper' or 'groundhog'"),
-        ({"alignment_size": 0}, "expected alignment_size to be a whole number"),
-        ({"output_rank": -1}, "expected output_rank to be a whole number from 0"),
-        ({"alignment_size": 5}, r"expected align\.W_a to be float32"),
-        ({"output_rank": 3}, "expected the tensors of a RNNsearch, differing in"),
-    ],
-)
-def test_a_config_of_format_2_that_does_not_fit_is_refused(tmp_path, changes, message):
-    folder = saved_search(tmp_path / "m")
-    edit_config(folder, **changes)
-    with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(folder, RNNSEARCH)
-
-
 def test_how_rare_words_were_annotated_comes_back(tmp_path):
     rare = {"kind": "posunk", "window": 7}
     folder = saved_search(tmp_path / "m")
@@ -134,11 +99,6 @@ def test_how_rare_words_were_annotated_comes_back(tmp_path):
     loaded = load_checkpoint(folder, RNNSEARCH)
     save_checkpoint(tmp_path / "again", loaded)
     assert load_checkpoint(tmp_path / "again", RNNSEARCH).rare == loaded.rare == rare
-
-
-def test_a_reader_of_format_1_refuses_format_2(tmp_path):
-    with pytest.raises(CheckpointError, match="expected format to be 1"):
-        load_checkpoint(saved_search(tmp_path / "m"))
 
 
 def test_phrases_are_what_older_networks_learned_from(folder):

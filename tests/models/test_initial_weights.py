@@ -1,38 +1,77 @@
+"""The weights that each network begins with, as its paper has them."""
+
 import pytest
 import torch
-from torch import nn
 
-from moses_rnn.models.initial_weights import draw_uniformly, unset
+from moses_rnn.models.bengio import Bengio, BengioConfig
+from moses_rnn.models.cells import CellConfig, CellEncDec
+from moses_rnn.models.cslm import Cslm, CslmConfig
+from moses_rnn.models.cstm import Cstm, CstmConfig
+from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.ranker import Ranker, RankerConfig
+from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
+from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
+from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from moses_rnn.models.variants import EncDecConfig
 
-
-class Network(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.matrix, self.bias = unset(300, 40), unset(50)
-
-
-def drawn(seed, deviation):
-    model = Network()
-    draw_uniformly(model, seed, deviation)
-    return [tensor.detach() for tensor in model.parameters()]
-
-
-def test_a_tensor_is_to_be_learned():
-    tensor = unset(3, 4)
-    assert isinstance(tensor, nn.Parameter)
-    assert tensor.requires_grad
-    assert (tensor.shape, tensor.dtype) == ((3, 4), torch.float32)
+UNIFORM = {  # within a bound, all of them
+    "cslm": (lambda: Cslm(CslmConfig(500, 7, 32, 64, 48), seed=1), 0.01),
+    "bengio": (lambda: Bengio(BengioConfig(500), seed=1), 0.01),
+    "cstm": (lambda: Cstm(CstmConfig(500, 8), seed=1), 0.01),
+    "ranker": (lambda: Ranker(RankerConfig(500, 8), seed=1), 0.1),
+    "seq2seq": (lambda: Seq2Seq(Seq2SeqConfig(300, 200, 30, 20, 2), seed=1), 0.08),
+}
+GATED = {"hidden_size": 60, "embedding_size": 30, "maxout_size": 20, "output_rank": 25}
 
 
-@pytest.mark.parametrize("deviation", [0.01, 0.1])
-def test_weights_are_uniform_within_their_bound(deviation):
-    weights = torch.cat([tensor.flatten() for tensor in drawn(1, deviation)])
-    assert 0.99 * deviation < weights.abs().max() <= deviation
-    assert weights.mean().abs() < 0.05 * deviation
-    assert weights.std() == pytest.approx(2 * deviation / 12**0.5, rel=0.02)
+@pytest.mark.parametrize(("make", "bound"), UNIFORM.values(), ids=UNIFORM)
+def test_weights_are_uniform_within_their_bound(make, bound):
+    model = make()
+    for most in (bound, 0.3):
+        every = torch.cat([tensor.detach().flatten() for tensor in model.parameters()])
+        assert 0.99 * most < every.abs().max() <= most
+        assert every.std().item() == pytest.approx(most / 3**0.5, rel=0.02)
+        assert every.mean().abs() < 0.02 * most
+        model.initialise(1, 0.3)
 
 
-def test_equal_seeds_give_equal_weights_and_others_others():
-    first, again, other = drawn(1, 0.1), drawn(1, 0.1), drawn(2, 0.1)
-    assert all(map(torch.equal, first, again))
-    assert not any(map(torch.equal, first, other))
+@pytest.mark.parametrize(
+    "model",
+    [EncDec(EncDecConfig(2000, 2000, **GATED), seed=1), RnnSearch(RnnSearchConfig(2000, 2000, 60, 30, 40, 20), seed=1)],
+    ids=["encdec", "rnnsearch"],
+)
+def test_recurrent_matrices_are_orthogonal_biases_zero_and_the_rest_gaussian(model):
+    """And v of the alignment is zero too, whose matrices are a tenth as large."""
+    for name, tensor in model.named_parameters():
+        if tensor.dim() == 1:
+            assert not tensor.any(), name
+        elif ".U" in name and "align" not in name:
+            torch.testing.assert_close(tensor @ tensor.T, torch.eye(60), atol=1e-4, rtol=0)
+        else:
+            expected = 0.001 if "align" in name else 0.01
+            assert tensor.std().item() == pytest.approx(expected, rel=0.1), name
+
+
+def test_a_recurrent_language_model_is_gaussian():
+    for tensor in Rnnlm(RnnlmConfig(500, 60), seed=1).parameters():
+        assert tensor.std().item() == pytest.approx(0.1, rel=0.05)
+
+
+def test_other_cells_begin_as_they_shall():
+    def of_cell(cell, **switches):
+        return CellEncDec(CellConfig(9, 8, **GATED, cell=cell, **switches), seed=3)
+
+    for part in (of_cell("relu").encoder, of_cell("relu").decoder):
+        assert torch.equal(part.U, torch.eye(60))
+    for part in (of_cell("lstm", forget_bias=1.5).encoder, of_cell("lstm", forget_bias=1.5).decoder):
+        assert part.b_f.tolist() == [1.5] * 60
+        assert not part.b_i.any()
+        torch.testing.assert_close(part.U_o @ part.U_o.T, torch.eye(60), atol=1e-4, rtol=0)
+    for share, leaking in ((0.0, 0), (0.25, 15), (1.0, 60)):
+        model, again = (of_cell("leaky", leaky_share=share) for _ in range(2))
+        for part, same in ((model.encoder, again.encoder), (model.decoder, again.decoder)):
+            assert ((part.alpha[:leaking] >= 0.02) & (part.alpha[:leaking] <= 0.2)).all()
+            assert not part.alpha[leaking:].any()
+            assert torch.equal(part.alpha, same.alpha)
+    assert not torch.equal(model.encoder.alpha, model.decoder.alpha)
+    assert "encoder.alpha" not in dict(model.named_parameters())  # it is never learned

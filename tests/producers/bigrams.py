@@ -6,6 +6,7 @@ the first word too.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 
 from moses_rnn.inference.steps import Stepper
-from moses_rnn.models.folders import Kind, is_size
+from moses_rnn.models.folders import Kind, check_translation
 from moses_rnn.models.hardware import EAGER
 from moses_rnn.models.vocabulary import END_ID
 
@@ -24,7 +25,9 @@ from moses_rnn.models.vocabulary import END_ID
 class BigramConfig:
     source_vocabulary_size: int
     target_vocabulary_size: int
-    width: int
+    unit: str = "phrases"
+    rare: None = None
+    width = 1  # of what stands for hidden units
 
 
 class Bigrams(nn.Module):
@@ -36,12 +39,14 @@ class Bigrams(nn.Module):
 
 
 def check(config, expect):
-    expect("width", is_size(config.get("width")), "a whole number above 0")
+    check_translation(config, expect, BIGRAMS, {})
 
 
-BIGRAMS = Kind(
-    "bigrams", "bigram network", ("source", "target"), check, lambda c, words: Bigrams(BigramConfig(*words, c["width"]))
-)
+def build(config, words):
+    return Bigrams(BigramConfig(*words, config["unit"]))
+
+
+BIGRAMS = Kind("bigrams", "bigram network", ("source", "target"), check, build, format=2)
 
 # -- inference/bigrams.py
 
@@ -88,7 +93,7 @@ class BigramStepper(Stepper[Lengths, LastWords]):
 
 def random_network(source_words, target_words):
     """Bigrams with random weights."""
-    model = Bigrams(BigramConfig(source_words, target_words, 4)).requires_grad_(False)
+    model = Bigrams(BigramConfig(source_words, target_words)).requires_grad_(False)
     random = torch.Generator().manual_seed(1)
     for tensor in model.parameters():
         tensor.copy_(torch.randn(tensor.shape, generator=random))
@@ -97,3 +102,13 @@ def random_network(source_words, target_words):
 
 def random_stepper(source_words, target_words):
     return BigramStepper(random_network(source_words, target_words), "cpu", torch.float64, EAGER)
+
+
+def log_prob(weights, source, target, _config):
+    """log p of a pair by scalar loops."""
+    total, last = 0.0, END_ID
+    for word in [*target, END_ID]:
+        logits = [g + len(source) * b for g, b in zip(weights["G"][last], weights["b"], strict=True)]
+        total += logits[word] - math.log(sum(map(math.exp, logits)))
+        last = word
+    return total

@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.dynamic import MODES, DynamicRnnlm, Reader
 from moses_rnn.producers.rnnlm import RnnlmProducer
 from moses_rnn.producers.shares import EvenShares
 from tests.models.checkpoints import rnnlm_checkpoint
-from tests.models.networks import CSLM_VOCABULARY, rnnlm_network
+from tests.models.networks import CSLM_VOCABULARY, rnnlm_network, some_sentences
 
 SENTENCES = [b"le chat dort", b"le rare mal", b"", b"le chat dort", b"mal"]
 
@@ -22,13 +23,17 @@ def checkpoint():
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("hidden_size", [3, 32, 50])
 @pytest.mark.parametrize("precision", ["fp32", "fp64", "bf16"])
-def test_at_a_rate_of_0_it_is_static_to_the_bit(mode, precision):
+def test_at_a_rate_of_0_it_is_static_to_the_bit(mode, precision, hidden_size):
+    vocabulary = Vocabulary([b"<unk>", b"</s>", *(b"w%d" % i for i in range(2, 301))])
+    large = rnnlm_checkpoint(rnnlm_network(hidden_size, 301, scale=0.3, dtype=torch.float32), vocabulary)
+    sentences = [b" ".join(b"w%d" % i for i in ids) for ids in some_sentences(30, 301)]  # some of them equal
     compute, shares = Compute(precision=precision), EvenShares(5)
-    reader = Reader(DynamicRnnlm(checkpoint(), compute, shares, rate=0.0), mode)
-    static = RnnlmProducer(checkpoint(), compute, shares)
-    assert np.array_equal(reader.word_log_probs(SENTENCES), static.word_log_probs(SENTENCES))
-    assert np.array_equal(reader.unknown(SENTENCES), static.unknown(SENTENCES))
+    reader = Reader(DynamicRnnlm(large, compute, shares, rate=0.0), mode)
+    static = RnnlmProducer(large, compute, shares)
+    assert np.array_equal(reader.word_log_probs(sentences), static.word_log_probs(sentences))
+    assert np.array_equal(reader.unknown(sentences), static.unknown(sentences))
 
 
 @pytest.mark.parametrize("mode", MODES)

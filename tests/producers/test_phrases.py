@@ -1,97 +1,14 @@
-"""The producer of phrase pairs: its scores against the scalar equations, and what it does when memory runs out."""
+"""The producer of phrase pairs: what it counts, and what it does when memory runs out; and the word penalty."""
 
 import numpy as np
 import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.inference import steps, trie_scoring
-from moses_rnn.models.variants import SWITCHES
-from moses_rnn.models.vocabulary import END_ID
-from moses_rnn.producers import phrases as producers
+from moses_rnn.inference import trie_scoring
 from moses_rnn.producers.base import Tally
 from moses_rnn.producers.phrases import WordPenaltyProducer
-from tests.models import reference
 from tests.producers.pairs import SOURCE, TARGET, of_pairs, producer, random_pairs
-
-
-@pytest.mark.parametrize("variant", SWITCHES)
-def test_200_pairs_equal_the_scalar_equations(variant):
-    rnn, weights = producer(variant)
-    pairs = random_pairs(200)
-    for (source, target), (value,) in zip(pairs, of_pairs(rnn, pairs), strict=True):
-        ids = [*SOURCE.ids(source.split()), END_ID], [*TARGET.ids(target.split()), END_ID]
-        assert value == pytest.approx(reference.log_prob(weights, *ids, SWITCHES[variant]), abs=1e-4)
-
-
-def test_a_score_depends_on_its_pair_alone(monkeypatch):
-    rnn, _ = producer()
-    pairs = random_pairs(300)
-    together = of_pairs(rnn, pairs)
-    alone = np.concatenate([of_pairs(rnn, [pair]) for pair in pairs])
-    np.testing.assert_allclose(together, alone, rtol=1e-5)
-    order = np.random.default_rng(0).permutation(300)
-    np.testing.assert_allclose(of_pairs(rnn, [pairs[i] for i in order]), together[order], rtol=1e-5)
-    monkeypatch.setattr(producers, "PAIRS", 7)
-    monkeypatch.setattr(steps, "LOGITS_AT_ONCE", 3 * len(TARGET))
-    np.testing.assert_allclose(of_pairs(rnn, pairs), together, rtol=1e-5)
-    monkeypatch.setattr(trie_scoring, "TRIE_CELLS", 10)
-    np.testing.assert_allclose(of_pairs(rnn, pairs), together, rtol=1e-5)
-
-
-def test_likely_pairs_keep_their_relative_precision():
-    """Near p = 1, log p is the small difference of two large numbers if it is computed carelessly."""
-    rnn, weights = producer()
-    with torch.no_grad():
-        rnn._network.stepper._output._b_G[END_ID] = 14.0  # the empty target becomes all but certain
-    weights["decoder.b_G"][END_ID] = 14.0
-    value = of_pairs(rnn, [(b"s2 s3", b"")])[0, 0]
-    expected = reference.log_prob(weights, [*SOURCE.ids([b"s2", b"s3"]), END_ID], [END_ID], SWITCHES["paper"])
-    assert -1e-2 < expected < 0
-    assert value == pytest.approx(expected, rel=1e-5)
-
-
-def test_no_pairs_have_no_scores():
-    assert of_pairs(producer()[0], []).shape == (0, 1)
-
-
-def test_equal_chunks_give_equal_bits():
-    rnn, _ = producer()
-    pairs = random_pairs(300)
-    assert of_pairs(rnn, pairs).tobytes() == of_pairs(rnn, pairs).tobytes()
-
-
-def test_words_outside_the_shortlist_are_one_word():
-    rnn, _ = producer()
-    pairs = [(b"s2 s9", b"t9 t2"), (b"s2 other", b"</s> t2"), (b"s2 \xff", b"<unk>\tt2 ")]
-    assert len(set(of_pairs(rnn, pairs).ravel().tolist())) == 1
-
-
-def test_the_inverse_direction_reads_the_target():
-    direct, _ = producer()
-    inverse, _ = producer(direction="target-to-source")
-    pairs = random_pairs(20)
-    turned = [(target, source) for source, target in pairs]
-    assert of_pairs(inverse, turned).tolist() == of_pairs(direct, pairs).tolist()
-    assert (direct.name, inverse.name) == ("RNN", "RNNInverse")
-    assert "p(target | source)" in direct.meaning
-    assert "p(source | target)" in inverse.meaning
-
-
-def test_all_targets_of_a_source_sum_to_one():
-    """Σ p over every target of up to two words, plus the mass of longer ones, is 1 (here by the chain rule)."""
-    rnn, weights = producer()
-    source = b"s3 s4"
-    ids = [*SOURCE.ids(source.split()), END_ID]
-    spellings = {i: word for i, word in enumerate(TARGET.words) if i != END_ID}
-    short = [[], *[[i] for i in spellings]]
-    mass = np.exp(of_pairs(rnn, [(source, b" ".join(spellings[i] for i in t)) for t in short])).sum()
-    first = reference.distributions(weights, ids, [END_ID], SWITCHES["paper"])[0]
-    longer = 0.0
-    for i in spellings:
-        second = reference.distributions(weights, ids, [i, END_ID], SWITCHES["paper"])[1]
-        longer += first[i] * (1 - second[END_ID])
-    assert mass + longer == pytest.approx(1, abs=1e-5)
 
 
 def test_the_word_penalty_counts_unknown_target_words():

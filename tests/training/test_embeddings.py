@@ -9,18 +9,14 @@ import torch
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.embeddings import read_embeddings
-from moses_rnn.models.cstm import Cstm, CstmConfig
-from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.ranker import Ranker, RankerConfig
-from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
-from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.open import open_model
 from moses_rnn.training.architectures import check_network
 from moses_rnn.training.embeddings import GivenEmbeddings
 from moses_rnn.training.run import train_phrase_model
 from tests.cli.analyse.calls import invoke
+from tests.contract.rows import FIRST
 from tests.training.small import never, phrase_request
 from tests.training.texts import Listener
 
@@ -28,44 +24,37 @@ WORDS = {
     side: Vocabulary([b"<unk>", b"</s>", *words])
     for side, words in (("source", [b"a", b"b", b"c"]), ("target", [b"x"]))
 }
-NETWORKS = {
-    "encdec": EncDec(EncDecConfig(5, 3, 4, 2, 3, 2), seed=1),
-    "ranker": Ranker(RankerConfig(5, 3, 3, 2, 4), seed=1),
-    "rnnsearch": RnnSearch(RnnSearchConfig(5, 3, 4, 2, 3, 2), seed=1),
-    "seq2seq": Seq2Seq(Seq2SeqConfig(5, 3, 4, 2, 1), seed=1),
-    "cstm": Cstm(CstmConfig(5, 3, 3, 2, 4, 4), seed=1),
-}
 
 
 @pytest.fixture
 def vectors(tmp_path):
     """A row for b, c, a word that no shortlist has, and the special words."""
     path = tmp_path / "words.vec"
-    path.write_bytes(b"c 0.5 -1\nelsewhere 9 9\nb 2 3\n<unk> 8 8\n</s> 7 7\n")
+    path.write_bytes(b"c 0.5 -1 1\nelsewhere 9 9 9\nb 2 3 4\n<unk> 8 8 8\n</s> 7 7 7\n")
     return path
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_words_of_the_shortlist_take_their_rows_and_others_keep_theirs(name, vectors):
-    model = NETWORKS[name]
+WITH_EMBEDDINGS = [case for case in FIRST if hasattr(case.make(), "embeddings")]
+
+
+@pytest.mark.parametrize("case", WITH_EMBEDDINGS, ids=str)
+def test_words_of_the_shortlist_take_their_rows_and_others_keep_theirs(case, vectors):
+    model = case.make(torch.float32)
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     lines = GivenEmbeddings({"source": str(vectors)}).begin(model, WORDS)
     assert lines == [f"source embeddings: 2 of 3 words as in {vectors}; 1 random"]
     embedding = model.embeddings["source"]
-    assert embedding[[3, 4]].tolist() == [[2.0, 3.0], [0.5, -1.0]]
+    assert embedding[[3, 4]].tolist() == [[2.0, 3.0, 4.0], [0.5, -1.0, 1.0]]
     (changed,) = [key for key, tensor in model.state_dict().items() if not torch.equal(tensor, before[key])]
     kept = [i for i in range(len(embedding)) if i not in (3, 4)]
     assert torch.equal(embedding[kept], before[changed][kept])
-
-
-def test_a_width_that_is_not_the_networks_is_refused_with_its_line(tmp_path):
-    (tmp_path / "w").write_bytes(b"a 1 2 3\n")
-    with pytest.raises(FormatError, match="w:1: expected a word and 2 numbers, the network's embedding size, found 3"):
-        GivenEmbeddings({"target": str(tmp_path / "w")}).begin(NETWORKS["encdec"], WORDS)
+    (vectors.parent / "w").write_bytes(b"a 1 2\n")
+    with pytest.raises(FormatError, match="w:1: expected a word and 3 numbers, the network's embedding size, found 2"):
+        GivenEmbeddings({"source": str(vectors.parent / "w")}).begin(model, WORDS)
 
 
 def test_frozen_rows_have_no_gradient(vectors):
-    model = Ranker(RankerConfig(5, 3, 3, 2, 4), seed=1)
+    model = Ranker(RankerConfig(5, 3, 3, 3, 4), seed=1)
     GivenEmbeddings({"source": str(vectors)}, frozen=True).begin(model, WORDS)
     pairs = torch.tensor([[2, 3, 4], [0, 5, 5]]), torch.tensor([[2, 3, 3], [0, 2, 3]])
     gradient = torch.autograd.grad(model.scores(*pairs).sum(), model.source.embedding)[0]

@@ -2,12 +2,11 @@
 
 import dataclasses
 import math
-import re
 
 import pytest
 
 from moses_rnn.training import estimate as estimates
-from moses_rnn.training.estimate import Estimate, advice, estimate
+from moses_rnn.training.estimate import Estimate, estimate
 from tests.training.small import FAST, network
 
 
@@ -28,21 +27,9 @@ def test_the_smaller_limit_counts(corpus, monkeypatch, limits, passes):
     assert estimate(small, network(corpus), config) == Estimate(len(small.training), 50.0, pytest.approx(passes))
 
 
-def test_a_pass_takes_what_its_pairs_take():
-    assert Estimate(pairs=500, pairs_per_second=20.0, passes=1.0).seconds_of_a_pass == 25
-
-
 def test_some_steps_are_timed_even_without_a_second(corpus):
     model = network(corpus)
     before = [tensor.clone() for tensor in model.parameters()]
     expected = estimate(corpus, model, FAST, seconds=0.0)
     assert 0 < expected.pairs_per_second < math.inf
     assert all((old != new).any() for old, new in zip(before, model.parameters(), strict=True))
-
-
-def test_the_advice_is_of_the_preset_that_is_named(corpus):
-    assert re.fullmatch(
-        r"no GPU: taking --preset small\. --preset small would learn about [\d,]+ pairs/s here: [\d.]+ hours for each pass "
-        "over this table, of which it needs several",
-        advice("small", corpus, "cpu", threads=1),
-    )

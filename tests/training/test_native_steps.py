@@ -73,23 +73,7 @@ def test_the_core_learns_what_torch_learns(corpus, optimiser, threads):
     assert figures[1] == pytest.approx(figures[0], rel=1e-5)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path, threads):
-    changes = {"native": NATIVE, "threads": threads, "dropout": 0.1, "averaging": 0.2, "max_epochs": 1}
-    whole, _ = train(corpus, tmp_path / "whole", **changes)
-    countdown = itertools.count(1)
-    train(corpus, tmp_path / "stopped", lambda: next(countdown) >= 33, **changes)
-    resumed, _ = train(corpus, tmp_path / "stopped", **changes)
-    assert resumed.resumed
-    for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
-        assert torch.equal(old, new)
-
-
 def test_a_run_by_the_core_is_not_continued_by_torch(corpus, tmp_path):
     train(corpus, tmp_path, native=NATIVE, max_epochs=1)
     with pytest.raises(CheckpointError, match=f"found others: native '{NATIVE}', now ''"):
         train(corpus, tmp_path, max_epochs=2)
-
-
-def test_the_log_says_what_computes():
-    assert natively().describe() == f"{FAST.describe()}; by the native core, {NATIVE}"

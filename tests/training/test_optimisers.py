@@ -12,7 +12,7 @@ from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.training.config import PRESETS, for_optimiser
 from moses_rnn.training.optimisers import make_optimiser
 from moses_rnn.training.pairs import epoch_batches
-from tests.training.small import FAST, network, train, trainer_of
+from tests.training.small import FAST, network, trainer_of
 
 
 def test_adam_is_torchs(corpus, tmp_path):
@@ -98,9 +98,3 @@ def test_the_average_is_of_the_last_share_of_the_steps(corpus, tmp_path):
     with averaging._average.in_place(averaging.progress.steps):
         np.testing.assert_allclose(averaging.model.decoder.U.detach().numpy(), expected, rtol=1e-4, atol=1e-6)
     assert torch.equal(averaging.model.decoder.U, plain.model.decoder.U)
-
-
-def test_an_average_costs_less_than_the_last_weights(corpus, tmp_path):
-    rough = {"learning_rate": 0.03, "max_epochs": 4}
-    best = [train(corpus, tmp_path / str(a), averaging=a, **rough)[0].progress.best for a in (0.0, 0.2)]
-    assert best[1] < best[0]

@@ -6,8 +6,7 @@ import pytest
 
 from moses_rnn.errors import InputError, Stopped
 from moses_rnn.training import parallel
-from moses_rnn.training.corpus import CorpusConfig, build_corpus
-from moses_rnn.training.parallel import ParallelTexts, describe_sentences, turned
+from moses_rnn.training.parallel import ParallelTexts, turned
 
 
 def texts(folder, source, target):
@@ -60,16 +59,3 @@ def test_reading_is_observed_and_can_be_stopped(tmp_path, monkeypatch):
 def test_inverse_pairs_are_turned():
     assert list(turned([(b"a", b"x")], inverse=True)) == [(b"x", b"a")]
     assert list(turned([(b"a", b"x")], inverse=False)) == [(b"a", b"x")]
-
-
-def test_what_the_texts_hold_is_described(tmp_path):
-    pairs = [(b"a b", b"x"), (b"a b", b"x"), (b"", b"x"), (b"c", b"y"), (b"c c c", b"y")]
-    corpus = build_corpus(pairs, tmp_path, CorpusConfig(max_length=2, repeated=True), held_out=[(b"a d", b"z z z")])
-    description = "\n".join(describe_sentences(corpus, dev=True))
-    for text in (
-        "texts: 5 pairs, 2 distinct; each is learned as often as it occurs",
-        "left out: 1 pairs longer than --max-length, 1 with an empty side",
-        "read: 3 of 3 words, 100.00% of running words",
-        "training pairs: 3; held out: 1, a text of its own",
-    ):
-        assert text in description

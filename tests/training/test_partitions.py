@@ -11,7 +11,7 @@ from moses_rnn.training.corpus import CorpusConfig, build_corpus
 from moses_rnn.training.pairs import PhrasePairs, epoch_batches
 from moses_rnn.training.partitions import check_partitions, describe_partitions, partitions_of, target_words
 from moses_rnn.training.threads import Threads
-from tests.training.small import FAST, network, train
+from tests.training.small import FAST, network
 
 MOST = 30
 CONFIG = dataclasses.replace(FAST, partition_words=MOST, sort_batches=1, batch_size=8, optimiser="sgd")
@@ -81,21 +81,6 @@ def test_without_reshuffling_all_epochs_are_the_first_one(many_words):
     assert epoch(task, 0) == epoch(task_of(many_words), 0)
 
 
-@pytest.mark.parametrize("most", [62, 1000])
-def test_with_room_for_all_words_nothing_is_different(many_words, most):
-    assert len(many_words.target_vocabulary) == 62
-    exact, roomy = task_of(many_words, partition_words=0), task_of(many_words, partition_words=most)
-    for number in (0, 1):
-        batches = list(exact.batches(number, 0))
-        assert [batch.tolist() for batch in roomy.batches(number, 0)] == [batch.tolist() for batch in batches]
-        gradients = []
-        for task in (exact, roomy):
-            cost = task.cost(batches[0], 3)
-            cost.objective.backward()
-            gradients.append([cost.objective, *(p.grad.clone() for p in task.model.parameters())])
-        assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
-
-
 def test_rows_outside_a_partition_are_left_alone(many_words):
     task = task_of(many_words)
     batch = next(task.batches(0, 0))
@@ -110,37 +95,10 @@ def test_rows_outside_a_partition_are_left_alone(many_words):
     assert decoder.b_G.grad[inside].all()
 
 
-def test_plain_descent_moves_no_row_outside(many_words, tmp_path):
-    """A run that stops within its first partition."""
-    before = network(many_words).decoder
-    changes = dataclasses.asdict(CONFIG) | {"learning_rate": 0.5}
-    trainer, _ = train(many_words, tmp_path / "m", stop=lambda: True, **changes)
-    after = trainer.model.decoder
-    first = next(iter(partitions_of(many_words, epoch_batches(many_words, CONFIG, 0), MOST)))
-    outside = torch.ones(len(before.b_G), dtype=torch.bool)
-    outside[torch.from_numpy(first.words)] = False
-    for name in ("G_l", "b_G"):
-        old, new = getattr(before, name), getattr(after, name)
-        assert torch.equal(old[outside], new[outside])
-        assert not torch.equal(old[~outside], new[~outside])
-
-
 def test_held_out_pairs_cost_what_they_cost_over_all_words(many_words):
     task, exact = task_of(many_words), task_of(many_words, partition_words=0)
     next(task.batches(0, 0))
     assert task.held_out(Threads()) == exact.held_out(Threads())
-
-
-@pytest.mark.parametrize("reshuffle", [False, True])
-def test_a_stopped_run_ends_with_the_same_weights(many_words, tmp_path, reshuffle):
-    changes = dataclasses.asdict(CONFIG) | {"reshuffle": reshuffle, "max_epochs": 2.0, "evaluate_every": 200}
-    whole, _ = train(many_words, tmp_path / "whole", **changes)
-    answers = iter([False] * 52 + [True])
-    train(many_words, tmp_path / "stopped", stop=lambda: next(answers), **changes)
-    again, _ = train(many_words, tmp_path / "stopped", **changes)
-    assert again.resumed
-    states = whole.model.state_dict(), again.model.state_dict()
-    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
 def test_a_minibatch_of_too_many_words_is_refused_before_training(many_words):
@@ -150,12 +108,8 @@ def test_a_minibatch_of_too_many_words_is_refused_before_training(many_words):
     assert sizes.widest == widest
     assert sizes.partitions == len(list(partitions_of(many_words, batches, widest + 2)))
     assert describe_partitions(sizes).startswith(f"partitions of the first epoch: {sizes.partitions}, of ")
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=f"--partition-words {widest + 1}: expected at least {widest + 2}, .*, found"):
         check_partitions(many_words, batches, widest + 1)
-    assert str(caught.value) == (
-        f"--partition-words {widest + 1}: expected at least {widest + 2}, the distinct target words of the widest "
-        f"minibatch with <unk> and </s>, found {widest + 1}\n  A smaller --batch-size has narrower minibatches."
-    )
 
 
 def test_of_a_later_epoch_such_a_minibatch_is_learned_in_parts(many_words):

@@ -2,11 +2,8 @@
 
 import threading
 
-import pytest
-
 from moses_rnn.errors import Stopped
-from moses_rnn.training.ranks import ALONE, AllThreads
-from moses_rnn.training.threads import Threads
+from moses_rnn.training.ranks import ALONE
 from tests.training.pretended_ranks import in_ranks
 
 
@@ -19,15 +16,6 @@ def test_alone_there_is_nobody_to_wait_for():
     )
     assert ALONE.device("cuda:1") == "cuda:1"
     assert ALONE.report(Stopped("now"))
-
-
-@pytest.mark.parametrize("items", [0, 1, 5])
-def test_all_ranks_have_the_figures_of_all_items(items):
-    def work(item):
-        return item / 7, item + 1
-
-    shared = in_ranks(3, lambda ranks: AllThreads(Threads(2), ranks).each(work, range(items)))
-    assert shared == [[work(item) for item in range(items)]] * 3
 
 
 def test_machines_are_told_apart(monkeypatch, tmp_path):

@@ -17,16 +17,6 @@ from moses_rnn.training.run import (
 from tests.training.small import never, phrase_request
 from tests.training.texts import Listener
 
-VARIANTS = {
-    "paper": ({}, ("paper", "tanh", "zero-embedding", "after")),
-    "groundhog": ({"variant": "groundhog"}, ("groundhog", "last", "initial-state", "before")),
-    "one switch": ({"summary": "last"}, ("custom", "last", "zero-embedding", "after")),
-    "all switches": (
-        {"summary": "last", "first_step": "initial-state", "decoder_reset": "before"},
-        ("groundhog", "last", "initial-state", "before"),
-    ),
-}
-
 
 @pytest.fixture
 def table(tmp_path):
@@ -34,24 +24,6 @@ def table(tmp_path):
     lines = [b"s%d s%d ||| t%d ||| 0.5 ||| 0-0\n" % (i % 13, i % 5, i % 7) for i in range(60)]
     (tmp_path / "table").write_bytes(b"".join(lines))
     return tmp_path / "table"
-
-
-@pytest.mark.parametrize(("changes", "expected"), VARIANTS.values(), ids=VARIANTS)
-def test_three_switches_have_a_name(changes, expected):
-    network = plan_of(phrase_request("t", **changes)).network
-    assert tuple(network[key] for key in ("variant", "summary", "first_step", "decoder_reset")) == expected
-
-
-def test_the_preset_is_the_devices_unless_it_is_named():
-    sizes = dict.fromkeys(("hidden_size", "embedding_size", "maxout_size", "output_rank", "shortlist"))
-    for preset, device, hidden_size, words in (
-        (None, "cpu", 256, 5_000),
-        (None, "cuda:1", 1000, 15_000),
-        ("paper", "cpu", 1000, 15_000),
-        ("small", "cuda", 256, 5_000),
-    ):
-        plan = plan_of(phrase_request("t", preset=preset, device=device, **sizes))
-        assert (plan.network["hidden_size"], plan.corpus.source_words) == (hidden_size, words)
 
 
 def test_what_is_requested_is_planned():

@@ -7,31 +7,17 @@ import threading
 import pytest
 import torch
 
-from moses_rnn.training.config import for_optimiser
-from moses_rnn.training.pairs import epoch_batches
 from moses_rnn.training.threads import Threads, even_parts, seed_of, share_cores
 from tests.training.small import FAST, trainer_of
 
 
-def steps_of(corpus, config, count):
-    """The network after some steps."""
-    trainer = trainer_of(corpus, config)
-    for rows in itertools.islice(epoch_batches(corpus, config, 0), count):
-        trainer.learn(rows)
-    return trainer
-
-
-@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
-@pytest.mark.parametrize("reduction", ["sum", "pair-mean", "token-mean"])
-def test_threads_learn_what_one_learns(corpus, tmp_path, optimiser, reduction):
-    config = dataclasses.replace(for_optimiser(FAST, optimiser), reduction=reduction, learning_rate=0.01)
-    alone = steps_of(corpus, config, 12)
-    for threads in (2, 3):
-        shared = steps_of(corpus, dataclasses.replace(config, threads=threads), 12)
-        assert dataclasses.replace(shared.progress, seconds=0) == dataclasses.replace(alone.progress, seconds=0)
-        for one, other in zip(alone.model.parameters(), shared.model.parameters(), strict=True):
-            torch.testing.assert_close(other, one, rtol=1e-3, atol=2e-5)
-        assert shared.task.held_out(shared._threads) == pytest.approx(alone.task.held_out(alone._threads), rel=1e-5)
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_learn_what_one_learns(corpus, threads):
+    trainers = [trainer_of(corpus, dataclasses.replace(FAST, threads=count)) for count in (1, threads)]
+    for rows in itertools.islice(trainers[0].task.batches(0, 0), 12):
+        assert trainers[1].learn(rows) == pytest.approx(trainers[0].learn(rows), rel=1e-4)
+    for one, other in zip(*(trainer.model.parameters() for trainer in trainers), strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-3, atol=2e-5)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 9])

@@ -1,62 +1,18 @@
 """Training to its end, stopped, resumed, with larger budgets, and what a step does with its gradient."""
 
 import dataclasses
-import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
 
-from moses_rnn.errors import CheckpointError
 from moses_rnn.models.encdec import ENCDEC
-from moses_rnn.training.config import CUSTOMARY_RATES, for_optimiser
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.pairs import PhrasePairs, epoch_batches
 from moses_rnn.training.ranks import PeerFailed, Ranks
-from moses_rnn.training.schedules import SCHEDULES
 from moses_rnn.training.trainer import Trainer
 from tests.training.small import FAST, Listener, network, never, train, trainer_of
-
-
-def test_learns_a_language(corpus, tmp_path):
-    trainer, listener = train(corpus, tmp_path, max_epochs=8)
-    costs = [cost for cost, _ in listener.evaluations]
-    assert costs[-1] < 0.7 * corpus.unigram_nats_per_token
-    assert trainer.progress.best == min(costs)
-    assert trainer.progress.finished == "8 epochs are done"
-
-
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("optimiser", ["adam", "adadelta"])
-def test_every_optimiser_and_precision_learns(corpus, tmp_path, precision, optimiser):
-    config = for_optimiser(FAST, optimiser)
-    _, listener = train(corpus, tmp_path, **{**dataclasses.asdict(config), "precision": precision, "max_epochs": 3})
-    assert np.mean(listener.losses[-20:]) < listener.losses[0] - 0.3
-
-
-def test_sgd_learns_from_larger_weights(corpus):
-    """It has no averages to make small gradients into large steps."""
-    trainer = trainer_of(corpus, for_optimiser(FAST, "sgd"))
-    trainer.model.initialise(1, 0.3)
-    losses = [trainer.learn(rows) for epoch in range(3) for rows in trainer.task.batches(epoch, 0)]
-    assert np.mean(losses[-20:]) < np.mean(losses[:5]) - 0.3
-
-
-@pytest.mark.parametrize("optimiser", CUSTOMARY_RATES)
-def test_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path, optimiser):
-    changes = {**dataclasses.asdict(for_optimiser(FAST, optimiser)), "max_epochs": 2}
-    whole, _ = train(corpus, tmp_path / "whole", **changes)
-    for steps in (1, 7, 80):  # in the first epoch, within a group of batches, and in the second epoch
-        countdown = itertools.count(1)
-        folder = tmp_path / str(steps)
-        stopped, _ = train(corpus, folder, lambda c=countdown, n=steps: next(c) >= n, **changes)
-        assert not stopped.progress.finished
-        resumed, _ = train(corpus, folder, **changes)
-        assert resumed.resumed
-        assert resumed.progress.steps == whole.progress.steps
-        for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
-            assert torch.equal(old, new)
 
 
 class Deserted(Ranks):
@@ -86,23 +42,6 @@ def test_what_was_learned_is_saved_when_another_process_dies(corpus, tmp_path, e
         assert torch.equal(old, new)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_with_every_schedule_a_stopped_run_goes_on_to_the_same_weights(corpus, tmp_path, schedule):
-    """Over six and a half epochs, as far as it comes: newbob may end before."""
-    changes = {"schedule": schedule, "optimiser": "sgd", "learning_rate": 0.7, "decay_on_plateau": 0.5}
-    changes |= {"max_epochs": 6.5, "evaluate_every": 1 << 30, "batch_size": 64, "patience": 99}
-    whole, listener = train(corpus, tmp_path / "whole", **changes)
-    for steps in (whole.progress.steps // 2, whole.progress.steps - 3):
-        countdown = itertools.count(1)
-        folder = tmp_path / str(steps)
-        train(corpus, folder, lambda c=countdown, n=steps: next(c) >= n, **changes)
-        resumed, rest = train(corpus, folder, **changes)
-        assert resumed.progress.finished == whole.progress.finished
-        assert rest.evaluations == listener.evaluations[-len(rest.evaluations) :]
-        for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
-            assert torch.equal(old, new)
-
-
 def test_newbob_halves_and_ends(corpus, tmp_path):
     """With no gain at all: halved after the second epoch, ended after the third."""
     changes = {"schedule": "newbob", "learning_rate": 1e-30, "max_epochs": 9, "evaluate_every": 1 << 30}
@@ -119,23 +58,6 @@ def test_half_epochs_begin_after_the_fifth(corpus, tmp_path):
     for epochs, rate in ((4.9, 0.01), (5, 0.005), (5.5, 0.0025), (7.25, 0.0003125)):
         trainer.progress.examples = round(epochs * trainer.task.examples)
         assert trainer._learning_rate() == pytest.approx(rate)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_run_with_everything_goes_on_to_the_same_weights(corpus, tmp_path, threads):
-    changes = {
-        "dropout": 0.1, "averaging": 0.2, "weight_decay": 0.1, "warm_up": 30, "cool_down": 0.5, "threads": threads,
-        "max_epochs": 2,
-    }  # fmt: skip
-    whole, listener = train(corpus, tmp_path / "whole", **changes)
-    for steps in (5, 123):
-        countdown = itertools.count(1)
-        folder = tmp_path / str(steps)
-        train(corpus, folder, lambda c=countdown, n=steps: next(c) >= n, **changes)
-        resumed, rest = train(corpus, folder, **changes)
-        for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
-            assert torch.equal(old, new)
-        assert rest.evaluations == listener.evaluations[-len(rest.evaluations) :]
 
 
 def test_the_learning_rate_rises_and_falls(corpus, tmp_path):
@@ -156,18 +78,6 @@ def test_the_rate_falls_with_the_time_budget(corpus, tmp_path):
     for seconds, rate in ((0, 0.01), (30, 0.01), (45, 0.005), (60, 0), (70, 0)):
         trainer.progress.seconds = seconds
         assert trainer._learning_rate() == pytest.approx(rate)
-
-
-def test_learns_from_sampled_words_and_goes_on_with_the_same(corpus, tmp_path):
-    changes = {"sampled_words": 5, "max_epochs": 4}
-    whole, listener = train(corpus, tmp_path / "whole", **changes)
-    costs = [cost for cost, _ in listener.evaluations]  # exact
-    assert costs[-1] < 0.9 * corpus.unigram_nats_per_token
-    countdown = itertools.count(1)
-    train(corpus, tmp_path / "stopped", lambda: next(countdown) >= 7, **changes)
-    resumed, _ = train(corpus, tmp_path / "stopped", **changes)
-    for old, new in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
-        assert torch.equal(old, new)
 
 
 def test_a_finished_run_goes_on_when_its_limit_is_raised(corpus, tmp_path):
@@ -195,22 +105,6 @@ def test_a_larger_patience_continues_counting(corpus, tmp_path):
     train(corpus, tmp_path, patience=2, **still)
     more, listener = train(corpus, tmp_path, patience=3, **still)
     assert (len(listener.evaluations), more.progress.without_gain) == (1, 3)
-
-
-def test_a_run_with_other_choices_is_not_continued(corpus, tmp_path):
-    train(corpus, tmp_path, max_epochs=1)
-    with pytest.raises(CheckpointError, match="found others: batch_size 16, now 8; seed 1, now 3\n.*--restart"):
-        train(corpus, tmp_path, max_epochs=2, batch_size=8, seed=3)
-
-
-def test_a_damaged_state_is_refused(corpus, tmp_path):
-    from safetensors.torch import save
-
-    for content in (b"no state", save({"a": torch.zeros(1)})):
-        (tmp_path / "training").mkdir(exist_ok=True)
-        (tmp_path / "training" / "state.safetensors").write_bytes(content)
-        with pytest.raises(CheckpointError, match="state.safetensors: expected a saved training state, found"):
-            train(corpus, tmp_path)
 
 
 def test_training_stops_when_patience_ends(corpus, tmp_path):

@@ -1,0 +1,273 @@
+"""A record for each row of NETWORKS: how to make a small one, its equations as scalar loops, and how it learns.
+
+All tests of this folder run for every record, so that a further network has all of them by its own. The last one is of
+a network as somebody would add it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from moses_rnn.models.batches import Batch
+from moses_rnn.models.cells import PLAIN
+from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.producers.open import NETWORKS, NetworkRow, OpenModel
+from tests.models import (
+    reference,
+    reference_bengio,
+    reference_cells,
+    reference_cstm,
+    reference_ranker,
+    reference_rnnlm,
+    reference_rnnsearch,
+    reference_seq2seq,
+)
+from tests.models.networks import CUSTOM, weights_of
+from tests.producers import bigrams
+from tests.producers.pairs import SOURCE, TARGET
+
+WORDS = {"source": SOURCE, "target": TARGET}
+ALL = {**NETWORKS, "bigrams": NetworkRow(bigrams.BIGRAMS, "BIGRAM", "bigram network", bigrams.BigramStepper)}
+
+
+class Training(NamedTuple):
+    """By what a network is trained: a phrase table, parallel sentences or a text; and the options beside the sizes."""
+
+    material: str
+    options: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What the tests need of a network.
+
+    `config` is what config.json has of it, `switches` the combinations of switches and sizes that compute different
+    functions. `log_prob` is a pair's score by scalar loops: of weights, of ids without end symbols, of the config.
+    `learned` is the same by the module that learns. `dropped` matches the tensors that read what dropout leaves out.
+    """
+
+    config: Mapping[str, Any]
+    log_prob: Callable[[Any, list[int], list[int], Mapping[str, Any]], float]
+    switches: Sequence[Mapping[str, Any]] = ({},)
+    learned: Callable[..., torch.Tensor] | None = None
+    dropped: str = ""
+    trainings: Sequence[Training] = ()
+
+
+class Case(NamedTuple):
+    """A network with some of its switches."""
+
+    key: str
+    switches: Mapping[str, Any]
+
+    @property
+    def row(self) -> Row:
+        """Of the table below."""
+        return ROWS[self.key]
+
+    @property
+    def network(self) -> NetworkRow:
+        """Of NETWORKS."""
+        return ALL[self.key]
+
+    def __str__(self) -> str:
+        return "-".join([self.key.replace(" ", "_"), *(str(value) for value in self.switches.values() if value != "")])
+
+    def make(self, dtype: torch.dtype = torch.float64, scale: float = 0.7) -> Any:
+        """A network whose numbers are large enough for every term of every equation to matter; no bias is zero."""
+        kind = self.network.kind
+        words = [len(WORDS[side]) for side in kind.sides]
+        model = kind.build({**self.row.config, **self.switches}, words).to(dtype)
+        random = torch.Generator().manual_seed(2)
+        for tensor in model.state_dict().values():
+            tensor.copy_(torch.randn(tensor.shape, generator=random, dtype=torch.float64) * scale)
+        return model.requires_grad_(False)
+
+    def checkpoint(self, model: Any = None) -> Checkpoint:
+        """A network with its words."""
+        kind = self.network.kind
+        return Checkpoint(kind, model or self.make(torch.float32), {side: WORDS[side] for side in kind.sides})
+
+    def opened(self, model: Any = None) -> OpenModel:
+        """It, as if it were read from a folder."""
+        return OpenModel(None, self.checkpoint(model))  # type: ignore[arg-type]
+
+    def expected(self, model: Any, pairs: Sequence[tuple[list[int], list[int]]], weights: Any = None) -> list[float]:
+        """What pairs score by the equations."""
+        weights, config = weights or weights_of(model), dataclasses.asdict(model.config)
+        return [self.row.log_prob(weights, source, target, config) for source, target in pairs]
+
+
+# --- what learns --------------------------------------------------------------------------------------------------------
+
+
+def of_translation(model, pairs, **how):
+    """Of a network that writes word by word: log p of each pair, all in one batch."""
+    order = sorted(range(len(pairs)), key=lambda i: -len(pairs[i][1]))
+    sources = sorted({tuple(source) for source, _ in pairs}, key=len, reverse=True)
+    targets = Batch.from_lists([pairs[i][1] for i in order])
+    rows = torch.tensor([sources.index(tuple(pairs[i][0])) for i in order])
+    words = model.word_log_probs(Batch.from_lists(sources), targets, rows, **how)
+    place = torch.tensor(order)[targets.rows()[: len(words)]]  # without what has no slot
+    return torch.zeros(len(pairs), dtype=words.dtype).index_add(0, place, words)
+
+
+def of_slots(model, pairs, **how):
+    S, config = model.config.slots, model.config
+    sides = zip(zip(*pairs, strict=True), (config.source_vocabulary_size, config.target_vocabulary_size), strict=True)
+    return model.scores(
+        *(torch.tensor([[*ids, *[null] * (S - len(ids))] for ids in side]) for side, null in sides), **how
+    )
+
+
+def of_n_grams(model, pairs, **how):
+    order, begin = model.config.order, model.words
+    n_grams, rows = [], []
+    for row, (_, target) in enumerate(pairs):
+        padded = [*[begin] * (order - 1), *target, END_ID]
+        n_grams += [padded[i : i + order] for i in range(len(target) + 1)]
+        rows += [row] * (len(target) + 1)
+    given = torch.tensor(n_grams)
+    log_p, _ = model.log_probs(given[:, :-1], given[:, -1], **how)
+    return torch.zeros(len(pairs), dtype=log_p.dtype).index_add(0, torch.tensor(rows), log_p)
+
+
+def of_sentences(model, pairs, **how):
+    order = sorted(range(len(pairs)), key=lambda i: -len(pairs[i][1]))
+    batch = Batch.from_lists([pairs[i][1] for i in order])
+    log_p = model.word_log_probs(batch, **how)
+    return torch.zeros(len(pairs), dtype=log_p.dtype).index_add(0, torch.tensor(order)[batch.rows()], log_p)
+
+
+# --- the equations ------------------------------------------------------------------------------------------------------
+
+
+def with_ends(log_prob):
+    """Of a reference that takes ids with their end symbols."""
+    return lambda weights, source, target, config: log_prob(weights, [*source, END_ID], [*target, END_ID], config)
+
+
+def cslm_log_prob(weights, _source, target, config):
+    padded = [*[K] * (config["order"] - 1), *target, END_ID]
+    places = range(config["order"], len(padded) + 1)
+    n_grams = [padded[end - config["order"] : end] for end in places]
+    return sum(reference.n_gram_log_prob(weights, context, word) for *context, word in n_grams)
+
+
+# --- the rows -----------------------------------------------------------------------------------------------------------
+
+K = len(TARGET)
+GATED = {"hidden_size": 5, "embedding_size": 3, "maxout_size": 4, "output_rank": 3, "variant": "custom"}
+SENTENCES = {"unit": "sentences"}
+READ_WORDS_AND_MAXOUT = r"embedding$|G_r$|decoder\.G$"
+PAPER, LAST = (
+    {"summary": first, "first_step": step} for first, step in (("tanh", "zero-embedding"), ("last", "initial-state"))
+)
+
+
+def of_cell(cell, decoder_reset=None, encoder_reset=None):
+    """A cell in both places, with other first steps; what means nothing for it is null."""
+    own = {"leaky_share": 0.5 if cell == "leaky" else None, "forget_bias": 1.0 if "lstm" in cell else None}
+    switches = {"cell": cell, "decoder_reset": decoder_reset, "encoder_reset": encoder_reset, **own}
+    return [{**switches, **PAPER}, {**switches, **LAST}]
+
+
+RESETS = itertools.product(("after", "before"), repeat=2)
+CELLS = [*(of_cell(cell) for cell in PLAIN), *(of_cell("gru", *resets) for resets in RESETS)]
+
+ROWS = {
+    "encdec": Row(
+        GATED,
+        with_ends(reference.log_prob),
+        CUSTOM,
+        of_translation,
+        READ_WORDS_AND_MAXOUT,
+        [Training("table", {}), Training("sentences", {"architecture": "rnnenc"})],
+    ),
+    "encdec of other cells": Row(
+        {**GATED, "unit": "phrases"},
+        with_ends(reference_cells.log_prob),
+        list(itertools.chain(*CELLS)),
+        of_translation,
+        READ_WORDS_AND_MAXOUT,
+        [Training("table", {"cell": cell}) for cell in PLAIN] + [Training("table", {"encoder_reset": "after"})],
+    ),
+    "rnnsearch": Row(
+        {"hidden_size": 5, "embedding_size": 3, "alignment_size": 4, "maxout_size": 4, **SENTENCES},
+        with_ends(reference_rnnsearch.log_prob),
+        [{"phases": phases, "output_rank": rank} for phases in ("paper", "groundhog") for rank in (0, 3)],
+        of_translation,
+        READ_WORDS_AND_MAXOUT,
+        [Training("sentences", {"architecture": "rnnsearch", "alignment_size": 5})],
+    ),
+    "seq2seq": Row(
+        {"hidden_size": 5, "embedding_size": 3, **SENTENCES},
+        with_ends(reference_seq2seq.log_prob),
+        [
+            {"layers": layers, "source_order": order, "peepholes": peepholes}
+            for layers, order, peepholes in (
+                (2, "reversed", True),
+                (2, "forward", False),
+                (1, "reversed", False),
+                (3, "forward", True),
+            )
+        ],
+        of_translation,
+        r"\.W_|decoder\.G$",
+        [Training("sentences", {"architecture": "seq2seq"})],
+    ),
+    "cstm": Row(
+        {"embedding_size": 3, "first_size": 6, "second_size": 5, "unit": "phrases"},
+        lambda weights, source, target, config: reference_cstm.log_prob(weights, source, target, config["slots"]),
+        [{"slots": slots} for slots in (6, 7)],  # no pair has more than six words, and one has
+        of_translation,
+        "W_2|^G_",
+        [Training("table", {"architecture": "cstm", "first_size": 6, "second_size": 5, "slots": 6})],
+    ),
+    "ranker": Row(
+        {"embedding_size": 3, "hidden_size": 6, "corrupt": "last", "unit": "phrases"},
+        lambda weights, source, target, config: reference_ranker.score(weights, source, target, config["slots"]),
+        [{"slots": slots} for slots in (6, 7)],
+        of_slots,
+        "^w$",
+        [Training("table", {"architecture": "ranker", "hidden_size": 16, "corrupt": "any", "slots": 6})],
+    ),
+    "cslm": Row(
+        {"embedding_size": 4, "first_size": 8, "second_size": 4},  # inner sizes of 4n: else a row's place counts in BLAS
+        cslm_log_prob,
+        [{"order": order} for order in (4, 2)],
+        of_n_grams,
+        "W_2|^G$",
+        [Training("text", {"network": "cslm", "order": 3, "embedding_size": 4, "first_size": 6, "second_size": 5})],
+    ),
+    "bengio": Row(
+        {"embedding_size": 4, **SENTENCES},
+        lambda weights, _, target, config: reference_bengio.sentence_log_prob(
+            weights, [*target, END_ID], config["order"]
+        ),
+        [
+            {"order": order, "hidden_size": hidden, "direct": direct}
+            for order, hidden, direct in ((4, 8, True), (4, 5, False), (4, 0, True), (2, 5, True))
+        ],
+        of_n_grams,
+        "^W|^G$",
+        [Training("text", {"network": "bengio", "order": 3, "embedding_size": 4, "hidden_size": 5})],
+    ),
+    "rnnlm": Row(
+        SENTENCES,
+        lambda weights, _, target, config: sum(reference_rnnlm.log_probs(weights, [*target, END_ID])),
+        [{"hidden_size": hidden} for hidden in (5, 1, 33)],
+        of_sentences,
+        "embedding$|^G$",
+        [Training("text", {"network": "rnnlm", "hidden_size": 5, "bptt": bptt}) for bptt in (0, 2)],
+    ),
+    "bigrams": Row({"unit": "phrases"}, bigrams.log_prob),
+}  # fmt: skip
+CASES = [Case(key, switches) for key, row in ROWS.items() for switches in row.switches]
+FIRST = [Case(key, row.switches[0]) for key, row in ROWS.items()]

@@ -1,0 +1,117 @@
+"""Each network through the commands: a column of a table, a feature of a list, what is sampled from it."""
+
+import gzip
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from moses_rnn.cli import nbest, sample, score
+from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.native import native_core
+from tests.contract.rows import FIRST, SOURCE, TARGET
+from tests.models.saved import edit_config
+
+OF_PAIRS = [case for case in FIRST if not case.network.language_model]
+TABLE = b"s2 ||| t2 t3 ||| 0.5\ns2 s3 ||| t2 t3 ||| 0.5\ns2 s3 |||  ||| 0.5\ns2 s3 ||| x ||| 0.5\n"
+LIST = b"0 ||| t2 t3 ||| LM0= -1 ||| -1 ||| 0-0=0-0 1-1=1-1 \n0 ||| t2 ||| LM0= -2 ||| -2 ||| 0-1=0-0 \n"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, case):
+    """A folder with a model, a table, and a list with its source."""
+    save_checkpoint(tmp_path / "m", case.checkpoint())
+    (tmp_path / "t.gz").write_bytes(gzip.compress(TABLE))
+    (tmp_path / "list").write_bytes(LIST)
+    (tmp_path / "source").write_bytes(b"s2 s3\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(main, *arguments, code=0):
+    with pytest.raises(SystemExit) as ended:
+        main(list(map(str, arguments)))
+    assert ended.value.code == code
+
+
+def last_numbers(table):
+    return [float(line.split(b"|||")[2].split()[-1]) for line in gzip.decompress(table.read_bytes()).splitlines()]
+
+
+def expected(case, *pairs):
+    return case.expected(case.checkpoint().model, [(SOURCE.ids(s.split()), TARGET.ids(t.split())) for s, t in pairs])
+
+
+@pytest.mark.parametrize("case", OF_PAIRS, ids=str)
+def test_it_is_a_column_of_a_table(case, here, capfd):
+    run(score.main, "t.gz", "--model", "m", "--log", "--allow-misfit")
+    values = last_numbers(here / "t.rnn.gz")
+    pairs = [line.split(b" ||| ")[:2] for line in TABLE.splitlines()]
+    np.testing.assert_allclose(values, expected(case, *pairs), rtol=1e-5)
+    (column,) = json.loads((here / "t.rnn.gz.json").read_text())["added_columns"]
+    described = case.opened().describe()
+    assert (column["name"], column["meaning"]) == (described.name, described.meaning)
+    assert column.get("unbounded", False) == case.network.unbounded
+    run(score.main, "t.gz", "--model", "m", "--allow-misfit", "--force")
+    np.testing.assert_allclose(last_numbers(here / "t.rnn.gz"), np.exp(values), rtol=1e-5)
+    native = case.network.native and native_core()
+    assert f"computed by: {'native' if native else 'torch, fp32'}" in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize("case", OF_PAIRS, ids=str)
+def test_one_that_has_learned_nothing_is_refused(case, here, capfd):
+    measure = case.network.kind.measure
+    learned = {"unigram_nats_per_token": 5.0, "history": [{measure.key: measure.rival_cost or 5.0}]}
+    edit_config(here / "m", provenance=learned)
+    run(score.main, "t.gz", "--model", "m", code=3)
+    assert "m: expected a model that costs less than" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("case", FIRST, ids=str)
+def test_it_is_a_feature_of_a_list(case, here):
+    options = "--add", "m", "-o", "more", "--quiet", "--allow-misfit"
+    run(nbest.main, "list", "--source", "source", *options)
+    feature = f"{case.opened().describe().name}0= ".encode()
+    values = [float(line.split(feature)[1].split()[0]) for line in (here / "more").read_bytes().splitlines()]
+    if case.row.config.get("unit") == "sentences" or case.network.language_model:
+        sums = expected(case, (b"s2 s3", b"t2 t3"), (b"s2 s3", b"t2"))
+    else:
+        first, second, whole = expected(case, (b"s2", b"t2"), (b"s3", b"t3"), (b"s2 s3", b"t2"))
+        sums = [first + second, whole]
+    np.testing.assert_allclose(values, sums, rtol=1e-5)
+
+
+@pytest.mark.parametrize("case", [case for case in FIRST if case.network.stepper], ids=str)
+def test_its_likeliest_targets_are_found(case, here, capfd):
+    run(sample.main, "m", "--source", "s2 s3", "--beam", 60, "--max-words", 2, "--top", 3, "--format", "tsv")
+    rows = [line.split("\t") for line in capfd.readouterr().out.splitlines()[1:]]
+    words = [word for word in TARGET.words if word != TARGET.words[END_ID]]
+    every = [b" ".join(some) for length in range(3) for some in itertools.product(words, repeat=length)]
+    best = sorted(expected(case, *((b"s2 s3", target) for target in every)), reverse=True)[:3]
+    np.testing.assert_allclose([float(row[3]) for row in rows], best, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", [case for case in FIRST if not case.network.stepper], ids=str)
+def test_nothing_is_sampled_from_what_does_not_write(case, here, capfd):
+    run(sample.main, "m", "--source", "s2 s3", code=3)
+    assert "m: expected a network that writes" in "".join(capfd.readouterr()) or case.network.language_model
+
+
+@pytest.mark.parametrize("case", [case for case in FIRST if "slots" in case.switches], ids=str)
+def test_a_line_without_a_slot_is_refused_or_scores_the_floor(case, here, capfd):
+    (here / "t.gz").write_bytes(gzip.compress(TABLE + b"s2 ||| t2 t2 t2 t2 t2 t2 t2 ||| 0.5\n"))
+    run(score.main, "t.gz", "--model", "m", "--log", code=3)
+    message = capfd.readouterr().err
+    assert "t.gz:5: expected phrases of at most 6 words, for which the network has slots, found 7" in message
+    assert "--long floor gives them the smallest score" in message
+    assert not (here / "t.rnn.gz").exists()
+    run(score.main, "t.gz", "--model", "m", "--log", "--long", "floor", "--allow-misfit", "--force")
+    assert last_numbers(here / "t.rnn.gz")[4] == -87
+    (here / "list").write_bytes(b"0 ||| t2 t2 t2 t2 t2 t2 t2 ||| LM0= -1 ||| -1 ||| 0-1=0-6 \n")
+    options = "--source", "source", "--add", "m", "-o", "more", "--quiet", "--allow-misfit"
+    run(nbest.main, "list", *options, code=3)
+    assert "expected phrases of at most 6 words" in capfd.readouterr().err
+    run(nbest.main, "list", *options, "--long", "floor", "--force")
+    assert f"{case.network.name}0= -87".encode() in (here / "more").read_bytes()

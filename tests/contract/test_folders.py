@@ -1,0 +1,186 @@
+"""Folders of each network: they give back what was saved, and nothing that does not fit is taken for a model."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from moses_rnn.errors import CheckpointError, PairError
+from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
+from moses_rnn.producers.base import Compute, is_unbounded
+from moses_rnn.producers.open import open_language_model, open_model
+from tests.contract.rows import CASES, FIRST
+from tests.models.saved import edit_config
+from tests.producers.pairs import of_pairs, random_pairs
+
+EACH = pytest.mark.parametrize("case", FIRST, ids=str)
+PAIRS = random_pairs(30)
+UNCHECKED = {"cslm": {"vocabulary_size"}}  # the file of words decides
+
+
+@pytest.fixture
+def folder(tmp_path, case):
+    save_checkpoint(tmp_path / "m", case.checkpoint())
+    return tmp_path / "m"
+
+
+def config_of(folder):
+    return json.loads((folder / "config.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_folder_gives_back_what_was_saved(case, folder):
+    kind, checkpoint = case.network.kind, case.checkpoint()
+    assert {path.name for path in folder.iterdir()} == {"config.json", "model.safetensors", *kind.vocabularies}
+    known = {"format": 1, **kind.named, **dataclasses.asdict(checkpoint.model.config)}
+    if kind.format == 2:
+        known |= {"direction": "source-to-target", "rare": None}
+    assert known.items() <= config_of(folder).items()
+    opened = open_model(folder, of_pairs=False)
+    assert (opened.row, opened.checkpoint.unit) == (case.network, known.get("unit", "phrases"))
+    assert opened.checkpoint.model.config == checkpoint.model.config
+    assert all(
+        torch.equal(tensor, opened.checkpoint.model.state_dict()[name])
+        for name, tensor in checkpoint.model.state_dict().items()
+    )
+    producer, saved = case.opened().make_producer(), opened.make_producer()
+    assert of_pairs(saved, PAIRS).tobytes() == of_pairs(producer, PAIRS).tobytes()
+    assert (saved.name, saved.meaning, is_unbounded(saved)) == opened.describe()
+    assert (saved.name, is_unbounded(saved)) == (case.network.name, case.network.unbounded)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    save_checkpoint(folder, opened.checkpoint)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("case", [case for case in FIRST if "source" in case.network.kind.sides], ids=str)
+def test_a_model_of_the_other_direction_reads_targets(case, folder):
+    edit_config(folder, direction="target-to-source")
+    inverse = open_model(folder, direction="target-to-source").make_producer()
+    turned = [(target, source) for source, target in PAIRS]
+    assert of_pairs(inverse, turned).tobytes() == of_pairs(case.opened().make_producer(), PAIRS).tobytes()
+    assert inverse.name == f"{case.network.name}Inverse"
+    with pytest.raises(CheckpointError, match="expected a model of direction source-to-target, found target-to-source"):
+        open_model(folder, direction="source-to-target")
+
+
+def wrong_values(value):
+    """What is to be refused in place of a value, and is not of its type or beyond all bounds."""
+    if isinstance(value, bool):
+        return [1, None, "true"]
+    if isinstance(value, int):
+        return [-1, True, 1.5, str(value), 1 << 40, None]
+    if isinstance(value, float):
+        return [math.nan, math.inf, True, str(value), 10**400, None]
+    return ["other", 3, [], {}] + [None] * isinstance(value, str)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_config_that_does_not_fit_is_refused_with_its_key(case, folder):
+    config = config_of(folder)
+    keys = {*config} - {"files", "provenance"} - UNCHECKED.get(case.key, set())
+    for key in sorted(keys):
+        for wrong in (value for value in wrong_values(config[key]) if value != config[key]):
+            (folder / "config.json").write_text(json.dumps({**config, key: wrong}))
+            with pytest.raises(CheckpointError, match=rf"config\.json: expected {key} to be .*, found ") as caught:
+                load_checkpoint(folder, case.network.kind)
+            assert len(str(caught.value)) < 1000
+    for missing in keys & {"format", *case.row.config, *case.switches} - {key for key in keys if config[key] is None}:
+        (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key != missing}))
+        with pytest.raises(CheckpointError, match=rf"config\.json: expected {missing} to be "):
+            load_checkpoint(folder, case.network.kind)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_sizes_and_switches_of_other_tensors_are_refused(case, folder):
+    config = config_of(folder)
+    for key in (*case.row.config, *case.switches):
+        value = config[key]
+        if type(value) not in (bool, int):
+            continue
+        (folder / "config.json").write_text(
+            json.dumps({**config, key: not value if type(value) is bool else value + 1})
+        )
+        with pytest.raises(CheckpointError, match="expected .* to be float32|expected the tensors of a|without hidden"):
+            load_checkpoint(folder, case.network.kind)
+
+
+@EACH
+def test_tensors_that_do_not_fit_are_refused(case, folder):
+    """However they came there: config.json has no hashes of them."""
+    edit_config(folder, files={})
+    path = folder / "model.safetensors"
+    whole = load_file(path)
+    for name, tensor in whole.items():
+        nan = tensor.clone().flatten()
+        nan[-1] = math.nan
+        for changed, message in (
+            ({}, f"expected the tensors of a .*, differing in .*{name}"),
+            ({name: tensor[:-1]}, f"expected {name} to be float32"),
+            ({name: tensor[..., None]}, f"expected {name} to be float32"),
+            ({name: tensor.half()}, f"expected {name} to be float32"),
+            ({name: nan.view_as(tensor)}, f"expected finite weights, found NaN or infinity in {name}"),
+            ({name: tensor, "extra": tensor.clone()}, r"expected the tensors of a .*, differing in \['extra'\]"),
+        ):
+            save_file({key: value for key, value in whole.items() if key != name} | changed, path)
+            with pytest.raises(CheckpointError, match=f"model.safetensors: {message}"):
+                load_checkpoint(folder, case.network.kind)
+
+
+@EACH
+def test_a_damaged_or_missing_file_is_refused_by_its_name(case, folder):
+    for path in list(folder.iterdir()):
+        content = path.read_bytes()
+        for cut in (b"", content[: len(content) // 2], content[:-2], content[:-2] + b"~" + content[-1:]):
+            path.write_bytes(cut)
+            with pytest.raises(CheckpointError, match=path.name):
+                load_checkpoint(folder, case.network.kind)
+        path.unlink()
+        with pytest.raises(CheckpointError, match=f"{path.name}: expected a file of a model folder, found: No such"):
+            load_checkpoint(folder, case.network.kind)
+        path.write_bytes(content)
+
+
+@EACH
+def test_no_network_is_taken_for_another(case, folder):
+    kinds = {other.key: other.network.kind for other in FIRST}
+    for key, kind in kinds.items():
+        if key != case.key:
+            with pytest.raises(CheckpointError, match="expected (network|format) to be |source.vocab: expected"):
+                load_checkpoint(folder, kind)
+    edit_config(folder, network="magic")
+    with pytest.raises(CheckpointError, match="expected network to be bengio or .* or seq2seq, found 'magic'"):
+        open_model(folder, of_pairs=False)
+
+
+@EACH
+def test_it_is_what_it_is(case, folder):
+    """A network of pairs, a language model, one that writes."""
+    row = case.network
+    if row.language_model:
+        with pytest.raises(CheckpointError, match="expected a network of sources and targets, found: "):
+            open_model(folder)
+        assert not open_model(folder, of_pairs=False).reads_sources
+    else:
+        with pytest.raises(CheckpointError, match="expected (a language model|network to be bengio)"):
+            open_language_model(folder)
+        with pytest.raises(CheckpointError, match=f"m: expected a language model, found: {row.title}"):
+            open_model(folder).make_language_model()
+    if row.stepper is None:
+        with pytest.raises(CheckpointError, match=f"m: expected a network that writes, found: {row.title}"):
+            open_model(folder, of_pairs=False).make_stepper(Compute())
+
+
+@pytest.mark.parametrize("case", [case for case in FIRST if "slots" in case.switches], ids=str)
+def test_a_phrase_without_a_slot_is_refused_or_scores_the_floor(case):
+    model, pairs = case.opened(), [(b"s2", b"t2"), (b"s2", b"t2 " * 7), (b"s3 " * 7, b"t3"), (b"s4", b"t4")]
+    with pytest.raises(PairError, match="at most 6 words, for which the network has slots, found 7"):
+        of_pairs(model.make_producer(), pairs)
+    floored = of_pairs(model.make_producer(Compute(floors_long=True)), pairs)[:, 0]
+    assert (floored[1:3] < -80).all()
+    np.testing.assert_allclose(floored[[0, 3]], of_pairs(model.make_producer(), [pairs[0], pairs[3]])[:, 0], rtol=1e-6)
+    alone = model.make_producer(Compute(floors_long=True))
+    assert of_pairs(alone, pairs[1:2])[0, 0] == floored[1]

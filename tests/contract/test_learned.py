@@ -1,0 +1,131 @@
+"""What learns computes what scores: the equations, their gradients, with dropout where it belongs, by every kernel."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.models.hardware import COMPILED, EAGER
+from moses_rnn.models.native_learning import NativeKernel
+from moses_rnn.models.softmax import WordPartition, WordSample
+from moses_rnn.models.translation_network import NetworkOfPairs
+from moses_rnn.native import native_core
+from tests.contract.rows import CASES, FIRST, TARGET, of_translation
+from tests.inference.id_pairs import random_pairs
+from tests.models.networks import weights_of
+
+PAIRS = [*random_pairs(8), ([], []), ([2, 3], []), ([], [4, 0]), ([8, 2, 3, 4, 5, 6], [7, 2, 3, 4, 5, 6])]
+LEARNED = pytest.mark.parametrize("case", [case for case in CASES if case.row.learned], ids=str)
+FEW = pytest.mark.parametrize("case", [case for case in FIRST if case.row.learned], ids=str)
+OF_PAIRS = [case for case in FIRST if case.row.learned in (of_translation,) or case.key == "ranker"]
+
+
+@LEARNED
+def test_it_is_what_the_equations_say(case):
+    """Of all pairs in one batch, so that neither padding nor neighbours count; in an order that nobody has sorted."""
+    for dtype, off in ((torch.float64, {"abs": 1e-10}), (torch.float32, {"rel": 1e-4, "abs": 1e-5})):
+        model = case.make(dtype)
+        assert case.row.learned(model, PAIRS).tolist() == pytest.approx(case.expected(model, PAIRS), **off)
+    alone = [case.row.learned(model, [pair]).item() for pair in PAIRS[-3:]]  # some of them have no step at all
+    assert alone == pytest.approx(case.expected(model, PAIRS[-3:]), rel=1e-4)
+
+
+@LEARNED
+def test_gradients_are_those_of_finite_differences_and_every_weight_counts(case):
+    """Of each tensor along a direction of its own; pairs count differently."""
+    model, shares = case.make().requires_grad_(True), torch.linspace(0.5, 2, len(PAIRS)).double()
+    random = torch.Generator().manual_seed(3)
+    (case.row.learned(model, PAIRS) * shares).sum().backward()
+    for name, tensor in model.named_parameters():
+        way, sums = torch.randn(tensor.shape, generator=random, dtype=torch.float64), []
+        for step in (1e-6, -1e-6):
+            with torch.no_grad():
+                tensor.add_(way, alpha=step)
+                sums.append((case.row.learned(model, PAIRS) * shares).sum().item())
+                tensor.sub_(way, alpha=step)
+        along = (tensor.grad * way).sum().item()
+        assert along == pytest.approx((sums[0] - sums[1]) / 2e-6, rel=1e-5, abs=1e-6), name
+        assert along, name
+
+
+@LEARNED
+def test_dropout_is_of_what_is_read_and_never_on_the_way_from_state_to_state(case):
+    """Twice as much of all that can be left out is as good as tensors twice as large that read it."""
+    model = case.make()
+    weights = {
+        name: (2 * np.array(values)).tolist() if re.search(case.row.dropped, name) else values
+        for name, values in weights_of(model).items()
+    }
+    assert weights != weights_of(model)
+    doubled = case.row.learned(model, PAIRS, drop=lambda x: 2 * x)
+    assert doubled.tolist() == pytest.approx(case.expected(model, PAIRS, weights), abs=1e-9)
+
+
+def gradients(case, scale=0.3, kernel=EAGER, **how):
+    """The scores, and the gradient of a sum in which each counts otherwise, as one vector each."""
+    model = case.make(torch.float32, scale=scale).requires_grad_(True)
+    if isinstance(model, NetworkOfPairs):
+        model.use_kernel(kernel)
+    values = case.row.learned(model, PAIRS, **how)
+    (values * torch.linspace(0.5, 2, len(PAIRS))).sum().backward()
+    return values.detach(), torch.cat([tensor.grad.flatten() for tensor in model.parameters()])
+
+
+@FEW
+def test_rounded_products_stay_near(case):
+    exact, rough = gradients(case), gradients(case, product_dtype=torch.bfloat16)
+    assert rough[0].dtype == rough[1].dtype == torch.float32
+    assert 0 < (exact[0] - rough[0]).abs().mean() < 0.05
+    assert torch.nn.functional.cosine_similarity(exact[1], rough[1], dim=0) > 0.99
+
+
+KERNELS = [pytest.param(NativeKernel(core=native_core()), id="native", marks=pytest.mark.skipif(
+    native_core() is None, reason="the native core was not built, or is switched off"
+))]  # fmt: skip
+KERNELS += [pytest.param(COMPILED, id="compiled", marks=pytest.mark.slow)]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch, where it compiles
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("case", [case for case in CASES if case.key in {of.key for of in OF_PAIRS}], ids=str)
+def test_every_kernel_gives_the_same_gradients(case, kernel):
+    for by_kernel, eager in zip(gradients(case, kernel=kernel), gradients(case), strict=True):
+        torch.testing.assert_close(by_kernel, eager, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:torch.searchsorted")  # of a network that has no partitions
+@pytest.mark.parametrize("case", [case for case in FIRST if case.row.learned is of_translation], ids=str)
+def test_words_drawn_once_each_and_a_partition_of_all_words_are_the_exact_sum(case):
+    model, every = case.make(), torch.arange(len(TARGET))
+    exact = of_translation(model, PAIRS)
+    for estimate in (WordSample(every, torch.zeros(len(every)).double()), WordPartition(every)):
+        torch.testing.assert_close(of_translation(model, PAIRS, sample=estimate), exact)
+
+
+@FEW
+def test_seeds_decide_the_first_weights(case):
+    model, drawn = case.make(torch.float32), []
+    for seed in (1, 1, 2):
+        model.initialise(seed, 0.1)
+        drawn.append(torch.cat([tensor.flatten() for tensor in model.parameters()]))
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+
+
+PAPERS = {  # words of each side, and how many weights the papers' networks have of them
+    "encdec": ((15_002, 15_002), 18_274_602),
+    "rnnsearch": ((30_002, 30_002), 80_445_482),
+    "seq2seq": ((160_002, 80_002), 384_142_002),
+    "bengio": ((16_383,), 5_762_543),
+}
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_the_defaults_are_the_papers_sizes(key):
+    words, count = PAPERS[key]
+    case = next(case for case in FIRST if case.key == key)
+    config = dataclasses.asdict(type(case.make().config)(*words))
+    weights = case.network.kind.without_weights(config, list(words)).state_dict().values()
+    assert sum(tensor.numel() for tensor in weights) == count

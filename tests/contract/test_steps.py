@@ -1,0 +1,100 @@
+"""Networks that write: word by word they say what they score, and so do search and sampling; a device never waits."""
+
+import numpy as np
+import pytest
+import torch
+
+from moses_rnn.inference.steps import Stepper, node_blocks
+from moses_rnn.models.hardware import COMPILED, EAGER
+from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
+from moses_rnn.translation.sampling import Sampler, SamplingConfig
+from tests.contract.rows import CASES, FIRST
+from tests.inference.id_pairs import flat, random_pairs, score
+from tests.inference.pretended_device import DEVICE, pretended_device
+
+WRITERS = [case for case in FIRST if case.network.stepper]
+ALL_WRITERS = pytest.mark.parametrize("case", [case for case in CASES if case.network.stepper], ids=str)
+EACH = pytest.mark.parametrize("case", WRITERS, ids=str)
+SOURCES = [[2, 3, 4], [], [6, 0], [2], [2, 3, 4]]
+
+
+def stepper_of(case, device="cpu", dtype=torch.float64, kernel=EAGER):
+    return case.network.stepper(case.make(dtype if dtype == torch.float64 else torch.float32), device, dtype, kernel)
+
+
+@ALL_WRITERS
+def test_the_score_of_a_pair_is_the_sum_of_its_steps(case):
+    stepper = stepper_of(case)
+    pairs = random_pairs(12)
+    for (source, target), expected in zip(pairs, score(stepper, pairs), strict=True):
+        terms, _ = stepper.read(*flat([source]))
+        prefixes, total = stepper.start(terms), 0.0
+        for word in [*target, END_ID]:
+            total += stepper.next_log_probs(terms, prefixes)[0, word].item()
+            prefixes = stepper.step(terms, prefixes, torch.tensor([0]), torch.tensor([word]))
+        assert total == pytest.approx(expected, rel=1e-10)
+
+
+@ALL_WRITERS
+def test_prefixes_have_distributions_and_alignments_and_can_be_taken(case):
+    stepper = stepper_of(case)
+    terms, row_of = stepper.read(*flat(SOURCES))
+    assert row_of[0] == row_of[4]  # an equal source is not read twice
+    prefixes = stepper.step(
+        terms, stepper.start(terms), torch.tensor(row_of[[0, 1, 1, 2, 3]]), torch.tensor([2, 3, 4, 5, 6])
+    )
+    assert prefixes.sources.tolist() == row_of[[0, 1, 1, 2, 3]].tolist()
+    log_probs = stepper.next_log_probs(terms, prefixes)
+    assert log_probs.dtype == torch.float64
+    np.testing.assert_allclose(log_probs.exp().sum(1), 1)
+    assert torch.equal(stepper.next_log_probs(terms, prefixes.take(slice(1, 3))), log_probs[1:3])
+    some = torch.tensor([1, 0, 1])
+    starts = stepper.next_log_probs(terms, stepper.start(terms))
+    taken = terms.take(some)
+    torch.testing.assert_close(stepper.next_log_probs(taken, stepper.start(taken)), starts[some])
+    rows, words = torch.tensor([0, 0, 2, 3, 3, 4]), torch.tensor([1, 4, 0, 2, 7, 1])  # no word follows the prefix 1
+    asked = terms, prefixes, rows, words, node_blocks(rows.numpy(), 5, stepper.words)
+    for own in (stepper.word_log_probs(*asked), Stepper.word_log_probs(stepper, *asked)):
+        torch.testing.assert_close(own.double(), log_probs[rows, words], rtol=1e-10, atol=1e-12)
+    if (alpha := stepper.alignment(terms, prefixes)) is not None:
+        assert (alpha > 0).sum(1).tolist() == [4, 1, 1, 3, 2]  # the words of the source, and its end
+        np.testing.assert_allclose(alpha.sum(1), 1)
+
+
+@EACH
+def test_what_is_written_has_its_own_score(case):
+    stepper = stepper_of(case)
+    for writer in (
+        BeamSearch(stepper, BeamConfig(width=5, best=3, max_words=4)),
+        Sampler(stepper, SamplingConfig(samples=9, max_words=6)),
+    ):
+        written = [(source, h) for source, each in zip(SOURCES, writer(SOURCES), strict=True) for h in each if h.ended]
+        assert len(written) > 4
+        scores = score(stepper, [(source, list(h.words)) for source, h in written])
+        np.testing.assert_allclose([h.log_prob for _, h in written], scores, rtol=1e-10)
+
+
+@EACH
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_scoring_leaves_nothing_behind_and_waits_no_more_for_longer_targets(case, dtype):
+    waits = []
+    for words in (1, 7):
+        pairs = [([2, 3, 4], [5] * words), ([6], [7] * words)]
+        with pretended_device() as device:
+            stepper = stepper_of(case, DEVICE, dtype)
+            device.events.clear()
+            values = score(stepper, pairs)
+        np.testing.assert_allclose(values, score(stepper_of(case, dtype=dtype), pairs), rtol=1e-6)
+        waits.append(len(device.waits))
+    assert waits[0] == waits[1]
+    assert device.waits_only_at_the_end() or case.key in {"rnnsearch", "bigrams"}  # which wait while they read
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch, where it compiles
+@EACH
+def test_compiled_and_eager_work_agree(case):
+    pairs = random_pairs(100)
+    fused, eager = (score(stepper_of(case, dtype=torch.float32, kernel=kernel), pairs) for kernel in (COMPILED, EAGER))
+    np.testing.assert_allclose(fused, eager, rtol=1e-5)

@@ -1,0 +1,294 @@
+"""Trainings of each network: they learn, cost what the equations say, and end with the same weights after any death."""
+
+import dataclasses
+import gzip
+import itertools
+import multiprocessing
+import shutil
+import signal
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from moses_rnn.errors import CheckpointError, InputError
+from moses_rnn.models.learning_curves import NATS
+from moses_rnn.native import SWITCH, native_core
+from moses_rnn.producers.open import open_model
+from moses_rnn.training import architectures, lm_config, sentence_config
+from moses_rnn.training.state import RANDOM
+from moses_rnn.training.threads import Threads
+from tests.contract.killed import train_until_killed
+from tests.contract.rows import ALL, ROWS
+from tests.contract.training import TRAININGS, after, lines_of, request_of, train, write_material
+from tests.models.networks import weights_of
+from tests.training.texts import Listener
+
+
+def name(value):
+    return value if isinstance(value, str) else "-".join(map(str, value.options.values())) or value.material
+
+
+EACH = pytest.mark.parametrize(("key", "training"), TRAININGS, ids=name)
+BY_MATERIAL = {training.material: (key, training) for key, training in TRAININGS}
+ONE_EACH = pytest.mark.parametrize(("key", "training"), BY_MATERIAL.values(), ids=BY_MATERIAL)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    """A folder with material."""
+    folder = tmp_path_factory.mktemp("material")
+    write_material(folder)
+    return folder
+
+
+def learned(model):
+    """The best weights, and all that a run would continue from."""
+    best, state = load_file(model / "model.safetensors"), load_file(model / "training" / "state.safetensors")
+    state.pop(RANDOM)  # of torch's own generator, which nothing draws from
+    return {**best, **{f"state: {name}": tensor for name, tensor in state.items()}}
+
+
+def check_equal(one, other):
+    assert one.keys() == other.keys()
+    assert [name for name in one if not torch.equal(one[name], other[name])] == []
+
+
+@EACH
+def test_it_learns_and_remembers_how(here, tmp_path, key, training):
+    listener = Listener()
+    outcome = train(training, here, tmp_path / "m", listener=listener, max_epochs=8, dropout=0.0)
+    assert outcome.progress.finished == "8 epochs are done"
+    costs = [record[outcome.measure.key] for record in outcome.progress.history]
+    assert min(costs) < costs[0]
+    model = open_model(tmp_path / "m", of_pairs=False)
+    assert model.row is ALL[key]
+    assert model.checkpoint.held_out_cost == min(costs)
+    assert model.checkpoint.provenance["training_options"]["learning_rate"] == 0.02
+    config = vars(model.checkpoint.model.config)
+    assert {name: config[name] for name in training.options if name in config}.items() <= training.options.items()
+    scores = model.make_producer().log_probs([b"s1 s2", b"s1 s2"], [b"t1 t2", b"t4 t4 t4 t4"])
+    assert scores[0] > scores[1]
+    assert listener.description
+
+
+PATHS = ["torch"] + ["native"] * (native_core() is not None)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@EACH
+def test_a_stopped_training_ends_with_the_same_weights(here, tmp_path, monkeypatch, key, training, path):
+    if path == "native" and training.material == "text":
+        pytest.skip("language models learn by torch")
+    if path == "torch":
+        monkeypatch.setenv(SWITCH, "0")
+    train(training, here, tmp_path / "whole")
+    for stop in (after(3), after(4), after(3)):
+        assert not train(training, here, tmp_path / "parts", stop).progress.finished
+        torch.manual_seed(99)
+    train(training, here, tmp_path / "parts")
+    check_equal(learned(tmp_path / "whole"), learned(tmp_path / "parts"))
+
+
+WAYS = {  # to learn, each by a network that can
+    "adadelta": ("table", {"optimiser": "adadelta", "learning_rate": None}),
+    "sgd, newbob": ("table", {"optimiser": "sgd", "schedule": "newbob", "max_epochs": 5, "cool_down": None}),
+    "half-epochs": ("table", {"schedule": "half-epochs", "max_epochs": 7, "cool_down": None, "batch_size": 32}),
+    "inverse-time": ("text", {"schedule": "inverse-time"}),
+    "plateau": ("text", {"learning_rate": 1.0, "optimiser": "sgd"}),
+    "warmed up, decaying": ("table", {"warm_up": 7, "weight_decay": 0.1}),
+    "sampled words": ("table", {"architecture": "encdec", "sampled_words": 3}),
+    "by words": ("table", {"batch_tokens": 30}),
+    "in parts": ("table", {"accumulate": 3}),
+    "rounded": ("table", {"precision": "bf16"}),
+    "partitions": ("sentences", {"partition_words": 7, "batch_size": 1, "max_epochs": 1}),
+    "partitions, reshuffled": (
+        "sentences",
+        {"partition_words": 7, "batch_size": 1, "max_epochs": 2, "reshuffle": True},
+    ),
+}
+
+
+@pytest.mark.parametrize(("material", "changes"), WAYS.values(), ids=WAYS)
+def test_in_whatever_way_it_learns(here, tmp_path, material, changes):
+    """A stopped training ends with the same weights."""
+    training = next(training for _, training in TRAININGS if training.material == material)
+    train(training, here, tmp_path / "whole", **changes)
+    for stop in (after(3), after(5)):
+        assert not train(training, here, tmp_path / "parts", stop, **changes).progress.finished
+    train(training, here, tmp_path / "parts", **changes)
+    check_equal(learned(tmp_path / "whole"), learned(tmp_path / "parts"))
+
+
+@ONE_EACH
+def test_a_killed_training_ends_with_the_same_weights(here, tmp_path, key, training):
+    """By kill -9, before each of the renames by which files get their names; each run goes on where the last one died."""
+    train(training, here, tmp_path / "whole")
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["tests.contract.killed"])
+    for renames in itertools.count():
+        child = processes.Process(target=train_until_killed, args=(training, here, tmp_path / "m", renames))
+        child.start()
+        child.join()
+        if child.exitcode == 0:
+            break
+        assert child.exitcode == -signal.SIGKILL
+    assert renames > 4
+    check_equal(learned(tmp_path / "whole"), learned(tmp_path / "m"))
+
+
+# --- what is learned ----------------------------------------------------------------------------------------------------
+
+
+class Started(Listener):
+    """Looks at the trainer before its first step."""
+
+    def starting(self, trainer):
+        self.trainer = trainer
+
+
+def started(training, here, folder, **changes):
+    """A trainer that has learned nothing yet, but weights that are large enough for all terms to matter."""
+    listener = Started()
+    changes = {"dropout": 0.0, "averaging": 0.0, "cool_down": 0.0, **changes}
+    train(training, here, folder, lambda: hasattr(listener, "trainer"), listener, **changes)
+    shutil.rmtree(folder)
+    listener.trainer.model.initialise(1, 0.5)
+    return listener.trainer
+
+
+@EACH
+def test_it_begins_as_its_options_say(here, tmp_path, key, training):
+    """With the weights of its seed, and of the deviation that was asked for."""
+    train(
+        training,
+        here,
+        tmp_path / "m",
+        initial_deviation=0.3,
+        seed=5,
+        learning_rate=1e-30,
+        max_epochs=0.1,
+        averaging=0.0,
+    )
+    model = open_model(tmp_path / "m", of_pairs=False).checkpoint.model
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    model.requires_grad_(False).initialise(5, 0.3)
+    torch.testing.assert_close(before, dict(model.state_dict()), rtol=0, atol=1e-20)
+
+
+def pairs_of(training, task, here):
+    """What a task learns, and what it is judged by, as pairs of ids."""
+    if training.material == "text":
+        return tuple([([], ids) for ids in lines_of(here / name)] for name in ("train.trg", "dev.trg"))
+    sides = task.corpus.source, task.corpus.target
+    return tuple(
+        [tuple(side.take(np.array([row]))[0].tolist() for side in sides) for row in rows]
+        for rows in (task.corpus.training, task.corpus.held_out)
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "training"), [each for each in TRAININGS if ALL[each[0]].kind.measure is NATS], ids=name
+)
+def test_minibatches_and_held_out_examples_cost_what_the_equations_say(here, tmp_path, key, training):
+    """Together, all minibatches of an epoch; what is held out is whole whatever is left out in learning."""
+    for dropout in (0.0, 0.5):
+        trainer = started(training, here, tmp_path / str(dropout), dropout=dropout)
+        task, weights = trainer.task, weights_of(trainer.model)
+        learns, judges = (
+            [-ROWS[key].log_prob(weights, *pair, dataclasses.asdict(trainer.model.config)) for pair in pairs]
+            for pairs in pairs_of(training, task, here)
+        )
+        tokens = sum(len(target) + 1 for _, target in pairs_of(training, task, here)[1])
+        for workers in (Threads(), Threads(2)):
+            assert task.held_out(workers)["nats_per_token"] == pytest.approx(sum(judges) / tokens, rel=1e-4)
+        costs = [task.cost(rows, step).nats for step, rows in enumerate(task.batches(0, 0))]
+        assert (sum(costs) == pytest.approx(sum(learns), rel=1e-4)) == (dropout == 0)
+        assert costs == [task.cost(rows, step).nats for step, rows in enumerate(task.batches(0, 0))]
+        parts = [
+            task.cost(rows[part::2], step, part).nats
+            for step, rows in enumerate(task.batches(0, 0))
+            for part in (0, 1)
+            if part < len(rows)
+        ]
+        assert (sum(parts) == pytest.approx(sum(costs), rel=1e-4)) == (dropout == 0)
+        other = [task.cost(rows, step + 1).nats for step, rows in enumerate(task.batches(0, 0))]
+        assert (costs == other) == (dropout == 0)
+
+
+@EACH
+def test_an_epoch_has_each_example_once_and_can_be_entered_anywhere(here, tmp_path, key, training):
+    task = started(training, here, tmp_path / "m").task
+    epochs = [[rows.tolist() for rows in task.batches(epoch, 0)] for epoch in (0, 1)]
+    first, second = (list(itertools.chain(*epoch)) for epoch in epochs)
+    assert sorted(first) == sorted(second) == sorted({*first})
+    assert (len(first), first == second) == (task.examples, False)
+    for number in range(len(epochs[1]) + 1):
+        assert [rows.tolist() for rows in task.batches(1, number)] == epochs[1][number:]
+
+
+@EACH
+def test_a_step_is_along_the_gradient_of_its_minibatch(here, tmp_path, key, training):
+    """However the gradient of a tensor lies in memory."""
+    trainer = started(
+        training, here, tmp_path / "m", optimiser="sgd", learning_rate=0.5, clip_norm=0.0, weight_decay=0.0
+    )
+    rows = next(trainer.task.batches(0, 0))
+    weights = list(trainer.model.parameters())
+    before = [tensor.detach().clone() for tensor in weights]
+    gradients = torch.autograd.grad(
+        trainer.task.cost(rows, trainer.progress.steps).objective, weights, materialize_grads=True
+    )
+    rate = trainer._learning_rate() / len(rows)
+    trainer.learn(rows)
+    for new, old, gradient in zip(weights, before, gradients, strict=True):
+        torch.testing.assert_close(new.detach(), old - rate * gradient, rtol=1e-4, atol=1e-6)
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------------
+
+
+@EACH
+def test_a_training_is_not_gone_on_with_by_other_choices(here, tmp_path, key, training):
+    train(training, here, tmp_path / "m", max_epochs=1)
+    sizes = {name: value for name, value in training.options.items() if type(value) is int} or {"hidden_size": 6}
+    changed = [{name: value + 1} for name, value in sizes.items()]
+    for change in ({"seed": 2}, {"batch_size": 8}, {"dropout": 0.1}, *changed):
+        ((option, value),) = change.items()
+        with pytest.raises(CheckpointError, match=f"{option} .*, now {value}"):
+            train(training, here, tmp_path / "m", max_epochs=2, **change)
+
+
+OPTIONS = {
+    "table": {*itertools.chain(*architectures.OPTIONS.values())} - {"sampled_words"},
+    "sentences": {*sentence_config.NETWORK_OPTIONS},
+    "text": {*lm_config.NETWORK_OPTIONS},
+}
+CHECKS = {
+    "table": architectures.check_network,
+    "sentences": lambda request: request.chosen_preset(),
+    "text": lambda request: request.chosen_preset(),
+}
+
+
+@EACH
+def test_sizes_and_switches_of_other_networks_are_refused(here, tmp_path, key, training):
+    check, asks = CHECKS[training.material], request_of(training, here, tmp_path)
+    check(asks)
+    fields = dataclasses.fields(started(training, here, tmp_path / "m").model.config)
+    own = {field.name for field in fields} | ({"encoder_reset"} if key == "encdec" else set())
+    for option in OPTIONS[training.material] - own:
+        with pytest.raises(ValueError, match=f"--{option.replace('_', '-')}: --"):
+            check(dataclasses.replace(asks, **{option: 3}))
+
+
+@ONE_EACH
+def test_material_that_was_cut_short_leaves_nothing_behind(here, tmp_path, key, training):
+    for path in here.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    path = tmp_path / ("table" if training.material == "table" else "train.trg")
+    path.write_bytes(gzip.compress(path.read_bytes())[:-20])
+    with pytest.raises(InputError, match=path.name):
+        train(training, tmp_path, tmp_path / "m")
+    assert not (tmp_path / "m").exists()

@@ -1,0 +1,75 @@
+"""How the trainings of the rows are run: one language for all of them, as a table, as parallel texts and as a text."""
+
+from collections import Counter
+
+import numpy as np
+
+from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.training.lm_run import train_language_model
+from moses_rnn.training.run import train_phrase_model
+from moses_rnn.training.sentence_run import train_sentence_model
+from tests.contract.rows import ROWS
+from tests.training.sentences import sentence_request
+from tests.training.small import never, phrase_request
+from tests.training.texts import Listener, text_request
+
+TRAININGS = [(key, training) for key, row in ROWS.items() for training in row.trainings]
+# with all that a run has to remember, in three epochs of a few steps
+COURSE = {
+    "max_epochs": 3,
+    "batch_size": 16,
+    "learning_rate": 0.02,
+    "averaging": 0.2,
+    "dropout": 0.2,
+    "cool_down": 0.5,
+    "evaluate_every": 40,
+    "patience": 99,
+}
+SIZES = dict.fromkeys(("hidden_size", "embedding_size", "maxout_size", "output_rank"))
+SLOTTED = {**SIZES, "embedding_size": 4, "max_length": 0}  # of a network that has not the sizes of an RNN
+
+
+def write_material(folder):
+    """Word t3 translates s3; a text is of targets alone."""
+    random = np.random.default_rng(0)
+    words = [random.integers(6, size=random.integers(1, 5)) for _ in range(90)]
+    sides = {letter: [b" ".join(b"%c%d" % (letter, i) for i in ids) for ids in words] for letter in b"st"}
+    pairs = zip(*sides.values(), strict=True)
+    (folder / "table").write_bytes(b"".join(b"%b ||| %b ||| 0.5\n" % pair for pair in pairs))
+    for letter, name in zip(b"st", ("src", "trg"), strict=True):
+        (folder / f"train.{name}").write_bytes(b"".join(line + b"\n" for line in sides[letter]))
+        (folder / f"dev.{name}").write_bytes(b"".join(line + b"\n" for line in sides[letter][:9]))
+
+
+def request_of(training, folder, model, **changes):
+    """What a training asks for."""
+    options = {**COURSE, **training.options, **changes}
+    if training.material == "table":
+        slotted = SLOTTED if options.get("architecture") in ("cstm", "ranker") else {}
+        return phrase_request(folder / "table", **{"held_out": 9, **slotted, **options})
+    if training.material == "sentences":
+        return sentence_request(folder / "train", **{"dev": str(folder / "dev"), "hidden_size": 6, **options})
+    return text_request(folder / "train.trg", model, **{"dev": str(folder / "dev.trg"), **options})
+
+
+def train(training, folder, model, stop=never, listener=None, **changes):
+    """Train, or continue, in a folder."""
+    request, listener = request_of(training, folder, model, **changes), listener or Listener()
+    if training.material == "text":
+        return train_language_model(request, listener, stop)
+    return {"table": train_phrase_model, "sentences": train_sentence_model}[training.material](
+        request, model, listener, stop
+    )
+
+
+def after(steps):
+    """What stops a run after some steps, or some blocks that it reads."""
+    left = iter(range(steps))
+    return lambda: next(left, None) is None
+
+
+def lines_of(text):
+    """The words of its lines as ids of the shortlist that a training makes of train.trg: by frequency, then by bytes."""
+    counts = Counter((text.parent / "train.trg").read_bytes().split())
+    known = Vocabulary([b"<unk>", b"</s>", *sorted(counts, key=lambda word: (-counts[word], word))])
+    return [known.ids(line.split()) for line in text.read_bytes().splitlines()]

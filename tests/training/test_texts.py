@@ -1,0 +1,107 @@
+"""Learning language models from texts: what the examples are, and how near they come to a language that is known."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from moses_rnn.models.bengio import Bengio, BengioConfig
+from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
+from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
+from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.training.config import NGramConfig, TrainingConfig
+from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.n_grams import NGrams, TextConfig, build_texts, chosen_lines
+from moses_rnn.training.streams_of_text import Sentences
+from moses_rnn.training.trainer import Trainer
+from tests.training.texts import Listener, never, sentences
+
+FAST = TrainingConfig(optimiser="adam", learning_rate=0.01, batch_size=32, evaluate_every=10**9, max_minutes=0)
+VOCABULARY = Vocabulary([b"<unk>", b"</s>", *(b"w%d" % i for i in range(10))])
+BEGIN = len(VOCABULARY)
+# a sentence: one first word of 10, on average 3.5 further ones of 2, one length of 6; 5.5 tokens with the end
+LEAST = (math.log(10) + 3.5 * math.log(2) + math.log(6)) / 5.5
+
+
+def n_grams(model, self_normalise=0.0):
+    return lambda texts, config: NGrams(model, *texts, config, NGramConfig(self_normalise))
+
+
+def recurrent(bptt=0):
+    return lambda texts, config: Sentences(Rnnlm(RnnlmConfig(BEGIN, 16), seed=1), *texts, config, bptt)
+
+
+NETWORKS = {  # and how far from the least possible cost it is in the end
+    "cslm": (n_grams(Cslm(CslmConfig(BEGIN, 4, 8, 16, 16), seed=1)), 6, 0.25),
+    "bengio": (n_grams(Bengio(BengioConfig(BEGIN, 4, 8, 16), seed=1)), 6, 0.15),
+    "without direct connections": (n_grams(Bengio(BengioConfig(BEGIN, 4, 8, 16, direct=False), seed=1)), 6, 0.25),
+    "rnnlm": (recurrent(), 12, 0.25),
+}
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """By the order of the n-grams."""
+    return {
+        order: build_texts(sentences(800), sentences(60, seed=1), tmp_path_factory.mktemp("text"), VOCABULARY, order)
+        for order in (2, 4)
+    }
+
+
+def figures(make, texts, folder, epochs):
+    """Of each evaluation."""
+    config, listener = dataclasses.replace(FAST, max_epochs=epochs), Listener()
+    with ModelFolder(folder, CSLM) as kept:
+        Trainer(make(texts, config), config).run(kept, listener, never)
+    return listener.figures
+
+
+@pytest.mark.parametrize(("make", "epochs", "margin"), NETWORKS.values(), ids=NETWORKS)
+def test_learns_a_language(texts, tmp_path, make, epochs, margin):
+    costs = [each["nats_per_token"] for each in figures(make, texts[2 if epochs == 12 else 4], tmp_path, epochs)]
+    assert LEAST < costs[-1] < LEAST + margin < costs[0]
+    assert len(costs) == epochs
+
+
+def test_the_penalty_brings_log_z_towards_0(texts, tmp_path):
+    last = []
+    for penalty in (0.0, 0.03):
+        make = n_grams(Cslm(CslmConfig(BEGIN, 4, 8, 16, 16), seed=1), self_normalise=penalty)
+        last.append(figures(make, texts[4], tmp_path / str(penalty), 8)[-1])
+    assert 2 * last[1]["mean_abs_log_z"] < last[0]["mean_abs_log_z"]
+    assert last[1]["nats_per_token"] < last[0]["nats_per_token"] + 0.1  # at next to no cost
+
+
+def test_sentences_stand_between_their_boundaries(tmp_path):
+    text, held_out = build_texts([b"w3 odd", b"", b" \t", b"w1\r\n"], [b"w2"], tmp_path, VOCABULARY, 3)
+    assert text.flat.tolist() == [BEGIN, BEGIN, 5, 0, 1, BEGIN, BEGIN, 3, 1]
+    assert held_out.flat.tolist() == [BEGIN, BEGIN, 4, 1]
+    assert text.predicted(0, len(text.flat)).tolist() == [2, 3, 4, 7, 8]
+    assert (text.tokens(), held_out.tokens()) == (5, 2)
+
+
+def test_sentences_of_a_batch_are_about_equally_long(texts):
+    lengths = np.array([len(line.split()) for line in sentences(800)])
+    task = recurrent()(texts[2], dataclasses.replace(FAST, batch_size=16, sort_batches=50))
+    assert max(np.ptp(lengths[batch]) for batch in task.batches(0, 0)) <= 1
+
+
+def test_how_far_errors_go_changes_gradients_and_no_costs(texts):
+    tasks = [recurrent(bptt)(texts[2], FAST) for bptt in (0, 1)]
+    assert len({task.cost(np.arange(16), 0).nats for task in tasks}) == 1
+    assert [task.identity["bptt"] for task in tasks] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "config", "expected"),
+    [
+        (100, TextConfig(), 10),  # at most a tenth
+        (20_000, TextConfig(), 1000),  # at least 1 000
+        (3_000_000, TextConfig(), 3000),  # the paper's 0.1 %
+        (20_000, TextConfig(held_out_lines=7), 7),
+        (3, TextConfig(), 1),
+    ],
+)
+def test_how_many_lines_are_held_out(lines, config, expected):
+    assert chosen_lines(lines, config).sum() == expected
