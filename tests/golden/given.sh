@@ -25,9 +25,9 @@ gunzip -c "$EXAMPLES/lm.arpa.gz" > lm.arpa
 
 # A list, with phrases and word alignment
 cat > dev.nbest <<'LIST'
-0 ||| aujourd&apos; hui , des enfants voient ces boulangers .  ||| LM0= -20.5 WordPenalty0= -8 ||| -9.1 ||| 0-1=0-2 2-3=3-4 4-6=5-5 7-8=6-7 9-12=8-8 ||| 0-0 1-2 2-3 3-4 6-5 7-6 8-7 12-8
-0 ||| aujourd&apos; hui , des enfants qui parlent voient ces boulangers derrière deux grands champs .  ||| LM0= -24.25 WordPenalty0= -14 ||| -9.7 ||| 0-1=0-2 2-3=3-4 4-5=5-6 6=7 7-8=8-9 9-12=10-14 ||| 0-0 1-2 2-3 3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11 11-13 12-14
-1 ||| le roi prend dimanche .  ||| LM0= -12 WordPenalty0= -5 ||| -6 ||| 3-5=0-2 0-2=3-3 6-7=4-4 ||| 3-0 4-1 5-2 1-3 7-4
+0 ||| aujourd&apos; hui , des enfants voient ces boulangers .  ||| LM0= -20.5 WordPenalty0= -8 ||| -9.1 ||| 0-1=0-2 2-3=3-4 4-6=5-5 7-8=6-7 9-13=8-8 ||| 0-0 1-2 2-3 3-4 6-5 7-6 8-7 13-8
+0 ||| aujourd&apos; hui , des enfants qui parlent voient ces boulangers derrière deux grands champs .  ||| LM0= -24.25 WordPenalty0= -14 ||| -9.7 ||| 0-1=0-2 2-3=3-4 4-5=5-6 6=7 7-8=8-9 9-13=10-14 ||| 0-0 1-2 2-3 3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11 12-13 13-14
+1 ||| le roi prend dimanche .  ||| LM0= -12 WordPenalty0= -5 ||| -6 ||| 3-5=0-2 0-2=3-3 6-8=4-4 ||| 3-0 4-1 5-2 1-3 8-4
 1 ||| dimanche , ce roi prend la pomme .  ||| LM0= -13.5 WordPenalty0= -8 ||| -6.25 ||| 0-2=0-1 3-5=2-4 6-8=5-7 ||| 1-0 2-1 3-2 4-3 5-4 6-5 7-6 8-7
 2 ||| une grande chanteuse rend une chaise dans une plage .  ||| LM0= -18.75 WordPenalty0= -10 ||| -7.5 ||| 0-2=0-2 3-6=3-5 7-9=6-8 10=9 ||| 0-0 1-1 2-2 3-3 5-4 6-5 7-6 8-7 9-8 10-9
 2 ||| un grand chanteur rend un fauteuil sur une plage .  ||| LM0= -19 WordPenalty0= -10 ||| -7.25 ||| 0-2=0-2 3-6=3-5 7-9=6-8 10=9 ||| 0-0 1-1 2-2 3-3 5-4 6-5 7-6 8-7 9-8 10-9
