@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,14 @@ def inputs_of(*paths: str | None) -> tuple[str, ...]:
 def check_inputs(*paths: str | Path | None) -> None:
     """Find what will be read, before the seconds that torch takes: files, given as str, and model folders, as Path.
 
-    A file that is plain text, whatever its name says, is warned of.
+    A file that is plain text, whatever its name says, is warned of. Processes that train together look later: together,
+    so that one of them speaks for all.
 
     Raises:
         InputError: one does not exist.
     """
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        return
     from moses_rnn.files.streams import check_folder, is_misnamed
 
     for file in inputs_of(*(path for path in paths if not isinstance(path, Path))):

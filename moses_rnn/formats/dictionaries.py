@@ -38,8 +38,8 @@ class Binary:
     """A type that a program makes from a text table.
 
     `suffix` stands behind the table's stem in ``path=``. In `command`, ``{table}``, ``{columns}``, ``{factors}``,
-    ``{out}``, ``{most}`` (targets of a source), ``{rank}`` (the score that targets are ranked by, p(target | source) if
-    there are enough) and ``{unaligned}`` are to be filled in.
+    ``{out}``, ``{most}`` (targets of a source), ``{rank}`` (the score that ranks targets, p(target | source): the
+    third, or the second of tables without lexical scores) and ``{unaligned}`` are filled in.
     """
 
     suffix: str
@@ -63,7 +63,7 @@ class Binary:
             columns=shape.columns,
             factors=" ".join(map(str, shape.factors)),
             most=most,
-            rank=DIRECT_COLUMN if shape.columns > DIRECT_COLUMN else 0,
+            rank=DIRECT_COLUMN if shape.columns > DIRECT_COLUMN + 1 else min(1, shape.columns - 1),
             unaligned="" if shape.aligned else self.unaligned,
         )
 

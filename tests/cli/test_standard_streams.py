@@ -80,10 +80,8 @@ def test_closed_streams_are_not_taken_by_files(here):
 @pytest.mark.parametrize(
     "variables",
     [
-        {"LC_ALL": "C"},
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        {"LANG": "de_DE.UTF-8", "LC_ALL": "de_DE.UTF-8"},
-        {"PYTHONIOENCODING": "ascii"},
+        {"LANG": "de_DE.UTF-8", "LC_ALL": "de_DE.UTF-8", "PYTHONIOENCODING": "ascii"},
         {"PYTHONIOENCODING": "latin-1"},
     ],
     ids=str,

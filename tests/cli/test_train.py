@@ -95,6 +95,7 @@ def test_variants_are_named(here, options, expected):
     assert (config.variant, config.summary, config.first_step, config.decoder_reset) == expected
 
 
+@pytest.mark.release
 def test_a_run_killed_at_any_time_ends_with_the_same_weights(here):
     options = [
         *TINY,

@@ -79,6 +79,7 @@ def test_the_first_process_speaks_for_all_and_nothing_is_left(alone, shared):
     assert names(shared.folder) == names(alone)
 
 
+@pytest.mark.release
 def test_a_cslm_is_learned_by_two_processes_as_in_two_parts(tmp_path):
     """With dropout: what it leaves out depends on the number of parts alone."""
     text = (EXAMPLES / "corpus" / "dev.fr").read_text().splitlines(keepends=True)
@@ -95,6 +96,7 @@ def test_a_cslm_is_learned_by_two_processes_as_in_two_parts(tmp_path):
     assert names(tmp_path / "shared") == names(tmp_path / "alone")
 
 
+@pytest.mark.release
 def test_an_rnnsearch_is_learned_by_two_processes(tmp_path):
     write_texts(tmp_path, "train", 150)
     options = [
@@ -128,6 +130,7 @@ def test_a_process_that_is_killed_is_started_again_and_the_training_continues(he
     assert names(here / "killed") == names(shared.folder)
 
 
+@pytest.mark.release
 def test_two_processes_continue_for_one_and_one_for_two(here, alone):
     """The first one is stopped, then torchrun, and one process ends it."""
     options = [*PHRASES, *ENOUGH, "--model", "turns"]
@@ -204,6 +207,7 @@ def job_with_a_free_port():
     pytest.fail("no port is free")
 
 
+@pytest.mark.release
 def test_a_slurm_job_whose_time_is_up_is_saved_and_put_back(here, tmp_path):
     shutil.copy(here / "phrase-table.gz", tmp_path)
     for name, content in (("srun", SRUN), ("scontrol", SCONTROL)):

@@ -1,7 +1,7 @@
 """A record for each row of NETWORKS: how to make a small one, its equations as scalar loops, and how it learns.
 
-All tests of this folder run for every record, so that a further network has all of them by its own. The last one is of
-a network as somebody would add it.
+All tests of this folder run for every record: a new network gets them by adding its own. The last record is of a network
+as somebody would add it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ALL = {**NETWORKS, "bigrams": NetworkRow(bigrams.BIGRAMS, "BIGRAM", "bigram netw
 
 
 class Training(NamedTuple):
-    """By what a network is trained: a phrase table, parallel sentences or a text; and the options beside the sizes."""
+    """What a network learns from ("table", "sentences" or "text"), and the options that are not those of every run."""
 
     material: str
     options: Mapping[str, Any]

@@ -68,7 +68,7 @@ def test_a_model_of_the_other_direction_reads_targets(case, folder):
 
 
 def wrong_values(value):
-    """What is to be refused in place of a value, and is not of its type or beyond all bounds."""
+    """What is refused in place of a value: of another type, or beyond all bounds."""
     if isinstance(value, bool):
         return [1, None, "true"]
     if isinstance(value, int):

@@ -16,7 +16,7 @@ from tests.producers.pairs import random_pairs
 PAIRS = [*random_pairs(24), (b"", b""), (b"s2 s9", b"t9 \xff"), (b" s3\t s2 ", b"\tt2  t3"), (b"s2", b"</s> <s> <unk>")]
 SIDES = tuple(map(list, zip(*PAIRS, strict=True)))
 IDS = [(SOURCE.ids(source.split()), TARGET.ids(target.split())) for source, target in PAIRS]
-CHUNKS = {  # what is done at once, of which a score is to know nothing
+CHUNKS = {  # how much is done at once, on which no score depends
     "producers.phrases.PAIRS": 7,
     "inference.steps.LOGITS_AT_ONCE": 24,
     "inference.trie_scoring.TRIE_CELLS": 10,

@@ -111,8 +111,7 @@ WAYS = {  # to learn, each by a network that can
 
 
 @pytest.mark.parametrize(("material", "changes"), WAYS.values(), ids=WAYS)
-def test_in_whatever_way_it_learns(here, tmp_path, material, changes):
-    """A stopped training ends with the same weights."""
+def test_a_stopped_training_ends_with_the_same_weights_in_every_way_to_learn(here, tmp_path, material, changes):
     training = next(training for _, training in TRAININGS if training.material == material)
     train(training, here, tmp_path / "whole", **changes)
     for stop in (after(3), after(5)):
@@ -123,7 +122,7 @@ def test_in_whatever_way_it_learns(here, tmp_path, material, changes):
 
 @ONE_EACH
 def test_a_killed_training_ends_with_the_same_weights(here, tmp_path, key, training):
-    """By kill -9, before each of the renames by which files get their names; each run goes on where the last one died."""
+    """By kill -9, before each of the renames by which files get their names; each run continues where the last one died."""
     train(training, here, tmp_path / "whole")
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["tests.contract.killed"])
@@ -250,7 +249,7 @@ def test_a_step_is_along_the_gradient_of_its_minibatch(here, tmp_path, key, trai
 
 
 @EACH
-def test_a_training_is_not_gone_on_with_by_other_choices(here, tmp_path, key, training):
+def test_other_choices_do_not_continue_a_training(here, tmp_path, key, training):
     train(training, here, tmp_path / "m", max_epochs=1)
     sizes = {name: value for name, value in training.options.items() if type(value) is int} or {"hidden_size": 6}
     changed = [{name: value + 1} for name, value in sizes.items()]

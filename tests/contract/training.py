@@ -14,7 +14,7 @@ from tests.training.small import never, phrase_request
 from tests.training.texts import Listener, text_request
 
 TRAININGS = [(key, training) for key, row in ROWS.items() for training in row.trainings]
-# with all that a run has to remember, in three epochs of a few steps
+# three epochs of a few steps, with all that a run must remember
 COURSE = {
     "max_epochs": 3,
     "batch_size": 16,

@@ -118,6 +118,7 @@ def comparison(folder):
     return compare
 
 
+@pytest.mark.release
 @KILLS
 @pytest.mark.parametrize("options", [[], ["--partition-words", "58", "--reshuffle"]], ids=["all words", "partitions"])
 @pytest.mark.timeout(6000)

@@ -122,6 +122,7 @@ def test_a_file_size_limit_is_a_full_disk(folder):
 
 def test_a_read_only_folder_is_noticed_before_the_model_is_loaded(folder):
     (folder.path / "closed").mkdir(mode=0o555)
+    (folder.path / "no-model").mkdir()
     if ORDINARY and shutil.which("setpriv") is None:
         pytest.skip("root without setpriv may write everywhere")
     command = [*ORDINARY, COMMAND, "t.gz", "--model", "no-model", "-o", "closed/out.gz"]
@@ -140,6 +141,7 @@ def test_a_file_that_may_not_be_read_is_refused(folder):
 
 
 def test_a_read_only_file_system(folder):
+    (folder.path / "no-model").mkdir()
     with mounted(folder.path / "closed", "ro,size=1m"):
         code, messages = folder.score("t.gz", "--model", "no-model", "-o", "closed/out.gz")
         assert (code, "closed/out.gz: cannot be written: Read-only file system" in messages) == (1, True)

@@ -46,6 +46,7 @@ def test_a_binariser_knows_of_factors_few_scores_and_missing_alignments():
     ))  # fmt: skip
     assert on_disk == "$MOSES_ROOT/bin/CreateOnDiskPt 2 1 1 7 0 'a b' o"
     assert " -rankscore 0 -encoding None -in 'a b' -out o" in compact
+    assert " -rankscore 1 " in BINARY["PhraseDictionaryCompact"].command_for("t", Shape(3, (1, 1), True), "o")
 
 
 def test_every_type_that_can_be_loaded_is_a_type_of_dictionary():

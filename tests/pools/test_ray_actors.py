@@ -87,6 +87,7 @@ def run_alone(program, **environment):
     )
 
 
+@pytest.mark.release
 def test_a_driver_whose_own_node_dies_ends():
     done = run_alone(
         "from ray.cluster_utils import Cluster\n"
