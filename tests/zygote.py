@@ -5,7 +5,6 @@ lack. A child ends without taking down the interpreter, which would take many ti
 closed, broken and full streams do is tested with the programs themselves (tests/cli/test_standard_streams.py).
 """
 
-import atexit
 import gc
 import importlib
 import json
@@ -55,7 +54,6 @@ try:
     module = {"moses-rnn": "main", "import": "import_weights"}.get(name, name)
     importlib.import_module(f"moses_rnn.cli.{module}").main()
 except SystemExit as leaving:
-    atexit._run_exitfuncs()  # of joblib, whose folder of shared memory would be missed
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(leaving.code or 0)

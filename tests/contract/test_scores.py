@@ -22,6 +22,7 @@ CHUNKS = {  # how much is done at once, on which no score depends
     "inference.trie_scoring.TRIE_CELLS": 10,
     "inference.rnnsearch.ENERGIES_AT_ONCE": 100,
     "inference.rnnlm.TRIE_CELLS": 20,
+    "inference.cslm.ROWS": 16,
 }
 needs_native = pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")
 TORCH, NATIVE = Compute(), Compute(native=True)

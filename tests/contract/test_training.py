@@ -16,7 +16,7 @@ from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.models.learning_curves import NATS
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.producers.open import open_model
-from moses_rnn.training import architectures, lm_config, sentence_config
+from moses_rnn.training import architectures, lm_config, n_grams, pairs, sentence_config, streams_of_text
 from moses_rnn.training.state import RANDOM
 from moses_rnn.training.threads import Threads
 from tests.contract.killed import train_until_killed
@@ -187,21 +187,34 @@ def pairs_of(training, task, here):
     )
 
 
+AT_ONCE = [  # when nothing is learned: all, some, and one at a time
+    (module, constant, at_once)
+    for at_once in (4096, 7, 1)
+    for module, constant in (
+        (pairs, "EVALUATION_WORDS"),
+        (streams_of_text, "EVALUATION_WORDS"),
+        (n_grams, "EVALUATION_ROWS"),
+    )
+]
+
+
 @pytest.mark.parametrize(
     ("key", "training"), [each for each in TRAININGS if ALL[each[0]].kind.measure is NATS], ids=name
 )
-def test_minibatches_and_held_out_examples_cost_what_the_equations_say(here, tmp_path, key, training):
+def test_minibatches_and_held_out_examples_cost_what_the_equations_say(here, tmp_path, monkeypatch, key, training):
     """Together, all minibatches of an epoch; what is held out is whole whatever is left out in learning."""
     for dropout in (0.0, 0.5):
         trainer = started(training, here, tmp_path / str(dropout), dropout=dropout)
         task, weights = trainer.task, weights_of(trainer.model)
         learns, judges = (
-            [-ROWS[key].log_prob(weights, *pair, dataclasses.asdict(trainer.model.config)) for pair in pairs]
-            for pairs in pairs_of(training, task, here)
+            [-ROWS[key].log_prob(weights, *pair, dataclasses.asdict(trainer.model.config)) for pair in examples]
+            for examples in pairs_of(training, task, here)
         )
         tokens = sum(len(target) + 1 for _, target in pairs_of(training, task, here)[1])
-        for workers in (Threads(), Threads(2)):
-            assert task.held_out(workers)["nats_per_token"] == pytest.approx(sum(judges) / tokens, rel=1e-4)
+        for module, constant, at_once in AT_ONCE:
+            monkeypatch.setattr(module, constant, at_once)
+            for workers in (Threads(), Threads(2)):
+                assert task.held_out(workers)["nats_per_token"] == pytest.approx(sum(judges) / tokens, rel=1e-4)
         costs = [task.cost(rows, step).nats for step, rows in enumerate(task.batches(0, 0))]
         assert (sum(costs) == pytest.approx(sum(learns), rel=1e-4)) == (dropout == 0)
         assert costs == [task.cost(rows, step).nats for step, rows in enumerate(task.batches(0, 0))]
