@@ -106,6 +106,18 @@ def test_several_folders_are_one_network(models):
     assert one == pytest.approx(both, rel=1e-5) == pytest.approx(arithmetic, rel=1e-5)
 
 
+def test_networks_are_combined_as_said(models):
+    folders = [models / "rnn", models / "groundhog"]
+    first, second = (next(iter(moses_rnn.load(folder, device="cpu").score(PAIRS))) for folder in folders)
+    geometric, mean_log, arithmetic = (
+        next(iter(moses_rnn.load(folders, device="cpu", combine=combine).score(PAIRS)))
+        for combine in ("geometric", "mean-log", "arithmetic")
+    )
+    assert mean_log == pytest.approx((first + second) / 2, rel=1e-5)
+    assert arithmetic > mean_log + 1e-3
+    assert arithmetic != pytest.approx(geometric, rel=1e-5)
+
+
 def test_threads_are_torchs(models):
     before = torch.get_num_threads()
     try:

@@ -20,7 +20,8 @@ def shards(here):
 
 def test_shards_become_the_table_and_the_ini_for_mert(here, shards):
     (here / "moses.ini").write_text(INI.format(table=here / "phrase-table.gz"))
-    done = run("merge", "merged.gz", *shards, "--moses-ini", "moses.ini", cwd=here)
+    done = run("merge", "merged.gz", *shards, "--moses-ini", "moses.ini", "--weight", 0.75, cwd=here)
+    assert done.stdout.endswith(" 0.75\n")
     assert "3,000 lines of 3 shards: merged.gz" in done.stderr
     assert "num-features=5" in done.stdout
     assert f"path={here / 'merged.gz'}" in (here / "moses.rnn.ini").read_text()

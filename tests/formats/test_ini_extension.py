@@ -31,6 +31,7 @@ def test_weights_start_as_large_as_the_others_on_average():
 def test_new_columns_are_tuneable():
     fixed = INI.replace(b"num-features=4", b"num-features=4 tuneable-components=1,1,0,1")
     assert b"num-features=5 tuneable-components=1,1,0,1,1 path=" in extend(fixed)
+    assert b"num-features=6 tuneable-components=1,1,0,1,1,1 path=" in extend(fixed, added_columns=2)
 
 
 def test_bytes_that_are_no_utf8_stay():
