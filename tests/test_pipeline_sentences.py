@@ -186,6 +186,7 @@ def test_an_ensemble_translates_once(given, tmp_path):
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.release
 def test_a_network_that_translates_by_itself_ends_in_results(given, tmp_path):
     work = tmp_path / "work"
     ours = ["SYSTEMS=rnnsearch", "SEEDS=1", *FLAGS]

@@ -81,8 +81,7 @@ def test_closed_streams_are_not_taken_by_files(here):
     "variables",
     [
         {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        {"LANG": "de_DE.UTF-8", "LC_ALL": "de_DE.UTF-8", "PYTHONIOENCODING": "ascii"},
-        {"PYTHONIOENCODING": "latin-1"},
+        {"LANG": "de_DE.UTF-8", "LC_ALL": "de_DE.UTF-8", "PYTHONIOENCODING": "latin-1"},
     ],
     ids=str,
 )
