@@ -133,18 +133,20 @@ def _stop_if_complete(request: ScoringRequest) -> None:
 
 
 def _check_signature(request: ScoringRequest) -> None:
-    """Refuse to take a table for complete that is of another run, or of nobody knows which."""
+    """Refuse to take a table for complete whose signature is of another run, or is missing."""
     signature = read_signature(request.output) or {}
-    models = [record.get("sha256") for record in records_of(signature, "models")]
-    floors = {record.get("floor") for record in records_of(signature, "added_columns")}
+    # The models of an earlier run come first
+    models = [record.get("sha256") for record in records_of(signature, "models")][-len(request.folders) :]
+    floors = [record.get("floor") for record in records_of(signature, "added_columns")]
+    floor = None if request.columns.logarithms else request.columns.floor
     if (signature.get("input"), models, floors) != (
         Path(request.table).name,
         list(map(recorded_hashes, request.folders)),
-        {None if request.columns.logarithms else request.columns.floor},
+        [floor] * request.added_columns,
     ):
         raise OutputError(
-            f"{request.output}: exists already, by its signature of another table, model or floor; use --force to "
-            "replace it"
+            f"{request.output}: exists already, and its signature names another table, model, floor or number of "
+            "columns; use --force to replace it"
         )
 
 

@@ -67,6 +67,12 @@ class ScoringRequest:
         return (*self.models, *self.inverse_models)
 
     @property
+    def added_columns(self) -> int:
+        """How many scores each line gets."""
+        each_way = map(len, (self.models, self.inverse_models))
+        return self.word_penalty + sum(min(count, 1) if self.columns.averaged else count for count in each_way)
+
+    @property
     def name(self) -> str:
         """Of the table, for messages about its lines; those of a shard are counted from its first one."""
         return f"{self.table} (shard {self.shard})" if self.shard else self.table

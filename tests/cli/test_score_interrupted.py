@@ -133,6 +133,13 @@ def test_resume_without_a_leftover_begins_and_of_what_is_complete_does_nothing(h
     assert {name: (here / name).stat() for name in names(here)} == before
 
 
+def test_a_second_column_may_be_complete_too(here):
+    run("score", "phrase-table.gz", cwd=here)
+    again = ["phrase-table.rnn.gz", "--model", "phrase-table.rnn-model", "-o", "twice.gz", "--again", "--word-penalty"]
+    run("score", *again, cwd=here)
+    assert "twice.gz: already complete" in run("score", *again, "--resume", cwd=here).stderr
+
+
 def change_model(here):
     config = json.loads((here / "phrase-table.rnn-model" / "config.json").read_text())
     config["files"]["model.safetensors"] = "0" * 64
@@ -144,12 +151,13 @@ def change_model(here):
     ("change", "options", "message"),
     [
         (lambda here: os.utime(here / "phrase-table.gz"), [], "exists already, and phrase-table.gz has changed since"),
-        (change_model, [], "exists already, by its signature of another table, model or floor"),
-        (lambda here: None, ["--floor", "-50"], "exists already, by its signature of another table, model or floor"),
+        (change_model, [], "exists already, and its signature names another "),
+        (lambda here: None, ["--floor", "-50"], "exists already, and its signature names another "),
+        (lambda here: None, ["--word-penalty"], "exists already, and its signature names another "),
         (lambda here: (here / "phrase-table.rnn.gz.json").unlink(), [], "phrase-table.rnn.gz: exists already"),
         (lambda here: (here / "ini").write_text(INI), ["--moses-ini", "ini"], "exists already"),
     ],
-    ids=["another table", "another model", "another floor", "no signature", "no ini yet"],
+    ids=["another table", "another model", "another floor", "another column", "no signature", "no ini yet"],
 )  # fmt: skip
 def test_what_is_complete_may_be_of_another_run(here, change, options, message):
     run("score", "phrase-table.gz", cwd=here)
