@@ -104,8 +104,8 @@ given = $(foreach name,$(1),$(if $(filter $(2),$(firstword $(origin $(name)))),$
 # The Makefile of a clone has variables of its own
 OTHERS := $(if $(word 2,$(MAKEFILE_LIST)),,$(filter-out TRANSLATE_%,$(call given,$(.VARIABLES),command)))
 $(foreach name,MAKECMDGOALS $(call given,$(VARIABLES),command environment) $(OTHERS),\
-	$(if $(call signs_in,$(value $(name))),$(error $(name)=$(value $(name)): expected no sign that make or a shell \
-		acts upon, found $(call signs_in,$(value $(name))))))
+	$(if $(call signs_in,$(value $(name))),$(error $(name)=$(value $(name)): expected no character that make or a \
+		shell treats specially, found $(call signs_in,$(value $(name))))))
 $(foreach name,$(call given,$(TEXTS) $(INTEGERS),command environment),\
 	$(if $(word 2,$(value $(name))),$(error $(name)=$(value $(name)): expected one word)))
 W := $(abspath $(WORK))

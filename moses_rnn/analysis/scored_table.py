@@ -25,7 +25,7 @@ from moses_rnn.formats.validation import signature_of
 TABLE_SCORES = 4  # what phrase-extract writes
 RNN = "RNN"  # what the score of a network of p(target | source) is called as a rule
 OF_TARGETS = ("log p(target | source)", "s(source, target)")  # in the meaning of such a network's score
-HOW_TO_SAY = "Or say with --column which score is the network's."
+HOW_TO_SAY = "Or name the network's score with --column."
 LINES_BETWEEN_LOOKS = 10_000
 COUNT_CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more")
 UNCOUNTED = "without a count"
@@ -108,7 +108,7 @@ class ScoredTable:
             raise InputError(
                 f"{path}: expected the {TABLE_SCORES} scores of phrase-extract before the network's, of which number "
                 f"{DIRECT_COLUMN + 1} is p(target|source), found {own}",
-                advice="moses-rnn-analyse prune --by rnn and explain do without p(target|source).",
+                advice="prune --by rnn and explain work without p(target|source).",
             )
         return cls(path, scores, (column,), form, stamp, signature)
 
@@ -179,7 +179,7 @@ def _recorded(path: str, signature: Mapping[str, Any], scores: int, name: str) -
         found = ", ".join(f"{printable(record['name'])} as score {c + 1}" for c, record in records.items()) or "none"
         raise InputError(
             f"{path}: expected one score named {name or RNN} in its signature, found {found}",
-            advice="Say with --column which score to look at: 0 is the first.",
+            advice="Choose a score with --column; 0 is the first.",
         )
     return columns[0]
 

@@ -45,7 +45,7 @@ def check_inputs(*paths: str | Path | None) -> None:
 
     for file in inputs_of(*(path for path in paths if not isinstance(path, Path))):
         if is_misnamed(file):
-            say(f"warning: {file}: is plain text, which Moses does not read under such a name")
+            say(f"warning: {file}: is plain text, but Moses expects compressed text under this name")
     for folder in paths:
         if isinstance(folder, Path):
             check_folder(folder)

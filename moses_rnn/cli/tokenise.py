@@ -31,7 +31,7 @@ def main(language: str, processes: int) -> None:
     if sys.stdin is None:
         raise InputError("standard input: is closed")
     if language not in (known := known_languages()):
-        say(f"warning: no abbreviations are known for language {language!r}: those of English are used")
+        say(f"warning: language {language!r} has no list of abbreviations: the English one is used")
         say(f"  known: {', '.join(known)}")
     for line in tokenise_lines(sys.stdin.buffer, "standard input", language=language, processes=processes):
         sys.stdout.buffer.write(line)

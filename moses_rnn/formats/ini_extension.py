@@ -82,7 +82,7 @@ def place_paths(ini: MosesIni, content: bytes, *, absolute: bool) -> tuple[bytes
     doubtful = (path for path in new.relative_paths if not path.folder)
     warnings = [f"{ini.name}:{p.line + 1}: {p.text} looks like a path, and is left as it is" for p in doubtful]
     if nowhere := ", ".join(path.text for path in certain if not path.leads_somewhere):
-        warnings.append(f"{ini.name}: paths that lead nowhere ({nowhere}): they are taken to be in the ini's folder")
+        warnings.append(f"{ini.name}: paths not found ({nowhere}): they are resolved against the ini's folder")
     return new.with_absolute_paths(), tuple(warnings)
 
 

@@ -143,7 +143,7 @@ class MosesIni:
                 raise self.error(other.line, f"one feature named {feature.name}", "another", "Give each a name=.")
             for key, value in other.options.items():  # of a group, a mixture or VW
                 if other is not feature and key not in ("name", "path") and feature.name in value.split(","):
-                    advice = "That feature counts its scores too: extend it by hand, or take an ini without it."
+                    advice = "It depends on the number of scores. Extend it by hand, or use an ini without it."
                     raise self.error(other.line, f"no feature that uses {feature.name}", f"{key}={value}", advice)
         for index, line in self.section("weight-overwrite"):
             if f"{feature.name}=" in tokens(line):
@@ -160,7 +160,7 @@ class MosesIni:
             name, *settings = tokens(line)
             if name == feature.name and {setting.partition("=")[0] for setting in settings}.intersection(OVERRIDES):
                 expected = f"no {', '.join(OVERRIDES)} of {name} in [feature-overwrite]"
-                raise self.error(index, expected, repr(line), "It wins over [feature]: move it there.")
+                raise self.error(index, expected, repr(line), "It overrides [feature]. Move it there.")
         for index, line in self.section("feature-name-overwrite"):
             if feature.type in tokens(line)[::2]:
                 advice = "Write the type that it becomes into [feature]."

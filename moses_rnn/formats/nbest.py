@@ -163,7 +163,7 @@ def check_source(line: NBestLine, source: bytes, name: str) -> None:
         covered = sum(end - begin for begin, end in spans)
         expected = f"{covered} source words of sentence {line.sentence}, as many as the segmentation covers"
         advice = (
-            "The source must be the text that the decoder read, line by line: the same tokenization, no XML markup."
+            "The source must be the text that the decoder read, line by line: the same tokenisation, no XML markup."
         )
         raise FormatError(name, line.number, expected, f"{count}: {shown(source)}", advice)
 

@@ -255,12 +255,12 @@ def _other_file(line: bytes) -> str:
     if SEPARATOR in line:
         return ""
     if b"\t" in line:
-        return "moses-rnn-train and -score read source and target with a tab between with --format tsv."
+        return "Tab-separated source and target? Give --format tsv to moses-rnn-train or moses-rnn-score."
     if NUMBER.fullmatch(line.strip()):
-        return "A number a line is a column of scores: give the table that they are of."
+        return "One number per line is a column of scores. Give the phrase table."
     return (
-        "A line of text? `paste SOURCE TARGET` makes pairs of two texts, which moses-rnn-train and -score read with "
-        "--format tsv; moses-rnn-nmt reads texts."
+        "A line of text? `paste SOURCE TARGET` makes pairs of two texts for moses-rnn-train and moses-rnn-score with "
+        "--format tsv. moses-rnn-nmt reads texts."
     )
 
 
@@ -271,5 +271,5 @@ def _likely(score: bytes) -> str:
     if score.lstrip(b"+-").lower() in (b"nan", b"inf", b"infinity"):
         return "Moses stops at it or prefers it to everything; the tool that made the table failed at this line."
     if score.endswith(b"="):
-        return "An n-best list? moses-rnn-nbest reads those."
+        return "An n-best list? Give it to moses-rnn-nbest."
     return ""

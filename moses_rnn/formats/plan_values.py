@@ -38,7 +38,8 @@ def check_text(value: object) -> str:
     """A text that make and a shell take as one word."""
     if not isinstance(value, str) or SIGNS.search(value) or len(value.split()) != 1:
         raise Unexpected(
-            "a text without blanks, quotes and other signs that make or a shell acts upon", shown_value(value)
+            "a text without blanks, quotes or other characters that make or a shell treats specially",
+            shown_value(value),
         )
     return value
 
@@ -54,7 +55,7 @@ def check_words(value: object) -> str:
     """Words, parted by blanks or in a list."""
     words = value if isinstance(value, list) else [value]
     if any(isinstance(word, bool) or not isinstance(word, str | int) or SIGNS.search(str(word)) for word in words):
-        expected = "texts without quotes and other signs that make or a shell acts upon, or integers"
+        expected = "integers, or texts without quotes or other characters that make or a shell treats specially"
         raise Unexpected(expected, shown_value(value))
     return " ".join(map(str, words))
 

@@ -122,8 +122,8 @@ class ListWords:
                 f"{self._name}: expected a list that {label}'s model knows, found {share:.1%} of the {side} words "
                 "outside its shortlist",
                 advice=(
-                    "Was the model trained on another language or tokenization?\n"
-                    "--allow-misfit scores with it all the same."
+                    "Was the model trained on another language or tokenisation?\n"
+                    "Use --allow-misfit to score with it anyway."
                 ),
             )
         return share

@@ -50,7 +50,7 @@ class Features:
             raise FormatError(name, 1, "each feature once", f"{twice[0]} twice")
         counts = {label: len(values) for label, values in _parse_labels(line) if "_" not in label}
         if not counts:
-            advice = "Does the ini say tuneable=false of all features? Lists show the tuneable ones alone."
+            advice = "Does the ini set tuneable=false for all features? Lists show only tuneable features."
             raise FormatError(name, line.number, "dense features in field 3", shown(line.features), advice)
         return cls(name, counts, sparse_weights)
 
@@ -86,7 +86,7 @@ class Features:
 
     def _sparse(self, label: str, values: Sequence[float], number: int) -> float:
         if self.sparse_weights is None:
-            advice = "Give the weights of sparse features: their weighted sum is tuned as one feature."
+            advice = "Give the weights of sparse features with --weights. Their weighted sum is tuned as one feature."
             raise FormatError(self.name, number, "dense features", f"the sparse {label}", advice)
         weight = self.sparse_weights.get(label, 0.0)
         if len(values) != 1 or math.isnan(weight):

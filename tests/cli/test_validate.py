@@ -33,7 +33,9 @@ def test_a_sound_table(table):
 )  # fmt: skip
 def test_plain_text_under_the_name_of_a_compressed_file_is_warned_of(tmp_path, name, packed, warned):
     done = validate(tmp_path, gzip.compress(GOOD) if packed else GOOD, name=name)
-    assert (f"warning: {name}: is plain text, which Moses does not read under such a name" in done.stderr) == warned
+    assert (
+        f"warning: {name}: is plain text, but Moses expects compressed text under this name" in done.stderr
+    ) == warned
 
 
 def test_says_what_it_measured(tmp_path):

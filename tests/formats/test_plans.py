@@ -92,7 +92,7 @@ REFUSED = {
     "a variable of the harness": (HEAD + 'TUNER = "mira"\n' + TRIAL, "THREADS, found TUNER"),
     "no SRC": (HEAD.replace('SRC = "en"', "") + TRIAL, "my.toml:2: expected in [pipeline] SRC, found none"),
     "half a start": (HEAD + 'PHRASE_TABLE = "t"\n' + TRIAL, "my.toml:2: expected in [pipeline] BASELINE_INI, found none"),
-    "what make would expand": (HEAD + 'LM_FLAGS = "$(x)"\n' + TRIAL, "my.toml:8: expected in [pipeline] LM_FLAGS to be texts without quotes and other signs"),
+    "what make would expand": (HEAD + 'LM_FLAGS = "$(x)"\n' + TRIAL, "my.toml:8: expected in [pipeline] LM_FLAGS to be integers, or texts without quotes"),
     "a command": (HEAD + 'THREADS = "1; touch x"\n' + TRIAL, "my.toml:8: expected in [pipeline] THREADS to be an integer, found '1; touch x'"),
     "another file": (HEAD.replace("data/dev", "a$(x)") + TRIAL, "my.toml:6: expected in [pipeline] DEV to be a text without blanks, quotes"),
     "a quote in an option": (HEAD + TRIAL + "train.source-corpus = \"a'b\"\n", "my.toml:10: expected in [[trial]] 1 train.source-corpus to be a text without blanks, quotes"),
@@ -104,7 +104,7 @@ REFUSED = {
     "an option of the harness": (HEAD + TRIAL + "train.seed = 3\n", "train.seed to be an option of moses-rnn-train that a trial may have, found --seed"),
     "a value out of range": (HEAD + TRIAL + "train.hidden-size = 0\n", "my.toml:10: expected in [[trial]] 1 train.hidden-size to be what moses-rnn-train --hidden-size takes, found 0: 0 is not in the range x>=1."),
     "a switch that is a text": (HEAD + TRIAL + 'score = {word-penalty = "yes"}\n', "my.toml:10: expected in [[trial]] 1 score.word-penalty to be true or false, found 'yes'"),
-    "what a shell would expand": (HEAD + TRIAL + "train.source-corpus = 'a b'\n", "to be a text without blanks, quotes and other signs that make or a shell acts upon, found 'a b'"),
+    "what a shell would expand": (HEAD + TRIAL + "train.source-corpus = 'a b'\n", "to be a text without blanks, quotes or other characters that make or a shell treats specially, found 'a b'"),
     "no such tuner": (HEAD + TRIAL + 'tuner = "pro"\n', "my.toml:10: expected in [[trial]] 1 tuner to be one of mert, mira, found 'pro'"),
     "a seed twice": (HEAD + TRIAL + "networks = [1, 1]\n", "networks to be a list of different integers from 0 to below 2^31, found [1, 1]"),
     "a truth that is none": (HEAD + TRIAL + "inverse = 1\n", "inverse to be true or false, found 1"),
@@ -112,7 +112,7 @@ REFUSED = {
     "a grid with a bad value": (HEAD + TRIAL + "[trial.grid.train]\ndropout = [0.5, 7]\n", "my.toml:11: expected in [[trial]] 1 train.dropout to be what"),
     "a trial that is a text": (HEAD.replace("seeds = [4, 5]", 'trial = ["a"]'), "trial to be a table, found 'a'"),
     "trials that are none": (HEAD.replace("seeds = [4, 5]", "trial = 3"), "my.toml:1: expected trial to be tables, each [[trial]], found 3"),
-    "a folder with blanks": ('work = "a b"\n' + HEAD + TRIAL, "my.toml:1: expected work to be a text without blanks, quotes and other signs that make or a shell acts upon, found 'a b'"),
+    "a folder with blanks": ('work = "a b"\n' + HEAD + TRIAL, "my.toml:1: expected work to be a text without blanks, quotes or other characters that make or a shell treats specially, found 'a b'"),
 }  # fmt: skip
 
 

@@ -129,7 +129,7 @@ class Adding(PoolOptions):
 @click.option(
     "--allow-misfit",
     is_flag=True,
-    help="Take a model that has learned nothing, or that knows less than half of the words",
+    help="Accept a model that has learned nothing, or that knows less than half of the words",
 )
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
@@ -156,7 +156,7 @@ def add(given: Adding) -> None:
     features = label_features(first, make_features(first, name, request))
     readers = [feature.label for feature in features if feature.feature.of_sources]
     if sources is None and readers:
-        raise click.UsageError(f"{readers[0]} is of source and target: give the list's source text with --source")
+        raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
     pool = _pool(given, FeatureJob(request, first, name), request.device)
     report = NBestReport(whole=shard is None, allow_misfit=given.allow_misfit)
     display = Display("hypotheses", quiet=given.quiet)
