@@ -61,6 +61,15 @@ def test_packages_import_what_they_may():
     assert not wrong
 
 
+def test_no_pattern_repeats_a_group_possessively():
+    """Such groups match wrongly before Python 3.11.5 (python/cpython#106052); atomic ones, `(?>(...)*)`, match rightly."""
+    possessive = re.compile(r"(?<!\\)\)(?:[*+?]|\{[\d,]+\})\+")
+    for path, tree in MODULES.items():
+        texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        texts = [text.decode("latin-1") if isinstance(text, bytes) else text for text in texts]
+        assert not [text for text in texts if isinstance(text, str) and possessive.search(text)], path
+
+
 def test_help_of_every_command_has_an_example_and_needs_no_library():
     program = """
 import sys

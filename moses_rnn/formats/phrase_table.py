@@ -26,14 +26,16 @@ DEFAULT_FLOOR = -87.0
 DIRECT_COLUMN = 2  # p(target | source) in the order in which phrase-extract writes its scores
 # What Moses's double-conversion reads as a number; no nan, inf, hexadecimal, underscores or other digits.
 NUMBER = re.compile(rb"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?")
-# A single `|` inside a word would be a factor, so no phrase holds one here. Possessive, so that no line takes
-# quadratic time; the blanks behind a phrase are stripped afterwards for the same reason.
+# A single `|` inside a word would be a factor, so no phrase holds one here. Nothing is tried twice, so that no line
+# takes quadratic time; the blanks behind a phrase are stripped afterwards for the same reason. Repeated groups are
+# atomic, `(?>(…)*)`: possessive ones, `(…)*+`, match wrongly before Python 3.11.5 (python/cpython#106052).
 LINE = re.compile(
-    rb"[ \t]*+([^|]*+)\|\|\|[ \t]*+([^|]*+)\|\|\|[ \t]*+(" + NUMBER.pattern + rb"(?:[ \t]++" + NUMBER.pattern + rb")*+)"
+    rb"[ \t]*+([^|]*+)\|\|\|[ \t]*+([^|]*+)\|\|\|[ \t]*+"
+    rb"(" + NUMBER.pattern + rb"(?>(?:[ \t]++" + NUMBER.pattern + rb")*))"
     rb"(?=[ \t]*+(?:\|\|\||\r?\n|\r?\Z))"  # a \r counts as part of the line's end and nowhere else
 )
 # The same where a `|` parts factors
-FACTORED_LINE = re.compile(LINE.pattern.replace(rb"[^|]*+", rb"(?:[^|]|\|(?!\|\|))*+"))
+FACTORED_LINE = re.compile(LINE.pattern.replace(rb"[^|]*+", rb"(?>(?:[^|]|\|(?!\|\|))*)"))
 # Numbers that float32, in which Moses holds them, may not be able to hold: too many digits or a large exponent.
 MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{39}")
 FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # and from there on infinite

@@ -23,7 +23,7 @@ FIRST_NOT_ASCII = 0x80
 PIPES = 6  # of two separators; a third one may follow
 UNWANTED = b"\0\r]"  # on a regular line
 # Of a number that is plainly finite and above 0; Moses reads more than that
-PLAIN_NUMBER = rb"(?:0\.0{0,5}+[1-9]|[1-9][0-9]{0,14}+(?![0-9])\.?+)[0-9]*+(?:e-[0-3]?+[0-9])?+"
+PLAIN_NUMBER = rb"(?:0\.0{0,5}+[1-9]|[1-9][0-9]{0,14}+(?![0-9])\.?+)[0-9]*+(?>(?:e-[0-3]?+[0-9])?)"
 FEW_COLUMNS = 16
 
 
@@ -124,4 +124,4 @@ def _plain_scores(columns: int) -> re.Pattern[bytes]:
     scores = PLAIN_NUMBER + (
         further * (columns - 1) if columns <= FEW_COLUMNS else rb"(?:%b){%d}" % (further, columns - 1)
     )
-    return re.compile(rb"(?:[^|]*+\|\|\|[^|]*+\|\|\| " + scores + rb"(?: \|\|\|[^\n]*+)?+\n)*+")
+    return re.compile(rb"(?>(?:[^|]*+\|\|\|[^|]*+\|\|\| " + scores + rb"(?>(?: \|\|\|[^\n]*+)?)\n)*)")
