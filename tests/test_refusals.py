@@ -186,7 +186,7 @@ def test_each_command_has_rows_of_each_exit_code():
 INSISTED = {
     "score pairs.tsv --format tsv --model m/unlearned -o -": "--allow-misfit",
     "score once --model m/rnn -o -": "--again",
-    "nbest add n --source src --rnn m/unlearned --whole": "--allow-misfit",
+    "nbest add n --source src --add m/unlearned --whole": "--allow-misfit",
 }
 
 

@@ -27,26 +27,18 @@ from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.hypotheses import AlignedHypothesis, Feature, InOrder, KnownWords, PhraseSum, WholeHypothesis
 from moses_rnn.scoring.nbest_lists import PartScorer, label_features
 
-# of models, by the name of their score
-OPTIONS = {"CSLM": "--cslm", "KENLM": "--lm", "RNN": "--rnn", "RNNInverse": "--inverse-rnn"}
-
 
 @dataclass(frozen=True)
 class FeatureRequest:
     """What is to be added to an n-best list.
 
-    `add` are models of any kind, `ensembles` of several each; `cslm`, `rnn` and `inverse_rnn` must be of their own, and
-    `lm` an n-gram model.
+    `add` are models of any kind, `ensembles` of several each.
     """
 
     add: tuple[Path, ...] = ()
     ensembles: tuple[tuple[Path, ...], ...] = ()
     combination: str | None = None  # of ensembles; None: geometric, or arithmetic of language models
     shares: tuple[float, ...] = ()  # of language models in each ensemble; none: equal ones
-    cslm: Path | None = None
-    lm: Path | None = None
-    rnn: Path | None = None
-    inverse_rnn: Path | None = None
     backoff: str | None = None  # an ARPA file, for the words outside a language model's shortlist
     rare: str | None = None  # a text whose words outside the shortlist share <unk> evenly
     dynamic: bool = False  # RNNLMs go on learning, from each sentence's first hypothesis
@@ -60,17 +52,9 @@ class FeatureRequest:
     allow_misfit: bool = False  # take a model that is no better than a unigram model, see `fit`
 
     @property
-    def models(self) -> Iterator[tuple[Path, str | None]]:
-        """All models, and for which option's sake; None: any kind will do."""
-        named = zip((self.cslm, self.lm, self.rnn, self.inverse_rnn), OPTIONS.values(), strict=True)
-        yield from ((path, option) for path, option in named if path)
-        yield from ((path, None) for path in self.add)
-
-    @property
     def folders(self) -> list[Path]:
         """Of all networks, those in ensembles too."""
-        paths = map(Path, (*(path for path, _ in self.models), *chain(*self.ensembles)))
-        return [path for path in paths if path.is_dir()]
+        return [path for path in (*self.add, *chain(*self.ensembles)) if path.is_dir()]
 
 
 def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -> Iterator[tuple[str, Feature]]:
@@ -82,16 +66,18 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
         request: what is wanted.
 
     Raises:
-        InputError: a model cannot be read, or is of another kind.
+        InputError: a model cannot be read.
         CheckpointError: models cannot be an ensemble.
         FormatError: the list has no segmentation, and phrases are to be scored.
     """
     _check_before(first, name, request)
-    for path, option in request.models:
-        if option == OPTIONS["KENLM"] or (option is None and not path.is_dir()):
+    for path in request.add:
+        if not path.is_dir():
             yield KenlmProducer.name, _of_n_grams(path)
             continue
-        model = _open(path, option, request)
+        model = open_model(path, of_pairs=False)
+        if not request.allow_misfit:
+            check_learned(model)
         yield model.name, _know(_feature(model, first, name, request), model)
     for folders in request.ensembles:
         if _are_language_models(folders):
@@ -129,16 +115,6 @@ def _check_alignments(first: NBestLine, name: str, request: FeatureRequest) -> N
     """Refuse a list without alignments that a model's rare words need, before any model is loaded."""
     if any(map(needs_alignments, request.folders)):
         alignment_of(first, name)
-
-
-def _open(path: Path, option: str | None, request: FeatureRequest) -> OpenModel:
-    model = open_model(path, of_pairs=False)
-    if not request.allow_misfit:
-        check_learned(model)
-    if option not in (None, OPTIONS.get(model.name)):
-        is_for = OPTIONS.get(model.name, "--add")
-        raise InputError(f"{path}: expected a model for {option}, found one for {is_for}")
-    return model
 
 
 def _feature(model: OpenModel, first: NBestLine | None, name: str, request: FeatureRequest) -> Feature:

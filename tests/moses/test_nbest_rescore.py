@@ -57,7 +57,7 @@ def test_a_list_with_segmentations(scripts, tmp_path):
     models = save_models(tmp_path)
     for name, content in (("n", NBEST), ("src", SOURCE), ("ref", REFERENCE)):
         (tmp_path / name).write_bytes(content)
-    options = ["--cslm", models / "cslm", "--rnn", models / "rnn", "--word-penalty", models / "rnn"]
+    options = ["--add", models / "cslm", "--add", models / "rnn", "--word-penalty", models / "rnn"]
     theirs, ours = of_both(scripts, tmp_path, tmp_path / "src", tmp_path / "ref", *options)
     assert ours == theirs == REFERENCE
 
@@ -69,6 +69,6 @@ def test_a_real_list(scripts, multi30k, tmp_path):
         (tmp_path / "n").write_bytes(b"".join(listed))
     with gzip.open(multi30k / "val.fr.gz") as lines:
         (tmp_path / "ref").write_bytes(b"".join(itertools.islice(lines, 20)))
-    theirs, ours = of_both(scripts, tmp_path, multi30k / "val.en.gz", tmp_path / "ref", "--cslm", models / "cslm")
+    theirs, ours = of_both(scripts, tmp_path, multi30k / "val.en.gz", tmp_path / "ref", "--add", models / "cslm")
     assert ours == theirs
     assert ours.count(b"\n") == 20

@@ -37,23 +37,19 @@ def test_nothing_asked_for_is_nothing():
     assert features_of() == {}
 
 
-def test_features_come_in_an_order_of_their_own(models):
-    found = features_of(
-        inverse_rnn=models / "inverse", word_penalty=models / "words", rnn=models / "rnn", cslm=models / "cslm"
-    )
-    assert list(found) == ["CSLM", "RNN", "RNNInverse", "WP"]
+def test_the_word_penalty_is_behind_the_models(models):
+    found = features_of(word_penalty=models / "words", add=(models / "inverse", models / "rnn"))
+    assert list(found) == ["RNNInverse", "RNN", "WP"]
 
 
 def test_the_cslm_scores_hypotheses(models):
-    feature = features_of(cslm=models / "cslm")["CSLM"]
+    feature = features_of(add=(models / "cslm",))["CSLM"]
     assert isinstance(feature, WholeHypothesis)
     expected = CslmProducer(load_checkpoint(models / "cslm", CSLM)).log_probs([], [b"t2 t9", b""])[:, 0]
     assert values(feature, [b"t2 t9", b""]) == expected.tolist()
 
 
-@pytest.mark.parametrize(
-    ("option", "name", "folder"), [("rnn", "RNN", "rnn"), ("inverse_rnn", "RNNInverse", "inverse")]
-)
+@pytest.mark.parametrize(("name", "folder"), [("RNN", "rnn"), ("RNNInverse", "inverse")])
 @pytest.mark.parametrize(
     ("line", "whole", "kind"),
     [
@@ -64,8 +60,8 @@ def test_the_cslm_scores_hypotheses(models):
         (None, False, WholeHypothesis),  # an empty list
     ],
 )
-def test_networks_score_phrases_unless_they_shall_not(models, option, name, folder, line, whole, kind):
-    feature = features_of(line, whole=whole, **{option: models / folder})[name]
+def test_networks_score_phrases_unless_they_shall_not(models, name, folder, line, whole, kind):
+    feature = features_of(line, whole=whole, add=(models / folder,))[name]
     assert type(feature) is kind
     pairs = [(b"s2 s3", b"t2")]
     expected = of_pairs(make_producer(load_checkpoint(models / folder)), pairs)
@@ -83,12 +79,10 @@ def test_networks_of_sentences_score_whole_hypotheses(models, name, folder):
     np.testing.assert_allclose(values(feature, [b"t2 t9", b""]), expected[:, 0], rtol=1e-5)
 
 
-@pytest.mark.parametrize(("option", "name", "folder"), [("rnn", "RNN", "rnn"), ("cslm", "CSLM", "cslm")])
-def test_the_precision_is_the_one_asked_for(models, option, name, folder):
+@pytest.mark.parametrize(("name", "folder"), [("RNN", "rnn"), ("CSLM", "cslm")])
+def test_the_precision_is_the_one_asked_for(models, name, folder):
     found = [
-        values(features_of(whole=option == "rnn", precision=precision, **{option: models / folder})[name], [b"t2 t3"])[
-            0
-        ]
+        values(features_of(whole=name == "RNN", precision=precision, add=(models / folder,))[name], [b"t2 t3"])[0]
         for precision in ("fp32", "bf16", "fp64")
     ]
     assert found[0] == pytest.approx(found[2], rel=1e-5)
@@ -123,7 +117,7 @@ def test_the_word_penalty_counts_words_not_tokens(tmp_path):
 
 def test_an_n_gram_model_scores_in_natural_logarithms(models):
     pytest.importorskip("kenlm")
-    feature = features_of(lm=str(models / "lm.arpa"))["KENLM"]
+    feature = features_of(add=(models / "lm.arpa",))["KENLM"]
     of_bigrams = -0.25 - 0.5 - 0.75  # <s> t2, t2 t9, </s>
     backed_off = -0.3 - 0.875 - 0.5 - 0.25 - 0.75  # <s>'s weight, t9, t2, t2's weight, </s>
     assert values(feature, [b"t2 t9", b"t9 t2"]) == pytest.approx(math.log(10) * np.array([of_bigrams, backed_off]))
@@ -131,8 +125,8 @@ def test_an_n_gram_model_scores_in_natural_logarithms(models):
 
 def test_words_outside_the_shortlist_are_backed_off(models):
     pytest.importorskip("kenlm")
-    plain = features_of(cslm=models / "cslm")["CSLM"]
-    feature = features_of(cslm=models / "cslm", backoff=str(models / "lm.arpa"))["CSLM"]
+    plain = features_of(add=(models / "cslm",))["CSLM"]
+    feature = features_of(add=(models / "cslm",), backoff=str(models / "lm.arpa"))["CSLM"]
     texts = [b"t2 t3", b"t3 t9", b"t3 t8", b"t3 other"]
     shares = np.exp(np.subtract(values(feature, texts), values(plain, texts)))
     outside = 10**-0.875 + 10**-1.25 + 10**-1  # t9, t8 and whatever <unk> is

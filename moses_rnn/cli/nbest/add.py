@@ -52,15 +52,11 @@ class Adding(PoolOptions):
     ensembles: tuple[str, ...]
     combine: str | None
     shares: str | None
-    cslm: Path | None
     backoff: str | None
     rare: str | None
     vocabulary: str | None
     dynamic: bool
     dynamic_rate: float | None
-    lm: Path | None
-    rnn: Path | None
-    inverse_rnn: Path | None
     whole: bool
     long_phrases: str
     word_penalty: Path | None
@@ -118,10 +114,6 @@ class Adding(PoolOptions):
     help="Add minus the number of words outside the shortlist of this model or vocabulary file: WP0",
 )
 @click.option("--word-penalty-words", type=click.IntRange(1), help="Only its N most frequent words")
-@click.option("--cslm", type=click.Path(path_type=Path), help="Deprecated: --add, for a CSLM alone")
-@click.option("--lm", type=click.Path(path_type=Path), help="Deprecated: --add, for an n-gram model alone")
-@click.option("--rnn", type=click.Path(path_type=Path), help="Deprecated: --add, for an RNN Encoder-Decoder alone")
-@click.option("--inverse-rnn", type=click.Path(path_type=Path), help="Deprecated: --add, for an --inverse model alone")
 @click.option("-o", "--output", default="-", show_default=True, help="The new list, compressed if its suffix says so")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @click.option("--precision", type=click.Choice(["fp32", "bf16", "fp64"]), default="fp32", show_default=True)
@@ -178,8 +170,7 @@ def add(given: Adding) -> None:
 def _models(given: Adding) -> Iterator[Path | str]:
     """Folders of networks; files of n-gram models, and of words."""
     members = (Path(member) for members in given.ensembles for member in members.split(","))
-    others = filter(None, (given.cslm, given.lm, given.rnn, given.inverse_rnn, given.word_penalty))
-    for path in (*members, *given.add, *others):
+    for path in (*members, *given.add, *filter(None, [given.word_penalty])):
         yield path if path.is_dir() or not path.exists() else str(path)
 
 
@@ -207,10 +198,6 @@ def _feature_request(given: Adding) -> FeatureRequest:
         ensembles=tuple(tuple(map(Path, folders.split(","))) for folders in given.ensembles),
         combination=given.combine,
         shares=_numbers(given.shares),
-        cslm=given.cslm,
-        lm=given.lm,
-        rnn=given.rnn,
-        inverse_rnn=given.inverse_rnn,
         backoff=given.backoff,
         rare=given.vocabulary,
         dynamic=given.dynamic,
@@ -231,12 +218,12 @@ def _check(given: Adding) -> None:
         raise click.UsageError("--shard needs a list and an --output that are files")
     if given.nbest == given.source == "-":
         raise click.UsageError("only one of the list and --source can be -")
-    if not any((given.add, given.ensembles, given.cslm, given.lm, given.rnn, given.inverse_rnn, given.word_penalty)):
+    if not any((given.add, given.ensembles, given.word_penalty)):
         raise click.UsageError("nothing to add: give --add MODEL, --ensemble or --word-penalty")
-    if given.backoff and not (given.cslm or given.add or given.ensembles):
+    if given.backoff and not (given.add or given.ensembles):
         raise click.UsageError("--backoff is the n-gram model that a CSLM backs off to: give one with --add")
     _check_language_models(given)
-    if given.whole and not (given.rnn or given.inverse_rnn or given.add or given.ensembles):
+    if given.whole and not (given.add or given.ensembles):
         raise click.UsageError("--whole says how networks of pairs score: give one with --add")
     if given.word_penalty_words and not given.word_penalty:
         raise click.UsageError("--word-penalty-words is for --word-penalty")

@@ -92,7 +92,7 @@ def test_a_real_list(nbest, here, multi30k):
     for name, text in (("source", source), ("reference", reference)):
         (here / name).write_bytes(b"".join(line + b"\n" for line in text.split(b"\n")[:20]))
 
-    options = ["--source", "source", "--cslm", "cslm", "--word-penalty", "cslm", "-o", "real.more.gz"]
+    options = ["--source", "source", "--add", "cslm", "--word-penalty", "cslm", "-o", "real.more.gz"]
     done = nbest("real.gz", *options)
     assert done.stderr == (
         f"{len(listed):,} hypotheses of 20 sentences, with CSLM0, WP0\n"
