@@ -122,7 +122,7 @@ def perplexity(given: Judging) -> None:
         torch.set_num_threads(given.threads)
 
     models = [open_language_model(folder) for folder in given.models]
-    if given.dynamic and not any(model.row.dynamic for model in models):
+    if given.dynamic and not any(_learns(model, given) for model in models):
         raise InputError(f"{models[0].folder}: expected an RNNLM for --dynamic, found: {models[0].title}")
     alone = len(models) == 1 and models[0].name == "CSLM"
     if alone and len(given.lm) < 2 and not given.rare:
@@ -257,19 +257,23 @@ def _put_strange(closed: ClosedVocabulary | None) -> None:
         )
 
 
+def _learns(model: OpenModel, given: Judging) -> bool:
+    """Whether a model goes on learning from the text."""
+    return given.dynamic is not None and model.checkpoint.kind.network == "rnnlm"
+
+
 def _shown(model: OpenModel, given: Judging) -> str:
-    dynamic = f", dynamic by {given.dynamic}" if given.dynamic and model.row.dynamic else ""
+    dynamic = f", dynamic by {given.dynamic}" if _learns(model, given) else ""
     return f"{model.folder.name} ({model.name}{dynamic})"
 
 
 def _language_model(model: OpenModel, shares: Shares | None, given: Judging) -> LanguageModel:
     from moses_rnn.inference.dynamic import RATE
-    from moses_rnn.producers.dynamic import DynamicRnnlm, Reader
+    from moses_rnn.producers.dynamic import DynamicRnnlm
 
-    if given.dynamic and model.row.dynamic:
+    if given.dynamic and _learns(model, given):
         rate = RATE if given.dynamic_rate is None else given.dynamic_rate
-        learning = DynamicRnnlm(model.checkpoint, _compute(given), shares, rate=rate, reach=given.bptt or 0)
-        return Reader(learning, given.dynamic)
+        return DynamicRnnlm(model.checkpoint, given.dynamic, _compute(given), shares, rate=rate, reach=given.bptt or 0)
     return model.make_language_model(_compute(given), shares)
 
 

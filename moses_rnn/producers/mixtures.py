@@ -15,7 +15,6 @@ import numpy as np
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.inference.ensembles import ARITHMETIC, MEAN_LOG
 from moses_rnn.producers.base import Phrases, Scores, Tally
-from moses_rnn.producers.dynamic import DynamicRnnlm
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import Marks, NetworkLanguageModel, Values, sums
 from moses_rnn.producers.open import OpenModel
@@ -66,17 +65,6 @@ class Mixture:
     def unknown(self, sentences: Phrases) -> Marks:
         """Which words are outside the shortlist; as `word_log_probs`."""
         return self.members[0].unknown(sentences)
-
-    @property
-    def learns(self) -> bool:
-        """Whether a member goes on learning."""
-        return any(isinstance(member, DynamicRnnlm) for member in self.members)
-
-    def learn(self, sentence: bytes) -> None:
-        """Let those members that can learn do so, each for itself."""
-        for member in self.members:
-            if isinstance(member, DynamicRnnlm):
-                member.learn(sentence)
 
 
 def combined(log_probs: Values, combination: str = ARITHMETIC, shares: Sequence[float] | None = None) -> Values:

@@ -42,7 +42,6 @@ from moses_rnn.native import NativeCore, native_core
 from moses_rnn.producers.annotated import AnnotatedProducer, annotated_meaning
 from moses_rnn.producers.base import HERE, PRECISIONS, Compute, Description, ScoreProducer, Wanted
 from moses_rnn.producers.cslm import CslmProducer, NplmProducer
-from moses_rnn.producers.dynamic import DynamicRnnlm
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.producers.phrases import BOTH_ENDS, PhraseProducer, meaning_of
 from moses_rnn.producers.rnnlm import RnnlmProducer
@@ -52,8 +51,7 @@ from moses_rnn.producers.rnnlm import RnnlmProducer
 class NetworkRow:
     """What to make of a network of a kind: a stepper, from which a producer follows, or else a language model.
 
-    `dynamic` makes a language model that learns from what it reads, and `native` the network that the native core
-    computes; `pairs` makes what scores pairs where there is no stepper.
+    `native` makes the network that the native core computes; `pairs` makes what scores pairs where there is no stepper.
     """
 
     kind: Kind
@@ -61,7 +59,6 @@ class NetworkRow:
     title: str
     stepper: Callable[[Any, str, torch.dtype, Kernel], Stepper[Any, Any]] | None = None
     language_model: Callable[[Checkpoint, Compute, Shares | None], NetworkLanguageModel] | None = None
-    dynamic: type[DynamicRnnlm] | None = None
     native: Callable[[Any, NativeCore, str], PairNetwork] | None = None
     pairs: Callable[[Any, str, torch.dtype, Kernel, float | None], PairNetwork] | None = None
     ends: str = BOTH_ENDS  # which end symbols count in a score of pairs
@@ -77,7 +74,7 @@ NETWORKS = {
     "ranker": NetworkRow(RANKER, "RANK", "ranker", pairs=RankerPairs, ends="without </s>", unbounded=True),
     "cslm": NetworkRow(CSLM, "CSLM", "CSLM", language_model=CslmProducer),
     "bengio": NetworkRow(BENGIO, "NPLM", "NPLM of Bengio et al.", language_model=NplmProducer),
-    "rnnlm": NetworkRow(RNNLM, "RNNLM", "RNNLM", language_model=RnnlmProducer, dynamic=DynamicRnnlm),
+    "rnnlm": NetworkRow(RNNLM, "RNNLM", "RNNLM", language_model=RnnlmProducer),
 }
 KINDS = [row.kind for row in NETWORKS.values()]
 

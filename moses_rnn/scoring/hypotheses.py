@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from moses_rnn.errors import FormatError, MosesRnnError, ScoreError
+from moses_rnn.errors import FormatError, ScoreError
 from moses_rnn.formats.alignments import broken, check_links, format_links
 from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.formats.phrase_forms import words
@@ -58,53 +57,6 @@ class WholeHypothesis(Feature):
         return _distinct(
             [(source, line.hypothesis) for source, line in zip(sources, lines, strict=True)], self.producer
         )
-
-
-class Learning(ScoreProducer, Protocol):
-    """A producer that learns from what it has scored, so that the order of the lists counts."""
-
-    def learn(self, sentence: bytes) -> None:
-        """One step from a target sentence."""
-
-
-class InOrder(Feature):
-    """Scores hypotheses by a producer that learns: from the first one of each sentence, once all have their scores."""
-
-    of_sources = False
-
-    def __init__(self, producer: Learning, name: str, models: str) -> None:
-        self.producer = producer
-        self._name, self._models = name, models  # of the list and of the producer's models, for messages
-        self._last = -1  # sentence
-
-    def scores(self, lines: Sequence[NBestLine], _sources: Phrases) -> Scores:
-        """Natural logarithms; lines × num_scores.
-
-        Raises:
-            FormatError: a sentence comes after a later one, or again.
-            MosesRnnError: the producer fails; the error tells at which sentence.
-        """
-        parts = [np.zeros((0, self.producer.num_scores))]
-        for sentence, group in itertools.groupby(lines, key=lambda line: line.sentence):
-            together = list(group)
-            if sentence <= self._last:
-                expected = "sentences in ascending order, for a model that goes on learning"
-                raise FormatError(self._name, together[0].number, expected, f"{sentence} after {self._last}")
-            self._last = sentence
-            parts.append(self._score_and_learn(together))
-        return np.concatenate(parts)
-
-    def _score_and_learn(self, lines: Sequence[NBestLine]) -> Scores:
-        """Of the hypotheses of a sentence."""
-        first = lines[0]
-        try:
-            scores = _distinct([(b"", line.hypothesis) for line in lines], self.producer)
-            self.producer.learn(first.hypothesis)
-        except MosesRnnError as error:
-            place = f"sentence {first.sentence} of {self._name}, whose list begins in line {first.number:,}"
-            error.add_advice(f"It was reading {place}; the model is {self._models}.")
-            raise
-        return scores
 
 
 class AlignedHypothesis(Feature):

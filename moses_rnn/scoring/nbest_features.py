@@ -15,7 +15,6 @@ from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
-from moses_rnn.producers.dynamic import RATE, DynamicRnnlm
 from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, Writer, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares, text
@@ -24,7 +23,7 @@ from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
 from moses_rnn.producers.shares import even_shares, types_of
 from moses_rnn.scoring.fit import check_learned
-from moses_rnn.scoring.hypotheses import AlignedHypothesis, Feature, InOrder, KnownWords, PhraseSum, WholeHypothesis
+from moses_rnn.scoring.hypotheses import AlignedHypothesis, Feature, KnownWords, PhraseSum, WholeHypothesis
 from moses_rnn.scoring.nbest_lists import PartScorer, label_features
 
 
@@ -41,8 +40,6 @@ class FeatureRequest:
     shares: tuple[float, ...] = ()  # of language models in each ensemble; none: equal ones
     backoff: str | None = None  # an ARPA file, for the words outside a language model's shortlist
     rare: str | None = None  # a text whose words outside the shortlist share <unk> evenly
-    dynamic: bool = False  # RNNLMs go on learning, from each sentence's first hypothesis
-    rate: float = RATE  # at which they do
     whole: bool = False  # sentences, not their phrases, for networks of pairs
     word_penalty: Path | None = None  # a model's folder or a vocabulary file
     word_penalty_words: int | None = None  # only its N most frequent words
@@ -81,7 +78,7 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
         yield model.name, _know(_feature(model, first, name, request), model)
     for folders in request.ensembles:
         if _are_language_models(folders):
-            yield Mixture.name, _of_mixture(folders, name, request)
+            yield Mixture.name, _of_mixture(folders, request)
             continue
         if request.shares:
             raise InputError("--shares: expected an ensemble of language models, found one of networks of pairs")
@@ -120,25 +117,12 @@ def _check_alignments(first: NBestLine, name: str, request: FeatureRequest) -> N
 def _feature(model: OpenModel, first: NBestLine | None, name: str, request: FeatureRequest) -> Feature:
     """Of the phrases of a hypothesis if the network learned from phrases, unless sentences are wanted."""
     if not model.reads_sources:
-        return _of_targets(_language_model(model, request), name, str(model.folder))
+        return WholeHypothesis(_language_model(model, request))
     _check_form(model)
     producer = model.make_producer(_compute(model, request))
     if model.rare is not None and model.rare.needs_links:
         return AlignedHypothesis(producer, name)
     return _of_pairs(producer, first, name, whole=request.whole or model.learned_sentences)
-
-
-def _of_targets(producer: NetworkLanguageModel | Mixture, name: str, models: str) -> Feature:
-    """Of whole hypotheses, which must come in order if the producer learns from them.
-
-    Args:
-        producer: of target sentences.
-        name: of the list, for messages.
-        models: that the producer reads, for messages too.
-    """
-    if isinstance(producer, DynamicRnnlm) or (isinstance(producer, Mixture) and producer.learns):
-        return InOrder(producer, name, models)
-    return WholeHypothesis(producer)
 
 
 def _of_ensemble(ensemble: Ensemble, first: NBestLine | None, name: str, request: FeatureRequest) -> Feature:
@@ -177,7 +161,7 @@ def _are_language_models(paths: tuple[Path, ...]) -> bool:
     return not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).reads_sources
 
 
-def _of_mixture(paths: tuple[Path, ...], name: str, request: FeatureRequest) -> Feature:
+def _of_mixture(paths: tuple[Path, ...], request: FeatureRequest) -> Feature:
     """Of networks, and of n-gram models if there are files among them."""
     models = {path: open_model(path, of_pairs=False) for path in paths if path.is_dir()}
     if 0 < len(models) < len(paths) and not (request.backoff or request.rare):
@@ -193,7 +177,7 @@ def _of_mixture(paths: tuple[Path, ...], name: str, request: FeatureRequest) -> 
         mixture = Mixture(members, combination, request.shares or None)
     except ValueError as error:
         raise InputError(f"--shares: {error}") from error
-    feature = _of_targets(mixture, name, ",".join(map(str, paths)))
+    feature = WholeHypothesis(mixture)
     knows: list[Callable[[bytes], bool]] = [model.target_vocabulary.id_of().__contains__ for model in models.values()]
     knows = knows or [_knows(producer) for producer in n_grams.values()]
     feature.known = KnownWords(target=lambda word: any(known(word) for known in knows))
@@ -201,10 +185,7 @@ def _of_mixture(paths: tuple[Path, ...], name: str, request: FeatureRequest) -> 
 
 
 def _language_model(model: OpenModel, request: FeatureRequest) -> NetworkLanguageModel:
-    compute, shares = _compute(model, request), _shares(model, request)
-    if request.dynamic and model.row.dynamic:
-        return model.row.dynamic(model.checkpoint, compute, shares, rate=request.rate)
-    return model.make_language_model(compute, shares)
+    return model.make_language_model(_compute(model, request), _shares(model, request))
 
 
 def _shares(model: OpenModel, request: FeatureRequest) -> Shares | None:
@@ -225,22 +206,9 @@ def _check_before(first: NBestLine | None, name: str, request: FeatureRequest) -
     """Refuse what would fail before models are loaded."""
     for path in filter(None, (request.rare, request.backoff)):
         existing_input(path)
-    _check_dynamic(request)
     _check_sharing(request)
     if first is not None:
         _check_alignments(first, name, request)
-
-
-def _check_dynamic(request: FeatureRequest) -> None:
-    """Refuse to learn where nothing can.
-
-    Raises:
-        InputError: no model goes on learning.
-    """
-    if not request.dynamic:
-        return
-    if not any(open_model(folder, of_pairs=False).row.dynamic for folder in request.folders):
-        raise InputError("--dynamic: expected an RNNLM among the models, which goes on learning, found none")
 
 
 def _check_sharing(request: FeatureRequest) -> None:

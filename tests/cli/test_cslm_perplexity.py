@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from moses_rnn.cli import progress
 from moses_rnn.cli.cslm_perplexity import perplexity as command_of_perplexity
-from moses_rnn.cli.nbest.add import add
 from moses_rnn.inference.dynamic import RATE
 from moses_rnn.models.bengio import Bengio, BengioConfig
 from moses_rnn.models.checkpoint import save_checkpoint
@@ -157,9 +156,8 @@ def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
     assert shorter[name][0] != first
 
 
-@pytest.mark.parametrize("command", [command_of_perplexity, add], ids=["perplexity", "nbest"])
-def test_help_names_the_rate_at_which_they_learn(command):
-    option = next(option for option in command.params if option.name == "dynamic_rate")
+def test_help_names_the_rate_at_which_they_learn():
+    option = next(option for option in command_of_perplexity.params if option.name == "dynamic_rate")
     assert option.help.endswith(f" [default: {RATE}]")
 
 

@@ -1,6 +1,4 @@
-"""Models that learn while they score: what they mean, in which order, and by whom."""
-
-import threading
+"""Models that learn while they score."""
 
 import numpy as np
 import pytest
@@ -9,7 +7,7 @@ import torch
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Compute
-from moses_rnn.producers.dynamic import MODES, DynamicRnnlm, Reader
+from moses_rnn.producers.dynamic import MODES, DynamicRnnlm
 from moses_rnn.producers.rnnlm import RnnlmProducer
 from moses_rnn.producers.shares import EvenShares
 from tests.models.checkpoints import rnnlm_checkpoint
@@ -30,7 +28,7 @@ def test_at_a_rate_of_0_it_is_static_to_the_bit(mode, precision, hidden_size):
     large = rnnlm_checkpoint(rnnlm_network(hidden_size, 301, scale=0.3, dtype=torch.float32), vocabulary)
     sentences = [b" ".join(b"w%d" % i for i in ids) for ids in some_sentences(30, 301)]  # some of them equal
     compute, shares = Compute(precision=precision), EvenShares(5)
-    reader = Reader(DynamicRnnlm(large, compute, shares, rate=0.0), mode)
+    reader = DynamicRnnlm(large, mode, compute, shares, rate=0.0)
     static = RnnlmProducer(large, compute, shares)
     assert np.array_equal(reader.word_log_probs(sentences), static.word_log_probs(sentences))
     assert np.array_equal(reader.unknown(sentences), static.unknown(sentences))
@@ -39,51 +37,17 @@ def test_at_a_rate_of_0_it_is_static_to_the_bit(mode, precision, hidden_size):
 @pytest.mark.parametrize("mode", MODES)
 def test_what_was_read_counts(mode):
     static = RnnlmProducer(checkpoint()).word_log_probs(SENTENCES)
-    whole = Reader(DynamicRnnlm(checkpoint()), mode).word_log_probs(SENTENCES)
-    reader = Reader(DynamicRnnlm(checkpoint()), mode)
+    whole = DynamicRnnlm(checkpoint(), mode).word_log_probs(SENTENCES)
+    reader = DynamicRnnlm(checkpoint(), mode)
     parts = np.concatenate([reader.word_log_probs(part) for part in (SENTENCES[:2], [], SENTENCES[2:])])
     assert np.array_equal(whole, parts)
     assert whole[0] == static[0]
     assert not np.array_equal(whole, static)
-    assert not np.array_equal(Reader(DynamicRnnlm(checkpoint()), mode).word_log_probs(SENTENCES[::-1])[-4:], whole[:4])
-
-
-def test_scores_do_not_learn_until_they_shall():
-    model = DynamicRnnlm(checkpoint())
-    first = model.log_probs([b""] * 5, SENTENCES)
-    assert np.array_equal(model.log_probs([b""] * 5, SENTENCES), first)
-    model.learn(SENTENCES[0])
-    assert model.log_probs([b""], SENTENCES[:1])[0, 0] > first[0, 0]
-
-
-def test_the_meaning_says_that_order_counts():
-    meaning = DynamicRnnlm(checkpoint()).meaning
-    assert "goes on learning, at a rate of 0.003, from what came before, whose order counts" in meaning
-    assert DynamicRnnlm(checkpoint()).name == "RNNLM"
-
-
-def test_a_second_worker_is_refused():
-    model, errors = DynamicRnnlm(checkpoint()), []
-    model.log_probs([b""], [b"le"])
-
-    def other():
-        for act in (
-            lambda: model.log_probs([b""], [b"le"]),
-            lambda: model.learn(b"le"),
-            lambda: model.read([b"le"], "word"),
-        ):
-            with pytest.raises(MosesRnnError, match="needs one worker, found several") as caught:
-                act()
-            errors.append(caught.value)
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    thread.join()
-    assert len(errors) == 3
+    assert not np.array_equal(DynamicRnnlm(checkpoint(), mode).word_log_probs(SENTENCES[::-1])[-4:], whole[:4])
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_divergence_is_an_error(mode):
-    model = DynamicRnnlm(checkpoint(), rate=3e38)
+    model = DynamicRnnlm(checkpoint(), mode, rate=3e38)
     with pytest.raises(MosesRnnError, match="dynamic evaluation diverged"):
-        model.read([b"le chat mal", b"rare le chat", b"mal mal dort"] * 10, mode)
+        model.word_log_probs([b"le chat mal", b"rare le chat", b"mal mal dort"] * 10)

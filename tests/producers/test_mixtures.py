@@ -11,7 +11,6 @@ from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.cslm import NplmProducer
-from moses_rnn.producers.dynamic import DynamicRnnlm
 from moses_rnn.producers.mixtures import Mixture, check_mixture, combined
 from moses_rnn.producers.open import open_model
 from moses_rnn.producers.rnnlm import RnnlmProducer
@@ -60,20 +59,6 @@ def test_what_it_means():
         "arithmetic mixture, word by word, of 3 language models: log p(target) of the RNN"
     )
     assert "NPLM of Bengio et al." in mixture.meaning
-
-
-def test_each_member_that_can_learns_from_its_own():
-    source = rnnlm_checkpoint(rnnlm_network(dtype=torch.float32), CSLM_VOCABULARY)
-    other = rnnlm_checkpoint(rnnlm_network(dtype=torch.float32, scale=0.3), CSLM_VOCABULARY)
-    mixture, apart = (
-        Mixture([DynamicRnnlm(source), DynamicRnnlm(other), nplm()]),
-        [DynamicRnnlm(source), DynamicRnnlm(other)],
-    )
-    mixture.learn(SENTENCES[0])
-    for model in apart:
-        model.learn(SENTENCES[0])
-    each = [model.word_log_probs(SENTENCES) for model in (*apart, nplm())]
-    assert np.array_equal(mixture.word_log_probs(SENTENCES), combined(np.array(each)))
 
 
 def test_members_may_have_shares():

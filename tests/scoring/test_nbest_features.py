@@ -12,7 +12,7 @@ from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.open import open_model
-from moses_rnn.scoring.hypotheses import AlignedHypothesis, InOrder, PhraseSum, WholeHypothesis
+from moses_rnn.scoring.hypotheses import AlignedHypothesis, PhraseSum, WholeHypothesis
 from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
 from tests.models.checkpoints import make_producer
 from tests.producers.pairs import of_pairs
@@ -173,29 +173,6 @@ def test_words_outside_the_shortlist_have_even_shares(models):
     shared = features_of(add=(models / "rnnlm",), rare=str(models / "text"))["RNNLM"]  # t8, t9 and other are outside
     differences = np.subtract(values(plain, texts), values(shared, texts))
     assert differences == pytest.approx(np.log(3) * np.array([0, 1, 2, 1]))
-
-
-@pytest.mark.parametrize(
-    "wanted", [{"add": ("rnnlm",)}, {"ensembles": (("rnnlm", "rnnlm2"),)}, {"ensembles": (("nplm", "rnnlm"),)}]
-)
-def test_dynamic_models_go_through_the_list_in_order(models, wanted):
-    ((name, of),) = wanted.items()
-    paths = {
-        name: tuple(models / folder for folder in of) if name == "add" else (tuple(models / one for one in of[0]),)
-    }
-    (feature,) = features_of(dynamic=True, **paths).values()
-    assert type(feature) is InOrder
-    assert "whose order counts" in feature.producer.meaning
-    (static,) = features_of(**paths).values()
-    texts = [b"t2 t3", b"t4", b"t2 t3"]
-    assert values(feature, texts) == values(static, texts)  # of the first sentence
-
-
-def test_other_models_beside_a_dynamic_one_stay_as_they_are(models):
-    features = features_of(add=(models / "cslm", models / "rnnlm", models / "search"), dynamic=True)
-    assert {name: type(feature) for name, feature in features.items()} == {
-        "CSLM": WholeHypothesis, "RNNLM": InOrder, "SEARCH": WholeHypothesis,
-    }  # fmt: skip
 
 
 ALIGNED_LINE = b"0 ||| t2 t8 ||| F= 1 ||| 1 ||| 0-1=0-1 ||| 0-0 1-1\n"

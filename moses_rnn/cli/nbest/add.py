@@ -11,7 +11,6 @@ import click
 
 from moses_rnn.cli.command import (
     CONTEXT,
-    FiniteFloat,
     Program,
     choose_device,
     reports_errors,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Example:
   moses-rnn-nbest dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
-  moses-rnn-nbest dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 --dynamic > dev.more
+  moses-rnn-nbest dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 > dev.more
 
 \b
 Values are natural logarithms; every other byte of the list stays as it is, so that Moses's own
@@ -55,8 +54,6 @@ class Adding(PoolOptions):
     backoff: str | None
     rare: str | None
     vocabulary: str | None
-    dynamic: bool
-    dynamic_rate: float | None
     whole: bool
     long_phrases: str
     word_penalty: Path | None
@@ -106,8 +103,6 @@ class Adding(PoolOptions):
 )
 @click.option("--rare", type=click.Choice(["uniform"]), help="Share <unk> evenly among the words outside instead")
 @click.option("--vocabulary", help="With --rare: a text that has these words")
-@click.option("--dynamic", is_flag=True, help="RNNLMs go on learning, from each sentence's first hypothesis")
-@click.option("--dynamic-rate", type=FiniteFloat(0), help="At this rate; the paper's is 0.1 [default: 0.003]")
 @click.option(
     "--word-penalty",
     type=click.Path(path_type=Path),
@@ -190,7 +185,6 @@ def _pool(given: Adding, job: FeatureJob, device: str) -> Pool[ListPart, Values]
 
 
 def _feature_request(given: Adding) -> FeatureRequest:
-    from moses_rnn.inference.dynamic import RATE
     from moses_rnn.scoring.nbest_features import FeatureRequest
 
     return FeatureRequest(
@@ -200,8 +194,6 @@ def _feature_request(given: Adding) -> FeatureRequest:
         shares=_numbers(given.shares),
         backoff=given.backoff,
         rare=given.vocabulary,
-        dynamic=given.dynamic,
-        rate=RATE if given.dynamic_rate is None else given.dynamic_rate,
         whole=given.whole,
         floors_long=given.long_phrases == "floor",
         word_penalty=given.word_penalty,
@@ -232,13 +224,7 @@ def _check(given: Adding) -> None:
 
 def _check_language_models(given: Adding) -> None:
     """The same, of what language models do."""
-    if given.dynamic and (given.shard or make_pool_request(given).is_elsewhere):
-        raise click.UsageError(
-            "--dynamic learns from the whole list in its order: it needs one worker, in this process"
-        )
     _check_ensembles(given)
-    if given.dynamic_rate is not None and not given.dynamic:
-        raise click.UsageError("--dynamic-rate is for --dynamic")
     if given.vocabulary == "-":
         raise click.UsageError("--vocabulary needs a file: it is read for each model")
     if bool(given.rare) != bool(given.vocabulary):

@@ -151,38 +151,3 @@ def test_language_models_are_added(nbest):
     assert done.stderr.startswith("9 hypotheses of 4 sentences, with RNNLM0, NPLM0, ENS0\n")
     for label in ("RNNLM0", "NPLM0", "ENS0"):
         assert len(set(values_of(done, label))) > 5
-
-
-def test_a_dynamic_model_learns_from_the_first_hypothesis_of_each_sentence(nbest, here):
-    static, dynamic = (
-        values_of(nbest("n", "--source", "src", "--add", "{}/rnnlm", *option), "RNNLM0")
-        for option in ([], ["--dynamic"])
-    )
-    first = [i for i, line in enumerate(LISTED) if line[0] == 0]
-    assert [static[i] for i in first] == [dynamic[i] for i in first]
-    assert all(static[i] != dynamic[i] for i in range(len(LISTED)) if i not in first)
-    options = ["--add", "{}/rnnlm", "--dynamic", "--dynamic-rate", "0"]
-    assert values_of(nbest("n", "--source", "src", *options), "RNNLM0") == static
-    # what another first hypothesis teaches
-    lines = NBEST.splitlines(keepends=True)
-    (here / "n").write_bytes(b"".join([lines[1], lines[0], *lines[2:]]))
-    other = values_of(nbest("n", "--source", "src", "--add", "{}/rnnlm", "--dynamic"), "RNNLM0")
-    assert (other[0], other[1]) == (dynamic[1], dynamic[0])
-    assert all(a != b for a, b in zip(other[2:], dynamic[2:], strict=True))
-
-
-@pytest.mark.parametrize("options", [["--add", "{}/rnnlm"], ["--ensemble", "{}/rnnlm,{}/nplm"]])
-def test_a_dynamic_model_that_diverges_is_named_with_the_sentence(nbest, here, options):
-    done = nbest("n", "--source", "src", *options, "--dynamic", "--dynamic-rate", "1e6", "-o", "out", code=1)
-    assert re.search(r"sentence [1-9] of n.* line [1-9].*/rnnlm", done.stderr)
-    assert not [path for path in here.iterdir() if "out" in path.name]
-
-
-@pytest.mark.parametrize(("order", "line"), [([2, 0], 2), ([0, 5, 1], 3), ([0, 2, 0, 5], 3)])
-def test_a_dynamic_model_refuses_a_list_in_another_order(nbest, here, order, line):
-    lines = NBEST.splitlines(keepends=True)
-    (here / "n").write_bytes(b"".join(lines[i] for i in order))
-    done = nbest("n", "--source", "src", "--add", "{}/rnnlm", "--dynamic", "-o", "out", code=3)
-    assert f"n:{line}: expected " in done.stderr
-    assert not [path for path in here.iterdir() if "out" in path.name]
-    nbest("n", "--source", "src", "--add", "{}/rnnlm", "-o", "out")  # which any order is good enough for
