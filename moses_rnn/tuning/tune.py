@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,8 +12,8 @@ import numpy.typing as npt
 from moses_rnn.errors import InputError
 from moses_rnn.moses.programs import Moses
 from moses_rnn.tuning.bleu import Floats
+from moses_rnn.tuning.kbmira import run_kbmira
 from moses_rnn.tuning.mert import TunedWeights, check_start, measure_weights, search_weights
-from moses_rnn.tuning.moses_tuners import run_kbmira, run_mert
 from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
 from moses_rnn.tuning.reading import SPARSE
 from moses_rnn.tuning.tunable import TunableList
@@ -28,16 +27,10 @@ class Recovered(NamedTuple):
     largest_residual: float
 
 
-def default_optimiser(moses: Moses | None) -> str:
-    """Moses's mert if it is there, else ours."""
-    has_mert = moses is not None and os.access(moses.root / "bin" / "mert", os.X_OK)
-    return "moses-mert" if has_mert else "mert"
-
-
 def tune(
     points: TunableList,
     start: npt.ArrayLike,
-    optimiser: str | None = None,
+    optimiser: str = "mert",
     *,
     seed: int,
     restarts: int = RESTARTS,
@@ -49,19 +42,18 @@ def tune(
     Args:
         points: the lists.
         start: weights, as many as the list has names.
-        optimiser: one of OPTIMISERS; None for `default_optimiser`.
+        optimiser: one of OPTIMISERS.
         seed: not negative.
-        restarts: of mert, Moses's or ours; kbmira has none.
-        moses: needed by all but "mert".
-        should_stop: called by ours only, between lines; Moses's run to their end.
+        restarts: of mert; kbmira has none.
+        moses: whose kbmira is run.
+        should_stop: called by mert only, between lines; kbmira runs to its end.
 
     Raises:
-        InputError: the optimiser's program is not there.
+        InputError: kbmira is not there.
         MosesRnnError: it failed.
         ValueError: there is no such optimiser, or `start` has another length.
     """
     begin = check_start(points, start)
-    optimiser = optimiser or default_optimiser(moses)
     if optimiser not in OPTIMISERS:
         raise ValueError(f"expected an optimiser of {', '.join(OPTIMISERS)}, found {optimiser!r}")
     if optimiser == "mert":
@@ -70,10 +62,8 @@ def tune(
         raise InputError(
             f"{optimiser}: expected a built Moses, found none", advice="Name it with MOSES_ROOT, or choose 'mert'."
         )
-    if points.is_constant.all():  # Moses's mert would find a random point as good as any
+    if points.is_constant.all():
         return measure_weights(points, begin, begin)
-    if optimiser == "moses-mert":
-        return measure_weights(points, begin, run_mert(points, begin, moses, seed=seed, restarts=restarts))
     return measure_weights(points, begin, run_kbmira(points, begin, moses, seed=seed))
 
 

@@ -3,11 +3,9 @@ import itertools
 import numpy as np
 import pytest
 
-from moses_rnn.errors import InputError
 from moses_rnn.formats.moses_ini import MosesIni
-from moses_rnn.moses.programs import Moses
 from moses_rnn.tuning.tunable import bleu_of
-from moses_rnn.tuning.tune import choose_start, default_optimiser, format_ini, recover_weights, select_weights, tune
+from moses_rnn.tuning.tune import choose_start, format_ini, recover_weights, select_weights, tune
 from tests.tuning.lists import LINES, NAMES, nbest, read, two_features, weights_of
 
 
@@ -83,16 +81,11 @@ def test_names_and_weights_that_are_no_ini(names, weights, message):
         format_ini(names, weights)
 
 
-def test_tuners_that_are_not_there(tmp_path):
-    assert default_optimiser(None) == default_optimiser(Moses(tmp_path)) == "mert"
-    with pytest.raises(
-        InputError, match="kbmira: expected a built Moses, found none\n  Name it with MOSES_ROOT, or choose 'mert'."
-    ):
-        tune(two_features(), [1, 1, 1], "kbmira", seed=1)
-    with pytest.raises(InputError, match="bin/mert: expected a program of Moses, found none"):
-        tune(two_features(), [1, 1, 1], "moses-mert", seed=1, moses=Moses(tmp_path))
+def test_what_no_tuning_begins_with_is_refused():
     with pytest.raises(ValueError, match=r"expected 3 finite starting weights, found \[1.0\]"):
         tune(two_features(), [1], seed=1)
+    with pytest.raises(ValueError, match="expected an optimiser of mert, kbmira, found 'pro'"):
+        tune(two_features(), [1, 1, 1], "pro", seed=1)
 
 
 def test_ours_needs_no_moses():

@@ -31,7 +31,7 @@ class Tuning:
     references: tuple[str, ...]
     weights: str | None
     sparse_weights: str | None
-    optimiser: str | None
+    optimiser: str
     seed: int
     restarts: int
     moses_root: Path | None
@@ -47,11 +47,15 @@ class Tuning:
 @click.option(
     "--optimiser",
     type=click.Choice(OPTIMISERS),
-    help="Moses's mert or kbmira, or this package's mert [default: moses-mert if MOSES_ROOT is set, else mert]",
+    default="mert",
+    show_default=True,
+    help="Minimum error rate training by this package, or Moses's kbmira (batch MIRA)",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--restarts", type=click.IntRange(0), default=RESTARTS, show_default=True, help="Of mert")
-@click.option("--moses-root", type=click.Path(path_type=Path), envvar="MOSES_ROOT", help="A built Moses [$MOSES_ROOT]")
+@click.option(
+    "--moses-root", type=click.Path(path_type=Path), envvar="MOSES_ROOT", help="Moses, for kbmira [$MOSES_ROOT]"
+)
 @click.option("-o", "--output", default="-", show_default=True, help="The weights, as an ini")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @reports_errors
@@ -60,7 +64,7 @@ def tune(given: Tuning) -> None:
     """Find weights by which an n-best list gets a good BLEU."""
     from moses_rnn.moses.programs import Moses
     from moses_rnn.tuning.reading import read_tunable
-    from moses_rnn.tuning.tune import choose_start, default_optimiser, format_ini
+    from moses_rnn.tuning.tune import choose_start, format_ini
     from moses_rnn.tuning.tune import tune as tune_weights
     from moses_rnn.tuning.weights import read_weights
 
@@ -77,15 +81,14 @@ def tune(given: Tuning) -> None:
             say(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
         start = choose_start(points, weights)
         moses = Moses(given.moses_root.absolute()) if given.moses_root else None
-        optimiser = given.optimiser or default_optimiser(moses)
         stop = StopRequest()
         tuned = tune_weights(
-            points, start, optimiser, moses=moses, should_stop=stop, seed=given.seed, restarts=given.restarts
+            points, start, given.optimiser, moses=moses, should_stop=stop, seed=given.seed, restarts=given.restarts
         )
         if stop():
             raise MosesRnnError("stopped before the search had ended; nothing was written")
         file.append(format_ini(points.names, tuned.weights, sparse))
         file.commit()
-    say(f"{optimiser}, seed {given.seed}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
+    say(f"{given.optimiser}, seed {given.seed}: BLEU {100 * tuned.start_bleu:.2f} before, {100 * tuned.bleu:.2f} after")
     for label in tuned.constant:
         say(f"warning: {label} is the same for all hypotheses of each sentence: its weight stays as it was")
