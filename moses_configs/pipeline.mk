@@ -64,8 +64,6 @@ NBEST_FLAGS ?=
 PRUNE_KEEP ?= 0.7 0.5 0.3
 PRUNE_SEED ?= $(firstword $(SEEDS))
 PRUNE_FLAGS ?= --keep-best-words 1
-# On lists, the word penalty counts words outside the network's shortlist, or outside its WP_WORDS most frequent words
-WP_WORDS ?=
 SYSTEMS ?= baseline rnn
 SEEDS ?= 1 2 3
 NBEST ?= 100
@@ -90,7 +88,7 @@ TEXTS := WORK SRC TRG TRAIN DEV TOKENISED LOWERCASE REORDERING ALIGNER MGIZA_BIN
 	INVERSE_MODEL CSLM CSLM_IN LIST_BASE TUNER MOSES_ROOT BIN BIN_PYTHON
 LISTS := TEST SYSTEMS CSLM_TEXT PRUNE_KEEP SEEDS ENSEMBLE_SEEDS $(addsuffix _FLAGS,LM TRAIN SCORE EXTEND CSLM RNNLM \
 	BENGIO SEARCH LSTM RNNENC TRANSLATE NBEST PRUNE DECODER MERT)
-INTEGERS := MAX_WORDS MAX_PHRASE ORDER THREADS NBEST LIST_SIZE NETWORK_SEED PRUNE_SEED WP_WORDS
+INTEGERS := MAX_WORDS MAX_PHRASE ORDER THREADS NBEST LIST_SIZE NETWORK_SEED PRUNE_SEED
 VARIABLES := $(TEXTS) $(LISTS) $(INTEGERS)
 # Their values become parts of rules and commands, of Moses's too, so none has a sign that make or a shell acts upon.
 # They are looked at unexpanded. TRANSLATE_x alone is a command
@@ -161,7 +159,7 @@ TABLE_OPTIONS_inverse = --inverse-model $(RNN_INVERSE)
 EXTEND_OPTIONS_inverse = --inverse-model $(RNN_INVERSE)
 TABLE_OPTIONS_wp = --word-penalty
 LIST_OPTIONS_cslm = --add $(CSLM_MODEL)
-LIST_OPTIONS_wp = --word-penalty $(RNN_MODEL) $(if $(WP_WORDS),--word-penalty-words $(WP_WORDS))
+LIST_OPTIONS_wp = --word-penalty $(RNN_MODEL)
 MODEL_rnn = $(RNN_MODEL)
 TRAINED_rnn = $(DONE)/train-rnn
 TRAINED_inverse = $(DONE)/train-inverse

@@ -56,7 +56,6 @@ def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
         "SYSTEMS=baseline rnn cslm cslm-rnn-wp",
         "CSLM_IN=nbest",
         "LIST_SIZE=20",
-        "WP_WORDS=300",
         f"CSLM_FLAGS={cslm}",
     ]
     done = make("results", *given, *more)

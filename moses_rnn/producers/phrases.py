@@ -10,9 +10,8 @@ import torch
 from torch import OutOfMemoryError
 
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError
-from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.trie_scoring import PairNetwork
-from moses_rnn.models.folders import read_key, vocabulary_file
+from moses_rnn.models.folders import vocabulary_file
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import (
     PhraseIds,
@@ -153,33 +152,19 @@ def _is_out_of_memory(error: Exception) -> bool:
     return not isinstance(error, RuntimeError) or isinstance(error, OutOfMemoryError) or "allocate memory" in str(error)
 
 
-def read_shortlist(path: Path, most: int | None) -> Vocabulary:
-    """The words of a vocabulary file, or of a model's target side; of them the most frequent ones.
+def read_shortlist(path: Path) -> Vocabulary:
+    """The words of a vocabulary file, or of a model's target side.
 
     Args:
         path: the file, or the model's folder.
-        most: how many words; None: all.
 
     Raises:
         InputError: there is no vocabulary to be read.
     """
     file = path / vocabulary_file("target") if path.is_dir() else path
     try:
-        known = Vocabulary.from_bytes(file.read_bytes())
+        return Vocabulary.from_bytes(file.read_bytes())
     except OSError as error:
         raise InputError(f"{file}: expected a vocabulary, found: {error.strerror}") from error
     except CheckpointError as error:
         raise InputError(f"{file}: {error.message}", advice=error.advice) from error
-    if not most:
-        return known
-    tokens = _tokens_of(path) if path.is_dir() else frozenset()
-    return Vocabulary([*known.words[:2], *[word for word in known.words[2:] if word not in tokens][:most]])
-
-
-def _tokens_of(folder: Path) -> frozenset[bytes]:
-    """What stands before the words of a model that learned rare words by annotation."""
-    try:
-        rare = RareWords.from_record(read_key(folder, "rare"))
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{folder}: rare: {error}") from error
-    return frozenset([*rare.read_tokens, *rare.written_tokens]) if rare else frozenset()

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
-
-import torch
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.streams import existing_input, read_lines
@@ -17,44 +13,16 @@ from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
 from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, Writer, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
-from moses_rnn.producers.language_models import NetworkLanguageModel, Shares, text
+from moses_rnn.producers.language_models import NetworkLanguageModel, text
 from moses_rnn.producers.mixtures import ARITHMETIC, Mixture, check_mixture
 from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
-from moses_rnn.producers.shares import even_shares, types_of
 from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.hypotheses import AlignedHypothesis, Feature, KnownWords, PhraseSum, WholeHypothesis
-from moses_rnn.scoring.nbest_lists import PartScorer, label_features
+from moses_rnn.scoring.nbest_request import ListRequest
 
 
-@dataclass(frozen=True)
-class FeatureRequest:
-    """What is to be added to an n-best list.
-
-    `add` are models of any kind, `ensembles` of several each.
-    """
-
-    add: tuple[Path, ...] = ()
-    ensembles: tuple[tuple[Path, ...], ...] = ()
-    combination: str | None = None  # of ensembles; None: geometric, or arithmetic of language models
-    shares: tuple[float, ...] = ()  # of language models in each ensemble; none: equal ones
-    backoff: str | None = None  # an ARPA file, for the words outside a language model's shortlist
-    rare: str | None = None  # a text whose words outside the shortlist share <unk> evenly
-    whole: bool = False  # sentences, not their phrases, for networks of pairs
-    word_penalty: Path | None = None  # a model's folder or a vocabulary file
-    word_penalty_words: int | None = None  # only its N most frequent words
-    floors_long: bool = False  # pairs that a network has no room for score the floor
-    device: str = "cpu"
-    precision: str = "fp32"
-    allow_misfit: bool = False  # take a model that is no better than a unigram model, see `fit`
-
-    @property
-    def folders(self) -> list[Path]:
-        """Of all networks, those in ensembles too."""
-        return [path for path in (*self.add, *chain(*self.ensembles)) if path.is_dir()]
-
-
-def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -> Iterator[tuple[str, Feature]]:
+def make_features(first: NBestLine | None, name: str, request: ListRequest) -> Iterator[tuple[str, Feature]]:
     """The features, each with its name.
 
     Args:
@@ -82,10 +50,10 @@ def make_features(first: NBestLine | None, name: str, request: FeatureRequest) -
             continue
         if request.shares:
             raise InputError("--shares: expected an ensemble of language models, found one of networks of pairs")
-        ensemble = open_ensemble(folders, request.combination or GEOMETRIC)
+        ensemble = open_ensemble(folders, request.combine or GEOMETRIC)
         yield ensemble.name, _know(_of_ensemble(ensemble, first, name, request), ensemble)
     if request.word_penalty:
-        shortlist = read_shortlist(request.word_penalty, request.word_penalty_words)
+        shortlist = read_shortlist(request.word_penalty)
         yield "WP", WholeHypothesis(WordPenaltyProducer(shortlist))
 
 
@@ -108,13 +76,7 @@ def _know(feature: Feature, model: Writer) -> Feature:
     return feature
 
 
-def _check_alignments(first: NBestLine, name: str, request: FeatureRequest) -> None:
-    """Refuse a list without alignments that a model's rare words need, before any model is loaded."""
-    if any(map(needs_alignments, request.folders)):
-        alignment_of(first, name)
-
-
-def _feature(model: OpenModel, first: NBestLine | None, name: str, request: FeatureRequest) -> Feature:
+def _feature(model: OpenModel, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
     """Of the phrases of a hypothesis if the network learned from phrases, unless sentences are wanted."""
     if not model.reads_sources:
         return WholeHypothesis(_language_model(model, request))
@@ -125,12 +87,12 @@ def _feature(model: OpenModel, first: NBestLine | None, name: str, request: Feat
     return _of_pairs(producer, first, name, whole=request.whole or model.learned_sentences)
 
 
-def _of_ensemble(ensemble: Ensemble, first: NBestLine | None, name: str, request: FeatureRequest) -> Feature:
+def _of_ensemble(ensemble: Ensemble, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
     for model in ensemble.models:
         _check_form(model)
         if not request.allow_misfit:
             check_learned(model)
-    producer = ensemble.make_producer(Compute(request.device, request.precision))
+    producer = ensemble.make_producer(Compute(request.device))
     if ensemble.rare is not None and ensemble.rare.needs_links:
         return AlignedHypothesis(producer, name)
     return _of_pairs(producer, first, name, whole=request.whole or ensemble.learned_sentences)
@@ -161,15 +123,15 @@ def _are_language_models(paths: tuple[Path, ...]) -> bool:
     return not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).reads_sources
 
 
-def _of_mixture(paths: tuple[Path, ...], request: FeatureRequest) -> Feature:
+def _of_mixture(paths: tuple[Path, ...], request: ListRequest) -> Feature:
     """Of networks, and of n-gram models if there are files among them."""
     models = {path: open_model(path, of_pairs=False) for path in paths if path.is_dir()}
-    if 0 < len(models) < len(paths) and not (request.backoff or request.rare):
+    if 0 < len(models) < len(paths) and not request.backoff:
         raise InputError(
-            "--ensemble: expected --backoff or --rare uniform for a network beside an n-gram model, found neither\n"
+            "--ensemble: expected --backoff for a network beside an n-gram model, found none\n"
             "  Without it every word outside the shortlist would have all that the network gives to <unk>."
         )
-    combination = request.combination or ARITHMETIC
+    combination = request.combine or ARITHMETIC
     check_mixture(list(models.values()), combination)
     n_grams = {path: KenlmProducer(existing_input(str(path))) for path in paths if path not in models}
     members = [_language_model(models[path], request) if path in models else n_grams[path] for path in paths]
@@ -184,43 +146,25 @@ def _of_mixture(paths: tuple[Path, ...], request: FeatureRequest) -> Feature:
     return feature
 
 
-def _language_model(model: OpenModel, request: FeatureRequest) -> NetworkLanguageModel:
-    return model.make_language_model(_compute(model, request), _shares(model, request))
+def _language_model(model: OpenModel, request: ListRequest) -> NetworkLanguageModel:
+    backoff = None
+    if request.backoff:
+        path = existing_input(request.backoff)
+        backoff = Backoff(parse_arpa(read_lines(path), path), KenlmProducer(path), model.target_vocabulary, path)
+    return model.make_language_model(_compute(model, request), backoff)
 
 
-def _shares(model: OpenModel, request: FeatureRequest) -> Shares | None:
-    """Of the words outside a model's shortlist."""
-    if request.rare:
-        return even_shares(types_of(read_lines(existing_input(request.rare))), model.target_vocabulary)
-    if not request.backoff:
-        return None
-    path = existing_input(request.backoff)
-    return Backoff(parse_arpa(read_lines(path), path), KenlmProducer(path), model.target_vocabulary, path)
+def _compute(model: OpenModel, request: ListRequest) -> Compute:
+    floors_long = request.long_phrases == "floor"
+    return model.choose_compute(Wanted(request.device, "fp32", floors_long=floors_long), long=False)
 
 
-def _compute(model: OpenModel, request: FeatureRequest) -> Compute:
-    return model.choose_compute(Wanted(request.device, request.precision, floors_long=request.floors_long), long=False)
-
-
-def _check_before(first: NBestLine | None, name: str, request: FeatureRequest) -> None:
+def _check_before(first: NBestLine | None, name: str, request: ListRequest) -> None:
     """Refuse what would fail before models are loaded."""
-    for path in filter(None, (request.rare, request.backoff)):
-        existing_input(path)
-    _check_sharing(request)
-    if first is not None:
-        _check_alignments(first, name, request)
-
-
-def _check_sharing(request: FeatureRequest) -> None:
-    """Refuse to share out what no model has.
-
-    Raises:
-        InputError: no network is a language model.
-    """
-    read_targets_alone = (not open_model(folder, of_pairs=False).reads_sources for folder in request.folders)
-    if (request.backoff or request.rare) and not any(read_targets_alone):
-        option = "--backoff" if request.backoff else "--rare"
-        raise InputError(f"{option}: expected a language model among the networks, whose <unk> it shares, found none")
+    if request.backoff and all(open_model(folder, of_pairs=False).reads_sources for folder in request.folders):
+        raise InputError("--backoff: expected a language model among the networks, whose <unk> it shares, found none")
+    if first is not None and any(map(needs_alignments, request.folders)):
+        alignment_of(first, name)
 
 
 def _check_form(model: OpenModel) -> None:
@@ -228,22 +172,3 @@ def _check_form(model: OpenModel) -> None:
         raise InputError(f"{model.folder}: expected a model of phrases, found one of rules, which no hypothesis shows")
     if model.form.is_factored:
         raise InputError(f"{model.folder}: expected a model of plain words, found one of {model.form}")
-
-
-@dataclass(frozen=True)
-class FeatureJob:
-    """What workers in other processes are told: to give the values of features to parts of a list.
-
-    `first` is the list's first line, `threads` are torch's, of each worker.
-    """
-
-    request: FeatureRequest
-    first: NBestLine | None
-    name: str  # of the list
-    threads: int = 1
-
-    def begin(self, place: str) -> PartScorer:
-        """Open the models on the device of that name."""
-        torch.set_num_threads(self.threads)
-        request = replace(self.request, device=place)
-        return PartScorer(label_features(self.first, make_features(self.first, self.name, request)))

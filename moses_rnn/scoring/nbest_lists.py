@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from moses_rnn.errors import FormatError, InputError, MisfitError, placing
 from moses_rnn.formats.nbest import NAME, NBestLine, check_plain, check_source
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.pools.base import Pool, in_order
-from moses_rnn.pools.threads import ThreadPool
 from moses_rnn.producers.base import Phrases
 from moses_rnn.scoring.hypotheses import Feature
 
@@ -24,12 +22,7 @@ UNKNOWN_REFUSAL = 0.5
 Texts = list[bytes]  # the values of a feature, as they are written
 
 
-@dataclass(frozen=True)
-class LabelledFeature:
-    """A feature to be added: its label, and what gives its values."""
-
-    label: str
-    feature: Feature
+Labelled = tuple[str, Feature]  # a feature to be added, behind its label
 
 
 @dataclass
@@ -58,31 +51,20 @@ class NBestReport:
         return [label for label, chooses in self.choosing.items() if not chooses]
 
 
-def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]) -> list[LabelledFeature]:
+def label_features(first: NBestLine | None, named: Iterable[tuple[str, Feature]]) -> list[Labelled]:
     """Features with the next free number in their labels: CSLM0, or CSLM1 if the list has a CSLM0."""
     taken = (
         {word[:-1].decode("ascii", "replace") for word in words(first.features) if word.endswith(b"=")}
         if first
         else set()
     )
-    features = []
+    features: list[Labelled] = []
     for name, feature in named:
         label = next(label for n in itertools.count() if (label := f"{name}{n}") not in taken)
         assert NAME.fullmatch(label)
         taken.add(label)
-        features.append(LabelledFeature(label, feature))
+        features.append((label, feature))
     return features
-
-
-@dataclass(frozen=True)
-class ListPart:
-    """Lines of whole sentences' lists, each with its source sentence."""
-
-    lines: Sequence[NBestLine]
-    sources: Phrases
-
-
-Values = dict[str, list[Texts]]  # by label: of each line
 
 
 class ListWords:
@@ -94,21 +76,21 @@ class ListWords:
         report: gets the share of unknown words of each feature.
     """
 
-    def __init__(self, name: str, features: Sequence[LabelledFeature], report: NBestReport) -> None:
+    def __init__(self, name: str, features: Sequence[Labelled], report: NBestReport) -> None:
         self._name, self._features, self._report = name, features, report
         self._sources: Counter[bytes] = Counter()  # words of the source sentences, once for each hypothesis
         self._targets: Counter[bytes] = Counter()
 
-    def add(self, part: ListPart) -> None:
-        """Count a part.
+    def add(self, lines: Sequence[NBestLine], sources: Phrases) -> None:
+        """Count some lines, each with its source sentence.
 
         Raises:
             MisfitError: a model does not know most of the words so far.
         """
-        for source, line in zip(part.sources, part.lines, strict=True):
+        for source, line in zip(sources, lines, strict=True):
             self._sources.update(words(source))
             self._targets.update(words(line.hypothesis))
-        for label, feature in ((each.label, each.feature) for each in self._features):
+        for label, feature in self._features:
             if feature.known.target:
                 self._report.unknown[label] = self._judge(label, "hypothesis", self._targets, feature.known.target)
             if feature.known.source:
@@ -129,29 +111,12 @@ class ListWords:
         return share
 
 
-class PartScorer:
-    """Gives the values of features to a part of a list; raises ScoreError where a model gives none."""
-
-    def __init__(self, features: Sequence[LabelledFeature]) -> None:
-        self.features = features
-
-    def __call__(self, part: ListPart) -> Values:
-        """The values, as they are written."""
-        return {each.label: self._texts(each, part) for each in self.features}
-
-    def _texts(self, labelled: LabelledFeature, part: ListPart) -> list[Texts]:
-        with placing(lambda row: f"{labelled.label}, line {part.lines[row].number:,} of the list"):
-            scores = labelled.feature.scores(part.lines, part.sources)
-        return [[b"%.6g" % value for value in row] for row in scores.tolist()]
-
-
 def with_features(
     lines: Iterable[NBestLine],
     sources: Sequence[bytes] | None,
-    features: Sequence[LabelledFeature],
+    features: Sequence[Labelled],
     name: str,
     report: NBestReport,
-    pool: Pool[ListPart, Values] | None = None,
 ) -> Iterator[bytes]:
     """The lines with further features, in blocks.
 
@@ -161,7 +126,6 @@ def with_features(
         features: what to add, in this order.
         name: of the list, for messages.
         report: is filled in.
-        pool: who gives the values of these features; None: a thread.
 
     Raises:
         FormatError: a hypothesis that is not plain words, a sentence without a source sentence or with another one, or
@@ -170,32 +134,30 @@ def with_features(
         MisfitError: a model does not know most of the list's words.
         ScoreError: a model gives a line no number.
     """
-    report.choosing = {feature.label: False for feature in features}
-
-    def described(part: ListPart) -> str:
-        return f"{name}: sentences {part.lines[0].sentence} to {part.lines[-1].sentence}"
-
-    of_sources = any(feature.feature.of_sources for feature in features)
+    report.choosing = dict.fromkeys((label for label, _ in features), False)
+    of_sources = any(feature.of_sources for _, feature in features)
     list_words = ListWords(name, features, report)
-
-    def make_parts() -> Iterator[ListPart]:
-        for together in _sentences_together(lines):
-            part = _with_sources(together, sources, name, check=of_sources)
-            list_words.add(part)
-            yield part
-
-    with pool or ThreadPool([PartScorer(features)], "features") as workers:
-        for part, texts in in_order(make_parts(), workers, described):
-            _note(part.lines, texts, report)
-            yield b"".join(
-                line.with_features([(label, rows[i]) for label, rows in texts.items()])
-                for i, line in enumerate(part.lines)
-            )
+    for together in _sentences_together(lines):
+        read = _sources_of(together, sources, name, check=of_sources)
+        list_words.add(together, read)
+        texts = {label: _texts(label, feature, together, read) for label, feature in features}
+        _note(together, texts, report)
+        yield b"".join(
+            line.with_features([(label, rows[i]) for label, rows in texts.items()]) for i, line in enumerate(together)
+        )
     if of_sources and sources is not None and report.whole:
         _check_end(sources, name, report)
 
 
-def _with_sources(lines: Sequence[NBestLine], sources: Sequence[bytes] | None, name: str, *, check: bool) -> ListPart:
+def _texts(label: str, feature: Feature, lines: Sequence[NBestLine], sources: Phrases) -> list[Texts]:
+    """A feature's values of lines, as they are written."""
+    with placing(lambda row: f"{label}, line {lines[row].number:,} of the list"):
+        scores = feature.scores(lines, sources)
+    return [[b"%.6g" % value for value in row] for row in scores.tolist()]
+
+
+def _sources_of(lines: Sequence[NBestLine], sources: Sequence[bytes] | None, name: str, *, check: bool) -> Phrases:
+    """The source sentence of each line."""
     for line in lines:
         check_plain(line, name)
         if sources is None:
@@ -205,7 +167,7 @@ def _with_sources(lines: Sequence[NBestLine], sources: Sequence[bytes] | None, n
             raise FormatError(name, line.number, expected, str(line.sentence))
         if check:
             check_source(line, sources[line.sentence], name)
-    return ListPart(lines, [b"" if sources is None else sources[line.sentence] for line in lines])
+    return [b"" if sources is None else sources[line.sentence] for line in lines]
 
 
 def _check_end(sources: Sequence[bytes], name: str, report: NBestReport) -> None:

@@ -39,10 +39,8 @@ def test_lists_and_texts_come_out_as_without(tmp_path):
         check_same_scores(b"".join(parts), whole)
     options = ["nbest", "whole.list", "--source", "text", "--add", model]
     run(*options, "-o", "list.whole", cwd=here)
-    run(*options, "-o", "list.processes", "--processes", "2", cwd=here)
     for number in (1, 2):
         run(*options, "-o", "list", "--shard", f"{number}/2", cwd=here)
     whole = (here / "list.whole").read_bytes()
     assert b"RNN1=" in whole
-    assert (here / "list.processes").read_bytes() == whole
     check_same_scores(b"".join((here / f"list.{n}-of-2").read_bytes() for n in (1, 2)), whole)

@@ -1,6 +1,7 @@
 """From what a user asks for to what scores it: models on disk, and those that are refused."""
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from moses_rnn.models.cslm import CSLM
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.open import open_model
 from moses_rnn.scoring.hypotheses import AlignedHypothesis, PhraseSum, WholeHypothesis
-from moses_rnn.scoring.nbest_features import FeatureRequest, make_features
+from moses_rnn.scoring.nbest_features import make_features
+from moses_rnn.scoring.nbest_request import ListRequest
 from tests.models.checkpoints import make_producer
 from tests.producers.pairs import of_pairs
 from tests.producers.rare import ALIGNED, save_rare_model
@@ -23,9 +25,16 @@ UNSEGMENTED = b"0 ||| t2 t9 ||| F= 1 ||| 1 ||| 0-0 1-1 \n"
 EMPTY = b"0 ||| ||| F= 1 ||| 1 ||| |||\n"
 
 
+NOTHING = {
+    **dict.fromkeys(field.name for field in fields(ListRequest)),
+    **dict.fromkeys(("add", "ensembles", "shares"), ()),
+    "device": "cpu",
+}
+
+
 def features_of(line=SEGMENTED, **wanted):
     first = line and parse_nbest_line(line, "n", 1)
-    return dict(make_features(first, "n", FeatureRequest(**wanted)))
+    return dict(make_features(first, "n", ListRequest(**{**NOTHING, **wanted})))
 
 
 def values(feature, hypotheses, sources=None):
@@ -79,40 +88,11 @@ def test_networks_of_sentences_score_whole_hypotheses(models, name, folder):
     np.testing.assert_allclose(values(feature, [b"t2 t9", b""]), expected[:, 0], rtol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "folder"), [("RNN", "rnn"), ("CSLM", "cslm")])
-def test_the_precision_is_the_one_asked_for(models, name, folder):
-    found = [
-        values(features_of(whole=name == "RNN", precision=precision, add=(models / folder,))[name], [b"t2 t3"])[0]
-        for precision in ("fp32", "bf16", "fp64")
-    ]
-    assert found[0] == pytest.approx(found[2], rel=1e-5)
-    assert found[1] != found[0] == pytest.approx(found[1], rel=0.05)
-
-
-# t4 is the third word of the shortlist behind <unk> and </s>
-@pytest.mark.parametrize(
-    ("of", "most", "penalties"),
-    [
-        ("rnn", None, [0, -1, -2]),
-        ("inverse", None, [0, -1, -2]),  # of the hypothesis's side too
-        ("cslm", None, [0, -1, -2]),
-        ("words", None, [0, -1, -2]),
-        ("words", 2, [-1, -1, -2]),
-        ("rnn", 1, [-2, -2, -2]),
-        ("words", 1000, [0, -1, -2]),
-    ],
-)
-def test_the_word_penalty_counts_what_is_outside(models, of, most, penalties):
-    feature = features_of(UNSEGMENTED, word_penalty=models / of, word_penalty_words=most)["WP"]
+@pytest.mark.parametrize("of", ["rnn", "inverse", "cslm", "words"])  # of the hypothesis's side each
+def test_the_word_penalty_counts_what_is_outside(models, of):
+    feature = features_of(UNSEGMENTED, word_penalty=models / of)["WP"]
     assert isinstance(feature, WholeHypothesis)
-    assert values(feature, [b"t2 t3 t4", b"t3 t9", b"x </s>"]) == penalties
-
-
-def test_the_word_penalty_counts_words_not_tokens(tmp_path):
-    """The tokens of an annotating model stand before its words; the most frequent words are t2, t3, t4."""
-    save_rare_model(tmp_path / "rare", "posunk")
-    feature = features_of(UNSEGMENTED, word_penalty=tmp_path / "rare", word_penalty_words=2)["WP"]
-    assert values(feature, [b"t2 t3 t4", b"t3 t9", b"t4 t4"]) == [-1, -1, -2]
+    assert values(feature, [b"t2 t3 t4", b"t3 t9", b"x </s>"]) == [0, -1, -2]
 
 
 def test_an_n_gram_model_scores_in_natural_logarithms(models):
@@ -149,7 +129,7 @@ def test_several_language_models_are_a_mixture(models):
         [open_model(folder, of_pairs=False).make_language_model().word_log_probs([b"t2 t9"]) for folder in folders]
     )
     assert values(feature, [b"t2 t9"]) == pytest.approx([np.log(np.exp(words).mean(0)).sum()])
-    mean = features_of(ensembles=(folders,), combination="mean-log")["ENS"]
+    mean = features_of(ensembles=(folders,), combine="mean-log")["ENS"]
     assert values(mean, [b"t2 t9"]) == pytest.approx([words.mean(0).sum()])
 
 
@@ -165,14 +145,6 @@ def test_an_n_gram_model_may_be_part_of_a_mixture(models):
         a, b = shares or (0.5, 0.5)
         expected = np.log(a * np.exp(words[0]) + b * np.exp(words[1])).sum()
         assert values(mixture, [b"t2 t9 t8"]) == pytest.approx([expected])
-
-
-def test_words_outside_the_shortlist_have_even_shares(models):
-    texts = [b"t2 t3", b"t3 t9", b"t9 t8", b"other"]
-    plain = features_of(add=(models / "rnnlm",))["RNNLM"]
-    shared = features_of(add=(models / "rnnlm",), rare=str(models / "text"))["RNNLM"]  # t8, t9 and other are outside
-    differences = np.subtract(values(plain, texts), values(shared, texts))
-    assert differences == pytest.approx(np.log(3) * np.array([0, 1, 2, 1]))
 
 
 ALIGNED_LINE = b"0 ||| t2 t8 ||| F= 1 ||| 1 ||| 0-1=0-1 ||| 0-0 1-1\n"

@@ -82,8 +82,8 @@ def test_features_stand_in_the_order_in_which_they_were_asked_for():
 def test_labels_have_the_next_free_number(features, names, labels):
     feature_of_words = WholeHypothesis(WordPenaltyProducer(TARGET))
     (first,) = parsed([nbest(b"t2", features=features)])
-    assert [feature.label for feature in label_features(first, [(name, feature_of_words) for name in names])] == labels
-    assert label_features(None, [("WP", feature_of_words)])[0].label == "WP0"
+    assert [label for label, _ in label_features(first, [(name, feature_of_words) for name in names])] == labels
+    assert label_features(None, [("WP", feature_of_words)])[0][0] == "WP0"
 
 
 def test_a_list_scored_twice_has_both():

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import itertools
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import (
-    CONTEXT,
-    Program,
-    choose_device,
-    reports_errors,
-    say,
-    takes,
-    threads_option,
-)
+from moses_rnn.cli.command import CONTEXT, Program, choose_device, reports_errors, say, takes, threads_option
 from moses_rnn.cli.files import check_inputs, inputs_of, output_to, text_of
 from moses_rnn.cli.nbest.files import parsed_list
-from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
+from moses_rnn.cli.pool_options import with_shard
 from moses_rnn.cli.table_options import long_option
-
-if TYPE_CHECKING:
-    from moses_rnn.formats.nbest import NBestLine
-    from moses_rnn.pools.base import Pool
-    from moses_rnn.scoring.nbest_features import FeatureJob, FeatureRequest
-    from moses_rnn.scoring.nbest_lists import ListPart, Values
+from moses_rnn.files.shards import Shard
+from moses_rnn.scoring.nbest_request import ListRequest
 
 EPILOG = """\b
 Example:
@@ -41,30 +28,20 @@ has one of that name.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Adding(PoolOptions):
-    """Options of `add`."""
+def _parse_ensembles(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[Path, ...], ...]:
+    for value in values:
+        if not all(value.split(",")):
+            raise click.BadParameter(f"{value}: expected models with commas between, found an empty name")
+    return tuple(tuple(map(Path, value.split(","))) for value in values)
 
-    nbest: str
-    source: str | None
-    add: tuple[Path, ...]
-    ensembles: tuple[str, ...]
-    combine: str | None
-    shares: str | None
-    backoff: str | None
-    rare: str | None
-    vocabulary: str | None
-    whole: bool
-    long_phrases: str
-    word_penalty: Path | None
-    word_penalty_words: int | None
-    output: str
-    device: str
-    precision: str
-    threads: int | None
-    allow_misfit: bool
-    force: bool
-    quiet: bool
+
+def _parse_shares(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[float, ...]:
+    try:
+        return tuple(map(float, value.split(","))) if value else ()
+    except ValueError as error:
+        raise click.BadParameter(f"{value}: expected numbers with commas between") from error
 
 
 @click.command("add", cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -82,6 +59,7 @@ class Adding(PoolOptions):
 @click.option(
     "--ensemble",
     "ensembles",
+    callback=_parse_ensembles,
     multiple=True,
     help="Add log p by several models together: their folders with commas between; of language models also n-gram "
     "models' files. Repeat it",
@@ -94,6 +72,7 @@ class Adding(PoolOptions):
 )
 @click.option(
     "--shares",
+    callback=_parse_shares,
     help="Of the language models of an --ensemble in the mean of p, with commas between [default: equal ones]",
 )
 @click.option("--whole", is_flag=True, help="Score whole sentences with networks of pairs, whatever their phrases")
@@ -101,18 +80,15 @@ class Adding(PoolOptions):
 @click.option(
     "--backoff", help="An ARPA file that shares out a language model's <unk> among the words outside its shortlist"
 )
-@click.option("--rare", type=click.Choice(["uniform"]), help="Share <unk> evenly among the words outside instead")
-@click.option("--vocabulary", help="With --rare: a text that has these words")
 @click.option(
     "--word-penalty",
     type=click.Path(path_type=Path),
     help="Add minus the number of words outside the shortlist of this model or vocabulary file: WP0",
 )
-@click.option("--word-penalty-words", type=click.IntRange(1), help="Only its N most frequent words")
 @click.option("-o", "--output", default="-", show_default=True, help="The new list, compressed if its suffix says so")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
-@click.option("--precision", type=click.Choice(["fp32", "bf16", "fp64"]), default="fp32", show_default=True)
 @threads_option
+@click.option("--shard", metavar="k/N", help="Do only part k of N, in OUTPUT.k-of-N; auto: as Slurm or torchrun count")
 @click.option(
     "--allow-misfit",
     is_flag=True,
@@ -120,36 +96,36 @@ class Adding(PoolOptions):
 )
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
-@pool_options
 @reports_errors
-@takes(Adding)
-def add(given: Adding) -> None:
+@takes(ListRequest)
+def add(given: ListRequest) -> None:
     """Add features to an n-best list."""
     _check(given)
-    check_inputs(given.nbest, given.source, given.backoff, given.vocabulary, *_models(given))
+    models = [path if path.is_dir() or not path.exists() else str(path) for path in _paths(given)]
+    check_inputs(given.nbest, given.source, given.backoff, *models)
     import torch
 
     from moses_rnn.cli.progress import Display
-    from moses_rnn.scoring.nbest_features import FeatureJob, make_features
+    from moses_rnn.scoring.nbest_features import make_features
     from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
 
     if given.threads:
         torch.set_num_threads(given.threads)
-    shard = parse_shard(given)
+    shard = Shard.parse(given.shard) if given.shard is not None else None
     name, lines = parsed_list(given.nbest, shard)
     first = next(lines, None)
     sources = text_of(given.source) if given.source else None
-    request = _feature_request(given)
+    request = replace(given, device=choose_device(given.device))
     features = label_features(first, make_features(first, name, request))
-    readers = [feature.label for feature in features if feature.feature.of_sources]
+    readers = [label for label, feature in features if feature.of_sources]
     if sources is None and readers:
         raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
-    pool = _pool(given, FeatureJob(request, first, name), request.device)
     report = NBestReport(whole=shard is None, allow_misfit=given.allow_misfit)
     display = Display("hypotheses", quiet=given.quiet)
-    inputs = inputs_of(name, given.source, given.backoff, given.vocabulary)
+    inputs = inputs_of(name, given.source, given.backoff)
     with output_to(with_shard(given.output, shard), given.force, inputs) as file:
-        for block in with_features(_behind(first, lines), sources, features, name, report, pool):
+        listed = itertools.chain([first], lines) if first else lines
+        for block in with_features(listed, sources, features, name, report):
             file.append(block)
             display.show(report.lines)
         file.commit()
@@ -162,95 +138,23 @@ def add(given: Adding) -> None:
         say(f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it")
 
 
-def _models(given: Adding) -> Iterator[Path | str]:
+def _paths(given: ListRequest) -> list[Path]:
     """Folders of networks; files of n-gram models, and of words."""
-    members = (Path(member) for members in given.ensembles for member in members.split(","))
-    for path in (*members, *given.add, *filter(None, [given.word_penalty])):
-        yield path if path.is_dir() or not path.exists() else str(path)
+    return [*given.models, *filter(None, [given.word_penalty])]
 
 
-def _pool(given: Adding, job: FeatureJob, device: str) -> Pool[ListPart, Values] | None:
-    """Who gives the values, if it is not this process."""
-    from dataclasses import replace
-
-    import torch
-
-    from moses_rnn.pools.choice import open_pool_elsewhere
-
-    wanted = make_pool_request(given)
-    if not wanted.is_elsewhere:
-        return None
-    threads = max((given.threads or torch.get_num_threads()) // wanted.processes, 1) if wanted.processes else 1
-    return open_pool_elsewhere(wanted, replace(job, threads=threads), [device])
-
-
-def _feature_request(given: Adding) -> FeatureRequest:
-    from moses_rnn.scoring.nbest_features import FeatureRequest
-
-    return FeatureRequest(
-        add=given.add,
-        ensembles=tuple(tuple(map(Path, folders.split(","))) for folders in given.ensembles),
-        combination=given.combine,
-        shares=_numbers(given.shares),
-        backoff=given.backoff,
-        rare=given.vocabulary,
-        whole=given.whole,
-        floors_long=given.long_phrases == "floor",
-        word_penalty=given.word_penalty,
-        word_penalty_words=given.word_penalty_words,
-        device=choose_device(given.device),
-        precision=given.precision,
-        allow_misfit=given.allow_misfit,
-    )
-
-
-def _check(given: Adding) -> None:
+def _check(given: ListRequest) -> None:
     """Refuse what does not go together."""
     if given.shard and "-" in (given.nbest, given.output):
         raise click.UsageError("--shard needs a list and an --output that are files")
     if given.nbest == given.source == "-":
         raise click.UsageError("only one of the list and --source can be -")
-    if not any((given.add, given.ensembles, given.word_penalty)):
+    if not _paths(given):
         raise click.UsageError("nothing to add: give --add MODEL, --ensemble or --word-penalty")
-    if given.backoff and not (given.add or given.ensembles):
+    if given.backoff and not given.models:
         raise click.UsageError("--backoff is the n-gram model that a CSLM backs off to: give one with --add")
-    _check_language_models(given)
-    if given.whole and not (given.add or given.ensembles):
+    if given.whole and not given.models:
         raise click.UsageError("--whole says how networks of pairs score: give one with --add")
-    if given.word_penalty_words and not given.word_penalty:
-        raise click.UsageError("--word-penalty-words is for --word-penalty")
-    _numbers(given.shares)
-
-
-def _check_language_models(given: Adding) -> None:
-    """The same, of what language models do."""
-    _check_ensembles(given)
-    if given.vocabulary == "-":
-        raise click.UsageError("--vocabulary needs a file: it is read for each model")
-    if bool(given.rare) != bool(given.vocabulary):
-        raise click.UsageError("--rare uniform and --vocabulary, the text that has the rare words, go together")
-    if given.rare and given.backoff:
-        raise click.UsageError("--rare and --backoff both share out <unk>: give one of them")
-
-
-def _check_ensembles(given: Adding) -> None:
-    """The same, of ensembles."""
     for option, value in (("--shares", given.shares), ("--combine", given.combine)):
         if value and not given.ensembles:
             raise click.UsageError(f"{option} is for --ensemble")
-    for folders in given.ensembles:
-        if not all(folders.split(",")):
-            raise click.UsageError(f"--ensemble {folders}: expected models with commas between, found an empty name")
-
-
-def _numbers(text: str | None) -> tuple[float, ...]:
-    try:
-        return tuple(float(number) for number in text.split(",")) if text else ()
-    except ValueError as error:
-        raise click.UsageError(f"--shares {text}: expected numbers with commas between") from error
-
-
-def _behind(first: NBestLine | None, lines: Iterator[NBestLine]) -> Iterator[NBestLine]:
-    if first is not None:
-        yield first
-        yield from lines
