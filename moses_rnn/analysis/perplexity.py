@@ -1,19 +1,22 @@
-"""Perplexities of a CSLM, an n-gram model and both together, over one closed vocabulary."""
+"""Perplexities of any number of language models over one closed vocabulary: each alone, and interpolated."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.errors import InputError, ScoreError, placing
+from moses_rnn.errors import InputError, MosesRnnError, ScoreError, placing
 from moses_rnn.producers.language_models import LanguageModel, Values
 
 SENTENCES = 2000  # scored together
-HALVINGS = 30  # of the range of weights: to a billionth
+SUFFICIENT = 1e-6  # nats of a whole text: how near its likelihood is to the highest
+ROUNDS = 20_000  # of expectation maximisation at most, where weights go to 0 slowly
+# of a network beside an n-gram model: Bengio et al. 2003, section 4.2; Mikolov et al. 2010, section 3
+FIXED_WEIGHTS = {"bengio": 0.5, "rnnlm": 0.75}
 
 Marks = npt.NDArray[np.bool_]
 Observe = Callable[[int], None]  # is told how many more sentences were scored
@@ -24,61 +27,81 @@ def observe_nothing(_sentences: int) -> None:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What models give to every word and end symbol of a text, natural logarithms; tokens each."""
+class Contender:
+    """A model to be compared.
+
+    `network` is its kind as config.json names it; None: an n-gram model.
+    """
 
     name: str
-    cslm: Values
-    kenlm: Values | None
-    outside: Marks  # of the shortlist
-    unknown: Marks  # to the n-gram model
+    model: LanguageModel
+    network: str | None
 
-    def named(self, name: str) -> Judged:
-        """The same by another name."""
-        return replace(self, name=name)
 
-    def mixed(self, weight: float) -> Values:
-        """log p of the linear interpolation; `weight` is the CSLM's."""
-        assert self.kenlm is not None
-        if not 0 < weight < 1:
-            return self.cslm if weight else self.kenlm
-        mixture: Values = np.logaddexp(math.log(weight) + self.cslm, math.log(1 - weight) + self.kenlm)
+@dataclass(frozen=True)
+class Scored:
+    """What models give to the words and end symbols of a text, natural logarithms.
+
+    `outside` are the words that some network's shortlist does not have, `unknown` those that some n-gram model does not
+    know; tokens each.
+    """
+
+    name: str
+    log_probs: Values  # models × tokens
+    outside: Marks
+    unknown: Marks
+
+    def only(self, chosen: Marks) -> Scored:
+        """Some of the tokens."""
+        return Scored(self.name, self.log_probs[:, chosen], self.outside[chosen], self.unknown[chosen])
+
+    def mixed(self, weights: Sequence[float]) -> Values:
+        """log p of the linear interpolation; tokens."""
+        with np.errstate(divide="ignore"):  # of a model without weight
+            mixture: Values = np.logaddexp.reduce(self.log_probs + np.log(weights)[:, None])
         return mixture
 
+    def perplexity(self, weights: Sequence[float]) -> float:
+        """Of the linear interpolation; raises as `perplexity`."""
+        return perplexity(self.mixed(weights), self.name)
 
-def judge(
-    lines: Iterable[bytes],
-    name: str,
-    cslm: LanguageModel,
-    kenlm: LanguageModel | None,
-    observe: Observe = observe_nothing,
-) -> Judged:
-    """Score a text.
+
+def score_text(
+    lines: Iterable[bytes], name: str, contenders: Sequence[Contender], observe: Observe = observe_nothing
+) -> Scored:
+    """Score a text by all models.
 
     Args:
         lines: of the text; those without words do not count.
         name: of the text, for messages.
-        cslm: as it is compared.
-        kenlm: likewise, if there is one.
+        contenders: the models.
         observe: see `Observe`.
 
     Raises:
         InputError: it is empty.
-        ScoreError: a model gives a word no probability; the sentence is named.
+        MosesRnnError: a model fails; the error tells which, and at which text.
     """
-    parts: list[tuple[Values, Values, Marks, Marks]] = []
+    parts: list[tuple[Values, Marks, Marks]] = []
     before = 0  # sentences
     with placing(lambda row: f"{name}, sentence {before + row + 1:,}"):
         for sentences in together(lines, observe):
-            values = cslm.word_log_probs(sentences)
-            by_kenlm = kenlm.word_log_probs(sentences) if kenlm else values
-            unknown = kenlm.unknown(sentences) if kenlm else np.zeros(len(values), np.bool_)
-            parts.append((values, by_kenlm, cslm.unknown(sentences), unknown))
+            values = np.stack([_word_log_probs(one, sentences, name) for one in contenders])
+            unknown = np.zeros((2, values.shape[1]), np.bool_)
+            for one in contenders:
+                unknown[0 if one.network else 1] |= one.model.unknown(sentences)
+            parts.append((values, *unknown))
             before += len(sentences)
     if not parts:
         raise InputError(f"{name}: expected sentences, found none")
-    by_cslm, n_gram, outside, unknown = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return Judged(name, by_cslm, n_gram if kenlm else None, outside, unknown)
+    return Scored(name, *(np.concatenate(column, -1) for column in zip(*parts, strict=True)))
+
+
+def _word_log_probs(one: Contender, sentences: Sequence[bytes], text: str) -> Values:
+    try:
+        return one.model.word_log_probs(sentences)
+    except MosesRnnError as error:
+        error.add_advice(f"The model is {one.name}, the text {text}.")
+        raise
 
 
 def sentences_of(lines: Iterable[bytes]) -> list[bytes]:
@@ -96,22 +119,6 @@ def together(lines: Iterable[bytes], observe: Observe) -> Iterator[list[bytes]]:
         observe(len(group))
 
 
-def best_weight(judged: Judged) -> float:
-    """The CSLM's weight in the interpolation that makes a text most likely; 0 or 1 where one model alone does.
-
-    The log-likelihood is concave, so it is highest where its slope is 0. Expectation maximisation would take hundreds
-    of rounds where the best weight is near 0 or 1, and ended early it may give less than one model alone.
-    """
-    assert judged.kenlm is not None
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        weight = (low + high) / 2
-        both = judged.mixed(weight)
-        slope = float((np.exp(judged.cslm - both) - np.exp(judged.kenlm - both)).sum())
-        low, high = (weight, high) if slope > 0 else (low, weight)
-    return max((low, high, 0.0, 1.0), key=lambda weight: float(judged.mixed(weight).mean()))
-
-
 def perplexity(log_probs: Values, text: str) -> float:
     """exp of the mean cost.
 
@@ -125,12 +132,74 @@ def perplexity(log_probs: Values, text: str) -> float:
         raise ScoreError(f"{text}: expected a perplexity that a float can hold, found exp({cost:g})") from error
 
 
-def as_markdown(texts: Sequence[Judged], weight: float | None) -> Iterator[str]:
-    """Lines of Markdown: a line a text, perplexities over all tokens, and over those of the shortlist.
+def best_weights(scored: Scored) -> list[float]:
+    """Weights of the interpolation that make a text most likely, by expectation maximisation.
+
+    With r_m the mean over words of p_m / Σ w p, a round multiplies the weight w_m by r_m; and since the logarithm is
+    concave, no other weights are better by more than the number of words times log max r_m: that ends it.
+    """
+    count, tokens = scored.log_probs.shape
+    p = np.exp(scored.log_probs - scored.log_probs.max(0))
+    weights = np.full(count, 1 / count)
+    for _ in range(ROUNDS):
+        ratios = (p / (weights @ p)).mean(1)
+        if tokens * math.log(max(float(ratios.max()), 1.0)) <= SUFFICIENT:
+            break
+        weights *= ratios
+        weights /= weights.sum()
+    best: list[float] = weights.tolist()
+    return best
+
+
+def interpolations(contenders: Sequence[Contender], first: Scored) -> Iterator[tuple[str, list[float]]]:
+    """Rows of the table: what is interpolated, and the weight of each model.
 
     Args:
-        texts: scored; the n-gram model's values are there for all or none.
-        weight: of the CSLM in the interpolation.
+        contenders: networks, and n-gram models if there are any.
+        first: the text that decides the best weights.
+    """
+    for i, one in enumerate(contenders):
+        yield one.name, _weights(len(contenders), {i: 1.0})
+    networks = [i for i, one in enumerate(contenders) if one.network]
+    n_gram = next((i for i, one in enumerate(contenders) if not one.network), None)
+    even = {i: 1 / len(networks) for i in networks}
+    if len(networks) > 1:
+        yield f"the {len(networks)} networks evenly", _weights(len(contenders), even)
+    if n_gram is not None:
+        yield from _beside(contenders, n_gram, {i: {i: 1.0} for i in networks})
+        if len(networks) > 1 and len({contenders[i].network for i in networks}) == 1:
+            yield from _beside(contenders, n_gram, {networks[0]: even})
+    if len(contenders) > 1:
+        best = best_weights(first)
+        shown = ", ".join(f"{weight:.3f} {one.name}" for weight, one in zip(best, contenders, strict=True))
+        yield f"best for {first.name}: {shown}", best
+
+
+def _beside(
+    contenders: Sequence[Contender], n_gram: int, networks: dict[int, dict[int, float]]
+) -> Iterator[tuple[str, list[float]]]:
+    """Networks, or their mixtures, beside an n-gram model at the weight of the paper that they are from."""
+    for i, shares in networks.items():
+        weight = FIXED_WEIGHTS.get(contenders[i].network or "")
+        if weight is not None:
+            name = contenders[i].name if len(shares) == 1 else f"the {len(shares)} networks evenly"
+            all_shares = {**{j: weight * share for j, share in shares.items()}, n_gram: 1 - weight}
+            mixed = f"{weight:g} {name}, {1 - weight:g} {contenders[n_gram].name}"
+            yield mixed, _weights(len(contenders), all_shares)
+
+
+def _weights(count: int, shares: dict[int, float]) -> list[float]:
+    return [shares.get(i, 0.0) for i in range(count)]
+
+
+def as_cslm_table(texts: Sequence[Scored], weight: float | None) -> Iterator[str]:
+    """Lines of Markdown about a CSLM, and perhaps an n-gram model: a line a text.
+
+    Perplexities are over all tokens, but for those over the shortlist or over the n-gram model's words.
+
+    Args:
+        texts: scored by them.
+        weight: of the CSLM in the interpolation; None: there is no n-gram model.
     """
     head = ["text", "tokens", "outside the shortlist", "CSLM, shortlist only"]
     if weight is not None:
@@ -138,13 +207,19 @@ def as_markdown(texts: Sequence[Judged], weight: float | None) -> Iterator[str]:
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * len(head)
     for text in texts:
-        cells = [text.name, f"{len(text.cslm):,}", f"{text.outside.mean():.2%}"]
-        cells.append(f"{perplexity(text.cslm[~text.outside], text.name):.2f}")
+        cells = [text.name, f"{text.outside.size:,}", f"{text.outside.mean():.2%}"]
+        cells.append(f"{perplexity(text.log_probs[0, ~text.outside], text.name):.2f}")
         if weight is not None:
-            assert text.kenlm is not None
-            mixed = text.mixed(weight)
-            alone, n_gram, both, known = (
-                perplexity(log_probs, text.name) for log_probs in (text.cslm, text.kenlm, mixed, mixed[~text.unknown])
-            )
+            mixture = [weight, 1 - weight]
+            alone, n_gram, both = (text.perplexity(weights) for weights in ([1, 0], [0, 1], mixture))
+            known = text.only(~text.unknown).perplexity(mixture)
             cells += [f"{alone:.2f}", f"{n_gram:.2f}", f"{both:.2f}", f"{1 - both / n_gram:.1%}", f"{known:.2f}"]
         yield f"| {' | '.join(cells)} |"
+
+
+def as_table(texts: Sequence[Scored], rows: Iterable[tuple[str, Sequence[float]]]) -> Iterator[str]:
+    """Lines of Markdown: a line an interpolation, a column a text, perplexities over all tokens given."""
+    yield f"| model | {' | '.join(text.name for text in texts)} |"
+    yield "|---|" + "---|" * len(texts)
+    for name, weights in rows:
+        yield f"| {name} | {' | '.join(f'{text.perplexity(weights):.2f}' for text in texts)} |"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,13 +20,11 @@ from moses_rnn.cli.command import (
     takes,
     threads_option,
 )
-from moses_rnn.cli.cslm_vocabulary import WordOptions, backing_off, closed_by, n_gram_models, shares_of
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.mixtures import Contender
-    from moses_rnn.producers.base import Compute
+    from moses_rnn.analysis.perplexity import Contender, Scored
     from moses_rnn.producers.kenlm import KenlmProducer
     from moses_rnn.producers.language_models import LanguageModel, Shares
     from moses_rnn.producers.open import OpenModel
@@ -45,11 +43,14 @@ words of all shortlists count. --lm must be an ARPA file, plain or .gz: a binary
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judging(WordOptions):
+class Judging:
     """Options of `perplexity`."""
 
     model: Path
     texts: tuple[str, ...]
+    lm: tuple[str, ...]
+    rare: str | None
+    vocabulary: str | None
     dynamic: str | None
     dynamic_rate: float | None
     bptt: int | None
@@ -116,7 +117,9 @@ def perplexity(given: Judging) -> None:
     check_inputs(*given.models, *given.files, *given.lm, given.vocabulary)
     import torch
 
+    from moses_rnn.analysis.perplexity import score_text
     from moses_rnn.producers.open import open_language_model
+    from moses_rnn.producers.shares import ClosedVocabulary
 
     if given.threads:
         torch.set_num_threads(given.threads)
@@ -124,11 +127,25 @@ def perplexity(given: Judging) -> None:
     models = [open_language_model(folder) for folder in given.models]
     if given.dynamic and not any(_learns(model, given) for model in models):
         raise InputError(f"{models[0].folder}: expected an RNNLM for --dynamic, found: {models[0].title}")
-    alone = len(models) == 1 and models[0].name == "CSLM"
-    if alone and len(given.lm) < 2 and not given.rare:
-        _judge_cslm(models[0], given)
+    texts = _read(given.files)
+    n_grams = _n_gram_models(given.lm)
+    closed = ClosedVocabulary([model.target_vocabulary for model in models], n_grams[0]) if n_grams else None
+    shares = list(_shares(models, n_grams, given))
+    scored = []
+    with _progress(texts, given) as show:
+        for text in texts:  # models that learn begin each text anew
+            contenders = _contenders(models, shares, n_grams, closed, given)
+            scored.append(replace(score_text(text.sentences, text.path, contenders, show), name=text.name))
+    if [model.name for model in models] == ["CSLM"] and len(n_grams) < 2 and not given.rare:
+        _put_cslm_table(scored, shares[0])
     else:
-        _compare(models, given)
+        _put_table(scored, contenders, shared=bool(given.lm or given.rare))
+    if closed is not None and closed.strange:
+        put(
+            f"\nWords of the shortlists that the n-gram model does not know: {len(closed.strange):,}. They, and all "
+            "that no model knows, have an even share each of its <unk>.",
+            fold=True,
+        )
 
 
 def _check(given: Judging) -> None:
@@ -148,74 +165,100 @@ def _check(given: Judging) -> None:
             raise click.UsageError(f"{option} is for --dynamic")
 
 
-def _judge_cslm(model: OpenModel, given: Judging) -> None:
+def _put_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
     """A CSLM by itself, and perhaps an n-gram model."""
-    from moses_rnn.analysis.perplexity import as_markdown, best_weight, judge
-    from moses_rnn.producers.cslm import CslmProducer
+    from moses_rnn.analysis.perplexity import as_cslm_table, best_weights
+    from moses_rnn.producers.backoff import Backoff
 
-    closed = backoff = n_grams = None
-    if given.lm:
-        kenlm = n_gram_models(given.lm)[0]
-        backoff = backing_off(given.lm[0], kenlm, model.target_vocabulary)
-        closed = closed_by([model], kenlm)
-        n_grams = closed.compare(kenlm)
-    cslm = CslmProducer(model.checkpoint, _compute(given), backoff)
-    texts = _read(given.files)
-    with _progress(texts, given) as show:
-        judged = [judge(text.sentences, text.path, cslm, n_grams, show).named(text.name) for text in texts]
-    weight = best_weight(judged[0]) if n_grams else None
-    put("\n".join(as_markdown(judged, weight)))
-    if backoff and weight is not None:
+    weight = best_weights(scored[0])[0] if backoff else None
+    put("\n".join(as_cslm_table(scored, weight)))
+    if isinstance(backoff, Backoff):
         put(
-            f"\nThe weight is the best for {judged[0].name}. Outside the shortlist: {backoff.words:,} words of the "
+            f"\nThe weight is the best for {scored[0].name}. Outside the shortlist: {backoff.words:,} words of the "
             f"n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context.",
             fold=True,
         )
-    _put_strange(closed)
 
 
-def _compare(models: Sequence[OpenModel], given: Judging) -> None:
-    """Any models, each alone and together."""
-    from moses_rnn.analysis.mixtures import as_table, interpolations, score_text
+def _put_table(scored: Sequence[Scored], contenders: Sequence[Contender], *, shared: bool) -> None:
+    """Any models, each alone and together; `shared` is whether all give a probability to every word."""
+    from moses_rnn.analysis.perplexity import as_table, interpolations
 
-    texts = _read(given.files)
-    n_grams = n_gram_models(given.lm)
-    closed = closed_by(models, n_grams[0]) if n_grams else None
-    contenders = _contenders(models, n_grams, closed, given)
-    with _progress(texts, given) as show:
-        scored = [score_text(text.sentences, text.path, contenders(), show).named(text.name) for text in texts]
-    counted = scored if given.lm or given.rare else [text.known() for text in scored]
-    put("\n".join(as_table(counted, interpolations(contenders(), counted[0]))))
-    left_out = "" if given.lm or given.rare else ", which do not count"
-    put("")
+    counted = scored if shared else [text.only(~text.outside) for text in scored]
+    put("\n".join([*as_table(counted, interpolations(contenders, counted[0])), ""]))
+    left_out = "" if shared else ", which do not count"
     for text in scored:
-        put(f"{text.name}: {len(text.outside):,} tokens, {text.outside.mean():.2%} outside a shortlist{left_out}")
-    _put_strange(closed)
+        put(f"{text.name}: {text.outside.size:,} tokens, {text.outside.mean():.2%} outside a shortlist{left_out}")
+
+
+def _n_gram_models(files: Sequence[str]) -> list[KenlmProducer]:
+    """N-gram models, which must all know the words of the first.
+
+    Raises:
+        InputError: one does not, or cannot be read.
+    """
+    from moses_rnn.files.streams import existing_input
+    from moses_rnn.producers.kenlm import KenlmProducer
+
+    paths = [existing_input(file) for file in files]
+    models = [KenlmProducer(path) for path in paths]
+    if len(models) > 1:
+        words = [_words_of_arpa(path) for path in paths]
+        for path, known in zip(paths, words, strict=True):
+            if known != words[0]:
+                different = len(known ^ words[0])
+                raise InputError(f"{path}: expected the words of {paths[0]}, found {different:,} different ones")
+    return models
+
+
+def _words_of_arpa(path: str) -> set[bytes]:
+    from moses_rnn.files.streams import read_lines
+    from moses_rnn.formats.arpa import parse_arpa
+
+    return {n_gram[0] for n_gram in parse_arpa(read_lines(path), path) if len(n_gram) == 1}
+
+
+def _shares(models: Sequence[OpenModel], n_grams: Sequence[KenlmProducer], given: Judging) -> Iterator[Shares | None]:
+    """What the words outside each model's shortlist get of its <unk>."""
+    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.producers.backoff import open_backoff
+    from moses_rnn.producers.shares import even_shares, types_of
+
+    vocabularies = [model.target_vocabulary for model in models]
+    if given.rare:
+        types = {word for vocabulary in vocabularies for word in vocabulary.words}
+        if given.lm:
+            types |= _words_of_arpa(existing_input(given.lm[0]))
+        else:
+            named = [given.vocabulary] if given.vocabulary else given.files
+            types.update(*(types_of(read_lines(existing_input(text))) for text in named))
+        yield from (even_shares(types, vocabulary, with_unknown=bool(given.lm)) for vocabulary in vocabularies)
+    elif n_grams:
+        yield from (open_backoff(given.lm[0], vocabulary, n_grams[0]) for vocabulary in vocabularies)
+    else:
+        yield from [None] * len(models)
 
 
 def _contenders(
-    models: Sequence[OpenModel], n_grams: Sequence[KenlmProducer], closed: ClosedVocabulary | None, given: Judging
-) -> Callable[[], list[Contender]]:
-    """What makes the models to be compared, for each text anew those that learn from it."""
-    from moses_rnn.analysis.mixtures import Contender
+    models: Sequence[OpenModel],
+    shares: Sequence[Shares | None],
+    n_grams: Sequence[KenlmProducer],
+    closed: ClosedVocabulary | None,
+    given: Judging,
+) -> list[Contender]:
+    """The models to be compared, all over one vocabulary."""
+    from moses_rnn.analysis.perplexity import Contender
 
-    shares = list(shares_of(models, n_grams, given.files, given))
-    fixed = [
-        Contender(Path(path).name, closed.compare(lm), None)
-        for path, lm in zip(given.lm, n_grams, strict=True)
-        if closed is not None
-    ]
-
-    def make() -> list[Contender]:
-        networks = []
-        for model, of_model in zip(models, shares, strict=True):
-            network = _language_model(model, of_model, given)
-            if closed and not given.rare:  # that is even among all already
-                network = closed.compare(network, model.target_vocabulary)
-            networks.append(Contender(_shown(model, given), network, model.checkpoint.kind.network))
-        return [*networks, *fixed]
-
-    return make
+    contenders = []
+    for model, of_model in zip(models, shares, strict=True):
+        network = _language_model(model, of_model, given)
+        if closed and not given.rare:  # that is even among all already
+            network = closed.compare(network, model.target_vocabulary)
+        contenders.append(Contender(_shown(model, given), network, model.checkpoint.kind.network))
+    if closed:
+        of_lm = zip(given.lm, n_grams, strict=True)
+        contenders += [Contender(Path(path).name, closed.compare(lm), None) for path, lm in of_lm]
+    return contenders
 
 
 def _read(files: Sequence[str]) -> list[Text]:
@@ -248,15 +291,6 @@ def _progress(texts: Sequence[Text], given: Judging) -> Iterator[Callable[[int],
         display.close()
 
 
-def _put_strange(closed: ClosedVocabulary | None) -> None:
-    if closed is not None and closed.strange:
-        put(
-            f"\nWords of the shortlists that the n-gram model does not know: {len(closed.strange):,}. They, and all "
-            "that no model knows, have an even share each of its <unk>.",
-            fold=True,
-        )
-
-
 def _learns(model: OpenModel, given: Judging) -> bool:
     """Whether a model goes on learning from the text."""
     return given.dynamic is not None and model.checkpoint.kind.network == "rnnlm"
@@ -269,15 +303,11 @@ def _shown(model: OpenModel, given: Judging) -> str:
 
 def _language_model(model: OpenModel, shares: Shares | None, given: Judging) -> LanguageModel:
     from moses_rnn.inference.dynamic import RATE
+    from moses_rnn.producers.base import Compute
     from moses_rnn.producers.dynamic import DynamicRnnlm
 
+    compute = Compute(choose_device(given.device))
     if given.dynamic and _learns(model, given):
         rate = RATE if given.dynamic_rate is None else given.dynamic_rate
-        return DynamicRnnlm(model.checkpoint, given.dynamic, _compute(given), shares, rate=rate, reach=given.bptt or 0)
-    return model.make_language_model(_compute(given), shares)
-
-
-def _compute(given: Judging) -> Compute:
-    from moses_rnn.producers.base import Compute
-
-    return Compute(choose_device(given.device))
+        return DynamicRnnlm(model.checkpoint, given.dynamic, compute, shares, rate=rate, reach=given.bptt or 0)
+    return model.make_language_model(compute, shares)

@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.errors import InputError, shown
+from moses_rnn.files.streams import existing_input, read_lines
+from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Phrases
 from moses_rnn.producers.kenlm import KenlmProducer
@@ -157,6 +159,21 @@ class Backoff:
 
     def _log10_p(self, state: Any, word: bytes) -> float:
         return float(self._model.model.BaseScore(state, text(word), self._model.state()))
+
+
+def open_backoff(file: str, vocabulary: Vocabulary, model: KenlmProducer | None = None) -> Backoff:
+    """The backoff to the n-gram model of an ARPA file.
+
+    Args:
+        file: plain or compressed.
+        vocabulary: the shortlist.
+        model: the same model, if it is loaded already.
+
+    Raises:
+        InputError: the file cannot be read; or as `Backoff`.
+    """
+    path = existing_input(file)
+    return Backoff(parse_arpa(read_lines(path), path), model or KenlmProducer(path), vocabulary, path)
 
 
 def _of_unknown(n_gram: Context, name: str) -> InputError:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.files.streams import existing_input, read_lines
-from moses_rnn.formats.arpa import parse_arpa
+from moses_rnn.files.streams import existing_input
 from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
-from moses_rnn.producers.backoff import Backoff
+from moses_rnn.producers.backoff import open_backoff
 from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
 from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, Writer, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
@@ -147,10 +146,7 @@ def _of_mixture(paths: tuple[Path, ...], request: ListRequest) -> Feature:
 
 
 def _language_model(model: OpenModel, request: ListRequest) -> NetworkLanguageModel:
-    backoff = None
-    if request.backoff:
-        path = existing_input(request.backoff)
-        backoff = Backoff(parse_arpa(read_lines(path), path), KenlmProducer(path), model.target_vocabulary, path)
+    backoff = open_backoff(request.backoff, model.target_vocabulary) if request.backoff else None
     return model.make_language_model(_compute(model, request), backoff)
 
 

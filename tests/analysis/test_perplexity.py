@@ -1,34 +1,44 @@
-"""Perplexities against a scalar computation; the interpolation's weight against all others."""
+"""Perplexities and interpolations: against scalar computations, weights where the answer is known, the tables."""
 
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moses_rnn.analysis import perplexity as perplexity_module
-from moses_rnn.analysis.perplexity import Judged, as_markdown, best_weight, judge, perplexity
+from moses_rnn.analysis.perplexity import (
+    Contender,
+    Scored,
+    as_cslm_table,
+    as_table,
+    best_weights,
+    interpolations,
+    perplexity,
+    score_text,
+)
 from moses_rnn.errors import InputError, ScoreError
-from moses_rnn.formats.arpa import parse_arpa
-from moses_rnn.producers.backoff import Backoff
+from moses_rnn.producers.backoff import open_backoff
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.kenlm import KenlmProducer
+from moses_rnn.producers.language_models import LanguageModel
 from tests.producers.tiny_lm import NBSP, SENTENCES, SMALL, checkpoint
 
 TEXT = [sentence.encode() + b"\n" for sentence in SENTENCES if sentence]
 
 
-def judged(cslm, kenlm, outside=None, unknown=None, name="dev.fr"):
-    """Judged from probabilities."""
-    marks = [np.array(given or [False] * len(cslm), bool) for given in (outside, unknown)]
-    return Judged(name, np.log(cslm), None if kenlm is None else np.log(kenlm), *marks)
+def scored(*probabilities, outside=None, unknown=None, name="dev.fr"):
+    """Of models, from what each gives to words."""
+    log_probs = np.log(np.array(probabilities))
+    marks = [np.array(given or [False] * log_probs.shape[1]) for given in (outside, unknown)]
+    return Scored(name, log_probs, *marks)
 
 
-def mean_cost(text, weight):
+def mean_cost(text, weights):
     """Minus the mean log-probability of the mixture, one number at a time."""
-    mixed = [weight * math.exp(a) + (1 - weight) * math.exp(b) for a, b in zip(text.cslm, text.kenlm, strict=True)]
-    return -sum(map(math.log, mixed)) / len(mixed)
+    words = np.exp(text.log_probs).T.tolist()
+    return -sum(math.log(sum(w * p for w, p in zip(weights, word, strict=True))) for word in words) / len(words)
 
 
 PERPLEXITIES = [
@@ -50,49 +60,142 @@ def test_a_perplexity_that_no_float_holds_is_refused():
         perplexity(np.array([-1e30, -1e30]), "text")
 
 
-def test_mixed_is_the_linear_interpolation():
-    text = judged([0.5, 0.1, 1e-200], [0.1, 0.3, 0.5])
-    assert text.mixed(0.25) == pytest.approx(np.log([0.25 * 0.5 + 0.75 * 0.1, 0.25 * 0.1 + 0.75 * 0.3, 0.75 * 0.5]))
-    assert text.mixed(1).tolist() == text.cslm.tolist()
-    assert text.mixed(0).tolist() == text.kenlm.tolist()
-
-
-# the best weight w of Π (w a + (1 - w) b), where its derivative is 0 or the end of the range
+# the best weights of Π_i Σ_m w_m p_m(i)
 WEIGHTS = {
-    "even": ([0.5, 0.1], [0.1, 0.5], 0.5),
-    # 2 · 0.4 / (0.1 + 0.4 w) = 0.4 / (0.5 - 0.4 w)  ⇒  w = 0.9 / 1.2
-    "two to one": ([0.5, 0.5, 0.1], [0.1, 0.1, 0.5], 0.75),
-    "the CSLM alone": ([0.5, 0.2], [0.25, 0.1], 1),
-    "the n-gram model alone": ([0.25, 0.1], [0.5, 0.2], 0),
-    "alone by a hair": ([0.5, 0.2 * (1 + 1e-5)], [0.5, 0.2], 1),
-    "alone by a hair, the other": ([0.5, 0.2], [0.5, 0.2 * (1 + 1e-5)], 0),
-    # the derivative at 1 is still 0.3 / 0.4 - 0.2 / 0.3 > 0, but only just
-    "alone, but slowly": ([0.4, 0.3], [0.1, 0.5], 1),
-    "equal": ([0.5, 0.2], [0.5, 0.2], 0),
+    "even": (([0.5, 0.1], [0.1, 0.5]), [0.5, 0.5]),
+    # of Π (w a + (1 - w) b) the derivative is 0: 2 · 0.4 / (0.1 + 0.4 w) = 0.4 / (0.5 - 0.4 w)  ⇒  w = 0.9 / 1.2
+    "two to one": (([0.5, 0.5, 0.1], [0.1, 0.1, 0.5]), [0.75, 0.25]),
+    "one alone": (([0.5, 0.2], [0.25, 0.1]), [1, 0]),
+    "the other alone": (([0.25, 0.1], [0.5, 0.2]), [0, 1]),
+    # each model is right on a share of the words, and the others have nothing for them: the shares are the weights
+    "three": (([0.5, 0.5, 1e-12, 1e-12], [1e-12, 1e-12, 0.25, 1e-12], [1e-12] * 3 + [0.7]), [0.5, 0.25, 0.25]),
+    "a single one": (([0.5, 0.2],), [1]),
 }
 
 
-@pytest.mark.parametrize(("cslm", "kenlm", "expected"), WEIGHTS.values(), ids=WEIGHTS)
-def test_the_best_weight(cslm, kenlm, expected):
-    assert best_weight(judged(cslm, kenlm)) == pytest.approx(expected, abs=1e-6)
+@pytest.mark.parametrize(("probabilities", "expected"), WEIGHTS.values(), ids=WEIGHTS)
+def test_the_best_weights(probabilities, expected):
+    weights = best_weights(scored(*probabilities))
+    assert sum(weights) == pytest.approx(1)
+    assert weights == pytest.approx(expected, abs=1e-4)
 
 
-PROBABILITIES = st.lists(st.tuples(*[st.floats(1e-12, 1)] * 2), min_size=1, max_size=12)
+MODELS = st.integers(1, 4).flatmap(
+    lambda count: st.lists(st.tuples(*[st.floats(1e-6, 1)] * count), min_size=1, max_size=12)
+)
 
 
-@given(PROBABILITIES)
-def test_the_best_weight_is_never_worse_than_either_alone_or_any_other(pairs):
-    text = judged(*map(list, zip(*pairs, strict=True)))
-    best = mean_cost(text, best_weight(text))
-    assert best <= min(mean_cost(text, i / 50) for i in range(51)) + 1e-9
-    found = -text.mixed(best_weight(text)).mean()
-    assert found <= -text.cslm.mean()
-    assert found <= -text.kenlm.mean()
+@settings(deadline=None, max_examples=50)
+@given(MODELS)
+def test_no_corner_and_no_even_mixture_is_better(words):
+    text = scored(*map(list, zip(*words, strict=True)))
+    count = len(text.log_probs)
+    best = mean_cost(text, best_weights(text)) * len(words)
+    others = [*np.eye(count).tolist(), [1 / count] * count]
+    assert best <= min(mean_cost(text, weights) for weights in others) * len(words) + 1e-3
+
+
+def test_the_likelihood_is_within_a_millionth_of_the_highest():
+    random = np.random.default_rng(3)
+    text = scored(*random.dirichlet(np.ones(20), size=3))
+    best = mean_cost(text, best_weights(text)) * 20
+    steps = [(i / 40, j / 40, (40 - i - j) / 40) for i in range(41) for j in range(41 - i)]
+    assert best <= min(mean_cost(text, weights) for weights in steps) * 20 + 1e-6
+
+
+def test_mixed_is_the_linear_interpolation():
+    text = scored([0.5, 0.1], [0.1, 0.3], [0.2, 0.9])
+    assert text.mixed([0.25, 0.75, 0]) == pytest.approx(np.log([0.2, 0.25]))
+    assert text.mixed([0, 0, 1]) == pytest.approx(np.log([0.2, 0.9]))
+
+
+def test_only_words_that_all_know_are_known():
+    text = scored([0.5, 0.1, 0.2], [0.1, 0.3, 0.4], outside=[False, True, False])
+    text = text.only(~text.outside)
+    assert np.exp(text.log_probs).tolist() == [pytest.approx([0.5, 0.2]), pytest.approx([0.1, 0.4])]
+    assert not text.outside.any()
+
+
+class Fixed(LanguageModel):
+    """Gives every word the same probability, and knows all but one."""
+
+    def __init__(self, p, unknown=b"odd"):
+        self._p, self._unknown = p, unknown
+
+    def word_log_probs(self, sentences):
+        return np.full(sum(len(sentence.split()) + 1 for sentence in sentences), math.log(self._p))
+
+    def unknown(self, sentences):
+        return np.array([word == self._unknown for sentence in sentences for word in [*sentence.split(), b"</s>"]])
+
+
+def contenders(*networks, n_grams=0):
+    named = [Contender(f"{network}.{i}", Fixed(0.1 * (i + 1)), network) for i, network in enumerate(networks)]
+    return [*named, *(Contender(f"lm{i}", Fixed(0.5, b"le"), None) for i in range(n_grams))]
+
+
+def test_a_text_is_scored_by_all():
+    models, observed = contenders("rnnlm", "bengio", n_grams=1), []
+    text = score_text([b"le chat odd\n", b"\n", b" \r\n", b"le\r\n"], "dev.fr", models, observed.append)
+    assert (text.log_probs.shape, observed) == ((3, 6), [2])
+    assert np.exp(text.log_probs[:, 0]) == pytest.approx([0.1, 0.2, 0.5])
+    assert text.outside.tolist() == [False, False, True, False, False, False]
+    assert text.unknown.tolist() == [True, False, False, False, True, False]  # to the n-gram model
+    with pytest.raises(InputError, match=r"^dev\.fr: expected sentences, found none$"):
+        score_text([b"\n"], "dev.fr", models)
+
+
+ROWS = {
+    "a network": (("rnnlm",), 0, ["rnnlm.0"]),
+    "two alike": (("rnnlm", "rnnlm"), 0, ["rnnlm.0", "rnnlm.1", "the 2 networks evenly", "best for dev.fr: "]),
+    "Mikolov's": (("rnnlm",), 1, ["rnnlm.0", "lm0", "0.75 rnnlm.0, 0.25 lm0", "best for dev.fr: "]),
+    "Bengio's": (("bengio",), 1, ["bengio.0", "lm0", "0.5 bengio.0, 0.5 lm0", "best for dev.fr: "]),
+    "three and an n-gram model": (
+        ("rnnlm",) * 3, 1,
+        ["rnnlm.0", "rnnlm.1", "rnnlm.2", "lm0", "the 3 networks evenly", "0.75 rnnlm.0, 0.25 lm0",
+         "0.75 rnnlm.1, 0.25 lm0", "0.75 rnnlm.2, 0.25 lm0", "0.75 the 3 networks evenly, 0.25 lm0", "best for dev.fr: "],
+    ),
+    "different ones": (
+        ("cslm", "bengio"), 2,
+        ["cslm.0", "bengio.1", "lm0", "lm1", "the 2 networks evenly", "0.5 bengio.1, 0.5 lm0", "best for dev.fr: "],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("networks", "n_grams", "expected"), ROWS.values(), ids=ROWS)
+def test_rows_of_the_table(networks, n_grams, expected):
+    models = contenders(*networks, n_grams=n_grams)
+    text = score_text([b"le chat"], "dev.fr", models)
+    rows = list(interpolations(models, text))
+    assert [name[: len(start)] for (name, _), start in zip(rows, expected, strict=True)] == expected
+    for _, weights in rows:
+        assert len(weights) == len(models)
+        assert sum(weights) == pytest.approx(1)
+
+
+def test_the_weights_of_an_even_mixture_beside_an_n_gram_model():
+    models = contenders("rnnlm", "rnnlm", "rnnlm", n_grams=1)
+    rows = dict(interpolations(models, score_text([b"le chat"], "dev.fr", models)))
+    assert rows["the 3 networks evenly"] == pytest.approx([1 / 3] * 3 + [0])
+    assert rows["0.75 the 3 networks evenly, 0.25 lm0"] == pytest.approx([0.25] * 4)
+    assert rows["0.75 rnnlm.1, 0.25 lm0"] == [0, 0.75, 0, 0.25]
+
+
+def test_a_table():
+    dev, test = scored([1 / 4, 1 / 4], [1 / 2, 1 / 8]), scored([1 / 4], [1 / 10], name="test.fr")
+    rows = [("a", [1.0, 0.0]), ("b", [0.0, 1.0]), ("half", [0.5, 0.5])]
+    assert list(as_table([dev, test], rows)) == [
+        "| model | dev.fr | test.fr |",
+        "|---|---|---|",
+        "| a | 4.00 | 4.00 |",
+        "| b | 4.00 | 10.00 |",
+        f"| half | {perplexity(dev.mixed([0.5, 0.5]), 'dev.fr'):.2f} | 5.71 |",
+    ]
 
 
 def test_a_report_without_an_n_gram_model():
-    dev = judged([1 / 4, 1 / 4, 1 / 100], None, outside=[False, False, True])
-    assert list(as_markdown([dev], None)) == [
+    dev = scored([1 / 4, 1 / 4, 1 / 100], outside=[False, False, True])
+    assert list(as_cslm_table([dev], None)) == [
         "| text | tokens | outside the shortlist | CSLM, shortlist only |",
         "|---|---|---|---|",
         "| dev.fr | 3 | 33.33% | 4.00 |",
@@ -100,11 +203,11 @@ def test_a_report_without_an_n_gram_model():
 
 
 def test_a_report_with_an_n_gram_model():
-    dev = judged([1 / 2, 1 / 8], [1 / 10, 1 / 40], outside=[False, True], unknown=[False, True])
-    test = judged([1 / 4] * 2000, [1 / 10] * 2000, name="test.fr")
+    dev = scored([1 / 2, 1 / 8], [1 / 10, 1 / 40], outside=[False, True], unknown=[False, True])
+    test = scored([1 / 4] * 2000, [1 / 10] * 2000, name="test.fr")
     # at a weight of 3/4: p = 3/4 · 1/2 + 1/4 · 1/10 = 2/5 and a quarter of it; perplexity (5/2 · 10)^½ = 5
     # and 3/4 · 1/4 + 1/4 · 1/10 = 17/80
-    assert list(as_markdown([dev, test], 0.75)) == [
+    assert list(as_cslm_table([dev, test], 0.75)) == [
         "| text | tokens | outside the shortlist | CSLM, shortlist only | CSLM | n-gram model | both (0.750 CSLM) | gain "
         "| both, known words only |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -113,15 +216,7 @@ def test_a_report_with_an_n_gram_model():
     ]
 
 
-def test_a_text_is_judged_by_a_cslm_alone():
-    producer = CslmProducer(checkpoint())
-    text = judge(TEXT, "dev.fr", producer, None)
-    assert (text.name, text.kenlm) == ("dev.fr", None)
-    assert text.cslm.tolist() == producer.word_log_probs([line.rstrip(b"\n") for line in TEXT]).tolist()
-    assert text.outside.tolist() == producer.unknown([line.rstrip(b"\n") for line in TEXT]).tolist()
-    assert not text.unknown.any()
-
-
+CSLM = Contender("cslm", CslmProducer(checkpoint()), "cslm")
 LINES = {
     "CRLF": [line.replace(b"\n", b"\r\n") for line in TEXT],
     "no line ends": [line.rstrip(b"\n") for line in TEXT],
@@ -132,43 +227,34 @@ LINES = {
 
 @pytest.mark.parametrize("lines", LINES.values(), ids=LINES)
 def test_line_ends_and_empty_lines_do_not_count(lines):
-    producer = CslmProducer(checkpoint())
-    expected = judge(TEXT, "dev", producer, None)
-    found = judge(lines, "dev", producer, None)
-    assert (found.cslm.tolist(), found.outside.tolist()) == (expected.cslm.tolist(), expected.outside.tolist())
-    assert len(found.cslm) == sum(len(line.split(b" ")) + 1 for line in TEXT)  # words and ends
+    expected, found = (score_text(each, "dev", [CSLM]) for each in (TEXT, lines))
+    assert np.array_equal(found.log_probs, expected.log_probs)
+    assert np.array_equal(found.outside, expected.outside)
+    assert len(found.outside) == sum(len(line.split(b" ")) + 1 for line in TEXT)  # words and ends
 
 
 @pytest.mark.parametrize("together", [1, 2, 4, 100])
 def test_how_many_are_scored_together_does_not_matter(monkeypatch, together):
-    producer = CslmProducer(checkpoint())
-    expected = judge(TEXT, "dev", producer, None)
+    expected = score_text(TEXT, "dev", [CSLM])
     monkeypatch.setattr(perplexity_module, "SENTENCES", together)
     observed = []
-    assert judge(TEXT, "dev", producer, None, observed.append).cslm.tolist() == expected.cslm.tolist()
+    assert np.array_equal(score_text(TEXT, "dev", [CSLM], observed.append).log_probs, expected.log_probs)
     assert (max(observed), sum(observed)) == (min(together, len(TEXT)), len(TEXT))
 
 
-@pytest.mark.parametrize("lines", [[], [b"\n"], [b"\r\n", b" \t\n"]])
-def test_a_text_without_sentences_is_refused(lines):
-    with pytest.raises(InputError, match=r"^dev\.fr: expected sentences, found none$"):
-        judge(lines, "dev.fr", CslmProducer(checkpoint()), None)
-
-
-def test_both_models_on_a_text(tmp_path):
+def test_a_cslm_and_an_n_gram_model_on_a_text(tmp_path):
     pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
     path = SMALL.write(tmp_path)
     kenlm = KenlmProducer(path)
-    backoff = Backoff(parse_arpa(path.read_bytes().splitlines(), "lm"), kenlm, checkpoint().target_vocabulary, "lm")
-    text = judge(TEXT, "dev.fr", CslmProducer(checkpoint(), backoff=backoff), kenlm)
+    cslm = CslmProducer(checkpoint(), backoff=open_backoff(str(path), checkpoint().target_vocabulary, kenlm))
+    text = score_text(TEXT, "dev.fr", [Contender("cslm", cslm, "cslm"), Contender("lm", kenlm, None)])
     n_gram = [value for sentence in SENTENCES if sentence for value in SMALL.log_probs(sentence)]
-    assert text.kenlm == pytest.approx(n_gram, abs=1e-5)
+    assert text.log_probs[1] == pytest.approx(n_gram, abs=1e-5)
     words = [word for sentence in SENTENCES if sentence for word in [*sentence.split(" "), "</s>"]]
     assert text.outside.tolist() == [word in ("rare", NBSP, "jamais", "vu") for word in words]
     assert text.unknown.tolist() == [word in ("neuf", "jamais", "vu") for word in words]
-    weight = best_weight(text)
-    assert 0 < weight < 1
-    line = list(as_markdown([text], weight))[2].split(" | ")
-    costs = [mean_cost(text, share) for share in (1, 0, weight)]
-    assert line[4:7] == [f"{math.exp(cost):.2f}" for cost in costs]
+    weights = best_weights(text)
+    assert 0 < weights[0] < 1
+    line = list(as_cslm_table([text], weights[0]))[2].split(" | ")
+    assert line[4:7] == [f"{math.exp(mean_cost(text, shares)):.2f}" for shares in ([1, 0], [0, 1], weights)]
     assert line[1] == str(len(words))
