@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from moses_rnn.cli import progress
 from moses_rnn.cli.cslm_perplexity import perplexity as command_of_perplexity
-from moses_rnn.inference.dynamic import RATE
 from moses_rnn.models.bengio import Bengio, BengioConfig
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import Vocabulary
@@ -60,21 +59,6 @@ def figures(out):
     return {row[0]: [float(cell) for cell in row[1:]] for row in rows[1:]}
 
 
-def test_models_alone_are_compared_on_the_words_they_know(perplexity):
-    out = perplexity("r1", "bengio", "cslm", "dev.fr", "test.fr")
-    lines = out.splitlines()
-    assert lines[0] == "| model | dev.fr | test.fr |"
-    assert list(figures(out)) == [
-        "r1 (RNNLM)", "bengio (NPLM)", "cslm (CSLM)", "the 3 networks evenly", *list(figures(out))[4:],
-    ]  # fmt: skip
-    best = list(figures(out))[4]
-    assert re.fullmatch(
-        r"best for dev\.fr: \d\.\d{3} r1 \(RNNLM\), \d\.\d{3} bengio \(NPLM\), \d\.\d{3} cslm \(CSLM\)", best
-    )
-    assert figures(out)[best][0] <= min(row[0] for row in figures(out).values())
-    assert re.search(r"\ntest\.fr: 7 tokens, 14\.29% outside a shortlist, which do not count$", out.rstrip())
-
-
 def test_how_far_it_is_among_the_sentences_of_all_texts(prepared, monkeypatch):
     monkeypatch.chdir(prepared)
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", -1)  # each time
@@ -87,10 +71,6 @@ def test_how_far_it_is_among_the_sentences_of_all_texts(prepared, monkeypatch):
         )
         quiet = CliRunner().invoke(command_of_perplexity, [*models, "test.fr", "dev.fr", "--quiet"])
         assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
-
-
-def test_a_cslm_alone_has_the_table_that_it_had(perplexity):
-    assert perplexity("cslm", "dev.fr").startswith("| text | tokens | outside the shortlist | CSLM, shortlist only |")
 
 
 def test_with_an_n_gram_model_all_its_words_count(perplexity):
@@ -154,11 +134,6 @@ def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
     assert still[name] == static["r1 (RNNLM)"]
     shorter = figures(perplexity("r1", "bengio", "dev.fr", *dynamic, "--bptt", "1"))
     assert shorter[name][0] != first
-
-
-def test_help_names_the_rate_at_which_they_learn():
-    option = next(option for option in command_of_perplexity.params if option.name == "dynamic_rate")
-    assert option.help.endswith(f" [default: {RATE}]")
 
 
 def test_words_that_the_n_gram_model_does_not_know_share_its_unknown_word(perplexity, prepared):

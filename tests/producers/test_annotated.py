@@ -75,12 +75,6 @@ def test_a_network_that_reads_backwards_has_pointers_into_the_source_as_it_stand
     assert restored.words == [b"t2", b"bork"]
 
 
-def test_links_decide_what_unknown_words_are():
-    values = scores(rare_model())
-    assert values[1] != values[2]
-    assert values[1] == scores(rare_model(), SOURCES[1:2], TARGETS[1:2], LINKS[1:2])[0]
-
-
 def test_a_tables_lines_bring_their_links():
     lines = b"".join(b"%s ||| %s ||| 0.5 ||| %s ||| 1 1 1\n" % pair for pair in ALIGNED)
     (block,) = parse_blocks([lines], "t")
@@ -114,7 +108,3 @@ def test_links_of_other_words_are_an_error(links):
 def test_shortlists_have_no_tokens():
     model = rare_model("copyable")
     assert shortlists_of(model, RareWords("copyable", 2)) == (frozenset(READ), frozenset(WRITTEN))
-
-
-def test_the_meaning_says_how():
-    assert rare_model().make_producer().meaning.endswith("; rare words by posunk, window 2")

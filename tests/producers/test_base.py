@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-import torch
 
 from moses_rnn.formats.text_phrases import TextPhrases
-from moses_rnn.models.hardware import COMPILED, EAGER
-from moses_rnn.producers.base import HERE, PRECISIONS, Compute, PhraseIds, check_lengths, unknown_words
+from moses_rnn.producers.base import PhraseIds, unknown_words
 from tests.producers.pairs import TARGET, random_pairs
 
 pytestmark = pytest.mark.usefixtures("either_path")
@@ -54,26 +52,7 @@ def test_phrases_that_lie_in_a_text_have_the_same_ids_as_others():
             np.testing.assert_array_equal(of_lying, of_others)
 
 
-def test_phrases_are_bytes():
-    with pytest.raises(TypeError, match="expected phrases as bytes, as a table has them, found str"):
-        PhraseIds(TARGET)(["t2"])
-
-
 def test_unknown_words_are_counted_by_phrase():
     ids, lengths = PhraseIds(TARGET)([b"x t2 y", b"", b"t2", b"x", b""])
     assert unknown_words(ids, lengths).tolist() == [2, 0, 0, 1, 0]
     assert unknown_words(np.zeros(0, np.int64), np.zeros(0, np.int64)).tolist() == []
-
-
-def test_as_many_targets_as_sources():
-    check_lengths([], [])
-    check_lengths([b"s2"], [b""])
-    with pytest.raises(ValueError, match="expected as many targets as sources, found 1,000 and 2"):
-        check_lengths([b"s2"] * 2, [b"t2"] * 1000)
-
-
-def test_where_and_how():
-    assert (HERE.device, HERE.dtype, HERE.kernel) == ("cpu", torch.float32, EAGER)
-    types = {precision: Compute(precision=precision).dtype for precision in PRECISIONS}
-    assert types == {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
-    assert Compute(compiled=True).kernel == COMPILED

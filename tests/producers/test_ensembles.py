@@ -13,7 +13,7 @@ from moses_rnn.models.ranker import RANKER
 from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Tally
-from moses_rnn.producers.ensembles import COMBINATIONS, Ensemble, open_ensemble, open_writer
+from moses_rnn.producers.ensembles import Ensemble, open_ensemble, open_writer
 from moses_rnn.producers.open import OpenModel, open_model
 from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
 from tests.models.networks import encdec_network, ranker_network, search_network
@@ -86,18 +86,6 @@ def test_a_writer_is_a_model_or_an_ensemble(models):
     assert [member.folder.name for member in both.models] == ["search", "enc"]
     for writer in (alone, both):
         assert (writer.source_vocabulary.words, writer.target_vocabulary.words) == (SOURCE.words, TARGET.words)
-
-
-def test_its_name_and_meaning_say_what_it_is(models):
-    producer = open_ensemble([models / "search", models / "enc"]).make_producer()
-    assert producer.name == "ENS"
-    for combination in COMBINATIONS:
-        ensemble = open_ensemble([models / "search", models / "enc"], combination)
-        producer = ensemble.make_producer()
-        assert ensemble.describe() == (producer.name, producer.meaning, producer.unbounded)
-    producer = open_ensemble([models / "search", models / "enc"]).make_producer()
-    assert "geometric ensemble of 2 (RNNsearch of sentences, RNN Encoder-Decoder of sentences)" in producer.meaning
-    assert open_ensemble([models / "inverse"]).name == "ENSInverse"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.language_models import sums, text, words_of
-from tests.producers.tiny_lm import CORPUS, NBSP, SMALL, checkpoint
+from tests.producers.tiny_lm import CORPUS, SMALL, checkpoint
 
 
 def backed_off(kenlm):
@@ -26,40 +26,10 @@ def producer(request):
     return kenlm if request.param == "KenLM" else backed_off(kenlm)
 
 
-def test_what_scores_mean(kenlm):
-    producers = [CslmProducer(checkpoint()), backed_off(kenlm), kenlm]
-    assert [(each.name, each.num_scores, each.meaning) for each in producers] == [
-        ("CSLM", 1, "log p(target) of the CSLM, natural, </s> included; words outside the shortlist counted as <unk>"),
-        (
-            "CSLM",
-            1,
-            "log p(target) of the CSLM, natural, </s> included; words outside the shortlist backed off to an n-gram model",
-        ),
-        ("KENLM", 1, "log p(target) of an n-gram model by KenLM, natural, </s> included"),
-    ]
-
-
 def test_the_score_of_a_sentence_is_the_sum(producer):
     scores = producer.log_probs([b""] * len(CORPUS), CORPUS)
     assert scores.shape == (len(CORPUS), 1)
     assert scores[:, 0] == pytest.approx([producer.word_log_probs([sentence]).sum() for sentence in CORPUS])
-
-
-def test_a_score_does_not_depend_on_order_and_company(producer):
-    random = np.random.default_rng(1)
-    words = [b"le", b"chat", b"neuf", b"rare", NBSP.encode(), b"jamais"]
-    many = [b" ".join(random.choice(words, random.integers(9))) for _ in range(700)]
-    together = producer.log_probs(many, many)
-    order = random.permutation(len(many))
-    assert np.array_equal(producer.log_probs(many, [many[i] for i in order]), together[order])
-    assert np.array_equal(producer.log_probs(many[-9:], many[-9:]), together[-9:])
-    assert all(producer.log_probs([b""], [many[i]]) == together[i] for i in range(50))
-
-
-def test_nothing_to_score_is_no_score(producer):
-    assert producer.log_probs([], []).shape == (0, 1)
-    assert producer.word_log_probs([]).shape == (0,)
-    assert producer.unknown([]).shape == (0,)
 
 
 @pytest.mark.parametrize(

@@ -52,15 +52,6 @@ def test_arithmetic_is_never_below_the_mean_of_logarithms():
     assert np.exp(combined(each)).sum() == pytest.approx(1)
 
 
-def test_what_it_means():
-    mixture = Mixture([rnnlm(), rnnlm(), nplm()])
-    assert (mixture.name, mixture.num_scores) == ("ENS", 1)
-    assert mixture.meaning.startswith(
-        "arithmetic mixture, word by word, of 3 language models: log p(target) of the RNN"
-    )
-    assert "NPLM of Bengio et al." in mixture.meaning
-
-
 def test_members_may_have_shares():
     members, shares = [rnnlm(), nplm()], [0.75, 0.25]
     p, q = (np.exp(member.word_log_probs(SENTENCES)) for member in members)
@@ -91,10 +82,6 @@ def models(tmp_path):
 
 def opened(models, *names):
     return [open_model(models / name, of_pairs=False) for name in names]
-
-
-def test_models_that_can_be_one(models):
-    check_mixture(opened(models, "rnnlm", "nplm", "rnnlm"), "arithmetic")
 
 
 REFUSED = [

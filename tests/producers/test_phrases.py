@@ -66,15 +66,6 @@ def test_pairs_with_unknown_words_are_counted():
     assert 50 < unknown_pairs(pairs) == tally.unknown - 1
 
 
-@pytest.mark.parametrize("short", [0, 1, 8192])
-def test_lists_of_unequal_length_are_refused(short):
-    phrases = [b"s2"] * 9000
-    for rnn in (producer()[0], WordPenaltyProducer(TARGET)):
-        for sides in ((phrases, phrases[:short]), (phrases[:short], phrases)):
-            with pytest.raises(ValueError, match=f"expected as many targets as sources, found {len(sides[1]):,} and "):
-                rnn.log_probs(*sides)
-
-
 def test_a_single_phrase_that_does_not_fit_ends_the_run(monkeypatch):
     small, _ = producer()
     Forgetful(monkeypatch, OUT_OF_MEMORY[0], 0)

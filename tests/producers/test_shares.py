@@ -2,21 +2,17 @@
 
 import math
 
-import numpy as np
 import pytest
-import torch
 
 from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.backoff import Backoff
-from moses_rnn.producers.base import HERE
-from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.rnnlm import RnnlmProducer
 from moses_rnn.producers.shares import ClosedVocabulary, EvenShares, even_shares, types_of
 from tests.models.checkpoints import rnnlm_checkpoint
 from tests.models.networks import CSLM_VOCABULARY, rnnlm_network
-from tests.producers.tiny_lm import CORPUS, SENTENCES, SHORTLIST, BackoffModel, checkpoint
+from tests.producers.tiny_lm import BackoffModel
 
 TEXT = [b"le rare rare\n", b"odd \t</s> <s>\r\n", b"\n", b"le  chat <unk>"]
 
@@ -36,43 +32,6 @@ def test_the_words_of_a_text_outside_a_shortlist_are_counted_once(words, outside
     assert even_shares(types_of(TEXT), vocabulary).words == outside
     if outside > 1:
         assert even_shares(types_of(TEXT), vocabulary, with_unknown=True).words == outside + 1
-
-
-class ByPlace:
-    """Gives each unknown word a value that says where it stands."""
-
-    description = "told apart by their places"
-
-    def log_shares(self, sentences, unknown):
-        assert sentences == CORPUS
-        return -1.0 - unknown
-
-
-MODELS = {
-    "CSLM": lambda *shares: CslmProducer(checkpoint(), HERE, *shares),
-    "RNNLM": lambda *shares: RnnlmProducer(
-        rnnlm_checkpoint(rnnlm_network(words=5, dtype=torch.float32), checkpoint().target_vocabulary), HERE, *shares
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_only_unknown_words_have_shares(name):
-    alone, shared = MODELS[name](), MODELS[name](ByPlace())
-    words = [[*line.split(" "), "</s>"] if line else ["</s>"] for line in SENTENCES]
-    unknown = [word not in (*SHORTLIST, "</s>") for line in words for word in line]
-    assert alone.unknown(CORPUS).tolist() == unknown
-    added = shared.word_log_probs(CORPUS) - alone.word_log_probs(CORPUS)
-    assert added == pytest.approx(np.where(unknown, -1.0 - np.arange(len(unknown)), 0), abs=1e-12)
-    assert alone.meaning.endswith("</s> included; words outside the shortlist counted as <unk>")
-    assert shared.meaning.endswith("; words outside the shortlist told apart by their places")
-
-
-def test_each_has_as_much():
-    shares = EvenShares(8)
-    assert shares.log_shares([b"rare rare"], [0, 1]) == pytest.approx([-math.log(8)] * 2)
-    assert shares.log_shares([b"le"], np.zeros(0, np.int64)).shape == (0,)
-    assert shares.description == "with an even share of <unk>, one of 8"
 
 
 def test_a_model_with_them_is_a_distribution_over_its_words_and_those_outside():

@@ -1,7 +1,5 @@
 """Features added to n-best lists: every other byte stays, and a value depends on its hypothesis alone."""
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,22 +47,10 @@ def test_without_what_was_added_the_list_is_as_it_was(line):
     assert (again.hypothesis, again.total, again.further) == (before.hypothesis, before.total, before.further)
 
 
-def test_all_of_them_in_one_list():
-    lines = [line for line in ODD.values() if line.endswith(b"\n")]
-    assert ADDED.sub(b"", added(lines, whole_sentences())) == b"".join(lines)
-
-
 @given(st.lists(st.binary(max_size=12), max_size=5))
 def test_any_words(phrase):
     line = nbest(b" ".join(phrase).replace(b"|", b"").replace(b"\n", b""))
     assert ADDED.sub(b"", added([line], whole_sentences())) == line
-
-
-def test_features_stand_in_the_order_in_which_they_were_asked_for():
-    ((label, _), (other, _)) = named = whole_sentences()
-    assert (label, other) == ("CSLM", "WP")
-    assert re.findall(rb"(\w+)=", added([nbest(b"t2")], named[::-1])) == [b"LM0", b"TM0", b"WP0", b"CSLM0"]
-    assert added([nbest(b"t2")], []) == nbest(b"t2")
 
 
 @pytest.mark.parametrize(
@@ -98,52 +84,10 @@ def test_a_list_scored_twice_has_both():
 # The values
 
 
-def test_a_language_model_scores_the_sentence():
-    lines = [nbest(b"t2 t3"), nbest(b"t2  \tt3"), nbest(b""), nbest(b"\xff t3", sentence=1)]
-    scores = WholeHypothesis(cslm()).scores(parsed(lines), [b""] * 4)
-    expected = [cslm().word_log_probs([text]).sum() for text in (b"t2 t3", b"t2 t3", b"", b"<unk> t3")]
-    assert scores[:, 0].tolist() == pytest.approx(expected, rel=1e-12)
-    assert len(cslm().word_log_probs([b"t2 t3"])) == 3  # </s> is a word
-
-
 def test_values_have_the_precision_that_moses_prints():
     (line,) = parsed([added([nbest(b"t2 t3 x")], whole_sentences())])
     ((value,),) = WholeHypothesis(cslm()).scores([line], [b""])
     assert line.values("CSLM0") == [float(f"{value:.6g}")] != [value]
-
-
-SEGMENTED = [  # source, hypothesis, segmentation, phrase pairs
-    (b"s2 s3 s9", b"t2 t3 x", b"0=0 1-2=1-2", [(b"s2", b"t2"), (b"s3 s9", b"t3 x")]),
-    (b"s2 s3 s9", b"t2 t3 x", b"1-2=0-1 0=2", [(b"s3 s9", b"t2 t3"), (b"s2", b"x")]),
-    (b"s2 \ts3  s9", b"t2\t t3", b"0-2=0-1", [(b"s2 s3 s9", b"t2 t3")]),
-    (b"s2 s2", b"t2 t2", b"0=0 1=1", [(b"s2", b"t2"), (b"s2", b"t2")]),
-    (b"s2 s3 s4", b"t2 t3", b"0=0 1=1 2=1", [(b"s2", b"t2"), (b"s3", b""), (b"s4", b"t3")]),  # s3 was dropped
-    (b"s2", b"", b"0=0-18446744073709551615", [(b"s2", b"")]),
-    (b"", b"", b"", []),
-]
-
-
-@pytest.mark.parametrize(("source", "hypothesis", "segmentation", "pairs"), SEGMENTED)
-def test_phrases_are_scored_and_added_up(source, hypothesis, segmentation, pairs):
-    network, _ = producer()
-    lines = parsed([nbest(hypothesis, b" ||| %b ||| 0-0 " % segmentation)])
-    ((value,),) = PhraseSum(network, "n").scores(lines, [source])
-    assert value == pytest.approx(of_pairs(network, pairs).sum(), rel=1e-5)
-
-
-def test_the_network_reads_the_whole_sentence_if_it_shall():
-    network, _ = producer()
-    lines = parsed([nbest(b"t2 t3", b" ||| 0=0 1-2=1"), nbest(b"t2 t3", sentence=1)])
-    scores = WholeHypothesis(network).scores(lines, [b"s2 s3 s9", b"s4"])
-    assert scores == pytest.approx(of_pairs(network, [(b"s2 s3 s9", b"t2 t3"), (b"s4", b"t2 t3")]), rel=1e-5)
-    assert scores[0] != scores[1]
-
-
-def test_copied_words_have_the_same_score_in_all_hypotheses():
-    network, _ = producer()
-    lines = parsed([nbest(b"t2 xyz", b" ||| 0=0 1=1"), nbest(b"xyz t2", b" ||| 1=0 0=1")])
-    first, second = PhraseSum(network, "n").scores(lines, [b"s2 xyz"] * 2)
-    assert first == second
 
 
 class Counting:
@@ -157,14 +101,6 @@ class Counting:
         return self.of.log_probs(sources, targets)
 
 
-def test_equal_hypotheses_of_equal_sentences_are_scored_once():
-    counting = Counting(cslm())
-    lines = parsed([nbest(b"t2"), nbest(b"t3"), nbest(b"t2"), nbest(b"t2", sentence=1), nbest(b"t2", sentence=2)])
-    scores = WholeHypothesis(counting).scores(lines, [b"s2", b"s2", b"s2", b"s2", b"s3"])
-    assert counting.asked == [(b"s2", b"t2"), (b"s2", b"t3"), (b"s3", b"t2")]
-    assert scores[[0, 2, 3], 0].tolist() == [scores[0, 0]] * 3
-
-
 def test_equal_phrase_pairs_are_scored_once():
     counting = Counting(producer()[0])
     lines = parsed([nbest(b"t2 t2", b" ||| 0=0 1=1"), nbest(b"t2 t3", b" ||| 0=0 1=1"), nbest(b"")])
@@ -172,12 +108,6 @@ def test_equal_phrase_pairs_are_scored_once():
     assert counting.asked == [(b"s2", b"t2"), (b"s2", b"t3")]
     once, other = of_pairs(counting.of, [(b"s2", b"t2"), (b"s2", b"t3")])[:, 0]
     assert scores[:, 0].tolist() == [once + once, once + other, 0]
-
-
-def test_where_there_are_no_phrases_nothing_is_scored():
-    counting = Counting(producer()[0])
-    assert PhraseSum(counting, "n").scores(parsed([nbest(b"")]), [b""]).tolist() == [[0]]
-    assert counting.asked == []
 
 
 # What is reported
@@ -201,13 +131,6 @@ def test_features_that_can_choose_nothing_are_reported(monkeypatch, hypotheses, 
     added([nbest(text, sentence=sentence) for sentence, text in hypotheses], whole_sentences(), report=report)
     assert (report.constant, list(report.choosing)) == (constant, ["CSLM0", "WP0"])
     assert (report.lines, report.sentences) == (len(hypotheses), len({sentence for sentence, _ in hypotheses}))
-
-
-def test_what_differs_by_less_than_is_written_is_constant():
-    report = NBestReport()
-    lines = [nbest(b"t2 t3 t4", b" ||| 0=0 1=1 2=2"), nbest(b"t4 t2 t3", b" ||| 2=0 0=1 1=2")]
-    added(lines, [("RNN", PhraseSum(producer()[0], "n"))], [b"s2 s3 s4"], report)
-    assert report.constant == ["RNN0"]
 
 
 def test_an_empty_list():

@@ -41,24 +41,6 @@ SCORERS = {
 }
 
 
-@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
-@pytest.mark.parametrize("scorer", SCORERS.values(), ids=SCORERS)
-def test_a_value_does_not_depend_on_the_order_of_the_list(scorer, order):
-    lines = parsed(LINES)
-    sources = [OF_LINES[line.sentence] for line in lines]
-    before = scorer().scores(lines, sources)
-    after = scorer().scores([lines[i] for i in order], [sources[i] for i in order])
-    assert len(set(before.ravel().tolist())) > 3
-    assert after.tobytes() == before[order].tobytes()
-
-
-@pytest.mark.parametrize("name", ["CSLM", "WP"])
-def test_a_hypothesis_alone_has_the_value_that_it_has_among_others(name):
-    lines, scorer = parsed(LINES), SCORERS[name]()
-    alone = [scorer.scores([line], [b""]) for line in lines]
-    assert np.concatenate(alone).tobytes() == scorer.scores(lines, [b""] * len(lines)).tobytes()
-
-
 class Lengths:
     """A producer of two scores whose sums are rounded, as those of float32 numbers hardly ever are."""
 
@@ -74,15 +56,6 @@ def test_a_sum_does_not_depend_on_the_lines_before():
     scorer = PhraseSum(Lengths(), "n")
     alone = [scorer.scores([line], [source]) for line, source in zip(lines, sources, strict=True)]
     assert scorer.scores(lines, sources).tobytes() == np.concatenate(alone).tobytes()
-
-
-def test_a_producer_may_have_several_scores():
-    lines = [nbest(b"t2 t3", b" ||| 0=0 1=1"), nbest(b"t2 t3", b" ||| 0-1=0-1")]
-    found = added(lines, [("Lengths", PhraseSum(Lengths(), "n"))], [b"s2 s3"])
-    assert [line.values("Lengths0") for line in parsed(found.splitlines())] == [
-        [float(f"{-(2 + 2) / 3:.6g}"), float(f"{-(2 + 2) / 7:.6g}")],
-        [float(f"{-5 / 3:.6g}"), float(f"{-5 / 7:.6g}")],
-    ]
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)

@@ -1,6 +1,5 @@
 """The best hypotheses by new weights, and what they are worth."""
 
-import gzip
 import itertools
 import math
 
@@ -36,50 +35,11 @@ def chosen(lines, weights=None, sentences=1):
     return list_translations(best(lines, weights), sentences)
 
 
-BEST = {  # hypotheses with A and B, the best of them by A + ½ B₀ - 2 B₁
-    "sums": ([(b"a", b"A= 1 B= 2 3"), (b"b", b"A= 0 B= 2 2"), (b"c", b"A= -1 B= 8 3")], b"b"),  # -4, -3, -3: the first
-    "first of equal ones": ([(b"a", b"A= 0 B= 0 1"), (b"b", b"A= 2 B= 0 1"), (b"c", b"A= 2 B= 0 1")], b"b"),
-    "all equal": ([(b"a", b"A= 1 B= 0 0"), (b"b", b"A= 0 B= 2 0")], b"a"),
-    "below zero": ([(b"a", b"A= -1e9 B= 0 0"), (b"b", b"A= -1e8 B= 0 0")], b"b"),
-    "only one": ([(b"a", b"A= -9 B= 1 1")], b"a"),
-    "an empty one": ([(b"", b"A= 1 B= 0 0"), (b"a", b"A= 0 B= 0 0")], b""),
-    "odd bytes": ([(b"a", b"A= 0 B= 0 0"), (b"\xe9 \xc2\xa0", b"A= 1 B= 0 0")], b"\xe9 \xc2\xa0"),
-}
-
-
-@pytest.mark.parametrize(("hypotheses", "expected"), BEST.values(), ids=BEST)
-def test_the_best_by_the_weights(hypotheses, expected):
-    assert chosen([nbest(0, *hypothesis) for hypothesis in hypotheses]) == [expected]
-
-
-def test_totals_do_not_count():
-    lines = [b"0 ||| a ||| A= 0 ||| 99\n", b"0 ||| b ||| A= 1 ||| -99\n"]
-    assert chosen(lines, {"A": [1.0]}) == [b"b"]
-
-
 def test_lines_of_a_sentence_need_not_follow_each_other_and_sentences_may_be_missing():
     lines = [nbest(3, b"d", b"A= 1"), nbest(1, b"b", b"A= 1"), nbest(3, b"D", b"A= 2"), nbest(1, b"B", b"A= 1")]
     lines_by_sentence = best(lines, {"A": [1.0]})
     assert {sentence: line.hypothesis for sentence, line in lines_by_sentence.items()} == {3: b"D", 1: b"b"}
     assert list_translations(lines_by_sentence, 5) == [b"", b"b", b"", b"D", b""]
-
-
-def test_weights_of_features_that_the_list_has_not_do_not_matter():
-    assert chosen([nbest(0, b"a", b"A= 1"), nbest(0, b"b", b"A= 2")], {"A": [-1.0], "Z": [7.0, 7.0]}) == [b"a"]
-
-
-SPARSE = [nbest(0, b"a", b"A= 1 A_x= 3"), nbest(0, b"b", b"A= 1 A_x= 2 A_y|z= 1")]
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "expected"),
-    [(0.5, 0.25, b"a"), (0.5, 0.75, b"b"), (0.5, 0.5, b"a"), (-0.5, None, b"b")],  # 3 x against 2 x + y
-)
-def test_sparse_features_have_weights_of_their_own(x, y, expected):
-    weights = {"A": [1.0], "A_x": [x]} | ({} if y is None else {"A_y|z": [y]})  # one without a weight weighs 0
-    assert chosen(SPARSE, weights) == [expected]
-    parsed = list(parse_nbest(SPARSE, "n"))
-    assert compare_bleu(parsed, [[b"a"]], "n", [expected]) == (0, 0, 0)  # read for BLEU too
 
 
 # Segments, as the decoder prints them (moses/Manager.cpp, OutputSurface), without its blank at the end of a line
@@ -140,36 +100,6 @@ def test_bleu_before_after_and_at_best(references):
     every_choice = [of_sacrebleu(choice, references) for choice in itertools.product(*of_sentences)]
     assert at_best == pytest.approx(max(every_choice))
     assert at_best >= max(first, reranked)
-
-
-def test_missing_sentences_count_as_translated_by_nothing():
-    lines, weights = list(parse_nbest(LISTED[1:2] + LISTED[4:], "n")), {"A": [1.0]}
-    by_weights = list_translations(choose_hypotheses(lines, weights_of(weights), "n"), 2)
-    first, reranked, _ = compare_bleu(lines, REFERENCES[:1], "n", by_weights)
-    assert first == pytest.approx(of_sacrebleu([b"", FIRST[1]], REFERENCES[:1])) == 0  # no four words in a row
-    assert 0 < reranked == pytest.approx(of_sacrebleu([b"", RERANKED[1]], REFERENCES[:1]))
-
-
-def test_the_bleu_of_a_real_list_is_sacrebleus(multi30k):
-    with gzip.open(multi30k / "nbest.val.100.gz") as file:
-        lines = list(itertools.takewhile(lambda line: line.sentence < 20, parse_nbest(file, "n")))
-    reference = gzip.decompress((multi30k / "val.fr.gz").read_bytes()).split(b"\n")[:20]
-    weights = {
-        "LexicalReordering0": [0.1] * 6,
-        "Distortion0": [0.1],
-        "LM0": [0.2],
-        "WordPenalty0": [-0.5],
-        "PhrasePenalty0": [0.3],
-        "TranslationModel0": [0.1] * 4,
-    }
-    by_weights = list_translations(choose_hypotheses(lines, weights_of(weights), "n"), 20)
-    firsts = {}
-    for line in lines:
-        firsts.setdefault(line.sentence, line.hypothesis)
-    first, reranked, at_best = compare_bleu(lines, [reference], "n", by_weights)
-    assert first == pytest.approx(of_sacrebleu(list(firsts.values()), [reference]))
-    assert reranked == pytest.approx(of_sacrebleu(by_weights, [reference])) != pytest.approx(first)
-    assert at_best > max(first, reranked)
 
 
 def test_the_oracle_of_a_corpus_is_not_that_of_its_sentences():

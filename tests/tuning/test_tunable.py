@@ -52,17 +52,3 @@ def test_a_sentence_without_hypotheses_is_translated_by_nothing():
     assert bleu_of(points, [1]) == pytest.approx(math.exp(1 - (4 + 4) / 4))
     assert search_weights(points, [-1], seed=1, restarts=1).bleu == pytest.approx(math.exp(-1))
     assert find_oracle(points).tolist() == [1, 0]
-
-
-@pytest.mark.parametrize(
-    ("shapes", "present", "message"),
-    [
-        (((2, 3, 1), (2, 3, 10)), [[1, 1], [1, 1]], r"expected features and statistics of \(2, 2\) hypotheses, found \(2, 3, 1\) and \(2, 3, 10\)"),
-        (((2, 2, 1), (2, 2, 9)), [[1, 1], [1, 1]], r"found \(2, 2, 1\) and \(2, 2, 9\)"),
-        (((2, 2, 1), (2, 2, 10)), [[1, 1], [0, 1]], "expected padding behind the hypotheses of a sentence, found it before one"),
-    ],
-)  # fmt: skip
-def test_arrays_that_do_not_belong_together(shapes, present, message):
-    features, statistics = map(np.zeros, shapes)
-    with pytest.raises(ValueError, match=message):
-        listed(features, statistics, present)

@@ -66,21 +66,6 @@ def test_weights_of_an_ini_in_the_order_of_the_list():
     assert choose_start(points, weights_of({"LM0": [1.0], "LM0_a": [0.5]})).tolist() == [1, 0, 0, 1]  # 0 where added
 
 
-@pytest.mark.parametrize(
-    ("names", "weights", "message"),
-    [
-        (NAMES, [1, 2], "expected 3 weights, found 2"),
-        (("TM0_1", "TM0_0"), [1, 2], r"expected names such as LM0_0, those of a label in order and together, found \['TM0_1', 'TM0_0'\]"),
-        (("A_0", "B_0", "A_1"), [1, 2, 3], "expected names such as LM0_0"),
-        (("LM0",), [1], "expected names such as LM0_0"),
-        ((), [], "expected names such as LM0_0"),
-    ],
-)  # fmt: skip
-def test_names_and_weights_that_are_no_ini(names, weights, message):
-    with pytest.raises(ValueError, match=message):
-        format_ini(names, weights)
-
-
 def test_what_no_tuning_begins_with_is_refused():
     with pytest.raises(ValueError, match=r"expected 3 finite starting weights, found \[1.0\]"):
         tune(two_features(), [1], seed=1)

@@ -8,45 +8,8 @@ import sys
 
 import pytest
 
-from tests.cli.cslm.calls import cslm, sentences
+from tests.cli.cslm.calls import cslm
 from tests.commands import program
-
-HEAD = "| text | tokens | outside the shortlist | CSLM, shortlist only |"
-
-
-def cells(line):
-    return line.strip("| ").split(" | ")
-
-
-def test_perplexity_of_a_cslm_alone(here):
-    code, out, messages = cslm("perplexity", "cslm", "dev.fr", "train.fr")
-    assert (code, messages) == (0, "")
-    head, rule, dev, train = out.splitlines()
-    assert (head, rule) == (HEAD, "|---|---|---|---|")
-    lines = sentences(20, 2)
-    tokens = len(" ".join(lines).split(" ")) + 20  # each line has one rare word and an end
-    assert cells(dev)[:3] == ["dev.fr", f"{tokens:,}", f"{20 / tokens:.2%}"]
-    assert 1 < float(cells(dev)[3]) < 20
-    assert cells(train)[0] == "train.fr"
-
-
-def test_perplexities_with_an_n_gram_model(here):
-    pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
-    code, out, messages = cslm("perplexity", "cslm", "dev.fr", "train.fr", "--lm", "lm.arpa")  # found as lm.arpa.gz
-    assert (code, messages) == (0, "")
-    head, _, dev, train, empty, last, _, *strange = out.splitlines()
-    assert head.startswith(HEAD + " CSLM | n-gram model | both (")
-    assert head.endswith(" CSLM) | gain | both, known words only |")
-    shortlist_only, network, n_gram, both = map(float, cells(dev)[3:7])
-    assert shortlist_only < network
-    assert both <= min(network, n_gram)
-    assert (cells(train)[0], empty) == ("train.fr", "")
-    # outside: <unk> and `rare`, 0.1 and 0.15
-    assert last == (
-        "The weight is the best for dev.fr. Outside the shortlist: 2 words of the n-gram model, <unk> among them, "
-        "with a mass of 0.2500 without context."
-    )
-    assert " ".join(strange).startswith("Words of the shortlists that the n-gram model does not know: 3. They, ")
 
 
 def test_perplexity_of_standard_input(here):

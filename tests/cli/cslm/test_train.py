@@ -4,8 +4,6 @@ import gzip
 import json
 from pathlib import Path
 
-import pytest
-
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from tests.cli.cslm.calls import TRAIN, cslm, sentences
@@ -50,10 +48,6 @@ def test_the_same_command_again_says_it_is_finished(here):
     assert (here / "cslm" / "model.safetensors").read_bytes() == before
 
 
-def test_quiet_training_says_nothing(here):
-    assert cslm(*TRAIN, "--quiet") == (0, "", "")
-
-
 def test_several_texts_compressed_or_not_are_one(here):
     lines = (here / "train.fr").read_bytes().splitlines(keepends=True)
     (here / "a").write_bytes(b"".join(lines[:70]))
@@ -77,24 +71,3 @@ def test_restart_starts_over(here):
     assert (code, "order 3, now 4" in messages) == (3, True)
     assert cslm(*TRAIN, "--order", "4", "--restart", "-q") == (0, "", "")
     assert load_checkpoint(here / "cslm", CSLM).model.config.order == 4
-
-
-N_GRAMS = ["--network", "bengio", "--order", "3", "--embedding-size", "4", "--hidden-size", "5"]
-RECURRENT = ["--network", "rnnlm", "--hidden-size", "5", "--bptt", "1"]
-OTHERS = [
-    (N_GRAMS, "3-gram, 4 → 8 → 5", "n-grams"),
-    ([*N_GRAMS, "--direct"], "3-gram, 4 → 8 → 5 and directly", "n-grams"),
-    (RECURRENT, "RNNLM, H 5, errors followed 1 steps back", "sentences"),
-]
-
-
-@pytest.mark.parametrize(("network", "described", "unit"), OTHERS)
-def test_other_networks_are_trained_likewise(here, network, described, unit):
-    train = ["train", "train.fr", *network, "--dev", "dev.fr", "--model", "m", "--max-epochs", "2"]
-    code, out, messages = cslm(*train, "--preset", "small", "--device", "cpu")
-    assert (code, out) == (0, "")
-    for text in (f"network: {described}, ", f" {unit} a minibatch, ", "finished: 2 epochs are done; best held-out "):
-        assert text in messages
-    assert json.loads((here / "m" / "config.json").read_text())["network"] == network[1]
-    code, out, messages = cslm("perplexity", "m", "dev.fr")
-    assert (code, messages, out.splitlines()[0]) == (0, "", "| model | dev.fr |")

@@ -36,11 +36,6 @@ def test_features_are_added_and_nothing_else(nbest):
     ]
 
 
-def test_models_are_added_in_the_order_given(nbest):
-    done = nbest("n", "--source", "src", "--add", "{}/rnn", "--add", "{}/cslm", "--add", "{}/rnn")
-    assert done.stderr.startswith("9 hypotheses of 4 sentences, with RNN0, CSLM0, RNN1\n")
-
-
 def test_add_need_not_be_said(nbest):
     arguments = ["n", "--source", "src", "--word-penalty", "{}/words"]
     assert nbest("add", *arguments).stdout == nbest(*arguments).stdout
@@ -75,24 +70,6 @@ def test_inputs_may_be_compressed_and_named_without_their_suffix(nbest, here):
     assert nbest("n", "--source", "src", "--word-penalty", "{}/words").stdout == plain
     again = nbest("n", "--source", "-", "--word-penalty", "{}/words", given=SOURCE.replace(b"\n", b"\r\n"))
     assert again.stdout == plain
-
-
-def test_features_of_n_gram_models(nbest):
-    pytest.importorskip("kenlm")
-    options = ["--allow-misfit", "--add", "{}/lm.arpa", "--add", "{}/cslm", "--backoff", "{}/lm.arpa"]
-    done = nbest("n", "--source", "src", *options)
-    assert ADDED.sub(b"", done.stdout) == NBEST
-    assert done.stderr.startswith("9 hypotheses of 4 sentences, with KENLM0, CSLM0\n")
-    plain = nbest("n", "--source", "src", "--add", "{}/cslm").stdout
-    pairs = zip(*(parse_nbest(text.splitlines(), "n") for text in (done.stdout, plain)), strict=True)
-    differ = [a.values("CSLM0") != b.values("CSLM0") for a, b in pairs]
-    assert differ == [b"x" in text or text == b"\xe9" for _, text, _, _ in LISTED]
-
-
-def test_whole_sentences(nbest):
-    phrases, whole = (nbest("n", "--source", "src", "--add", "{}/rnn", *option).stdout for option in ([], ["--whole"]))
-    assert ADDED.sub(b"", whole) == ADDED.sub(b"", phrases) == NBEST
-    assert whole != phrases
 
 
 def test_a_feature_that_can_choose_nothing_is_a_warning(nbest, here):
@@ -135,16 +112,3 @@ def test_several_networks_of_sentences_are_one_feature(nbest):
     together = nbest("n", "--source", "src", "--ensemble", "{}/search,{}/search", "--combine", "mean-log").stdout
     assert alone.count(b"SEARCH0= ") == len(LISTED)
     assert together == alone.replace(b"SEARCH0=", b"ENS0=")
-
-
-def values_of(done, label):
-    return [line.values(label)[0] for line in parse_nbest(done.stdout.splitlines(), "n")]
-
-
-def test_language_models_are_added(nbest):
-    done = nbest(
-        "n", "--source", "src", "--add", "{}/rnnlm", "--add", "{}/nplm", "--ensemble", "{}/rnnlm,{}/rnnlm2,{}/nplm"
-    )
-    assert done.stderr.startswith("9 hypotheses of 4 sentences, with RNNLM0, NPLM0, ENS0\n")
-    for label in ("RNNLM0", "NPLM0", "ENS0"):
-        assert len(set(values_of(done, label))) > 5
