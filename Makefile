@@ -146,7 +146,7 @@ docs: $(INSTALLED) ## docs/ as a site in build/site; a link that leads nowhere i
 # Seconds for each target of `make fuzz`
 FUZZ_SECONDS ?= 600
 FUZZ_DIR ?= fuzz-corpus
-FUZZ_TARGETS ?= table ini nbest arpa config stream alignments lexicon embeddings annotated npz
+FUZZ_TARGETS ?= table ini nbest arpa config stream alignments lexicon embeddings annotated
 
 .PHONY: fuzz
 fuzz: $(INSTALLED) ## fuzz the readers of untrusted data: table, ini, n-best list, ARPA file, model folder, compressed streams, word alignments, lexicons, embeddings, archives of weights

@@ -48,7 +48,6 @@ ELSEWHERE = (
     "moses-rnn-verify phrase-table.rnn.gz",
     "moses-rnn-pipeline results",
     "moses-rnn-analyse trials trials.toml --dry-run",
-    "moses-rnn-import phrases_model.npz --source-vocabulary words.en --target-vocabulary words.fr",
     "moses-rnn-score phrase-table.gz --ray",
 )
 

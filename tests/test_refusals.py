@@ -14,7 +14,6 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 
 from moses_rnn.models.cells import ENCDEC_OF_CELLS
@@ -26,7 +25,6 @@ from tests.cli.every_command import COMMANDS
 from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE, WEIGHTS
 from tests.cli.scored import INI
 from tests.commands import ROOT, run, zygote
-from tests.models.groundhog_weights import SOURCE_LINES, TARGET_LINES, weights
 from tests.models.networks import PAPERS, cell_network, cstm_network
 from tests.producers.pairs import SOURCE as SOURCE_WORDS
 from tests.producers.pairs import TARGET as TARGET_WORDS
@@ -68,8 +66,6 @@ FILES = {
     "t.trees": b"(S (NP (DT a) (NN dog)) (VP (VBZ barks)))\n(S (VP (VB stop)))\n",
     "t.conllu": b"1\tdog\t_\t_\t_\t_\t0\troot\t_\t_\n",
     "brackets": b"(S (NP XX XX )NP (VP XX )VP )S\n(S (VP XX\n",
-    "SV": b"\n".join(SOURCE_LINES) + b"\n",
-    "TV": b"\n".join(TARGET_LINES) + b"\n",
 }
 
 
@@ -113,8 +109,6 @@ def world(tmp_path_factory):
     words = {"source": SOURCE_WORDS, "target": TARGET_WORDS}
     save_checkpoint(here / "m" / "cells", Checkpoint(ENCDEC_OF_CELLS, cell_network(PAPERS["lstm"]), words))
     save_checkpoint(here / "m" / "cstm", Checkpoint(CSTM, cstm_network(), words))
-    np.savez(here / "phrases.npz", **weights("phrases"))
-    np.savez(here / "three.npz", W=np.zeros(3))
     with_another_score(here / "wide", {4: "RNNInverse", 5: "WordPenalty"})
     write_plan(here, PLAN)
     of_model = ["--model", "m/rnn", "-q"]

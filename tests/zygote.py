@@ -51,7 +51,7 @@ os.environ.update(wanted["environment"])
 sys.argv = wanted["command"]
 name = Path(sys.argv[0]).name.removeprefix("moses-rnn-")
 try:
-    module = {"moses-rnn": "main", "import": "import_weights"}.get(name, name)
+    module = {"moses-rnn": "main"}.get(name, name)
     importlib.import_module(f"moses_rnn.cli.{module}").main()
 except SystemExit as leaving:
     sys.stdout.flush()

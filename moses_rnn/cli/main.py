@@ -22,12 +22,10 @@ COMMANDS = {
     "nmt": "Train networks of whole sentences, translate, score",
     "sample": "Propose target phrases by the network alone",
     "extend": "Add phrase pairs that the network proposes to a table",
-    "import": "Take over weights of the authors' released code",
     "analyse": "Show what the network learned: tables, figures, a report",
     "pipeline": "Go from a corpus to compared systems",
     "tokenise": "Make raw text words as Moses wants them",
 }
-MODULES = {"import": "import_weights"}  # whose names are not the commands'
 EPILOG = """\b
 Example:
   moses-rnn train phrase-table.gz
@@ -52,7 +50,7 @@ class _Together(ProgramGroup):
         """Import the one of that name."""
         if name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"moses_rnn.cli.{MODULES.get(name, name)}").main
+        command: click.Command = importlib.import_module(f"moses_rnn.cli.{name}").main
         return command
 
     def resolve_command(

@@ -3,13 +3,13 @@
 import importlib
 
 from moses_rnn.cli.main import COMMANDS as NAMES
-from moses_rnn.cli.main import MODULES, main
+from moses_rnn.cli.main import main
 
 
 def _commands():
     yield "moses-rnn", main
     for name in NAMES:
-        program = importlib.import_module(f"moses_rnn.cli.{MODULES.get(name, name)}").main
+        program = importlib.import_module(f"moses_rnn.cli.{name}").main
         yield f"moses-rnn-{name}", program
         for sub, command in getattr(program, "commands", {}).items():
             yield f"moses-rnn-{name} {sub}", command

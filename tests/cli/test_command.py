@@ -4,7 +4,6 @@ import mmap
 import re
 import signal
 from dataclasses import fields
-from importlib.metadata import entry_points
 
 import click
 import pytest
@@ -12,19 +11,9 @@ import torch
 from click.testing import CliRunner
 
 from moses_rnn.cli.command import Program, ProgramGroup, StopRequest, reports_errors
+from tests.cli import every_command
 
-
-def commands():
-    """Every command and subcommand."""
-    for script in entry_points(group="console_scripts"):
-        if not script.value.startswith("moses_rnn.cli."):
-            continue
-        main = script.load()
-        for command in (main, *getattr(main, "commands", {}).values()):
-            yield pytest.param(command, id=f"{script.name} {command.name}")
-
-
-COMMANDS = list(commands())
+COMMANDS = [pytest.param(command, id=name) for name, command in every_command.COMMANDS.items()]
 WITH_REQUEST = [command for command in COMMANDS if hasattr(command.values[0].callback, "request")]
 
 

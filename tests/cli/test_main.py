@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from moses_rnn import __version__
-from moses_rnn.cli.main import COMMANDS, MODULES, main
+from moses_rnn.cli.main import COMMANDS, main
 from tests.commands import ROOT, program, run
 
 MODULE = [sys.executable, "-m", "moses_rnn"]
@@ -23,7 +23,7 @@ def scripts():
 
 
 def test_it_has_every_program_by_its_name():
-    assert sorted(scripts()) == sorted((name, MODULES.get(name, name)) for name in COMMANDS)
+    assert sorted(scripts()) == sorted((name, name) for name in COMMANDS)
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["--version"], ["score", "--help"], ["nbest", "tune", "-h"]])

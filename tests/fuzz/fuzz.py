@@ -16,7 +16,7 @@ from pathlib import Path
 import atheris
 import numpy as np
 
-from tests.fuzz.models import config, config_seeds, npz, npz_seeds
+from tests.fuzz.models import config, config_seeds
 
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import FormatError, InputError
@@ -253,8 +253,8 @@ def annotated(data: bytes) -> None:
 
 
 TARGETS = {"table": table, "ini": ini, "nbest": nbest, "arpa": arpa, "config": config, "stream": stream}
-TARGETS |= {"alignments": alignments, "lexicon": lexicon, "embeddings": embeddings, "annotated": annotated, "npz": npz}
-MODELS = {"config": config_seeds, "npz": npz_seeds}
+TARGETS |= {"alignments": alignments, "lexicon": lexicon, "embeddings": embeddings, "annotated": annotated}
+MODELS = {"config": config_seeds}
 
 
 def seeds(target: str) -> list[bytes]:
