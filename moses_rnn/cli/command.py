@@ -10,7 +10,6 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from inspect import cleandoc
 from pathlib import Path
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
@@ -20,7 +19,6 @@ from click.shell_completion import CompletionItem
 
 from moses_rnn import __version__
 from moses_rnn.cli import INTERRUPTED, end_at_once, interrupt
-from moses_rnn.cli.widths import WIDEST, fitted, folded
 from moses_rnn.errors import MosesRnnError, Stopped
 from moses_rnn.native import MOST_THREADS, native_core
 
@@ -30,7 +28,7 @@ STOPPED = Stopped.exit_code
 MOST_WHOLE = 2**31 - 1  # that the libraries behind the options hold
 OUT_OF_MEMORY = ("allocate memory", "out of memory", "std::bad_alloc", "failed to map segment")
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 def takes(request: Callable[..., Request]) -> Callable[[Callable[[Request], None]], Callable[..., None]]:
@@ -144,13 +142,6 @@ class _Careful(click.Command):
             if type(parameter.type) is click.IntRange and parameter.type.max is None:
                 parameter.type = _Whole(parameter.type.min)
 
-    def format_epilog(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples as wide as the rest."""
-        if self.epilog:
-            formatter.write_paragraph()
-            with formatter.indentation():
-                formatter.write_text(fitted(cleandoc(self.epilog), formatter.width - formatter.current_indent))
-
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run, and exit with a code that tells of a failing standard output too."""
         _occupy_closed_streams()
@@ -246,29 +237,17 @@ def program() -> str:
     return Path(sys.argv[0]).name
 
 
-def say(text: str, *, fold: bool = True) -> None:
-    """Print lines on stderr, with any characters; what could command a terminal is escaped.
-
-    Args:
-        text: the lines.
-        fold: whether wide ones are folded on a terminal; not so what is to be copied into a file.
-    """
+def say(text: str) -> None:
+    """Print lines on stderr, with any characters; what could command a terminal is escaped."""
     harmless = CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
-    data = ((folded(harmless, sys.stderr) if fold else harmless) + "\n").encode(
-        sys.stderr.encoding or "utf-8", "backslashreplace"
-    )
+    data = f"{harmless}\n".encode(sys.stderr.encoding or "utf-8", "backslashreplace")
     with contextlib.suppress(OSError):  # nowhere is left to complain to
         click.echo(data, nl=False, err=True)
 
 
-def put(text: str, *, fold: bool = False) -> None:
-    """Print lines on stdout as UTF-8 under any locale; the bytes of file names that are not UTF-8 stay as they are.
-
-    Args:
-        text: the lines.
-        fold: whether they are prose, of which wide ones are folded on a terminal.
-    """
-    click.echo(((folded(text, sys.stdout) if fold else text) + "\n").encode("utf-8", "surrogateescape"), nl=False)
+def put(text: str) -> None:
+    """Print lines on stdout as UTF-8 under any locale; the bytes of file names that are not UTF-8 stay as they are."""
+    click.echo(f"{text}\n".encode("utf-8", "surrogateescape"), nl=False)
 
 
 def end_cleanly_on_sigterm() -> None:

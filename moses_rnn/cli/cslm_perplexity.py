@@ -144,7 +144,6 @@ def perplexity(given: Judging) -> None:
         put(
             f"\nWords of the shortlists that the n-gram model does not know: {len(closed.strange):,}. They, and all "
             "that no model knows, have an even share each of its <unk>.",
-            fold=True,
         )
 
 
@@ -176,7 +175,6 @@ def _put_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
         put(
             f"\nThe weight is the best for {scored[0].name}. Outside the shortlist: {backoff.words:,} words of the "
             f"n-gram model, <unk> among them, with a mass of {backoff.outside:.4f} without context.",
-            fold=True,
         )
 
 

@@ -8,7 +8,6 @@ import time
 from tqdm import tqdm
 
 from moses_rnn.cli.command import say
-from moses_rnn.cli.widths import folded
 
 SECONDS_BETWEEN_LINES = 30.0
 
@@ -47,7 +46,7 @@ class Display:
     def say(self, text: str) -> None:
         """Print a line that stays, above the bar."""
         if self._bar is not None:
-            tqdm.write(folded(text, sys.stderr), file=sys.stderr)
+            tqdm.write(text, file=sys.stderr)
         elif not self._quiet:
             say(text)
 

@@ -202,6 +202,6 @@ def _print(proposals: Proposals, request: Sampling, unit: str, *, first: bool) -
 
     if request.layout == "text":
         text = "\n".join([*as_text(proposals, request.top, unit), ""])
-        put(CONTROL.sub(lambda control: f"\\x{ord(control.group()):02x}", text), fold=True)  # it may command a terminal
+        put(CONTROL.sub(lambda control: f"\\x{ord(control.group()):02x}", text))  # it may command a terminal
     elif lines := [TSV_COLUMNS] * first + as_tsv(proposals, request.top):
         put("\n".join(lines))

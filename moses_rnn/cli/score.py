@@ -202,7 +202,7 @@ def main(given: Scoring) -> None:
     if given.estimate:
         from moses_rnn.scoring.estimate import estimate
 
-        put(str(estimate(request)), fold=True)
+        put(str(estimate(request)))
         return
     display = Display("lines", quiet=given.quiet)
     try:

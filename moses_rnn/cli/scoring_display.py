@@ -32,9 +32,9 @@ def summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
 
 
 def show_ini_lines(result: ScoringResult, *, on_stderr: bool) -> None:
-    """Print what is to be copied into an ini; whole lines, however wide the terminal is."""
+    """Print what is to be copied into an ini."""
     lines = f"[feature]\n{result.feature_line}\n\n[weight]\n{result.weight_line}"
     if on_stderr:
-        say(lines, fold=False)
+        say(lines)
     else:
         put(lines)

@@ -219,7 +219,6 @@ def _print_estimate(expected: Estimate, *, compare: bool) -> None:
     put(
         f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(expected.seconds_of_a_pass)} for each pass over "
         f"{expected.pairs:,} pairs; {passes}",
-        fold=True,
     )
     if not compare:
         return
@@ -227,5 +226,4 @@ def _print_estimate(expected: Estimate, *, compare: bool) -> None:
     put(
         f"For comparison: on Multi30k (828,000 pairs) --preset small cost, of what a unigram model costs, {reached} "
         "passes",
-        fold=True,
     )

@@ -136,4 +136,4 @@ def say_end(outcome: Outcome, folder: Path, unit: str, *, quiet: bool, leads: bo
 def say_next(*words: str | Path, quiet: bool) -> None:
     """Print a command that uses the model."""
     if not quiet:
-        say(f"next: {shlex.join(map(str, words))}", fold=False)
+        say(f"next: {shlex.join(map(str, words))}")

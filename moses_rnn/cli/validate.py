@@ -66,7 +66,7 @@ def _compare_with_signature(table: str, request: Validation) -> None:
     if request.as_json:
         put_json({"table": table, "sound": True, "signature": sound})
     elif not request.quiet:
-        put(f"{table}: {sound}", fold=True)
+        put(f"{table}: {sound}")
 
 
 def _read_every_line(table: str, request: Validation) -> None:
@@ -92,7 +92,7 @@ def _read_every_line(table: str, request: Validation) -> None:
     if request.as_json:
         put_json(validation_record(report))
     elif not request.quiet:
-        put("\n".join(report.summary()), fold=True)
+        put("\n".join(report.summary()))
 
 
 class _Shown:

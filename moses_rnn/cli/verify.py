@@ -95,7 +95,7 @@ def main(request: Check) -> None:
     if request.moses_ini:
         holds, own = check_ini(table, existing_input(request.moses_ini), request.feature)
         if not request.as_json:
-            put("\n".join(holds), fold=True)
+            put("\n".join(holds))
     comparisons = [] if request.no_decoder else _ask_moses(table, own, request)
     if request.as_json:
         put_json(verification_record(table, holds, comparisons))
@@ -122,7 +122,7 @@ def _ask_moses(table: str, own: Dictionary | None, request: Check) -> Sequence[C
     comparisons = verify(verification, lambda text: None if request.quiet else say(text))
     if not request.as_json:
         for comparison in comparisons:
-            put("\n".join(comparison.summary()), fold=True)
+            put("\n".join(comparison.summary()))
     return comparisons
 
 

@@ -90,7 +90,7 @@ def explain(request: Explain) -> None:
     with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
         explanation = _explanation(request)
         file.commit(as_json(explanation).encode())
-    put("\n".join(as_text(explanation)), fold=True)
+    put("\n".join(as_text(explanation)))
 
 
 def _explanation(request: Explain) -> Explanation:

@@ -97,7 +97,7 @@ def gates(request: GatesRequest) -> None:
         pairs = _pairs(checkpoint, request)
         report = measure_gates(checkpoint, pairs, config, progress_of("phrases", 2 * len(pairs)))
         file.commit(as_csv(report).encode())
-    put("\n".join(as_text(report)), fold=True)
+    put("\n".join(as_text(report)))
 
 
 def _pairs(checkpoint: Checkpoint, request: GatesRequest) -> list[Pair]:
@@ -275,7 +275,7 @@ def draw_files(draw: Callable[[MapConfig], Map], options: MapOptions, inputs: tu
         for file, kind in zip(files, kinds, strict=True):
             file.append(texts[kind](map_).encode() if kind in texts else map_image(map_, kind))
         commit_all(files)
-    put("\n".join(as_text(map_)), fold=True)
+    put("\n".join(as_text(map_)))
 
 
 def _kind_of(output: str) -> str:

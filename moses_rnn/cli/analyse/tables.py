@@ -102,7 +102,7 @@ def targets(request: TargetsRequest) -> None:
     with progress(quiet=request.quiet) as advanced:
         groups = _given(table, request.sources, advanced) if request.sources else _chosen(table, request, advanced)
     if request.layout == "text":
-        put(as_text(groups, table.column, request.top), fold=True)
+        put(as_text(groups, table.column, request.top))
     else:
         put(LAYOUTS[request.layout](as_grid(groups, table.column, request.top)))
 
@@ -195,7 +195,7 @@ def summary(request: SummaryRequest) -> None:
         )
     put(LAYOUTS[request.layout](as_grid(figures)))
     if request.layout == "text":
-        put("\n".join(notes(figures)), fold=True)
+        put("\n".join(notes(figures)))
 
 
 TABLE_COMMANDS = (targets, summary)
