@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         ArgumentTypeError,
         CheckpointError,
         InputError,
-        MissingLibraryError,
         MosesRnnError,
     )
 
@@ -36,7 +35,6 @@ __all__ = [
     "Hypothesis",
     "InputError",
     "LanguageModel",
-    "MissingLibraryError",
     "Model",
     "MosesRnnError",
     "Row",
@@ -61,7 +59,6 @@ _MODULES = {
         "ArgumentTypeError",
         "CheckpointError",
         "InputError",
-        "MissingLibraryError",
         "MosesRnnError",
     ),
 }

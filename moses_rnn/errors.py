@@ -101,10 +101,6 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """What Python code gives is of another type than those that are possible."""
 
 
-class MissingLibraryError(MosesRnnError, ImportError):
-    """A library that is not among this package's own is needed and not installed."""
-
-
 class Stopped(MosesRnnError):
     """Work was interrupted on request and can be resumed."""
 

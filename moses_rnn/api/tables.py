@@ -1,12 +1,11 @@
-"""Phrase tables as columns, for numpy, pandas and Arrow."""
+"""Phrase tables as columns, for numpy and pandas."""
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +13,12 @@ import numpy.typing as npt
 from moses_rnn.analysis.explain import column_names
 from moses_rnn.analysis.scored_table import counts_of
 from moses_rnn.api.arguments import PathLike, as_str, check_path, check_whole
-from moses_rnn.errors import ArgumentError, MissingLibraryError
+from moses_rnn.errors import ArgumentError
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_lines
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import first_look, parse_table
 from moses_rnn.formats.signatures import recorded_names
 from moses_rnn.formats.validation import signature_of
-
-if TYPE_CHECKING:
-    import pandas
-    import pyarrow
 
 ROWS = 65_536  # of a batch
 TEXTS = "source", "target", "alignment"
@@ -94,29 +89,6 @@ class Table:
         """The whole table; raises as `batches`."""
         return self._by_name(list(self))
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """The whole table as a data frame, bytes that are no UTF-8 escaped; raises as `batches`.
-
-        Raises:
-            MissingLibraryError: pandas is not installed.
-        """
-        return _library("pandas", "to_pandas").DataFrame(self._encodable())
-
-    def to_arrow(self) -> pyarrow.Table:
-        """The same as a table of Arrow's, which pyarrow.parquet writes; raises as `batches`.
-
-        Raises:
-            MissingLibraryError: pyarrow is not installed.
-        """
-        return _library("pyarrow", "to_arrow").table(self._encodable())
-
-    def _encodable(self) -> dict[str, Column]:
-        """All columns, with text that other libraries can hold."""
-        columns = self.to_columns()
-        return {
-            name: [*map(_escaped, column)] if isinstance(column, list) else column for name, column in columns.items()
-        }
-
     def _by_name(self, rows: Sequence[Row]) -> dict[str, Column]:
         numbers = np.array([(*row.scores, *row.counts) for row in rows], np.float64)
         numbers = numbers.reshape(len(rows), len(self.scores) + len(COUNTS))
@@ -152,16 +124,3 @@ def _distinct(names: Sequence[str]) -> Iterator[str]:
     for name in names:
         times[name] += 1
         yield name if times[name] == 1 else f"{name}_{times[name]}"
-
-
-def _escaped(text: str) -> str:
-    """Text of which bytes that are no UTF-8 stand as ``\\xff``, where they are surrogates elsewhere."""
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def _library(name: str, method: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        advice = f"Install it with: pip install {name}\nto_columns() and batches() need nothing more than numpy."
-        raise MissingLibraryError(f"{method}: expected {name} to be installed, found none", advice=advice) from error

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import moses_rnn
-from moses_rnn import ArgumentError, ArgumentTypeError, CheckpointError, InputError, MissingLibraryError, MosesRnnError
+from moses_rnn import ArgumentError, ArgumentTypeError, CheckpointError, InputError, MosesRnnError
 
 PAIRS = [("s2", "t2")]
 
@@ -73,7 +73,7 @@ WRONG = {
     "no rows": (lambda m: moses_rnn.read_table(m / "table").batches(0), ArgumentError, "rows: expected a whole number from 1 on, found 0"),
     "one sentence": (lambda m: moses_rnn.load_language_model(m / "cslm").score("t2"), ArgumentTypeError, "sentences: expected an iterable of texts, found a single str 't2'"),
 }  # fmt: skip
-OWN = {ArgumentTypeError: TypeError, ArgumentError: ValueError, MissingLibraryError: ImportError}
+OWN = {ArgumentTypeError: TypeError, ArgumentError: ValueError}
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -1,7 +1,4 @@
-"""Tables as columns, for numpy, and for pandas and Arrow where these are installed."""
-
-import sys
-from types import SimpleNamespace
+"""Tables as columns."""
 
 import numpy as np
 import pytest
@@ -45,33 +42,3 @@ def test_batches_are_the_table_in_parts(table):
     assert [len(batch["source"]) for batch in batches][:2] == [1000, 1000]
     whole = read.to_columns()
     assert np.concatenate([batch["direct_phrase"] for batch in batches]).tolist() == whole["direct_phrase"].tolist()
-
-
-@pytest.mark.parametrize(
-    ("library", "method", "made"), [("pandas", "to_pandas", "DataFrame"), ("pyarrow", "to_arrow", "table")]
-)
-def test_other_libraries_take_the_columns(scored, monkeypatch, library, method, made):
-    monkeypatch.setitem(
-        sys.modules, library, SimpleNamespace(**{made: lambda columns: [*columns, columns["target"][0]]})
-    )
-    table = moses_rnn.read_table(scored)
-    assert getattr(table, method)() == [*table.columns, r"\xff"]
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(
-        moses_rnn.MissingLibraryError, match=f"{method}: expected {library} to be installed, found none"
-    ):
-        getattr(table, method)()
-
-
-def test_pandas_has_the_same(scored):
-    pytest.importorskip("pandas")
-    frame = moses_rnn.read_table(scored).to_pandas()
-    assert list(frame["RNN"]) == [0.5, 0.125]
-    assert list(frame["target"]) == [r"\xff", "c"]
-
-
-def test_arrow_has_the_same(table, scored):
-    pytest.importorskip("pyarrow")
-    assert moses_rnn.read_table(scored).to_arrow()["target"].to_pylist() == [r"\xff", "c"]
-    read = moses_rnn.read_table(table)
-    assert read.to_arrow()["direct_phrase"].to_pylist() == read.to_columns()["direct_phrase"].tolist()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,20 +11,17 @@ import click
 from moses_rnn.cli.analyse.options import force_option
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, takes
 from moses_rnn.cli.files import check_inputs
-from moses_rnn.errors import MissingLibraryError
 from moses_rnn.files.streams import without_compression_suffix
 
 if TYPE_CHECKING:
     from moses_rnn.api.tables import Table
 
 TEXTS = ("tsv", "jsonl")  # which come in parts and may be compressed
-PARQUET = "parquet"
 
 EPILOG = """\b
-Example, for a spreadsheet or awk; for jq; for pandas, DuckDB and the like (needs pyarrow):
+Example, for a spreadsheet or awk; for jq:
   moses-rnn-analyse export phrase-table.rnn.gz -o phrase-table.tsv.gz
   moses-rnn-analyse export phrase-table.rnn.gz -o phrase-table.jsonl
-  moses-rnn-analyse export phrase-table.rnn.gz -o phrase-table.parquet
 
 A row a line, with the columns that moses_rnn.read_table names (docs/api.md): source, target, alignment, the scores, how
 often target, source and pair were extracted. Scores are as the table has them: probabilities, as a rule.
@@ -44,12 +39,12 @@ class ExportRequest:
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("phrase_table")
-@click.option("-o", "--output", required=True, help="A .tsv or .jsonl, plain, .gz, .bz2, .xz or .zst, or a .parquet")
+@click.option("-o", "--output", required=True, help="A .tsv or .jsonl, or one of these with .gz")
 @force_option
 @reports_errors
 @takes(ExportRequest)
 def export(request: ExportRequest) -> None:
-    """Write PHRASE_TABLE as tab-separated columns, as JSON lines or as Parquet."""
+    """Write PHRASE_TABLE as tab-separated columns or as JSON lines."""
     kind = _kind_of(request.output)
     check_inputs(request.phrase_table)
     from moses_rnn.api.tables import read_table
@@ -57,7 +52,7 @@ def export(request: ExportRequest) -> None:
 
     table = read_table(request.phrase_table)
     with OutputFile(request.output, force=request.force, inputs=(table.path,)) as file:
-        for part in [_parquet(table)] if kind == PARQUET else _texts(table, kind):
+        for part in _texts(table, kind):
             file.append(part)
         file.commit()
 
@@ -65,12 +60,8 @@ def export(request: ExportRequest) -> None:
 def _kind_of(output: str) -> str:
     """What an output's suffix asks for; refused before the work if it cannot be made."""
     kind = without_compression_suffix(output).suffix.removeprefix(".").lower()
-    if kind not in (*TEXTS, PARQUET) or (kind == PARQUET and not output.lower().endswith(PARQUET)):
-        expected = "a name that ends with .tsv or .jsonl, perhaps compressed, or with .parquet"
-        raise click.UsageError(f"--output {output}: expected {expected}")
-    if kind == PARQUET and importlib.util.find_spec("pyarrow") is None:
-        advice = "Install it with: pip install pyarrow\n.tsv and .jsonl need nothing more."
-        raise MissingLibraryError(f"{output}: expected pyarrow to be installed, found none", advice=advice)
+    if kind not in TEXTS:
+        raise click.UsageError(f"--output {output}: expected a name that ends with .tsv, .jsonl, .tsv.gz or .jsonl.gz")
     return kind
 
 
@@ -91,11 +82,3 @@ def _texts(table: Table, kind: str) -> Iterator[bytes]:
         rows = zip(*columns, strict=True)
         lines = map(tsv_line, rows) if kind == "tsv" else (json_line(header, row) for row in rows)
         yield "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-
-
-def _parquet(table: Table) -> bytes:
-    import pyarrow.parquet
-
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(table.to_arrow(), buffer)
-    return buffer.getvalue()

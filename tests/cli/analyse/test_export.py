@@ -2,9 +2,6 @@
 
 import gzip
 import json
-import sys
-
-import pytest
 
 import moses_rnn
 from tests.commands import run
@@ -38,24 +35,3 @@ def test_odd_bytes(tmp_path):
     assert (tmp_path / "t.tsv").read_bytes().split(b"\n")[1].startswith(b"a\t\xff\t\t1\t1")
     export(tmp_path / "t", tmp_path / "t.jsonl")
     assert json.loads((tmp_path / "t.jsonl").read_text())["target"] == "\\xff"
-
-
-def test_parquet(scored_table, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    export(scored_table, tmp_path / "rows.parquet")
-    rows = parquet.read_table(tmp_path / "rows.parquet")
-    assert tuple(rows.column_names) == moses_rnn.read_table(scored_table).columns
-    assert rows.num_rows == 6
-
-
-def test_without_pyarrow_parquet_is_refused(scored_table, tmp_path, monkeypatch, capsys):
-    from moses_rnn.cli.analyse import main
-
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr(sys, "argv", ["moses-rnn-analyse"])
-    with pytest.raises(SystemExit) as end:
-        main(["export", str(scored_table), "-o", str(tmp_path / "rows.parquet")])
-    message = capsys.readouterr().err
-    assert end.value.code != 0
-    assert "rows.parquet: expected pyarrow to be installed, found none" in message
-    assert "pip install pyarrow" in message
