@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from moses_rnn.api.writing import Hypothesis, Sample, Translated
     from moses_rnn.errors import (
         ArgumentError,
-        ArgumentTypeError,
         CheckpointError,
         InputError,
         MosesRnnError,
@@ -29,7 +28,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
-    "ArgumentTypeError",
     "CheckpointError",
     "Explanation",
     "Hypothesis",
@@ -56,7 +54,6 @@ _MODULES = {
     "api.writing": ("Hypothesis", "Sample", "Translated"),
     "errors": (
         "ArgumentError",
-        "ArgumentTypeError",
         "CheckpointError",
         "InputError",
         "MosesRnnError",

@@ -97,10 +97,6 @@ class ArgumentError(MosesRnnError, ValueError):
         super().__init__(f"{argument}: expected {expected}, found {found}", advice=advice)
 
 
-class ArgumentTypeError(ArgumentError, TypeError):
-    """What Python code gives is of another type than those that are possible."""
-
-
 class Stopped(MosesRnnError):
     """Work was interrupted on request and can be resumed."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.api.arguments import Text, check_whole, texts_of
+from moses_rnn.api.arguments import Text, check_range, texts_of
 from moses_rnn.api.chunks import PAIRS, Floats, scored
 from moses_rnn.api.options import Options
 from moses_rnn.producers.open import OpenModel
@@ -66,7 +66,7 @@ class LanguageModel:
             sentences: read a few chunks ahead.
             chunk: sentences that are scored together.
         """
-        size = check_whole("chunk", chunk)
+        size = check_range("chunk", chunk)
         return chain.from_iterable(map(np.ndarray.tolist, self._chunks(texts_of("sentences", sentences), size)))
 
     def word_scores(self, sentence: Text) -> Floats:

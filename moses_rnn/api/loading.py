@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from moses_rnn.api.arguments import PathLike, check_choice, check_path
+from moses_rnn.api.arguments import PathLike, check_choice
 from moses_rnn.api.language_models import LanguageModel
 from moses_rnn.api.models import Model
 from moses_rnn.api.options import Options
@@ -68,7 +69,7 @@ def load_language_model(
         CheckpointError: the folder cannot be read, or is of a network of pairs.
     """
     options = Options.checked(device, precision, threads)
-    path = check_path("folder", folder)
+    path = Path(folder)
     network = read_network(path)
     if network in NETWORKS and NETWORKS[network].language_model is None:
         found = f"a network of pairs ({NETWORKS[network].title})"
@@ -78,12 +79,11 @@ def load_language_model(
     return model
 
 
-def _folders(folder: object) -> list[Path]:
-    if not isinstance(folder, list | tuple):
-        return [check_path("folder", folder)]
-    if not folder:
+def _folders(folder: PathLike | Sequence[PathLike]) -> list[Path]:
+    folders = [Path(folder)] if isinstance(folder, str | os.PathLike) else [Path(path) for path in folder]
+    if not folders:
         raise ArgumentError("folder", "a folder, or a list of at least one", "an empty list")
-    return [check_path(f"folder[{i}]", path) for i, path in enumerate(folder)]
+    return folders
 
 
 def _check_pairs(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
@@ -17,9 +18,7 @@ from moses_rnn.api.arguments import (
     PathLike,
     Text,
     check_choice,
-    check_path,
-    check_positive,
-    check_whole,
+    check_range,
     pairs_of,
     texts_of,
 )
@@ -28,6 +27,7 @@ from moses_rnn.api.explaining import explain_pair
 from moses_rnn.api.options import Options
 from moses_rnn.api.reading import PairReading
 from moses_rnn.api.writing import Sample, Translated, draw_samples, translate
+from moses_rnn.errors import ArgumentError
 from moses_rnn.producers.base import ScoreProducer
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.translation.beam_search import BeamConfig
@@ -125,7 +125,7 @@ class Model:
             targets: see `score`.
             chunk: pairs that are scored together.
         """
-        size = check_whole("chunk", chunk)
+        size = check_range("chunk", chunk)
         scores = self._chunks(pairs_of(pairs, targets), size)
         return chain.from_iterable(map(np.ndarray.tolist, scores))
 
@@ -145,7 +145,7 @@ class Model:
             InputError: the table cannot be read, or its phrases are not of the form that the model knows.
         """
         (pair,) = pairs_of([(source, target) if alignment is None else (source, target, alignment)])
-        path = None if table is None else check_path("table", table)
+        path = None if table is None else Path(table)
         return explain_pair(self._writer, self._producer, pair, path)
 
     def sample(
@@ -173,11 +173,13 @@ class Model:
         Raises:
             ArgumentError: an option is not possible, or something is no text.
         """
+        if not 0 < temperature < math.inf:
+            raise ArgumentError("temperature", "a number above 0", str(temperature))
         config = SamplingConfig(
-            samples=check_whole("samples", samples),
-            temperature=check_positive("temperature", temperature),
-            seed=check_whole("seed", seed, least=0),
-            max_words=check_whole("max_words", max_words),
+            samples=check_range("samples", samples),
+            temperature=temperature,
+            seed=check_range("seed", seed, least=0),
+            max_words=check_range("max_words", max_words),
             allow_unknown=unknown,
         )
         return draw_samples(self._writer, self._producer, self._options.device, texts_of("sources", sources), config)
@@ -207,8 +209,8 @@ class Model:
         """
         rule = None if unknown is None else check_choice("unknown", unknown, UNKNOWN_RULES)
         beam_config = BeamConfig(
-            width=check_whole("beam", beam),
-            best=check_whole("n_best", n_best),
+            width=check_range("beam", beam),
+            best=check_range("n_best", n_best),
             allow_unknown=rule != NEVER,
             words_per_source_word=WORDS_PER_SOURCE_WORD,
             length_score="mean" if check_choice("length_score", length_score, LENGTH_SCORES) == "mean" else "sum",

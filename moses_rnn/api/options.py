@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from moses_rnn.api.arguments import check_choice, check_whole, kind_of
-from moses_rnn.errors import ArgumentError, ArgumentTypeError
+from moses_rnn.api.arguments import check_choice, check_range
+from moses_rnn.errors import ArgumentError
 from moses_rnn.models.hardware import choose_device, choose_precision
 from moses_rnn.native import MOST_THREADS, native_core
 from moses_rnn.native import PRECISIONS as NATIVE_PRECISIONS
@@ -27,19 +27,14 @@ class Options:
     threads: int | None
 
     @classmethod
-    def checked(cls, device: object, precision: object, threads: object) -> Options:
+    def checked(cls, device: str | torch.device, precision: str, threads: int | None) -> Options:
         """The choices of a user.
 
         Raises:
-            ArgumentTypeError, ArgumentError: one of them is not possible; it is named.
+            ArgumentError: one of them is not possible; it is named.
         """
-        if isinstance(device, torch.device):
-            device = str(device)
-        if not isinstance(device, str):
-            expected = "a device's name: auto, cpu, cuda, cuda:1 …"
-            raise ArgumentTypeError("device", expected, kind_of(device))
-        count = None if threads is None else check_whole("threads", threads, most=MOST_THREADS)
-        return cls(choose_device(device, "device"), check_choice("precision", precision, CHOICES), count)
+        count = None if threads is None else check_range("threads", threads, most=MOST_THREADS)
+        return cls(choose_device(str(device), "device"), check_choice("precision", precision, CHOICES), count)
 
     @property
     def threads_or_all(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.explain import column_names
 from moses_rnn.analysis.scored_table import counts_of
-from moses_rnn.api.arguments import PathLike, as_str, check_path, check_whole
+from moses_rnn.api.arguments import PathLike, as_str, check_range
 from moses_rnn.errors import ArgumentError
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_lines
 from moses_rnn.formats.phrase_forms import words
@@ -82,7 +83,7 @@ class Table:
             ArgumentError: there cannot be so many rows.
             FormatError: a line is not one of a phrase table.
         """
-        size = check_whole("rows", rows)
+        size = check_range("rows", rows)
         return map(self._by_name, _batched(iter(self), size))
 
     def to_columns(self) -> dict[str, Column]:
@@ -107,7 +108,7 @@ def read_table(path: PathLike) -> Table:
         ArgumentError: it is no path of a file that can be read more than once.
         InputError: it is not there, is no phrase table, or is not the one that the signature beside it is of.
     """
-    name = str(check_path("path", path))
+    name = os.fspath(path)
     if name == STANDARD_STREAM:
         raise ArgumentError("path", "a file, which can be read more than once", "standard input")
     return Table(existing_input(name))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import moses_rnn
-from moses_rnn import ArgumentError, ArgumentTypeError, CheckpointError, InputError, MosesRnnError
+from moses_rnn import ArgumentError, CheckpointError, InputError, MosesRnnError
 
 PAIRS = [("s2", "t2")]
 
@@ -24,46 +24,37 @@ def search(models):
 WRONG = {
     "no folder": (lambda m: moses_rnn.load("nowhere"), CheckpointError, "nowhere: expected a model folder, found nothing"),
     "a file": (lambda m: moses_rnn.load(m / "file"), CheckpointError, "{}/file: expected a model folder, found a file"),
-    "no path": (lambda m: moses_rnn.load(None), ArgumentTypeError, "folder: expected a path, as str or os.PathLike, found None"),
     "no folders": (lambda m: moses_rnn.load([]), ArgumentError, "folder: expected a folder, or a list of at least one, found an empty list"),
-    "no path in a list": (lambda m: moses_rnn.load([m / "rnn", 3]), ArgumentTypeError, "folder[1]: expected a path, as str or os.PathLike, found int 3"),
     "a language model": (lambda m: moses_rnn.load(m / "cslm"), CheckpointError, "{}/cslm: expected a network of pairs, found a language model (CSLM)\n  moses_rnn.load_language_model"),
     "no language model": (lambda m: moses_rnn.load_language_model(m / "rnn"), CheckpointError, "{}/rnn: expected a language model, found a network of pairs (RNN Encoder-Decoder)\n  moses_rnn.load loads"),
     "a vocabulary": (lambda m: moses_rnn.load_language_model(m / "words"), CheckpointError, "{}/words: expected a model folder, found a file"),
     "an unknown device": (lambda m: rnn(m, device="gpu"), ArgumentError, "device gpu: expected cpu, cuda or cuda:N that torch can use here, found no such device"),
-    "a number as device": (lambda m: rnn(m, device=0), ArgumentTypeError, "device: expected a device's name: auto, cpu, cuda, cuda:1 …, found int 0"),
     "an unknown precision": (lambda m: rnn(m, precision="fp16"), ArgumentError, "precision: expected one of auto, fp32, bf16, fp64, bf16x3, found 'fp16'"),
-    "torch's precision": (lambda m: rnn(m, precision=torch.bfloat16), ArgumentTypeError, "precision: expected one of auto, fp32, bf16, fp64, bf16x3, found dtype torch.bfloat16"),
     "no threads": (lambda m: rnn(m, threads=0), ArgumentError, "threads: expected a whole number from 1 to 1024, found 0"),
     "too many threads": (lambda m: rnn(m, threads=100_000), ArgumentError, "threads: expected a whole number from 1 to 1024, found 100000"),
-    "threads as text": (lambda m: rnn(m, threads="2"), ArgumentTypeError, "threads: expected a whole number from 1 to 1024, found str '2'"),
     "one to combine": (lambda m: rnn(m, combine="geometric"), ArgumentError, "combine: expected several folders, of which it makes one network, found {}/rnn alone"),
     "an unknown mean": (lambda m: moses_rnn.load([m / "rnn"] * 2, combine="median"), ArgumentError, "combine: expected one of geometric, mean-log, arithmetic, found 'median'"),
     "other words": (lambda m: moses_rnn.load([m / "search", m / "other words"]), CheckpointError, "{}/other words: expected the words in target.vocab of {}/search in an ensemble"),
-    "text to score": (lambda m: rnn(m).score("s2 ||| t2"), ArgumentTypeError, "pairs: expected an iterable of pairs of a source and a target, found str 's2 ||| t2'"),
-    "lines to score": (lambda m: rnn(m).score(["s2 ||| t2"]), ArgumentTypeError, "pairs[0]: expected a pair (source, target), or (source, target, alignment), found str 's2 ||| t2'"),
+    "lines to score": (lambda m: rnn(m).score(["s2 ||| t2"]), ArgumentError, "pairs[0]: expected a pair (source, target), or (source, target, alignment), found 's2 ||| t2'"),
     "one side": (lambda m: rnn(m).score([("s2",)]), ArgumentError, "pairs[0]: expected a pair (source, target), or (source, target, alignment), found 1 parts: ('s2',)"),
-    "ids": (lambda m: rnn(m).score([([2], [3])]), ArgumentTypeError, "pairs[0][0]: expected str or bytes, found list [2]"),
-    "nothing": (lambda m: rnn(m).score(PAIRS * 2 + [("s2", None)]), ArgumentTypeError, "pairs[2][1]: expected str or bytes, found None"),
-    "too few targets": (lambda m: rnn(m).score(["s2", "s3"], ["t2"]), ArgumentError, "targets: expected as many as there are sources, found 1, and more sources"),
+    "ids": (lambda m: rnn(m).score([([2], [3])]), ArgumentError, "pairs[0]: expected str or bytes without line ends, found [2]"),
     "no chunk": (lambda m: rnn(m).score_iter(PAIRS, chunk=0), ArgumentError, "chunk: expected a whole number from 1 on, found 0"),
     "no factors": (lambda m: moses_rnn.load(m / "factored").score(PAIRS), ArgumentError, "pairs[0]: expected source words with a factor 1 (counted from 0), found 1 in 's2'"),
     "no rule": (lambda m: moses_rnn.load(m / "rules").score(PAIRS), ArgumentError, "pairs[0]: expected a left-hand side such as [X] at the end of the source"),
     "gaps alone": (lambda m: moses_rnn.load(m / "rules").score([("[X][X] s2 [X]", "[X][X] t2 [X]")]), ArgumentError, "pairs[0]: expected (source, target, alignment), which pairs the gaps of a rule, found no alignment"),
     "rare words alone": (lambda m: moses_rnn.load(m / "rare").score(PAIRS), ArgumentError, "pairs[0]: expected (source, target, alignment), by which this model's rare words are annotated, found no alignment"),
     "links of others": (lambda m: moses_rnn.load(m / "rare").score([("s2", "t2", "0-3")]), ArgumentError, "pairs[0]: expected links between 1 source and 1 target words, counted from 0, found 0-3"),
-    "one text to sample": (lambda m: rnn(m).sample("s2 s3"), ArgumentTypeError, "sources: expected an iterable of texts, found a single str 's2 s3'\n  A single one goes into a list: ['s2 s3']."),
+    "one text to sample": (lambda m: rnn(m).sample("s2 s3"), ArgumentError, "sources: expected an iterable of texts, found a single one: 's2 s3'\n  A single one goes into a list: ['s2 s3']."),
     "a blank source": (lambda m: rnn(m).sample(["s2", " "]), ArgumentError, "sources[1]: expected a source phrase, found a blank line"),
     "no samples": (lambda m: rnn(m).sample(["s2"], samples=0), ArgumentError, "samples: expected a whole number from 1 on, found 0"),
     "no temperature": (lambda m: rnn(m).sample(["s2"], temperature=0), ArgumentError, "temperature: expected a number above 0, found 0"),
     "a seed below 0": (lambda m: rnn(m).sample(["s2"], seed=-1), ArgumentError, "seed: expected a whole number from 0 on, found -1"),
     "no beam": (lambda m: search(m).translate(["s2"], beam=0), ArgumentError, "beam: expected a whole number from 1 on, found 0"),
-    "one text to translate": (lambda m: search(m).translate(b"s2 s3"), ArgumentTypeError, "sentences: expected an iterable of texts, found a single bytes b's2 s3'"),
+    "one text to translate": (lambda m: search(m).translate(b"s2 s3"), ArgumentError, "sentences: expected an iterable of texts, found a single one: b's2 s3'"),
     "another mean": (lambda m: search(m).translate(["s2"], length_score="norm"), ArgumentError, "length_score: expected one of sum, mean, found 'norm'"),
     "another rule": (lambda m: search(m).translate(["s2"], unknown="drop"), ArgumentError, "unknown: expected one of no, copy, never, found 'drop'"),
     "a long sentence": (lambda m: list(search(m).translate(["s2 " * 1001])), ArgumentError, "sentences[0]: expected at most 1,000 words to translate, found 1,001"),
     "rules to translate by": (lambda m: moses_rnn.load(m / "rules").translate(["s2"]), InputError, "{}/rules: expected a model of plain words, found one of phrases (hierarchical)"),
-    "a table to explain by": (lambda m: rnn(m).explain("s2", "t2", table=3), ArgumentTypeError, "table: expected a path, as str or os.PathLike, found int 3"),
     "a table of another": (lambda m: search(m).explain("s2", "t2", table=m / "table"), CheckpointError, "table: expected an RNN Encoder-Decoder to compare with a table, found RNNsearch of sentences"),
     "annotated words": (lambda m: moses_rnn.load(m / "rare").explain("s2", "t2"), CheckpointError, "{}/rare: expected a model without annotated words to explain, found one with posunk"),
     "no table": (lambda m: moses_rnn.read_table(m / "nowhere"), InputError, "{}/nowhere"),
@@ -71,9 +62,8 @@ WRONG = {
     "a text as table": (lambda m: moses_rnn.read_table(m / "text"), InputError, "{}/text:1: expected at least 3 fields separated by '|||'"),
     "standard input": (lambda m: moses_rnn.read_table("-"), ArgumentError, "path: expected a file, which can be read more than once, found standard input"),
     "no rows": (lambda m: moses_rnn.read_table(m / "table").batches(0), ArgumentError, "rows: expected a whole number from 1 on, found 0"),
-    "one sentence": (lambda m: moses_rnn.load_language_model(m / "cslm").score("t2"), ArgumentTypeError, "sentences: expected an iterable of texts, found a single str 't2'"),
+    "one sentence": (lambda m: moses_rnn.load_language_model(m / "cslm").score("t2"), ArgumentError, "sentences: expected an iterable of texts, found a single one: 't2'"),
 }  # fmt: skip
-OWN = {ArgumentTypeError: TypeError, ArgumentError: ValueError}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -83,7 +73,7 @@ def test_a_wrong_use_is_an_error_that_says_what_was_expected(name, models):
     with pytest.raises(MosesRnnError) as error:
         use(models)
     assert type(error.value) is kind or kind is InputError
-    assert isinstance(error.value, OWN.get(kind, kind))
+    assert isinstance(error.value, ValueError if kind is ArgumentError else kind)
     assert str(error.value).startswith(message.replace("{}", str(models)))
 
 
