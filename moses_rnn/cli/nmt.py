@@ -5,11 +5,9 @@ from __future__ import annotations
 import click
 
 from moses_rnn.cli.command import CONTEXT, ProgramGroup, shows_version
-from moses_rnn.cli.nmt_annotate import annotate
 from moses_rnn.cli.nmt_dictionary import dictionary
 from moses_rnn.cli.nmt_linearise import linearise
 from moses_rnn.cli.nmt_rebuild import rebuild
-from moses_rnn.cli.nmt_restore import restore
 from moses_rnn.cli.nmt_score import score
 from moses_rnn.cli.nmt_train import train
 from moses_rnn.cli.nmt_translate import translate
@@ -28,5 +26,5 @@ def main() -> None:
     """Train a network that reads whole sentences, translate with it alone, score translations with it."""
 
 
-for command in (train, translate, score, annotate, restore, dictionary, linearise, rebuild):
+for command in (train, translate, score, dictionary, linearise, rebuild):
     main.add_command(command)

@@ -21,9 +21,9 @@ Example: of a corpus and its word alignment, or of a phrase table's pairs with o
   moses-rnn-nmt dictionary corpus/train --source en --target fr --alignment aligned.grow-diag-final-and > words.en-fr
   moses-rnn-nmt dictionary phrase-table.gz > words.en-fr
 
-A line is "source target p", p the link's share of all links of the source word, the likeliest first: what --dictionary
-of translate and restore reads. The paper keeps links seen more than 100 times (--dictionary-count 101). Exit codes: 0
-done, 1 failure, 2 wrong command line, 3 texts or table rejected.
+A line is "source target p", p the link's share of all links of the source word, the likeliest first, as translate
+--dictionary reads it. The paper keeps links seen more than 100 times (--dictionary-count 101). Exit codes: 0 done, 1
+failure, 2 wrong command line, 3 texts or table rejected.
 """
 
 

@@ -30,7 +30,6 @@ NUMBERED = 9  # unknown words of a source that have numbers of their own
 UNKNOWN = b"<unk>"
 RESERVED = re.compile(rb"<unk>|<unk[0-9]>|<(?:unk|p):(?:-?[0-9]{1,9}|n)>")
 POINTER = re.compile(rb"<(?:unk|p):(-?[0-9]{1,9})>")
-NUMBERED_TOKEN = re.compile(rb"<unk[0-9]>")
 PLACE = re.compile(rb"<p:(?:-?[0-9]{1,9}|n)>")
 UNKNOWN_POINTER = re.compile(rb"<unk:(?:-?[0-9]{1,9}|n)>")
 
@@ -113,12 +112,6 @@ class RareWords:
     def unknown_tokens(self) -> list[bytes]:
         """What may stand for words that are written, <unk> first."""
         return [UNKNOWN, *([] if self.doubles else self.written_tokens)]
-
-    def foreign_token(self, target: Words) -> bytes | None:
-        """The first word of what was written that is spelled as a token of another kind."""
-        own = {COPYABLE: NUMBERED_TOKEN, POSALL: PLACE, POSUNK: UNKNOWN_POINTER}.get(self.kind)
-        tokens = (word for word in target if b"<" in word and word != UNKNOWN and RESERVED.fullmatch(word))
-        return next((token for token in tokens if own is None or not own.fullmatch(token)), None)
 
     # --- annotating ---------------------------------------------------------------------------------------------------
 

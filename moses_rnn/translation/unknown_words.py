@@ -1,15 +1,13 @@
 """What becomes of the words that a network cannot write: replaced by what the source has in their places.
 
 Either the network's attention says which source word belongs to an ``<unk>`` (Jean et al. 2015, section 3.4), or the
-tokens that it learned to write in place of rare words do (Luong et al. 2015), or else links that come from elsewhere,
-such as the alignment of a decoder's translation.
+tokens that it learned to write in place of rare words do (Luong et al. 2015).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from moses_rnn.formats.alignments import Links, nearest
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.rare_words import RareWords, Restored, WordFor, Words, Written, restore_words
 
@@ -65,8 +63,3 @@ def by_tokens(rare: RareWords, shortlist: frozenset[bytes], chosen: WordFor) -> 
         chosen: see `word_for`.
     """
     return lambda source, written, _: rare.restore(written, source, shortlist, chosen)
-
-
-def replace_by_links(source: Words, written: Words, links: Links, chosen: WordFor) -> Restored:
-    """Replace each ``<unk>`` by what is chosen for the nearest source word that it is linked to."""
-    return replace_by_places(source, written, nearest(links, len(written)), chosen)

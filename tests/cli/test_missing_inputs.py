@@ -29,8 +29,6 @@ nmt train prefix --source @en --target @fr --dev prefix2 --model new
 nmt train prefix --source @en --target @fr --alignment @links --rare posunk --model new
 nmt translate @model/ @model2/ @text --dictionary @words --unknown dictionary
 nmt score @model/ @model2/ @text @text2 --alignment @links
-nmt annotate prefix --source @en --target @fr --alignment @links --model @model/ -o new
-nmt restore @text --source @text2 --model @model/ --dictionary @words
 nmt dictionary prefix --source @en --target @fr --alignment @links -o new
 nmt dictionary @table -o new
 nmt linearise @trees -o new

@@ -15,7 +15,7 @@ def nmt(*arguments, code=0, **options):
 
 
 def test_the_commands_are_there():
-    assert {"train", "translate", "score", "annotate", "restore", "dictionary"} <= main.commands.keys()
+    assert {"train", "translate", "score", "dictionary"} <= main.commands.keys()
     assert "translate with it alone" in nmt("--help").stdout
 
 

@@ -176,6 +176,15 @@ def test_candidates_bound_what_is_written(here):
     assert any(b"t7" in line.split() for line in out)
 
 
+@pytest.mark.parametrize(
+    ("dictionary", "is_noticed"), [(b"s5 t7 1\n", False), (b"t7 s5 1\n", True), (b"a b 1\n", False)]
+)
+def test_columns_in_the_other_order_are_noticed(here, dictionary, is_noticed):
+    (here / "words").write_bytes(dictionary)
+    done = translated("model", "in", "--candidates", 2, 1, "--dictionary", "words", "-q")
+    assert ("warning: words: " in done.stderr) == is_noticed
+
+
 @pytest.mark.parametrize("kind", ["posunk", "copyable"])
 def test_rare_words_are_restored_unless_they_are_to_be_seen(here, kind):
     save_rare_model(here / "rare", kind)

@@ -9,7 +9,6 @@ from moses_rnn.translation.unknown_words import (
     WITH_LEXICON,
     by_attention,
     by_tokens,
-    replace_by_links,
     replace_by_places,
     word_for,
 )
@@ -65,12 +64,6 @@ def test_a_translation_that_is_unknown_itself_restores_nothing():
         by_tokens(RareWords("posunk"), frozenset(), chosen)(SOURCE, [b"<unk:1>", b"<unk:1>"], None),
     ):
         assert (restored.words, restored.replaced, restored.left) == ([b"<unk>", b"Paris"], 1, 1)
-
-
-def test_links_say_the_place_too():
-    restored = replace_by_links(SOURCE, [b"<unk>", b"a", b"<unk>", b"<unk>"], ((2, 0), (0, 2), (1, 2)), bytes.upper)
-    assert restored.words == [b"PARIS", b"a", b"CAT", b"<unk>"]
-    assert (restored.replaced, restored.left) == (2, 1)
 
 
 def test_tokens_point_for_themselves():
