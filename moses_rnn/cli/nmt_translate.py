@@ -24,7 +24,6 @@ from moses_rnn.cli.nmt_options import (
     warn_of_columns,
     warn_of_unit,
 )
-from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
 
 if TYPE_CHECKING:
     from moses_rnn.formats.lexicon import Lexicon
@@ -49,7 +48,7 @@ failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and r
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translating(ComputeOptions, LexiconOptions, PoolOptions):
+class Translating(ComputeOptions, LexiconOptions):
     """Options of `translate`."""
 
     places: tuple[str, ...]
@@ -103,7 +102,6 @@ class Translating(ComputeOptions, LexiconOptions, PoolOptions):
     help="Longest translation, in words for each source word and its end symbol",
 )
 @click.option("--resume", is_flag=True, help="Go on where an interrupted run ended, or begin; needs -o")
-@pool_options
 @compute_options
 @reports_errors
 @takes(Translating)
@@ -143,8 +141,6 @@ def _check_options(given: Translating) -> None:
     """Refuse what contradicts itself or would do nothing."""
     if given.resume and given.output == "-":
         raise click.UsageError("--resume needs -o: what goes to stdout cannot be resumed")
-    if given.shard and given.output == "-":
-        raise click.UsageError("--shard needs -o: beside the name that is given, each shard's output has its own")
     if given.candidates and given.n_best:
         raise click.UsageError("--candidates: lists are scored over all words; leave out --n-best")
     if given.no_unknown and given.unknown not in (None, "no"):
@@ -162,7 +158,6 @@ def _request(given: Translating, text: str, lexicon: Lexicon | None) -> Translat
     from moses_rnn.translation.request import TranslationRequest
 
     count, n_best = given.n_best or (1, None)
-    shard = parse_shard(given)
     beam = BeamConfig(
         width=given.beam,
         best=count,
@@ -172,18 +167,16 @@ def _request(given: Translating, text: str, lexicon: Lexicon | None) -> Translat
     )
     return TranslationRequest(
         input=existing_input(text),
-        output=with_shard(given.output, shard),
+        output=given.output,
         beam=beam,
         compute=make_compute(given),
-        n_best=n_best and with_shard(n_best, shard),
-        alignments=given.alignments and with_shard(given.alignments, shard),
+        n_best=n_best,
+        alignments=given.alignments,
         unknown=given.unknown,
         candidates=given.candidates,
         lexicon=lexicon,
         lexicon_file=next(iter(inputs_of(given.lexicon or given.dictionary)), None),
         opening=Opening(force=given.force, resume=given.resume),
-        pool=make_pool_request(given),
-        shard=shard,
     )
 
 

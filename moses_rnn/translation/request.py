@@ -7,11 +7,9 @@ from typing import Any
 
 from moses_rnn.errors import InputError
 from moses_rnn.files.journal import Opening
-from moses_rnn.files.shards import Shard
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.models.vocabulary import UNKNOWN_ID
-from moses_rnn.pools.request import PoolRequest
 from moses_rnn.producers.annotated import shortlists_of
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.ensembles import Writer
@@ -37,8 +35,6 @@ class TranslationRequest:
     lexicon: Lexicon | None = None
     lexicon_file: str | None = None  # where it was read from
     opening: Opening = field(default_factory=Opening)
-    pool: PoolRequest = field(default_factory=PoolRequest)
-    shard: Shard | None = None  # the only part of the text that is translated
 
     @property
     def inputs(self) -> list[str]:

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
-from pathlib import Path
-
-import torch
 
 from moses_rnn.errors import FormatError, InputError, OutputError, Stopped, placing, shown
 from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.records import Note
-from moses_rnn.files.streams import read_blocks, read_lines, stamp_of
+from moses_rnn.files.streams import read_lines, stamp_of
 from moses_rnn.formats.nbest import format_nbest_line
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import SEPARATOR
-from moses_rnn.pools.base import Pool, in_order
-from moses_rnn.pools.choice import open_pool_elsewhere
 from moses_rnn.producers.ensembles import Ensemble, Writer
 from moses_rnn.producers.open import model_files
 from moses_rnn.translation import translate
 from moses_rnn.translation.alignments import NO_ALPHA, format_alignment
-from moses_rnn.translation.jobs import Translated, TranslationJob
 from moses_rnn.translation.outputs import Outputs, open_outputs
 from moses_rnn.translation.request import TranslationRequest, make_stepper, make_translator, rule_of
 from moses_rnn.translation.translate import FEW_LINE_ENDS, Counts, Translation, Translator, Words, blocks_of
@@ -54,21 +47,10 @@ def translate_text(
         stepper = make_stepper(request, model)
         note = outputs.begin(_manifest(request, model))
         translator = make_translator(request, model, stepper)
-        pool = _pool(request, model)
-        with pool or contextlib.nullcontext():
-            run = _Run(request, translator, outputs, should_stop, feature=f"{model.name}0", pool=pool)
-            run.translate(advanced, note)
+        run = _Run(request, translator, outputs, should_stop, feature=f"{model.name}0")
+        run.translate(advanced, note)
         outputs.commit()
     return run.counts
-
-
-def _pool(request: TranslationRequest, model: Writer) -> Pool[list[Words], Translated] | None:
-    """Who translates, if it is not this process."""
-    if not request.pool.is_elsewhere:
-        return None
-    threads = max(torch.get_num_threads() // (request.pool.processes or torch.get_num_threads()), 1)
-    job = TranslationJob.of(request, model, threads)
-    return open_pool_elsewhere(request.pool, job, [request.compute.device])
 
 
 def _manifest(request: TranslationRequest, model: Writer) -> Note:
@@ -82,7 +64,6 @@ def _manifest(request: TranslationRequest, model: Writer) -> Note:
         "n_best": request.n_best is not None,
         "alignments": request.alignments is not None,
         **_manifest_of_words(request, model),
-        **({"shard": str(request.shard)} if request.shard else {}),
     }
 
 
@@ -113,7 +94,6 @@ class _Run:
         outputs: begun.
         should_stop: see `translate_text`.
         feature: what log p is called in a list.
-        pool: who translates blocks in place of the translator, if it is not this process.
     """
 
     def __init__(
@@ -124,16 +104,14 @@ class _Run:
         should_stop: Callable[[], bool],
         *,
         feature: str,
-        pool: Pool[list[Words], Translated] | None,
     ) -> None:
-        self._feature, self._pool = feature, pool
+        self._feature = feature
         self._request = request
         self._translator = translator
         self._outputs = outputs
         self._should_stop = should_stop
         self._meter = Meter(waiting=self._stop_if_requested)
         self._hash = hashlib.sha256()
-        self._first, self._last = _lines_of_shard(request)
 
     @property
     def counts(self) -> Counts:
@@ -144,7 +122,7 @@ class _Run:
         """Translate what is not yet translated, given the note of the last block that is."""
         stamp = stamp_of(self._request.input)
         with contextlib.closing(self._lines()) as lines:
-            blocks = blocks_of(lines, self._request.input, self._first + 1)
+            blocks = blocks_of(lines, self._request.input)
             before = self._skip(blocks, note)
 
             def between(more: int) -> None:
@@ -152,38 +130,21 @@ class _Run:
                 advanced(done, self._share(before, done))
                 self._stop_if_requested()
 
-            with placing(lambda row: f"{self._request.input}:{self._first + self.counts.lines + row + 1}"):
-                for block, translations in self._translations(blocks, between):
-                    self._write(block, translations)
+            with placing(lambda row: f"{self._request.input}:{self.counts.lines + row + 1}"):
+                for block in blocks:
+                    self._stop_if_requested()
+                    self._write(block, self._translator.translate(block, between))
         if stamp_of(self._request.input) != stamp:
             raise InputError(f"{self._request.input}: was changed while it was read; nothing was written")
 
-    def _translations(
-        self, blocks: Iterator[list[Words]], between: Callable[[int], None]
-    ) -> Iterator[tuple[list[Words], list[Translation]]]:
-        """Blocks with their translations; `between` is called while this process translates one."""
-        if self._pool is None:
-            for block in blocks:
-                self._stop_if_requested()
-                yield block, self._translator.translate(block, between)
-            return
-        for block, (translations, counts) in in_order(blocks, self._pool, self._described):
-            self.counts.add(counts)
-            yield block, translations
-            between(0)  # it is written now
-
-    def _described(self, block: list[Words]) -> str:
-        return f"{self._request.input}: {len(block):,} lines from {shown(b' '.join(block[0]))} on"
-
     def _write(self, block: list[Words], translations: list[Translation]) -> None:
-        text, others = self._texts(translations, self._first + self.counts.lines - len(block))
+        text, others = self._texts(translations, self.counts.lines - len(block))
         self._add(block)
         self._outputs.append(text, others, {"sha256": self._hash.hexdigest(), "counts": asdict(self.counts)})
 
     def _lines(self) -> Generator[bytes]:
         try:
-            lines = read_lines(self._request.input, meter=self._meter)
-            yield from itertools.islice(lines, self._first, self._last)
+            yield from read_lines(self._request.input, meter=self._meter)
         except FormatError as error:
             if error.line is not None:  # which is too long for a table, even
                 error.advice = FEW_LINE_ENDS
@@ -216,7 +177,7 @@ class _Run:
         """Of the lines that this run has to translate, as far as the reading tells."""
         if self._meter.share is None:
             return None
-        whole = self._meter.lines_read / self._meter.share if self._last is None else self._last - self._first
+        whole = self._meter.lines_read / self._meter.share
         return min(done / max(whole - before, 1), 1.0)
 
     def _stop_if_requested(self) -> None:
@@ -248,22 +209,6 @@ class _Run:
             format_nbest_line(sentence, text, self._feature, candidate.log_prob, translation.links(i))
             for i, (text, candidate) in enumerate(zip(texts, translation.candidates, strict=True))
         )
-
-
-def _lines_of_shard(request: TranslationRequest) -> tuple[int, int | None]:
-    """Which lines of the text are translated, from 0: the first one, and the one behind the last; None: all.
-
-    They are whole blocks, whose lines are searched together: with other company a score's last digit could differ.
-    """
-    if request.shard is None:
-        return 0, None
-    if not Path(request.input).is_file():
-        raise InputError(f"{request.input}: expected a file, whose lines can be counted, found a pipe")
-    lines = sum(block.count(b"\n") + (not block.endswith(b"\n")) for block in read_blocks(request.input))
-    number, count = request.shard.number, request.shard.count
-    blocks = -(-lines // translate.LINES)
-    first, last = (translate.LINES * (blocks * k // count) for k in (number - 1, number))
-    return min(first, lines), min(last, lines)
 
 
 def _alignment(number: int, translation: Translation) -> bytes:

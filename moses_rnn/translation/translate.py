@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -99,11 +99,6 @@ class Counts:
     written_unknown: int = 0  # <unk> among the words of the translations
     replaced: int = 0  # unknown words of the translations in whose place the source's have come
     without_words: int = 0  # translations of lines that are not empty
-
-    def add(self, more: Counts) -> None:
-        """Count what was met elsewhere."""
-        for counted in fields(self):
-            setattr(self, counted.name, getattr(self, counted.name) + getattr(more, counted.name))
 
 
 def _show_nothing(_lines: int) -> None:

@@ -1,4 +1,4 @@
-"""Options that share out work: what they refuse, and that lists and texts come out as without them."""
+"""Options that share out work: what they refuse, and that lists come out as without them."""
 
 import pytest
 
@@ -24,19 +24,10 @@ def test_a_ray_cluster_scores_the_same_table(here):
     assert lines_of(here / "actors.gz") == lines_of(here / "threads.gz")
 
 
-def test_lists_and_texts_come_out_as_without(tmp_path):
+def test_lists_come_out_as_without(tmp_path):
     here, model = tmp_path, save_model(tmp_path / "network")
-    (here / "text").write_bytes(text(sentences(600)))  # two blocks
-    lists = [["-o", name, "--n-best", "3", f"{name}.list", "--beam", "4"] for name in ("whole", "processes", "part")]
-    run("nmt", "translate", model, "text", *lists[0], cwd=here)
-    run("nmt", "translate", model, "text", *lists[1], "--processes", "1", cwd=here)
-    for number in (1, 2):
-        run("nmt", "translate", model, "text", *lists[2], "--shard", f"{number}/2", cwd=here)
-    for suffix in ("", ".list"):
-        whole = (here / f"whole{suffix}").read_bytes()
-        parts = [(here / f"part{suffix}").with_name(f"part{suffix}.{n}-of-2").read_bytes() for n in (1, 2)]
-        assert (here / f"processes{suffix}").read_bytes() == whole
-        check_same_scores(b"".join(parts), whole)
+    (here / "text").write_bytes(text(sentences(600)))
+    run("nmt", "translate", model, "text", "-o", "out", "--n-best", "3", "whole.list", "--beam", "4", cwd=here)
     options = ["nbest", "whole.list", "--source", "text", "--add", model]
     run(*options, "-o", "list.whole", cwd=here)
     for number in (1, 2):

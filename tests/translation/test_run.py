@@ -89,6 +89,17 @@ def test_without_attention_lists_have_no_alignment(here):
     assert all(not h.further for h in parse_nbest((here / "list").read_bytes().splitlines(), "list"))
 
 
+def test_parts_of_whole_blocks_laid_end_to_end_are_the_whole(here):
+    model = open_model(save_model(here / "model"))
+    run(model, request())
+    parts = b""
+    for first, last in ((0, 16), (16, 24), (24, 30)):
+        (here / "in").write_bytes(text(LINES[first:last]))
+        run(model, request(output="part", opening=Opening(force=True)))
+        parts += (here / "part").read_bytes()
+    assert parts == (here / "out").read_bytes()
+
+
 @pytest.mark.parametrize("after", [1, 3, 5, 7])
 def test_stopped_and_resumed_it_gives_the_same_bytes(here, after):
     whole = run(attentive(here), request(output="whole", n_best="whole.list.gz", alignments="whole.alpha"))
