@@ -31,12 +31,11 @@ from moses_rnn.errors import ArgumentError
 from moses_rnn.producers.base import ScoreProducer
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.translation.beam_search import BeamConfig
-from moses_rnn.translation.request import TranslationRequest
 from moses_rnn.translation.sampling import SamplingConfig
-from moses_rnn.translation.unknown_words import COPY, NO
+from moses_rnn.translation.translate import make_translator
+from moses_rnn.translation.unknown_words import COPY, NEVER, NO
 
 LENGTH_SCORES = "sum", "mean"
-NEVER = "never"
 UNKNOWN_RULES = NO, COPY, NEVER
 WORDS_PER_SOURCE_WORD = 3  # and for its </s>: the longest translation
 
@@ -211,20 +210,12 @@ class Model:
         beam_config = BeamConfig(
             width=check_range("beam", beam),
             best=check_range("n_best", n_best),
-            allow_unknown=rule != NEVER,
             words_per_source_word=WORDS_PER_SOURCE_WORD,
             length_score="mean" if check_choice("length_score", length_score, LENGTH_SCORES) == "mean" else "sum",
         )
         compute = self._options.writing(self._writer.models)
-        request = TranslationRequest(
-            input="",
-            output="",
-            n_best="",  # no file, but so that all hypotheses say where the network looked
-            beam=beam_config,
-            compute=compute,
-            unknown=NO if rule == NEVER else rule,
-        )
-        return translate(self._writer, request, texts_of("sentences", sentences))
+        translator = make_translator(self._writer, compute, beam_config, unknown=rule, aligned=beam_config.best)
+        return translate(self._writer, translator, texts_of("sentences", sentences))
 
     @cached_property
     def _producer(self) -> ScoreProducer:

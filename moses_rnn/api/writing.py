@@ -15,9 +15,8 @@ from moses_rnn.formats.phrase_forms import words
 from moses_rnn.producers.base import Compute, ScoreProducer
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.scoring.fit import unit_warnings
-from moses_rnn.translation.request import TranslationRequest, make_stepper, make_translator
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
-from moses_rnn.translation.translate import FEW_LINE_ENDS, LINES, MOST_WORDS, Translation, Words
+from moses_rnn.translation.translate import FEW_LINE_ENDS, LINES, MOST_WORDS, Translation, Translator, Words
 
 SOURCES = 64  # sampled together
 DRAWING = "fp64"  # in float32, one of some ten thousand samples would depend on what else is sampled
@@ -107,22 +106,20 @@ def _judged(
         yield sorted(samples, key=lambda sample: (-sample.log_prob, sample.text))
 
 
-def translate(writer: Writer, request: TranslationRequest, texts: Iterator[bytes]) -> Iterator[Translated]:
+def translate(writer: Writer, translator: Translator, texts: Iterator[bytes]) -> Iterator[Translated]:
     """Translations of sentences, in order; some hundred are searched together.
 
     Args:
         writer: the network.
-        request: how to search; its files are not looked at.
+        translator: made of it.
         texts: sentences.
 
     Raises:
-        InputError: the network is not one for it.
         ArgumentError: when its turn comes: a sentence is too long.
     """
     for model in writer.models:
         for text in unit_warnings(model, on_sentences=True):
             warnings.warn(text, stacklevel=3)
-    translator = make_translator(request, writer, make_stepper(request, writer))
     return (_translated(translation) for block in _blocks(texts) for translation in translator.translate(block))
 
 

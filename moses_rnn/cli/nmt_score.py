@@ -12,7 +12,7 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
 from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.nmt_options import ComputeOptions, compute_options, make_compute, open_models, warn_of_unit
+from moses_rnn.cli.nmt_options import choose_compute, text_options, warn_of_unit
 from moses_rnn.errors import InputError, placing
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ LINES = 2048  # scored together
 EPILOG = """\b
 Example:
   moses-rnn-nmt score search test.en test.fr > test.scores
-  moses-rnn-nmt score search1 search2 test.en test.fr --combine arithmetic > test.scores
+  moses-rnn-nmt score search1 search2 test.en test.fr > test.scores
 
 A line's score is log p(target | source), natural, summed over words and the end symbol; of a model that learned the
 inverse direction, log p(source | target). Words outside the shortlists count as <unk>. Exit codes: 0 done, 1 failure,
@@ -32,11 +32,16 @@ inverse direction, log p(source | target). Words outside the shortlists count as
 
 
 @dataclass(frozen=True, kw_only=True)
-class SentenceScoring(ComputeOptions):
+class SentenceScoring:
     """Options of `score`."""
 
     places: tuple[str, ...]
     alignment: str | None
+    output: str
+    device: str
+    threads: int | None
+    force: bool
+    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -44,7 +49,7 @@ class SentenceScoring(ComputeOptions):
 @click.option(
     "--alignment", metavar="FILE", help="Word alignment of the texts, for a model that was trained with --rare"
 )
-@compute_options
+@text_options
 @reports_errors
 @takes(SentenceScoring)
 def score(given: SentenceScoring) -> None:
@@ -53,22 +58,21 @@ def score(given: SentenceScoring) -> None:
     if source == target == "-":
         raise click.UsageError("only one of SOURCE and TARGET can be -")
     check_inputs(*folders, source, target, given.alignment)
-    from moses_rnn.cli.files import inputs_of
+    from moses_rnn.cli.files import inputs_of, output_to
     from moses_rnn.cli.progress import Display
-    from moses_rnn.files.outputs import OutputFile, StandardOutput
     from moses_rnn.producers.base import Tally
+    from moses_rnn.producers.ensembles import open_writer
     from moses_rnn.producers.open import model_files
 
     _check_alignment(folders, given, source)
-    model = open_models(folders, given.combine)
+    model = open_writer(folders)
     models = (path for folder in folders for path in model_files(folder))
     inputs = (*inputs_of(source, target, given.alignment), *models)
-    output = StandardOutput() if given.output == "-" else OutputFile(given.output, force=given.force, inputs=inputs)
-    with output:
+    with output_to(given.output, given.force, inputs) as output:
         sources, targets = _parallel(source, target)
         links = _links(given.alignment, sources, targets)
         warn_of_unit(model)
-        producer = model.make_producer(make_compute(given))
+        producer = model.make_producer(choose_compute(given.device, given.threads))
         display, tally = Display("sentences", quiet=given.quiet), Tally()
         done = 0
         with placing(lambda row: f"{target}:{done + row + 1}"):

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from moses_rnn.cli.command import CONTEXT, STOPPED, Program, StopRequest, reports_errors, say, takes
 from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.nmt_options import (
-    NEED_LEXICON,
-    ComputeOptions,
-    LexiconOptions,
-    compute_options,
-    lexicon_options,
-    make_compute,
-    open_lexicon,
-    open_models,
-    warn_of_columns,
-    warn_of_unit,
-)
+from moses_rnn.cli.nmt_options import choose_compute, text_options, warn_of_unit
+from moses_rnn.translation.request import TranslationRequest
+from moses_rnn.translation.unknown_words import RULES, WITH_LEXICON
 
 if TYPE_CHECKING:
     from moses_rnn.formats.lexicon import Lexicon
-    from moses_rnn.translation.request import TranslationRequest
     from moses_rnn.translation.translate import Counts
 
 EPILOG = f"""\b
@@ -47,22 +36,6 @@ failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and r
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Translating(ComputeOptions, LexiconOptions):
-    """Options of `translate`."""
-
-    places: tuple[str, ...]
-    beam: int
-    length_score: Literal["sum", "mean"]
-    no_unknown: bool
-    unknown: Literal["no", "copy", "dictionary", "lowercase"] | None
-    candidates: tuple[int, int] | None
-    n_best: tuple[int, str] | None
-    alignments: str | None
-    max_words_factor: int
-    resume: bool
-
-
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("places", metavar="MODEL... [INPUT]", nargs=-1, required=True)
 @click.option("--beam", type=click.IntRange(1), default=12, show_default=True, help="Width of the search; 1 is greedy")
@@ -74,16 +47,13 @@ class Translating(ComputeOptions, LexiconOptions):
     help="What decides: log p, or log p per word, searched as RNNsearch's released code does",
 )
 @click.option(
-    "--no-unknown", is_flag=True, help="Never write <unk>, nor what points to rare words; log p stays the model's"
-)
-@click.option(
     "--unknown",
-    type=click.Choice(["no", "copy", "dictionary", "lowercase"]),
-    help="Replace each <unk> by the source word that the network looked at, or that its annotation of rare words "
-    "points to: itself; its translation by --lexicon or --dictionary; the latter for lower-case words alone "
-    "[default: if rare words are annotated, dictionary or without one copy; else no]",
+    type=click.Choice(RULES),
+    help="What stands for an unknown word: no: <unk>; never: the likeliest known word; copy: the source word that the "
+    "network looked at, or points to; dictionary: that word's translation by --dictionary; lowercase: the same of "
+    "lower-case words alone [default: no; of a model that was trained with --rare, dictionary or without one copy]",
 )
-@lexicon_options
+@click.option("--dictionary", metavar="FILE", help="Translations of words: lines of source target p(target | source)")
 @click.option(
     "--candidates",
     type=(click.IntRange(0), click.IntRange(0)),
@@ -102,96 +72,64 @@ class Translating(ComputeOptions, LexiconOptions):
     help="Longest translation, in words for each source word and its end symbol",
 )
 @click.option("--resume", is_flag=True, help="Go on where an interrupted run ended, or begin; needs -o")
-@compute_options
+@text_options
 @reports_errors
-@takes(Translating)
-def translate(given: Translating) -> None:
+@takes(TranslationRequest)
+def translate(request: TranslationRequest) -> None:
     """Translate the lines of INPUT, or of stdin, by the network MODEL alone, or by several together."""
-    folders, text = _places(given.places)
-    _check_options(given)
-    lexicon = open_lexicon(given, needed_by=_needs_lexicon(given))
-    check_inputs(*folders, text)
+    _check_options(request)
+    lexicon = _read_dictionary(request.dictionary)
+    check_inputs(*request.models, request.text)
     from moses_rnn.cli.progress import Display
-    from moses_rnn.translation.request import rule_of
+    from moses_rnn.producers.ensembles import open_writer
     from moses_rnn.translation.run import translate_text
+    from moses_rnn.translation.translate import rule_of
 
-    request = _request(given, text, lexicon)
-    model = open_models(folders, given.combine)
-    _check_lexicon(given, rule_of(request, model))
+    request = replace(request, device=choose_compute(request.device, request.threads).device)
+    model = open_writer(request.models)
+    if lexicon and not request.candidates and rule_of(model, request.unknown, lexicon) not in WITH_LEXICON:
+        raise click.UsageError("--dictionary is for --unknown dictionary or lowercase, or for --candidates")
     warn_of_unit(model)
-    warn_of_columns(given, request.lexicon, model.source_vocabulary.words)
-    display = Display("sentences", quiet=given.quiet or (given.output == "-" and sys.stdout.isatty()))
+    if lexicon:
+        _warn_of_columns(str(request.dictionary), lexicon, model.source_vocabulary.words)
+    display = Display("sentences", quiet=request.quiet or (request.output == "-" and sys.stdout.isatty()))
     try:
-        counts = translate_text(request, model, display.show, StopRequest())
+        counts = translate_text(request, model, lexicon, display.show, StopRequest())
     finally:
         display.close()
-    for line in _summary(counts, quiet=given.quiet):
+    for line in _summary(counts, quiet=request.quiet):
         say(line)
 
 
-def _places(places: tuple[str, ...]) -> tuple[list[Path], str]:
-    """The models and the text: the last of several places, if it is no folder."""
-    models, text = list(places), "-"
-    if len(models) > 1 and not Path(models[-1]).is_dir():
-        text = models.pop()
-    return list(map(Path, models)), text
-
-
-def _check_options(given: Translating) -> None:
+def _check_options(request: TranslationRequest) -> None:
     """Refuse what contradicts itself or would do nothing."""
-    if given.resume and given.output == "-":
+    if request.resume and request.output == "-":
         raise click.UsageError("--resume needs -o: what goes to stdout cannot be resumed")
-    if given.candidates and given.n_best:
+    if request.candidates and request.n_best:
         raise click.UsageError("--candidates: lists are scored over all words; leave out --n-best")
-    if given.no_unknown and given.unknown not in (None, "no"):
-        raise click.UsageError(f"--unknown {given.unknown} replaces <unk>, which --no-unknown never writes")
-    for option, path in (("n-best", given.n_best and given.n_best[1]), ("alignments", given.alignments)):
+    needs = f"--unknown {request.unknown}" if request.unknown in WITH_LEXICON else "--candidates"
+    if not request.dictionary and (request.candidates or request.unknown in WITH_LEXICON):
+        raise click.UsageError(f"{needs} needs --dictionary")
+    for option, path in (("n-best", request.n_best and request.n_best[1]), ("alignments", request.alignments)):
         if path == "-":
             raise click.UsageError(f"--{option} needs a file: stdout is for the translations")
 
 
-def _request(given: Translating, text: str, lexicon: Lexicon | None) -> TranslationRequest:
-    from moses_rnn.cli.files import inputs_of
-    from moses_rnn.files.journal import Opening
-    from moses_rnn.files.streams import existing_input
-    from moses_rnn.translation.beam_search import BeamConfig
-    from moses_rnn.translation.request import TranslationRequest
+def _read_dictionary(path: str | None) -> Lexicon | None:
+    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.formats.lexicon import read_lexicon
 
-    count, n_best = given.n_best or (1, None)
-    beam = BeamConfig(
-        width=given.beam,
-        best=count,
-        allow_unknown=not given.no_unknown,
-        words_per_source_word=given.max_words_factor,
-        length_score=given.length_score,
-    )
-    return TranslationRequest(
-        input=existing_input(text),
-        output=given.output,
-        beam=beam,
-        compute=make_compute(given),
-        n_best=n_best,
-        alignments=given.alignments,
-        unknown=given.unknown,
-        candidates=given.candidates,
-        lexicon=lexicon,
-        lexicon_file=next(iter(inputs_of(given.lexicon or given.dictionary)), None),
-        opening=Opening(force=given.force, resume=given.resume),
-    )
+    return read_lexicon(read_lines(existing_input(path)), existing_input(path)) if path else None
 
 
-def _needs_lexicon(given: Translating) -> str:
-    """The option that is of no use without one, if there is any."""
-    if given.unknown in NEED_LEXICON:
-        return f"--unknown {given.unknown}"
-    return "--candidates" if given.candidates else ""
-
-
-def _check_lexicon(given: Translating, rule: str) -> None:
-    """Refuse one that would do nothing."""
-    if (given.lexicon or given.dictionary) and not given.candidates and rule not in NEED_LEXICON:
-        option = "--lexicon" if given.lexicon else "--dictionary"
-        raise click.UsageError(f"{option} is for --unknown dictionary or lowercase, or for --candidates")
+def _warn_of_columns(path: str, lexicon: Lexicon, source_words: Sequence[bytes]) -> None:
+    """Say if the columns of the dictionary seem to be in the other order."""
+    translated, written = lexicon.coverage(source_words)
+    if translated < written:
+        say(
+            f"warning: {path}: of {len(source_words):,} source words {translated:,} have translations in it, "
+            f"{written:,} are translations themselves: does it have the target word first, as Moses's lex.f2e?"
+        )
 
 
 def _summary(counts: Counts, *, quiet: bool) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Which words translate a word, the likeliest first: read from files, or counted from links between words.
 
-Two files have three columns each: Moses's ``lex.f2e`` has ``target source p(target | source)``, in which NULL stands
-for no word; a dictionary has ``source target p``.
+A dictionary is a file of lines ``source target p(target | source)``.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from moses_rnn.formats.alignments import Links, broken, check_links, parse_links
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import NUMBER, SEPARATOR, TableLine
 
-NULL = b"NULL"
 COUNTS_FIELD = 4  # of a table's line, from 0: counts of target, of source, of both together
 MOST_OFTEN = 1e15  # that a pair can have been extracted
 LinkCounts = dict[bytes, Counter[bytes]]  # how often a source word is linked to each target word
@@ -50,23 +48,19 @@ class Lexicon:
                 yield b"%s %s %.9g\n" % (source, target, p)
 
 
-def read_lexicon(lines: Iterable[bytes], name: str, *, target_first: bool) -> Lexicon:
-    """Read a file of three columns.
+def read_lexicon(lines: Iterable[bytes], name: str) -> Lexicon:
+    """Read a dictionary.
 
     Args:
         lines: with or without their ends.
         name: of the file, for messages.
-        target_first: whether it is Moses's ``lex.f2e``, not a dictionary.
 
     Raises:
         FormatError: a line is not two words and a probability, or is of a pair that was there before.
     """
     entries: dict[bytes, dict[bytes, float]] = defaultdict(dict)
     for number, line in enumerate(lines, 1):
-        first, second, p = _columns(line, name, number, target_first=target_first)
-        source, target = (second, first) if target_first else (first, second)
-        if target_first and NULL in (source, target):
-            continue
+        source, target, p = _columns(line, name, number)
         if target in entries[source]:
             raise FormatError(name, number, "each pair of words once", f"{shown(source)} with {shown(target)} again")
         entries[source][target] = p
@@ -74,11 +68,10 @@ def read_lexicon(lines: Iterable[bytes], name: str, *, target_first: bool) -> Le
     return Lexicon({source: targets for source, targets in ordered.items() if targets})
 
 
-def _columns(line: bytes, name: str, number: int, *, target_first: bool) -> tuple[bytes, bytes, float]:
+def _columns(line: bytes, name: str, number: int) -> tuple[bytes, bytes, float]:
     columns = words(line.rstrip(b"\r\n"))
     if len(columns) != 3 or not NUMBER.fullmatch(columns[2]) or not 0 <= float(columns[2]) <= 1:
-        order = "target source p(target | source), as in lex.f2e" if target_first else "source target p"
-        raise FormatError(name, number, f"{order}, with p from 0 to 1", shown(line))
+        raise FormatError(name, number, "source target p, with p from 0 to 1", shown(line))
     return columns[0], columns[1], float(columns[2])
 
 

@@ -8,30 +8,48 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
 
 from moses_rnn.errors import FormatError, InputError, OutputError, Stopped, placing, shown
+from moses_rnn.files.journal import Opening
 from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.records import Note
-from moses_rnn.files.streams import read_lines, stamp_of
+from moses_rnn.files.streams import existing_input, read_lines, stamp_of
+from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import format_nbest_line
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import SEPARATOR
+from moses_rnn.producers.base import Compute
 from moses_rnn.producers.ensembles import Ensemble, Writer
 from moses_rnn.producers.open import model_files
 from moses_rnn.translation import translate
 from moses_rnn.translation.alignments import NO_ALPHA, format_alignment
+from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.outputs import Outputs, open_outputs
-from moses_rnn.translation.request import TranslationRequest, make_stepper, make_translator, rule_of
-from moses_rnn.translation.translate import FEW_LINE_ENDS, Counts, Translation, Translator, Words, blocks_of
-from moses_rnn.translation.unknown_words import NO
+from moses_rnn.translation.request import TranslationRequest
+from moses_rnn.translation.translate import (
+    FEW_LINE_ENDS,
+    Counts,
+    Translation,
+    Translator,
+    Words,
+    blocks_of,
+    make_translator,
+    no_attention,
+    rule_of,
+)
 
 
 def translate_text(
-    request: TranslationRequest, model: Writer, advanced: Advanced, should_stop: Callable[[], bool]
+    request: TranslationRequest,
+    model: Writer,
+    lexicon: Lexicon | None,
+    advanced: Advanced,
+    should_stop: Callable[[], bool],
 ) -> Counts:
     """Translate a text.
 
     Args:
         request: all choices.
         model: what translates, alone or together; in a list its log p is the feature NAME0.
+        lexicon: that was read from the request's dictionary.
         advanced: called now and then with the lines that this run has translated and, if known, their share of those
             that it has to.
         should_stop: called as often, and while a pipe has nothing to give.
@@ -42,41 +60,47 @@ def translate_text(
         ScoreError: the network gives a line no translation; the line is named.
         Stopped: as requested; what was finished can be resumed, unless it goes to a pipe.
     """
-    inputs = (*request.inputs, *(path for member in model.models for path in model_files(member.folder)))
-    with open_outputs(request.output, request.others, request.opening, inputs) as outputs, outputs.kept_if_resumable():
-        stepper = make_stepper(request, model)
-        note = outputs.begin(_manifest(request, model))
-        translator = make_translator(request, model, stepper)
+    config = BeamConfig(
+        width=request.beam,
+        best=request.n_best[0] if request.n_best else 1,
+        words_per_source_word=request.max_words_factor,
+        length_score=request.length_score,
+    )
+    models = (path for member in model.models for path in model_files(member.folder))
+    inputs = (request.text, *([existing_input(request.dictionary)] if request.dictionary else []), *models)
+    opening = Opening(force=request.force, resume=request.resume)
+    with open_outputs(request.output, request.others, opening, inputs) as outputs, outputs.kept_if_resumable():
+        translator = make_translator(
+            model,
+            Compute(request.device),
+            config,
+            unknown=request.unknown,
+            lexicon=lexicon,
+            candidates=request.candidates,
+            aligned=config.best if request.n_best else int(request.alignments is not None),
+        )
+        if request.alignments is not None and not translator.aligned:
+            raise no_attention(model)
+        note = outputs.begin(_manifest(request, model, config, lexicon))
         run = _Run(request, translator, outputs, should_stop, feature=f"{model.name}0")
         run.translate(advanced, note)
         outputs.commit()
     return run.counts
 
 
-def _manifest(request: TranslationRequest, model: Writer) -> Note:
+def _manifest(request: TranslationRequest, model: Writer, config: BeamConfig, lexicon: Lexicon | None) -> Note:
     """Everything that decides the bytes, but for the text: that is known by the hash in each block's note."""
     return {
         "model": _identity(model),
-        "beam": asdict(request.beam),
+        "beam": asdict(config),
         "block_lines": translate.LINES,
-        "device": request.compute.device.partition(":")[0],
-        "precision": request.compute.precision,
+        "device": request.device.partition(":")[0],
         "n_best": request.n_best is not None,
         "alignments": request.alignments is not None,
-        **_manifest_of_words(request, model),
+        "unknown": rule_of(model, request.unknown, lexicon),
+        "candidates": request.candidates and list(request.candidates),
+        "lexicon": lexicon and hashlib.sha256(b"".join(lexicon.lines())).hexdigest(),
     }
-
-
-def _manifest_of_words(request: TranslationRequest, model: Writer) -> Note:
-    """What is done about unknown words, if anything is."""
-    note: Note = {}
-    if rule_of(request, model) != NO:
-        note["unknown"] = rule_of(request, model)
-    if request.candidates is not None:
-        note["candidates"] = list(request.candidates)
-    if request.lexicon is not None:
-        note["lexicon"] = hashlib.sha256(b"".join(request.lexicon.lines())).hexdigest()
-    return note
 
 
 def _identity(model: Writer) -> Note:
@@ -106,7 +130,7 @@ class _Run:
         feature: str,
     ) -> None:
         self._feature = feature
-        self._request = request
+        self._request, self._text = request, request.text
         self._translator = translator
         self._outputs = outputs
         self._should_stop = should_stop
@@ -120,9 +144,9 @@ class _Run:
 
     def translate(self, advanced: Advanced, note: Note | None) -> None:
         """Translate what is not yet translated, given the note of the last block that is."""
-        stamp = stamp_of(self._request.input)
+        stamp = stamp_of(self._text)
         with contextlib.closing(self._lines()) as lines:
-            blocks = blocks_of(lines, self._request.input)
+            blocks = blocks_of(lines, self._text)
             before = self._skip(blocks, note)
 
             def between(more: int) -> None:
@@ -130,12 +154,12 @@ class _Run:
                 advanced(done, self._share(before, done))
                 self._stop_if_requested()
 
-            with placing(lambda row: f"{self._request.input}:{self.counts.lines + row + 1}"):
+            with placing(lambda row: f"{self._text}:{self.counts.lines + row + 1}"):
                 for block in blocks:
                     self._stop_if_requested()
                     self._write(block, self._translator.translate(block, between))
-        if stamp_of(self._request.input) != stamp:
-            raise InputError(f"{self._request.input}: was changed while it was read; nothing was written")
+        if stamp_of(self._text) != stamp:
+            raise InputError(f"{self._text}: was changed while it was read; nothing was written")
 
     def _write(self, block: list[Words], translations: list[Translation]) -> None:
         text, others = self._texts(translations, self.counts.lines - len(block))
@@ -144,7 +168,7 @@ class _Run:
 
     def _lines(self) -> Generator[bytes]:
         try:
-            yield from read_lines(self._request.input, meter=self._meter)
+            yield from read_lines(self._text, meter=self._meter)
         except FormatError as error:
             if error.line is not None:  # which is too long for a table, even
                 error.advice = FEW_LINE_ENDS
@@ -164,7 +188,7 @@ class _Run:
         if grown or self._hash.hexdigest() != note["sha256"]:
             raise OutputError(
                 f"{self._request.output}: expected the text that the interrupted run was given, found another: "
-                f"{self._request.input}, by its first {note['counts']['lines']:,} lines",
+                f"{self._text}, by its first {note['counts']['lines']:,} lines",
                 advice="Give the same to go on, or --force to start over.",
             )
         self._translator.counts = Counts(**note["counts"])
@@ -204,7 +228,7 @@ class _Run:
         texts = [translation.text(i) for i in range(len(translation.candidates))]
         # by a word of the text, or of a lexicon, in place of an unknown one
         if parted := next((text for text in texts if SEPARATOR in text), None):
-            raise FormatError(self._request.input, sentence + 1, "words without ||| for an n-best list", shown(parted))
+            raise FormatError(self._text, sentence + 1, "words without ||| for an n-best list", shown(parted))
         return b"".join(
             format_nbest_line(sentence, text, self._feature, candidate.log_prob, translation.links(i))
             for i, (text, candidate) in enumerate(zip(texts, translation.candidates, strict=True))

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
-from moses_rnn.errors import FormatError, ScoreError, shown
+from moses_rnn.errors import FormatError, InputError, ScoreError, shown
+from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import UNKNOWN, Restored
 from moses_rnn.inference.steps import Columns, Stepper
 from moses_rnn.models.vocabulary import UNKNOWN_ID, Vocabulary
-from moses_rnn.translation.alignments import NO_ALPHA, Alpha, align, links
+from moses_rnn.producers.annotated import shortlists_of
+from moses_rnn.producers.base import Compute
+from moses_rnn.producers.ensembles import Writer
+from moses_rnn.translation.alignments import NO_ALPHA, Alpha, align, has_attention, links
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.candidates import CandidateLists, Further
 from moses_rnn.translation.hypotheses import PREFIXES_AT_ONCE, Hypothesis
-from moses_rnn.translation.unknown_words import Finish
+from moses_rnn.translation.unknown_words import (
+    COPY,
+    DICTIONARY,
+    NEVER,
+    NO,
+    Finish,
+    by_attention,
+    by_tokens,
+    word_for,
+)
 
 LINES = 512  # of a block: sorted by length among themselves, and equal ones searched once
 MOST_WORDS = 1000  # of a line
@@ -116,7 +129,7 @@ class Translator:
         target: what it writes.
         stepper: the network.
         config: how to search; of a line at most `best` candidates are given.
-        aligned: of how many candidates to say which source words they look at; of the best also α.
+        aligned: of how many candidates to say which source words they look at, 0 without attention; of the best also α.
         handling: of unknown words.
     """
 
@@ -135,7 +148,7 @@ class Translator:
         self._target = target
         self._stepper = stepper
         self._search = BeamSearch(stepper, config)
-        self._aligned = aligned
+        self.aligned = aligned
         self._handling = handling
         prefixes = PREFIXES_NEAR if stepper.device.type == "cpu" else PREFIXES_AT_ONCE
         self._at_once = max(prefixes // config.width, 1)
@@ -190,7 +203,7 @@ class Translator:
         return Translation(line, candidates, alpha, finished)
 
     def _of_nothing(self) -> tuple[list[Candidate], Alpha | None]:
-        return [Candidate(b"", 0.0, True, () if self._aligned else None)], NO_ALPHA if self._aligned else None
+        return [Candidate(b"", 0.0, True, () if self.aligned else None)], NO_ALPHA if self.aligned else None
 
     def _translate(self, group: Sequence[Query]) -> Iterator[tuple[list[Candidate], Alpha | None]]:
         """Candidates of sources, and α of the best."""
@@ -201,7 +214,7 @@ class Translator:
         proposed = [[h for h in of_source if h.ended] or of_source for of_source in hypotheses_of]
         alphas = self._align(sources, proposed)
         for hypotheses in proposed:
-            of_source = [next(alphas) for _ in hypotheses[: self._aligned]]
+            of_source = [next(alphas) for _ in hypotheses[: self.aligned]]
             linked = [links(alpha, len(h.words)) for alpha, h in zip(of_source, hypotheses, strict=False)]
             further = [None] * (len(hypotheses) - len(linked))
             candidates = [
@@ -216,7 +229,7 @@ class Translator:
 
     def _align(self, group: Sequence[SourceIds], proposed: Sequence[Sequence[Hypothesis]]) -> Iterator[Alpha]:
         """α of each hypothesis for which it is wanted, source by source."""
-        chosen = [hypotheses[: self._aligned] for hypotheses in proposed]
+        chosen = [hypotheses[: self.aligned] for hypotheses in proposed]
         sources = [source for source, of_source in zip(group, chosen, strict=True) for _ in of_source]
         return align(self._stepper, sources, [hypothesis for of_source in chosen for hypothesis in of_source])
 
@@ -254,3 +267,77 @@ def _parsed(lines: Iterable[bytes], name: str, first: int) -> Iterator[Words]:
             expected = f"at most {MOST_WORDS:,} words in a line to translate"
             raise FormatError(name, number, expected, f"{len(line_words):,}", FEW_LINE_ENDS)
         yield line_words
+
+
+def rule_of(model: Writer, unknown: str | None, lexicon: Lexicon | None) -> str:
+    """What becomes of unknown words: if nothing was asked for, annotated ones are restored as well as can be."""
+    if unknown or model.rare is None:
+        return unknown or NO
+    return COPY if lexicon is None else DICTIONARY
+
+
+def make_translator(
+    model: Writer,
+    compute: Compute,
+    config: BeamConfig,
+    *,
+    unknown: str | None = None,
+    lexicon: Lexicon | None = None,
+    candidates: tuple[int, int] | None = None,
+    aligned: int = 0,
+) -> Translator:
+    """What translates by a model.
+
+    Args:
+        model: what translates, alone or together.
+        compute: where and how.
+        config: how to search.
+        unknown: what becomes of unknown words, see `rule_of`.
+        lexicon: translations of source words.
+        candidates: most frequent words, and the lexicon's translations of each source word; None: all words.
+        aligned: of how many hypotheses to say where the network looked, if it has attention.
+
+    Raises:
+        InputError: the model is of phrases, or has no attention where the rule needs some.
+    """
+    for member in model.models:
+        if not member.form.is_plain:
+            raise InputError(f"{member.folder}: expected a model of plain words, found one of phrases ({member.form})")
+    rule, rare, stepper = rule_of(model, unknown, lexicon), model.rare, model.make_stepper(compute)
+    handling = _handling(model, rule, lexicon)
+    looks = has_attention(stepper)
+    if handling.finish and rare is None and not looks:
+        raise no_attention(model, "One that was trained with --rare says by itself where rare words come from.")
+    if candidates is not None and lexicon is not None:
+        tokens = len(rare.written_tokens) if rare else 0
+        handling = replace(handling, candidates=CandidateLists(model.target_vocabulary, lexicon, *candidates, tokens))
+    config = replace(config, allow_unknown=rule != NEVER)
+    if rare is not None:
+        factor, tokens = 1 + rare.doubles, len(rare.unknown_tokens) - 1
+        config = replace(config, words_per_source_word=factor * config.words_per_source_word, unknown_tokens=tokens)
+    aligned = max(aligned, bool(handling.finish)) if looks else 0
+    vocabularies = model.source_vocabulary, model.target_vocabulary
+    return Translator(*vocabularies, stepper, config, aligned=aligned, handling=handling)
+
+
+def _handling(model: Writer, rule: str, lexicon: Lexicon | None) -> WordHandling:
+    """What is done about words that a model does not know."""
+    rare, chosen = model.rare, word_for(rule, lexicon)
+    if rare is None:
+        return WordHandling(finish=None if rule in (NO, NEVER) else by_attention(chosen))
+    shortlist = shortlists_of(model, rare).read
+    return WordHandling(
+        read=lambda line: rare.annotate_source(line, shortlist),
+        finish=None if rule == NO else by_tokens(rare, shortlist, chosen),
+        unknown_read=frozenset([UNKNOWN_ID, *model.source_vocabulary.ids(rare.read_tokens)]),
+        unknown_written=frozenset(rare.unknown_tokens),
+    )
+
+
+def no_attention(model: Writer, advice: str = "") -> InputError:
+    """What to say where a network does not tell where it looked."""
+    folders = ", ".join(str(member.folder) for member in model.models)
+    titles = " and ".join(member.row.title for member in model.models)
+    return InputError(
+        f"{folders}: expected a network with attention, found {titles}, without alignments", advice=advice
+    )

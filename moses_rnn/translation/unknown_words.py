@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.rare_words import RareWords, Restored, WordFor, Words, Written, restore_words
 
-NO, COPY, DICTIONARY, LOWERCASE = RULES = "no", "copy", "dictionary", "lowercase"
+NO, NEVER, COPY, DICTIONARY, LOWERCASE = RULES = "no", "never", "copy", "dictionary", "lowercase"
 WITH_LEXICON = DICTIONARY, LOWERCASE
 Places = Sequence[int | None]  # of each word that was written the place of its source word, from 0
 Finish = Callable[[Words, Words, Places | None], Restored]  # of source, what was written, and where the network looked

@@ -14,21 +14,16 @@ def nmt(*arguments, code=0, **options):
     return done
 
 
-def test_the_commands_are_there():
-    assert {"train", "translate", "score", "dictionary"} <= main.commands.keys()
-    assert "translate with it alone" in nmt("--help").stdout
-
-
 @pytest.mark.parametrize("score", ["sum", "mean"])
 @pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
 def test_the_score_of_a_translation_is_that_of_the_search(tmp_path, score, direction):
     """A model of the inverse direction reads the table's targets, and its pairs are given in the table's order."""
     model = save_model(tmp_path / "model", direction=direction)
     (tmp_path / "in").write_bytes(text(line for line in sentences(50) if line))
-    beam = "--beam", 4, "--length-score", score, "--n-best", 1, tmp_path / "list", "--precision", "fp64"
+    beam = "--beam", 4, "--length-score", score, "--n-best", 1, tmp_path / "list"
     nmt("translate", model, tmp_path / "in", "-o", tmp_path / "out", *beam, "--quiet")
     sides = [tmp_path / "in", tmp_path / "out"][:: 1 if direction == "source-to-target" else -1]
-    forced = map(float, nmt("score", model, *sides, "--precision", "fp64", "--quiet").stdout.split())
+    forced = map(float, nmt("score", model, *sides, "--quiet").stdout.split())
     with (tmp_path / "list").open("rb") as lines:
         searched = list(parse_nbest(lines, "list"))
     sources = (tmp_path / "in").read_bytes().splitlines()
@@ -37,5 +32,5 @@ def test_the_score_of_a_translation_is_that_of_the_search(tmp_path, score, direc
         for source, line, value in zip(sources, searched, forced, strict=True)
         if len(line.hypothesis.split()) < 3 * (len(source.split()) + 1)  # what met the limit has no end to be scored
     ]
-    assert [total for total, _ in pairs] == pytest.approx([value for _, value in pairs], rel=1e-5)
+    assert [total for total, _ in pairs] == pytest.approx([value for _, value in pairs], rel=1e-4)
     assert len(pairs) > 10

@@ -36,4 +36,4 @@ def test_links_of_texts_are_counted(here):
 def test_links_of_a_table_are_counted(here):
     assert counted("table", "-q").stdout_bytes == b"cat chat 0.833333333\n"
     lines = counted("table", "-q", "--dictionary-count", 1).stdout_bytes.splitlines()
-    assert read_lexicon(lines, "d", target_first=False).likeliest(b"cat", 9) == [b"chat", b"minou"]
+    assert read_lexicon(lines, "d").likeliest(b"cat", 9) == [b"chat", b"minou"]

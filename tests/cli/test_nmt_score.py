@@ -1,7 +1,6 @@
 """moses-rnn-nmt score: log p of given translations, a line each."""
 
 import gzip
-import shutil
 
 import pytest
 import torch
@@ -52,21 +51,13 @@ def test_a_line_is_the_log_prob_of_a_pair(here, monkeypatch, at_once):
 
 
 def test_several_models_score_together(here):
-    shutil.copytree(here / "model", here / "copy")
-    alone, both = (scored(*models, "src", "trg", "-q").stdout for models in (["model"], ["model", "copy"]))
-    assert list(map(float, both.split())) == pytest.approx(list(map(float, alone.split())), rel=1e-6)
-
-
-@pytest.mark.parametrize("combination", ["mean-log", "arithmetic"])
-def test_a_score_is_the_combinations(here, combination):
     model = network(torch.float32)
     with torch.no_grad():
         model.decoder.b_G += torch.linspace(0, 2, len(model.decoder.b_G))
-    checkpoint = encdec_checkpoint(model, SOURCE, TARGET, provenance={"unit": "sentences"})
-    save_checkpoint(here / "other", checkpoint)
+    save_checkpoint(here / "other", encdec_checkpoint(model, SOURCE, TARGET, provenance={"unit": "sentences"}))
     folders = [here / "model", here / "other"]
-    expected = open_ensemble(folders, combination).make_producer().log_probs(SOURCES, TARGETS)[:, 0]
-    done = scored(*folders, "src", "trg", "--combine", combination, "-q")
+    expected = open_ensemble(folders).make_producer().log_probs(SOURCES, TARGETS)[:, 0]
+    done = scored(*folders, "src", "trg", "-q")
     assert [float(line) for line in done.stdout.splitlines()] == pytest.approx(expected, rel=1e-6)
 
 

@@ -1,6 +1,4 @@
-"""Which words translate a word: from files of two kinds, from aligned sentences, and from a phrase table."""
-
-import pytest
+"""Which words translate a word: from files, from aligned sentences, and from a phrase table."""
 
 from moses_rnn.formats.lexicon import (
     Lexicon,
@@ -11,42 +9,25 @@ from moses_rnn.formats.lexicon import (
 )
 from moses_rnn.formats.phrase_table import parse_table
 
-MOSES = [
-    b"chat cat 0.5\n",
-    b"minou cat 0.25\n",
-    b"NULL cat 0.125\n",
-    b"le NULL 0.5\n",
-    b"chatte cat .25\n",
-    b"le the 1\n",
-]
 DICTIONARY = [b"cat chat 0.5\n", b"cat minou 0.25\n", b"cat chatte .25\r\n", b"the\tle 1"]
 
 
-@pytest.mark.parametrize(("lines", "target_first"), [(MOSES, True), (DICTIONARY, False)])
-def test_both_files_say_the_same(lines, target_first):
-    lexicon = read_lexicon(lines, "l", target_first=target_first)
+def test_the_likeliest_come_first():
+    lexicon = read_lexicon(DICTIONARY, "l")
     assert lexicon.likeliest(b"cat", 9) == [b"chat", b"chatte", b"minou"]  # of equally likely ones the first in bytes
     assert lexicon.likeliest(b"cat", 2) == [b"chat", b"chatte"]
     assert (lexicon.best(b"the"), lexicon.best(b"NULL"), lexicon.best(b"dog")) == (b"le", None, None)
+    assert list(lexicon.lines()) == [b"cat chat 0.5\n", b"cat chatte 0.25\n", b"cat minou 0.25\n", b"the le 1\n"]
+    assert read_lexicon(lexicon.lines(), "l") == lexicon
 
 
 def test_how_many_words_it_translates_and_how_many_it_writes():
-    lexicon = read_lexicon(DICTIONARY, "l", target_first=False)
+    lexicon = read_lexicon(DICTIONARY, "l")
     assert lexicon.coverage([b"cat", b"the", b"le", b"dog"]) == (2, 1)
 
 
-def test_a_dictionary_may_have_the_word_null():
-    assert read_lexicon([b"NULL nul 1\n"], "l", target_first=False).best(b"NULL") == b"nul"
-
-
-def test_what_is_written_is_read():
-    lexicon = read_lexicon(MOSES, "l", target_first=True)
-    assert list(lexicon.lines()) == [b"cat chat 0.5\n", b"cat chatte 0.25\n", b"cat minou 0.25\n", b"the le 1\n"]
-    assert read_lexicon(lexicon.lines(), "l", target_first=False) == lexicon
-
-
 def test_a_translation_of_p_0_is_none():
-    lexicon = read_lexicon([b"a b 0\n", b"a c 0.5\n", b"d e 0\n"], "lex", target_first=False)
+    lexicon = read_lexicon([b"a b 0\n", b"a c 0.5\n", b"d e 0\n"], "lex")
     assert (lexicon.likeliest(b"a", 9), lexicon.best(b"d")) == ([b"c"], None)
     assert list(lexicon.entries) == [b"a"]
 

@@ -7,18 +7,15 @@ import pytest
 import torch
 
 from moses_rnn.errors import FormatError, OutputError, Stopped
-from moses_rnn.files.journal import Opening
 from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.formats.rare_words import KINDS
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import END_ID
-from moses_rnn.producers.base import HERE
 from moses_rnn.producers.ensembles import GEOMETRIC, open_writer
 from moses_rnn.producers.open import open_model
 from moses_rnn.translation import translate
-from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.request import TranslationRequest
 from moses_rnn.translation.run import translate_text
 from tests.models.checkpoints import encdec_checkpoint
@@ -46,13 +43,32 @@ def unsure(folder):
     return UnsureModel(folder, encdec_checkpoint(network(), SOURCE, TARGET))
 
 
-def request(output="out", best=3, **options):
-    beam = BeamConfig(width=4, best=best, words_per_source_word=3)
-    return TranslationRequest(input="in", output=output, beam=beam, compute=HERE, **options)
+ASKED = {
+    "places": ("model", "in"),
+    "beam": 4,
+    "length_score": "sum",
+    "unknown": None,
+    "dictionary": None,
+    "candidates": None,
+    "n_best": None,
+    "alignments": None,
+    "max_words_factor": 3,
+    "resume": False,
+    "device": "cpu",
+    "threads": None,
+    "force": False,
+    "quiet": True,
+}
 
 
-def run(model, asked, advanced=show_nothing, stops=lambda: False):
-    return translate_text(asked, model, advanced, stops)
+def request(output="out", **options):
+    if isinstance(options.get("n_best"), str):
+        options["n_best"] = 3, options["n_best"]
+    return TranslationRequest(**ASKED | options, output=output)
+
+
+def run(model, asked, advanced=show_nothing, stops=lambda: False, lexicon=None):
+    return translate_text(asked, model, lexicon, advanced, stops)
 
 
 ALL = {"n_best": "list.gz", "alignments": "alpha"}
@@ -95,7 +111,7 @@ def test_parts_of_whole_blocks_laid_end_to_end_are_the_whole(here):
     parts = b""
     for first, last in ((0, 16), (16, 24), (24, 30)):
         (here / "in").write_bytes(text(LINES[first:last]))
-        run(model, request(output="part", opening=Opening(force=True)))
+        run(model, request(output="part", force=True))
         parts += (here / "part").read_bytes()
     assert parts == (here / "out").read_bytes()
 
@@ -108,7 +124,7 @@ def test_stopped_and_resumed_it_gives_the_same_bytes(here, after):
         run(model, request(**ALL), stops=lambda: next(looks) == after)
     assert not (here / "out").exists()
     shares = []
-    asked = request(**ALL, opening=Opening(resume=True))
+    asked = request(**ALL, resume=True)
     counts = run(model, asked, advanced=lambda done, share: shares.append((done, share)))
     assert counts == whole
     for name, other in (("out", "whole"), ("list.gz", "whole.list.gz"), ("alpha", "whole.alpha")):
@@ -161,12 +177,12 @@ def test_other_models_or_another_combination_do_not_go_on(here, case):
         run(begun, request(), stops=lambda: next(looks) == 5)
     combination = "arithmetic" if case == "another combination" else GEOMETRIC
     with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: model "):
-        run(open_writer([here / name for name in ENSEMBLES[case]], combination), request(opening=Opening(resume=True)))
-    assert run(begun, request(opening=Opening(resume=True))).lines == len(LINES)
+        run(open_writer([here / name for name in ENSEMBLES[case]], combination), request(resume=True))
+    assert run(begun, request(resume=True)).lines == len(LINES)
 
 
 CHANGES = {
-    "beam {": {"best": 2},
+    "beam {": {"n_best": (2, "list.gz")},
     "alignments True, now False": {"alignments": None},
     "n_best True, now False": {"n_best": None},
 }
@@ -175,11 +191,11 @@ CHANGES = {
 @pytest.mark.parametrize("difference", CHANGES)
 def test_other_options_are_not_gone_on_with(here, difference):
     stop_half_way(here)
-    asked = {**ALL, **CHANGES[difference], "opening": Opening(resume=True)}
+    asked = {**ALL, **CHANGES[difference], "resume": True}
     with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: ") as caught:
         run(attentive(here), request(**asked))
     assert difference in str(caught.value)
-    run(attentive(here), request(**ALL, opening=Opening(resume=True)))  # nothing was lost
+    run(attentive(here), request(**ALL, resume=True))  # nothing was lost
 
 
 def test_another_text_is_not_gone_on_with(here):
@@ -188,9 +204,9 @@ def test_another_text_is_not_gone_on_with(here):
     with pytest.raises(
         OutputError, match="expected the text that the interrupted run was given, found another: in, by"
     ):
-        run(attentive(here), request(**ALL, opening=Opening(resume=True)))
+        run(attentive(here), request(**ALL, resume=True))
     (here / "in").write_bytes(text([*LINES[:16], b"s5 s5"]))  # which may differ behind
-    assert run(attentive(here), request(**ALL, opening=Opening(resume=True))).lines == 17
+    assert run(attentive(here), request(**ALL, resume=True)).lines == 17
 
 
 def test_a_line_without_end_is_refused_and_what_was_done_is_kept(here):
@@ -200,7 +216,7 @@ def test_a_line_without_end_is_refused_and_what_was_done_is_kept(here):
     assert "Does the file lack line ends?" in caught.value.advice
     assert "mend the line and go on with --resume" in caught.value.advice
     (here / "in").write_bytes(text(LINES))
-    assert run(attentive(here), request(**ALL, opening=Opening(resume=True))).lines == 30
+    assert run(attentive(here), request(**ALL, resume=True)).lines == 30
 
 
 def test_of_a_bad_first_block_nothing_stays(here):
@@ -227,33 +243,34 @@ def test_unknown_words_are_replaced_in_the_text_and_its_list(here):
 
 def test_a_word_in_place_of_an_unknown_one_parts_no_fields_of_a_list(here):
     lexicon = Lexicon({b"s%d" % i: [(b"T|||%d" % i, 1.0)] for i in range(10)})
-    run(unsure(here), request(output="plain", unknown="dictionary", lexicon=lexicon))
+    run(unsure(here), request(output="plain", unknown="dictionary"), lexicon=lexicon)
     parted = [b"|||" in line for line in (here / "plain").read_bytes().splitlines()].index(True)
     with pytest.raises(
         FormatError, match=rf"^in:{parted + 1}: expected words without \|\|\| for an n-best list, found '"
     ):
-        run(unsure(here), request(n_best="list", best=1, unknown="dictionary", lexicon=lexicon))
+        run(unsure(here), request(n_best=(1, "list"), unknown="dictionary"), lexicon=lexicon)
     assert not (here / "list").exists()
 
 
 def test_a_lexicon_translates_them(here):
     lexicon = Lexicon({b"s%d" % i: [(b"T%d" % i, 1.0)] for i in range(10)})
     run(unsure(here), request(output="copied", unknown="copy"))
-    run(unsure(here), request(unknown="dictionary", lexicon=lexicon))
+    run(unsure(here), request(unknown="dictionary"), lexicon=lexicon)
     assert (here / "out").read_bytes() == (here / "copied").read_bytes().replace(b"s", b"T")
 
 
 def test_what_happens_to_unknown_words_is_part_of_the_run(here):
     looks = iter(range(100))
     lexicon = Lexicon({b"s2": [(b"t2", 1.0)]})
-    asked = {"unknown": "dictionary", "lexicon": lexicon, "candidates": (3, 1)}
-    run(unsure(here), request(output="whole", **asked))
+    asked = {"unknown": "dictionary", "candidates": (3, 1)}
+    run(unsure(here), request(output="whole", **asked), lexicon=lexicon)
     with pytest.raises(Stopped):
-        run(unsure(here), request(**asked), stops=lambda: next(looks) == 5)
-    for change in ({"unknown": "copy"}, {"candidates": (4, 1)}, {"lexicon": Lexicon({b"s2": [(b"t3", 1.0)]})}):
+        run(unsure(here), request(**asked), stops=lambda: next(looks) == 5, lexicon=lexicon)
+    other = Lexicon({b"s2": [(b"t3", 1.0)]})
+    for change, words in (({"unknown": "copy"}, lexicon), ({"candidates": (4, 1)}, lexicon), ({}, other)):
         with pytest.raises(OutputError, match="expected what the interrupted run was given, found other: "):
-            run(unsure(here), request(**asked | change, opening=Opening(resume=True)))
-    run(unsure(here), request(**asked, opening=Opening(resume=True)))
+            run(unsure(here), request(**asked | change, resume=True), lexicon=words)
+    run(unsure(here), request(**asked, resume=True), lexicon=lexicon)
     assert (here / "out").read_bytes() == (here / "whole").read_bytes()
 
 
@@ -264,10 +281,9 @@ RARE = b"s2 zork s3\nzork bork\ns4\n\n"
 def test_a_network_of_rare_words_reads_tokens_and_what_it_writes_is_restored(here, kind):
     (here / "in").write_bytes(RARE)
     model = open_model(save_rare_model(here / "model", kind))
-    beam = BeamConfig(width=30, best=9, words_per_source_word=2)
-    asked = {"input": "in", "beam": beam, "compute": HERE}
-    run(model, TranslationRequest(output="raw", n_best="raw.list", unknown="no", **asked))
-    counts = run(model, TranslationRequest(output="out", n_best="list", **asked))
+    asked = {"beam": 30, "max_words_factor": 2}
+    run(model, request(output="raw", n_best=(9, "raw.list"), unknown="no", **asked))
+    counts = run(model, request(n_best=(9, "list"), **asked))
     rare, sources = model.rare, RARE.splitlines()
     raw, restored = (list(parse_nbest((here / f).read_bytes().splitlines(), f)) for f in ("raw.list", "list"))
     left = 0
@@ -287,8 +303,7 @@ def test_a_network_of_rare_words_reads_tokens_and_what_it_writes_is_restored(her
 def test_a_network_of_rare_words_can_be_kept_from_writing_any(here, kind):
     (here / "in").write_bytes(RARE)
     model = open_model(save_rare_model(here / "model", kind))
-    beam = BeamConfig(width=30, best=9, words_per_source_word=2, allow_unknown=False)
-    run(model, TranslationRequest(input="in", output="out", n_best="list", unknown="no", beam=beam, compute=HERE))
+    run(model, request(n_best=(9, "list"), unknown="never", beam=30, max_words_factor=2))
     written = {
         word
         for line in parse_nbest((here / "list").read_bytes().splitlines(), "list")

@@ -12,17 +12,20 @@ from moses_rnn.formats.nbest import format_nbest_line, parse_nbest
 from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.producers.base import HERE
+from moses_rnn.producers.open import open_model
 from moses_rnn.translation import translate
 from moses_rnn.translation.alignments import align
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.candidates import CandidateLists
 from moses_rnn.translation.hypotheses import Hypothesis
-from moses_rnn.translation.translate import Translator, WordHandling
+from moses_rnn.translation.translate import Translator, WordHandling, make_translator, rule_of
 from moses_rnn.translation.unknown_words import by_attention, word_for
 from moses_rnn.tuning.reading import read_tunable
 from tests.models.checkpoints import encdec_checkpoint, make_producer
 from tests.producers.pairs import SOURCE, TARGET
-from tests.translation.sentences import network
+from tests.producers.rare import save_rare_model
+from tests.translation.sentences import network, save_model
 from tests.translation.writers import Attentive, unsure
 
 LINES = [b"s2 s3 s4", b"", b"s8", b"  s5\ts5 zork ", b"s2 s3 s4", b" ", b"s6 s7 s2 s3 s4 s5 s6"]
@@ -208,6 +211,18 @@ def test_unknown_words_are_replaced_by_what_the_network_looks_at():
     ours = translator(unsure(), aligned=1, handling=WordHandling(finish=finish))
     list(ours(LINES, "t"))
     assert (ours.counts.replaced, ours.counts.written_unknown) == (replaced, 0)
+
+
+def test_a_token_for_every_word_needs_twice_as_many_of_them(tmp_path):
+    model = open_model(save_rare_model(tmp_path / "model", "posall"))
+    assert make_translator(model, HERE, BEAM)._search.config.words_per_source_word == 6
+
+
+def test_what_was_annotated_is_restored_unless_another_rule_is_given(tmp_path):
+    plain, rare = open_model(save_model(tmp_path / "plain")), open_model(save_rare_model(tmp_path / "rare", "posunk"))
+    assert [rule_of(model, None, None) for model in (plain, rare)] == ["no", "copy"]
+    assert [rule_of(model, None, Lexicon({})) for model in (plain, rare)] == ["no", "dictionary"]
+    assert rule_of(rare, "no", None) == "no"
 
 
 def test_what_is_read_may_be_annotated_and_what_is_written_restored():
