@@ -22,7 +22,7 @@ USES = {
     "pools": set(),
     "scoring": {"models", "producers", "moses", "formats", "pools"},
     "tuning": {"moses", "formats"},
-    "translation": {"pools", "producers", "inference", "models", "formats"},
+    "translation": {"producers", "inference", "models", "formats"},
     "analysis": {"translation", "tuning", "producers", "inference", "models", "formats"},
     "api": {"analysis", "translation", "scoring", "pools", "producers", "inference", "models", "formats"},
 }

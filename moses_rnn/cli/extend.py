@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,17 +25,15 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.progress import Display
 from moses_rnn.cli.signatures import sound_signature
-from moses_rnn.cli.table_options import TableOptions, relative_paths_option, table_options
-from moses_rnn.files.streams import STANDARD_STREAM, compression_of, existing_input, without_compression_suffix
+from moses_rnn.files.streams import STANDARD_STREAM, compression_of, existing_input
+from moses_rnn.translation.extension.request import ExtensionRequest
 
 if TYPE_CHECKING:
     from moses_rnn.files.metered import Advanced
     from moses_rnn.formats.dictionaries import Shape
     from moses_rnn.producers.open import OpenModel
     from moses_rnn.scoring.new_ini import NewIni
-    from moses_rnn.scoring.request import IniRequest
-    from moses_rnn.translation.extension.columns import Fill
-    from moses_rnn.translation.extension.request import Extended, ExtensionRequest
+    from moses_rnn.translation.extension.run import Extended
 
 EPILOG = """\b
 Example: what a text needs and the table lacks; more targets for sources with one or two; both, with an ini:
@@ -44,41 +42,11 @@ Example: what a text needs and the table lacks; more targets for sources with on
   moses-rnn-extend phrase-table.gz phrase-table.rnn-model --text test.en --fewer-than 3 --provenance column \\
       --moses-ini moses.ini
 
-The table's own lines stay byte for byte as they are, but for the column of --provenance; new ones are put among them in
-the order of LC_ALL=C sort, in which the table must be. Words that the network does not know are neither proposed nor
-translated. What --column may be, from 1: network, inverse-network, lexical, inverse-lexical, lowest, mean, or a number;
-docs/extend.md says what stands where by default. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 table, text,
-model or ini rejected.
+The table's own lines stay byte for byte as they are, but for the column of --provenance. New lines are put among them
+in the order of LC_ALL=C sort, in which the table must be. Words that the network does not know are neither proposed nor
+translated. docs/extend.md says what stands in the columns of a new line. Exit codes: 0 done, 1 failure, 2 wrong command
+line, 3 table, text, model or ini rejected.
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class Extending(TableOptions):
-    """The command's arguments and options."""
-
-    phrase_table: str
-    model: Path
-    output: str | None
-    fewer_than: int | None
-    text: str | None
-    longest: int
-    top: int
-    beam: int
-    max_words: int
-    min_log_prob: float
-    inverse_model: Path | None
-    columns: tuple[str, ...]
-    provenance: str
-    moses_ini: str | None
-    output_ini: str | None
-    relative_paths: bool
-    feature: str | None
-    weight: float | None
-    allow_misfit: bool
-    device: str
-    threads: int | None
-    force: bool
-    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -93,8 +61,6 @@ class Extending(TableOptions):
 )
 @click.option("--longest", type=click.IntRange(1), default=7, show_default=True, help="Words of a source")
 @click.option("--top", type=click.IntRange(1), default=3, show_default=True, help="New targets of a source, at most")
-@click.option("--beam", type=click.IntRange(1), default=12, show_default=True, help="Width of the search")
-@click.option("--max-words", type=click.IntRange(1), default=10, show_default=True, help="Of a target")
 @click.option(
     "--min-log-prob",
     type=FiniteFloat(max=0),
@@ -107,7 +73,6 @@ class Extending(TableOptions):
     type=click.Path(path_type=Path),
     help="A model of moses-rnn-train --inverse, for p(source | target)",
 )
-@click.option("--column", "columns", multiple=True, metavar="N=WHAT", help="What stands in a column; may be repeated")
 @click.option(
     "--provenance",
     type=click.Choice(["none", "column"]),
@@ -115,12 +80,7 @@ class Extending(TableOptions):
     show_default=True,
     help="Add a column of exp(1) on new lines and exp(0) on the others, a feature of 1 and 0",
 )
-@click.option("--moses-ini", help="Also write a moses.ini with the new table, made from this one")
-@click.option("--output-ini", help="Where to [default: moses.extended.ini beside the new table]")
-@relative_paths_option
-@click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
-@click.option("--weight", type=FiniteFloat(), help="Starting weight of the column of --provenance [default: 0]")
-@table_options
+@click.option("--moses-ini", help="Also write moses.extended.ini beside the new table, made from this ini")
 @click.option("--allow-misfit", is_flag=True, help="Take a model that has learned nothing, which is refused otherwise")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @threads_option
@@ -128,136 +88,71 @@ class Extending(TableOptions):
 @click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr")
 @shows_version
 @reports_errors
-@takes(Extending)
-def main(given: Extending) -> None:
+@takes(ExtensionRequest)
+def main(request: ExtensionRequest) -> None:
     """Extend a Moses PHRASE_TABLE by phrase pairs that the network MODEL proposes."""
-    _check_options(given)
-    check_inputs(given.phrase_table, given.model, given.text, given.inverse_model, given.moses_ini)
+    _check_options(request)
+    check_inputs(request.phrase_table, request.model, request.text, request.inverse_model, request.moses_ini)
     end_cleanly_on_sigterm()
-    from moses_rnn.scoring.fit import unit_warnings
-    from moses_rnn.translation.extension.run import extend
+    import torch
 
-    request = _request(given)
-    inis, stages = _Inis(request, _ini(given, request.output)), _Stages(quiet=given.quiet)
+    from moses_rnn.scoring.fit import unit_warnings
+    from moses_rnn.translation.extension.run import Given, extend
+
+    if request.threads:
+        torch.set_num_threads(request.threads)
+    request = replace(request, device=choose_device(request.device))
+    model = _open(request.model, "source-to-target", request)
+    inverse = _open(request.inverse_model, "target-to-source", request) if request.inverse_model else None
+    given = Given(model, inverse, sound_signature(request.table))
+    made: list[NewIni] = []
+
+    def make(shape: Shape, added: int) -> bytes:
+        made.append(_make_ini(request, shape, added))
+        return made[0].content
+
+    stages = _Stages(quiet=request.quiet)
     try:
-        extended = extend(request, inis.make, stages.begin)
+        extended = extend(request, given, make, stages.begin)
     finally:
         stages.close()
-    warnings = (*unit_warnings(request.model, on_sentences=False), *extended.warnings, *inis.warnings)
-    summary = [] if given.quiet else _summary(request, extended)
+    warnings = (*unit_warnings(model, on_sentences=False), *extended.warnings, *made[0].warnings)
+    summary = [] if request.quiet else _summary(request, extended)
     for line in [*summary, *(f"warning: {text}" for text in warnings)]:
         say(line)
-    put(inis.text)
+    put("[feature]\n{}\n\n[weight]\n{}".format(*made[0].lines))
 
 
-def _check_options(given: Extending) -> None:
+def _check_options(request: ExtensionRequest) -> None:
     """Refuse options that contradict each other or would do nothing."""
-    if given.fewer_than is None and given.text is None:
+    if request.fewer_than is None and request.text is None:
         raise click.UsageError("nothing to extend: give --fewer-than, --text or both")
-    if not given.moses_ini:
-        names = ("output_ini", "relative_paths", "feature", "weight")
-        idle = [name for name in names if getattr(given, name) not in (None, False)]
-        if idle:
-            raise click.UsageError(f"--{idle[0].replace('_', '-')} needs --moses-ini, the ini to extend")
-    elif given.output and compression_of(given.output) not in (None, "gz"):
-        found = f"found {given.output}: Moses's scripts read no other"
+    if request.moses_ini and request.output and compression_of(request.output) not in (None, "gz"):
+        found = f"found {request.output}: Moses's scripts read no other"
         raise click.UsageError(f"--moses-ini needs a plain or .gz table, {found}")
-    if given.weight is not None and given.provenance == "none":
-        raise click.UsageError("--weight is that of the column of --provenance")
-    if STANDARD_STREAM in (given.phrase_table, given.text, given.output, given.moses_ini, given.output_ini):
+    if STANDARD_STREAM in (request.phrase_table, request.text, request.output, request.moses_ini):
         raise click.UsageError("what is read and written are files, not standard streams: the table is read twice")
 
 
-def _request(given: Extending) -> ExtensionRequest:
-    import torch
-
-    from moses_rnn.translation.extension.new_lines import Limits
-    from moses_rnn.translation.extension.request import ExtensionRequest
-
-    if given.threads:
-        torch.set_num_threads(given.threads)
-    table = existing_input(given.phrase_table)
-    output = given.output or _default_output(table)
-    ini = _ini(given, output)
-    return ExtensionRequest(
-        table=table,
-        output=output,
-        model=_open(given.model, "source-to-target", given),
-        inverse=_open(given.inverse_model, "target-to-source", given) if given.inverse_model else None,
-        fewer_than=given.fewer_than or 0,
-        text=existing_input(given.text) if given.text else None,
-        longest=given.longest,
-        beam=given.beam,
-        most_words=given.max_words,
-        limits=Limits(given.top, given.min_log_prob),
-        fills=_fills(given.columns),
-        provenance=given.provenance == "column",
-        signature=sound_signature(table),
-        ini=ini.output if ini else None,
-        ini_inputs=(ini.ini,) if ini else (),
-        device=choose_device(given.device),
-        force=given.force,
-        strict=given.strict,
-        max_line_bytes=given.max_line_bytes,
-    )
-
-
-def _default_output(table: str) -> str:
-    stem = without_compression_suffix(table)
-    return str(stem.with_name(stem.name + ".extended.gz"))
-
-
-def _open(folder: Path, direction: str, given: Extending) -> OpenModel:
+def _open(folder: Path, direction: str, request: ExtensionRequest) -> OpenModel:
     from moses_rnn.producers.open import open_model
     from moses_rnn.scoring.fit import check_learned
 
     model = open_model(folder, direction=direction)
-    if not given.allow_misfit:
+    if not request.allow_misfit:
         check_learned(model)
     return model
 
 
-def _fills(columns: tuple[str, ...]) -> dict[int, Fill]:
-    from moses_rnn.translation.extension.columns import parse_fill
-
-    try:
-        return dict(parse_fill(column) for column in columns)
-    except ValueError as error:
-        raise click.UsageError(f"--column: {error}") from error
-
-
-def _ini(given: Extending, output: str) -> IniRequest | None:
+def _make_ini(request: ExtensionRequest, shape: Shape, added: int) -> NewIni:
+    """The ini of the new table, or without one before the lines that it needs."""
+    from moses_rnn.scoring.new_ini import make_ini
     from moses_rnn.scoring.request import IniRequest
 
-    if not given.moses_ini:
-        return None
-    new = given.output_ini or str(Path(output).parent / (Path(given.moses_ini).stem + ".extended.ini"))
-    how = given.feature, given.weight or 0.0, given.relative_paths
-    return IniRequest(existing_input(given.moses_ini), new, *how)
-
-
-class _Inis:
-    """Makes the new ini, and remembers what is to be said of it."""
-
-    def __init__(self, request: ExtensionRequest, wanted: IniRequest | None) -> None:
-        self._request, self._wanted = request, wanted
-        self._made: NewIni | None = None
-
-    def make(self, shape: Shape, added: int) -> bytes:
-        from moses_rnn.scoring.new_ini import make_ini
-
-        self._made = make_ini(self._request.table, self._request.output, self._wanted, shape, added)
-        return self._made.content
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return self._made.warnings if self._made else ()
-
-    @property
-    def text(self) -> str:
-        """The lines that an ini needs."""
-        feature, weight = self._made.lines if self._made else ("", "")
-        return f"[feature]\n{feature}\n\n[weight]\n{weight}"
+    wanted = None
+    if request.moses_ini and request.new_ini:
+        wanted = IniRequest(existing_input(request.moses_ini), request.new_ini, weight=0.0)
+    return make_ini(request.table, request.new_table, wanted, shape, added)
 
 
 class _Stages:
@@ -279,18 +174,18 @@ class _Stages:
 
 def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:
     counts = extended.counts
-    yield f"{extended.lines:,} lines, {counts.lines:,} of them new: {request.output}"
-    yield f"signature: {request.output}.json"
-    if request.ini:
-        yield f"ini: {request.ini}"
+    yield f"{extended.lines:,} lines, {counts.lines:,} of them new: {request.new_table}"
+    yield f"signature: {request.new_table}.json"
+    if request.new_ini:
+        yield f"ini: {request.new_ini}"
     if request.fewer_than:
         few = f"{counts.few:,} sources with fewer than {request.fewer_than} targets, {counts.extended:,} extended"
         yield f"{few}; {extended.unknown_sources:,} more have words that the network does not know"
     if request.text:
         yield from _of_text(extended)
     yield (
-        f"{counts.likely:,} targets of log p {request.limits.least_log_prob:g} and more: {counts.there:,} in the table "
-        f"already, {counts.empty:,} empty, {counts.surplus:,} beyond --top {request.limits.top}"
+        f"{counts.likely:,} targets of log p {request.min_log_prob:g} and more: {counts.there:,} in the table "
+        f"already, {counts.empty:,} empty, {counts.surplus:,} beyond --top {request.top}"
     )
     fills = (f"{i} {fill}" if isinstance(fill, str) else f"{i} {fill:.6g}" for i, fill in enumerate(extended.fills, 1))
     yield f"columns of the new lines: {', '.join(fills)}"

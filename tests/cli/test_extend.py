@@ -1,6 +1,5 @@
 """moses-rnn-extend: in this process where that is enough, since each process loads torch anew."""
 
-import gzip
 import json
 import re
 
@@ -13,7 +12,7 @@ from moses_rnn.formats.phrase_table import parse_table
 from tests.cli.scored import INI, lines_of
 from tests.commands import run
 
-ALL = ["--min-log-prob", -1e9, "--top", 2, "--beam", 3, "--max-words", 4, "--threads", 1]
+ALL = ["--min-log-prob", -1e9, "--top", 2, "--threads", 1]
 
 
 def extend(*arguments, code=0):
@@ -84,13 +83,6 @@ def test_a_scored_table_gets_scored_lines(here, text):
         assert float(scores[4]) == pytest.approx(float(scores[6]), rel=1e-4)
         assert float(scores[2]) == pytest.approx(float(scores[6]), rel=1e-4)
         assert scores[5] == b"1"
-
-
-def test_columns_are_as_the_user_says(here, text):
-    columns = ["--column", "1=mean", "--column", "4=0.125"]
-    done = extend(here / "phrase-table.gz", here / "phrase-table.rnn-model", "--text", text, *columns, *ALL)
-    assert "columns of the new lines: 1 mean, 2 inverse-lexical, 3 network, 4 0.125\n" in done.stderr
-    assert b" 0.125 |||" in gzip.decompress((here / "phrase-table.extended.gz").read_bytes())
 
 
 def test_nothing_new_is_the_same_table(here):

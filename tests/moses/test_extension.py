@@ -15,7 +15,7 @@ from tests.commands import run
 from tests.conftest import EXAMPLES, TINY
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
-ANY = ["--min-log-prob", "-1e9", "--top", "2", "--beam", "3", "--max-words", "3"]
+ANY = ["--min-log-prob", "-1e9", "--top", "2"]
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,6 @@ def extended(tmp_path_factory, moses_root):
         "column",
         "--moses-ini",
         "moses.ini",
-        "--weight",
-        "0.1",
     ]
     run("extend", "phrase-table.gz", "phrase-table.rnn-model", *options, *ANY, "--allow-misfit", "-q", cwd=folder)
     return folder

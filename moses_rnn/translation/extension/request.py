@@ -1,82 +1,61 @@
-"""What an extension is asked for, and what it gives back."""
+"""What `moses-rnn-extend` is asked for; nothing here needs torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
 
-from moses_rnn.files.streams import MAX_LINE_BYTES
-from moses_rnn.producers.open import OpenModel
-from moses_rnn.translation.beam_search import BeamConfig
-from moses_rnn.translation.extension.columns import Fill
-from moses_rnn.translation.extension.new_lines import Counts, Limits
-from moses_rnn.translation.extension.sources import TextPhrases
+from moses_rnn.files.streams import existing_input, without_compression_suffix
+
+BEAM = 12  # prefixes of a source
+MOST_WORDS = 10  # of a target
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExtensionRequest:
-    """All choices of a run.
+    """A table to extend, by which networks, and what to write."""
 
-    `signature` is the one beside the table, if it is of this very file; `ini` is where the new ini goes, if one is made
-    (from `ini_inputs`).
-    """
-
-    table: str
-    output: str
-    model: OpenModel
-    inverse: OpenModel | None = None
-    fewer_than: int = 0  # targets that a source of the table has; 0: such are not extended
-    text: str | None = None
-    longest: int = 7  # words of a source
-    beam: int = 12  # prefixes of a source
-    most_words: int = 10  # of a target
-    limits: Limits
-    fills: Mapping[int, Fill] = field(default_factory=dict)  # of columns from 1
-    provenance: bool = False
-    signature: Mapping[str, Any] | None = None
-    ini: str | None = None
-    ini_inputs: tuple[str, ...] = ()
-    device: str = "cpu"
-    force: bool = False
-    strict: bool = False
-    max_line_bytes: int = MAX_LINE_BYTES
+    phrase_table: str
+    model: Path
+    output: str | None
+    fewer_than: int | None  # targets of sources of the table that are extended; None: such are not
+    text: str | None
+    longest: int  # words of a source
+    top: int  # new targets of a source, at most
+    min_log_prob: float
+    inverse_model: Path | None
+    provenance: str
+    moses_ini: str | None
+    allow_misfit: bool
+    device: str
+    threads: int | None
+    force: bool
+    quiet: bool
 
     @property
-    def beam_config(self) -> BeamConfig:
-        """The search, which gives as many targets as are wanted if all that the table has are among them."""
-        best = self.limits.top + max(self.fewer_than - 1, 0)
-        return BeamConfig(max(self.beam, best), best, self.most_words, allow_unknown=False)
-
-    def as_record(self) -> dict[str, Any]:
-        """What decides the new lines, for the signature."""
-        return {
-            "fewer_than": self.fewer_than,
-            "text": self.text is not None,
-            "longest": self.longest,
-            "beam": self.beam_config.width,
-            "top": self.limits.top,
-            "min_log_prob": self.limits.least_log_prob,
-            "max_words": self.most_words,
-        }
-
-
-@dataclass(frozen=True)
-class Extended:
-    """What came of a table.
-
-    `unknown_sources` have few targets and a word that the network does not know; `fills` say what stands in each column
-    of the new lines; `warnings` are what the user should know.
-    """
-
-    lines_before: int
-    counts: Counts
-    unknown_sources: int
-    text: TextPhrases
-    fills: tuple[Fill, ...]
-    warnings: tuple[str, ...]
+    def table(self) -> str:
+        """The table's file."""
+        return existing_input(self.phrase_table)
 
     @property
-    def lines(self) -> int:
-        """Of the new table."""
-        return self.lines_before + self.counts.lines
+    def new_table(self) -> str:
+        """Where the new table goes."""
+        stem = without_compression_suffix(self.table)
+        return self.output or str(stem.with_name(stem.name + ".extended.gz"))
+
+    @property
+    def new_ini(self) -> str | None:
+        """Where the new ini goes, if one is made."""
+        if self.moses_ini is None:
+            return None
+        return str(Path(self.new_table).parent / (Path(self.moses_ini).stem + ".extended.ini"))
+
+    @property
+    def marks(self) -> bool:
+        """Whether a column says which lines are new."""
+        return self.provenance == "column"
+
+    @property
+    def best(self) -> int:
+        """Targets to search for: as many as are wanted if all that the table has are among them."""
+        return self.top + (self.fewer_than or 1) - 1

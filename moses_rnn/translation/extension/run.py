@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from moses_rnn.errors import CheckpointError, InputError, MisfitError
 from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.outputs import NoOutput, OutputFile, commit_all, refuse_equal
-from moses_rnn.files.streams import read_lines, stamp_of
+from moses_rnn.files.streams import existing_input, read_lines, stamp_of
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_table import TableLine, first_look, parse_table
@@ -19,25 +20,24 @@ from moses_rnn.formats.signatures import ColumnSettings, extended_signature, rec
 from moses_rnn.models.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
 from moses_rnn.producers.open import OpenModel, model_files
-from moses_rnn.translation.beam_search import BeamSearch
+from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.extension.columns import (
     INVERSE,
+    LOWEST,
     NETWORK,
     PROVENANCE,
     PROVENANCE_MEANING,
-    ColumnWriter,
     Fill,
-    Names,
     choose_fills,
 )
-from moses_rnn.translation.extension.merging import FewTargets, Merger
-from moses_rnn.translation.extension.new_lines import LineForm, LineMaker
-from moses_rnn.translation.extension.request import Extended, ExtensionRequest
-from moses_rnn.translation.extension.sources import TextPhrases, phrases_of_text
-from moses_rnn.translation.extension.survey import Survey
+from moses_rnn.translation.extension.lines import Counts, LineForm, LineMaker, merge
+from moses_rnn.translation.extension.request import BEAM, MOST_WORDS, ExtensionRequest
+from moses_rnn.translation.extension.sources import FewTargets, TextPhrases, phrases_of_text
+from moses_rnn.translation.extension.sources import Wanted as WantedSource
+from moses_rnn.translation.extension.survey import Survey, look_over
 from moses_rnn.translation.proposals import Proposer, Reading
 
-LINES_BETWEEN_LOOKS = 10_000
+LINES_BETWEEN_LOOKS = 1000
 WRITTEN_AT_ONCE = 1 << 20  # bytes
 ROUNDING = 0.01  # by which the search and the producer, which has the last word, may differ in log p
 
@@ -45,11 +45,49 @@ MakeIni = Callable[[Shape, int], bytes]  # of a table and of how many columns ar
 Stage = Callable[[str], Advanced]  # shows the progress of one of several works, of what is counted in that unit
 
 
-def extend(request: ExtensionRequest, make_ini: MakeIni, stage: Stage) -> Extended:
-    """Extend a phrase table, which is read twice.
+class Given(NamedTuple):
+    """What is read beside a table: networks, and its signature if it is of this very file."""
+
+    model: OpenModel
+    inverse: OpenModel | None
+    signature: Mapping[str, Any] | None
+
+    @property
+    def models(self) -> list[OpenModel]:
+        """One or both."""
+        return [model for model in (self.model, self.inverse) if model]
+
+
+@dataclass(frozen=True)
+class Extended:
+    """What came of a table.
+
+    `unknown_sources` have few targets and a word that the network does not know; `fills` say what stands in each column
+    of the new lines; `warnings` are what the user should know.
+    """
+
+    lines_before: int
+    counts: Counts
+    unknown_sources: int
+    text: TextPhrases
+    fills: tuple[Fill, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def lines(self) -> int:
+        """Of the new table."""
+        return self.lines_before + self.counts.lines
+
+
+def extend(request: ExtensionRequest, given: Given, make_ini: MakeIni, stage: Stage) -> Extended:
+    """Extend a phrase table.
+
+    It is read twice. The second time two readers go through it side by side: one chooses sources, for which the network
+    writes; the other puts the new lines among the old ones. So memory does not grow with the table.
 
     Args:
         request: all choices.
+        given: what was read already.
         make_ini: the content of the new ini, if one is wanted; it may raise.
         stage: called at the beginning of each reading.
 
@@ -57,37 +95,39 @@ def extend(request: ExtensionRequest, make_ini: MakeIni, stage: Stage) -> Extend
         InputError: the table, the text, a model or the ini was rejected; nothing appears under an output's name.
         OutputError: an output cannot be written, exists, or is an input.
     """
-    reading = _check_models(request)
-    _check_table(request.table)
-    stamp = stamp_of(request.table)
-    with _outputs(request) as (table, signature, ini):
-        text = _read_text(request, reading)
-        census = Census(request.table, strict=request.strict)
-        survey = Survey(request.table, set(text.phrases))
-        survey.read(_surveyed(request, census, stage("lines looked at")))
-        fills = _choose_fills(request, survey)
-        new_ini = make_ini(survey.shape, int(request.provenance))  # refused now rather than after hours
-        few = FewTargets(request.fewer_than, request.longest, survey.apart, _known_words(reading))
-        maker = _line_maker(request, reading, survey, fills)
-        merger = Merger(few, survey.lacking, maker, provenance=request.provenance)
-        _write(table, merger, request, stage("lines"))
-        if stamp_of(request.table) != stamp:
-            raise InputError(f"{request.table}: was changed while it was read; nothing was written")
-        warnings = tuple(census.warnings())
-        extended = Extended(survey.lines, maker.counts, few.unknown, text, tuple(fills), warnings)
-        signature.append(_signature(request, extended, table.digest()))
+    table = request.table
+    reading = _check_models(given)
+    _check_table(table)
+    stamp = stamp_of(table)
+    with _outputs(request, given) as (new_table, signature, ini):
+        known = frozenset(reading.source_vocabulary.words) - {UNKNOWN, END}
+        text = TextPhrases()
+        if request.text is not None:
+            text = phrases_of_text(read_lines(existing_input(request.text)), request.longest, known)
+        census = Census(table)
+        survey = look_over(table, census.passing(_lines(table, stage("lines looked at"))), text.phrases)
+        fills = _choose_fills(table, survey, given)
+        new_ini = make_ini(survey.shape, int(request.marks))  # refused now rather than after hours
+        few = FewTargets(request.fewer_than or 0, request.longest, survey.apart, known)
+        maker = _line_maker(request, given, survey, fills)
+        new_lines = maker(_wanted(few, survey, table))
+        _write(new_table, merge(_lines(table, stage("lines")), new_lines, marked=request.marks))
+        if stamp_of(table) != stamp:
+            raise InputError(f"{table}: was changed while it was read; nothing was written")
+        extended = Extended(survey.lines, maker.counts, few.unknown, text, tuple(fills), tuple(census.warnings()))
+        signature.append(_signature(request, given, extended, new_table.digest()))
         ini.complete(new_ini)
-        commit_all([table, signature, ini])
+        commit_all([new_table, signature, ini])
     return extended
 
 
-def _check_models(request: ExtensionRequest) -> Reading:
+def _check_models(given: Given) -> Reading:
     """Refuse networks of other phrases than plain words, or with words that stand for rare ones."""
-    for model in filter(None, (request.model, request.inverse)):
+    for model in given.models:
         if not model.form.is_plain or model.rare is not None:
             found = f"one of {model.form}" if model.rare is None else "one that learned annotated rare words"
             raise CheckpointError(f"{model.folder}: expected a model of plain words, found {found}")
-    return Reading(request.model.checkpoint)
+    return Reading(given.model.checkpoint)
 
 
 def _check_table(table: str) -> None:
@@ -99,119 +139,112 @@ def _check_table(table: str) -> None:
         raise InputError(f"{table}: expected a table of plain words, found {form}")
 
 
-def _known_words(reading: Reading) -> frozenset[bytes]:
-    """The words that a network reads, without the special ones."""
-    return frozenset(reading.source_vocabulary.words) - {UNKNOWN, END}
-
-
 @contextlib.contextmanager
-def _outputs(request: ExtensionRequest) -> Iterator[tuple[OutputFile, OutputFile, OutputFile | NoOutput]]:
+def _outputs(request: ExtensionRequest, given: Given) -> Iterator[tuple[OutputFile, OutputFile, OutputFile | NoOutput]]:
     """The files of a run, held against other runs."""
-    models = [model.folder for model in (request.model, request.inverse) if model]
-    files = (name for folder in models for name in model_files(folder))
-    inputs = (request.table, *files, *request.ini_inputs, *([request.text] if request.text else []))
-    refuse_equal(name for name in (request.output, f"{request.output}.json", request.ini) if name)
+    new, ini = request.new_table, request.new_ini
+    read = (existing_input(path) for path in (request.text, request.moses_ini) if path)
+    inputs = (request.table, *(name for model in given.models for name in model_files(model.folder)), *read)
+    refuse_equal(name for name in (new, f"{new}.json", ini) if name)
 
     def open_one(path: str) -> OutputFile:
         return OutputFile(path, force=request.force, inputs=inputs)
 
-    with (
-        open_one(request.output) as table,
-        open_one(f"{request.output}.json") as signature,
-        open_one(request.ini) if request.ini else NoOutput() as ini,
-    ):
-        yield table, signature, ini
+    with open_one(new) as table, open_one(f"{new}.json") as signature, open_one(ini) if ini else NoOutput() as new_ini:
+        yield table, signature, new_ini
 
 
-def _read_text(request: ExtensionRequest, reading: Reading) -> TextPhrases:
-    """The phrases of the text; none without a text."""
-    if request.text is None:
-        return TextPhrases()
-    return phrases_of_text(read_lines(request.text), request.longest, _known_words(reading))
-
-
-def _surveyed(request: ExtensionRequest, census: Census, advanced: Advanced) -> Iterator[TableLine]:
-    """The lines of the table for its first reading, which counts what is odd about them."""
+def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
+    """The lines of a table, of which it is said now and then how many were read."""
     meter = Meter()
-    for line in census.passing(_lines(request, meter)):
-        if line.number % LINES_BETWEEN_LOOKS == 0:
+    for line in parse_table(read_lines(table, meter=meter), table):
+        if advanced and line.number % LINES_BETWEEN_LOOKS == 0:
             advanced(line.number, meter.share)
         yield line
 
 
-def _lines(request: ExtensionRequest, meter: Meter) -> Iterator[TableLine]:
-    lines = read_lines(request.table, max_line_bytes=request.max_line_bytes, meter=meter)
-    return parse_table(lines, request.table)
+def _choose_fills(table: str, survey: Survey, given: Given) -> list[Fill]:
+    """What stands in the columns; those that the table has of a network are of this very one.
 
-
-def _choose_fills(request: ExtensionRequest, survey: Survey) -> list[Fill]:
-    """What stands in the columns; those that the table has of a network are of this very one."""
-    names = Names(request.model.name, request.inverse.name if request.inverse else None, request.signature)
-    fills = choose_fills(request.table, survey.columns, names, request.fills)
-    for model, fill in ((request.model, NETWORK), (request.inverse, INVERSE)):
-        columns = names.columns(model.name, len(fills)) if model else []
-        for column in columns:
-            if model and fills[column] == fill and column + 1 not in request.fills:
-                _check_scored_by(request, model, column, fill, alone=len(columns) == 1)
+    Raises:
+        MisfitError: one is of another network, as far as the table's signature says.
+    """
+    signature = given.signature or {}
+    added = {i: column for i, column in recorded_columns(signature).items() if i < len(survey.columns)}
+    names = {i: str(column["name"]) for i, column in added.items()}
+    fills = choose_fills(
+        survey.columns, names, dict(zip((m.name for m in given.models), (NETWORK, INVERSE), strict=False))
+    )
+    recorded = [record.get("sha256") for record in records_of(signature, "models")]
+    for column, name in names.items():
+        for model in given.models:
+            alone = list(names.values()).count(name) == 1
+            is_mean = str(added[column].get("meaning")).startswith("mean of ")  # of several, see producers/ensembles
+            other = recorded and dict(model.checkpoint.hashes) not in recorded
+            if model.name == name and (is_mean or not alone or other):
+                found = "another" if alone else "one of several of that name"
+                raise MisfitError(
+                    f"{model.folder}: expected the model whose score is column {column + 1} of {table}, by the "
+                    f"signature beside it, found {'one of several whose mean it is' if is_mean else found}",
+                    advice="Name that model, or extend the table before it is scored.",
+                )
     return fills
 
 
-def _check_scored_by(request: ExtensionRequest, model: OpenModel, column: int, fill: str, *, alone: bool) -> None:
-    """Refuse a network that is not the one which a column of the table is of, as far as its signature says."""
-    signature = request.signature or {}
-    recorded = [record.get("sha256") for record in records_of(signature, "models")]
-    meaning = str(recorded_columns(signature)[column].get("meaning"))
-    is_mean = meaning.startswith("mean of ")  # of several models, see producers/ensembles
-    found = "one of several whose mean it is" if is_mean else "another" if alone else "one of several of that name"
-    if is_mean or not alone or (recorded and dict(model.checkpoint.hashes) not in recorded):
-        raise MisfitError(
-            f"{model.folder}: expected the model whose score is column {column + 1} of {request.table}, by the "
-            f"signature beside it, found {found}",
-            advice=f"Name that one; --column {column + 1}={fill} fills the column by this model all the same.",
-        )
-
-
-def _line_maker(request: ExtensionRequest, reading: Reading, survey: Survey, fills: Sequence[Fill]) -> LineMaker:
+def _line_maker(request: ExtensionRequest, given: Given, survey: Survey, fills: Sequence[Fill]) -> LineMaker:
     """What makes new lines: the network, searched by torch in float32 and judged as moses-rnn-score judges."""
-    least = request.limits.least_log_prob - ROUNDING
-    search = BeamSearch(request.model.make_stepper(Compute(request.device)), request.beam_config, least_log_prob=least)
-    form = LineForm(
-        survey.fields,
-        ColumnWriter(fills, survey.columns, survey.lines),
-        survey.links.weights(),
-        request.provenance,
+    best = request.best
+    search = BeamSearch(
+        given.model.make_stepper(Compute(request.device)),
+        BeamConfig(max(BEAM, best), best, MOST_WORDS, allow_unknown=False),
+        least_log_prob=request.min_log_prob - ROUNDING,
     )
-    proposer = Proposer(reading, search, _producer(request.model, request.device))
-    inverse = _producer(request.inverse, request.device) if request.inverse else None
-    return LineMaker(proposer, inverse, form, request.limits)
+    settled = [column.least if fill == LOWEST else fill for fill, column in zip(fills, survey.columns, strict=True)]
+    form = LineForm(survey.fields, settled, survey.links.weights(), request.marks)
+    proposer = Proposer(Reading(given.model.checkpoint), search, _producer(given.model, request.device))
+    inverse = _producer(given.inverse, request.device) if given.inverse else None
+    return LineMaker(proposer, inverse, form, request.top, request.min_log_prob)
 
 
 def _producer(model: OpenModel, device: str) -> ScoreProducer:
     return model.make_producer(model.choose_compute(Wanted(device), long=False))
 
 
-def _write(table: OutputFile, merger: Merger, request: ExtensionRequest, advanced: Advanced) -> None:
+def _wanted(few: FewTargets, survey: Survey, table: str) -> Iterator[WantedSource]:
+    """The sources to be extended, in the order of their keys."""
+    of_table = few(_lines(table)) if few.fewer_than else iter(())
+    lacking = sorted(map(WantedSource, survey.lacking), key=lambda source: source.key)
+    return heapq.merge(of_table, lacking, key=lambda source: source.key)
+
+
+def _write(table: OutputFile, lines: Iterator[bytes]) -> None:
     """Write the whole table, some bytes at a time."""
-    meter, waiting = Meter(), bytearray()
-    for read, text in merger(_lines(request, meter)):
-        waiting += text
-        advanced(read, meter.share and meter.share * read / meter.lines_read)
+    waiting = bytearray()
+    for line in lines:
+        waiting += line
         if len(waiting) >= WRITTEN_AT_ONCE:
             table.append(bytes(waiting))
             waiting.clear()
     table.append(bytes(waiting))
 
 
-def _signature(request: ExtensionRequest, extended: Extended, digest: Mapping[str, Any]) -> bytes:
-    files = {"input": Path(request.table).name, "output": Path(request.output).name, "file": digest}
-    models = [model for model in (request.model, request.inverse) if model]
+def _signature(request: ExtensionRequest, given: Given, extended: Extended, digest: Mapping[str, Any]) -> bytes:
+    files = {"input": Path(request.table).name, "output": Path(request.new_table).name, "file": digest}
     how = {
-        **request.as_record(),
-        "models": [{"direction": m.checkpoint.direction, "sha256": dict(m.checkpoint.hashes)} for m in models],
+        "fewer_than": request.fewer_than or 0,
+        "text": request.text is not None,
+        "longest": request.longest,
+        "beam": max(BEAM, request.best),
+        "top": request.top,
+        "min_log_prob": request.min_log_prob,
+        "max_words": MOST_WORDS,
+        "models": [
+            {"direction": model.checkpoint.direction, "sha256": dict(model.checkpoint.hashes)} for model in given.models
+        ],
         "fills": list(extended.fills),
         "lines_before": extended.lines_before,
         **asdict(extended.counts),
     }
-    added = [ColumnSettings(PROVENANCE, PROVENANCE_MEANING)] * request.provenance
+    added = [ColumnSettings(PROVENANCE, PROVENANCE_MEANING)] * request.marks
     shape = extended.lines, len(extended.fills) + len(added)
-    return extended_signature(request.signature, files, shape, added, how)
+    return extended_signature(given.signature, files, shape, added, how)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from moses_rnn.formats.lexical_weights import counts_of
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
 
@@ -37,6 +38,42 @@ class Wanted:
     def key(self) -> bytes:
         """With what its lines begin."""
         return self.source + PARTED
+
+
+@dataclass
+class FewTargets:
+    """Chooses the sources of a table that have few targets.
+
+    Args:
+        fewer_than: targets.
+        longest: most words of a source.
+        apart: targets on lines that do not stand with the others of their source.
+        known: words that the network reads; a source with others is not chosen, but counted as `unknown`.
+    """
+
+    fewer_than: int
+    longest: int
+    apart: Mapping[bytes, Collection[bytes]]
+    known: Collection[bytes]
+    unknown: int = 0
+
+    def __call__(self, lines: Iterable[TableLine]) -> Iterator[Wanted]:
+        """Those sources, of all lines of the table, in their order."""
+        for source, of_source in itertools.groupby(filter(is_regular, lines), lambda line: line.source):
+            first = next(of_source)
+            targets = {normalised(first.target), *self.apart.get(source, ())}
+            while len(targets) < self.fewer_than and (line := next(of_source, None)):
+                targets.add(normalised(line.target))
+            if source and len(targets) < self.fewer_than and self._is_readable(source):
+                counts = counts_of(first)
+                yield Wanted(source, frozenset(targets), counts[1] if counts else b"0")
+
+    def _is_readable(self, source: bytes) -> bool:
+        """Whether it is short, and of words that are known."""
+        of_source = words(source)
+        is_known = all(word in self.known for word in of_source)
+        self.unknown += not is_known
+        return is_known and len(of_source) <= self.longest
 
 
 @dataclass

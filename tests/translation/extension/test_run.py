@@ -19,9 +19,8 @@ from moses_rnn.models.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import open_model
 from moses_rnn.translation.extension.columns import LOWEST, NETWORK
-from moses_rnn.translation.extension.new_lines import Limits
 from moses_rnn.translation.extension.request import ExtensionRequest
-from moses_rnn.translation.extension.run import extend
+from moses_rnn.translation.extension.run import Given, extend
 from tests.models.checkpoints import encdec_checkpoint
 from tests.producers.pairs import SOURCE, TARGET
 from tests.translation.writers import writer
@@ -35,12 +34,11 @@ TABLE = [
 ]
 TEXT = b"s2 s3 s4 zork s3\ns2 s2\n"
 LACKING = {b"s3", b"s3 s4", b"s2 s3 s4", b"s2 s2"}
-ANY = Limits(3, -1e9)
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """A network that writes, one of the other direction, one of factors, and one of annotated words."""
+    """A network that writes, and one of the other direction."""
     folder = tmp_path_factory.mktemp("models")
     network = writer().to(torch.float32)
     save_checkpoint(folder / "rnn", encdec_checkpoint(network, SOURCE, TARGET))
@@ -48,8 +46,6 @@ def models(tmp_path_factory):
         folder / "inverse",
         encdec_checkpoint(writer(end=2.0).to(torch.float32), TARGET_LIKE, SOURCE_LIKE, "target-to-source"),
     )
-    factored = {"phrases": {"source_factor": 0, "target_factor": 0}}
-    save_checkpoint(folder / "factored", encdec_checkpoint(network, SOURCE, TARGET, provenance=factored))
     return folder
 
 
@@ -65,24 +61,37 @@ def here(tmp_path):
     return tmp_path
 
 
-def extended(here, models, *, model="rnn", inverse=None, limits=ANY, output="new.gz", content=b"", **options):
+ASKED = {
+    "fewer_than": None,
+    "text": None,
+    "longest": 7,
+    "top": 3,
+    "min_log_prob": -1e9,
+    "inverse_model": None,
+    "provenance": "none",
+    "moses_ini": None,
+    "allow_misfit": False,
+    "device": "cpu",
+    "threads": None,
+    "force": False,
+    "quiet": True,
+}
+
+
+def extended(here, models, *, inverse=None, signature=None, output="new.gz", make_ini=None, **options):
     """What comes of the table, and the lines of the new one."""
+    asked = ASKED | {
+        name: str(here / value) if name in ("text", "moses_ini") else value for name, value in options.items()
+    }
     request = ExtensionRequest(
-        table=str(here / "table"),
-        output=str(here / output),
-        model=open_model(models / model),
-        inverse=open_model(models / inverse) if inverse else None,
-        limits=limits,
-        **{name: str(here / value) if name in ("text", "ini") else value for name, value in options.items()},
+        phrase_table=str(here / "table"), model=models / "rnn", output=str(here / output), **asked
     )
+    given = Given(open_model(models / "rnn"), open_model(models / inverse) if inverse else None, signature)
     shapes = []
-
-    def make_ini(shape, added):
-        shapes.append((shape, added))
-        return content
-
-    found = extend(request, make_ini, lambda unit: show_nothing)
-    assert shapes == [(Shape(4), int(request.provenance))]
+    found = extend(
+        request, given, make_ini or (lambda *given: shapes.append(given) or b"new ini\n"), lambda unit: show_nothing
+    )
+    assert shapes == [(Shape(4), int(request.marks))]
     with gzip.open(here / output) as lines:
         return found, list(lines)
 
@@ -110,13 +119,12 @@ def test_what_a_text_needs_and_sources_of_few_targets(here, models):
 
 
 def test_the_networks_own_column_is_what_its_producer_says(here, models):
-    _, lines = extended(here, models, text="text", fills={1: NETWORK})
+    _, lines = extended(here, models, text="text")
     new = new_lines(lines)
     producer = open_model(models / "rnn").make_producer(Compute(precision="fp64"))
     expected = producer.log_probs([line.source for line in new], [line.target for line in new])[:, 0]
-    for column in (0, 2):
-        values = [math.log(float(words(line.scores)[column])) for line in new]
-        np.testing.assert_allclose(values, expected, atol=1e-4)
+    values = [math.log(float(words(line.scores)[2])) for line in new]
+    np.testing.assert_allclose(values, expected, atol=1e-4)
 
 
 def test_the_inverse_network_says_what_its_producer_says(here, models):
@@ -130,21 +138,20 @@ def test_the_inverse_network_says_what_its_producer_says(here, models):
 
 def test_fewer_targets_and_likelier_ones_are_among_the_others(here, models):
     """With more targets wanted, the first are the same; none is less likely than the limit."""
-    _, three = extended(here, models, text="text", limits=Limits(3, -1e9))
-    _, one = extended(here, models, text="text", limits=Limits(1, -1e9), output="one.gz")
+    _, three = extended(here, models, text="text")
+    _, one = extended(here, models, text="text", top=1, output="one.gz")
     assert pairs_of(new_lines(one)) < pairs_of(new_lines(three))
     direct = {(line.source, line.target): math.log(float(words(line.scores)[2])) for line in new_lines(three)}
     limit = statistics.mean(direct.values())
-    _, likely = extended(here, models, text="text", limits=Limits(3, limit), output="likely.gz")
+    _, likely = extended(here, models, text="text", min_log_prob=limit, output="likely.gz")
     assert pairs_of(new_lines(likely)) == {pair for pair, log_prob in direct.items() if log_prob >= limit}
     assert 0 < len(new_lines(likely)) < len(direct)
 
 
 def test_the_signature_says_what_was_done(here, models):
     before = {"program": "moses_rnn 0", "added_columns": [{"index": 3, "name": "Else", "unknown": 5}]}
-    result, lines = extended(
-        here, models, text="text", provenance=True, signature=before, content=b"new ini\n", ini="ini"
-    )
+    (here / "moses.ini").touch()
+    result, lines = extended(here, models, text="text", provenance="column", signature=before, moses_ini="moses.ini")
     signature = json.loads((here / "new.gz.json").read_text())
     assert (signature["lines"], signature["columns"]) == (len(lines), 5)
     assert [(column["index"], column["name"]) for column in signature["added_columns"]] == [
@@ -155,7 +162,7 @@ def test_the_signature_says_what_was_done(here, models):
     assert (how["lines_before"], how["lines"]) == (5, result.counts.lines)
     assert how["models"][0]["sha256"] == dict(open_model(models / "rnn").checkpoint.hashes)
     assert signature["file"]["bytes"] == (here / "new.gz").stat().st_size
-    assert (here / "ini").read_bytes() == b"new ini\n"
+    assert (here / "moses.extended.ini").read_bytes() == b"new ini\n"
     marks = {line.scores.split()[-1] for line in parse_table(lines, "new") if line.number}
     assert marks == {b"1", b"2.718281828"}
 
@@ -176,7 +183,6 @@ def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
     two = {"added_columns": [{"index": i, "name": "RNN"} for i in (2, 3)], "models": [{"sha256": hashes}]}
     with pytest.raises(MisfitError, match="score is column 3 of .*, found one of several of that name"):
         extended(here, models, text="text", signature=two)
-    extended(here, models, text="text", signature=signature, fills={4: LOWEST})
     own = {**signature, "models": [{"sha256": hashes}]}
     result, _ = extended(here, models, text="text", signature=own, output="own.gz")
     assert result.fills == (LOWEST, LOWEST, LOWEST, NETWORK)
@@ -191,18 +197,10 @@ def test_a_second_run_extends_no_further(here, models):
 
 
 def test_a_table_that_changes_meanwhile_is_refused(here, models):
-    request = ExtensionRequest(
-        table=str(here / "table"),
-        output=str(here / "new.gz"),
-        model=open_model(models / "rnn"),
-        limits=ANY,
-        fewer_than=2,
-    )
-
     def change(shape, added):
         (here / "table").write_bytes(b"".join(TABLE[1:]))
         return b""
 
     with pytest.raises(InputError, match="table: was changed while it was read; nothing was written"):
-        extend(request, change, lambda unit: show_nothing)
+        extended(here, models, fewer_than=2, make_ini=change)
     assert not (here / "new.gz").exists()

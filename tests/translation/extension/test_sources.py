@@ -2,7 +2,7 @@
 
 import pytest
 
-from moses_rnn.translation.extension.sources import Wanted, is_regular, normalised, phrases_of_text
+from moses_rnn.translation.extension.sources import is_regular, normalised, phrases_of_text
 from tests.translation.extension.lines import parsed
 
 KNOWN = frozenset(b"a b c".split())
@@ -39,8 +39,3 @@ def test_lines_with_odd_blanks_before_the_target_stand_apart(line, regular):
     (of_table,) = parsed([line])
     assert is_regular(of_table) == regular
     assert normalised(of_table.source) == b"a b"
-
-
-def test_a_wanted_source_knows_with_what_its_lines_begin():
-    assert Wanted(b"a b") == Wanted(b"a b", frozenset(), b"0")
-    assert Wanted(b"a b").key == b"a b ||| "

@@ -1,22 +1,27 @@
-"""New lines of a phrase table: what a network proposes for source phrases, with every field filled."""
+"""New lines of a phrase table: what a network proposes, with every field filled, at its place among the old ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from moses_rnn.formats.alignments import Links, format_links
 from moses_rnn.formats.lexical_weights import LexicalWeights
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import SEPARATOR, parse_line
+from moses_rnn.formats.phrase_table import SEPARATOR, TableLine, parse_line
 from moses_rnn.producers.base import ScoreProducer
-from moses_rnn.translation.extension.columns import ColumnWriter, Estimates
+from moses_rnn.translation.extension.columns import Fill, write_scores
 from moses_rnn.translation.extension.sources import PARTED, Wanted
+from moses_rnn.translation.extension.survey import key_of
 from moses_rnn.translation.proposals import Proposal, Proposer
 
 ALIGNMENT, COUNTS = 4, 5  # fields, from 1
 PROPOSED, OTHERS = b"2.718281828", b"1"  # exp(1) and exp(0), as phrase-extract writes what is so and what is not
+SOURCES_AT_ONCE = 2048
 
 
 class NewLine(NamedTuple):
@@ -42,28 +47,20 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Which of the proposals become lines: at most `top` of each source, of no less than `least_log_prob`."""
-
-    top: int
-    least_log_prob: float
-
-
-@dataclass(frozen=True)
 class LineForm:
-    """What a line is made of.
+    """What a new line is made of.
 
     Args:
         fields: as many as the table's first line has; three at least.
-        columns: writes the scores.
+        fills: of its columns.
         weights: of words, which align and weigh.
-        provenance: whether a column says that the line is new.
+        marked: whether a column says that the line is new.
     """
 
     fields: int
-    columns: ColumnWriter
+    fills: Sequence[Fill]
     weights: LexicalWeights
-    provenance: bool
+    marked: bool
 
     def line(self, source: Wanted, target: bytes, network: float, inverse: float | None) -> NewLine:
         """A line of the table.
@@ -79,9 +76,9 @@ class LineForm:
         """
         sides = words(source.source), words(target)
         links = self.weights.align(*sides)
-        scores = self.columns(Estimates(network, inverse, self.weights.weigh(*sides, links)))
+        scores = write_scores(self.fills, network, inverse, self.weights.weigh(*sides, links))
         key = b"%b%b%b" % (source.key, target, PARTED)
-        if self.provenance:
+        if self.marked:
             scores += b" " + PROPOSED
         line = key + scores + self._further(source, links) + b"\n"
         parse_line(line, "a proposal", 1)
@@ -97,6 +94,7 @@ class LineForm:
         return b"".join(further[: max(self.fields - ALIGNMENT + 1, 0)])
 
 
+@dataclass
 class LineMaker:
     """Makes lines for source phrases.
 
@@ -104,31 +102,41 @@ class LineMaker:
         proposer: has the network write.
         inverse: producer of log p(source | target), if there is one.
         form: of the lines.
-        limits: to the proposals.
+        top: lines of a source, at most.
+        least: log p of a target that becomes a line.
     """
 
-    def __init__(self, proposer: Proposer, inverse: ScoreProducer | None, form: LineForm, limits: Limits) -> None:
-        self._proposer, self._inverse, self._form, self._limits = proposer, inverse, form, limits
-        self.counts = Counts()
+    proposer: Proposer
+    inverse: ScoreProducer | None
+    form: LineForm
+    top: int
+    least: float
+    counts: Counts = field(default_factory=Counts)
 
-    def __call__(self, sources: Sequence[Wanted]) -> list[NewLine]:
-        """The lines of all sources, in the order of their bytes."""
-        pairs = [
-            (source, proposal)
-            for source, proposals in zip(sources, self._proposer([source.source for source in sources]), strict=True)
-            for proposal in self._chosen(source, proposals.best)
-        ]
-        inverse = self._inverse_log_probs(pairs)
-        return sorted(
-            self._form.line(source, proposal.target, proposal.log_prob, log_prob)
-            for (source, proposal), log_prob in zip(pairs, inverse, strict=True)
-        )
+    def __call__(self, wanted: Iterable[Wanted]) -> Iterator[NewLine]:
+        """The lines of all sources, which come in the order of their keys; so do the lines."""
+        rest = iter(wanted)
+        while sources := list(islice(rest, SOURCES_AT_ONCE)):
+            pairs = [
+                (source, proposal)
+                for source, proposals in zip(sources, self.proposer([source.source for source in sources]), strict=True)
+                for proposal in self._chosen(source, proposals.best)
+            ]
+            yield from sorted(
+                self.form.line(source, proposal.target, proposal.log_prob, inverse)
+                for (source, proposal), inverse in zip(pairs, self._inverse_log_probs(pairs), strict=True)
+            )
 
     def _chosen(self, source: Wanted, best: Sequence[Proposal]) -> list[Proposal]:
         """The proposals that become lines, counted."""
-        new = list(self._new(source, best))
-        chosen = new[: self._limits.top]
         counts = self.counts
+        likely = [proposal for proposal in best if proposal.log_prob >= self.least]
+        there = [proposal for proposal in likely if proposal.target in source.targets]
+        new = [proposal for proposal in likely if proposal.target and proposal.target not in source.targets]
+        chosen = new[: self.top]
+        counts.likely += len(likely)
+        counts.there += len(there)
+        counts.empty += len(likely) - len(there) - len(new)
         counts.surplus += len(new) - len(chosen)
         counts.lines += len(chosen)
         if source.targets:
@@ -139,21 +147,24 @@ class LineMaker:
             counts.made += bool(chosen)
         return chosen
 
-    def _new(self, source: Wanted, best: Sequence[Proposal]) -> Iterator[Proposal]:
-        for proposal in best:
-            if proposal.log_prob < self._limits.least_log_prob:
-                continue
-            self.counts.likely += 1
-            if proposal.target in source.targets:
-                self.counts.there += 1
-            elif not proposal.target:
-                self.counts.empty += 1
-            else:
-                yield proposal
-
     def _inverse_log_probs(self, pairs: Sequence[tuple[Wanted, Proposal]]) -> Sequence[float | None]:
-        if self._inverse is None or not pairs:
+        if self.inverse is None or not pairs:
             return [None] * len(pairs)
         sources, targets = zip(*((source.source, proposal.target) for source, proposal in pairs), strict=True)
-        values: list[float] = self._inverse.log_probs(sources, targets)[:, 0].tolist()
+        values: list[float] = self.inverse.log_probs(sources, targets)[:, 0].tolist()
         return values
+
+
+def merge(old: Iterable[TableLine], new: Iterable[NewLine], *, marked: bool) -> Iterator[bytes]:
+    """All lines in the order of their keys, of equal keys the old one first.
+
+    Args:
+        old: lines of a table, in the order of their keys.
+        new: lines, too.
+        marked: whether the old ones get the column that says that they are not new.
+    """
+    before = b"\n"
+    keyed = ((key_of(line), line.with_scores(OTHERS) if marked else line.line) for line in old)
+    for _, line in heapq.merge(keyed, new, key=itemgetter(0)):
+        yield line if before.endswith(b"\n") else b"\n" + line
+        before = line

@@ -7,10 +7,10 @@ import pytest
 
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.phrase_table import parse_line
-from moses_rnn.translation.extension.columns import INVERSE, INVERSE_LEXICAL, LEXICAL, NETWORK, ColumnWriter
-from moses_rnn.translation.extension.new_lines import Counts, Limits, LineForm, LineMaker
+from moses_rnn.translation.extension.columns import INVERSE, INVERSE_LEXICAL, LEXICAL, NETWORK
+from moses_rnn.translation.extension.lines import Counts, LineForm, LineMaker
 from moses_rnn.translation.extension.sources import Wanted
-from moses_rnn.translation.extension.survey import Survey
+from moses_rnn.translation.extension.survey import look_over
 from moses_rnn.translation.proposals import Proposal, Proposals
 from tests.translation.extension.lines import parsed
 
@@ -33,28 +33,25 @@ class Inverse:
         return np.array([[-float(len(pair.split()))] for pair in map(b" ".join, zip(sources, targets, strict=True))])
 
 
-def form(fills=(NETWORK, INVERSE_LEXICAL), fields=7, provenance=False):
-    survey = Survey("t", set())
-    survey.read(parsed())
-    return LineForm(
-        fields, ColumnWriter(fills, survey.columns[: len(fills)], 4), survey.links.weights(), provenance=provenance
-    )
+def form(fills=(NETWORK, INVERSE_LEXICAL), fields=7, marked=False):
+    return LineForm(fields, fills, look_over("t", parsed(), []).links.weights(), marked)
 
 
 def maker(top=2, least=-2.0, inverse=None, **of_form):
-    return LineMaker(propose, inverse, form(**of_form), Limits(top, least))
+    make = LineMaker(propose, inverse, form(**of_form), top, least)
+    return make, lambda *sources: list(make(sources))
 
 
 def test_the_best_new_proposals_become_lines_and_the_others_are_counted():
-    make = maker()
-    lines = make([Wanted(b"a a"), Wanted(b"b", frozenset([b"y"]), b"3"), Wanted(b"b a")])
+    make, lines_for = maker()
+    lines = lines_for(Wanted(b"a a"), Wanted(b"b a"), Wanted(b"b", frozenset([b"y"]), b"3"))
     assert [line.line.split(b" ||| ")[:2] for line in lines] == [[b"b a", b"y x"], [b"b", b"x y"], [b"b", b"x"]]
     assert lines == sorted(lines)
     assert make.counts == Counts(few=1, lacking=2, likely=6, there=1, empty=1, surplus=1, lines=3, extended=1, made=1)
 
 
 def test_every_field_is_filled():
-    _, line, _ = maker()([Wanted(b"b", frozenset([b"y"]), b"3"), Wanted(b"b a")])
+    _, line, _ = maker()[1](Wanted(b"b a"), Wanted(b"b", frozenset([b"y"]), b"3"))
     # p(b | x) is 1/6, p(b | y) 1: b is linked to both, and its lexical weight is their mean
     assert line.key == b"b ||| x y ||| "
     assert line.line == b"b ||| x y ||| 0.818730753 0.583333333 ||| 0-0 0-1 ||| 0 3 0 ||| |||\n"
@@ -71,18 +68,18 @@ FIELDS = [
 
 @pytest.mark.parametrize(("fields", "expected"), FIELDS)
 def test_a_line_has_as_many_fields_as_the_tables_first(fields, expected):
-    (new,) = maker(fields=fields, fills=[NETWORK])([Wanted(b"b a")])
+    (new,) = maker(fields=fields, fills=[NETWORK])[1](Wanted(b"b a"))
     assert new.line == expected.replace(b"0.606530660", b"%.9g" % math.exp(-0.5))
 
 
 def test_the_inverse_network_is_asked_of_the_same_pairs():
-    (new,) = maker(inverse=Inverse(), fills=[INVERSE])([Wanted(b"b a")])
+    (new,) = maker(inverse=Inverse(), fills=[INVERSE])[1](Wanted(b"b a"))
     assert float(parse_line(new.line, "t", 1).scores) == pytest.approx(math.exp(-4))
-    assert maker(inverse=Inverse(), fills=[INVERSE])([Wanted(b"a a")]) == []
+    assert maker(inverse=Inverse(), fills=[INVERSE])[1](Wanted(b"a a")) == []
 
 
 def test_a_column_says_that_a_line_is_new():
-    (new,) = maker(fills=[NETWORK], provenance=True)([Wanted(b"b a")])
+    (new,) = maker(fills=[NETWORK], marked=True)[1](Wanted(b"b a"))
     assert parse_line(new.line, "t", 1).scores == b"0.60653066 2.718281828"
 
 
