@@ -14,7 +14,6 @@ import click
 from moses_rnn.cli.command import (
     CONTEXT,
     CONTROL,
-    FiniteFloat,
     Program,
     choose_device,
     put,
@@ -32,7 +31,9 @@ if TYPE_CHECKING:
     from moses_rnn.translation.hypotheses import Writer
     from moses_rnn.translation.proposals import Known, Proposals, Proposer, Reading
 
-SAMPLES, TEMPERATURE, SEED = 50, 1.0, 1  # defaults of what --beam has no use for
+SAMPLES, SEED = 50, 1  # defaults of what --beam has no use for
+MAX_WORDS = 50  # of a target
+PRECISION = "fp64"  # with fp32, one of some ten thousand samples would depend on what else is sampled
 
 EPILOG = """\b
 Example: the best of 50 samples and which are not in the table; the likeliest targets of all; many sources:
@@ -41,10 +42,10 @@ Example: the best of 50 samples and which are not in the table; the likeliest ta
   zcat phrase-table.gz | sed 's/ *|||.*//' | uniq | moses-rnn-sample phrase-table.rnn-model - --format tsv > samples.tsv
 
 Samples are drawn word by word from p(word | words before, source) up to the end symbol, then ranked by the model's
-log p(target | source): natural, with the end symbols of both sides, whatever the temperature. ×3: drawn three times. A
-source's samples depend on the seed and the options, not on other sources. Gaps of rules are numbered: [X][X]1. A model
-of moses-rnn-train --inverse reads target phrases and writes source phrases. Exit codes: 0 done, 1 failure, 2 wrong
-command line, 3 input or model rejected.
+log p(target | source): natural, with the end symbols of both sides. ×3: drawn three times. A source's samples depend on
+the seed and the options, not on other sources. Gaps of rules are numbered: [X][X]1. A model of moses-rnn-train
+--inverse reads target phrases and writes source phrases. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 input
+or model rejected.
 """
 
 
@@ -58,14 +59,10 @@ class Sampling:
     samples: int | None
     top: int
     beam: int | None
-    temperature: float | None
     seed: int | None
-    no_unk: bool
-    max_words: int
     table: str | None
     layout: str
     device: str
-    precision: str
     threads: int | None
     quiet: bool
 
@@ -77,24 +74,10 @@ class Sampling:
 @click.option("--samples", type=click.IntRange(1), help=f"Of each source [default: {SAMPLES}]")
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Targets to print of each source")
 @click.option("--beam", type=click.IntRange(1), help="Search with a beam of this width instead of sampling")
-@click.option(
-    "--temperature",
-    type=FiniteFloat(0, min_open=True),
-    help=f"Below 1, likely words are drawn more often; above, less [default: {TEMPERATURE:g}]",
-)
 @click.option("--seed", type=click.IntRange(0), help=f"Of the samples [default: {SEED}]")
-@click.option("--no-unk", is_flag=True, help="Never write <unk>; log p stays the model's")
-@click.option("--max-words", type=click.IntRange(1), default=50, show_default=True, help="Of a target")
 @click.option("--table", help="Mark what is not in this phrase table, and print its share")
 @click.option("--format", "layout", type=click.Choice(["text", "tsv"]), default="text", show_default=True)
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
-@click.option(
-    "--precision",
-    type=click.Choice(["fp32", "fp64"]),
-    default="fp64",
-    show_default=True,
-    help="With fp32, one of some ten thousand samples may depend on what else is sampled",
-)
 @threads_option
 @click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr")
 @shows_version
@@ -127,7 +110,7 @@ def main(request: Sampling) -> None:
     display.close()
     if not request.quiet and len(sources) > 1:
         say(f"{len(sources):,} sources: {totals.summary(unit)}")
-    for text in totals.warnings(request.max_words):
+    for text in totals.warnings(MAX_WORDS):
         say(f"warning: {text}")
 
 
@@ -135,7 +118,7 @@ def _check_options(request: Sampling) -> None:
     """Refuse what contradicts itself or would do nothing."""
     if not request.file and not request.sources:
         raise click.UsageError("nothing to read: give --source, or SOURCES (- is stdin)")
-    options = {"samples": request.samples, "temperature": request.temperature, "seed": request.seed}
+    options = {"samples": request.samples, "seed": request.seed}
     idle = [name for name, value in options.items() if value is not None]
     if request.beam and idle:
         raise click.UsageError(f"--{idle[0]} is about samples, and --beam searches instead")
@@ -178,7 +161,7 @@ def _proposer(model: OpenModel, reading: Reading, known: Known | None, request: 
 
     if request.threads:
         torch.set_num_threads(request.threads)
-    compute = Compute(request.device, request.precision)
+    compute = Compute(request.device, PRECISION)
     writer = _writer(model.make_stepper(compute), request)
     return Proposer(reading, writer, model.make_producer(compute), known)
 
@@ -189,12 +172,10 @@ def _writer(stepper: Stepper[Any, Any], request: Sampling) -> Writer:
 
     if request.beam:
         width, best = request.beam, request.top
-        return BeamSearch(stepper, BeamConfig(width, best, request.max_words, not request.no_unk))
+        return BeamSearch(stepper, BeamConfig(width, best, MAX_WORDS))
     samples = SAMPLES if request.samples is None else request.samples
-    temperature = TEMPERATURE if request.temperature is None else request.temperature
     seed = SEED if request.seed is None else request.seed
-    config = SamplingConfig(samples, temperature, seed, request.max_words, not request.no_unk)
-    return Sampler(stepper, config)
+    return Sampler(stepper, SamplingConfig(samples, seed=seed, max_words=MAX_WORDS))
 
 
 def _print(proposals: Proposals, request: Sampling, unit: str, *, first: bool) -> None:

@@ -259,7 +259,7 @@ class Totals:
             these = f"{self.with_unknown:,} of {self.sources:,} sources have words outside the shortlist"
             yield f"{these}, which are read as <unk>: {_some(self.unknown)}"
         if self.without_end:
-            yield f"{self.without_end:,} had no end within --max-words {max_words} and were left out"
+            yield f"{self.without_end:,} had no end within {max_words} words and were left out"
 
 
 def _some(phrases: Collection[bytes]) -> str:

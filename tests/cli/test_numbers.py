@@ -115,8 +115,6 @@ COMMANDS = [
     ("nmt translate words src -q --n-best 3 out/n", f"src:\\d: 's.*': {NEXT}"),
     ("nmt translate word src -o out/t -q --length-score mean", f"src:\\d: 's.*': {NEXT}"),
     ("nmt translate looks src -o out/t --alignments out/a -q", f"src:\\d: 's.*': {NEXT}"),
-    ("sample words --source s2 --precision fp32", f"'s2': {NEXT}"),
-    ("sample words --source s2 --beam 3 --precision fp32", f"'s2': {NEXT}"),
     ("extend t words --text src --allow-misfit -o out/t.gz -q", f"'s.*': {NEXT}"),
     ("nbest add list --source src --add words --whole --allow-misfit -o out/n -q", f"RNN0, line 2 of the list: RNN: {LISTED} 's2.* ... .*'"),
     ("nbest add list --source src --add cslm -o out/n -q", f"CSLM0, line 2 of the list: CSLM: {LISTED} '.*' in '.*'"),

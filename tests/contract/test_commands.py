@@ -85,12 +85,14 @@ def test_it_is_a_feature_of_a_list(case, here):
 
 @pytest.mark.parametrize("case", [case for case in FIRST if case.network.stepper], ids=str)
 def test_its_likeliest_targets_are_found(case, here, capfd):
-    run(sample.main, "m", "--source", "s2 s3", "--beam", 60, "--max-words", 2, "--top", 3, "--format", "tsv")
+    run(sample.main, "m", "--source", "s2 s3", "--beam", 60, "--top", 3, "--format", "tsv")
     rows = [line.split("\t") for line in capfd.readouterr().out.splitlines()[1:]]
+    found = expected(case, *((b"s2 s3", target.encode()) for _, _, target, *_ in rows))
+    np.testing.assert_allclose([float(row[3]) for row in rows], found, atol=1e-5)
     words = [word for word in TARGET.words if word != TARGET.words[END_ID]]
     every = [b" ".join(some) for length in range(3) for some in itertools.product(words, repeat=length)]
-    best = sorted(expected(case, *((b"s2 s3", target) for target in every)), reverse=True)[:3]
-    np.testing.assert_allclose([float(row[3]) for row in rows], best, atol=1e-5)
+    best = sorted(expected(case, *((b"s2 s3", target) for target in every)), reverse=True)[:3]  # of two words at most
+    assert all(np.array(found) >= np.array(best) - 1e-5)
 
 
 @pytest.mark.parametrize("case", [case for case in FIRST if not case.network.stepper], ids=str)

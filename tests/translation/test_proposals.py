@@ -116,7 +116,7 @@ def test_text_and_its_summaries():
     )
     assert list(totals.warnings(7)) == [
         "the table lacks 1 of the sources: 'c'",
-        "1 had no end within --max-words 7 and were left out",
+        "1 had no end within 7 words and were left out",
     ]
 
 
