@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_rnn.cli.command import say
+from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import Output
@@ -56,3 +57,21 @@ def text_of(path: str) -> list[bytes]:
     from moses_rnn.files.streams import existing_input, read_lines
 
     return [line.rstrip(b"\r\n") for line in read_lines(existing_input(path))]
+
+
+def parallel_texts(first: str, second: str) -> tuple[list[bytes], list[bytes]]:
+    """The lines of two texts.
+
+    Raises:
+        InputError: there are more of one than of the other.
+    """
+    from moses_rnn.files.streams import existing_input
+
+    lines = text_of(first), text_of(second)
+    expected, found = map(len, lines)
+    if found != expected:
+        raise InputError(
+            f"{existing_input(second)}: expected as many lines as {existing_input(first)} has, {expected:,}, "
+            f"found {found:,}"
+        )
+    return lines

@@ -6,11 +6,10 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, ProgramGroup, shows_version
 from moses_rnn.cli.nmt_dictionary import dictionary
-from moses_rnn.cli.nmt_linearise import linearise
-from moses_rnn.cli.nmt_rebuild import rebuild
 from moses_rnn.cli.nmt_score import score
 from moses_rnn.cli.nmt_train import train
 from moses_rnn.cli.nmt_translate import translate
+from moses_rnn.cli.nmt_trees import linearise, rebuild
 
 EPILOG = """\b
 Example: a network, a text translated by it, and what it makes of a given translation:

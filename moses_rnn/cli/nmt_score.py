@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
-from moses_rnn.cli.files import check_inputs
+from moses_rnn.cli.files import check_inputs, inputs_of, output_to, parallel_texts
 from moses_rnn.cli.nmt_options import choose_compute, text_options, warn_of_unit
 from moses_rnn.errors import InputError, placing
 
@@ -58,7 +58,6 @@ def score(given: SentenceScoring) -> None:
     if source == target == "-":
         raise click.UsageError("only one of SOURCE and TARGET can be -")
     check_inputs(*folders, source, target, given.alignment)
-    from moses_rnn.cli.files import inputs_of, output_to
     from moses_rnn.cli.progress import Display
     from moses_rnn.producers.base import Tally
     from moses_rnn.producers.ensembles import open_writer
@@ -69,7 +68,7 @@ def score(given: SentenceScoring) -> None:
     models = (path for folder in folders for path in model_files(folder))
     inputs = (*inputs_of(source, target, given.alignment), *models)
     with output_to(given.output, given.force, inputs) as output:
-        sources, targets = _parallel(source, target)
+        sources, targets = parallel_texts(source, target)
         links = _links(given.alignment, sources, targets)
         warn_of_unit(model)
         producer = model.make_producer(choose_compute(given.device, given.threads))
@@ -91,21 +90,6 @@ def _places(places: tuple[str, ...]) -> tuple[list[Path], str, str]:
         raise click.UsageError(f"expected MODEL... SOURCE TARGET, found {len(places)} of them: {' '.join(places)}")
     *models, source, target = places
     return list(map(Path, models)), source, target
-
-
-def _parallel(source: str, target: str) -> tuple[list[bytes], list[bytes]]:
-    """The lines of both texts.
-
-    Raises:
-        InputError: there are more of one than of the other.
-    """
-    from moses_rnn.files.streams import existing_input, read_lines
-
-    names = [existing_input(source), existing_input(target)]
-    first, second = ([line.rstrip(b"\r\n") for line in read_lines(name)] for name in names)
-    if len(first) != len(second):
-        raise InputError(f"{names[1]}: expected as many lines as {names[0]} has, {len(first):,}, found {len(second):,}")
-    return first, second
 
 
 def _check_alignment(folders: list[Path], given: SentenceScoring, source: str) -> None:

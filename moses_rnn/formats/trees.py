@@ -9,14 +9,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.formats.alignments import broken
 
 WORD = b"XX"
-PIECE = re.compile(rb"[()]|[^() \t]+")
+PIECE = re.compile(  # a tag with its word, the beginning of another bracket, its end, or what belongs nowhere
+    rb"""\([ \t\n]*(?P<tag>[^()\ \t\n]+)[ \t\n]+(?P<word>[^()\ \t\n]+)[ \t\n]*\)
+    | \([ \t\n]*(?P<label>[^()\ \t\n]*)
+    | \)
+    | [^()\ \t\n]+""",
+    re.VERBOSE,
+)
 PARENTHESES = ((b"(", b"-LRB-"), (b")", b"-RRB-"))  # in a word, and what stands for them in a bracketed tree
 
 Span = tuple[bytes, int, int]  # label, first word, the one behind the last, from 0
@@ -32,6 +37,12 @@ class Tree:
     words: tuple[bytes, ...]
     tags: tuple[bytes, ...]  # of each word its part of speech; XX where nobody knows it
     tokens: tuple[bytes, ...]
+
+
+class _Bracket(NamedTuple):
+    label: bytes
+    before: int  # tokens
+    start: int  # in the text
 
 
 class Rebuilt(NamedTuple):
@@ -53,89 +64,54 @@ def read_trees(lines: Iterable[bytes], name: str) -> Iterator[Tree]:
     Raises:
         FormatError: a line does not go on with a tree, or the last tree has no end.
     """
-    reader = _Reader()
+    begins, depth, block = 1, 0, list[bytes]()
     for number, line in enumerate(lines, 1):
-        try:
-            yield from reader.read(line.rstrip(b"\r\n"), number)
-        except ValueError as error:
-            raise broken(name, number, error) from error
-    if reader.open:
-        expected = "as many ) as ( in the tree that begins here"
-        raise FormatError(name, reader.begins, expected, "the end of the file")
+        depth += line.count(b"(") - line.count(b")")
+        block.append(line.rstrip(b"\r\n"))
+        if depth <= 0:
+            yield from _read(b"\n".join(block), name, begins)
+            begins, depth, block = number + 1, 0, []
+    yield from _read(b"\n".join(block), name, begins)
 
 
-@dataclass
-class _Bracket:
-    """A bracket that is not closed yet: of phrases, or of a tag and its word."""
-
-    label: bytes | None = None
-    word: bytes | None = None
-    of_phrases: bool = False
-
-
-@dataclass
-class _Reader:
-    """The tree that is being read."""
-
-    begins: int = 0  # on this line
-    open: list[_Bracket] = field(default_factory=list)
-    words: list[bytes] = field(default_factory=list)
-    tags: list[bytes] = field(default_factory=list)
-    tokens: list[bytes] = field(default_factory=list)
-
-    def read(self, line: bytes, number: int) -> Iterator[Tree]:
-        """The trees that end on a line.
-
-        Raises:
-            ValueError: it does not go on with a tree; as "expected …, found …".
-        """
-        for piece in PIECE.findall(line):
-            if not self.open:
-                self.begins = number
-            self._add(piece)
-            if not self.open:
-                yield Tree(tuple(self.words), tuple(self.tags), tuple(self.tokens))
-                self.words, self.tags, self.tokens = [], [], []
-
-    def _add(self, piece: bytes) -> None:
-        if piece == b"(":
-            self._begin()
-        elif not self.open:
-            raise ValueError(f"expected ( where a tree begins, found {shown(piece)}")
-        elif piece == b")":
-            self._end(self.open.pop())
+def _read(text: bytes, name: str, begins: int) -> Iterator[Tree]:
+    """The trees of some lines, of which the first has that number."""
+    brackets: list[_Bracket] = []  # that are open
+    leaves: list[tuple[bytes, bytes]] = []
+    tokens: list[bytes] = []
+    for piece in PIECE.finditer(text):
+        if expected := _expected(piece, brackets, tokens):
+            number = begins + text.count(b"\n", 0, piece.start())
+            raise FormatError(name, number, expected, shown(piece[0].strip()))
+        if piece["word"]:
+            leaves.append((piece["tag"], _unescape(piece["word"])))
+            tokens.append(WORD)
+        elif piece["label"] is not None:
+            brackets.append(_Bracket(piece["label"], len(tokens), piece.start()))
+            tokens += [b"(" + piece["label"]] * bool(piece["label"])
         else:
-            self._name(self.open[-1], piece)
+            label = brackets.pop().label
+            tokens += [b")" + label] * bool(label)
+        if not brackets:
+            tags, words = zip(*leaves, strict=True) if leaves else ((), ())
+            yield Tree(words, tags, tuple(tokens))
+            leaves, tokens = [], []
+    if brackets:
+        number = begins + text.count(b"\n", 0, brackets[0].start)
+        raise FormatError(name, number, "as many ) as ( in the tree that begins here", "the end of the file")
 
-    def _begin(self) -> None:
-        if self.open and not self.open[-1].of_phrases:
-            above = self.open[-1]
-            if above.word is not None:
-                raise ValueError("expected ) behind a tag and its word, found '('")
-            if above.label is not None:
-                self.tokens.append(b"(" + above.label)
-            elif len(self.open) > 1:
-                raise ValueError("expected a label behind (, found '('")
-            above.of_phrases = True
-        self.open.append(_Bracket())
 
-    def _name(self, bracket: _Bracket, piece: bytes) -> None:
-        if bracket.of_phrases or bracket.word is not None:
-            raise ValueError(f"expected each word in a bracket with its tag, such as (NN dog), found {shown(piece)}")
-        if bracket.label is None:
-            bracket.label = piece
-        else:
-            bracket.word = _unescape(piece)
-
-    def _end(self, bracket: _Bracket) -> None:
-        if bracket.word is not None and bracket.label is not None:
-            self.words.append(bracket.word)
-            self.tags.append(bracket.label)
-            self.tokens.append(WORD)
-        elif bracket.of_phrases and bracket.label is not None:
-            self.tokens.append(b")" + bracket.label)
-        elif self.open or bracket.label is not None:  # of all brackets, the outermost alone may have neither
-            raise ValueError("expected a word or brackets before ), found ')'")
+def _expected(piece: re.Match[bytes], brackets: Sequence[_Bracket], tokens: Sequence[bytes]) -> str:
+    """What should stand in the place of a piece; nothing if the piece is right there."""
+    if piece[0].startswith(b"("):
+        return "a label behind (" if brackets and piece["label"] == b"" else ""
+    if not brackets:
+        return "( where a tree begins"
+    if piece[0] != b")":
+        return "each word in a bracket with its tag, such as (NN dog)"
+    label, before, _ = brackets[-1]
+    is_empty = len(tokens) == before + bool(label)
+    return "a word or brackets before )" if is_empty and (label or len(brackets) > 1) else ""  # the outermost may be
 
 
 def _unescape(word: bytes) -> bytes:
