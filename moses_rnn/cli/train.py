@@ -108,23 +108,15 @@ class Training(PhraseModelRequest):
 @click.option("--target-embeddings", metavar="FILE", help="Target words, likewise")
 @click.option("--freeze-embeddings", is_flag=True, help="Words that begin as a file has them stay so")
 @click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>")
-@click.option("--source-corpus", help="Count source words here, not over the table's distinct phrases")
-@click.option("--target-corpus", help="Count target words here, not over the table's distinct phrases")
 @click.option(
     "--initial-deviation",
     type=FiniteFloat(0, min_open=True),
     help="Standard deviation of the initial weights of matrices that are not recurrent [paper: 0.01]",
 )
 @click.option(
-    "--batch-tokens", type=click.IntRange(0), help="At most this many target words a minibatch; 0 for no limit"
-)
-@click.option(
     "--sampled-words",
     type=click.IntRange(0),
     help="Learn with a normalisation estimated from this many words, for shortlists above 30,000; 0 for all words",
-)
-@click.option(
-    "--reduction", type=click.Choice(["pair-mean", "token-mean", "sum"]), help="What the gradient is averaged over"
 )
 @click.option(
     "--compile/--no-compile",
@@ -161,7 +153,6 @@ def main(request: Training) -> None:
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     check_inputs(request.phrase_table, request.source_embeddings, request.target_embeddings)
-    check_inputs(request.source_corpus, request.target_corpus)
     from moses_rnn.cli.training_display import TrainingDisplay, say_end, say_next
     from moses_rnn.files.streams import existing_input
     from moses_rnn.training.run import estimate_training, train_phrase_model

@@ -31,7 +31,6 @@ class TrainingConfig:
     schedule: str = "plateau"  # how the learning rate falls, see training/schedules.py
     decay_on_plateau: float = 1.0  # the schedule plateau's factor after an evaluation without gain
     batch_size: int = 64  # phrase pairs
-    batch_tokens: int = 0  # target words and end symbols in a minibatch at most, or one pair of more; 0: no limit
     sort_batches: int = 10
     warm_up: int = 0  # minibatches over which the learning rate rises to its value
     cool_down: float = 0.0  # the last share of the budget, over which the learning rate falls to zero
@@ -312,12 +311,8 @@ class PhraseModelRequest(LearningRequest):
     source_embeddings: str | None
     target_embeddings: str | None
     freeze_embeddings: bool
-    source_corpus: str | None
-    target_corpus: str | None
     initial_deviation: float | None
-    batch_tokens: int | None
     sampled_words: int | None
-    reduction: str | None
     compiled: bool | None
     max_length: int
     held_out: int

@@ -149,7 +149,7 @@ def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int
     before = 0  # minibatches of earlier groups
     for number in range(math.ceil(len(order) / size)):
         group = order[number * size : (number + 1) * size]
-        if not config.batch_tokens and before + config.sort_batches < first and len(group) == size:
+        if before + config.sort_batches < first and len(group) == size:
             before += size // config.batch_size
             continue
         cut = _minibatches(corpus, config, group)
@@ -160,19 +160,10 @@ def epoch_batches(corpus: Corpus, config: TrainingConfig, epoch: int, first: int
 
 
 def _minibatches(corpus: Corpus, config: TrainingConfig, group: Positions) -> list[Positions]:
-    """A group of pairs cut by length, into minibatches within both limits."""
+    """A group of pairs cut by length."""
     if config.sort_batches > 1:
         group = by_length(corpus, group)
-    tokens = np.cumsum(corpus.target.ends[group + 1] - corpus.target.ends[group] + 1)
-    cut, first, tokens_before = [], 0, 0
-    while first < len(group):
-        last = first + config.batch_size
-        if config.batch_tokens:
-            fitting = int(np.searchsorted(tokens, tokens_before + config.batch_tokens, side="right"))
-            last = min(last, max(fitting, first + 1))
-        cut.append(group[first:last])
-        first, tokens_before = last, int(tokens[min(last, len(group)) - 1])
-    return cut
+    return [group[first : first + config.batch_size] for first in range(0, len(group), config.batch_size)]
 
 
 def evaluation_blocks(corpus: Corpus, rows: Positions) -> Iterator[Positions]:

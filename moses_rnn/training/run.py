@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +15,8 @@ import torch
 from moses_rnn import __version__
 from moses_rnn.errors import InputError, Stopped
 from moses_rnn.files.metered import Meter
-from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_blocks, read_lines
-from moses_rnn.formats.phrase_forms import PhraseForm, words
+from moses_rnn.files.streams import STANDARD_STREAM, read_blocks
+from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.tab_separated import as_table_blocks
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.models.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
@@ -106,7 +105,6 @@ def train_phrase_model(
         Stopped: while the table was read.
     """
     form, blocks = _open_table(request, observer, should_stop)
-    counts = _word_counts(request) if ranks.leads else (None, None)
     plan = plan_of(request, ranks.size)
     with folder_of(ranks, folder, plan.kind, restart=request.restart) as kept:
         kept.check_choices({**plan.network, **plan.training.course()})
@@ -114,7 +112,7 @@ def train_phrase_model(
             ranks,
             kept.arrays,
             PAIRS,
-            lambda: build_corpus(_pairs(blocks, request), kept.arrays, plan.corpus, counts),
+            lambda: build_corpus(_pairs(blocks, request), kept.arrays, plan.corpus),
             should_stop,
         )
         model, described = _network(request, plan, corpus)
@@ -135,10 +133,9 @@ def train_phrase_model(
 def estimate_training(request: PhraseModelRequest, observer: Observer, should_stop: Callable[[], bool]) -> Estimate:
     """Read the table, learn for some seconds and forget it. Arguments as of `train_phrase_model`."""
     _, blocks = _open_table(request, observer, should_stop)
-    counts = _word_counts(request)
     plan = plan_of(request)
     with tempfile.TemporaryDirectory(prefix="moses-rnn") as arrays:
-        corpus = build_corpus(_pairs(blocks, request), Path(arrays), plan.corpus, counts)
+        corpus = build_corpus(_pairs(blocks, request), Path(arrays), plan.corpus)
         observer.corpus_read([*describe_corpus(corpus, plan.kind.measure), *_advice(request, plan, corpus)])
         return estimate(corpus, _network(request, plan, corpus)[0], plan.training)
 
@@ -176,23 +173,6 @@ def read_watched(paths: Sequence[str], observer: Observer, should_stop: Callable
 def _pairs(blocks: Iterator[TableLines], request: PhraseModelRequest) -> Iterator[tuple[bytes, bytes]]:
     for block in blocks:
         yield from block.pairs(inverse=request.inverse)
-
-
-def _word_counts(request: PhraseModelRequest) -> tuple[Mapping[bytes, int] | None, Mapping[bytes, int] | None]:
-    """Of the corpora by which the shortlists are chosen, if any: of the side that is read, and of the other."""
-    source, target = (
-        None if corpus is None else count_words(read_lines(existing_input(corpus)))
-        for corpus in (request.source_corpus, request.target_corpus)
-    )
-    return (target, source) if request.inverse else (source, target)
-
-
-def count_words(lines: Iterable[bytes]) -> Counter[bytes]:
-    """Words of a tokenised text, for a shortlist by its frequencies."""
-    counts: Counter[bytes] = Counter()
-    for line in lines:
-        counts.update(words(line.rstrip(b"\r\n")))
-    return counts
 
 
 def plan_of(request: PhraseModelRequest, processes: int = 1) -> Plan:
@@ -239,7 +219,7 @@ def _training(
     compile_it = False if native else request.compiled
     return replace(
         config,
-        **request.given("initial_deviation", "batch_tokens", "sampled_words", "reduction"),
+        **request.given("initial_deviation", "sampled_words"),
         **GivenEmbeddings.of(request).choices(),
         precision=precision,
         compiled=choose_compiled(compile_it, request.device, hidden_size, long=long, large=LARGE_TO_LEARN),

@@ -11,7 +11,7 @@ from tests.cli.every_command import COMMANDS
 
 # Each input, @file or @folder/, is missing once, and there the other times
 LINES = """
-train @table --source-embeddings @vectors --target-embeddings @vectors2 --source-corpus @text --target-corpus @text2
+train @table --source-embeddings @vectors --target-embeddings @vectors2
 score @table --model @model/ --model @model2/ --inverse-model @inverse/ --moses-ini @ini
 score @table --model @model/ --format tsv
 validate @table

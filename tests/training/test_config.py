@@ -77,7 +77,7 @@ def test_a_resumed_run_may_have_other_limits_and_no_other_course():
     limits = {"max_epochs": 3.0, "max_minutes": 1.0, "patience": 9, "save_minutes": 1.0, "threads": 4, "accumulate": 2}
     assert dataclasses.replace(TrainingConfig(), **limits).course() == course
     assert set(course) | set(limits) == {field.name for field in dataclasses.fields(TrainingConfig)}
-    assert dataclasses.replace(TrainingConfig(), batch_tokens=1).course() != course
+    assert dataclasses.replace(TrainingConfig(), batch_size=1).course() != course
 
 
 def test_a_request_overrides_its_preset_and_nothing_else():

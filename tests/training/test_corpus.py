@@ -8,7 +8,6 @@ import pytest
 
 from moses_rnn.errors import InputError
 from moses_rnn.training.corpus import CorpusConfig, Phrases, build_corpus
-from moses_rnn.training.run import count_words
 
 PAIRS = [
     (b"le chat", b"the cat"),
@@ -49,13 +48,6 @@ def test_shortlists_count_distinct_phrases_only(tmp_path):
     corpus = build_corpus(pairs, tmp_path, CorpusConfig(source_words=2))
     assert corpus.source_vocabulary.words[2:] == [b"b", b"a"]  # `a` is five lines but one phrase
     assert corpus.statistics.source_coverage == 3 / 5  # b a b of a b c b d
-
-
-def test_shortlists_can_follow_a_corpus(tmp_path):
-    counts = count_words([b"noir noir  chat\r\n", b"noir"])
-    corpus = build_corpus(PAIRS, tmp_path, CorpusConfig(source_words=1), (counts, None))
-    assert corpus.source_vocabulary.words[2:] == [b"noir"]
-    assert corpus.statistics.source_coverage == 3 / 4
 
 
 def many_pairs(n=3000):

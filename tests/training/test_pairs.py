@@ -3,25 +3,10 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
 from moses_rnn.training import pairs
 from moses_rnn.training.pairs import epoch_batches
 from tests.training.small import FAST
-
-
-@pytest.mark.parametrize("sort_batches", [1, 10])
-def test_minibatches_hold_a_bounded_number_of_words(corpus, sort_batches):
-    config = dataclasses.replace(FAST, sort_batches=sort_batches, batch_tokens=30)
-    batches = list(epoch_batches(corpus, config, 0))
-    assert sorted(np.concatenate(batches)) == sorted(corpus.training)
-    tokens = [(np.diff(corpus.target.ends)[batch] + 1).sum() for batch in batches]
-    assert 20 < np.mean(tokens) <= max(tokens) <= 30
-    for first in (1, 25, 26, len(batches) - 1):
-        rest = list(epoch_batches(corpus, config, 0, first))
-        assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in batches[first:]]
-    tiny = dataclasses.replace(config, batch_tokens=1)
-    assert {len(batch) for batch in epoch_batches(corpus, tiny, 0)} == {1}
 
 
 def test_sorting_makes_batches_of_like_lengths(corpus):

@@ -7,7 +7,6 @@ from moses_rnn.errors import InputError, Stopped
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.training.run import (
-    count_words,
     estimate_training,
     plan_of,
     read_watched,
@@ -27,12 +26,9 @@ def table(tmp_path):
 
 
 def test_what_is_requested_is_planned():
-    plan = plan_of(
-        phrase_request("t", hidden_size=7, reduction="token-mean", batch_tokens=99, sampled_words=3, held_out=4)
-    )
+    plan = plan_of(phrase_request("t", hidden_size=7, sampled_words=3, held_out=4))
     assert (plan.network["hidden_size"], plan.corpus.held_out_pairs) == (7, 4)
-    training = plan.training
-    assert (training.reduction, training.batch_tokens, training.sampled_words) == ("token-mean", 99, 3)
+    assert (plan.training.reduction, plan.training.sampled_words) == ("pair-mean", 3)
     assert plan_of(phrase_request("t", variant="groundhog")).training.reduction == "sum"
 
 
@@ -89,7 +85,3 @@ def test_files_are_read_until_somebody_stops(table):
     assert shares[-1][0] == 120
     with pytest.raises(Stopped, match="table; run the same command again to start"):
         list(read_watched(paths, listener, lambda: True))
-
-
-def test_words_are_counted_as_moses_parts_them():
-    assert count_words([b"a  b\ta\r\n", b"\n", "b\u00a0c".encode()]) == {b"a": 2, b"b": 1, "b\u00a0c".encode(): 1}
