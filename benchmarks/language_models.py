@@ -21,27 +21,27 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from stages import run
+from stages import run, settings
 
 from moses_rnn.analysis.published import format_published
 
 Figures = dict[str, list[str]]  # of each row of a table, by its first cell
 
-# by paper: options of moses-rnn-cslm train
-NETWORKS = {
+# by paper: settings of moses-rnn-cslm train
+NETWORKS: dict[str, dict[str, dict[str, object]]] = {
     "bengio": {
-        "MLP1": "--order 5 --hidden-size 50 --embedding-size 60 --direct",
-        "MLP3": "--order 5 --hidden-size 0 --embedding-size 60 --direct",
-        "MLP5": "--order 5 --hidden-size 50 --embedding-size 30 --direct",
-        "MLP7": "--order 3 --hidden-size 50 --embedding-size 30 --direct",
-        "MLP9": "--order 5 --hidden-size 100 --embedding-size 30 --no-direct",
+        "MLP1": {"order": 5, "hidden_size": 50, "embedding_size": 60, "direct": True},
+        "MLP3": {"order": 5, "hidden_size": 0, "embedding_size": 60, "direct": True},
+        "MLP5": {"order": 5, "hidden_size": 50, "embedding_size": 30, "direct": True},
+        "MLP7": {"order": 3, "hidden_size": 50, "embedding_size": 30, "direct": True},
+        "MLP9": {"order": 5, "hidden_size": 100, "embedding_size": 30, "direct": False},
     },
     "mikolov": {
-        "RNN-60-20": "--hidden-size 60 --min-count 20",
-        "RNN-90-10": "--hidden-size 90 --min-count 10",
-        "RNN-250-5": "--hidden-size 250 --min-count 5",
-        "RNN-250-2": "--hidden-size 250 --min-count 2",
-        "RNN-400-10": "--hidden-size 400 --min-count 10",
+        "RNN-60-20": {"hidden_size": 60, "min_count": 20},
+        "RNN-90-10": {"hidden_size": 90, "min_count": 10},
+        "RNN-250-5": {"hidden_size": 250, "min_count": 5},
+        "RNN-250-2": {"hidden_size": 250, "min_count": 2},
+        "RNN-400-10": {"hidden_size": 400, "min_count": 10},
     },
 }
 KINDS = {"bengio": ("bengio", "NPLM"), "mikolov": ("rnnlm", "RNNLM")}  # --network, and how tables call it
@@ -66,7 +66,8 @@ def arguments() -> argparse.Namespace:
 def train(given: argparse.Namespace, paper: str, name: str) -> list[str]:
     """The command that trains a network, or goes on, or sees that it is done."""
     places = given.text, "--dev", given.dev, "--model", given.folder / name
-    options = "--network", KINDS[paper][0], "--preset", "small", *NETWORKS[paper][name].split()
+    file = settings(given.folder / f"{name}.toml", NETWORKS[paper][name])
+    options = "--network", KINDS[paper][0], "--preset", "small", *file
     return list(map(str, ("cslm", "train", *places, *options, "--threads", 1, "--quiet", *given.train)))
 
 
@@ -95,7 +96,7 @@ def bengio(given: argparse.Namespace) -> Iterator[list[str]]:
     for name in names:
         number = int(name.removeprefix("MLP"))
         alone, mixed = rows_of(figures, lm, "bengio", f"{name} ({KINDS['bengio'][1]})")
-        yield [f"MLP{number}: {NETWORKS['bengio'][name].replace('--', '')}", *alone]
+        yield [f"MLP{number}: {', '.join(f'{key} {value}' for key, value in NETWORKS['bengio'][name].items())}", *alone]
         yield [f"MLP{number + 1}: MLP{number}, mixed", *mixed]
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from stages import run
+from stages import run, settings
 
 from moses_rnn.analysis.lengths import KnownWords
 from moses_rnn.analysis.published import format_published
@@ -39,16 +39,15 @@ BASE, PARTITIONS, RESHUFFLED, WHOLE = "base", "partitions", "reshuffled", "whole
 # networks: options of moses-rnn-nmt train, and whether all seeds are wanted
 SHORT = ("--source-words", "{words}", "--target-words", "{words}")
 ANNOTATED = (*SHORT, "--alignment", "{alignment}", "--rare")
-IN_PARTITIONS = ("--min-count", "1", "--partition-words", "{partition_words}")
 NETWORKS = {
     BASE: (SHORT, True),
     "noalign": ((*ANNOTATED, "noalign"), False),
     "copyable": ((*ANNOTATED, "copyable"), False),
     "posall": ((*ANNOTATED, "posall"), False),
     "posunk": ((*ANNOTATED, "posunk"), True),
-    WHOLE: (("--min-count", "1"), False),
-    PARTITIONS: (IN_PARTITIONS, False),
-    RESHUFFLED: ((*IN_PARTITIONS, "--reshuffle"), True),
+    WHOLE: ((), False),
+    PARTITIONS: ((), False),
+    RESHUFFLED: ((), True),
 }
 # how they translate: options of moses-rnn-nmt translate
 REPLACED = ("--unknown", "dictionary", "--dictionary", "{dictionary}")
@@ -146,8 +145,16 @@ class Place:
         texts = self.given.prefix, "--source", self.given.source, "--target", self.given.target
         options = [option.format_map(vars(self.given)) for option in NETWORKS[network][0]]
         model = self.model(network, seed)
+        file = settings(model.with_name(f"{model.name}.toml"), self.settings(network))
         of_all = "--seed", seed, "--threads", 1, "--quiet", *self.given.train
-        return list(map(str, ("nmt", "train", *texts, "--model", model, *options, *of_all)))
+        return list(map(str, ("nmt", "train", *texts, "--model", model, *options, *file, *of_all)))
+
+    def settings(self, network: str) -> dict[str, object]:
+        """Of a network that knows all words."""
+        values: dict[str, object] = {"min_count": 1} if network in (WHOLE, PARTITIONS, RESHUFFLED) else {}
+        if network in (PARTITIONS, RESHUFFLED):
+            values |= {"partition_words": self.given.partition_words, "reshuffle": network == RESHUFFLED}
+        return values
 
     def count_words(self) -> list[str]:
         """The command that makes the dictionary."""

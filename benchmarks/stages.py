@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -90,6 +92,13 @@ class FakeDevice:
         if self.speed:
             time.sleep(len(chunk) / self.speed)
         return ScoredChunk(chunk.text, ColumnCounts(len(chunk), [0], [0], [-1.0], [-1.0]))
+
+
+def settings(path: Path, values: Mapping[str, object]) -> list[str]:
+    """The words that give a training settings, in a file that is written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()))
+    return ["--config", str(path)]
 
 
 def run(command: Sequence[str]) -> None:

@@ -2,8 +2,8 @@
 
     python benchmarks/sweep.py PHRASE_TABLE PLAN.toml FOLDER [--at-once 2] [--minutes 5 15 30 60] [--cores 1.0]
 
-A plan has a table for each trial, with options of moses-rnn-train by their Python names; [every] holds for all. Trials
-run in one thread each, as many at once as there are cores, and their minutes are those of the processor, so that what
+A plan has a table for each trial, with settings of moses-rnn-train (its --config); [every] holds for all. Trials run
+in one thread each, as many at once as there are cores, and their minutes are those of the processor, so that what
 else the machine does hardly matters. `--cores` says how many such minutes a minute of training on all cores is worth.
 Each trial's model stays in FOLDER, and a trial that is finished is not run again; one that was stopped is resumed.
 """
@@ -20,6 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from stages import settings
 
 from moses_rnn.cli.train import main as train
 from moses_rnn.training import trainer
@@ -44,7 +46,7 @@ def arguments() -> argparse.Namespace:
 def run_trial(table: Path, folder: Path, options: dict[str, Any]) -> None:
     """Train in this process, by the processor's clock."""
     trainer.time = SimpleNamespace(monotonic=time.process_time)  # type: ignore[attr-defined]
-    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    words = settings(folder.with_name(f"{folder.name}.toml"), options)
     train([str(table), "--model", str(folder), "--threads", "1", *words], standalone_mode=False)
 
 

@@ -89,6 +89,13 @@ def start(command, *arguments, **options):
     return subprocess.Popen([program(command), *map(str, arguments)], **options)
 
 
+def settings(folder, **values):
+    """The words that give a command settings, in a file that is written into a folder."""
+    path = Path(folder) / "settings.toml"
+    path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()))
+    return ["--config", str(path)]
+
+
 def run(command, *arguments, check=True, cwd=None, given="", env=None):
     """Run a command as a process of its own; output and messages as text.
 

@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from tests.commands import ROOT, run
+from tests.commands import ROOT, run, settings
 
 pytestmark = pytest.mark.release
 
@@ -92,12 +92,12 @@ def test_cells_are_compared_at_equal_width_and_at_equal_size(table, tmp_path):
 
 def test_comparators_are_asked_what_a_ranker_learns(table, model, tmp_path):
     brief = "--max-epochs", "1", "--quiet"
-    for architecture, *settings in (
+    for architecture, *options in (
         ("ranker", "--shortlist", "60", "--hidden-size", "8"),
-        ("cstm", "--shortlist", "60", "--first-size", "8", "--second-size", "8"),
+        ("cstm", "--shortlist", "60", *settings(tmp_path, first_size=8, second_size=8)),
         ("encdec", "--shortlist", "50", "--hidden-size", "8"),
     ):
-        run("train", table, "--model", tmp_path / architecture, "--architecture", architecture, *settings, *brief)
+        run("train", table, "--model", tmp_path / architecture, "--architecture", architecture, *options, *brief)
     printed = bench("comparators", table, tmp_path / "ranker", tmp_path / "cstm", model)
     config = json.loads((tmp_path / "ranker" / "config.json").read_text())["provenance"]
     assert printed.startswith(f"{config['corpus']['held_out_pairs']:,} held-out pairs, 10 corruptions of each\n")
@@ -132,7 +132,7 @@ def aligned_texts(folder, count):
 
 
 def test_rows_that_need_attention_are_left_out_without_it(tmp_path):
-    learns = "--architecture seq2seq --max-epochs 1 --batch-size 4 --held-out 20 --hidden-size 8 --embedding-size 8 --layers 1"
+    learns = "--architecture seq2seq --max-epochs 1 --batch-size 4 --hidden-size 8 --embedding-size 8"
     sizes = "--words", "30", "--partition-words", "80", "--beam", "1", "--samples", "20", "--tables", "jean"
     texts = *aligned_texts(tmp_path, 120), "--test", CORPUS / "dev", "--seeds", "1"
     printed = bench("rare_words", *texts, *sizes, "--train", learns)
@@ -151,8 +151,8 @@ def test_rows_that_need_attention_are_left_out_without_it(tmp_path):
 
 
 def test_rare_words_are_left_replaced_and_pointed_to(tmp_path):
-    texts = aligned_texts(tmp_path, 420)
-    learns = "--optimiser adam --learning-rate 0.01 --max-epochs 1 --batch-size 4 --held-out 20"
+    texts = aligned_texts(tmp_path, 800)
+    learns = "--optimiser adam --learning-rate 0.01 --max-epochs 1 --batch-size 4"
     learning = "--train", f"{learns} --hidden-size 16 --embedding-size 16"
     sizes = "--words", "30", "--partition-words", "80", "--beam", "1", "--samples", "20"
     command = *texts, "--test", CORPUS / "dev", *sizes, "--seeds", "1", *learning
@@ -183,7 +183,9 @@ def test_language_models_stand_beside_the_published(tmp_path):
     command = tmp_path / "train.fr", tmp_path / "runs", *texts, "--train", "--max-epochs 1", "--dynamic-rates", "0"
     rows = rows_of(bench("language_models", *command))
     assert rows["model"] == ["dev.fr", "test.fr"]
-    assert float(rows["MLP2: MLP1, mixed"][1]) < float(rows["MLP1: order 5 hidden-size 50 embedding-size 60 direct"][1])
+    assert float(rows["MLP2: MLP1, mixed"][1]) < float(
+        rows["MLP1: order 5, hidden_size 50, embedding_size 60, direct True"][1]
+    )
     assert float(rows["RNN-90-10, with lm.arpa.gz"][1]) < float(rows["RNN-90-10"][1])
     assert rows["3xRNN dynamic, 0"] == rows["3xRNN static"]
     assert rows["RNN 60/20"] == ["229", "186"]

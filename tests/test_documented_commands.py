@@ -23,16 +23,13 @@ SMALLER = {
         [*("--hidden-size", "8", "--embedding-size", "6", "--shortlist", "60"), *LEARNED]
     ),
     "moses-rnn-train pairs.tsv": " ".join([*TINY, *LEARNED, "--max-epochs", "12"]),  # of few pairs
-    "moses-rnn-nmt train": (
-        "--hidden-size 16 --embedding-size 16 --alignment-size 5 --maxout-size 8 --max-epochs 20 --learning-rate 0.02 "
-        "--dropout 0"
-    ),
+    "moses-rnn-nmt train": ("--hidden-size 16 --embedding-size 16 --max-epochs 20 --learning-rate 0.02 --dropout 0"),
     "moses-rnn-nmt train train --source words": "--max-epochs 2",
     "moses-rnn-nmt train treebank": "--max-epochs 2",
     "moses-rnn-nmt translate parser": "--beam 1",
     "moses-rnn-cslm train train.fr --network rnnlm": "--hidden-size 6 --max-epochs 1",
     "moses-rnn-cslm train train.fr --network bengio": "--order 3 --embedding-size 4 --hidden-size 5 --max-epochs 1",
-    "moses-rnn-cslm train train.fr --model": "--order 3 --embedding-size 4 --first-size 6 --second-size 5 --shortlist 60 --max-epochs 1",
+    "moses-rnn-cslm train train.fr --model": "--order 3 --embedding-size 4 --shortlist 60 --max-epochs 1",
     "moses-rnn-analyse report": "--phrases 20 --points 30 --samples 3 --sources 1",
     "moses-rnn-analyse targets": "--min-words 2 --min-targets 1",
     "moses-rnn-analyse words": "--method pca --max-points 60",

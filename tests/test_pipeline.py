@@ -51,7 +51,7 @@ def test_from_a_corpus_to_results(moses_root, corpus, tmp_path):
     assert make(f"{work}/results.json", *given).stdout == ""  # no command was run
     assert (work / "results.json").stat().st_mtime == before
     # a CSLM on n-best lists, with a word penalty too
-    cslm = "--preset small --embedding-size 8 --first-size 16 --second-size 16 --shortlist 500 --max-epochs 1 --quiet"
+    cslm = "--preset small --embedding-size 8 --shortlist 500 --max-epochs 1 --quiet"
     more = [
         "SYSTEMS=baseline rnn cslm cslm-rnn-wp",
         "CSLM_IN=nbest",

@@ -11,12 +11,12 @@ from tests.commands import run
 from tests.conftest import EXAMPLES
 from tests.pipeline import make
 
-SIZES = "--hidden-size 16 --embedding-size 8 --maxout-size 8 --batch-size 8 --threads 1 --quiet"
+SIZES = "--hidden-size 16 --embedding-size 8 --batch-size 8 --threads 1 --quiet"
 LEARNED = "--learning-rate 0.02 --max-epochs 3"  # enough to be better than a unigram model
 FLAGS = [
-    f"SEARCH_FLAGS={SIZES} {LEARNED} --alignment-size 8",
-    f"LSTM_FLAGS={SIZES.replace('--maxout-size 8 ', '')} {LEARNED}",
-    f"RNNENC_FLAGS={SIZES} {LEARNED} --output-rank 8",
+    f"SEARCH_FLAGS={SIZES} {LEARNED}",
+    f"LSTM_FLAGS={SIZES} {LEARNED}",
+    f"RNNENC_FLAGS={SIZES} {LEARNED}",
     "TRANSLATE_FLAGS=--beam 2 --threads 1 --quiet",
 ]
 CLEAN = """#!/bin/sh
@@ -281,7 +281,7 @@ def test_a_column_that_tells_unknown_words_apart_is_tuned(moses_root, corpus, tm
     links, model, work = tmp_path / "links", tmp_path / "posunk", tmp_path / "work"
     links.write_text(links_in_place(corpus))
     annotated = "--rare", "posunk", "--alignment", links, "--source-words", "150", "--target-words", "150"
-    sizes = *SIZES.split(), *LEARNED.split(), "--alignment-size", "8"
+    sizes = *SIZES.split(), *LEARNED.split()
     run("nmt", "train", corpus / "train", "--source", "en", "--target", "fr", "--model", model, *annotated, *sizes)
     system = [f"PHRASE_TABLE={EXAMPLES}/phrase-table.gz", f"BASELINE_INI={EXAMPLES}/moses.ini", f"MODEL={model}"]
     texts = [f"{name.upper()}={corpus / name}" for name in ("dev", "test")]

@@ -28,7 +28,13 @@ STOPPED = Stopped.exit_code
 MOST_WHOLE = 2**31 - 1  # that the libraries behind the options hold
 OUT_OF_MEMORY = ("allocate memory", "out of memory", "std::bad_alloc", "failed to map segment")
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
-CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+AMERICAN = {"optimizer": "optimiser", "analyze": "analyse", "tokenize": "tokenise"}  # spellings that are understood, and not shown
+CONTEXT = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 100,
+    "token_normalize_func": lambda word: AMERICAN.get(word, word),
+}
+FIRST_SECTION = "Options"  # of those that no section has
 
 
 def takes(request: Callable[..., Request]) -> Callable[[Callable[[Request], None]], Callable[..., None]]:
@@ -172,6 +178,36 @@ class _Place(click.types.StringParamType):
 
 class Program(_Careful):
     """A command of its own."""
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by sections, those without one first."""
+        sections: dict[str, list[tuple[str, str]]] = {FIRST_SECTION: []}
+        for parameter in self.get_params(context):
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(context)):
+                sections.setdefault(getattr(parameter, "section", FIRST_SECTION), []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def section(title: str, *options: Callable[[Any], Any]) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Options in this order, under a heading of --help; each may be a decorator of several.
+
+    Args:
+        title: the heading.
+        options: decorators, as click.option makes them.
+    """
+
+    def decorate(command: Callable[P, None]) -> Callable[P, None]:
+        parameters = vars(command).setdefault("__click_params__", [])
+        before = len(parameters)
+        for option in reversed(options):
+            option(command)
+        for parameter in parameters[before:]:
+            parameter.section = title
+        return command
+
+    return decorate
 
 
 class ProgramGroup(_Careful, click.Group):

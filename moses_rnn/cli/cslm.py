@@ -15,12 +15,21 @@ from moses_rnn.cli.command import (
     put,
     reports_errors,
     say,
+    section,
     shows_version,
     takes,
 )
 from moses_rnn.cli.cslm_perplexity import perplexity
 from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
+from moses_rnn.cli.training_options import (
+    Setting,
+    learning_options,
+    learning_settings,
+    limit_options,
+    naming_options,
+    run_options,
+    shown_presets,
+)
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import InputError, OutputError
 from moses_rnn.training.lm_config import NETWORKS, SHOWN, LanguageModelRequest
@@ -57,7 +66,16 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
 """
 
 
-@main.command(cls=Program, context_settings=CONTEXT, epilog=TRAIN_EPILOG)
+SETTINGS = [
+    Setting("first_size", click.IntRange(1)),
+    Setting("second_size", click.IntRange(1)),
+    Setting("direct", bool),
+    Setting("min_count", click.IntRange(1)),
+    Setting("bptt", click.IntRange(0)),
+]
+
+
+@main.command(cls=Program, context_settings=CONTEXT, epilog=TRAIN_EPILOG, params=[*SETTINGS, *learning_settings()])
 @click.argument("texts", nargs=-1, required=True)
 @click.option("--model", type=click.Path(path_type=Path), required=True, help="Model folder")
 @click.option(
@@ -69,42 +87,35 @@ any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command lin
     help="cslm: n-grams, two rectified layers (Schwenk); bengio: n-grams, one layer, or direct connections too (Bengio "
     "et al.); rnnlm: whole sentences, recurrent (Mikolov et al.)",
 )
-@preset_option({"paper": None, "small": None})
-@click.option("--order", type=click.IntRange(2, 64), help="n of the n-grams, of cslm [7] and bengio [5]")
-@click.option("--embedding-size", type=click.IntRange(1), help="Dimensions of a word, of cslm and bengio")
-@click.option("--first-size", type=click.IntRange(1), help="Units of the first rectified layer of cslm")
-@click.option("--second-size", type=click.IntRange(1), help="Units of the second")
-@click.option("--hidden-size", type=click.IntRange(0), help="Hidden units of bengio, where 0 leaves none, and of rnnlm")
-@click.option("--direct/--no-direct", default=None, help="Switch of bengio: direct connections from words to words")
-@click.option(
-    "--initial-deviation", type=FiniteFloat(0, min_open=True), help="Of the initial weights; cslm, bengio: their bound"
-)
-@click.option("--shortlist", type=click.IntRange(1), help="Words that are known; others are <unk>")
-@click.option("--min-count", type=click.IntRange(1), help="Words seen less often are <unk>")
 @click.option("--dev", help="A text to judge by [default: some lines of the first, which are not trained on]")
-@click.option(
-    "--held-out", type=click.IntRange(1), help="Lines to hold out [default: one in 1,000, but at least 1,000]"
+@limit_options({"paper": None, "small": None}, "text")
+@section(
+    "Network",
+    click.option("--order", type=click.IntRange(2, 64), help="n of the n-grams, of cslm [7] and bengio [5]"),
+    click.option("--embedding-size", type=click.IntRange(1), help="Dimensions of a word, of cslm and bengio"),
+    click.option(
+        "--hidden-size", type=click.IntRange(0), help="Hidden units of bengio, where 0 leaves none, and of rnnlm"
+    ),
+    click.option("--shortlist", type=click.IntRange(1), help="Words that are known; others are <unk>"),
 )
-@click.option(
-    "--self-normalise",
-    type=FiniteFloat(0),
-    help="α of a penalty α (log Z)², for a decoder that does not normalise; of cslm and bengio",
+@learning_options(
+    "N-grams, or sentences of rnnlm,",
+    click.option(
+        "--held-out", type=click.IntRange(1), help="Lines to hold out [default: one in 1,000, but at least 1,000]"
+    ),
+    click.option(
+        "--self-normalise",
+        type=FiniteFloat(0),
+        help="α of a penalty α (log Z)², for a decoder that does not normalise; of cslm and bengio",
+    ),
 )
-@click.option(
-    "--bptt",
-    type=click.IntRange(0),
-    help="Of rnnlm: steps back that the error of a word is followed; 0: to its sentence's beginning",
-)
-@learning_options("N-grams, or sentences of rnnlm,", "text", evaluated=" [default: an epoch]")
-@run_options
+@run_options()
 @reports_errors
 @takes(LanguageModelRequest)
 def train(request: LanguageModelRequest) -> None:
     """Train a language model on tokenised TEXTS, taken as one."""
-    try:
+    with naming_options():
         request.chosen_preset()
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
     check_inputs(*request.texts, request.dev)
     from moses_rnn.cli.training_display import TrainingDisplay, say_end, say_next
     from moses_rnn.training.lm_run import train_language_model

@@ -6,9 +6,17 @@ from pathlib import Path
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, STOPPED, FiniteFloat, Program, reports_errors, takes
+from moses_rnn.cli.command import CONTEXT, STOPPED, Program, reports_errors, section, takes
 from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
+from moses_rnn.cli.training_options import (
+    Setting,
+    learning_options,
+    learning_settings,
+    limit_options,
+    naming_options,
+    run_options,
+    shown_presets,
+)
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.training.sentence_config import ARCHITECTURES, SentenceRequest
 
@@ -29,10 +37,28 @@ included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong 
 """
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
+SETTINGS = [
+    Setting("alignment_size", click.IntRange(1)),
+    Setting("maxout_size", click.IntRange(1)),
+    Setting("output_rank", click.IntRange(0)),
+    Setting("layers", click.IntRange(1, 64)),
+    Setting("phases", click.Choice(["paper", "groundhog"])),
+    Setting("source_order", click.Choice(["reversed", "forward"])),
+    Setting("peepholes", bool),
+    Setting("min_count", click.IntRange(1)),
+    Setting("partition_words", click.IntRange(3)),
+    Setting("reshuffle", bool, default=False),
+    Setting("rare_window", click.IntRange(1, 1000)),
+    Setting("max_length", click.IntRange(0)),
+    Setting("held_out", click.IntRange(1), default=1000),
+]
+
+
+@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG, params=[*SETTINGS, *learning_settings()])
 @click.argument("prefix")
 @click.option("--source", required=True, help="The source text is PREFIX.SOURCE, plain or compressed")
 @click.option("--target", required=True, help="The target text is PREFIX.TARGET, line by line its translation")
+@click.option("--dev", help="Held-out texts, DEV.SOURCE and DEV.TARGET [default: some of the pairs]")
 @click.option("--model", type=click.Path(path_type=Path), required=True, help="Model folder")
 @click.option(
     "--architecture",
@@ -42,61 +68,33 @@ included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong 
     help="rnnsearch: with attention (Bahdanau et al.); seq2seq: deep LSTMs (Sutskever et al.); rnnenc: the phrase "
     "model's network, on sentences",
 )
-@preset_option({"paper": None, "small": None})
-@click.option("--inverse", is_flag=True, help="Learn p(source | target) instead")
-@click.option("--dev", help="Held-out texts, DEV.SOURCE and DEV.TARGET [default: some of the pairs]")
-@click.option(
-    "--held-out",
-    type=click.IntRange(1),
-    default=1000,
-    show_default=True,
-    help="Without --dev: about this many pairs, chosen by source sentence, are never trained on",
+@limit_options({"paper": None, "small": None}, "texts")
+@section(
+    "Network",
+    click.option("--inverse", is_flag=True, help="Learn p(source | target) instead"),
+    click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H"),
+    click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E"),
+    click.option("--source-words", type=click.IntRange(1), help="Source words that are known; others are <unk>"),
+    click.option("--target-words", type=click.IntRange(1), help="Target words that are known; others are <unk>"),
 )
-@click.option(
-    "--phases", type=click.Choice(["paper", "groundhog"]), help="Switch of rnnsearch: the paper's text or its code"
+@learning_options("Sentence pairs")
+@section(
+    "Rare words",
+    click.option(
+        "--rare",
+        type=click.Choice(["noalign", "copyable", "posall", "posunk"]),
+        help="Annotate words outside the shortlists, so that they can be restored in translations (Luong et al.)",
+    ),
+    click.option("--alignment", metavar="FILE", help="Word alignment of the texts, a line for each pair: 0-0 1-2 …"),
+    click.option("--dev-alignment", metavar="FILE", help="Word alignment of DEV.SOURCE and DEV.TARGET"),
 )
-@click.option(
-    "--source-order", type=click.Choice(["reversed", "forward"]), help="Switch of seq2seq: how it reads [reversed]"
-)
-@click.option("--peepholes/--no-peepholes", default=None, help="Switch of seq2seq: gates see the memory [they do]")
-@click.option("--layers", type=click.IntRange(1, 64), help="Layers of seq2seq, in the encoder and in the decoder")
-@click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H")
-@click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E")
-@click.option("--alignment-size", type=click.IntRange(1), help="Units A of the alignment")
-@click.option("--maxout-size", type=click.IntRange(1), help="Maxout units M")
-@click.option("--output-rank", type=click.IntRange(0), help="Rank R of the output matrix; 0: one matrix")
-@click.option(
-    "--initial-deviation", type=FiniteFloat(0, min_open=True), help="Of the initial weights; seq2seq: their bound"
-)
-@click.option("--source-words", type=click.IntRange(1), help="Shortlist of the source; other words are <unk>")
-@click.option("--target-words", type=click.IntRange(1), help="Shortlist of the target")
-@click.option("--min-count", type=click.IntRange(1), help="Words seen less often are <unk>")
-@click.option(
-    "--partition-words",
-    type=click.IntRange(3),
-    help="For large shortlists: learn by stretches of the corpus with at most N distinct target words, which alone are "
-    "normalised over (Jean et al.)",
-)
-@click.option("--reshuffle", is_flag=True, help="Partitions: a new order in each epoch, and so new ones")
-@click.option(
-    "--rare",
-    type=click.Choice(["noalign", "copyable", "posall", "posunk"]),
-    help="Annotate words outside the shortlists, so that they can be restored in translations (Luong et al.)",
-)
-@click.option("--rare-window", type=click.IntRange(1, 1000), help="How far such a word is pointed to at most [7]")
-@click.option("--alignment", metavar="FILE", help="Word alignment of the texts, a line for each pair: 0-0 1-2 …")
-@click.option("--dev-alignment", metavar="FILE", help="The same of DEV.SOURCE and DEV.TARGET")
-@click.option("--max-length", type=click.IntRange(0), help="Leave out training pairs with a longer side; 0: none")
-@learning_options("Sentence pairs", "texts", evaluated=" [default: once a pass]")
-@run_options
+@run_options()
 @reports_errors
 @takes(SentenceRequest)
 def train(request: SentenceRequest) -> None:
     """Train a network that reads whole sentences on PREFIX.SOURCE and PREFIX.TARGET."""
-    try:
+    with naming_options():
         request.chosen_preset()
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
     for prefix in filter(None, (request.prefix, request.dev)):
         check_inputs(f"{prefix}.{request.source}", f"{prefix}.{request.target}")
     check_inputs(request.alignment, request.dev_alignment)

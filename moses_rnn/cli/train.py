@@ -9,16 +9,34 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, STOPPED, FiniteFloat, Program, put, reports_errors, shows_version, takes
+from moses_rnn.cli.command import (
+    CONTEXT,
+    STOPPED,
+    FiniteFloat,
+    Program,
+    put,
+    reports_errors,
+    section,
+    shows_version,
+    takes,
+)
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.summaries import json_option, put_json, training_record
 from moses_rnn.cli.table_options import default_model, factor_options, pairs_option
-from moses_rnn.cli.training_options import learning_options, preset_option, run_options, shown_presets
+from moses_rnn.cli.training_options import (
+    Setting,
+    learning_options,
+    learning_settings,
+    limit_options,
+    naming_options,
+    run_options,
+    shown_presets,
+)
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.formats.tab_separated import LAYOUTS
 from moses_rnn.training.architectures import ARCHITECTURES, CORRUPT, ENCDEC, check_network
-from moses_rnn.training.cells import CELLS, FORGET_BIAS, LEAKY_SHARE
+from moses_rnn.training.cells import CELLS
 from moses_rnn.training.config import PRESETS, SHARES_OF_UNIGRAMS, PhraseModelRequest
 
 if TYPE_CHECKING:
@@ -51,107 +69,76 @@ class Training(PhraseModelRequest):
     estimate: bool
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
+SETTINGS = [
+    Setting("variant", click.Choice(["paper", "groundhog"]), "paper"),
+    Setting("summary", click.Choice(["tanh", "last"])),
+    Setting("first_step", click.Choice(["zero-embedding", "initial-state"])),
+    Setting("decoder_reset", click.Choice(["after", "before"])),
+    Setting("cell", click.Choice(CELLS), "gru"),
+    Setting("encoder_reset", click.Choice(["before", "after"])),
+    Setting("leaky_share", FiniteFloat(0, 1)),
+    Setting("forget_bias", FiniteFloat(-1000, 1000)),
+    Setting("slots", click.IntRange(1, 64)),
+    Setting("first_size", click.IntRange(1)),
+    Setting("second_size", click.IntRange(1)),
+    Setting("corrupt", click.Choice(CORRUPT)),
+    Setting("freeze_embeddings", bool, default=False),
+    Setting("sampled_words", click.IntRange(0)),
+    Setting("max_length", click.IntRange(0), default=0),
+    Setting("compiled", bool),
+]
+
+
+@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG, params=[*SETTINGS, *learning_settings()])
 @click.argument("phrase_table")
 @click.option(
     "--model", type=click.Path(path_type=Path), help="Model folder [default: PHRASE_TABLE's name + .rnn-model]"
 )
-@preset_option(PRESETS)
 @click.option(
     "--architecture",
     type=click.Choice(ARCHITECTURES),
     default="encdec",
     show_default=True,
-    help="The RNN Encoder-Decoder, or for comparison a CSTM or a ranker: feed-forward networks of phrases of 7 words "
-    "at most; a ranker's score is no log-probability",
+    help="The RNN Encoder-Decoder, or for comparison a network of phrases of 7 words at most: a CSTM, or a ranker, "
+    "whose score is no log-probability",
 )
-@click.option(
-    "--variant",
-    type=click.Choice(["paper", "groundhog"]),
-    default="paper",
-    show_default=True,
-    help="The paper's equations or those of the authors' released code",
-)
-@click.option(
-    "--summary", type=click.Choice(["tanh", "last"]), help="Switch of the variant: c = tanh(V h_N + b) or h_N"
-)
-@click.option(
-    "--first-step", type=click.Choice(["zero-embedding", "initial-state"]), help="Switch: what predicts the first word"
-)
-@click.option(
-    "--decoder-reset", type=click.Choice(["after", "before"]), help="Switch: reset gate after or before the product"
-)
-@click.option(
-    "--cell",
-    type=click.Choice(CELLS),
-    default="gru",
-    show_default=True,
-    help="What stands in the place of the paper's gated unit; other cells are scored by torch",
-)
-@click.option("--encoder-reset", type=click.Choice(["before", "after"]), help="Of gru: the encoder's [before]")
-@click.option(
-    "--leaky-share", type=FiniteFloat(0, 1), help=f"Of leaky: units that keep a part of their state [{LEAKY_SHARE:g}]"
-)
-@click.option("--forget-bias", type=FiniteFloat(-1000, 1000), help=f"Of LSTMs: b_f at first [{FORGET_BIAS:g}]")
 @click.option("--inverse", is_flag=True, help="Learn p(source | target) instead, for moses-rnn-score --inverse-model")
-@click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H [of a ranker: 256]")
-@click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E")
-@click.option("--maxout-size", type=click.IntRange(1), help="Maxout units M")
-@click.option("--output-rank", type=click.IntRange(1), help="Rank R of the output matrix")
-@click.option("--slots", type=click.IntRange(1, 64), help="Of a CSTM or ranker: words of a phrase at most [7]")
-@click.option("--first-size", type=click.IntRange(1), help="Of a CSTM: units of its first hidden layer [512]")
-@click.option("--second-size", type=click.IntRange(1), help="Of a CSTM: units of its second hidden layer [256]")
-@click.option(
-    "--corrupt", type=click.Choice(CORRUPT), help="Of a ranker: which word of a target it sees replaced [last]"
-)
-@click.option("--source-embeddings", metavar="FILE", help="Source words begin as this file in word2vec's text has them")
-@click.option("--target-embeddings", metavar="FILE", help="Target words, likewise")
-@click.option("--freeze-embeddings", is_flag=True, help="Words that begin as a file has them stay so")
-@click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>")
-@click.option(
-    "--initial-deviation",
-    type=FiniteFloat(0, min_open=True),
-    help="Standard deviation of the initial weights of matrices that are not recurrent [paper: 0.01]",
-)
-@click.option(
-    "--sampled-words",
-    type=click.IntRange(0),
-    help="Learn with a normalisation estimated from this many words, for shortlists above 30,000; 0 for all words",
-)
-@click.option(
-    "--compile/--no-compile",
-    "compiled",
-    default=None,
-    help="Train by torch, and fuse its element-wise work with torch.compile, which takes a minute [default: for large "
-    "networks on a CPU without the native core]",
-)
-@click.option(
-    "--max-length", type=click.IntRange(0), default=0, help="Leave out pairs with a longer side [default: none]"
-)
-@click.option(
-    "--held-out",
-    type=click.IntRange(1),
-    default=5000,
-    show_default=True,
-    help="About this many pairs, chosen by source phrase, are never trained on",
-)
+@limit_options(PRESETS, "distinct pairs")
 @click.option(
     "--estimate", is_flag=True, help="Print how long training will take here and what cost to expect; train nothing"
 )
-@learning_options("Phrase pairs", "distinct pairs")
-@factor_options
-@pairs_option
-@json_option
-@run_options
-@shows_version
+@section(
+    "Network",
+    click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H"),
+    click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E"),
+    click.option("--maxout-size", type=click.IntRange(1), help="Maxout units M of encdec"),
+    click.option("--output-rank", type=click.IntRange(1), help="Rank R of the output matrix of encdec"),
+    click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>"),
+    click.option(
+        "--source-embeddings", metavar="FILE", help="Source words begin as this file in word2vec's text has them"
+    ),
+    click.option(
+        "--target-embeddings", metavar="FILE", help="Target words begin as this file in word2vec's text has them"
+    ),
+)
+@learning_options(
+    "Phrase pairs",
+    click.option(
+        "--held-out",
+        type=click.IntRange(1),
+        default=5000,
+        show_default=True,
+        help="About this many pairs, chosen by source phrase, are never trained on",
+    ),
+)
+@section("Phrase table", pairs_option, factor_options)
+@run_options(json_option, shows_version)
 @reports_errors
 @takes(Training)
 def main(request: Training) -> None:
     """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain, .gz, .bz2, .xz or .zst)."""
-    try:
+    with naming_options():
         check_network(request)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
     check_inputs(request.phrase_table, request.source_embeddings, request.target_embeddings)
     from moses_rnn.cli.training_display import TrainingDisplay, say_end, say_next
     from moses_rnn.files.streams import existing_input

@@ -5,10 +5,11 @@ Nothing here needs torch: the command line shows the choices in its --help.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from moses_rnn.training.cells import check_cell
-from moses_rnn.training.config import PhraseModelRequest
+from moses_rnn.training.config import PRESETS, PhraseModelRequest, UnfitOption, refuse_foreign
 
 ENCDEC, CSTM, RANKER = ARCHITECTURES = "encdec", "cstm", "ranker"
 SIZES: dict[str, dict[str, int]] = {
@@ -18,8 +19,9 @@ SIZES: dict[str, dict[str, int]] = {
 INITIAL_RANGES = {RANKER: 0.1}  # in place of a preset's: from the paper's ±0.01 some did not begin to learn
 CORRUPT = "last", "any"  # which word of a target a ranker sees replaced
 GATED = "summary", "first_step", "decoder_reset", "encoder_reset", "leaky_share", "forget_bias"
+DEFAULTS = {"variant": "paper", "cell": "gru"}
 OPTIONS = {  # that not all of them have
-    ENCDEC: {*GATED, "hidden_size", "maxout_size", "output_rank", "sampled_words"},
+    ENCDEC: {*GATED, "variant", "cell", "hidden_size", "maxout_size", "output_rank", "sampled_words"},
     CSTM: {"slots", "first_size", "second_size", "sampled_words"},
     RANKER: {"slots", "hidden_size", "corrupt"},
 }
@@ -29,30 +31,28 @@ def check_network(request: PhraseModelRequest) -> None:
     """Refuse what would do nothing.
 
     Raises:
-        ValueError: a size or switch is given that the network does not have.
+        UnfitOption: a size or switch is given that the network does not have, or that says nothing.
     """
-    own = OPTIONS[request.architecture]
-    foreign = sorted(name for of in OPTIONS.values() for name in of - own if request.given(name))
-    if request.architecture != ENCDEC:
-        foreign += ["variant"] * (request.variant != "paper") + ["cell"] * (request.cell != "gru")
-    if foreign:
-        raise ValueError(f"--{foreign[0].replace('_', '-')}: --architecture {request.architecture} has no such option")
+    given = request.given(*itertools.chain(*OPTIONS.values()))
+    foreign = [name for name, value in given.items() if DEFAULTS.get(name) != value]
+    refuse_foreign(foreign, OPTIONS[request.architecture], f"--architecture {request.architecture}")
+    request.learning(PRESETS[request.preset_name].training)
     check_cell(request)
     _check_embeddings(request)
     slots = _slots(request)
     if slots and request.max_length > slots:
-        raise ValueError(f"--max-length: expected at most the {slots} slots of the network, found {request.max_length}")
+        raise UnfitOption("max_length", f"expected at most the {slots} slots, found {request.max_length}")
 
 
 def _check_embeddings(request: PhraseModelRequest) -> None:
     given = request.given("source_embeddings", "target_embeddings")
     written = "source_embeddings" if request.inverse else "target_embeddings"
     if request.architecture == CSTM and written in given:
-        raise ValueError(f"--{written.replace('_', '-')}: --architecture cstm has no embeddings of what it writes")
+        raise UnfitOption(written, "--architecture cstm has no embeddings of what it writes")
     if request.freeze_embeddings and not given:
-        raise ValueError("--freeze-embeddings is for --source-embeddings and --target-embeddings")
+        raise UnfitOption("freeze_embeddings", "is for --source-embeddings and --target-embeddings")
     if request.freeze_embeddings and request.weight_decay:
-        raise ValueError("--freeze-embeddings: expected no --weight-decay, which would change them")
+        raise UnfitOption("freeze_embeddings", "expected no weight_decay, which would change them")
 
 
 def slotted_network(request: PhraseModelRequest) -> dict[str, Any]:

@@ -7,28 +7,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from moses_rnn.training.config import PhraseModelRequest
+from moses_rnn.training.config import PhraseModelRequest, refuse_foreign
 
 CELLS = "gru", "tanh", "relu", "leaky", "lstm", "lstm-peephole"
 LEAKY_SHARE = 0.25  # of the units
 FORGET_BIAS = 1.0
+SWITCHES = {
+    "gru": ("encoder_reset", "decoder_reset"),
+    "leaky": ("leaky_share",),
+    "lstm": ("forget_bias",),
+    "lstm-peephole": ("forget_bias",),
+}
 
 
 def check_cell(request: PhraseModelRequest) -> None:
     """Refuse what would do nothing.
 
     Raises:
-        ValueError: a switch is given that the cell does not have.
+        UnfitOption: a switch is given that the cell does not have.
     """
-    has = {
-        "encoder_reset": request.cell == "gru",
-        "decoder_reset": request.cell == "gru",
-        "leaky_share": request.cell == "leaky",
-        "forget_bias": request.cell.startswith("lstm"),
-    }
-    for name, possible in has.items():
-        if getattr(request, name) is not None and not possible:
-            raise ValueError(f"--{name.replace('_', '-')}: --cell {request.cell} has no such switch")
+    given = request.given("encoder_reset", "decoder_reset", "leaky_share", "forget_bias")
+    refuse_foreign(given, SWITCHES.get(request.cell, ()), f"cell {request.cell}")
 
 
 def cell_switches(request: PhraseModelRequest) -> dict[str, Any]:

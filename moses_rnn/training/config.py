@@ -5,6 +5,7 @@ Nothing here needs torch: the command line shows the presets in its --help.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,6 +13,26 @@ from moses_rnn.errors import MosesRnnError
 
 MINUTES_OF_THREE_DAYS = 3 * 24 * 60.0
 EACH_EPOCH = 1 << 40  # examples between two evaluations, of which there is one an epoch at least
+
+
+class UnfitOption(MosesRnnError, ValueError):
+    """An option that does not go with the others.
+
+    Args:
+        name: of the request's field.
+        why: what is wrong with it.
+    """
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name}: {why}")
+        self.name, self.why = name, why
+
+
+def refuse_foreign(given: Iterable[str], own: Collection[str], whose: str) -> None:
+    """Raise UnfitOption for options that a network does not have, and that would do nothing."""
+    for name in sorted(given):
+        if name not in own:
+            raise UnfitOption(name, f"{whose} has no such option")
 
 
 @dataclass(frozen=True)
@@ -229,6 +250,7 @@ class LearningRequest:
     averaging: float | None
     weight_decay: float | None
     dropout: float | None
+    initial_deviation: float | None
     clip_norm: float | None
     precision: str  # or "auto"
     max_minutes: float | None
@@ -246,17 +268,20 @@ class LearningRequest:
         """Whether the device is one."""
         return self.device.startswith("cuda")
 
+    @property
+    def preset_name(self) -> str:
+        """The requested preset, or the one that suits the device."""
+        return self.preset or ("paper" if self.on_gpu else "small")
+
     def learning(self, preset: TrainingConfig) -> TrainingConfig:
         """The preset's training with what the request overrides.
 
         Raises:
-            MosesRnnError: weights are to decay under an optimiser that has no such thing.
+            UnfitOption: weights are to decay under an optimiser that has no such thing.
         """
         config = for_optimiser(preset, self.optimiser or preset.optimiser)
         if self.weight_decay and config.optimiser == "adadelta":
-            raise MosesRnnError(
-                f"--weight-decay {self.weight_decay:g}: expected --optimiser adam or sgd, found adadelta"
-            )
+            raise UnfitOption("weight_decay", "expected the optimiser adam or sgd, found adadelta")
         return replace(config, **self.given(*LEARNING), seed=self.seed)
 
     def given(self, *names: str) -> dict[str, Any]:
@@ -274,6 +299,7 @@ LEARNING = (
     "averaging",
     "weight_decay",
     "dropout",
+    "initial_deviation",
     "clip_norm",
     "max_minutes",
     "max_epochs",
@@ -311,7 +337,6 @@ class PhraseModelRequest(LearningRequest):
     source_embeddings: str | None
     target_embeddings: str | None
     freeze_embeddings: bool
-    initial_deviation: float | None
     sampled_words: int | None
     compiled: bool | None
     max_length: int

@@ -1,7 +1,7 @@
 """The gradient of a minibatch: computed in parts that threads and ranks share, and added up.
 
 Part p of P holds every P-th example from the p-th on. How many parts there are follows from ranks, threads and
---accumulate together, and what dropout leaves out of a part from its number, not from who computes it: as many parts
+`accumulate` together, and what dropout leaves out of a part from its number, not from who computes it: as many parts
 give the same sums, whoever computes them, up to the order in which float32 numbers are added.
 """
 

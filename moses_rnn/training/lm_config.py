@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from moses_rnn.training.config import CSLM_PRESETS, EACH_EPOCH, CslmPreset, LearningRequest, TrainingConfig
+from moses_rnn.training.config import (
+    CSLM_PRESETS,
+    EACH_EPOCH,
+    CslmPreset,
+    LearningRequest,
+    TrainingConfig,
+    UnfitOption,
+    refuse_foreign,
+)
 from moses_rnn.training.sentence_config import ALL, LETTERS
 
 LEARNING = "self_normalise", "bptt"  # how a network learns, beside the optimiser
@@ -124,7 +132,6 @@ class LanguageModelRequest(LearningRequest):
     second_size: int | None
     hidden_size: int | None
     direct: bool | None
-    initial_deviation: float | None
     dev: str | None
     held_out: int | None
     self_normalise: float | None
@@ -134,20 +141,18 @@ class LanguageModelRequest(LearningRequest):
         """The requested preset, or the one that suits the device, with what the request overrides.
 
         Raises:
-            ValueError: something is given that the network does not have, or it would have nothing to predict by.
+            UnfitOption: something is given that the network does not have, or it would have nothing to predict by.
         """
-        preset = NETWORKS[self.network][self.preset or ("paper" if self.on_gpu else "small")]
+        preset = NETWORKS[self.network][self.preset_name]
         network, learning = self.given(*NETWORK_OPTIONS), self.given(*LEARNING)
-        foreign = sorted(name for name in (*network, *learning) if name not in {*preset.network, *preset.learning})
-        if foreign:
-            raise ValueError(f"--{foreign[0].replace('_', '-')}: --network {self.network} has no such size or switch")
+        refuse_foreign((*network, *learning), {*preset.network, *preset.learning}, f"--network {self.network}")
         network = {**preset.network, **network}
         if not network.get("hidden_size", True) and not network.get("direct"):
-            raise ValueError("--hidden-size 0: only --network bengio --direct predicts without hidden units")
+            raise UnfitOption("hidden_size", "only --network bengio with direct connections predicts by 0 hidden units")
         return replace(
             preset,
             network=network,
             learning={**preset.learning, **learning},
-            training=replace(self.learning(preset.training), **self.given("initial_deviation")),
+            training=self.learning(preset.training),
             **self.given("shortlist", "min_count"),
         )

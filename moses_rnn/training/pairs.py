@@ -190,7 +190,7 @@ def describe_corpus(corpus: Corpus, measure: Measure = NATS) -> list[str]:
     return [
         f"table: {n.pairs:,} lines, {n.distinct_pairs:,} distinct pairs; {collapsed:.2%} equal another "
         "pair once rare words are <unk>, and are learned once",
-        f"left out: {n.too_long:,} pairs longer than --max-length, {n.empty:,} with an empty side",
+        f"left out: {n.too_long:,} pairs longer than max_length, {n.empty:,} with an empty side",
         f"source shortlist: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
         f"{n.source_coverage:.2%} of running words",
         f"target shortlist: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "

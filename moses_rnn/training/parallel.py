@@ -104,7 +104,7 @@ def describe_sentences(corpus: Corpus, *, dev: bool) -> list[str]:
     kept = "a text of its own" if dev else "chosen by source sentence"
     return [
         f"texts: {n.pairs:,} pairs, {n.distinct_pairs:,} distinct; each is learned as often as it occurs",
-        f"left out: {n.too_long:,} pairs longer than --max-length, {n.empty:,} with an empty side",
+        f"left out: {n.too_long:,} pairs longer than max_length, {n.empty:,} with an empty side",
         f"read: {len(corpus.source_vocabulary) - 2:,} of {n.source_words:,} words, "
         f"{n.source_coverage:.2%} of running words",
         f"written: {len(corpus.target_vocabulary) - 2:,} of {n.target_words:,} words, "

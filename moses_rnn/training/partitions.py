@@ -92,7 +92,7 @@ def check_partitions(corpus: Corpus, batches: Iterable[Positions], most: int) ->
     widest = max(len(target_words(corpus, batch)) for batch in every)
     if widest > most - len(SPECIAL):
         raise InputError(
-            f"--partition-words {most}: expected at least {widest + len(SPECIAL):,}, the distinct target words of the "
+            f"partition_words {most}: expected at least {widest + len(SPECIAL):,}, the distinct target words of the "
             f"widest minibatch with <unk> and </s>, found {most:,}",
             advice="A smaller --batch-size has narrower minibatches.",
         )

@@ -132,7 +132,7 @@ class Together(Ranks):
         if differing:
             raise MosesRnnError(
                 f"expected every process to train as the first one, found {'; '.join(differing)}",
-                advice="On machines that differ, --threads, --precision and MOSES_RNN_NATIVE make them do the same.",
+                advice="On machines that differ, give --threads, precision in --config and MOSES_RNN_NATIVE.",
             )
         self.meet()
 

@@ -182,7 +182,7 @@ def plan_of(request: PhraseModelRequest, processes: int = 1) -> Plan:
         request: table and choices.
         processes: that share each minibatch.
     """
-    preset = PRESETS[preset_name(request)]
+    preset = PRESETS[request.preset_name]
     size = request.shortlist or preset.shortlist
     network = _encdec(request, preset) if request.architecture == "encdec" else slotted_network(request)
     return Plan(
@@ -200,17 +200,12 @@ def _encdec(request: PhraseModelRequest, preset: Preset) -> dict[str, Any]:
     return {**sizes, "variant": variant_of(switches), **switches}
 
 
-def preset_name(request: LearningRequest) -> str:
-    """The requested preset, or the one that suits the device."""
-    return request.preset or ("paper" if request.on_gpu else "small")
-
-
 def _training(
     request: PhraseModelRequest, preset: TrainingConfig, network: Mapping[str, Any], processes: int
 ) -> TrainingConfig:
     config, hidden_size = request.learning(preset), network.get("hidden_size") or network["first_size"]
     if request.architecture in INITIAL_RANGES:
-        config = replace(config, initial_deviation=INITIAL_RANGES[request.architecture])
+        config = replace(config, initial_deviation=request.initial_deviation or INITIAL_RANGES[request.architecture])
     if request.variant == "groundhog":
         config = replace(config, reduction="sum")  # what the released code does
     long = (config.max_minutes or math.inf) >= LONG_MINUTES
@@ -219,7 +214,7 @@ def _training(
     compile_it = False if native else request.compiled
     return replace(
         config,
-        **request.given("initial_deviation", "sampled_words"),
+        **request.given("sampled_words"),
         **GivenEmbeddings.of(request).choices(),
         precision=precision,
         compiled=choose_compiled(compile_it, request.device, hidden_size, long=long, large=LARGE_TO_LEARN),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moses_rnn.formats.rare_words import COPYABLE, NOALIGN
-from moses_rnn.training.config import EACH_EPOCH, LearningRequest, TrainingConfig
+from moses_rnn.training.config import EACH_EPOCH, LearningRequest, TrainingConfig, UnfitOption, refuse_foreign
 
 ALL = 1 << 30  # words: of a shortlist that only `min_count` bounds
 
@@ -139,7 +139,6 @@ class SentenceRequest(LearningRequest):
     alignment_size: int | None
     maxout_size: int | None
     output_rank: int | None
-    initial_deviation: float | None
     source_words: int | None
     target_words: int | None
     min_count: int | None
@@ -155,21 +154,17 @@ class SentenceRequest(LearningRequest):
         """The requested preset, or the one that suits the device, with what the request overrides.
 
         Raises:
-            ValueError: something is given that the architecture does not have.
+            UnfitOption: something is given that the architecture does not have, or that says nothing.
         """
-        preset = ARCHITECTURES[self.architecture][self.preset or ("paper" if self.on_gpu else "small")]
+        preset = ARCHITECTURES[self.architecture][self.preset_name]
         network = self.given(*NETWORK_OPTIONS)
-        foreign = sorted(name for name in network if name not in {*preset.network, *SWITCHES[self.architecture]})
-        if foreign:
-            option = "--" + foreign[0].replace("_", "-")
-            raise ValueError(f"{option}: --architecture {self.architecture} has no such size or switch")
-        self._check_partitions()
+        own = {*preset.network, *SWITCHES[self.architecture]}
+        refuse_foreign(network, own, f"--architecture {self.architecture}")
+        if self.reshuffle and not self.partition_words:
+            raise UnfitOption("reshuffle", "is for partition_words: without, each epoch has its own order")
         self._check_rare()
-        self._check_window()
         training = replace(
-            self.learning(preset.training),
-            **self.given("initial_deviation", "partition_words"),
-            reshuffle=bool(self.reshuffle),
+            self.learning(preset.training), **self.given("partition_words"), reshuffle=bool(self.reshuffle)
         )
         return replace(
             preset,
@@ -178,29 +173,24 @@ class SentenceRequest(LearningRequest):
             **self.given("min_count", "max_length"),
         )
 
-    def _check_window(self) -> None:
-        if self.rare_window and self.rare in (NOALIGN, COPYABLE):
-            raise ValueError(f"--rare-window: --rare {self.rare} writes no distances")
-
-    def _check_partitions(self) -> None:
-        if self.reshuffle and not self.partition_words:
-            raise ValueError("--reshuffle is for --partition-words: without, each epoch has its own order")
-
     def _check_rare(self) -> None:
         if self.rare is None:
-            useless = [name for name in ("rare_window", "alignment", "dev_alignment") if getattr(self, name)]
-            if useless:
-                raise ValueError(f"--{useless[0].replace('_', '-')} is for --rare")
-            return
-        if self.architecture == "rnnenc":
-            raise ValueError("--rare: --architecture rnnenc has no such switch")
-        if self.dev_alignment and not self.dev:
-            raise ValueError("--dev-alignment is for --dev")
-        if self.rare == NOALIGN:
-            return
+            for name in self.given("rare_window", "alignment", "dev_alignment"):
+                raise UnfitOption(name, "is for --rare")
+        elif self.architecture == "rnnenc":
+            raise UnfitOption("rare", "--architecture rnnenc has no such option")
+        elif self.rare_window and self.rare in (NOALIGN, COPYABLE):
+            raise UnfitOption("rare_window", f"--rare {self.rare} writes no distances")
+        elif self.dev_alignment and not self.dev:
+            raise UnfitOption("dev_alignment", "is for --dev")
+        elif self.rare != NOALIGN:
+            self._check_alignments()
+
+    def _check_alignments(self) -> None:
         for needed, option in ((True, "alignment"), (bool(self.dev), "dev_alignment")):
             if needed and not getattr(self, option):
-                raise ValueError(f"--rare {self.rare} needs --{option.replace('_', '-')}, by which words are annotated")
+                needs = f"{self.rare} needs --{option.replace('_', '-')}, by which words are annotated"
+                raise UnfitOption("rare", needs)
 
 
 SIZES = "layers", "hidden_size", "embedding_size", "alignment_size", "maxout_size", "output_rank"

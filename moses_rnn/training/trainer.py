@@ -269,7 +269,7 @@ class Trainer:
         what = f"no gradient of the last {lost:,} minibatches is finite" if lost else f"held-out ones cost {held_out}"
         raise MosesRnnError(
             f"training diverged: after {progress.examples:,} {self.task.unit} {what}\n"
-            "  Start over with --restart and a lower --learning-rate or --clip-norm."
+            "  Start over with --restart and a lower --learning-rate, or clip_norm in --config."
         )
 
     def _with_course(self, figures: Mapping[str, float]) -> dict[str, float]:

@@ -33,7 +33,7 @@ NUMBERS = [
     pytest.param(command.values[0], parameter, id=f"{command.id} {parameter.opts[-1]}")
     for command in COMMANDS
     for parameter in command.values[0].params
-    if isinstance(parameter.type, click.IntRange)
+    if isinstance(parameter, click.Option) and isinstance(parameter.type, click.IntRange)
 ]
 
 

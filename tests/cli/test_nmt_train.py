@@ -4,9 +4,10 @@ import pytest
 
 from moses_rnn.cli.nmt_train import train
 from moses_rnn.producers.open import open_model
+from tests.commands import settings
 from tests.training.sentences import write_texts
 
-TINY = ("--hidden-size", 8, "--embedding-size", 8, "--maxout-size", 4, "--threads", 1, "--precision", "fp32")
+TINY = ("--hidden-size", 8, "--embedding-size", 8, "--threads", 1)
 TEXTS = ("--source", "src", "--target", "trg")
 
 
@@ -49,10 +50,9 @@ def test_goes_on_with_a_run_that_has_more_to_do(here, capfd):
 
 
 def test_trains_seq2seq_by_any_schedule(here, capfd):
-    sizes = "--layers", 2, "--hidden-size", 8, "--embedding-size", 8, "--threads", 1, "--precision", "fp32"
-    switches = "--source-order", "forward", "--no-peepholes", "--optimiser", "sgd", "--schedule", "half-epochs"
-    line = ["train", *TEXTS, "--model", "m", "--architecture", "seq2seq", *sizes, *switches, "--max-epochs", 1]
-    assert run(*line) == 0
+    switches = settings(here, layers=2, source_order="forward", peepholes=False, schedule="half-epochs")
+    line = ["train", *TEXTS, "--model", "m", "--architecture", "seq2seq", *TINY, *switches, "--max-epochs", 1]
+    assert run(*line, "--optimizer", "sgd") == 0
     messages = capfd.readouterr().err
     assert "network: deep LSTM, 2 layers, source forward, H 8" in messages
     assert "sgd, learning rate 0.7, schedule half-epochs, " in messages
@@ -69,18 +69,18 @@ def test_help_has_an_example_and_the_presets(capfd):
 
 def test_large_shortlists_are_learned_in_partitions(here, capfd):
     line = ["train", *TEXTS, "--dev", "dev", "--model", "m", *TINY, "--max-epochs", 1, "--batch-size", 1]
-    assert run(*line, "--partition-words", 12, "--reshuffle") == 0
+    assert run(*line, *settings(here, partition_words=12, reshuffle=True)) == 0
     messages = capfd.readouterr().err
     assert "partitions of the first epoch: " in messages
     assert "partitions of 12 words, reshuffled" in messages
-    assert run(*line[:-6], "--model", "n", "--partition-words", 4) == 3
-    assert "--partition-words 4: expected at least " in capfd.readouterr().err
+    assert run(*line[:-6], "--model", "n", *settings(here, partition_words=4)) == 3
+    assert "partition_words 4: expected at least " in capfd.readouterr().err
 
 
 def test_rare_words_are_annotated(here, capfd):
     (here / "train.links").write_text("0-0\n" * 200)
     line = ["train", *TEXTS, "--model", "m", *TINY, "--max-epochs", 1]
     assert run(*line, "--rare", "posunk") == 2
-    assert "--rare posunk needs --alignment" in capfd.readouterr().err
+    assert "--rare: posunk needs --alignment" in capfd.readouterr().err
     assert run(*line, "--rare", "posunk", "--alignment", "train.links", "--source-words", 5, "--target-words", 5) == 0
     assert open_model(here / "m").rare.kind == "posunk"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from moses_rnn.models.checkpoint import load_checkpoint
-from tests.commands import run
+from tests.commands import run, settings, start
 from tests.conftest import LEARNED, TINY
 
 
@@ -29,7 +29,7 @@ def test_says_what_it_found_and_what_it_does(here):
     for text in (
         "table: 3,000 lines, 3,000 distinct pairs; ",
         "% equal another pair once rare words are <unk>, and are learned once",
-        "left out: 0 pairs longer than --max-length, 0 with an empty side",
+        "left out: 0 pairs longer than max_length, 0 with an empty side",
         "source shortlist: 60 of ",
         "% of running words",
         "held out by source phrase: ",
@@ -80,35 +80,24 @@ def test_the_checkpoint_remembers_the_run(here):
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("switches", "expected"),
     [
-        (["--variant", "groundhog"], ("groundhog", "last", "initial-state", "before")),
-        (["--variant", "paper"], ("paper", "tanh", "zero-embedding", "after")),
-        (["--decoder-reset", "before"], ("custom", "tanh", "zero-embedding", "before")),
-        (["--variant", "groundhog", "--summary", "tanh", "--first-step", "zero-embedding", "--decoder-reset", "after"], ("paper", "tanh", "zero-embedding", "after")),
+        ({"variant": "groundhog"}, ("groundhog", "last", "initial-state", "before")),
+        ({"variant": "paper"}, ("paper", "tanh", "zero-embedding", "after")),
+        ({"decoder_reset": "before"}, ("custom", "tanh", "zero-embedding", "before")),
+        ({"variant": "groundhog", "summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"}, ("paper", "tanh", "zero-embedding", "after")),
     ],
 )  # fmt: skip
-def test_variants_are_named(here, options, expected):
-    run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", *options, cwd=here)
+def test_variants_are_named(here, switches, expected):
+    run("train", "phrase-table.gz", *TINY, "--max-epochs", "0.1", *settings(here, **switches), cwd=here)
     config = load_checkpoint(here / "phrase-table.rnn-model").model.config
     assert (config.variant, config.summary, config.first_step, config.decoder_reset) == expected
 
 
 @pytest.mark.release
 def test_a_run_killed_at_any_time_ends_with_the_same_weights(here):
-    options = [
-        *TINY,
-        "--max-epochs",
-        "6",
-        "--evaluate-every",
-        "1500",
-        "--threads",
-        "1",
-        "--device",
-        "cpu",
-        "--preset",
-        "small",
-    ]
+    limits = ["--max-epochs", "6", "--threads", "1", "--device", "cpu", "--preset", "small"]
+    options = [*TINY, *limits, *settings(here, evaluate_every=1500)]
     run("train", "phrase-table.gz", *options, "--model", "whole", cwd=here)
     command = [Path(sys.executable).with_name("moses-rnn-train"), "phrase-table.gz", *options, "--model", "killed"]
     for evaluations in (1, 3, 6):
@@ -126,8 +115,15 @@ def test_a_run_killed_at_any_time_ends_with_the_same_weights(here):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_the_state_and_exits_resumable(here, number):
-    command = [Path(sys.executable).with_name("moses-rnn-train"), "phrase-table.gz", *TINY, "--evaluate-every", "500"]
-    process = subprocess.Popen(command, cwd=here, stderr=subprocess.PIPE, text=True)
+    process = start(
+        "train",
+        "phrase-table.gz",
+        *TINY,
+        *settings(here, evaluate_every=500),
+        cwd=here,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     while not (here / "phrase-table.rnn-model" / "config.json").exists():
         assert process.poll() is None
         time.sleep(0.01)
@@ -143,8 +139,8 @@ def test_pairs_left_out_are_counted(here):
     (here / "junk").write_bytes(
         b"".join(b"s%d ||| t%d ||| 1\n" % (i, i) for i in range(99)) + b"a b c ||| d ||| 1\n ||| d ||| 1\n"
     )
-    done = run("train", "junk", *TINY, "--max-epochs", "1", "--max-length", "2", cwd=here)
-    assert "left out: 1 pairs longer than --max-length, 1 with an empty side" in done.stderr
+    done = run("train", "junk", *TINY, "--max-epochs", "1", *settings(here, max_length=2), cwd=here)
+    assert "left out: 1 pairs longer than max_length, 1 with an empty side" in done.stderr
 
 
 def test_other_options_are_refused_before_the_table_is_read(here):
@@ -169,8 +165,7 @@ def test_an_estimate_trains_nothing(here):
 
 
 def test_a_training_ends_with_a_verdict(here):
-    options = ["--max-epochs", "1", "--evaluate-every", "500", "--learning-rate", "0.02", "--batch-size", "16"]
-    done = run("train", "phrase-table.gz", *TINY, *options, cwd=here)
+    done = run("train", "phrase-table.gz", *TINY, *LEARNED, *settings(here, evaluate_every=500), cwd=here)
     assert re.search(
         r"\nverdict: (still falling|converged): the held-out cost .* in the last third of the time", done.stderr
     )
@@ -199,20 +194,13 @@ def test_a_model_without_its_run_is_not_overwritten(here, model):
 
 
 def test_two_runs_cannot_train_one_model(here):
-    command = [
-        Path(sys.executable).with_name("moses-rnn-train"),
-        "phrase-table.gz",
-        *TINY,
-        "--evaluate-every",
-        "500",
-        "-q",
-    ]
-    first = subprocess.Popen(command, cwd=here, stderr=subprocess.DEVNULL)
+    often = settings(here, evaluate_every=500)
+    first = start("train", "phrase-table.gz", *TINY, *often, "-q", cwd=here, stderr=subprocess.DEVNULL)
     while not (here / "phrase-table.rnn-model" / "config.json").exists():
         assert first.poll() is None
         time.sleep(0.01)
     for options in ([], ["--restart"]):
-        second = run("train", "phrase-table.gz", *TINY, *options, cwd=here, check=False)
+        second = run("train", "phrase-table.gz", *TINY, *often, *options, cwd=here, check=False)
         assert second.returncode == 1
         assert "phrase-table.rnn-model: is being trained by another run" in second.stderr
     first.terminate()

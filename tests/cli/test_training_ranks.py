@@ -12,15 +12,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.commands import ROOT, program, run, start
+from tests.commands import ROOT, program, run, settings, start
 from tests.conftest import EXAMPLES, TINY
 from tests.torchrun import kill_rank, run_ranks, started_ranks
 from tests.training.sentences import write_texts
 
 PHRASES = [
-    "phrase-table.gz", *TINY, "--preset", "small", "--dropout", "0", "--batch-size", "16", "--learning-rate", "0.02", "--averaging", "0",
-    "--evaluate-every", "80", "--cool-down", "0", "--device", "cpu", "--threads", "1", "--patience", "99",
+    "phrase-table.gz", *TINY, "--preset", "small", "--dropout", "0", "--batch-size", "16", "--learning-rate", "0.02",
+    "--config", "course.toml", "--device", "cpu", "--threads", "1",
 ]  # fmt: skip
+COURSE = "averaging = 0\ncool_down = 0\nevaluate_every = 80\npatience = 99\n"
 ENOUGH = ["--max-epochs", "1.6"]  # more than 200 updates
 
 
@@ -28,6 +29,7 @@ ENOUGH = ["--max-epochs", "1.6"]  # more than 200 updates
 def here(tmp_path_factory, table):
     folder = tmp_path_factory.mktemp("ranks")
     shutil.copy(table, folder)
+    (folder / "course.toml").write_text(COURSE)
     return folder
 
 
@@ -85,12 +87,14 @@ def test_a_cslm_is_learned_by_two_processes_as_in_two_parts(tmp_path):
     text = (EXAMPLES / "corpus" / "dev.fr").read_text().splitlines(keepends=True)
     (tmp_path / "text").write_text("".join(text[:200]))
     options = [
-        "text", "--order", "3", "--embedding-size", "4", "--first-size", "6", "--second-size", "5", "--shortlist", "60",
-        "--preset", "small", "--dropout", "0.2", "--batch-size", "32", "--max-epochs", "0.7", "--evaluate-every", "160",
+        "text", "--order", "3", "--embedding-size", "4", "--shortlist", "60",
+        "--preset", "small", "--dropout", "0.2", "--batch-size", "32", "--max-epochs", "0.7",
         "--self-normalise", "0.1", "--threads", "1", "--device", "cpu",
     ]  # fmt: skip
-    run("cslm", "train", *options, "--accumulate", "2", "--model", tmp_path / "alone", cwd=tmp_path)
-    run_ranks("cslm train", *options, "--model", tmp_path / "shared", cwd=tmp_path)
+    rarer = {"first_size": 6, "second_size": 5, "evaluate_every": 160}
+    parts = settings(tmp_path, **rarer, accumulate=2)
+    run("cslm", "train", *options, *parts, "--model", tmp_path / "alone", cwd=tmp_path)
+    run_ranks("cslm train", *options, *settings(tmp_path, **rarer), "--model", tmp_path / "shared", cwd=tmp_path)
     assert len(costs(tmp_path / "alone")) > 5
     check_same_course(tmp_path / "shared", tmp_path / "alone")
     assert names(tmp_path / "shared") == names(tmp_path / "alone")
@@ -101,8 +105,8 @@ def test_an_rnnsearch_is_learned_by_two_processes(tmp_path):
     write_texts(tmp_path, "train", 150)
     options = [
         "train", "--source", "src", "--target", "trg", "--hidden-size", "8", "--embedding-size", "6",
-        "--alignment-size", "5", "--maxout-size", "4", "--preset", "small", "--dropout", "0", "--batch-size", "8",
-        "--max-epochs", "2", "--evaluate-every", "24", "--held-out", "20", "--threads", "1", "--device", "cpu",
+        "--preset", "small", "--dropout", "0", "--batch-size", "8", "--max-epochs", "2", "--threads", "1", "--device", "cpu",
+        *settings(tmp_path, alignment_size=5, maxout_size=4, evaluate_every=24, held_out=20),
     ]  # fmt: skip
     run("nmt", "train", *options, "--model", tmp_path / "alone", cwd=tmp_path)
     run_ranks("nmt train", *options, "--model", tmp_path / "shared", cwd=tmp_path)
@@ -210,6 +214,7 @@ def job_with_a_free_port():
 @pytest.mark.release
 def test_a_slurm_job_whose_time_is_up_is_saved_and_put_back(here, tmp_path):
     shutil.copy(here / "phrase-table.gz", tmp_path)
+    shutil.copy(here / "course.toml", tmp_path)
     for name, content in (("srun", SRUN), ("scontrol", SCONTROL)):
         (tmp_path / name).write_text(content)
         (tmp_path / name).chmod(stat.S_IRWXU)

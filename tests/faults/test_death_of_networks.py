@@ -14,13 +14,15 @@ import torch
 from safetensors.torch import load_file
 
 from moses_rnn.training.state import RANDOM
+from tests.commands import settings
 from tests.training.sentences import write_texts
 from tests.translation.sentences import save_model, sentences, text
 
 KILLS = pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
 TEXTS = ["--source", "src", "--target", "trg", "--dev", "dev", "--architecture", "seq2seq"]
-SIZES = ["--layers", "2", "--hidden-size", "16", "--embedding-size", "8", "--threads", "1", "--precision", "fp32"]
-COURSE = ["--max-minutes", "0", "--batch-size", "16", "--evaluate-every", "200", "--patience", "99", "-q"]
+SIZES = ["--hidden-size", "16", "--embedding-size", "8", "--threads", "1"]
+COURSE = ["--max-minutes", "0", "--batch-size", "16", "-q"]
+RARER = {"layers": 2, "precision": "fp32", "evaluate_every": 200, "patience": 99}
 LONG = ["long", "-o", "out", "--n-best", "3", "list.gz", "--beam", "3", "--threads", "1", "-q"]
 
 
@@ -120,13 +122,13 @@ def comparison(folder):
 
 @pytest.mark.release
 @KILLS
-@pytest.mark.parametrize("options", [[], ["--partition-words", "58", "--reshuffle"]], ids=["all words", "partitions"])
+@pytest.mark.parametrize("more", [{}, {"partition_words": 58, "reshuffle": True}], ids=["all words", "partitions"])
 @pytest.mark.timeout(6000)
-def test_training_killed_at_random_times_ends_with_the_same_weights(tmp_path, nmt, kills, options):
-    letters = 60 if options else 12
+def test_training_killed_at_random_times_ends_with_the_same_weights(tmp_path, nmt, kills, more):
+    letters = 60 if more else 12
     write_texts(tmp_path, "train", 400 if kills > 3 else 200, letters=letters)
     write_texts(tmp_path, "dev", 20, seed=1, letters=letters)
-    command = ["train", "train", *TEXTS, *SIZES, *COURSE, *options, "--max-epochs", "3"]
+    command = ["train", "train", *TEXTS, *SIZES, *COURSE, *settings(tmp_path, **RARER, **more), "--max-epochs", "3"]
     seconds = seconds_of(nmt, [*command, "--model", "whole"])
     compare = comparison(tmp_path)
     ends = killed_until_done(nmt, kills, seconds, [*command, "--model", "m"], compare)

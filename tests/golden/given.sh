@@ -23,6 +23,18 @@ awk -F '\t' '{ n = split($1, en, " "); m = split($2, fr, " "); line = ""
   for (i = 0; i < n && i < m - 1; i++) line = line i "-" i + (i % 4 == 1) - (i % 4 == 2) " "; print substr(line, 1, length(line) - 1) }' pairs.tsv > train.links
 gunzip -c "$EXAMPLES/lm.arpa.gz" > lm.arpa
 
+# Settings of trainings
+settings() { printf '%s\n' "${@:2}" > $1.toml; }
+settings deviation 'initial_deviation = 0.5'
+settings evaluated 'initial_deviation = 0.5' 'evaluate_every = 48'
+settings groundhog 'initial_deviation = 0.5' 'variant = "groundhog"'
+settings lstm 'initial_deviation = 0.5' 'cell = "lstm"'
+settings often 'evaluate_every = 100'
+settings cslm 'first_size = 6' 'second_size = 5'
+settings direct 'direct = true'
+settings search 'alignment_size = 4' 'maxout_size = 4' 'held_out = 20'
+settings deep 'layers = 2'
+
 # A list, with phrases and word alignment
 cat > dev.nbest <<'LIST'
 0 ||| aujourd&apos; hui , des enfants voient ces boulangers .  ||| LM0= -20.5 WordPenalty0= -8 ||| -9.1 ||| 0-1=0-2 2-3=3-4 4-6=5-5 7-8=6-7 9-13=8-8 ||| 0-0 1-2 2-3 3-4 6-5 7-6 8-7 13-8

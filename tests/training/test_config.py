@@ -7,7 +7,6 @@ import dataclasses
 
 import pytest
 
-from moses_rnn.errors import MosesRnnError
 from moses_rnn.models import cells as models
 from moses_rnn.models.cstm import CSTM
 from moses_rnn.models.encdec import ENCDEC
@@ -15,7 +14,7 @@ from moses_rnn.models.ranker import RANKER
 from moses_rnn.training import lm_config, sentence_config
 from moses_rnn.training.architectures import check_network, longest, slotted_network
 from moses_rnn.training.cells import CELLS, cell_switches
-from moses_rnn.training.config import CSLM_PRESETS, PRESETS, TrainingConfig, for_optimiser
+from moses_rnn.training.config import CSLM_PRESETS, PRESETS, TrainingConfig, UnfitOption, for_optimiser
 from moses_rnn.training.run import plan_of
 from tests.training.sentences import sentence_request
 from tests.training.small import phrase_request
@@ -137,26 +136,29 @@ def test_a_switch_that_means_nothing_for_a_cell_is_none_and_the_papers_cell_has_
 
 
 REFUSED = [
-    (phrase_request("t", encoder_reset="after", cell="tanh"), "--encoder-reset: --cell tanh"),
-    (phrase_request("t", decoder_reset="after", cell="lstm"), "--decoder-reset: --cell lstm"),
-    (phrase_request("t", leaky_share=0.0), "--leaky-share: --cell gru"),
-    (phrase_request("t", forget_bias=0.0, cell="leaky"), "--forget-bias: --cell leaky"),
-    (phrase_request("t", **OF_CSTM, variant="groundhog"), "--variant: --architecture cstm"),
-    (phrase_request("t", **OF_CSTM, cell="lstm"), "--cell: --architecture cstm"),
-    (phrase_request("t", **OF_RANKER, sampled_words=3), "--sampled-words: --architecture ranker"),
-    (phrase_request("t", **OF_RANKER | {"slots": 3, "max_length": 4}), "--max-length: expected at most the 3 slots"),
-    (sentence_request("t", reshuffle=True), "--reshuffle is for --partition-words"),
-    (sentence_request("t", rare_window=3), "--rare-window is for --rare"),
-    (sentence_request("t", rare="noalign", rare_window=3), "--rare-window: --rare noalign writes no distances"),
-    (sentence_request("t", alignment="a"), "--alignment is for --rare"),
-    (sentence_request("t", dev_alignment="a"), "--dev-alignment is for --rare"),
-    (sentence_request("t", rare="posunk"), "--rare posunk needs --alignment"),
-    (sentence_request("t", rare="copyable", alignment="a", dev="d"), "--rare copyable needs --dev-alignment"),
-    (sentence_request("t", rare="noalign", dev_alignment="a"), "--dev-alignment is for --dev"),
-    (sentence_request("t", rare="noalign", architecture="rnnenc"), "--rare: --architecture rnnenc has no such switch"),
-    (text_request("t", "m", network="rnnlm", self_normalise=0.1), "--self-normalise: --network rnnlm has no such"),
-    (text_request("t", "m", network="bengio", bptt=1), "--bptt: --network bengio has no such size or switch"),
-    (text_request("t", "m", network="bengio", hidden_size=0), "--hidden-size 0: only --network bengio --direct"),
+    (phrase_request("t", encoder_reset="after", cell="tanh"), "encoder_reset: cell tanh"),
+    (phrase_request("t", decoder_reset="after", cell="lstm"), "decoder_reset: cell lstm"),
+    (phrase_request("t", leaky_share=0.0), "leaky_share: cell gru"),
+    (phrase_request("t", forget_bias=0.0, cell="leaky"), "forget_bias: cell leaky"),
+    (phrase_request("t", **OF_CSTM, variant="groundhog"), "variant: --architecture cstm"),
+    (phrase_request("t", **OF_CSTM, cell="lstm"), "cell: --architecture cstm"),
+    (phrase_request("t", **OF_RANKER, sampled_words=3), "sampled_words: --architecture ranker"),
+    (phrase_request("t", **OF_RANKER | {"slots": 3, "max_length": 4}), "max_length: expected at most the 3 slots"),
+    (sentence_request("t", reshuffle=True), "reshuffle: is for partition_words"),
+    (sentence_request("t", rare_window=3), "rare_window: is for --rare"),
+    (sentence_request("t", rare="noalign", rare_window=3), "rare_window: --rare noalign writes no distances"),
+    (sentence_request("t", alignment="a"), "alignment: is for --rare"),
+    (sentence_request("t", dev_alignment="a"), "dev_alignment: is for --rare"),
+    (sentence_request("t", rare="posunk"), "rare: posunk needs --alignment"),
+    (sentence_request("t", rare="copyable", alignment="a", dev="d"), "rare: copyable needs --dev-alignment"),
+    (sentence_request("t", rare="noalign", dev_alignment="a"), "dev_alignment: is for --dev"),
+    (sentence_request("t", rare="noalign", architecture="rnnenc"), "rare: --architecture rnnenc has no such option"),
+    (text_request("t", "m", network="rnnlm", self_normalise=0.1), "self_normalise: --network rnnlm has no such"),
+    (text_request("t", "m", network="bengio", bptt=1), "bptt: --network bengio has no such option"),
+    (
+        text_request("t", "m", network="bengio", hidden_size=0),
+        "hidden_size: only --network bengio with direct connections",
+    ),
 ]
 ACCEPTED = [
     phrase_request("t", encoder_reset="after", decoder_reset="before"),
@@ -187,5 +189,5 @@ def test_weights_do_not_decay_under_adadelta():
     preset = PRESETS["paper"].training
     assert phrase_request("t", weight_decay=0.1, optimiser="adam").learning(preset).weight_decay == 0.1
     assert phrase_request("t", weight_decay=0.0).learning(preset).weight_decay == 0.0
-    with pytest.raises(MosesRnnError, match="--weight-decay 0.1: expected --optimiser adam or sgd, found adadelta"):
+    with pytest.raises(UnfitOption, match="weight_decay: expected the optimiser adam or sgd, found adadelta"):
         phrase_request("t", weight_decay=0.1).learning(preset)

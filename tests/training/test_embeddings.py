@@ -178,13 +178,13 @@ CSTM = {"architecture": "cstm", "hidden_size": None, "maxout_size": None, "outpu
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"freeze_embeddings": True}, "--freeze-embeddings is for --source-embeddings and --target-embeddings"),
+        ({"freeze_embeddings": True}, "freeze_embeddings: is for --source-embeddings and --target-embeddings"),
         (
             {"freeze_embeddings": True, "source_embeddings": "w", "weight_decay": 0.1},
-            "--freeze-embeddings: expected no --weight-decay",
+            "freeze_embeddings: expected no weight_decay",
         ),
-        ({**CSTM, "target_embeddings": "w"}, "--target-embeddings: --architecture cstm has no embeddings of what it"),
-        ({**CSTM, "source_embeddings": "w", "inverse": True}, "--source-embeddings: --architecture cstm has no"),
+        ({**CSTM, "target_embeddings": "w"}, "target_embeddings: --architecture cstm has no embeddings of what it"),
+        ({**CSTM, "source_embeddings": "w", "inverse": True}, "source_embeddings: --architecture cstm has no"),
     ],
 )
 def test_what_would_do_nothing_is_refused(given, message):

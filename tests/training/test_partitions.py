@@ -108,7 +108,7 @@ def test_a_minibatch_of_too_many_words_is_refused_before_training(many_words):
     assert sizes.widest == widest
     assert sizes.partitions == len(list(partitions_of(many_words, batches, widest + 2)))
     assert describe_partitions(sizes).startswith(f"partitions of the first epoch: {sizes.partitions}, of ")
-    with pytest.raises(InputError, match=f"--partition-words {widest + 1}: expected at least {widest + 2}, .*, found"):
+    with pytest.raises(InputError, match=f"partition_words {widest + 1}: expected at least {widest + 2}, .*, found"):
         check_partitions(many_words, batches, widest + 1)
 
 

@@ -65,7 +65,7 @@ def equal(one, other):
 
 
 def test_partitions_that_are_too_small_leave_nothing_behind(prefix, tmp_path):
-    with pytest.raises(InputError, match=r"^--partition-words 5: expected at least \d+, the distinct target words"):
+    with pytest.raises(InputError, match=r"^partition_words 5: expected at least \d+, the distinct target words"):
         train(prefix, tmp_path / "m", partition_words=5)
     assert not (tmp_path / "m").exists()
 

@@ -11,7 +11,7 @@ import pytest
 from moses_rnn.cli.cslm import main
 from tests.producers.tiny_lm import NBSP
 
-TINY = ["--order", "3", "--embedding-size", "4", "--first-size", "6", "--second-size", "5", "--shortlist", "6"]
+TINY = ["--config", "sizes.toml", "--order", "3", "--embedding-size", "4", "--shortlist", "6"]
 TRAIN = ["train", "train.fr", "--model", "cslm", *TINY, "--max-epochs", "2", "--preset", "small", "--device", "cpu"]
 
 

@@ -16,6 +16,7 @@ def prepared(tmp_path_factory):
     here = tmp_path_factory.mktemp("cslm")
     (here / "train.fr").write_text("".join(f"{line}\n" for line in sentences(200, 1)))
     (here / "dev.fr").write_text("".join(f"{line}\n" for line in sentences(20, 2)))
+    (here / "sizes.toml").write_text("first_size = 6\nsecond_size = 5\n")
     (here / "lm.arpa.gz").write_bytes(gzip.compress(SMALL.arpa()))
     with contextlib.chdir(here):
         code, out, messages = cslm(*TRAIN)

@@ -1,0 +1,48 @@
+"""The file of settings of the commands that train: what it sets, what beats it, what it may not say."""
+
+import json
+
+import pytest
+
+from tests.commands import run, settings
+from tests.conftest import TINY
+
+
+@pytest.fixture
+def train(tmp_path, table):
+    def call(*options, check=True):
+        limits = "--preset", "small", "--max-epochs", "0.1", "--device", "cpu", "-q"
+        done = run("train", table, "--model", "m", *TINY, *limits, *options, cwd=tmp_path, check=check)
+        return done.stderr
+
+    return call
+
+
+def test_an_option_beats_the_file_and_the_file_the_preset(tmp_path, train):
+    file = settings(tmp_path, optimizer="sgd", batch_size=32, averaging=0.25, hidden_size=3, cell="lstm")
+    train(*file, "--batch-size", "16")
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    training = config["provenance"]["training_options"]
+    assert (config["hidden_size"], config["cell"]) == (8, "lstm")
+    assert [training[name] for name in ("optimiser", "batch_size", "averaging", "cool_down")] == ["sgd", 16, 0.25, 0.5]
+    message = train(*settings(tmp_path, optimiser="sgd", averaging=0.5, cell="lstm"), "--batch-size", "16", check=False)
+    assert "found others: averaging 0.25, now 0.5\n" in message
+
+
+WRONG = {
+    "batch_size: expected an integer, x>=1 and at most 2147483647, found 0": {"batch_size": 0},
+    "clip_norm: expected a number, x>=0, found True": {"clip_norm": True},
+    "schedule: expected one of plateau, half-epochs, inverse-time, newbob, found 'cosine'": {"schedule": "cosine"},
+    "compiled: expected true or false, found 'no'": {"compiled": "no"},
+    "expected settings that go with the others, found leaky_share: cell gru has no such option": {"leaky_share": 0.5},
+    ", warm_up, weight_decay, found momentum": {"momentum": 0.9},
+    ", warm_up, weight_decay, found restart": {"restart": True},
+}
+
+
+@pytest.mark.parametrize(("message", "wrong"), WRONG.items(), ids=[str(wrong) for wrong in WRONG.values()])
+def test_what_is_wrong_is_named_with_its_key(tmp_path, train, message, wrong):
+    file = settings(tmp_path, **wrong)
+    told = train(*file, check=False)
+    assert told.startswith(f"moses-rnn-train: {file[1]}: ")
+    assert told.endswith(f"{message}\n")
