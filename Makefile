@@ -188,14 +188,6 @@ TEST ?= examples/corpus/test
 
 include moses_configs/pipeline.mk
 
-# Of the target trials: a plan, which docs/trials.md explains
-PLAN ?=
-
-.PHONY: trials
-trials: $(INSTALLED) ## train, tune and compare what a plan says (PLAN=examples/trials.toml); needs MOSES_ROOT
-	@test -n "$(PLAN)" || { echo 'trials: set PLAN to a plan of trials (docs/trials.md)' >&2; exit 2; }
-	$(BIN)/moses-rnn-analyse trials $(PLAN)
-
 .PHONY: clean
 clean: ## remove what the demo made
 	rm -rf $(DEMO)

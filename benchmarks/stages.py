@@ -1,20 +1,14 @@
-"""What the benchmarks share: stages timed in turn, the machine's own rates, the pairs of a table, running commands."""
+"""What the benchmarks share: stages timed in turn, the machine's own rates, the pairs of a table."""
 
 from __future__ import annotations
 
 import contextlib
-import io
-import json
-import shlex
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
-from moses_rnn.cli.main import main
 from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.scoring.workers import Chunk, ScoredChunk
@@ -92,29 +86,3 @@ class FakeDevice:
         if self.speed:
             time.sleep(len(chunk) / self.speed)
         return ScoredChunk(chunk.text, ColumnCounts(len(chunk), [0], [0], [-1.0], [-1.0]))
-
-
-def settings(path: Path, values: Mapping[str, object]) -> list[str]:
-    """The words that give a training settings, in a file that is written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items()))
-    return ["--config", str(path)]
-
-
-def run(command: Sequence[str]) -> None:
-    """A command of moses-rnn, such as nmt train; it ends its process, and this one goes on.
-
-    What it says on stderr comes at its end with the command, since several may run at once.
-    """
-    said = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)  # which takes bytes too, as stderr does
-    shown = f"moses-rnn {shlex.join(command)}"
-    try:
-        with contextlib.redirect_stderr(said):
-            main(list(command), standalone_mode=False)
-    except SystemExit as ended:
-        if ended.code:
-            raise RuntimeError(f"failed: {shown}") from ended
-    finally:
-        said.seek(0)
-        if words := said.read():
-            print(f"{shown}:\n{words}", end="", file=sys.stderr, flush=True)

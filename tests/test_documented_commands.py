@@ -40,11 +40,10 @@ SMALLER = {
 }
 # Places that a reader puts in; they become files in the block's folder
 PLACES = {"/my/system/model": ".", "/my/": "$PWD/"}
-# Commands of this package that other tests run: they need Moses, a cluster, the authors' weights, or a plan
+# Commands of this package that other tests run: they need Moses, a cluster, or the authors' weights
 ELSEWHERE = (
     "moses-rnn-verify phrase-table.rnn.gz",
     "moses-rnn-pipeline results",
-    "moses-rnn-analyse trials trials.toml --dry-run",
     "moses-rnn-score phrase-table.gz --ray",
 )
 

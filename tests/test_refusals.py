@@ -31,7 +31,6 @@ from tests.producers.pairs import TARGET as TARGET_WORDS
 from tests.producers.rare import save_rare_model
 from tests.scoring.saved_models import save_models
 from tests.scoring.tables import LINES
-from tests.trials import PLAN, write_plan
 
 FILES = {
     "table": b"".join(LINES),
@@ -110,7 +109,6 @@ def world(tmp_path_factory):
     save_checkpoint(here / "m" / "cells", Checkpoint(ENCDEC_OF_CELLS, cell_network(PAPERS["lstm"]), words))
     save_checkpoint(here / "m" / "cstm", Checkpoint(CSTM, cstm_network(), words))
     with_another_score(here / "wide", {4: "RNNInverse", 5: "WordPenalty"})
-    write_plan(here, PLAN)
     of_model = ["--model", "m/rnn", "-q"]
     for output, options in {"once": [], "shard1": ["--shard", "1/2"], "shard2": ["--shard", "2/2"]}.items():
         run("score", "table", *of_model, *options, "-o", output, cwd=here)

@@ -49,7 +49,6 @@ analyse summaries @model/ @text -o new.csv
 analyse lengths @text @text2 @text3 --model @model/
 analyse brackets @text text
 analyse attachments @text text
-analyse trials @plan.toml
 analyse export @table -o new.tsv
 analyse report @table @model/ --source-text @text --results @results -o new
 """.strip().splitlines()

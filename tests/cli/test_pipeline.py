@@ -3,14 +3,12 @@
 import os
 import re
 import signal
-import string
 import sys
 from pathlib import Path
 
 import pytest
 
 from moses_rnn.cli.pipeline import main as pipeline_command
-from moses_rnn.formats.plan_values import SIGNS
 from tests.commands import run
 from tests.pipeline import CONFIGS, CORPORA, make
 
@@ -72,12 +70,6 @@ def test_a_folder_whose_name_is_a_command_is_no_place_to_work_in(tmp_path):
     folder.mkdir()
     assert run("pipeline", "results", cwd=folder, check=False).returncode == 2
     assert not list(folder.iterdir())
-
-
-def test_plans_and_the_pipeline_refuse_the_same_signs():
-    (signs,) = re.findall(r"^SIGNS := (.*)", (CONFIGS / "pipeline.mk").read_text(encoding="utf-8"), re.MULTILINE)
-    refused = {sign for sign in string.punctuation if SIGNS.search(sign)}
-    assert {sign[-1] for sign in signs.split()} == refused
 
 
 def test_the_help_has_every_variable():

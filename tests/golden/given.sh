@@ -53,7 +53,7 @@ printf '%s\n' "Don't stop -- Mr. Smith's [old] dog & cat cost \$3.50 | each." ''
 "$PYTHON" "$EXAMPLES/make_trees.py" . --sentences 12
 rm {dev,test}.{trees,conllu}
 
-# What the pipeline leaves of two systems, and a plan of trials
+# What the pipeline leaves of two systems
 mkdir -p work/corpus work/decode work/tune/{baseline,rnn}.1
 for set in dev test; do
   cp $set.fr work/corpus
@@ -63,5 +63,3 @@ for set in dev test; do
 done
 printf '[feature]\nKENLM name=LM0\n[weight]\nTranslationModel0= 0.1 0.2\nLM0= 0.5\n' > work/tune/baseline.1/moses.ini
 sed 's/0.2$/0.2 0.00001/' work/tune/baseline.1/moses.ini > work/tune/rnn.1/moses.ini
-printf '%s\n' 'seeds = [1]' '[pipeline]' 'SRC = "en"' 'TRG = "fr"' 'TRAIN = "train"' 'DEV = "dev"' 'TEST = "test"' 'THREADS = 2' \
-  '[[trial]]' 'name = "dropout"' 'train = {dropout = 0.3}' '[[trial]]' 'name = "both"' 'inverse = true' > plan.toml

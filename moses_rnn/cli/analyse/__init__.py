@@ -16,7 +16,6 @@ from moses_rnn.cli.analyse.parses import PARSE_COMMANDS
 from moses_rnn.cli.analyse.report import REPORT_COMMANDS
 from moses_rnn.cli.analyse.sentences import SENTENCE_COMMANDS
 from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
-from moses_rnn.cli.analyse.trials import trials
 from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, put, reports_errors, say, shows_version, takes
 
 EPILOG = """\b
@@ -40,7 +39,6 @@ for command in (
     *SENTENCE_COMMANDS,
     lengths,
     *PARSE_COMMANDS,
-    trials,
     export,
     *REPORT_COMMANDS,
 ):

@@ -7,7 +7,6 @@ from pathlib import Path
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import CSLM
 from tests.cli.cslm.calls import TRAIN, cslm, sentences
-from tests.commands import settings
 from tests.producers.tiny_lm import NBSP
 
 
