@@ -1,4 +1,4 @@
-"""The comparison of systems as a table in Markdown, beside what papers have published."""
+"""The comparison of systems as a table in Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from statistics import mean
 from typing import Any
 
-from moses_rnn.analysis.published import NAMES, PUBLISHED, format_published
 from moses_rnn.formats.runs import DEV
 from moses_rnn.formats.systems import System, read_systems
 
@@ -31,7 +30,7 @@ def format_table(results: Json) -> Iterator[str]:
     Args:
         results: of `moses_rnn.analysis.results.compare_systems`.
     """
-    rows, tests = read_systems(published=NAMES), results["tests"]
+    rows, tests = read_systems(), results["tests"]
     first_name, first = next(iter(results["systems"].items()))
     baseline = _title(rows.get(first_name), first_name)
     header = _header(tests, baseline)
@@ -48,7 +47,6 @@ def format_table(results: Json) -> Iterator[str]:
         yield f"{', '.join(extended)}: {EXTENDED}"
     if by_themselves := [row.title for row in of_these if row.kind == "self"]:
         yield f"{', '.join(by_themselves)}: {BY_THEMSELVES}"
-    yield from format_published(row.published for row in of_these)
 
 
 def _title(row: System | None, name: str) -> str:
@@ -60,7 +58,7 @@ def _header(tests: list[str], baseline: str) -> list[str]:
     for test in tests:
         header += [f"{test} BLEU", f"against {baseline}", "p by seed"]
     header += ["p, all sets"] * (len(tests) > 1)
-    return [*header, "chrF", "phrases chosen differently", "paper: dev, test"]
+    return [*header, "chrF", "phrases chosen differently"]
 
 
 def _cells(row: System | None, name: str, system: Json, first: Json, tests: list[str]) -> list[str]:
@@ -70,12 +68,10 @@ def _cells(row: System | None, name: str, system: Json, first: Json, tests: list
         ps = _ps(system, f"{test}_p")
         cells += [_spread(system[f"{test}_BLEU"]), f"{difference:+.2f}" if ps else "", ps]
     cells += [_ps(system, "p")] * (len(tests) > 1)
-    published = PUBLISHED.get(row.published) if row and row.published else None
     return [
         *cells,
         ", ".join(_spread(system[f"{test}_chrF"]) for test in tests),
         _share_different(system),
-        f"{published.dev:.2f}, {published.test:.2f}" if published else "",
     ]
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from moses_rnn.errors import FormatError
 from moses_rnn.files.shipped import shipped_file
 
-COLUMNS = ("name", "kind", "base", "added", "decoder", "title", "published")
+COLUMNS = ("name", "kind", "base", "added", "decoder", "title")
 KINDS = ("table", "list", "extended", "self")
-NOTHING = "-"
 
 
 @dataclass(frozen=True)
@@ -23,42 +21,32 @@ class System:
         kind: "table" if columns of the phrase table are added, "list" if features of n-best lists are, "extended" if
             the table gets new phrase pairs for each text, "self" if a network translates by itself, without Moses.
         title: in tables of results.
-        published: the name of what papers report of such a system (`moses_rnn.analysis.published`).
     """
 
     name: str
     kind: str
     title: str
-    published: str | None = None
 
 
-def read_systems(path: Path | None = None, published: Collection[str] | None = None) -> dict[str, System]:
+def read_systems(path: Path | None = None) -> dict[str, System]:
     """All systems by name, in the order of the file, which is the pipeline's if none is given.
 
     Args:
         path: of the file.
-        published: names that the column `published` may have; None: any.
 
     Raises:
-        FormatError: a row has too few or too many columns, an unknown kind, or names a published row that does not
-            exist.
+        FormatError: a row has too few or too many columns, or an unknown kind.
     """
     path = path or shipped_file("systems")
     lines = enumerate(path.read_text(encoding="utf-8").split("\n"), 1)
-    rows = [
-        _parse(line.split(), path, number, published)
-        for number, line in lines
-        if line.strip() and not line.startswith("#")
-    ]
+    rows = [_parse(line.split(), path, number) for number, line in lines if line.strip() and not line.startswith("#")]
     return {system.name: system for system in rows}
 
 
-def _parse(cells: list[str], path: Path, number: int, published: Collection[str] | None) -> System:
+def _parse(cells: list[str], path: Path, number: int) -> System:
     if len(cells) != len(COLUMNS):
         raise FormatError(str(path), number, f"{len(COLUMNS)} columns ({' '.join(COLUMNS)})", str(len(cells)))
     row = dict(zip(COLUMNS, cells, strict=True))
-    named = (row["published"],) if published is None else published
-    for column, known in (("kind", KINDS), ("published", (NOTHING, *named))):
-        if row[column] not in known:
-            raise FormatError(str(path), number, f"{column} to be one of {', '.join(known)}", row[column])
-    return System(row["name"], row["kind"], row["title"], None if row["published"] == NOTHING else row["published"])
+    if row["kind"] not in KINDS:
+        raise FormatError(str(path), number, f"kind to be one of {', '.join(KINDS)}", row["kind"])
+    return System(row["name"], row["kind"], row["title"])
