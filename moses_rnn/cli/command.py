@@ -28,11 +28,12 @@ STOPPED = Stopped.exit_code
 MOST_WHOLE = 2**31 - 1  # that the libraries behind the options hold
 OUT_OF_MEMORY = ("allocate memory", "out of memory", "std::bad_alloc", "failed to map segment")
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f]")
+# Spellings that are understood, but not shown
 AMERICAN = {
     "optimizer": "optimiser",
     "analyze": "analyse",
     "tokenize": "tokenise",
-}  # spellings that are understood, and not shown
+}
 CONTEXT = {
     "help_option_names": ["-h", "--help"],
     "max_content_width": 100,
