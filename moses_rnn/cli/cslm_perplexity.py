@@ -81,9 +81,7 @@ class Text:
 @click.command("perplexity", cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("texts", nargs=-1, required=True)
-@click.option(
-    "--lm", "--with", multiple=True, help="An n-gram model to compare, to back off to and to interpolate with; ARPA"
-)
+@click.option("--lm", multiple=True, help="An n-gram model to compare, to back off to and to interpolate with; ARPA")
 @click.option("--rare", type=click.Choice(["uniform"]), help="Share <unk> evenly among the words outside the shortlist")
 @click.option(
     "--vocabulary",

@@ -16,7 +16,7 @@ from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.inference.ensembles import ARITHMETIC, MEAN_LOG
 from moses_rnn.producers.base import Phrases, Scores, Tally
 from moses_rnn.producers.kenlm import KenlmProducer
-from moses_rnn.producers.language_models import Marks, NetworkLanguageModel, Values, sums
+from moses_rnn.producers.language_models import NetworkLanguageModel, Values, sums
 from moses_rnn.producers.open import OpenModel
 
 COMBINATIONS = ARITHMETIC, MEAN_LOG
@@ -61,10 +61,6 @@ class Mixture:
     def log_probs(self, _sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
         """Natural logarithms; targets × 1."""
         return sums(self.word_log_probs(targets), targets)
-
-    def unknown(self, sentences: Phrases) -> Marks:
-        """Which words are outside the shortlist; as `word_log_probs`."""
-        return self.members[0].unknown(sentences)
 
 
 def combined(log_probs: Values, combination: str = ARITHMETIC, shares: Sequence[float] | None = None) -> Values:

@@ -29,7 +29,6 @@ class TunedWeights:
     bleu: float
     start_bleu: float
     constant: tuple[str, ...] = ()
-    stopped: bool = False  # before all restarts were done
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def search_weights(
             best, best_bleu = weights, bleu
         if stopped:
             break
-    return measure_weights(points, first, best, stopped=stopped)
+    return measure_weights(points, first, best)
 
 
 def _draw_starts(
@@ -147,11 +146,11 @@ def check_start(points: TunableList, start: npt.ArrayLike) -> Floats:
     return weights
 
 
-def measure_weights(points: TunableList, start: Floats, best: Floats, *, stopped: bool = False) -> TunedWeights:
+def measure_weights(points: TunableList, start: Floats, best: Floats) -> TunedWeights:
     """An optimiser's best weights, made to add up to 1, the start's where a feature is constant; and their BLEU."""
     weights = normalise(best, ~points.is_constant)
     weights[points.is_constant] = start[points.is_constant]
-    return TunedWeights(weights, bleu_of(points, weights), bleu_of(points, start), points.constant, stopped)
+    return TunedWeights(weights, bleu_of(points, weights), bleu_of(points, start), points.constant)
 
 
 def normalise(weights: Floats, tuned: Booleans) -> Floats:

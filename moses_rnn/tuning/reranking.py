@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,19 +37,17 @@ def choose_hypotheses(lines: Iterable[NBestLine], weights: Weights, name: str) -
         FormatError: a line has other features than the first, or none.
         InputError: the list is empty, or a weight is missing.
     """
-    best: dict[int, tuple[float, NBestLine]] = {}
     features: Features | None = None
-    for line in lines:
+    chosen: list[float] = []
+
+    def score(line: NBestLine) -> float:
+        nonlocal features, chosen
         if features is None:
             features = Features.of_first_line(line, name, weights.sparse)
             chosen = select_weights(features.names, weights).tolist()
-        values = features.values(line)
-        score = sum(weight * value for weight, value in zip(chosen, values, strict=True))
-        if line.sentence not in best or score > best[line.sentence][0]:
-            best[line.sentence] = score, line
-    if features is None:
-        raise InputError(f"{name}: expected hypotheses, found an empty list")
-    return {sentence: line for sentence, (_, line) in best.items()}
+        return sum(weight * value for weight, value in zip(chosen, features.values(line), strict=True))
+
+    return _choose(lines, score, name)
 
 
 def choose_evenly(lines: Iterable[NBestLine], label: str, name: str) -> dict[int, NBestLine]:
@@ -65,14 +63,23 @@ def choose_evenly(lines: Iterable[NBestLine], label: str, name: str) -> dict[int
     Raises:
         InputError: the list is empty, or a line has not exactly one value of that label.
     """
-    best: dict[int, tuple[float, NBestLine]] = {}
-    for line in lines:
+
+    def score(line: NBestLine) -> float:
         values = line.values(label)
         if len(values) != 1:
             raise FormatError(name, line.number, f"one value of {label}=", str(len(values)))
-        score = float(line.total) + values[0]
-        if line.sentence not in best or score > best[line.sentence][0]:
-            best[line.sentence] = score, line
+        return float(line.total) + values[0]
+
+    return _choose(lines, score, name)
+
+
+def _choose(lines: Iterable[NBestLine], score: Callable[[NBestLine], float], name: str) -> dict[int, NBestLine]:
+    """The line of each sentence with the highest score; of equally good ones the first in the list."""
+    best: dict[int, tuple[float, NBestLine]] = {}
+    for line in lines:
+        found = score(line)
+        if line.sentence not in best or found > best[line.sentence][0]:
+            best[line.sentence] = found, line
     if not best:
         raise InputError(f"{name}: expected hypotheses, found an empty list")
     return {sentence: line for sentence, (_, line) in best.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +17,6 @@ from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
 from moses_rnn.tuning.reading import SPARSE
 from moses_rnn.tuning.tunable import TunableList
 from moses_rnn.tuning.weights import Weights
-
-
-class Recovered(NamedTuple):
-    """Weights that a list was made with, and how far a total is from what they give at most."""
-
-    weights: Floats
-    largest_residual: float
 
 
 def tune(
@@ -67,7 +59,7 @@ def tune(
     return measure_weights(points, begin, run_kbmira(points, begin, moses, seed=seed))
 
 
-def recover_weights(points: TunableList, totals: Floats) -> Recovered:
+def recover_weights(points: TunableList, totals: Floats) -> Floats:
     """Recover the weights that a list was made with, by least squares from total = Σ weight · feature.
 
     Totals and features are compared with those of the sentence's first hypothesis, so that what the list does not show
@@ -84,7 +76,7 @@ def recover_weights(points: TunableList, totals: Floats) -> Recovered:
     tuned = ~points.is_constant
     weights = np.zeros(len(points.names))
     weights[tuned] = np.linalg.lstsq(features[:, tuned], differences, rcond=None)[0]
-    return Recovered(weights, float(np.abs(features @ weights - differences).max(initial=0.0)))
+    return weights
 
 
 def choose_start(points: TunableList, weights: Weights | None) -> Floats:
@@ -95,7 +87,7 @@ def choose_start(points: TunableList, weights: Weights | None) -> Floats:
     """
     if weights is None:
         assert points.totals is not None, "a list that was read has totals"
-        return recover_weights(points, points.totals).weights
+        return recover_weights(points, points.totals)
     added = {label: [0.0] * count for label, count in _count_values(points.names).items()}
     return select_weights(points.names, replace(weights, dense={**added, **weights.dense}))
 

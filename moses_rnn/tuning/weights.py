@@ -46,13 +46,12 @@ class Weights:
         return values
 
 
-def read_weights(path: str, sparse_file: str | None = None) -> Weights:
+def read_weights(path: str) -> Weights:
     """Read the weights of an ini.
 
     Args:
         path: of the ini. Those of its ``[weight-file]`` count too; the decoder looks for it where it is run, and so do
             we, and then in the ini's folder.
-        sparse_file: sparse weights in place of ``[weight-file]``, as the decoder's ``-weight-file``.
 
     Raises:
         InputError: a file cannot be read.
@@ -60,8 +59,7 @@ def read_weights(path: str, sparse_file: str | None = None) -> Weights:
     """
     ini = MosesIni(_content(path), path)
     of_ini = ini.all_weights()
-    if sparse_file is None:
-        sparse_file = next((_find(line, path) for _, line in ini.section("weight-file")), None)
+    sparse_file = next((_find(line, path) for _, line in ini.section("weight-file")), None)
     sparse = parse_sparse_weights(_content(sparse_file), sparse_file) if sparse_file else {}
     sparse |= {label: values[0] if len(values) == 1 else math.nan for label, values in of_ini.items() if "_" in label}
     dense = {label: values for label, values in of_ini.items() if "_" not in label}

@@ -82,7 +82,7 @@ def test_with_an_n_gram_model_all_its_words_count(perplexity):
         "0.75 r2 (RNNLM), 0.25 lm.arpa", "0.75 r3 (RNNLM), 0.25 lm.arpa", "0.75 the 3 networks evenly, 0.25 lm.arpa",
     ]  # fmt: skip
     assert "% outside a shortlist\n" in out
-    assert figures(perplexity("r1", "dev.fr", "--with", "lm.arpa"))["r1 (RNNLM)"] == figures(out)["r1 (RNNLM)"]
+    assert figures(perplexity("r1", "dev.fr", "--lm", "lm.arpa"))["r1 (RNNLM)"] == figures(out)["r1 (RNNLM)"]
     assert list(figures(perplexity("bengio", "dev.fr", "--lm", "lm.arpa")))[2] == "0.5 bengio (NPLM), 0.5 lm.arpa"
     assert figures(perplexity("cslm", "bengio", "dev.fr", "--lm", "lm.arpa"))["lm.arpa"] == figures(out)["lm.arpa"]
 

@@ -42,7 +42,6 @@ def test_a_mixture_has_the_mean_probability_of_each_word():
     mixture = Mixture(members)
     assert mixture.word_log_probs(SENTENCES) == pytest.approx(expected, abs=1e-12)
     assert mixture.log_probs([b""] * 3, SENTENCES)[0, 0] == pytest.approx(sum(expected[:4]))
-    assert np.array_equal(mixture.unknown(SENTENCES), members[0].unknown(SENTENCES))
     assert combined(np.array(each), "mean-log") == pytest.approx(np.mean(each, 0))
 
 

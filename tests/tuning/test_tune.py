@@ -26,16 +26,7 @@ def test_the_weights_of_a_list_are_found_from_its_totals(unknown_words):
     weights = np.array([0.5, -0.25, 0.125])
     points = made_with(weights, unknown_words)
     recovered = recover_weights(points, points.totals)
-    assert recovered.weights == pytest.approx(weights, abs=1e-6)
-    assert recovered.largest_residual < 1e-6
-
-
-def test_how_far_totals_are_from_any_weights_is_known():
-    points = made_with(np.array([1.0, 2.0]))
-    wrong = points.totals.copy()
-    wrong[3, 2] += 1.0
-    recovered = recover_weights(points, wrong)
-    assert recovered.largest_residual == pytest.approx(1.0, abs=0.2)  # least squares give it a small part
+    assert recovered == pytest.approx(weights, abs=1e-6)
 
 
 def test_nothing_is_found_of_a_constant_feature():
@@ -43,10 +34,9 @@ def test_nothing_is_found_of_a_constant_feature():
     points = read([*lines, nbest(b"A= 1 B= 9 C= 1", sentence=1, total=b"5")])
     assert points.constant == ("B_0",)
     recovered = recover_weights(points, points.totals)
-    assert recovered.weights == pytest.approx([-3 / 5, 0, -6 / 5])  # A + 2 C = -3, the shortest such
-    assert recovered.largest_residual == pytest.approx(0, abs=1e-9)
+    assert recovered == pytest.approx([-3 / 5, 0, -6 / 5])  # A + 2 C = -3, the shortest such
     one_each = read([LINES[0], LINES[1]])
-    assert recover_weights(one_each, one_each.totals).weights.tolist() == [0, 0, 0]
+    assert recover_weights(one_each, one_each.totals).tolist() == [0, 0, 0]
 
 
 def test_weights_are_read_back_from_the_ini():
@@ -76,4 +66,3 @@ def test_what_no_tuning_begins_with_is_refused():
 def test_ours_needs_no_moses():
     tuned = tune(two_features(), [-1, 0, 0], seed=1)
     assert tuned.bleu == bleu_of(two_features(), [1, 0, 0]) > tuned.start_bleu == bleu_of(two_features(), [-1, 0, 0])
-    assert tune(two_features(), [-1, 0, 0], seed=1, should_stop=lambda: True).stopped

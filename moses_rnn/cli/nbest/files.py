@@ -7,17 +7,9 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import click
-
 if TYPE_CHECKING:
     from moses_rnn.files.shards import Shard
     from moses_rnn.formats.nbest import NBestLine
-
-
-sparse_option = click.option(
-    "--sparse-weights",
-    help="A file of sparse weights, in place of the ini's [weight-file] (as the decoder's -weight-file)",
-)
 
 
 def parsed_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[NBestLine]]:

@@ -10,7 +10,7 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
 from moses_rnn.cli.files import output_to, text_of
-from moses_rnn.cli.nbest.files import parsed_list, sparse_option
+from moses_rnn.cli.nbest.files import parsed_list
 
 if TYPE_CHECKING:
     from moses_rnn.formats.nbest import NBestLine
@@ -31,7 +31,6 @@ class Reranking:
 
     nbest: str
     weights: str | None
-    sparse_weights: str | None
     even: str | None
     references: tuple[str, ...]
     segments: bool
@@ -42,7 +41,6 @@ class Reranking:
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("nbest")
 @click.argument("weights", required=False)
-@sparse_option
 @click.option("--even", help="In place of weights: choose by the decoder's total plus this feature, LSTM0 say")
 @click.option("--reference", "references", multiple=True, help="Also say the BLEU: before, after, at best; repeat it")
 @click.option("--segments", is_flag=True, help="Print phrases with their source words, as -report-segmentation does")
@@ -54,14 +52,10 @@ def rerank(given: Reranking) -> None:
     """Print each sentence's best hypothesis by an ini's weights."""
     if (given.weights is None) == (given.even is None):
         raise click.UsageError("give either the WEIGHTS to choose by or --even FEATURE")
-    if given.sparse_weights and given.even:
-        raise click.UsageError("--sparse-weights is for WEIGHTS, not for --even")
     from moses_rnn.tuning.reranking import compare_bleu, format_segments, list_translations
 
     name, lines = parsed_list(given.nbest)
-    with output_to(
-        given.output, given.force, (name, *filter(None, [given.weights, given.sparse_weights]), *given.references)
-    ) as file:
+    with output_to(given.output, given.force, (name, *filter(None, [given.weights]), *given.references)) as file:
         kept = list(lines) if given.references else lines
         best = _chosen(kept, name, given)
         texts = [text_of(reference) for reference in given.references]
@@ -83,4 +77,4 @@ def _chosen(lines: Iterable[NBestLine], name: str, given: Reranking) -> dict[int
     if given.even:
         return choose_evenly(lines, given.even, name)
     assert given.weights is not None
-    return choose_hypotheses(lines, read_weights(given.weights, given.sparse_weights), name)
+    return choose_hypotheses(lines, read_weights(given.weights), name)

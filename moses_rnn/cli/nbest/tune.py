@@ -9,7 +9,7 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors, say, takes
 from moses_rnn.cli.files import output_to, text_of
-from moses_rnn.cli.nbest.files import parsed_list, sparse_option
+from moses_rnn.cli.nbest.files import parsed_list
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
 
@@ -30,7 +30,6 @@ class Tuning:
     nbest: str
     references: tuple[str, ...]
     weights: str | None
-    sparse_weights: str | None
     optimiser: str
     seed: int
     restarts: int
@@ -43,7 +42,6 @@ class Tuning:
 @click.argument("nbest")
 @click.option("--reference", "references", multiple=True, required=True, help="A reference translation; repeat it")
 @click.option("--weights", help="An ini whose weights the search begins with; needed for lists with sparse features")
-@sparse_option
 @click.option(
     "--optimiser",
     type=click.Choice(OPTIMISERS),
@@ -68,12 +66,10 @@ def tune(given: Tuning) -> None:
     from moses_rnn.tuning.tune import tune as tune_weights
     from moses_rnn.tuning.weights import read_weights
 
-    if given.sparse_weights and not given.weights:
-        raise click.UsageError("--sparse-weights needs --weights, the ini of the dense ones")
     name, lines = parsed_list(given.nbest)
-    inputs = (name, *given.references, *filter(None, [given.weights, given.sparse_weights]))
+    inputs = (name, *given.references, *filter(None, [given.weights]))
     with output_to(given.output, given.force, inputs) as file:
-        weights = read_weights(given.weights, given.sparse_weights) if given.weights else None
+        weights = read_weights(given.weights) if given.weights else None
         sparse = weights.sparse if weights else None
         references = [text_of(reference) for reference in given.references]
         points = read_tunable(lines, references, name=name, sparse_weights=sparse)

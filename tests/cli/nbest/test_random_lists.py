@@ -44,8 +44,7 @@ class Case:
         self.sources = [[rng.choice(SOURCE_WORDS) for _ in range(rng.randint(1, 5))] for _ in range(rng.randint(1, 3))]
         self.lists = [[self.hypothesis(source) for _ in range(rng.randint(1, 4))] for source in self.sources]
         self.references = [" ".join(rng.choice(each)["words"]) or "t2" for each in self.lists]
-        self.places = {label: rng.choice(["weight", "file", "both", "option", "none"]) for label in self.sparse}
-        self.option = rng.random() < 0.3
+        self.places = {label: rng.choice(["weight", "file", "both", "none"]) for label in self.sparse}
         self.weights = {label: rng.uniform(-2, 2) for label in self.sparse}
 
     def hypothesis(self, source):
@@ -115,21 +114,17 @@ class Case:
             for label, place in self.places.items()
             if place in ("file", "both")
         ]
-        of_option = [f"{label} {self.weights[label]!r}" for label, place in self.places.items() if place == "option"]
         files = {
             "list": "".join(listed),
             "source": "".join(text + "\n" for text in texts),
             "reference": "".join(text + "\n" for text in self.references),
             "ini": f"[feature]\n{features}[weight-file]\nfile\n[weight]\n" + "\n".join(weights) + "\n",
             "file": "".join(line + "\n" for line in ["# sparse", *of_file]),
-            "option": "".join(line + "\n" for line in of_option),
         }
         for name, content in files.items():
             (folder / name).write_text(content, encoding="utf-8")
-        counted = ("weight", "both", "option") if self.option else ("weight", "both", "file")
-        self.of_sparse = {label: self.weights[label] for label, place in self.places.items() if place in counted}
+        self.of_sparse = {label: self.weights[label] for label, place in self.places.items() if place != "none"}
         self.lines = [hypothesis for _, hypothesis in lines]
-        return ["--sparse-weights", "option"] if self.option else []
 
 
 def score(hypothesis, dense, sparse):
@@ -246,7 +241,7 @@ def test_random_lists(models, tmp_path, monkeypatch, pair_score):
 
     for seed in range(CASES):
         case = Case(seed)
-        option = case.write(tmp_path)
+        case.write(tmp_path)
         case.content = (tmp_path / "list").read_text(encoding="utf-8")
         features = [
             "--add",
@@ -260,9 +255,9 @@ def test_random_lists(models, tmp_path, monkeypatch, pair_score):
         ]
         try:
             check_added(case, run("add", "list", "--source", "source", *features), pair_score)
-            check_reranked(case, run("rerank", "list", "ini", *option))
+            check_reranked(case, run("rerank", "list", "ini"))
             tuning = ["--reference", "reference", "--weights", "ini", "--optimiser", "mert", "--restarts", "0"]
-            check_tuned(case, run("tune", "list", *tuning, *option))
+            check_tuned(case, run("tune", "list", *tuning))
         except AssertionError as error:
             raise AssertionError(f"case {seed}, {case.layout}, wrong: {case.wrong}") from error
     assert all(ended[command, code] > CASES / 10 for command in ("add", "rerank", "tune") for code in (0, 3))
