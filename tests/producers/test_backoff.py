@@ -8,7 +8,6 @@ import pytest
 from moses_rnn.errors import InputError
 from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.kenlm import KenlmProducer
@@ -91,23 +90,6 @@ def test_a_word_outside_gets_its_share_of_the_unknown_word(tmp_path):
         assert given == pytest.approx([0, math.log(share), 0], abs=1e-5)
 
 
-def test_words_of_the_shortlist_and_ends_stay_as_they_are(tmp_path):
-    alone, both = CslmProducer(checkpoint()), CslmProducer(checkpoint(), backoff=backoff_of(SMALL.write(tmp_path)))
-    sentences = [b"rare le", b"", b"neuf rare rare", b"chat", b"", b"rare", b"le chat neuf"]
-    known = ~alone.unknown(sentences)
-    assert known.tolist() == [False, True, True, True, True, False, False, True] + [True] * 3 + [False] + [True] * 5
-    changed = alone.word_log_probs(sentences) != both.word_log_probs(sentences)
-    assert changed.tolist() == (~known).tolist()
-
-
-def test_it_counts_the_words_outside_and_their_mass(tmp_path):
-    backoff = backoff_of(SMALL.write(tmp_path))
-    assert (backoff.words, backoff.outside) == (3, pytest.approx(0.1 + 0.15 + 0.2))  # <unk>, rare, 10 km
-    all_known = Vocabulary([b"<unk>", b"</s>", *(word.encode() for word in SMALL.unigrams if "<" not in word)])
-    backoff = backoff_of(SMALL.write(tmp_path), all_known)
-    assert (backoff.words, backoff.outside) == (1, pytest.approx(0.1))
-
-
 def test_a_word_that_kenlm_cannot_be_asked_for_is_an_unknown_one(tmp_path):
     (tmp_path / "lm").write_bytes(SMALL.arpa().replace(NBSP.encode(), b"caf\xe9"))
     backoff = backoff_of(tmp_path / "lm")
@@ -117,34 +99,6 @@ def test_a_word_that_kenlm_cannot_be_asked_for_is_an_unknown_one(tmp_path):
         CslmProducer(checkpoint(), backoff=backoff), contexts, [b"le", b"chat", b"neuf", b"rare", b"caf\xe9"]
     )
     assert found == pytest.approx(np.ones(len(contexts)), abs=1e-5)
-
-
-def without_unknown(probability):
-    line = b"-1.0000000\t<unk>\n"
-    assert line in SMALL.arpa()
-    return SMALL.arpa().replace(line, probability).replace(b"ngram 1=7", b"ngram 1=%d" % (7 if probability else 6))
-
-
-NO_UNKNOWN = (
-    r"^lm: expected a model that gives <unk> a probability, found {}\n  An n-gram model by lmplz gives it one\.$"
-)
-ORDINARY = (
-    r"^lm: expected no n-gram with <unk>, found '{}'\n  An n-gram model by lmplz has none; one estimated with <unk> as "
-    r"an ordinary word cannot be used\.$"
-)
-REFUSED = {
-    "no <unk>": (without_unknown(b""), NO_UNKNOWN.format("1e-100")),
-    "<unk> never": (without_unknown(b"-99\t<unk>\n"), NO_UNKNOWN.format("1e-99")),
-    "<unk> after a word": (SMALL.arpa().replace(b"rare </s>", b"rare <unk>"), ORDINARY.format("rare <unk>")),
-    "<unk> before a word": (SMALL.arpa().replace(b"le chat", b"<unk> chat"), ORDINARY.format("<unk> chat")),
-}
-
-
-@pytest.mark.parametrize(("data", "message"), REFUSED.values(), ids=REFUSED)
-def test_refuses(tmp_path, data, message):
-    (tmp_path / "lm").write_bytes(data)
-    with pytest.raises(InputError, match=message):
-        backoff_of(tmp_path / "lm")
 
 
 def changed(*changes):

@@ -13,8 +13,8 @@ from moses_rnn.models.ranker import RANKER
 from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Tally
-from moses_rnn.producers.ensembles import Ensemble, open_ensemble, open_writer
-from moses_rnn.producers.open import OpenModel, open_model
+from moses_rnn.producers.ensembles import open_ensemble
+from moses_rnn.producers.open import open_model
 from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
 from tests.models.networks import encdec_network, ranker_network, search_network
 from tests.producers.pairs import SOURCE, TARGET, of_pairs
@@ -76,16 +76,6 @@ def test_a_mean_of_logs_counts_what_its_members_met(models):
     ensemble.make_producer().log_probs(*map(list, zip(*pairs, strict=True)), tally)
     assert tally == Tally(unknown=5 + 2)  # the first one does not know s9, the other s2
     assert ensemble.make_producer().log_probs([], []).shape == (0, 1)
-
-
-def test_a_writer_is_a_model_or_an_ensemble(models):
-    alone = open_writer([models / "search"])
-    assert (type(alone), alone.name, alone.models) == (OpenModel, "SEARCH", (alone,))
-    both = open_writer([models / "search", models / "enc"], "arithmetic")
-    assert (type(both), both.name, both.combination) == (Ensemble, "ENS", "arithmetic")
-    assert [member.folder.name for member in both.models] == ["search", "enc"]
-    for writer in (alone, both):
-        assert (writer.source_vocabulary.words, writer.target_vocabulary.words) == (SOURCE.words, TARGET.words)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.kenlm import KenlmProducer
-from tests.producers.tiny_lm import CORPUS, NBSP, SENTENCES, SMALL, checkpoint, random_model
+from tests.producers.tiny_lm import CORPUS, SENTENCES, SMALL, checkpoint, random_model
 
 
 @pytest.mark.parametrize("model", [SMALL, *map(random_model, range(3))])
@@ -18,12 +18,6 @@ def test_kenlm_gives_natural_logs_of_what_the_file_says(tmp_path, kenlm, model):
     expected = [value for sentence in SENTENCES for value in model.log_probs(sentence)]
     assert producer.word_log_probs(CORPUS) == pytest.approx(expected, abs=1e-5)
     assert producer.order == model.order
-
-
-def test_kenlm_s_own_score_is_the_same_in_log_10(kenlm):
-    own = [kenlm.model.score(sentence, bos=True, eos=True) for sentence in SENTENCES if NBSP not in sentence]
-    ours = kenlm.log_probs([], [sentence for sentence in CORPUS if NBSP.encode() not in sentence])
-    assert ours[:, 0] / math.log(10) == pytest.approx(own, abs=1e-5)
 
 
 # Each is one unknown word to KenLM, as it is to the networks

@@ -72,15 +72,6 @@ def test_labels_have_the_next_free_number(features, names, labels):
     assert label_features(None, [("WP", feature_of_words)])[0][0] == "WP0"
 
 
-def test_a_list_scored_twice_has_both():
-    once = added([nbest(b"t2 x")], whole_sentences())
-    twice = added([once], whole_sentences())
-    values = parsed([twice])[0]
-    assert values.values("CSLM1") == values.values("CSLM0")
-    assert values.values("WP1") == values.values("WP0") == [-1]
-    assert ADDED.sub(b"", twice) == nbest(b"t2 x")
-
-
 # The values
 
 
@@ -131,12 +122,6 @@ def test_features_that_can_choose_nothing_are_reported(monkeypatch, hypotheses, 
     added([nbest(text, sentence=sentence) for sentence, text in hypotheses], whole_sentences(), report=report)
     assert (report.constant, list(report.choosing)) == (constant, ["CSLM0", "WP0"])
     assert (report.lines, report.sentences) == (len(hypotheses), len({sentence for sentence, _ in hypotheses}))
-
-
-def test_an_empty_list():
-    report = NBestReport()
-    assert list(with_features([], SOURCES, label_features(None, whole_sentences()), "n", report)) == []
-    assert (report.lines, report.sentences, report.constant) == (0, 0, ["CSLM0", "WP0"])
 
 
 # What is refused

@@ -27,11 +27,6 @@ def test_bleu_of_a_sum(sums, expected):
     assert corpus_bleu(sums) == pytest.approx(expected, abs=1e-15)
 
 
-def test_bleu_of_many_sums_at_once():
-    sums = np.array([[GOOD, FAIR, BAD], [BAD, BAD, GOOD]])
-    assert corpus_bleu(sums).tolist() == [[1, pytest.approx(OF_FAIR), 0], [0, 0, 1]]
-
-
 @pytest.mark.parametrize(
     ("statistics", "expected"),
     [
