@@ -94,11 +94,8 @@ def search_weights(
         restarts: searches that begin somewhere else, at random within `choose_ranges`.
         directions: random ones a round, besides the axes.
         should_stop: called after every line; when true the best so far is returned.
-
-    Raises:
-        ValueError: `start` has another length.
     """
-    first = check_start(points, start)
+    first = np.asarray(start, np.float64)
     stopped = False
 
     def stop() -> bool:
@@ -132,18 +129,6 @@ def choose_ranges(start: Floats) -> tuple[Floats, Floats]:
     From 0 to 1 as mert-moses.pl has it, from -1 to 0 where the start is negative. Nothing else is bounded by them.
     """
     return np.where(start < 0, -1.0, 0.0), np.where(start < 0, 0.0, 1.0)
-
-
-def check_start(points: TunableList, start: npt.ArrayLike) -> Floats:
-    """The starting weights as an array.
-
-    Raises:
-        ValueError: there are more or fewer than the list has features, or one is not finite.
-    """
-    weights = np.asarray(start, np.float64)
-    if weights.shape != (len(points.names),) or not np.isfinite(weights).all():
-        raise ValueError(f"expected {len(points.names)} finite starting weights, found {weights.tolist()}")
-    return weights
 
 
 def measure_weights(points: TunableList, start: Floats, best: Floats) -> TunedWeights:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.tuning.bleu import STATISTICS, Floats, Integers, corpus_bleu
+from moses_rnn.tuning.bleu import Floats, Integers, corpus_bleu
 
 Booleans = npt.NDArray[np.bool_]
 
@@ -19,9 +19,6 @@ class TunableList:
 
     A sentence's hypotheses come first, in the order of its list. A sentence without hypotheses has the statistics
     of an empty translation in place 0 and counts as translated by it.
-
-    Raises:
-        ValueError: the arrays do not belong together.
     """
 
     names: tuple[str, ...]  # one a weight: "LM0_0", "TranslationModel0_2" for the third value, as in features.dat
@@ -29,14 +26,6 @@ class TunableList:
     statistics: Integers  # sentences × hypotheses × 10; see bleu.py
     present: Booleans  # sentences × hypotheses; the rest is padding
     totals: Floats | None = None  # sentences × hypotheses; field 4 of the list
-
-    def __post_init__(self) -> None:
-        shape = self.present.shape
-        if self.features.shape != (*shape, len(self.names)) or self.statistics.shape != (*shape, STATISTICS):
-            found = f"{self.features.shape} and {self.statistics.shape}"
-            raise ValueError(f"expected features and statistics of {shape} hypotheses, found {found}")
-        if (self.present[:, 1:] & ~self.present[:, :-1]).any():
-            raise ValueError("expected padding behind the hypotheses of a sentence, found it before one")
 
     @property
     def missing(self) -> tuple[int, ...]:

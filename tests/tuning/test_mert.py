@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 
@@ -63,9 +61,3 @@ def test_a_search_can_be_stopped():
 def test_restarts_begin_in_mosess_range_on_the_starts_side():
     lows, highs = choose_ranges(np.array([0.2, 0.0, -1.0]))
     assert (lows.tolist(), highs.tolist()) == ([0, 0, -1], [1, 1, 0])
-
-
-@pytest.mark.parametrize("start", [[1.0], [1.0, 2.0, 3.0, 4.0], [1.0, math.nan, 0.0], [[1.0, 2.0, 3.0]]])
-def test_a_start_of_another_length_is_refused(start):
-    with pytest.raises(ValueError, match=r"expected 3 finite starting weights, found \["):
-        search_weights(random_list(1), start, seed=1)

@@ -56,13 +56,6 @@ def test_weights_of_an_ini_in_the_order_of_the_list():
     assert choose_start(points, weights_of({"LM0": [1.0], "LM0_a": [0.5]})).tolist() == [1, 0, 0, 1]  # 0 where added
 
 
-def test_what_no_tuning_begins_with_is_refused():
-    with pytest.raises(ValueError, match=r"expected 3 finite starting weights, found \[1.0\]"):
-        tune(two_features(), [1], seed=1)
-    with pytest.raises(ValueError, match="expected an optimiser of mert, kbmira, found 'pro'"):
-        tune(two_features(), [1, 1, 1], "pro", seed=1)
-
-
 def test_ours_needs_no_moses():
     tuned = tune(two_features(), [-1, 0, 0], seed=1)
     assert tuned.bleu == bleu_of(two_features(), [1, 0, 0]) > tuned.start_bleu == bleu_of(two_features(), [-1, 0, 0])
