@@ -206,7 +206,7 @@ def test_a_report_without_an_n_gram_model():
 
 
 def test_a_report_with_an_n_gram_model():
-    dev = scored([1 / 2, 1 / 8], [1 / 10, 1 / 40], outside=[False, True], unknown=[False, True])
+    dev = scored([1 / 2, 1 / 8], [1 / 10, 1 / 40], outside=[False, True], unknown=[True, False])
     test = scored([1 / 4] * 2000, [1 / 10] * 2000, name="test.fr")
     # at a weight of 3/4: p = 3/4 · 1/2 + 1/4 · 1/10 = 2/5 and a quarter of it; perplexity (5/2 · 10)^½ = 5
     # and 3/4 · 1/4 + 1/4 · 1/10 = 17/80
@@ -214,7 +214,7 @@ def test_a_report_with_an_n_gram_model():
         "| text | tokens | outside the shortlist | CSLM, shortlist only | CSLM | n-gram model | both (0.750 CSLM) | gain "
         "| both, known words only |",
         "|---|---|---|---|---|---|---|---|---|",
-        "| dev.fr | 2 | 50.00% | 2.00 | 4.00 | 20.00 | 5.00 | 75.0% | 2.50 |",
+        "| dev.fr | 2 | 50.00% | 2.00 | 4.00 | 20.00 | 5.00 | 75.0% | 10.00 |",
         "| test.fr | 2,000 | 0.00% | 4.00 | 4.00 | 10.00 | 4.71 | 52.9% | 4.71 |",
     ]
 
