@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from moses_rnn.errors import InputError, PairError
 from moses_rnn.formats.alignments import Links, check_links, parse_links, transposed
@@ -13,26 +13,13 @@ from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Phrases, ScoreProducer, Scores, Tally, check_lengths, is_unbounded
 
+if TYPE_CHECKING:
+    from moses_rnn.producers.ensembles import Writer
+
 Texts = tuple[list[bytes], list[bytes]]  # what is read, and what is written
 
 
-class RareModel(Protocol):
-    """What annotation needs to know of a network."""
-
-    @property
-    def source_vocabulary(self) -> Vocabulary:
-        """Words that it reads, tokens among them."""
-
-    @property
-    def target_vocabulary(self) -> Vocabulary:
-        """Words that it writes, tokens among them."""
-
-    @property
-    def inverse(self) -> bool:
-        """Whether it reads targets and writes sources."""
-
-
-def shortlists_of(model: RareModel, rare: RareWords) -> Shortlists:
+def shortlists_of(model: Writer, rare: RareWords) -> Shortlists:
     """The words that a network does not know by tokens."""
     read, written = model.source_vocabulary, model.target_vocabulary
     return Shortlists(_without(read, rare.read_tokens), _without(written, rare.written_tokens))
@@ -55,7 +42,7 @@ class AnnotatedProducer:
 
     num_scores = 1
 
-    def __init__(self, producer: ScoreProducer, model: RareModel, rare: RareWords) -> None:
+    def __init__(self, producer: ScoreProducer, model: Writer, rare: RareWords) -> None:
         self.name = producer.name
         self.meaning = annotated_meaning(producer.meaning, rare)
         self.unbounded = is_unbounded(producer)

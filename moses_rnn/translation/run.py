@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from moses_rnn.errors import FormatError, InputError, OutputError, Stopped, placing, shown
 from moses_rnn.files.journal import Opening
@@ -82,7 +82,7 @@ def translate_text(
         if request.alignments is not None and not translator.aligned:
             raise no_attention(model)
         note = outputs.begin(_manifest(request, model, config, lexicon))
-        run = _Run(request, translator, outputs, should_stop, feature=f"{model.name}0")
+        run = _Run(request, translator, outputs, should_stop, f"{model.name}0")
         run.translate(advanced, note)
         outputs.commit()
     return run.counts
@@ -109,6 +109,7 @@ def _identity(model: Writer) -> Note:
     return {"combination": model.combination, "members": members} if isinstance(model, Ensemble) else members[0]
 
 
+@dataclass
 class _Run:
     """Goes through the text, block by block.
 
@@ -120,27 +121,21 @@ class _Run:
         feature: what log p is called in a list.
     """
 
-    def __init__(
-        self,
-        request: TranslationRequest,
-        translator: Translator,
-        outputs: Outputs,
-        should_stop: Callable[[], bool],
-        *,
-        feature: str,
-    ) -> None:
-        self._feature = feature
-        self._request, self._text = request, request.text
-        self._translator = translator
-        self._outputs = outputs
-        self._should_stop = should_stop
+    request: TranslationRequest
+    translator: Translator
+    outputs: Outputs
+    should_stop: Callable[[], bool]
+    feature: str
+
+    def __post_init__(self) -> None:
+        self._text = self.request.text
         self._meter = Meter(waiting=self._stop_if_requested)
         self._hash = hashlib.sha256()
 
     @property
     def counts(self) -> Counts:
         """What was met, in the blocks of interrupted runs too."""
-        return self._translator.counts
+        return self.translator.counts
 
     def translate(self, advanced: Advanced, note: Note | None) -> None:
         """Translate what is not yet translated, given the note of the last block that is."""
@@ -157,14 +152,14 @@ class _Run:
             with placing(lambda row: f"{self._text}:{self.counts.lines + row + 1}"):
                 for block in blocks:
                     self._stop_if_requested()
-                    self._write(block, self._translator.translate(block, between))
+                    self._write(block, self.translator.translate(block, between))
         if stamp_of(self._text) != stamp:
             raise InputError(f"{self._text}: was changed while it was read; nothing was written")
 
     def _write(self, block: list[Words], translations: list[Translation]) -> None:
         text, others = self._texts(translations, self.counts.lines - len(block))
         self._add(block)
-        self._outputs.append(text, others, {"sha256": self._hash.hexdigest(), "counts": asdict(self.counts)})
+        self.outputs.append(text, others, {"sha256": self._hash.hexdigest(), "counts": asdict(self.counts)})
 
     def _lines(self) -> Generator[bytes]:
         try:
@@ -182,16 +177,16 @@ class _Run:
         """
         if note is None:
             return 0
-        for _ in range(self._outputs.blocks):
+        for _ in range(self.outputs.blocks):
             self._add(next(blocks, []))
-        grown = self._outputs.published and next(blocks, None) is not None
+        grown = self.outputs.published and next(blocks, None) is not None
         if grown or self._hash.hexdigest() != note["sha256"]:
             raise OutputError(
-                f"{self._request.output}: expected the text that the interrupted run was given, found another: "
+                f"{self.request.output}: expected the text that the interrupted run was given, found another: "
                 f"{self._text}, by its first {note['counts']['lines']:,} lines",
                 advice="Give the same to go on, or --force to start over.",
             )
-        self._translator.counts = Counts(**note["counts"])
+        self.translator.counts = Counts(**note["counts"])
         return self.counts.lines
 
     def _add(self, block: list[Words]) -> None:
@@ -205,10 +200,10 @@ class _Run:
         return min(done / max(whole - before, 1), 1.0)
 
     def _stop_if_requested(self) -> None:
-        if self._should_stop():
+        if self.should_stop():
             what_next = (
                 "the same command with --resume goes on"
-                if self._outputs.is_resumable
+                if self.outputs.is_resumable
                 else "what goes through a pipe cannot be resumed: the same command starts over"
             )
             raise Stopped(f"stopped after {self.counts.lines:,} lines; {what_next}")
@@ -217,9 +212,9 @@ class _Run:
         """A block of the text, and of what goes along with it."""
         text = b"".join(translation.text() + b"\n" for translation in translations)
         others = []
-        if self._request.n_best is not None:
+        if self.request.n_best is not None:
             others.append(b"".join(self._nbest_lines(first + i, line) for i, line in enumerate(translations)))
-        if self._request.alignments is not None:
+        if self.request.alignments is not None:
             others.append(b"".join(_alignment(first + i + 1, line) for i, line in enumerate(translations)))
         return text, others
 
@@ -230,7 +225,7 @@ class _Run:
         if parted := next((text for text in texts if SEPARATOR in text), None):
             raise FormatError(self._text, sentence + 1, "words without ||| for an n-best list", shown(parted))
         return b"".join(
-            format_nbest_line(sentence, text, self._feature, candidate.log_prob, translation.links(i))
+            format_nbest_line(sentence, text, self.feature, candidate.log_prob, translation.links(i))
             for i, (text, candidate) in enumerate(zip(texts, translation.candidates, strict=True))
         )
 

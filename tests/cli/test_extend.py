@@ -83,17 +83,3 @@ def test_a_scored_table_gets_scored_lines(here, text):
         assert float(scores[4]) == pytest.approx(float(scores[6]), rel=1e-4)
         assert float(scores[2]) == pytest.approx(float(scores[6]), rel=1e-4)
         assert scores[5] == b"1"
-
-
-def test_nothing_new_is_the_same_table(here):
-    (here / "text").write_text("zork zork\n")
-    done = extend(here / "phrase-table.gz", here / "phrase-table.rnn-model", "--text", here / "text", *ALL)
-    assert lines_of(here / "phrase-table.extended.gz") == lines_of(here / "phrase-table.gz")
-    assert "0 phrases of the text, 0 of them not in the table before, 0 of these now\n" in done.stderr
-    assert "1 of the text's 1 words are unknown to the network" in done.stderr
-
-
-def test_quiet_is_quiet(here, text):
-    done = extend(here / "phrase-table.gz", here / "phrase-table.rnn-model", "--text", text, *ALL, "-q")
-    assert done.stderr == ""
-    assert done.stdout.startswith("[feature]\nPhraseDictionaryMemory ")

@@ -1,7 +1,6 @@
 """moses-rnn-nmt translate: in this process where that is enough; killed and resumed as a process of its own."""
 
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -112,16 +111,6 @@ def test_lists_parse_and_begin_with_the_translation(here):
     assert run("nbest", "rerank", "list.gz", "weights", cwd=here, check=False).returncode == 3  # no weights
     (here / "weights").write_text("[weight]\nRNN0= 1\n")
     assert run("nbest", "rerank", "list.gz", "weights", cwd=here).stdout.encode() == (here / "out").read_bytes()
-
-
-def test_two_copies_are_one_model(here):
-    shutil.copytree(here / "model", here / "copy")
-    translated("model", "in", "-o", "out", "--n-best", 3, "list")
-    translated("model", "copy", "in", "-o", "both", "--n-best", 3, "both.list")
-    assert (here / "both").read_bytes() == (here / "out").read_bytes()
-    assert (here / "both.list").read_bytes() == (here / "list").read_bytes().replace(b"RNN0= ", b"ENS0= ")
-    piped = run("nmt", "translate", "model", "copy", given=text(LINES).decode(), cwd=here)
-    assert piped.stdout.encode() == (here / "out").read_bytes()
 
 
 LONG = ["translate", "model", "long", "-o", "out", "--n-best", "3", "list.gz", "--beam", "3", "--threads", "1", "-q"]

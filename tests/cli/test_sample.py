@@ -28,19 +28,6 @@ def columns(done):
     return [line.split(b"\t") for line in done.stdout_bytes.removesuffix(b"\n").split(b"\n")]
 
 
-def test_samples_are_ranked_and_marked(model, table):
-    first, second = (os_text(source) for source in sources_of(table, 2))
-    done = sample(model, "--source", first, "--source", second, "--table", table, "--top", 3, "--threads", 1)
-    blocks = [block.split("\n") for block in done.stdout.removesuffix("\n\n").split("\n\n")]
-    for source, (title, *lines) in zip((first, second), blocks, strict=True):
-        assert title.startswith(f"{source}   (50 samples, ")
-        assert title.endswith("not in the table)")
-        scores = [float(line.split()[0]) for line in lines]
-        assert len(scores) == 3
-        assert scores == sorted(scores, reverse=True)
-    assert done.stderr.startswith("2 sources: 100 samples, ")
-
-
 def os_text(source):
     return source.decode("utf-8", "surrogateescape")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.steps import Stepper, node_blocks
+from moses_rnn.inference.steps import Columns, Stepper, node_blocks
 from moses_rnn.models.hardware import COMPILED, EAGER
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
@@ -60,6 +60,18 @@ def test_prefixes_have_distributions_and_alignments_and_can_be_taken(case):
     if (alpha := stepper.alignment(terms, prefixes)) is not None:
         assert (alpha > 0).sum(1).tolist() == [4, 1, 1, 3, 2]  # the words of the source, and its end
         np.testing.assert_allclose(alpha.sum(1), 1)
+
+
+@EACH
+def test_candidates_are_normalised_over_alone(case):
+    stepper = stepper_of(case)
+    terms, row_of = stepper.read(*flat(SOURCES))
+    prefixes = stepper.step(terms, stepper.start(terms), torch.tensor(row_of[:4]), torch.tensor([2, 3, 4, 5]))
+    allowed = torch.tensor([[True, True, i < 2, i != 1] for i in range(max(row_of) + 1)])
+    columns = Columns(torch.tensor([0, END_ID, 3, 6]), allowed)
+    among = stepper.next_log_probs(terms, prefixes)[:, columns.words]
+    expected = among.masked_fill(~allowed[prefixes.sources], -torch.inf).log_softmax(1)
+    torch.testing.assert_close(stepper.next_log_probs(terms, prefixes, columns), expected)
 
 
 @EACH

@@ -9,6 +9,7 @@ import torch
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.ensembles import COMBINATIONS, EnsembleStepper, Member
 from moses_rnn.inference.rnnsearch import RnnSearchStepper
+from moses_rnn.inference.steps import Columns
 from moses_rnn.models.vocabulary import END_ID
 from tests.inference.id_pairs import random_pairs, score
 from tests.models import reference, reference_ensembles, reference_rnnsearch
@@ -109,3 +110,19 @@ def test_equal_shares_are_the_default():
     pairs = random_pairs(10)
     np.testing.assert_allclose(score(both("arithmetic"), pairs), score(both("arithmetic", (0.5, 0.5)), pairs))
     assert math.isfinite(score(both("arithmetic"), pairs).sum())
+
+
+@pytest.mark.parametrize("combination", COMBINATIONS)
+def test_each_member_is_normalised_over_candidates(combination):
+    stepper, columns = both(combination), Columns(torch.tensor([0, END_ID, 3, 6]), torch.ones(1, 4, dtype=torch.bool))
+    source = np.array([2, 3]), np.array([2])
+    of_all, *of_members = (
+        of.next_log_probs(terms, of.start(terms), columns)[0].exp().tolist()
+        for of in (
+            stepper,
+            *(RnnSearchStepper(SEARCH, dtype=torch.float64), EncDecStepper(ENCDEC, dtype=torch.float64)),
+        )
+        for terms, _ in [of.read(*source)]
+    )
+    expected = reference_ensembles.combine(of_members, combination, None)
+    assert of_all == pytest.approx(list(map(math.exp, expected)), abs=1e-12)

@@ -85,7 +85,10 @@ class BigramStepper(Stepper[Lengths, LastWords]):
 
     def next_log_probs(self, terms, prefixes, columns=None):
         n = terms.words[prefixes.sources, None]
-        return torch.log_softmax(self._G[prefixes.words] + n * self._b, 1)
+        logits = self._G[prefixes.words] + n * self._b
+        if columns is not None:
+            logits = logits[:, columns.words].masked_fill(~columns.allowed[prefixes.sources], -torch.inf)
+        return torch.log_softmax(logits, 1)
 
 
 # -- for tests

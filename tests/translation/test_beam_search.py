@@ -3,58 +3,16 @@
 import itertools
 import math
 
-import numpy as np
 import pytest
 import torch
 
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.variants import SWITCHES
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from tests.models import reference
-from tests.models.networks import CUSTOM, weights_of
-from tests.translation.writers import SOURCES, WORDS, every_target, flat, scores, search, writer
-
-
-def exact(switches, source, longest):
-    """log p of every target of at most so many words, by the scalar equations."""
-    weights = weights_of(writer(switches))
-    return {
-        words: reference.log_prob(weights, [*source, END_ID], [*words, END_ID], switches)
-        for words in every_target(longest)
-    }
-
-
-WHOLE = [(switches, 2, allow_unknown) for switches in CUSTOM for allow_unknown in (True, False)]
-
-
-WHOLE += [(switches, 3, True) for switches in SWITCHES.values()]
-
-
-@pytest.mark.parametrize(("switches", "longest", "allow_unknown"), WHOLE)
-def test_a_beam_that_loses_nothing_finds_the_best_of_all(switches, longest, allow_unknown):
-    width, best = len(every_target(longest)), 25
-    find = search(switches, width=width, best=best, max_words=longest, allow_unknown=allow_unknown)
-    for source, hypotheses in zip(SOURCES[:2], find(SOURCES), strict=False):
-        expected = exact(switches, source, longest)
-        ranked = sorted((w for w in expected if allow_unknown or UNKNOWN_ID not in w), key=lambda w: -expected[w])
-        ended = [hypothesis for hypothesis in hypotheses if hypothesis.ended]
-        assert [hypothesis.words for hypothesis in ended] == ranked[:best]
-        assert [h.log_prob for h in ended] == pytest.approx([expected[h.words] for h in ended], abs=1e-11)
-
-
-@pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
-def test_narrow_beams_speak_the_truth(switches):
-    """Their log p is the producer's and none exceeds that of the best of all."""
-    (best,) = search(switches, width=400, max_words=4)([SOURCES[0]])
-    for width in (1, 2, 5):
-        found = search(switches, width=width, best=3)(SOURCES)
-        assert all(hypothesis.ended for hypothesis in flat(found))
-        assert [len(of_source) for of_source in found] == [3] * len(SOURCES)
-        log_probs = [hypothesis.log_prob for hypothesis in flat(found)]
-        np.testing.assert_allclose(log_probs, scores(switches, SOURCES, found), rtol=0, atol=1e-11)
-        assert all(of_source == sorted(of_source, key=lambda h: -h.log_prob) for of_source in found)
-        assert log_probs[0] <= best[0].log_prob + 1e-12
+from tests.models.networks import weights_of
+from tests.translation.writers import SOURCES, WORDS, flat, search, writer
 
 
 @pytest.mark.parametrize("width", [2, 400])

@@ -12,7 +12,6 @@ from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.proposals import (
-    TSV_COLUMNS,
     Proposal,
     Proposals,
     Proposer,
@@ -118,13 +117,6 @@ def test_text_and_its_summaries():
         "the table lacks 1 of the sources: 'c'",
         "1 had no end within 7 words and were left out",
     ]
-
-
-def test_columns_for_programs():
-    first, second = proposals({b"a b": {b"v"}})
-    assert TSV_COLUMNS.split("\t") == ["source", "rank", "target", "log_prob", "times", "in_table"]
-    assert as_tsv(first, 2) == ["a b\t1\tv\t-1.000000\t1\tyes", "a b\t2\tt u\t-2.000000\t2\tno"]
-    assert as_tsv(second, 1) == ["c\t1\t\t-0.500000\t1\t"]
 
 
 def test_bytes_come_out_as_they_came():

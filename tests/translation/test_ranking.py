@@ -101,14 +101,6 @@ def test_each_source_has_a_limit_of_its_own(score, factor):
     assert factor == 3 or any(not h.ended for hypotheses in together for h in hypotheses)
 
 
-@pytest.mark.parametrize("score", KEYS)
-def test_the_score_of_the_search_is_that_of_the_pair(score):
-    for source, hypotheses in zip(SOURCES, search(width=3, best=3, length_score=score)(SOURCES), strict=True):
-        ended = [h for h in hypotheses if h.ended]
-        assert ended
-        assert [h.log_prob for h in ended] == pytest.approx(forced(source, [h.words for h in ended]), abs=1e-12)
-
-
 def test_the_best_of_each_come_in_order():
     totals = torch.tensor([-1.0, -5.0, -2.0, -0.5, -3.0, -4.0])
     sources = torch.tensor([0, 2, 0, 2, 0, 2])

@@ -252,13 +252,6 @@ def test_a_word_in_place_of_an_unknown_one_parts_no_fields_of_a_list(here):
     assert not (here / "list").exists()
 
 
-def test_a_lexicon_translates_them(here):
-    lexicon = Lexicon({b"s%d" % i: [(b"T%d" % i, 1.0)] for i in range(10)})
-    run(unsure(here), request(output="copied", unknown="copy"))
-    run(unsure(here), request(unknown="dictionary"), lexicon=lexicon)
-    assert (here / "out").read_bytes() == (here / "copied").read_bytes().replace(b"s", b"T")
-
-
 def test_what_happens_to_unknown_words_is_part_of_the_run(here):
     looks = iter(range(100))
     lexicon = Lexicon({b"s2": [(b"t2", 1.0)]})

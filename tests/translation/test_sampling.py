@@ -12,7 +12,7 @@ from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.sampling import Sampler, SamplingConfig, first_above
 from tests.models import reference
-from tests.models.networks import CUSTOM, weights_of
+from tests.models.networks import weights_of
 from tests.translation.writers import SOURCES, every_target, flat, sampler, scores, words_of, writer
 
 
@@ -46,18 +46,6 @@ def test_frequencies_are_the_exact_probabilities(variant, temperature, allow_unk
     assert len(often) > 15
     assert chi_square < len(often) + 4 * math.sqrt(2 * len(often))
     assert sum(seen[words] for words, count in expected.items() if count == 0) == 0
-
-
-@pytest.mark.parametrize("switches", CUSTOM, ids=lambda s: "-".join(s.values()))
-@pytest.mark.parametrize(
-    ("dtype", "precision", "tolerance"), [(torch.float64, "fp64", 1e-11), (torch.float32, "fp32", 1e-4)]
-)
-def test_a_samples_log_prob_is_the_producers(switches, dtype, precision, tolerance):
-    """Discrepancy D10: y_1 is sampled as it is scored."""
-    found = sampler(switches, dtype, samples=200, temperature=1.3, max_words=200)(SOURCES)
-    assert all(hypothesis.ended for hypothesis in flat(found))
-    log_probs = [hypothesis.log_prob for hypothesis in flat(found)]
-    np.testing.assert_allclose(log_probs, scores(switches, SOURCES, found, precision), rtol=0, atol=tolerance)
 
 
 def test_the_seed_decides():

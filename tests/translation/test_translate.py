@@ -8,7 +8,6 @@ import torch
 
 from moses_rnn.errors import ScoreError
 from moses_rnn.formats.lexicon import Lexicon
-from moses_rnn.formats.nbest import format_nbest_line, parse_nbest
 from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
@@ -21,8 +20,6 @@ from moses_rnn.translation.candidates import CandidateLists
 from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.translate import Translator, WordHandling, make_translator, rule_of
 from moses_rnn.translation.unknown_words import by_attention, word_for
-from moses_rnn.tuning.reading import read_tunable
-from tests.models.checkpoints import encdec_checkpoint, make_producer
 from tests.producers.pairs import SOURCE, TARGET
 from tests.producers.rare import save_rare_model
 from tests.translation.sentences import network, save_model
@@ -39,24 +36,6 @@ def stepper():
 
 def translator(writer=None, config=BEAM, **options):
     return Translator(SOURCE, TARGET, writer or stepper(), config, **options)
-
-
-def forced(lines, texts):
-    producer = make_producer(encdec_checkpoint(MODEL, SOURCE, TARGET), precision="fp64")
-    return producer.log_probs(lines, texts).ravel()
-
-
-@pytest.mark.parametrize("score", ["sum", "mean"])
-def test_the_score_of_a_translation_is_that_of_the_pair(score):
-    config = BeamConfig(width=4, best=3, words_per_source_word=3, length_score=score)
-    pairs = [
-        (line, candidate)
-        for line, translation in zip(LINES, translator(config=config)(LINES, "t"), strict=True)
-        for candidate in translation.candidates
-        if line.strip() and candidate.ended
-    ]
-    log_probs = [candidate.log_prob for _, candidate in pairs]
-    assert log_probs == pytest.approx(forced([line for line, _ in pairs], [c.words for _, c in pairs]), abs=1e-10)
 
 
 def test_lines_come_back_in_order_each_as_if_alone(monkeypatch):
@@ -109,13 +88,6 @@ def test_what_met_the_limit_is_given_as_it_stands():
     assert len(found.candidates) == 1
 
 
-def test_unknown_words_are_to_be_seen_or_forbidden():
-    allowed = list(translator()(LINES, "t"))
-    assert any(b"<unk>" in c.words.split() for t in allowed for c in t.candidates)
-    forbidden = translator(config=BeamConfig(width=4, words_per_source_word=3, allow_unknown=False))
-    assert b"<unk>" not in b" ".join(t.best.words for t in forbidden(LINES, "t"))
-
-
 class Mute(EncDecStepper):
     """Writes <unk> and nothing else."""
 
@@ -150,19 +122,6 @@ def test_alignments_are_of_the_candidates_that_are_given():
                         np.testing.assert_allclose(translation.alpha, alpha, atol=1e-6)
         assert found[1].alpha.shape == (0, 0)
     assert all(t.alpha is None and t.best.links is None for t in translator(writer)(LINES, "t"))
-
-
-def test_lists_are_read_by_what_tunes():
-    found = list(translator(Attentive(), aligned=3)(LINES, "t"))
-    lines = [
-        format_nbest_line(i, candidate.words, "SEARCH0", candidate.log_prob, candidate.links)
-        for i, translation in enumerate(found)
-        for candidate in translation.candidates
-    ]
-    read = read_tunable(parse_nbest(lines, "n"), [LINES])
-    assert read.names == ("SEARCH0_0",)
-    assert read.present.sum(1).tolist() == [len(translation.candidates) for translation in found]
-    np.testing.assert_allclose(read.totals[read.present], read.features[read.present][:, 0])
 
 
 def is_candidate(line, word):

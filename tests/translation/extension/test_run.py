@@ -118,15 +118,6 @@ def test_what_a_text_needs_and_sources_of_few_targets(here, models):
     assert result.lines == len(lines)
 
 
-def test_the_networks_own_column_is_what_its_producer_says(here, models):
-    _, lines = extended(here, models, text="text")
-    new = new_lines(lines)
-    producer = open_model(models / "rnn").make_producer(Compute(precision="fp64"))
-    expected = producer.log_probs([line.source for line in new], [line.target for line in new])[:, 0]
-    values = [math.log(float(words(line.scores)[2])) for line in new]
-    np.testing.assert_allclose(values, expected, atol=1e-4)
-
-
 def test_the_inverse_network_says_what_its_producer_says(here, models):
     _, lines = extended(here, models, text="text", inverse="inverse")
     new = new_lines(lines)
