@@ -1,7 +1,6 @@
 """moses-rnn-extend: in this process where that is enough, since each process loads torch anew."""
 
 import json
-import re
 
 import pytest
 from click.testing import CliRunner
@@ -35,9 +34,9 @@ def test_the_example_of_the_help_as_a_process(here, text):
         "--text",
         "text",
         "--fewer-than",
-        2,
+        "2",
         "--longest",
-        2,
+        "2",
         "--provenance",
         "column",
         "--moses-ini",
@@ -57,10 +56,7 @@ def test_the_example_of_the_help_as_a_process(here, text):
     assert "TranslationModel0= 0.2 0.2 0.2 0.2 0\n" in (here / "moses.extended.ini").read_text()
     signature = json.loads((here / "phrase-table.extended.gz.json").read_text())
     assert signature["lines"] == len(new)
-    report = done.stderr
-    assert f"{len(new):,} lines, {len(added):,} of them new: phrase-table.extended.gz\n" in report
-    assert re.search(r"[0-9]+ of the text's [0-9]+ words are unknown to the network", report)
-    assert "columns of the new lines: 1 inverse-lexical, 2 inverse-lexical, 3 network, 4 lexical\n" in report
+    assert f"{len(new):,} lines, {len(added):,} of them new: phrase-table.extended.gz\n" in done.stderr
     validated = run("validate", "phrase-table.extended.gz", "--sorted", cwd=here)
     assert "as written by moses_rnn" in validated.stdout
 

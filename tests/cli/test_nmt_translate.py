@@ -155,15 +155,6 @@ def test_killed_twice_and_resumed_it_gives_the_same_bytes(here):
     assert run("nmt", *LONG, "--resume", cwd=here, check=False).returncode == 1
 
 
-def test_candidates_bound_what_is_written(here):
-    (here / "words").write_bytes(b"s5 t7 1\n")
-    out = translated("model", "in", "--candidates", 2, 1, "--dictionary", "words").stdout_bytes.splitlines()
-    for line, written in zip(LINES, out, strict=True):
-        allowed = {b"<unk>", b"t2", b"t3", *([b"t7"] if b"s5" in line.split() else [])}
-        assert {*written.split()} <= allowed
-    assert any(b"t7" in line.split() for line in out)
-
-
 @pytest.mark.parametrize(
     ("dictionary", "is_noticed"), [(b"s5 t7 1\n", False), (b"t7 s5 1\n", True), (b"a b 1\n", False)]
 )

@@ -61,12 +61,6 @@ def test_sources_come_from_options_files_and_pipes_alike(model, table, tmp_path)
     assert piped.stderr == by_options.stderr  # and no bar in either
 
 
-def test_the_seed_decides(model, table):
-    source = sources_of(table, 1)[0].decode()
-    outputs = [sample(model, "--source", source, *seed).stdout for seed in ([], ["--seed", 1], ["--seed", 2])]
-    assert outputs[0] == outputs[1] != outputs[2]
-
-
 def test_what_the_user_should_know_goes_to_stderr(model, table):
     with gzip.open(table) as lines:
         source = next(lines).split(b" ||| ")[0].decode()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import FormatError
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.formats.phrase_table import parse_table
 from moses_rnn.inference.encdec import EncDecStepper
@@ -13,12 +13,10 @@ from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.proposals import (
     Proposal,
-    Proposals,
     Proposer,
     Reading,
     Totals,
     as_text,
-    as_tsv,
     known_targets,
     parse_sources,
 )
@@ -119,26 +117,6 @@ def test_text_and_its_summaries():
     ]
 
 
-def test_bytes_come_out_as_they_came():
-    odd = Proposals(b"\xff a", [Proposal("é\u2028".encode(), -1.0, 1, None)], 0, [], False)
-    texts = [*as_text(odd, 1, "samples"), *as_tsv(odd, 1)]
-    assert [text.encode("utf-8", "surrogateescape") for text in texts] == [
-        b"\xff a   (1 samples)",
-        "      -1.000  é\u2028".encode(),
-        b"\xff a\t1\t" + "é\u2028\t-1.000000\t1\t".encode(),
-    ]
-
-
-def test_words_outside_the_shortlist_are_said():
-    totals = Totals()
-    for source in (b"a zork", b"a", b"p q r s zork t"):
-        totals.add(Proposals(source, [], 0, Reading(checkpoint()).unknown(source), False))
-    assert list(totals.warnings(9)) == [
-        "2 of 3 sources have words outside the shortlist, which are read as <unk>: 'zork', 'p', 'q', 'r', 's' and 1 more"
-    ]
-    assert totals.summary("samples") == "0 samples"
-
-
 @pytest.mark.parametrize("variant", SWITCHES)
 @pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
 def test_a_real_networks_samples_are_ranked_by_its_producer(variant, direction):
@@ -200,8 +178,6 @@ def test_lines_are_read_as_the_network_learned_them(direction, form, line, expec
 
 
 WRONG = {
-    "blank": (PLAIN, b" \t\n", "s:2: expected a source phrase, found a blank line"),
-    "a table": (PLAIN, b"a ||| t ||| .1\n", r"s:2: expected a source phrase alone, found 'a \|\|\| t \|\|\| .1'\n  A table's"),
     "two lines": (PLAIN, b"a\nb\n", r"s:2: expected a source phrase alone, found 'a\\nb'"),
     "gaps": (RULES, b"[X][X] a [X]\n", r"s:2: expected numbered gaps, found '\[X\]\[X\] a \[X\]'\n  Gaps are words"),
     "no factor": (PhraseForm(2, 0), b"a|b\n", r"s:2: expected source factor 2, target factor 0 in every word, found 'a\|b'"),
@@ -213,11 +189,3 @@ def test_what_is_no_source_is_refused(case):
     form, line, message = WRONG[case]
     with pytest.raises(FormatError, match=message):
         list(parse_sources([b"a\n", line], "s", Reading(checkpoint(form=form))))
-
-
-def test_a_table_of_other_phrases_is_refused():
-    reading = Reading(checkpoint(form=FACTORED))
-    reading.check_form("t", FACTORED)
-    message = r"t: expected phrases as the model learned from \(source factor 1, target factor 0\), found plain words"
-    with pytest.raises(InputError, match=message):
-        reading.check_form("t", PLAIN)

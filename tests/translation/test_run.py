@@ -100,11 +100,6 @@ def test_text_list_and_alignments_say_the_same(here):
     assert not [path for path in here.iterdir() if path.name.startswith(".")]
 
 
-def test_without_attention_lists_have_no_alignment(here):
-    run(open_model(save_model(here / "model")), request(n_best="list"))
-    assert all(not h.further for h in parse_nbest((here / "list").read_bytes().splitlines(), "list"))
-
-
 def test_parts_of_whole_blocks_laid_end_to_end_are_the_whole(here):
     model = open_model(save_model(here / "model"))
     run(model, request())

@@ -11,9 +11,10 @@ from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.sampling import Sampler, SamplingConfig, first_above
+from tests.inference.id_pairs import score
 from tests.models import reference
 from tests.models.networks import weights_of
-from tests.translation.writers import SOURCES, every_target, flat, sampler, scores, words_of, writer
+from tests.translation.writers import SOURCES, every_target, flat, sampler, stepper, words_of, writer
 
 
 def drawn_by(switches, source, longest, temperature, allow_unknown):
@@ -56,7 +57,8 @@ def test_the_seed_decides():
 
 def test_the_log_prob_stays_the_models_when_unknown_words_are_forbidden():
     found = sampler(allow_unknown=False)(SOURCES)
-    np.testing.assert_allclose([h.log_prob for h in flat(found)], scores(SWITCHES["paper"], SOURCES, found), atol=1e-11)
+    pairs = [(source, list(h.words)) for source, of in zip(SOURCES, found, strict=True) for h in of]
+    np.testing.assert_allclose([h.log_prob for h in flat(found)], score(stepper(), pairs), atol=1e-11)
 
 
 @pytest.mark.parametrize("max_words", [0, 1, 4])
@@ -75,30 +77,10 @@ def test_samples_without_an_end_are_marked(max_words):
         assert hypothesis.log_prob == pytest.approx(sum(math.log(p[word]) for p, word in counted), abs=1e-11)
 
 
-@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan])
-def test_a_temperature_is_above_zero(temperature):
-    with pytest.raises(ValueError, match=f"expected a temperature above 0, found {temperature}"):
-        SamplingConfig(temperature=temperature)
-
-
 def test_a_low_temperature_takes_the_likeliest_word():
     for tiny in (1e-3, 1e-300):
         found = sampler(samples=5, temperature=tiny)(SOURCES)
         assert [len(set(of_source)) for of_source in found] == [1] * len(SOURCES)
-
-
-WEIGHTS = [0.0, 2.0, 0.0, 1.0, 1.0, 0.0]
-
-
-SHARES = {0.0: 1, 0.49: 1, 0.5: 3, 0.74: 3, 0.75: 4, 1 - 2**-53: 4}
-
-
-@pytest.mark.parametrize("share", SHARES)
-def test_words_without_weight_are_never_drawn(share):
-    cumulated = torch.tensor([WEIGHTS, WEIGHTS[::-1]]).double().cumsum(1)
-    assert first_above(cumulated, torch.tensor([0]), torch.tensor([share], dtype=torch.float64)).tolist() == [
-        SHARES[share]
-    ]
 
 
 def test_the_first_word_above_a_share_is_found_by_rows():

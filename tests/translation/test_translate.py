@@ -2,7 +2,6 @@
 
 import itertools
 
-import numpy as np
 import pytest
 import torch
 
@@ -14,10 +13,8 @@ from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import open_model
 from moses_rnn.translation import translate
-from moses_rnn.translation.alignments import align
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.candidates import CandidateLists
-from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.translate import Translator, WordHandling, make_translator, rule_of
 from moses_rnn.translation.unknown_words import by_attention, word_for
 from tests.producers.pairs import SOURCE, TARGET
@@ -102,26 +99,6 @@ def test_a_line_for_which_nothing_may_be_written_is_named():
     with pytest.raises(ScoreError, match="^'s3': expected a word or the end that may follow, found none") as refused:
         translate_lines([[b"s2", b"s3"], [b"s3"]])
     assert refused.value.row == 1
-
-
-def test_alignments_are_of_the_candidates_that_are_given():
-    writer = Attentive()
-    for aligned in (1, 2, 9):
-        found = list(translator(writer, aligned=aligned)(LINES, "t"))
-        for translation in found:
-            assert [c.links is not None for c in translation.candidates] == [
-                i < aligned for i in range(len(translation.candidates))
-            ]
-            for candidate in translation.candidates[:aligned]:
-                if translation.source:
-                    words = candidate.words.split()
-                    written = Hypothesis(tuple(TARGET.ids(words)), 0.0, candidate.ended)
-                    (alpha,) = align(writer, [SOURCE.ids(translation.source)], [written])
-                    assert candidate.links == tuple(alpha[: len(words), :-1].argmax(1))
-                    if candidate is translation.best:
-                        np.testing.assert_allclose(translation.alpha, alpha, atol=1e-6)
-        assert found[1].alpha.shape == (0, 0)
-    assert all(t.alpha is None and t.best.links is None for t in translator(writer)(LINES, "t"))
 
 
 def is_candidate(line, word):

@@ -12,9 +12,7 @@ from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
-from tests.models.checkpoints import encdec_checkpoint, make_producer
 from tests.models.networks import SIZES, encdec_network
-from tests.producers.pairs import SOURCE, TARGET
 
 SOURCES = [[2, 3, 4], [], [6, 0], [7, 7, 7, 7], [2, 3]]
 WORDS = [i for i in range(SIZES["target_vocabulary_size"]) if i != END_ID]
@@ -40,21 +38,6 @@ def sampler(switches=SWITCHES["paper"], dtype=torch.float64, **config):
 
 def search(switches=SWITCHES["paper"], dtype=torch.float64, **config):
     return BeamSearch(stepper(switches, dtype), BeamConfig(**config))
-
-
-def phrase(ids, vocabulary):
-    return b" ".join(vocabulary.words[i] for i in ids)
-
-
-def scores(switches, sources, written, precision="fp64"):
-    """The producer's log p of what was written for sources."""
-    producer = make_producer(encdec_checkpoint(writer(switches), SOURCE, TARGET), precision=precision)
-    pairs = [
-        (phrase(source, SOURCE), phrase(h.words, TARGET))
-        for source, of in zip(sources, written, strict=True)
-        for h in of
-    ]
-    return producer.log_probs(*zip(*pairs, strict=True)).ravel()
 
 
 def flat(written):
