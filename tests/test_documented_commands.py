@@ -81,7 +81,7 @@ NEEDS_MOSES = {name for name, commands in BLOCKS.items() if any("$MOSES_ROOT" in
 
 def is_run_here(command):
     return (
-        command.startswith(("moses-rnn", "python -m moses_rnn ", "cd ", "mkdir ", "tr ", "$MOSES_ROOT/"))
+        command.startswith(("moses-rnn", "python -m moses_rnn ", "cd ", "mkdir ", "$MOSES_ROOT/"))
         and command not in ELSEWHERE
     )
 
@@ -136,9 +136,6 @@ def smaller(command):
 
 def perform(command, here):
     """Run a command of this package, or of the system, in a folder; what it prints goes where it says."""
-    if command.startswith("tr "):
-        subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=here, check=True)
-        return
     words = shlex.split(smaller(command))
     output = here / words.pop() if ">" in words else None
     if words[:3] == ["python", "-m", "moses_rnn"]:

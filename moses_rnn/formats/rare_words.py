@@ -58,7 +58,6 @@ class Restored(NamedTuple):
     words: list[bytes]
     kept: list[int]  # the place of each among the tokens that were written
     replaced: int  # unknown words that were restored
-    left: int  # unknown words that stay <unk>
 
 
 @dataclass(frozen=True)
@@ -225,17 +224,14 @@ def restore_words(written: Iterable[Written], source: Words, word_for: WordFor) 
         source: words that were read.
         word_for: what is written for a source word.
     """
-    restored = Restored([], [], 0, 0)
-    replaced = left = 0
+    words, kept, replaced = [], [], 0
     for token, place, at in written:
         points = token == UNKNOWN and place is not None and 0 <= place < len(source)
         word = word_for(source[place]) if points and place is not None else token
-        if token == UNKNOWN:
-            replaced += word != UNKNOWN
-            left += word == UNKNOWN
-        restored.words.append(word)
-        restored.kept.append(at)
-    return restored._replace(replaced=replaced, left=left)
+        replaced += word != token
+        words.append(word)
+        kept.append(at)
+    return Restored(words, kept, replaced)
 
 
 def reserved_word(text: Words) -> bytes | None:

@@ -274,13 +274,11 @@ def test_a_network_of_rare_words_reads_tokens_and_what_it_writes_is_restored(her
     counts = run(model, request(n_best=(9, "list"), **asked))
     rare, sources = model.rare, RARE.splitlines()
     raw, restored = (list(parse_nbest((here / f).read_bytes().splitlines(), f)) for f in ("raw.list", "list"))
-    left = 0
     for before, after in zip(raw, restored, strict=True):
         source = sources[before.sentence].split()
         expected = rare.restore(before.hypothesis.split(), source, frozenset(READ), lambda word: word)
         assert after.hypothesis.split() == expected.words
         assert before.features == after.features
-        left += expected.left
     assert counts.lines == 4
     tokens = {word for line in raw for word in line.hypothesis.split()} & {*rare.written_tokens}
     assert tokens or kind == "noalign"

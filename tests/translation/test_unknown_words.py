@@ -46,14 +46,14 @@ def test_an_unknown_word_is_replaced_by_its_place(rule):
     chosen = word_for(rule, LEXICON)
     restored = by_attention(chosen)(SOURCE, [b"le", b"<unk>", b"<unk>", b"<unk>"], [0, 1, 2, 0])
     assert restored.words == [b"le", chosen(b"cat"), chosen(b"Paris"), b"the"]
-    assert (restored.replaced, restored.left, restored.kept) == (3, 0, [0, 1, 2, 3])
+    assert (restored.replaced, restored.kept) == (3, [0, 1, 2, 3])
 
 
 def test_without_a_place_it_stays():
     written = [b"le", b"<unk>"]
     for places in (None, [0, None]):
         restored = replace_by_places(SOURCE, written, places, bytes.upper)
-        assert (restored.words, restored.replaced, restored.left) == (written, 0, 1)
+        assert (restored.words, restored.replaced) == (written, 0)
 
 
 def test_a_translation_that_is_unknown_itself_restores_nothing():
@@ -63,7 +63,7 @@ def test_a_translation_that_is_unknown_itself_restores_nothing():
         replace_by_places(SOURCE, [b"<unk>", b"<unk>"], [1, 2], chosen),
         by_tokens(RareWords("posunk"), frozenset(), chosen)(SOURCE, [b"<unk:1>", b"<unk:1>"], None),
     ):
-        assert (restored.words, restored.replaced, restored.left) == ([b"<unk>", b"Paris"], 1, 1)
+        assert (restored.words, restored.replaced) == ([b"<unk>", b"Paris"], 1)
 
 
 def test_tokens_point_for_themselves():
