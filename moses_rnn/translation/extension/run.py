@@ -96,11 +96,10 @@ def extend(request: ExtensionRequest, given: Given, make_ini: MakeIni, stage: St
         OutputError: an output cannot be written, exists, or is an input.
     """
     table = request.table
-    reading = _check_models(given)
-    _check_table(table)
+    _check(table, given)
     stamp = stamp_of(table)
     with _outputs(request, given) as (new_table, signature, ini):
-        known = frozenset(reading.source_vocabulary.words) - {UNKNOWN, END}
+        known = frozenset(given.model.source_vocabulary.words) - {UNKNOWN, END}
         text = TextPhrases()
         if request.text is not None:
             text = phrases_of_text(read_lines(existing_input(request.text)), request.longest, known)
@@ -121,17 +120,12 @@ def extend(request: ExtensionRequest, given: Given, make_ini: MakeIni, stage: St
     return extended
 
 
-def _check_models(given: Given) -> Reading:
-    """Refuse networks of other phrases than plain words, or with words that stand for rare ones."""
+def _check(table: str, given: Given) -> None:
+    """Refuse phrases of other than plain words, words that stand for rare ones, and a table that can be read once."""
     for model in given.models:
         if not model.form.is_plain or model.rare is not None:
             found = f"one of {model.form}" if model.rare is None else "one that learned annotated rare words"
             raise CheckpointError(f"{model.folder}: expected a model of plain words, found {found}")
-    return Reading(given.model.checkpoint)
-
-
-def _check_table(table: str) -> None:
-    """Refuse what cannot be read twice, and phrases of other than plain words."""
     if not Path(table).is_file():
         raise InputError(f"{table}: expected a file, which can be read twice, found a pipe")
     _, form = first_look(table)
