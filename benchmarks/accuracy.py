@@ -25,10 +25,9 @@ def rank_correlation(a: Scores, b: Scores) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def ways(model: OpenModel, *, with_compiled: bool) -> Iterator[Compute]:
+def ways(model: OpenModel) -> Iterator[Compute]:
     """All ways of computing that this machine has."""
-    for compiled in (False, True)[: 1 + with_compiled]:
-        yield from (Compute(precision=precision, compiled=compiled) for precision in ("fp32", "bf16"))
+    yield from (Compute(precision=precision) for precision in ("fp32", "bf16"))
     core = native_core()
     if core is not None and model.row.native is not None:
         kinds = (kind for kind in PRECISIONS if core.multiplies(kind))
@@ -41,7 +40,6 @@ def main() -> None:
     parser.add_argument("table")
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--pairs", type=int, default=20_000)
-    parser.add_argument("--no-compile", action="store_true")
     given = parser.parse_args()
     blocks = parse_blocks(read_blocks(given.table), given.table)
     everything = TableLines.joined(list(blocks))
@@ -52,9 +50,9 @@ def main() -> None:
     exact = model.make_producer(Compute(precision="fp64")).log_probs(*pairs)
     print(f"{len(block):,} pairs, log p from {exact.min():.1f} to {exact.max():.2g}, mean {exact.mean():.2f}")
     print(f"{'against float64':<28}{'mean |Δ log p|':>16}{'largest':>12}{'rank correlation':>20}")
-    for way in ways(model, with_compiled=not given.no_compile):
+    for way in ways(model):
         scores = model.make_producer(way).log_probs(*pairs)
-        off, how = np.abs(scores - exact), ", compiled" * way.compiled + ", native core" * way.native
+        off, how = np.abs(scores - exact), ", native core" * way.native
         print(f"{way.precision + how:<28}{off.mean():>16.2g}{off.max():>12.2g}{rank_correlation(scores, exact):>20.6f}")
     apart = model.make_producer()
     unshared = np.concatenate([apart.log_probs([source], [target]) for source, target in block[:1000].pairs()])

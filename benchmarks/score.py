@@ -1,6 +1,6 @@
 """Scoring, lever by lever, as ratios taken in one run.
 
-    python benchmarks/score.py PHRASE_TABLE [--model DIR | --preset paper] [--lines N] [--no-compile] [--json FILE]
+    python benchmarks/score.py PHRASE_TABLE [--model DIR | --preset paper] [--lines N] [--json FILE]
 
 The first line is a naive reference: the authors' arrangement in plain torch (64 pairs at once, sorted over ten batches,
 nothing shared, the whole softmax, float32). Each further line switches one lever on; the native core's have all levers,
@@ -40,7 +40,6 @@ from moses_rnn.inference.tries import Trie, build_trie
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
 from moses_rnn.models.encdec import ENCDEC, EncDec
-from moses_rnn.models.hardware import COMPILED
 from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
@@ -52,8 +51,6 @@ from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ScoringReport, scored_t
 from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions
 from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
-
-PRODUCTS = (torch.float32, torch.bfloat16)
 
 
 def untrained(table: Iterable[Pair], preset: str) -> Checkpoint:
@@ -178,7 +175,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--lines", type=int, default=4 * PAIRS, help="so many that workers share them evenly")
     parser.add_argument("--skip", type=int, default=0, help="lines of the table to skip first")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--json", type=Path)
     return parser.parse_args()
 
@@ -214,10 +210,6 @@ def ladder(checkpoint: Checkpoint, pairs: list[Pair], given: argparse.Namespace)
         ("+ a worker for each core", plain, "prefixes", True, count),
         ("+ bf16 products", rough, "prefixes", True, count),
     ]
-    if not given.no_compile:
-        compiled = [EncDecStepper(checkpoint.model, dtype=kind, kernel=COMPILED) for kind in PRODUCTS]
-        steps.insert(5, ("(the same, compiled)", compiled[0], "prefixes", True, count))
-        steps.append(("+ element-wise work compiled", compiled[1], "prefixes", True, count))
     stages = [Stage("naive: 64 pairs at once, nothing shared, fp32", lambda: naive(checkpoint, few), len(few))]
     for name, stepper, sources, targets, workers in steps:
         lever = Levers(checkpoint, stepper, sources=sources, targets=targets, workers=workers)
@@ -275,8 +267,7 @@ def whole_program(
         return lambda: subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)  # noqa: S602
 
     model = OpenModel(Path(), checkpoint)
-    compiled = not given.no_compile
-    ways = {f"torch, {kind}": Compute(precision=kind, compiled=compiled) for kind in ("fp32", "bf16")}
+    ways = {f"torch, {kind}": Compute(precision=kind) for kind in ("fp32", "bf16")}
     for kind in PRECISIONS:
         if (core := native_core()) and core.multiplies(kind):
             ways[f"{core}, {kind}"] = Compute(precision=kind, native=True)

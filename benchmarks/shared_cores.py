@@ -89,7 +89,7 @@ def learner(name: str, task: Task, config: TrainingConfig) -> Line:
 def scoring_line(name: str, checkpoint: Checkpoint, pairs: list[Pair], workers: int, precision: str) -> Line:
     """A line that scores, each worker its own pairs."""
     model = OpenModel(Path(), checkpoint)
-    compute = model.choose_compute(Wanted(precision=precision), long=False)
+    compute = model.choose_compute(Wanted(precision=precision))
     producer = model.make_producer(compute)
     pool = ThreadPoolExecutor(workers)
     chunks = [pairs[i * CHUNK : (i + 1) * CHUNK] for i in range(SHARES * workers)]

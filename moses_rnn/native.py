@@ -16,7 +16,7 @@ SWITCH = "MOSES_RNN_NATIVE"  # "0": do without; or the name of the best instruct
 INSTRUCTION_SETS = ("portable", "avx2", "avx512", "avx512bf16", "amx")  # from the least to the most, as native/cpu.h
 
 
-PRECISIONS = ("fp32", "bf16", "bf16x3")  # of products, as native/kernels.h numbers them
+PRECISIONS = ("fp32", "bf16")  # of products, as native/kernels.h numbers them
 
 
 class NativeCore:

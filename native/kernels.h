@@ -18,7 +18,7 @@ constexpr int BLOCK_ROWS = 192;  // a multiple of every kernel's tile
 constexpr int UNITS = 32;        // hidden units, maxout units and ranks are stored in multiples of this
 constexpr int CACHE_LINE = 64;
 
-enum Precision { FP32, BF16, BF16X3 };  // of products; states, gates and sums are float32 in all of them
+enum Precision { FP32, BF16 };  // of products; states, gates and sums are float32 in all of them
 
 // A matrix for products, packed in panels of columns; `bias` (or null) is added to each row of the product.
 struct Packed {
@@ -42,7 +42,7 @@ struct Step {
   int state_stride;     // floats from one row of states, or of z, to the next
   const void* operand;  // [e | h]; rows × operand_stride elements
   void* next;           // [e | h_t], for the read-out, and the second operand while the reset gate acts before U
-  int operand_stride, e_inner, h_inner;
+  int operand_stride, e_inner;
   const float* states;  // of the level above
   const int32_t* parents;  // the row of each state there; rows
   float* new_states;    // rows × state_stride
@@ -68,7 +68,6 @@ struct Kernels {
   int panel;    // columns of a panel
   int element;  // bytes of an operand's element
   int pad;      // inner sizes are multiples of this
-  int copies;   // parts that an operand is written in: 3 for BF16X3, [high | low | high] against [high | high | low]
 
   // One part of a packed matrix: W is columns × size, a row for each column of the product.
   void (*pack)(const float* W, int columns, int size, const Packed& to, int offset);
@@ -80,11 +79,11 @@ struct Kernels {
   // out = A W + bias, or its tanh; rows × out_stride floats
   void (*affine)(const void* A, int stride, int rows, const Packed& W, bool with_tanh, float* out, size_t out_stride);
   // s_i = max(s'_{2i-1}, s'_{2i}), s' = O [e | h] + O_c c + b_O, as an operand; a panel holds odd units, then even ones
-  void (*maxout)(const void* A, int stride, int rows, const Packed& O, const TermRows& terms, void* s, int s_stride,
-                 int s_inner);
+  void (*maxout)(const void* A, int stride, int rows, const Packed& O, const TermRows& terms, void* s,
+                 int s_stride);
   void (*normalise)(const void* A, int stride, int rows, const Packed& G_l, const Normaliser& to);
   float (*dot)(const float* a, const float* b, int size);
-  const TrainingKernels& (*training)();  // null where an operand has copies
+  const TrainingKernels& (*training)();
 };
 
 // Null where there are none: bf16 without instructions for it, or another family of processors.

@@ -4,8 +4,7 @@
 
 namespace {
 
-template <int COPIES>
-struct Amx : Bf16Operand<COPIES, 32> {
+struct Amx : Bf16Operand<32> {
   static constexpr int TILE_ROWS = 32;
 
   // Rows of 64 bytes each: tiles 0 to 3 are sums, 4 and 5 rows of A, 6 and 7 columns of the panel.
@@ -51,8 +50,7 @@ namespace moses_rnn {
 
 const Kernels* kernels_amx(Precision precision) {
   switch (precision) {
-    case BF16: return KernelsOn<Amx<1>>::table();
-    case BF16X3: return KernelsOn<Amx<3>>::table();
+    case BF16: return KernelsOn<Amx>::table();
     default: return kernels_avx512(precision);
   }
 }

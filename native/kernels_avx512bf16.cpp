@@ -3,8 +3,7 @@
 
 namespace {
 
-template <int COPIES, int PAD>
-struct Bf16 : Bf16Operand<COPIES, PAD> {
+struct Bf16 : Bf16Operand<2> {
   static constexpr int TILE_ROWS = 12;
 
   __attribute__((noinline)) static void tile(const uint16_t* A, int stride, const uint16_t* panel, int inner, const float* bias, float* out) {
@@ -39,8 +38,7 @@ namespace moses_rnn {
 
 const Kernels* kernels_avx512bf16(Precision precision) {
   switch (precision) {
-    case BF16: return KernelsOn<Bf16<1, 2>>::table();
-    case BF16X3: return KernelsOn<Bf16<3, 32>>::table();
+    case BF16: return KernelsOn<Bf16>::table();
     default: return kernels_avx512(precision);
   }
 }

@@ -1,9 +1,9 @@
 // The kernels, written once over an operand's policy (its instruction set and precision). Included by one file for each
 // instruction set, whose policies live in an unnamed namespace: all that is made of these templates stays in that file.
 //
-// A policy P has LANES (floats of a vector), TILE_ROWS, PANEL (columns, a multiple of LANES), PAD, COPIES, Element, and
+// A policy P has LANES (floats of a vector), TILE_ROWS, PANEL (columns, a multiple of LANES), PAD, Element, and
 //   tile(A, stride, panel, inner, bias, out): out = A W + bias for TILE_ROWS rows and one panel, row by row
-//   write(operand, k, part, vector): LANES values of an operand's part of `part` elements, from its k-th on
+//   write(operand, k, vector): LANES values of an operand, from its k-th on
 // Products stay in `tile` until they are done; what follows them (gates, blends, maxout, the normaliser) is done on the
 // finished tile, while it is in the nearest cache.
 #pragma once
@@ -108,11 +108,10 @@ struct KernelsOn {
       Element* base = const_cast<Element*>(panel_of(to, panel));
       for (int j = 0; j < PANEL; ++j) {
         const int column = panel * PANEL + j;
-        for (int copy = 0; copy < P::COPIES; ++copy)
-          for (int k = 0; k < part; ++k) {
-            const float w = column < columns && k < size ? W[static_cast<size_t>(column) * size + k] : 0.f;
-            base[P::place(offset + copy * part + k, j)] = P::of_matrix(w, copy);
-          }
+        for (int k = 0; k < part; ++k) {
+          const float w = column < columns && k < size ? W[static_cast<size_t>(column) * size + k] : 0.f;
+          base[P::place(offset + k, j)] = P::of_matrix(w);
+        }
       }
     }
   }
@@ -121,11 +120,11 @@ struct KernelsOn {
     const int part = (size + P::PAD - 1) / P::PAD * P::PAD;
     Element* to = static_cast<Element*>(operand);
     int k = 0;
-    for (; k + LANES <= size; k += LANES) P::write(to, k, part, V::load(from + k));
+    for (; k + LANES <= size; k += LANES) P::write(to, k, V::load(from + k));
     for (; k < part; k += LANES) {
       float rest[LANES] = {};
       for (int i = 0; k + i < size; ++i) rest[i] = from[k + i];
-      P::write(to, k, part, V::load(rest));
+      P::write(to, k, V::load(rest));
     }
   }
 
@@ -148,7 +147,7 @@ struct KernelsOn {
           }
           const F h = V::load(step.states + static_cast<size_t>(step.parents[i]) * step.state_stride + j);
           V::store(step.z + static_cast<size_t>(i) * step.state_stride + j, V::sigmoid(z_i));
-          P::write(second + static_cast<size_t>(i) * step.operand_stride, j, step.h_inner / P::COPIES, V::sigmoid(r_i) * h);
+          P::write(second + static_cast<size_t>(i) * step.operand_stride, j, V::sigmoid(r_i) * h);
         });
       }
   }
@@ -164,7 +163,7 @@ struct KernelsOn {
     for (int i = 0; i < step.rows; ++i)
       for (int j = 0; j < step.H; j += LANES) {
         const F h = V::load(step.new_states + static_cast<size_t>(i) * step.state_stride + j);
-        P::write(next + static_cast<size_t>(i) * step.operand_stride, j, step.h_inner / P::COPIES, h);
+        P::write(next + static_cast<size_t>(i) * step.operand_stride, j, h);
       }
   }
 
@@ -217,11 +216,10 @@ struct KernelsOn {
       }
   }
 
-  static void maxout(const void* A, int stride, int rows, const Packed& O, const TermRows& terms, void* s, int s_stride,
-                     int s_inner) {
+  static void maxout(const void* A, int stride, int rows, const Packed& O, const TermRows& terms, void* s,
+                     int s_stride) {
     constexpr int HALF = PANEL / 2;
     Tile units;
-    const int part = s_inner / P::COPIES;
     for (int panel = 0; panel * PANEL < O.columns; ++panel)
       for (int row = 0; row < rows; row += P::TILE_ROWS) {
         tile(A, stride, row, O, panel, units);
@@ -232,7 +230,7 @@ struct KernelsOn {
           for (int v = 0; v < HALF; v += LANES) {
             const F odd = V::load(s_i + v) + V::load(O_cc + v);
             const F even = V::load(s_i + HALF + v) + V::load(O_cc + HALF + v);
-            P::write(to, panel * HALF + v, part, (odd > even) | (odd != odd) ? odd : even);  // NaN stays
+            P::write(to, panel * HALF + v, (odd > even) | (odd != odd) ? odd : even);  // NaN stays
           }
         }
       }
@@ -289,20 +287,14 @@ struct KernelsOn {
     return sum;
   }
 
-  using Training = const TrainingKernels& (*)();
-  static constexpr Training training() {
-    if constexpr (P::COPIES == 1) return TrainingOn<P>::table;
-    else return nullptr;
-  }
-
   static const Kernels* table() {
     static constexpr Kernels kernels = {PANEL,      static_cast<int>(sizeof(Element)),
-                                        P::PAD,     P::COPIES,
-                                        pack,       write_part,
+                                        P::PAD,     pack,
+                                        write_part,
                                         step_reset_before, step_reset_after,
                                         affine,     maxout,
                                         normalise,  dot,
-                                        training()};
+                                        TrainingOn<P>::table};
     return &kernels;
   }
 };
@@ -311,14 +303,14 @@ struct KernelsOn {
 template <int LANES_, int TILE_ROWS_, int PANEL_>
 struct Fp32 {
   using Element = float;
-  static constexpr int LANES = LANES_, TILE_ROWS = TILE_ROWS_, PANEL = PANEL_, PAD = 1, COPIES = 1;
+  static constexpr int LANES = LANES_, TILE_ROWS = TILE_ROWS_, PANEL = PANEL_, PAD = 1;
   using V = Vectors<LANES>;
   using F = typename V::F;
 
   static constexpr size_t place(int k, int column) { return static_cast<size_t>(k) * PANEL + column; }
-  static float of_matrix(float w, int) { return w; }
-  static void write(float* operand, int k, int, F v) { V::store(operand + k, v); }
-  static void write_one(float* operand, int k, int, float v) { operand[k] = v; }
+  static float of_matrix(float w) { return w; }
+  static void write(float* operand, int k, F v) { V::store(operand + k, v); }
+  static void write_one(float* operand, int k, float v) { operand[k] = v; }
   static void prepare() {}
 
   __attribute__((noinline)) static void tile(const float* A, int stride, const float* panel, int inner, const float* bias, float* out) {

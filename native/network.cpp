@@ -71,7 +71,7 @@ struct Network::Prefixes {
   }
 };
 
-int Network::inner(int64_t size) const { return static_cast<int>(up_to(size, kernels_.pad)) * kernels_.copies; }
+int Network::inner(int64_t size) const { return static_cast<int>(up_to(size, kernels_.pad)); }
 
 int Network::stored(int64_t size) const { return static_cast<int>(up_to(size, UNITS)); }
 
@@ -196,7 +196,7 @@ std::vector<float> Network::read(const Phrases& phrases, const std::vector<int64
         const float* h = above.data() + static_cast<size_t>(level.parents[first + i]) * state_stride_;
         kernels_.write_part(h, H_, at(row, e_inner_));
       }
-      const Step step = {count, H_, state_stride_, room.operand.get(), room.next.get(), stride_, e_inner_, h_inner_, above.data(),
+      const Step step = {count, H_, state_stride_, room.operand.get(), room.next.get(), stride_, e_inner_, above.data(),
                          level.parents.data() + first, states.data() + static_cast<size_t>(first) * state_stride_, room.z.data(),
                          {}};
       kernels_.step_reset_before(step, encoder_);
@@ -248,14 +248,14 @@ void Network::step_block(const Prefixes& prefixes, int first, int rows, const fl
     kernels_.write_part(h, H_, at(row, e_inner_));
   }
   if (!steps) return;
-  const Step step = {rows, H_, state_stride_, room.operand.get(), room.next.get(), stride_, e_inner_, h_inner_, states,
+  const Step step = {rows, H_, state_stride_, room.operand.get(), room.next.get(), stride_, e_inner_, states,
                      prefixes.parents.data() + first, new_states, room.z.data(), terms};
   (sizes_.reset_after ? kernels_.step_reset_after : kernels_.step_reset_before)(step, decoder_);
 }
 
 // s_t, G_r s_t, and the normaliser over all words of the next word's logits G_l G_r s_t + b_G.
 void Network::read_out(int rows, const TermRows& terms, Workspace& room) const {
-  kernels_.maxout(room.next.get(), stride_, rows, O_, terms, room.s.get(), s_stride_, s_inner_);
+  kernels_.maxout(room.next.get(), stride_, rows, O_, terms, room.s.get(), s_stride_);
   kernels_.affine(room.s.get(), s_stride_, rows, G_r_, false, room.projected.data(), R_);
   std::vector<float> in_base_2(R_);
   for (int i = 0; i < rows; ++i) {

@@ -54,7 +54,7 @@ struct Place {
   bool add;     // to what is there
 };
 
-// Of one instruction set and precision; operands and panels are those of kernels.h, without copies.
+// Of one instruction set and precision; operands and panels are those of kernels.h.
 struct TrainingKernels {
   int tile_rows;
   // Rows of `size` floats as operands, filled up with zeros.

@@ -29,7 +29,7 @@ struct TrainingOn {
   }
 
   static void write(const float* from, int count, Element* to) {
-    for (int v = 0; v < count; v += LANES) P::write(to, v, 0, load(from + v, count - v));
+    for (int v = 0; v < count; v += LANES) P::write(to, v, load(from + v, count - v));
   }
 
   static void write_rows(const float* from, size_t from_stride, int rows, int size, void* operand, int stride) {
@@ -37,7 +37,7 @@ struct TrainingOn {
     for (int i = 0; i < rows; ++i, to += stride, from += from_stride) {
       const int whole = size / LANES * LANES;
       write(from, whole, to);
-      for (int k = whole; k < stride; ++k) P::write_one(to, k, 0, k < size ? from[k] : 0.f);
+      for (int k = whole; k < stride; ++k) P::write_one(to, k, k < size ? from[k] : 0.f);
     }
   }
 

@@ -14,14 +14,14 @@ from tests.commands import ROOT
 pytestmark = pytest.mark.release
 
 CORPUS = ROOT / "examples" / "corpus"
-SMALL = ["--preset", "small", "--no-compile"]
+SMALL = ["--preset", "small"]
 TEXTS = [CORPUS / "dev", "--source", "en", "--target", "fr"]
 RUNS = {
     "score": (["TABLE", *SMALL, "--lines", "600", "--rounds", "1"], "whole program, torch, bf16"),
-    "train": (["TABLE", *SMALL, "--pairs", "300", "--one-thread"], "+ 512 pairs a minibatch"),
+    "train": (["TABLE", *SMALL, "--no-compile", "--pairs", "300", "--one-thread"], "+ 512 pairs a minibatch"),
     "table": (["TABLE", "--rounds", "1"], "all but scoring, all threads together"),
     "growth": (["--most", "1000", "--rounds", "1"], "       1,000 "),
-    "accuracy": (["TABLE", "--model", "MODEL", "--pairs", "300", "--no-compile"], "fp32, 1 000 pairs scored alone"),
+    "accuracy": (["TABLE", "--model", "MODEL", "--pairs", "300"], "fp32, 1 000 pairs scored alone"),
     "sentences": (
         [*TEXTS, "--hidden-size", "16", "--sentences", "4", "--list", "5", "--batches", "1", "--rounds", "1"],
         "all sentences together",

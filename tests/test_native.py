@@ -37,7 +37,7 @@ def test_instruction_sets_can_be_held_back_but_not_invented(monkeypatch):
 def test_what_an_instruction_set_multiplies_in(name):
     core = NativeCore(None, INSTRUCTION_SETS.index(name))
     of_bf16 = name in ("avx512bf16", "amx")
-    assert [core.multiplies(kind) for kind in ("fp32", "bf16", "bf16x3", "fp64")] == [True, of_bf16, of_bf16, False]
+    assert [core.multiplies(kind) for kind in ("fp32", "bf16", "fp64")] == [True, of_bf16, False]
 
 
 def test_a_library_that_is_none_is_passed_over(tmp_path):

@@ -31,8 +31,8 @@ def load(
     Args:
         folder: of the model; a list of several makes an ensemble of networks that write the same words.
         device: "cpu", "cuda", "cuda:1" …; "auto" is CUDA if there is one.
-        precision: of matrix products: "fp32", "bf16", "bf16x3", "fp64", or "auto", bf16 where it is faster and the
-            network large. bf16x3 takes the native core.
+        precision: of matrix products: "fp32", "bf16", "fp64", or "auto", bf16 where it is faster and the network
+            large.
         threads: of the processor; for all of torch in this process. None: all cores.
         combine: how several are one: "geometric" (the default), "mean-log" or "arithmetic".
 

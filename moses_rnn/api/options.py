@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import torch
 
 from moses_rnn.api.arguments import check_choice, check_range
-from moses_rnn.errors import ArgumentError
 from moses_rnn.models.hardware import choose_device, choose_precision
-from moses_rnn.native import MOST_THREADS, native_core
-from moses_rnn.native import PRECISIONS as NATIVE_PRECISIONS
+from moses_rnn.native import MOST_THREADS
 from moses_rnn.producers.base import PRECISIONS, Compute, Wanted
 from moses_rnn.producers.open import OpenModel
 
-CHOICES = ("auto", *dict.fromkeys((*PRECISIONS, *NATIVE_PRECISIONS)))
+CHOICES = ("auto", *PRECISIONS)
 
 
 @dataclass(frozen=True)
@@ -42,23 +40,13 @@ class Options:
         return self.threads or torch.get_num_threads()
 
     def scoring(self, models: Sequence[OpenModel]) -> Compute:
-        """How pairs are scored: by the native core where it has the network, as moses-rnn-score does.
-
-        Raises:
-            ArgumentError: the precision is the native core's alone, which does not compute this.
-        """
+        """How pairs are scored: by the native core where it has the network, as moses-rnn-score does."""
         width = max(model.checkpoint.model.config.width for model in models)
         precision = choose_precision(self.precision, self.device, width)
         if len(models) == 1 and models[0].core_for(Wanted(self.device), precision):
             return Compute(self.device, precision, native=True)
-        if precision not in PRECISIONS:
-            titles = " and ".join(model.row.title for model in models)
-            computing = f"{titles} on {self.device}, {native_core() or 'no native core'}"
-            expected = f"one of {', '.join(PRECISIONS)} for what the native core does not compute"
-            raise ArgumentError("precision", expected, f"{precision!r} for {computing}")
         return Compute(self.device, precision)
 
     def writing(self, models: Sequence[OpenModel]) -> Compute:
-        """How a network writes, by torch: in the same precision if torch has it, or else in float32."""
-        precision = self.scoring(models).precision
-        return Compute(self.device, precision if precision in PRECISIONS else "fp32")
+        """How a network writes: by torch."""
+        return Compute(self.device, self.scoring(models).precision)

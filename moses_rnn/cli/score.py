@@ -80,7 +80,6 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     floor: float
     device: str
     precision: str
-    compiled: bool | None
     native: bool | None
     long_phrases: str
     threads: int | None
@@ -142,15 +141,9 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, or several: cuda:0,cuda:1")
 @click.option(
     "--precision",
-    type=click.Choice(["auto", "fp32", "bf16x3", "bf16"]),
-    help="Of matrix products; bf16 is faster where the processor has it; auto: bf16 there for large networks; bf16x3, "
-    "three products of bf16, errs by 1e-5 on average, and is faster than fp32 with AMX [default: fp32]",
-)
-@click.option(
-    "--compile/--no-compile",
-    "compiled",
-    default=None,
-    help="Let torch fuse the rest, which takes half a minute [default: for large tables and networks on a CPU]",
+    type=click.Choice(["auto", "fp32", "bf16"]),
+    help="Of matrix products; bf16 is faster where the processor has it; auto: bf16 there for large networks "
+    "[default: fp32]",
 )
 @click.option(
     "--native/--no-native",
@@ -266,7 +259,6 @@ def _request(given: Scoring) -> ScoringRequest:
         pool=make_pool_request(given),
         threads=given.threads,
         precision=given.precision,
-        compiled=given.compiled,
         native=given.native,
         floors_long=given.long_phrases == "floor",
         level=given.compression_level,

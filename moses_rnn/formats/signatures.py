@@ -122,7 +122,6 @@ class Settings:
     devices: Sequence[str]  # their types
     threads: int
     precision: str
-    compiled: bool
     native: str | None  # the core that computes; None: torch
     phrases: str  # their form
     shard: str | None = None  # of the table, as k/N
@@ -130,7 +129,7 @@ class Settings:
     @property
     def computed_by(self) -> str:
         """For the user."""
-        return f"{self.native or 'torch'}, {self.precision}{', compiled' * self.compiled}"
+        return f"{self.native or 'torch'}, {self.precision}"
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -149,7 +148,7 @@ class Settings:
             "device": list(self.devices),
             "threads": self.threads,
             "precision": self.precision,
-            "compiled": self.compiled,
+            "compiled": False,  # true in some older ones
             **({"native": self.native} if self.native else {}),  # older journals have no such key
             **({"shard": self.shard} if self.shard else {}),
             "phrases": self.phrases,
@@ -172,7 +171,7 @@ class Settings:
             "torch": self.torch,
             **files,
             "precision": self.precision,
-            "compiled": self.compiled,
+            "compiled": False,  # true in some older ones
             "native": self.native,
             "phrases": self.phrases,
             "lines": counts.lines,

@@ -18,16 +18,15 @@ from moses_rnn.inference.tries import build_trie, copy_levels
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.cells import PLAIN, Carried, CellDecoder, CellEncDec, CellEncoder, PlainCell, begun
 from moses_rnn.models.encdec import EncDec, Terms
-from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.vocabulary import Ids
 
 
-def cell_stepper(model: CellEncDec, device: str, dtype: torch.dtype, kernel: Kernel) -> Stepper[Any, Any]:
+def cell_stepper(model: CellEncDec, device: str, dtype: torch.dtype) -> Stepper[Any, Any]:
     """The stepper of a network by its cell; arguments as of `EncDecStepper`."""
     if model.config.cell in PLAIN:
-        return CellStepper(model, device, dtype, kernel)
+        return CellStepper(model, device, dtype)
     make = ResetAfterStepper if model.encoder.resets_after else EncDecStepper
-    return make(model, device, dtype, kernel)
+    return make(model, device, dtype)
 
 
 class ResetAfterStepper(EncDecStepper):
@@ -93,7 +92,6 @@ class CellStepper(Stepper[Terms, CellPrefixes]):
         model: the trained network.
         device: where to compute.
         dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-        kernel: does the work of the output layer.
     """
 
     def __init__(
@@ -101,7 +99,6 @@ class CellStepper(Stepper[Terms, CellPrefixes]):
         model: CellEncDec,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
-        kernel: Kernel = EAGER,
     ) -> None:
         self.device = torch.device(device)
         self.words = model.config.target_vocabulary_size
@@ -113,7 +110,7 @@ class CellStepper(Stepper[Terms, CellPrefixes]):
         self._model, self._decoder = model, decoder
         self._read, self._written = (SteppedCell(part, part.embedding, dtype) for part in (encoder, decoder))
         self._b = encoder.stacked("b")
-        self._output = OutputLayer(decoder.G_l, decoder.b_G, dtype, kind, kernel)
+        self._output = OutputLayer(decoder.G_l, decoder.b_G, dtype, kind)
 
     @torch.inference_mode()
     def read(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:

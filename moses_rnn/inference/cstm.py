@@ -11,7 +11,6 @@ from moses_rnn.inference.slots import SlottedPairs, distinct_rows
 from moses_rnn.inference.steps import for_scoring, node_blocks
 from moses_rnn.inference.trie_scoring import IdPhrases, Values
 from moses_rnn.models.cstm import Cstm
-from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.slots import in_slots
 from moses_rnn.models.vocabulary import END_ID
 
@@ -25,7 +24,6 @@ class CstmPairs(SlottedPairs):
         model: the trained network.
         device: where to compute.
         dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-        kernel: does the work of the output layers.
         floor: what a pair scores that has a phrase longer than there are slots; None: it is refused.
     """
 
@@ -34,13 +32,12 @@ class CstmPairs(SlottedPairs):
         model: Cstm,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
-        kernel: Kernel = EAGER,
         floor: float | None = None,
     ) -> None:
         super().__init__(device, model.config.slots, floor)
         self._product_dtype, self._config = dtype, model.config
         self._model, kind = for_scoring(model, self.device, dtype)
-        self._outputs = [OutputLayer(*self._model.output(k + 1), dtype, kind, kernel) for k in range(self._slots)]
+        self._outputs = [OutputLayer(*self._model.output(k + 1), dtype, kind) for k in range(self._slots)]
 
     def _of_short(self, sources: IdPhrases, targets: IdPhrases) -> Values:
         S = self._slots

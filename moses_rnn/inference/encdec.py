@@ -21,7 +21,6 @@ from moses_rnn.inference.steps import Columns, NodeBlock, Stepper
 from moses_rnn.inference.tries import Trie, build_trie, copy_levels
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.encdec import EncDec, Terms
-from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.vocabulary import Ids
 
 
@@ -44,7 +43,6 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
         model: the trained network.
         device: where to compute.
         dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-        kernel: does the work between products.
     """
 
     def __init__(
@@ -52,12 +50,10 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
         model: EncDec,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
-        kernel: Kernel = EAGER,
     ) -> None:
         self.device = torch.device(device)
         self.config = model.config
         self.words = model.config.target_vocabulary_size
-        self._kernel = kernel
         self._product_dtype = dtype
         self._dtype = torch.float64 if dtype == torch.float64 else torch.float32
         self._prepare_encoder(model)
@@ -85,7 +81,7 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
         self._O = self._weight(_beside([decoder.O_y, decoder.O_h])[units])
         self._G_r = self._bias(decoder.G_r)
         G_l, b_G = decoder.G_l.to(self.device), decoder.b_G.to(self.device)
-        self._output = OutputLayer(G_l, b_G, self._product_dtype, self._dtype, self._kernel)
+        self._output = OutputLayer(G_l, b_G, self._product_dtype, self._dtype)
 
     def _weight(self, tensor: Tensor) -> Tensor:
         return tensor.detach().to(self.device, self._product_dtype).contiguous()
@@ -115,14 +111,14 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
 
     def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
         """One step of the encoder for each node, from its word and the row of the state above it."""
-        eh, h = self._kernel(kernels.gathered)(self._x_e, words, states, above)
-        z, erh = self._kernel(kernels.reset_state)(linear(eh, self._x_gates), self._x_gates_b, eh, h)
-        return self._kernel(kernels.encoder_state)(linear(erh, self._x_candidate), self._x_candidate_b, z, h)
+        eh, h = kernels.gathered(self._x_e, words, states, above)
+        z, erh = kernels.reset_state(linear(eh, self._x_gates), self._x_gates_b, eh, h)
+        return kernels.encoder_state(linear(erh, self._x_candidate), self._x_candidate_b, z, h)
 
     def _terms(self, h_N: Tensor) -> Terms:
         c = h_N if self._summary is None else self._times(h_N, self._summary[0]).add_(self._summary[1]).tanh_()
         Wc = linear(c.to(self._product_dtype), self._terms_W)
-        return Terms(*self._kernel(kernels.terms)(Wc, self._terms_b, self.config.hidden_size))
+        return Terms(*kernels.terms(Wc, self._terms_b, self.config.hidden_size))
 
     @torch.inference_mode()
     def start(self, terms: Terms) -> EncDecPrefixes:
@@ -138,7 +134,7 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
     def step(self, terms: Terms, prefixes: EncDecPrefixes, rows: Tensor, words: Tensor) -> EncDecPrefixes:
         """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
         sources = prefixes.sources[rows]
-        eh, h = self._kernel(kernels.gathered)(self._y_e, words, prefixes.h, rows)
+        eh, h = kernels.gathered(self._y_e, words, prefixes.h, rows)
         return EncDecPrefixes(sources, *self._decoder_step(eh, h, sources, terms))
 
     @torch.inference_mode()
@@ -160,7 +156,7 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
         We = linear(e, self._W)
         if self.config.decoder_reset == "after":
             Uh = linear(eh[:, self.config.embedding_size :], self._U)
-            return self._kernel(kernels.decoder_state)(gates, terms.gates, Uh, terms.Cc, We, self._b, sources, eh, h)
+            return kernels.decoder_state(gates, terms.gates, Uh, terms.Cc, We, self._b, sources, eh, h)
         z, r = kernels.decoder_gates(gates, terms.gates, sources).chunk(2, 1)
         h_tilde = self._times(r * h, self._U).add_(terms.Cc.index_select(0, sources)).add_(We).add_(self._b).tanh_()
         state = torch.lerp(h_tilde, h, z)
@@ -168,7 +164,7 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
 
     def _read_out(self, prefixes: EncDecPrefixes, terms: Terms) -> Tensor:
         """G_r s_t of each prefix: what it predicts, before the words; prefixes × R."""
-        s = self._kernel(kernels.maxout)(linear(prefixes.eh, self._O), terms.O_cc, prefixes.sources)
+        s = kernels.maxout(linear(prefixes.eh, self._O), terms.O_cc, prefixes.sources)
         return linear(s, self._G_r)
 
     @torch.inference_mode()

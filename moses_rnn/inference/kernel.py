@@ -1,4 +1,4 @@
-"""The element-wise work between the products of the RNN Encoder-Decoder, in functions that a `Kernel` can fuse.
+"""The element-wise work between the products of the RNN Encoder-Decoder, in functions.
 
 H hidden units, M maxout units, E embedding dimensions.
 """
@@ -38,7 +38,7 @@ def decoder_gates(gates: Tensor, Cc: Tensor, sources: Tensor) -> Tensor:
     return gates.to(Cc.dtype).add_(Cc.index_select(0, sources)).sigmoid_()
 
 
-def decoder_state(  # noqa: PLR0913, PLR0917, operands of one fused pass over memory
+def decoder_state(  # noqa: PLR0913, PLR0917, the operands of an equation
     gates: Tensor,
     gates_c: Tensor,
     Uh: Tensor,
@@ -65,23 +65,14 @@ def maxout(s: Tensor, O_cc: Tensor, sources: Tensor) -> Tensor:
 
 
 def normaliser(logits: Tensor, b_G: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest logit of each state, its word, and the sum of the others' exp(logit - largest).
+    """The largest logit of each state, its word, and the sum of the others' exp(logit - largest); may overwrite logits.
 
     Near p = 1, log p is the small difference of two large numbers; with the largest taken out of the sum,
     log p = (logit - largest) - log1p(rest) keeps its precision. `numbers` are those of the words, as floats, which is
     faster than argmax.
     """
-    x = logits.to(b_G.dtype) + b_G
-    largest = x.amax(1, keepdim=True)
-    at = torch.where(x == largest, numbers, 0.0).amax(1, keepdim=True)  # the last one of equals; 0 for NaN
-    rest = torch.where(numbers == at, 0.0, torch.exp(x - largest)).sum(1)
-    return largest.squeeze(1), at.squeeze(1).long(), rest
-
-
-def normaliser_in_place(logits: Tensor, b_G: Tensor, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The same in fewer passes, for when they are not fused."""
     x = logits.to(b_G.dtype).add_(b_G)
     largest = x.amax(1, keepdim=True)
-    at = torch.where(x == largest, numbers, 0.0).amax(1, keepdim=True).long()
+    at = torch.where(x == largest, numbers, 0.0).amax(1, keepdim=True).long()  # the last one of equals; 0 for NaN
     rest = x.scatter_(1, at, -torch.inf).sub_(largest).exp_().sum(1)
     return largest.squeeze(1), at.squeeze(1), rest

@@ -13,7 +13,6 @@ from torch.nn.functional import linear
 
 from moses_rnn.inference import kernel as kernels
 from moses_rnn.inference.steps import Columns, NodeBlock
-from moses_rnn.models.hardware import Kernel
 
 
 class OutputLayer:
@@ -24,15 +23,14 @@ class OutputLayer:
         b_G: K.
         product_dtype: of matrix products.
         dtype: of everything else.
-        kernel: does the work between products.
     """
 
-    def __init__(self, G: Tensor, b_G: Tensor, product_dtype: torch.dtype, dtype: torch.dtype, kernel: Kernel) -> None:
+    def __init__(self, G: Tensor, b_G: Tensor, product_dtype: torch.dtype, dtype: torch.dtype) -> None:
         self._G = G.detach().to(product_dtype).contiguous()
         self._exact_G = G.detach().to(dtype).contiguous()
         self._b_G = b_G.detach().to(dtype).contiguous()
         self._numbers = torch.arange(len(b_G), device=b_G.device, dtype=dtype)
-        self._product_dtype, self._dtype, self._kernel = product_dtype, dtype, kernel
+        self._product_dtype, self._dtype = product_dtype, dtype
 
     def log_probs(self, projected: Tensor, sources: Tensor, columns: Columns | None = None) -> Tensor:
         """log p of every word after each prefix; natural, prefixes × K, float64.
@@ -72,8 +70,7 @@ class OutputLayer:
         """
         logits = linear(projected.to(self._product_dtype), self._G)  # prefixes × K
         chosen = logits[above, words] + self._b_G[words]
-        normaliser = self._kernel(kernels.normaliser, kernels.normaliser_in_place)
-        largest, at, rest = normaliser(logits, self._b_G, self._numbers)  # may overwrite the logits
+        largest, at, rest = kernels.normaliser(logits, self._b_G, self._numbers)
         if self._product_dtype != self._dtype:
             exact = self._logit(projected, at)
             rest *= torch.exp(largest - exact)

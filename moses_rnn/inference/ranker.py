@@ -9,7 +9,6 @@ from torch.nn.functional import linear
 from moses_rnn.inference.slots import SlottedPairs, distinct_rows
 from moses_rnn.inference.steps import for_scoring
 from moses_rnn.inference.trie_scoring import IdPhrases, Values
-from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.ranker import Ranker, Side
 from moses_rnn.models.slots import in_slots
 
@@ -21,7 +20,6 @@ class RankerPairs(SlottedPairs):
         model: the trained network.
         device: where to compute.
         dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-        kernel: has nothing to do here.
         floor: what a pair scores that has a phrase longer than there are slots; None: it is refused.
     """
 
@@ -30,7 +28,6 @@ class RankerPairs(SlottedPairs):
         model: Ranker,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
-        kernel: Kernel = EAGER,
         floor: float | None = None,
     ) -> None:
         super().__init__(device, model.config.slots, floor)

@@ -16,7 +16,6 @@ from moses_rnn.inference.steps import Columns, NodeBlock, Stepper, for_scoring
 from moses_rnn.inference.tries import build_trie, take_phrases
 from moses_rnn.models.attention import Annotations, weigh
 from moses_rnn.models.batches import Batch, Lengths
-from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.rnnsearch import RnnSearch, SearchNodes, SearchTerms, gates, updated
 from moses_rnn.models.vocabulary import Ids
 
@@ -44,7 +43,6 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
         model: the trained network.
         device: where to compute.
         dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-        kernel: does the work between products.
     """
 
     def __init__(
@@ -52,13 +50,11 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
         model: RnnSearch,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
-        kernel: Kernel = EAGER,
     ) -> None:
         self.device = torch.device(device)
         self.words = model.config.target_vocabulary_size
-        self._kernel = kernel
         self._product_dtype = dtype
-        self._model, self._dtype = for_scoring(model, self.device, dtype, kernel)
+        self._model, self._dtype = for_scoring(model, self.device, dtype)
         decoder, align = self._model.decoder, self._model.align
         self._v = align.v
         self._W_e = self._weight(torch.cat([decoder.W_z, decoder.W_r, decoder.W]))
@@ -66,7 +62,7 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
         self._W_a, self._U_gates = self._weight(align.W_a), self._weight(torch.cat([decoder.U_z, decoder.U_r]))
         self._C = self._weight(torch.cat([decoder.C_z, decoder.C_r, decoder.C]))
         self._U = self._weight(decoder.U)
-        self._output = OutputLayer(decoder.output, decoder.b_G, dtype, self._dtype, kernel)
+        self._output = OutputLayer(decoder.output, decoder.b_G, dtype, self._dtype)
 
     def _weight(self, tensor: Tensor) -> Tensor:
         return tensor.detach().to(self._product_dtype).contiguous()
@@ -156,7 +152,7 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
             annotations.Uh[:, :width].index_select(0, sources),
             present[:, :width],
         )
-        alpha = self._kernel(weigh)(Ws, self._v, these)
+        alpha = weigh(Ws, self._v, these)
         c = torch.bmm(alpha[:, None, :], these.h).squeeze(1)
         return c, torch.nn.functional.pad(alpha, (0, N - width))
 
@@ -169,8 +165,8 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
         """GRU'(e, s, c); rows × H."""
         x = self._times(e, self._W_e) + self._b
         Cc = self._times(c, self._C)
-        z, rs = self._kernel(gates)(x, self._times(s, self._U_gates), Cc, s)
-        return self._kernel(updated)(x, self._times(rs, self._U), Cc, z, s)
+        z, rs = gates(x, self._times(s, self._U_gates), Cc, s)
+        return updated(x, self._times(rs, self._U), Cc, z, s)
 
     def _read_out(self, prefixes: SearchPrefixes) -> Tensor:
         """t_i, or G_r t_i: what each prefix predicts, before the words; prefixes × M or prefixes × R."""

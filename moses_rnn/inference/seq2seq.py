@@ -19,7 +19,6 @@ from moses_rnn.inference.normalising import OutputLayer
 from moses_rnn.inference.steps import Columns, NodeBlock, Stepper
 from moses_rnn.inference.tries import build_trie, copy_levels
 from moses_rnn.models.batches import Lengths
-from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.lstm import Lstm, LstmStack, State, lstm_step
 from moses_rnn.models.seq2seq import Seq2Seq
 from moses_rnn.models.vocabulary import END_ID, Ids
@@ -54,7 +53,6 @@ class Seq2SeqStepper(Stepper[Seq2SeqTerms, Seq2SeqPrefixes]):
         model: the trained network.
         device: where to compute.
         dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
-        kernel: does the work between products.
     """
 
     def __init__(
@@ -62,16 +60,15 @@ class Seq2SeqStepper(Stepper[Seq2SeqTerms, Seq2SeqPrefixes]):
         model: Seq2Seq,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
-        kernel: Kernel = EAGER,
     ) -> None:
         self.device = torch.device(device)
         self.words = model.config.target_vocabulary_size
         self._reverses = model.encoder.reverses
         self._encoder, self._decoder = (
-            SteppedStack(stack, self.device, dtype, kernel) for stack in (model.encoder, model.decoder)
+            SteppedStack(stack, self.device, dtype) for stack in (model.encoder, model.decoder)
         )
         G, b_G = model.decoder.G.to(self.device), model.decoder.b_G.to(self.device)
-        self._output = OutputLayer(G, b_G, dtype, self._decoder.dtype, kernel)
+        self._output = OutputLayer(G, b_G, dtype, self._decoder.dtype)
 
     @torch.inference_mode()
     def read(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, npt.NDArray[np.int64]]:
@@ -138,12 +135,11 @@ class SteppedStack:
         stack: as trained.
         device: where to compute.
         product_dtype: of matrix products.
-        kernel: does the work between products.
     """
 
-    def __init__(self, stack: LstmStack, device: torch.device, product_dtype: torch.dtype, kernel: Kernel) -> None:
+    def __init__(self, stack: LstmStack, device: torch.device, product_dtype: torch.dtype) -> None:
         self.dtype = torch.float64 if product_dtype == torch.float64 else torch.float32  # of states
-        self._device, self._product_dtype, self._kernel = device, product_dtype, kernel
+        self._device, self._product_dtype = device, product_dtype
         self._embedding = stack.embedding.detach().to(device, product_dtype)
         self._layers = [self._prepared(layer) for layer in stack.layers]
         self._hidden_size = stack.hidden_size
@@ -165,7 +161,7 @@ class SteppedStack:
         for (WU, b, p), state in zip(self._layers, states, strict=True):
             h, m = state.take(rows)
             sums = linear(torch.cat([a, h.to(self._product_dtype)], 1), WU).to(self.dtype)
-            stepped.append(State(*self._kernel(lstm_step)(b, sums, p, m)))
+            stepped.append(State(*lstm_step(b, sums, p, m)))
             a = stepped[-1].h.to(self._product_dtype)
         return tuple(stepped)
 

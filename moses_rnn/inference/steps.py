@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from moses_rnn.models.batches import Lengths
-from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.translation_network import NetworkOfPairs
 from moses_rnn.models.vocabulary import Ids
 
@@ -155,7 +154,7 @@ def node_blocks(
 
 
 def for_scoring(
-    model: SomeNetwork, device: torch.device, product_dtype: torch.dtype, kernel: Kernel = EAGER
+    model: SomeNetwork, device: torch.device, product_dtype: torch.dtype
 ) -> tuple[SomeNetwork, torch.dtype]:
     """A copy of a trained network that learns nothing, and the type of all its numbers: float32, or float64.
 
@@ -163,9 +162,7 @@ def for_scoring(
         model: the trained network.
         device: where to compute.
         product_dtype: of matrix products, which alone may be rounded further.
-        kernel: does the work between products.
     """
     dtype = torch.float64 if product_dtype == torch.float64 else torch.float32
     model = copy.deepcopy(model).requires_grad_(False).to(device, dtype)
-    model.use_kernel(kernel)
     return model, dtype

@@ -17,7 +17,6 @@ from moses_rnn.formats.native_table import native_table
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.text_phrases import TextPhrases
 from moses_rnn.models.batches import Lengths
-from moses_rnn.models.hardware import Kernel
 from moses_rnn.models.vocabulary import UNKNOWN_ID, Ids, Vocabulary
 
 Phrases = Sequence[bytes]
@@ -41,7 +40,6 @@ class Compute:
 
     device: str = "cpu"
     precision: str = "fp32"  # of matrix products, one of PRECISIONS, or of those of the native core
-    compiled: bool = False  # whether torch.compile fuses the work between products
     native: bool = False  # whether the native core computes, not torch
     floors_long: bool = False  # whether pairs that a network has no room for score the floor, and are not refused
 
@@ -57,11 +55,6 @@ class Compute:
         """The type of matrix products."""
         return PRECISIONS[self.precision]
 
-    @property
-    def kernel(self) -> Kernel:
-        """What does the work between products."""
-        return Kernel(self.compiled)
-
 
 HERE = Compute()  # on the processor, in float32, by torch: the reference
 
@@ -72,7 +65,6 @@ class Wanted:
 
     device: str = "cpu"
     precision: str | None = None  # or "auto": bf16 where it is faster and the network large
-    compiled: bool | None = None
     native: bool | None = None
     floors_long: bool = False
 

@@ -18,7 +18,7 @@ class CslmProducer(NetworkLanguageModel):
 
     Args:
         checkpoint: network and shortlist.
-        compute: where and how; nothing is compiled.
+        compute: where and how.
         backoff: shares the probability of ``<unk>`` out among the words it stands for.
     """
 

@@ -24,7 +24,7 @@ class DynamicRnnlm(NetworkLanguageModel):
     Args:
         checkpoint: network and shortlist, which stay as they are.
         mode: one of MODES.
-        compute: where and how; nothing is compiled.
+        compute: where and how.
         shares: of words outside the shortlist in the probability of ``<unk>``.
         rate: of learning.
         reach: how many steps back the error of a word is followed; 0: to its sentence's beginning.

@@ -32,7 +32,7 @@ from moses_rnn.models.cslm import CSLM
 from moses_rnn.models.cstm import CSTM
 from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.models.folders import SENTENCES, Kind, read_key
-from moses_rnn.models.hardware import LARGE, Kernel, choose_compiled, choose_precision
+from moses_rnn.models.hardware import choose_precision
 from moses_rnn.models.ranker import RANKER
 from moses_rnn.models.rnnlm import RNNLM
 from moses_rnn.models.rnnsearch import RNNSEARCH
@@ -40,7 +40,7 @@ from moses_rnn.models.seq2seq import SEQ2SEQ
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import NativeCore, native_core
 from moses_rnn.producers.annotated import AnnotatedProducer, annotated_meaning
-from moses_rnn.producers.base import HERE, PRECISIONS, Compute, Description, ScoreProducer, Wanted
+from moses_rnn.producers.base import HERE, Compute, Description, ScoreProducer, Wanted
 from moses_rnn.producers.cslm import CslmProducer, NplmProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.producers.phrases import BOTH_ENDS, PhraseProducer, meaning_of
@@ -57,10 +57,10 @@ class NetworkRow:
     kind: Kind
     name: str  # of its score
     title: str
-    stepper: Callable[[Any, str, torch.dtype, Kernel], Stepper[Any, Any]] | None = None
+    stepper: Callable[[Any, str, torch.dtype], Stepper[Any, Any]] | None = None
     language_model: Callable[[Checkpoint, Compute, Shares | None], NetworkLanguageModel] | None = None
     native: Callable[[Any, NativeCore, str], PairNetwork] | None = None
-    pairs: Callable[[Any, str, torch.dtype, Kernel, float | None], PairNetwork] | None = None
+    pairs: Callable[[Any, str, torch.dtype, float | None], PairNetwork] | None = None
     ends: str = BOTH_ENDS  # which end symbols count in a score of pairs
     unbounded: bool = False  # whether that is no log-probability
 
@@ -153,28 +153,20 @@ class OpenModel:
         """Whether it is a network of pairs, not of targets alone."""
         return "source" in self.checkpoint.kind.sides
 
-    def choose_compute(self, wanted: Wanted, *, long: bool) -> Compute:
+    def choose_compute(self, wanted: Wanted) -> Compute:
         """Where and how to compute, for this network: by the native core where it can.
 
         Args:
             wanted: by the user.
-            long: whether there is so much work that compiling could pay.
 
         Raises:
-            MosesRnnError: torch is to compile, or the native core to compute, and cannot.
+            MosesRnnError: the native core is to compute, and cannot.
         """
         width = self.checkpoint.model.config.width
         precision = choose_precision(wanted.precision or "fp32", wanted.device, width)
         if self.core_for(wanted, precision):
             return Compute(wanted.device, precision, native=True)
-        if precision not in PRECISIONS:
-            raise MosesRnnError(
-                f"--precision {precision}: expected a native core that multiplies bf16, found "
-                f"{native_core() or 'no native core'} and device {wanted.device}",
-                advice="--precision fp32 is more exact.",
-            )
-        compiled = choose_compiled(wanted.compiled, wanted.device, width, long=long, large=LARGE)
-        return Compute(wanted.device, precision, compiled, floors_long=wanted.floors_long)
+        return Compute(wanted.device, precision, floors_long=wanted.floors_long)
 
     def core_for(self, wanted: Wanted, precision: str) -> NativeCore | None:
         """The native core, if it has this network and the precision, and nothing else is wanted.
@@ -182,7 +174,7 @@ class OpenModel:
         Raises:
             MosesRnnError: it is wanted, and has not.
         """
-        possible = wanted.device == "cpu" and not wanted.compiled and self.row.native is not None
+        possible = wanted.device == "cpu" and self.row.native is not None
         core = native_core() if possible and wanted.native is not False else None
         if core is not None and core.multiplies(precision):
             return core
@@ -202,7 +194,7 @@ class OpenModel:
         """
         if self.row.stepper is None:
             raise CheckpointError(f"{self.folder}: expected a network that writes, found: {self.network_title}")
-        return self.row.stepper(self.checkpoint.model, compute.device, compute.dtype, compute.kernel)
+        return self.row.stepper(self.checkpoint.model, compute.device, compute.dtype)
 
     def make_producer(self, compute: Compute = HERE) -> ScoreProducer:
         """The producer of its score."""
@@ -241,7 +233,7 @@ class OpenModel:
 
     def _pair_network(self, compute: Compute) -> PairNetwork:
         if self.row.pairs is not None:
-            how = compute.device, compute.dtype, compute.kernel
+            how = compute.device, compute.dtype
             return self.row.pairs(self.checkpoint.model, *how, LONG_FLOOR if compute.floors_long else None)
         if not compute.native:
             return SteppedPairs(self.make_stepper(compute))

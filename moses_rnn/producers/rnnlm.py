@@ -20,7 +20,7 @@ class RnnlmProducer(NetworkLanguageModel):
 
     Args:
         checkpoint: network and shortlist.
-        compute: where and how; nothing is compiled.
+        compute: where and how.
         shares: of words outside the shortlist in the probability of ``<unk>``.
     """
 

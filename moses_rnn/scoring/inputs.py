@@ -31,8 +31,6 @@ from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringRep
 from moses_rnn.scoring.request import ScoringRequest
 from moses_rnn.scoring.workers import describe_columns, make_writers
 
-LARGE_TABLE = 1 << 22  # bytes, compressed: some minutes of work for a large network
-
 
 @dataclass(frozen=True)
 class Inputs:
@@ -72,7 +70,6 @@ class Inputs:
             devices=sorted({torch.device(device).type for device in request.devices}),
             threads=1 if self.compute.native else torch.get_num_threads(),
             precision=self.compute.precision,
-            compiled=self.compute.compiled,
             native=str(native_core()) if self.compute.native else None,
             phrases=str(self.form),
             shard=str(request.shard) if request.shard else None,
@@ -138,7 +135,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         first = _first_of_all(request, models)
     _check_form(request, models, first.form)
     _check_alignments(request, first.irregular[0])
-    wanted = Wanted(request.devices[0], request.precision, request.compiled, request.native, request.floors_long)
+    wanted = Wanted(request.devices[0], request.precision, request.native, request.floors_long)
     return Inputs(
         request=request,
         identity=identity,
@@ -152,7 +149,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         form=first.form,
         lines=lines,
         part=part,
-        compute=_choose_compute(models, wanted, long=_is_large(request.table)),
+        compute=_choose_compute(models, wanted),
     )
 
 
@@ -165,9 +162,9 @@ def _open_models(request: ScoringRequest) -> list[OpenModel]:
     return models
 
 
-def _choose_compute(models: Sequence[OpenModel], wanted: Wanted, *, long: bool) -> Compute:
+def _choose_compute(models: Sequence[OpenModel], wanted: Wanted) -> Compute:
     """How all of them compute: as suits the first of those that can do the least."""
-    return min(models, key=lambda model: model.row.native is not None).choose_compute(wanted, long=long)
+    return min(models, key=lambda model: model.row.native is not None).choose_compute(wanted)
 
 
 def _check_new(request: ScoringRequest, writers: Sequence[Writer]) -> None:
@@ -245,7 +242,3 @@ def _check_alignments(request: ScoringRequest, first: TableLine) -> None:
                 "none",
                 "train-model.perl writes it, unless the table was made with --NoWordAlignment.",
             )
-
-
-def _is_large(table: str) -> bool:
-    return Path(table).is_file() and Path(table).stat().st_size >= LARGE_TABLE

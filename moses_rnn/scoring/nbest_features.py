@@ -152,7 +152,7 @@ def _language_model(model: OpenModel, request: ListRequest) -> NetworkLanguageMo
 
 def _compute(model: OpenModel, request: ListRequest) -> Compute:
     floors_long = request.long_phrases == "floor"
-    return model.choose_compute(Wanted(request.device, "fp32", floors_long=floors_long), long=False)
+    return model.choose_compute(Wanted(request.device, "fp32", floors_long=floors_long))
 
 
 def _check_before(first: NBestLine | None, name: str, request: ListRequest) -> None:

@@ -47,7 +47,6 @@ class ScoringRequest:
     shard: Shard | None = None  # the only part of the table that is scored
     pool: PoolRequest = field(default_factory=PoolRequest)
     precision: str | None = None  # of matrix products, see `Wanted`
-    compiled: bool | None = None  # whether torch.compile fuses what stands between them; None: if that should pay
     native: bool | None = None  # whether the native core computes; None: where it can
     floors_long: bool = False  # whether phrases that a network has no room for score the floor, see `Compute`
     level: int = DEFAULT_LEVEL

@@ -29,7 +29,7 @@ WRONG = {
     "no language model": (lambda m: moses_rnn.load_language_model(m / "rnn"), CheckpointError, "{}/rnn: expected a language model, found a network of pairs (RNN Encoder-Decoder)\n  moses_rnn.load loads"),
     "a vocabulary": (lambda m: moses_rnn.load_language_model(m / "words"), CheckpointError, "{}/words: expected a model folder, found a file"),
     "an unknown device": (lambda m: rnn(m, device="gpu"), ArgumentError, "device gpu: expected cpu, cuda or cuda:N that torch can use here, found no such device"),
-    "an unknown precision": (lambda m: rnn(m, precision="fp16"), ArgumentError, "precision: expected one of auto, fp32, bf16, fp64, bf16x3, found 'fp16'"),
+    "an unknown precision": (lambda m: rnn(m, precision="fp16"), ArgumentError, "precision: expected one of auto, fp32, bf16, fp64, found 'fp16'"),
     "no threads": (lambda m: rnn(m, threads=0), ArgumentError, "threads: expected a whole number from 1 to 1024, found 0"),
     "too many threads": (lambda m: rnn(m, threads=100_000), ArgumentError, "threads: expected a whole number from 1 to 1024, found 100000"),
     "one to combine": (lambda m: rnn(m, combine="geometric"), ArgumentError, "combine: expected several folders, of which it makes one network, found {}/rnn alone"),

@@ -1,11 +1,9 @@
 """Device, precision and threads, as Python code names them."""
 
-import pytest
 import torch
 
 from moses_rnn.api.options import Options
-from moses_rnn.errors import ArgumentError
-from moses_rnn.native import SWITCH, native_core
+from moses_rnn.native import native_core
 from moses_rnn.producers.open import open_model
 
 
@@ -25,23 +23,3 @@ def test_the_native_core_scores_what_it_has(models):
     assert not options.scoring([search]).native
     assert not options.scoring([rnn, rnn]).native
     assert not Options("cpu", "fp64", None).scoring([rnn]).native
-
-
-def test_what_is_the_native_cores_alone_is_refused_of_other_networks(models, monkeypatch):
-    options = Options("cpu", "bf16x3", None)
-    expected = (
-        "precision: expected one of fp32, bf16, fp64 for what the native core does not compute, found 'bf16x3' for"
-    )
-    with pytest.raises(ArgumentError, match=f"{expected} RNNsearch on cpu, "):
-        options.scoring([open_model(models / "search")])
-    monkeypatch.setenv(SWITCH, "0")
-    with pytest.raises(ArgumentError, match=f"{expected} RNN Encoder-Decoder on cpu, no native core"):
-        options.scoring([open_model(models / "rnn")])
-
-
-def test_a_network_writes_in_a_precision_that_torch_has(models):
-    models = [open_model(models / "rnn")]
-    assert Options("cpu", "fp64", None).writing(models).precision == "fp64"
-    core = native_core()
-    if core is not None and core.multiplies("bf16x3"):
-        assert Options("cpu", "bf16x3", None).writing(models).precision == "fp32"

@@ -97,7 +97,7 @@ PRESSED = {  # what bash would put in place of the last word
     "moses-rnn s": ["score", "sample"],
     "moses-rnn nbest t": ["tune"],
     "moses-rnn score --moses": ["--moses-ini"],
-    "moses-rnn score --precision b": ["bf16x3", "bf16"],
+    "moses-rnn score --precision b": ["bf16"],
 }
 TAB = """
 COMPREPLY=(); COMP_WORDS=({line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from moses_rnn.inference.steps import Columns, Stepper, node_blocks
-from moses_rnn.models.hardware import COMPILED, EAGER
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
@@ -19,8 +18,8 @@ EACH = pytest.mark.parametrize("case", WRITERS, ids=str)
 SOURCES = [[2, 3, 4], [], [6, 0], [2], [2, 3, 4]]
 
 
-def stepper_of(case, device="cpu", dtype=torch.float64, kernel=EAGER):
-    return case.network.stepper(case.make(dtype if dtype == torch.float64 else torch.float32), device, dtype, kernel)
+def stepper_of(case, device="cpu", dtype=torch.float64):
+    return case.network.stepper(case.make(dtype if dtype == torch.float64 else torch.float32), device, dtype)
 
 
 @ALL_WRITERS
@@ -101,12 +100,3 @@ def test_scoring_leaves_nothing_behind_and_waits_no_more_for_longer_targets(case
         waits.append(len(device.waits))
     assert waits[0] == waits[1]
     assert device.waits_only_at_the_end() or case.key in {"rnnsearch", "bigrams"}  # which wait while they read
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch, where it compiles
-@EACH
-def test_compiled_and_eager_work_agree(case):
-    pairs = random_pairs(100)
-    fused, eager = (score(stepper_of(case, dtype=torch.float32, kernel=kernel), pairs) for kernel in (COMPILED, EAGER))
-    np.testing.assert_allclose(fused, eager, rtol=1e-5)

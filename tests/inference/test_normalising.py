@@ -8,7 +8,6 @@ import torch
 
 from moses_rnn.inference.normalising import OutputLayer
 from moses_rnn.inference.steps import Columns, node_blocks
-from moses_rnn.models.hardware import EAGER
 
 R, K, PREFIXES = 4, 50, 6
 ROWS, WORDS = np.array([0, 0, 2, 3, 5, 5, 5]), np.array([1, 49, 3, 0, 7, 7, 8])
@@ -19,7 +18,7 @@ def layer_and_states(product_dtype, dtype, scale=1.0):
     G = torch.randn(K, R, generator=random, dtype=torch.float64) * scale
     b_G, projected = torch.randn(K, generator=random), torch.randn(PREFIXES, R, generator=random)
     exact = torch.log_softmax(projected.double() @ G.T + b_G.double(), 1)
-    return OutputLayer(G, b_G, product_dtype, dtype, EAGER), projected.to(dtype), exact
+    return OutputLayer(G, b_G, product_dtype, dtype), projected.to(dtype), exact
 
 
 def chosen(layer, projected):

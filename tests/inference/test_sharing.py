@@ -8,7 +8,6 @@ from moses_rnn.inference.cells import SteppedCell, cell_stepper
 from moses_rnn.inference.cslm import ROWS, NGramScores
 from moses_rnn.inference.rnnlm import SentenceScores
 from moses_rnn.inference.seq2seq import Seq2SeqStepper, SteppedStack
-from moses_rnn.models.hardware import EAGER
 from tests.inference.id_pairs import flat, score
 from tests.models.networks import (
     PAPERS,
@@ -43,7 +42,7 @@ def test_each_distinct_prefix_of_a_source_s_targets_is_stepped_once(monkeypatch)
 
 
 def test_a_beginning_that_sources_share_is_read_once_by_other_cells(monkeypatch):
-    stepper = cell_stepper(cell_network(PAPERS["lstm"]), "cpu", torch.float64, EAGER)
+    stepper = cell_stepper(cell_network(PAPERS["lstm"]), "cpu", torch.float64)
     steps = counting(monkeypatch, SteppedCell, "step")
     stepper.read(*flat([[2, 3], [2, 4], [2, 3], [2]]))
     assert steps == [1, 3, 2]  # 2; 3, 4 and </s>; two </s>

@@ -30,5 +30,5 @@ def search_checkpoint(model, source, target, direction="source-to-target", prove
     return Checkpoint(RNNSEARCH, model, {"source": source, "target": target}, direction, dict(provenance))
 
 
-def make_producer(checkpoint, device="cpu", precision="fp32", compiled=False):
-    return OpenModel(None, checkpoint).make_producer(Compute(device, precision, compiled))
+def make_producer(checkpoint, device="cpu", precision="fp32"):
+    return OpenModel(None, checkpoint).make_producer(Compute(device, precision))

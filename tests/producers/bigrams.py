@@ -15,7 +15,6 @@ from torch import nn
 
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.models.folders import Kind, check_translation
-from moses_rnn.models.hardware import EAGER
 from moses_rnn.models.vocabulary import END_ID
 
 # -- models/bigrams.py
@@ -67,7 +66,7 @@ class LastWords(NamedTuple):
 
 
 class BigramStepper(Stepper[Lengths, LastWords]):
-    def __init__(self, model, device, dtype, kernel):
+    def __init__(self, model, device, dtype):
         self.device = torch.device(device)
         self.words = model.config.target_vocabulary_size
         self._G, self._b = model.G.to(device, torch.float64), model.b.to(device, torch.float64)
@@ -104,7 +103,7 @@ def random_network(source_words, target_words):
 
 
 def random_stepper(source_words, target_words):
-    return BigramStepper(random_network(source_words, target_words), "cpu", torch.float64, EAGER)
+    return BigramStepper(random_network(source_words, target_words), "cpu", torch.float64)
 
 
 def log_prob(weights, source, target, _config):

@@ -201,7 +201,7 @@ def _line_maker(request: ExtensionRequest, given: Given, survey: Survey, fills: 
 
 
 def _producer(model: OpenModel, device: str) -> ScoreProducer:
-    return model.make_producer(model.choose_compute(Wanted(device), long=False))
+    return model.make_producer(model.choose_compute(Wanted(device)))
 
 
 def _wanted(few: FewTargets, survey: Survey, table: str) -> Iterator[WantedSource]:
