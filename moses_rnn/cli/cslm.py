@@ -152,9 +152,9 @@ FAR_FROM_NORMAL = 0.5  # nats a word
 def export_nplm(model: Path, output: str, dev: str, force: bool) -> None:
     """Write a CSLM as NPLM text file OUTPUT, and print the lines of moses.ini that load it."""
     from moses_rnn.files.outputs import OutputFile
-    from moses_rnn.files.streams import STANDARD_STREAM, compression_of, existing_input, read_lines
+    from moses_rnn.files.streams import STANDARD_STREAM, existing_input, is_gzip, read_lines
 
-    if output == STANDARD_STREAM or compression_of(output):
+    if output == STANDARD_STREAM or is_gzip(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
     check_inputs(model, dev)
     from moses_rnn.models.cslm import CSLM

@@ -25,7 +25,7 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.progress import Display
 from moses_rnn.cli.signatures import sound_signature
-from moses_rnn.files.streams import STANDARD_STREAM, compression_of, existing_input
+from moses_rnn.files.streams import STANDARD_STREAM, existing_input
 from moses_rnn.translation.extension.request import ExtensionRequest
 
 if TYPE_CHECKING:
@@ -127,9 +127,6 @@ def _check_options(request: ExtensionRequest) -> None:
     """Refuse options that contradict each other or would do nothing."""
     if request.fewer_than is None and request.text is None:
         raise click.UsageError("nothing to extend: give --fewer-than, --text or both")
-    if request.moses_ini and request.output and compression_of(request.output) not in (None, "gz"):
-        found = f"found {request.output}: Moses's scripts read no other"
-        raise click.UsageError(f"--moses-ini needs a plain or .gz table, {found}")
     if STANDARD_STREAM in (request.phrase_table, request.text, request.output, request.moses_ini):
         raise click.UsageError("what is read and written are files, not standard streams: the table is read twice")
 

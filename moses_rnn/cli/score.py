@@ -37,7 +37,7 @@ from moses_rnn.cli.table_options import (
     relative_paths_option,
     table_options,
 )
-from moses_rnn.files.streams import STANDARD_STREAM, compression_of, existing_input
+from moses_rnn.files.streams import STANDARD_STREAM, existing_input, is_gzip
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def _output(given: Scoring, table: str) -> str:
         raise click.UsageError("NEW_TABLE and --output are the same: give one")
     if given.new_table:
         was_stem = table == given.phrase_table + ".gz"
-        return given.new_table + ".gz" if was_stem and compression_of(given.new_table) is None else given.new_table
+        return given.new_table + ".gz" if was_stem and not is_gzip(given.new_table) else given.new_table
     if given.output or table == STANDARD_STREAM:
         return given.output or STANDARD_STREAM
     return with_shard(default_output(table), parse_shard(given))
@@ -306,8 +306,6 @@ def _check_options(given: Scoring, output: str) -> None:
     elif given.logarithms or output == "-":
         what = "--log" if given.logarithms else "a table on stdout"
         raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
-    elif compression_of(output) not in (None, "gz"):
-        raise click.UsageError(f"--moses-ini needs a plain or .gz table, found {output}: Moses's scripts read no other")
     if given.combine and max(len(given.models), len(given.inverse_models)) < 2:
         raise click.UsageError("--combine needs several models: repeat --model or --inverse-model")
     if "-" in (given.moses_ini, given.output_ini):

@@ -136,7 +136,7 @@ SETTINGS = [
 @reports_errors
 @takes(Training)
 def main(request: Training) -> None:
-    """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain, .gz, .bz2, .xz or .zst)."""
+    """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain or .gz)."""
     with naming_options():
         check_network(request)
     check_inputs(request.phrase_table, request.source_embeddings, request.target_embeddings)

@@ -35,7 +35,7 @@ from moses_rnn.files.records import (
     format_record,
     read_records,
 )
-from moses_rnn.files.streams import compression_of
+from moses_rnn.files.streams import is_gzip
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class BlockOutput:
         refuse_no_name(path)
         self.path = path
         self._opening = opening or Opening()
-        self.pack = Packing(compression_of(path), level)  # a block as its member of the file
+        self.pack = Packing(is_gzip(path), level)  # a block as its member of the file
         self._target = Path(path)
         self._part = self._target.with_name(f".{self._target.name}.part")
         self._journal_path = self._target.with_name(f".{self._target.name}.journal")

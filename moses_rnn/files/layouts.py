@@ -1,8 +1,7 @@
 """Where a compressed file can be entered: what is known of its pieces without decompressing them.
 
-A plain file can be entered anywhere. Files of bgzip (SAMtools' BGZF: each gzip member names its own length) and zst
-files whose frames tell their sizes are walked from header to header. Any other file begins at its beginning: it has to
-be read once to learn its size.
+A plain file can be entered anywhere. Files of bgzip (SAMtools' BGZF: each gzip member names its own length) are
+walked from header to header. Any other file begins at its beginning: it has to be read once to learn its size.
 """
 
 from __future__ import annotations
@@ -17,13 +16,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import MAGIC, read_blocks
+from moses_rnn.files.streams import GZIP, HEAD_BYTES, OTHERS, read_blocks
 
 GZIP_HEADER = 12  # bytes before the extra field, with its length
 EXTRA_FLAG = 4
-SKIPPABLE = range(0x184D2A50, 0x184D2A60)  # magic numbers of frames of zst without content
-ZST_MAGIC = int.from_bytes(b"\x28\xb5\x2f\xfd", "little")
-RLE = 1  # a block of zst that repeats one byte
 
 
 @dataclass
@@ -58,13 +54,11 @@ def layout_of(path: str) -> Layout:
         raise InputError(f"{path}: expected a file, whose parts can be read one by one, found a pipe")
     try:
         with Path(path).open("rb") as file:
-            head = file.read(max(map(len, MAGIC)))
+            head = file.read(HEAD_BYTES)
             file.seek(0)
-            kind = next((name for magic, name in MAGIC.items() if head.startswith(magic)), None)
-            if kind is None:
+            if not head.startswith((GZIP, *OTHERS)):
                 return Layout(os.fstat(file.fileno()).st_size, is_plain=True)
-            walk = {"gz": _bgzip_members, "zst": _zst_frames}.get(kind)
-            layout = _walked(file, walk(file)) if walk else None
+            layout = _walked(file, _bgzip_members(file))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     return layout or Layout(sum(map(len, read_blocks(path, max_line_bytes=1 << 62))), is_scanned=True)
@@ -107,46 +101,3 @@ def _bgzip_length(header: bytes) -> int | None:
         return None
     name, size, length = struct.unpack_from("<2sHH", header, GZIP_HEADER)
     return length + 1 if (name, size) == (b"BC", 2) else None
-
-
-def _zst_frames(file: BinaryIO) -> Iterator[tuple[int, int] | None]:
-    """Frames by their headers and those of their blocks (RFC 8878, section 3.1)."""
-    while start := file.read(8):
-        magic, length = int.from_bytes(start[:4], "little"), int.from_bytes(start[4:], "little")
-        begin = file.tell() - len(start)
-        if magic in SKIPPABLE:
-            file.seek(begin + 8 + length)
-            yield 8 + length, 0
-            continue
-        file.seek(begin + 4)
-        size = _zst_content(file) if magic == ZST_MAGIC else None
-        if size is None or not _skip_zst_blocks(file, checked=bool(start[4] & 4)):
-            yield None
-            return
-        yield file.tell() - begin, size
-
-
-def _zst_content(file: BinaryIO) -> int | None:
-    """What a frame's header says of its content's size; the file then stands behind the header."""
-    descriptor = int.from_bytes(file.read(1), "little")
-    single = bool(descriptor & 0x20)
-    file.seek((not single) + (0, 1, 2, 4)[descriptor & 3], os.SEEK_CUR)  # window, dictionary
-    width = (int(single), 2, 4, 8)[descriptor >> 6]
-    value = file.read(width)
-    if not width or len(value) < width:
-        return None
-    return int.from_bytes(value, "little") + 256 * (width == 2)
-
-
-def _skip_zst_blocks(file: BinaryIO, *, checked: bool) -> bool:
-    """Go behind a frame's blocks and its checksum; False where the file ends before."""
-    last = False
-    while not last:
-        raw = file.read(3)
-        if len(raw) < 3:
-            return False
-        header = int.from_bytes(raw, "little")
-        last = bool(header & 1)
-        file.seek(1 if header >> 1 & 3 == RLE else header >> 3, os.SEEK_CUR)
-    file.seek(4 * checked, os.SEEK_CUR)
-    return True

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
 import contextlib
 import fcntl
 import hashlib
-import lzma
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -18,52 +16,40 @@ from zlib_ng import gzip_ng
 
 from moses_rnn.errors import AlreadyComplete, OutputError, write_failure
 from moses_rnn.files.records import Note
-from moses_rnn.files.streams import STANDARD_STREAM, compression_of
+from moses_rnn.files.streams import STANDARD_STREAM, is_gzip
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd  # comes with xopen
-
+OTHER_SUFFIXES = {".bz2", ".xz", ".zst"}  # of files that are not written
 DEFAULT_LEVEL = 2  # of zlib-ng: a little smaller and a quarter faster than gzip -1
 
 
-def compressed(data: bytes, kind: str | None, level: int = DEFAULT_LEVEL) -> bytes:
-    """Bytes as one complete member of a compressed file; members one after another are again a valid file.
+def compressed(data: bytes, level: int = DEFAULT_LEVEL) -> bytes:
+    """Bytes as one complete member of a gzip file; members one after another are again a valid file.
 
-    Equal data give equal bytes. That is why gz is zlib-ng's here and not ISA-L's, which is faster still: its output was
-    seen to differ between two equal runs, about once in twenty.
+    Equal data give equal bytes. That is why they are zlib-ng's here and not ISA-L's, which is faster still: its output
+    was seen to differ between two equal runs, about once in twenty.
     """
-    if kind is None:
-        return data
-    if kind == "gz":
-        member: bytes = gzip_ng.compress(data, level, mtime=0)  # type: ignore[no-untyped-call]
-        return member
-    if kind == "zst":  # whose checksum Python leaves out by default
-        checked: dict[int, int] = {
-            zstd.CompressionParameter.compression_level: level,
-            zstd.CompressionParameter.checksum_flag: 1,
-        }
-        return zstd.compress(data, options=checked)
-    return bz2.compress(data, max(level, 1)) if kind == "bz2" else lzma.compress(data, preset=level)
+    member: bytes = gzip_ng.compress(data, level, mtime=0)  # type: ignore[no-untyped-call]
+    return member
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Makes members of a compressed file, see `compressed`, in whatever thread or process."""
+    """Makes parts of a file, each a member of its own if it is gzip, in whatever thread or process."""
 
-    kind: str | None = None
+    gzip: bool = False
     level: int = DEFAULT_LEVEL
 
     def __call__(self, data: bytes) -> bytes:
-        """Bytes as a member."""
-        return compressed(data, self.kind, self.level)
+        """Bytes as a part."""
+        return compressed(data, self.level) if self.gzip else data
 
 
 def refuse_no_name(path: str) -> None:
-    """Raise OutputError if a path does not name a file."""
+    """Raise OutputError if a path does not name a file, or asks for another compression than gzip."""
     if path.endswith("/") or Path(path).name in ("", ".", ".."):
         raise OutputError(f"{path}: expected the name of a file")
+    if Path(path).suffix in OTHER_SUFFIXES:
+        raise OutputError(f"{path}: expected the name of a plain or .gz file; for others, write to a pipe")
 
 
 def refuse_equal(paths: Iterable[str]) -> None:
@@ -201,7 +187,7 @@ class OutputFile:
 
     def append(self, data: bytes, /, note: Note | None = None) -> None:
         """Write a part of the content, compressed if the suffix asks for it."""
-        packed = compressed(data, compression_of(self.path))
+        packed = compressed(data) if is_gzip(self.path) else data
         self._bytes += len(packed)
         try:
             self._stream.write(packed)

@@ -1,4 +1,4 @@
-"""Byte streams that come in: any compression, read to their very end or refused, cut into lines at ``\\n`` only.
+"""Byte streams that come in: plain or gzip, read to their very end or refused, cut into lines at ``\\n`` only.
 
 Why not text mode or ``splitlines``: both also cut at U+2028, U+0085 and a lone carriage return, which Moses keeps
 inside a token, so line counts would drift.
@@ -16,19 +16,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from xopen import xopen
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError, MosesRnnError, shown
 from moses_rnn.files.metered import Meter, MeteredFile
-from moses_rnn.files.strict_streams import BUFFER_BYTES, DECOMPRESSORS, StrictStreams
 
-PRINTED_BY = {None: "cat", "gz": "zcat", "bz2": "bzcat", "xz": "xzcat", "zst": "zstdcat"}  # by compression
 STANDARD_STREAM = "-"
 MADE_BY = "Models are folders that moses-rnn-train, -nmt train or -cslm train have made; pickles are never read."
-MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}
-SUFFIXES = {".gz": "gz", ".bz2": "bz2", ".xz": "xz", ".zst": "zst"}
+GZIP = b"\x1f\x8b"  # the first bytes of such a file
+OTHERS = {b"BZh": "bzcat", b"\xfd7zXZ\x00": "xzcat", b"\x28\xb5\x2f\xfd": "zstdcat"}  # and what prints other ones
+HEAD_BYTES = 6
+BUFFER_BYTES = 1 << 17  # read at once, compressed
 IDENTITY_BYTES = 1 << 20  # of a file's beginning and of its end, which tell it from another
 BLOCK_BYTES = 1 << 19  # what a core keeps near; numpy's arrays for it are several times as large
 MAX_LINE_BYTES = 1 << 20
@@ -36,13 +36,13 @@ MAX_LINE_BYTES = 1 << 20
 
 def sorting(path: str) -> str:
     """A command that brings a file's lines into the order of ``LC_ALL=C sort``, as advice."""
-    return f"{PRINTED_BY[compression_of(path)]} {shlex.quote(path)} | LC_ALL=C sort | gzip -1 > sorted.gz"
+    return f"{'zcat' if is_gzip(path) else 'cat'} {shlex.quote(path)} | LC_ALL=C sort | gzip -1 > sorted.gz"
 
 
 def without_compression_suffix(path: str) -> Path:
     """``phrase-table`` for ``phrase-table.gz``."""
     given = Path(path)
-    return given.with_suffix("") if given.suffix in SUFFIXES else given
+    return given.with_suffix("") if is_gzip(path) else given
 
 
 def existing_input(path: str) -> str:
@@ -78,21 +78,21 @@ def _kind_of(path: str) -> int | None:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def compression_of(path: str) -> str | None:
-    """The format a file name asks for: gz, bz2, xz, zst, or None for plain."""
-    return SUFFIXES.get(Path(path).suffix)
+def is_gzip(path: str) -> bool:
+    """Whether a file's name asks for gzip, and not for plain text."""
+    return Path(path).suffix == ".gz"
 
 
 def is_misnamed(path: str) -> bool:
-    """Whether a file's name asks for compression, and its first bytes are of none."""
-    if compression_of(path) is None or not Path(path).is_file():
+    """Whether a file's name asks for gzip, and its first bytes are plain text."""
+    if not is_gzip(path) or not Path(path).is_file():
         return False
     try:
         with Path(path).open("rb") as file:
-            head = file.read(max(map(len, MAGIC)))
+            head = file.read(HEAD_BYTES)
     except OSError:  # whoever reads it will say so
         return False
-    return bool(head) and not head.startswith(tuple(MAGIC))
+    return bool(head) and not head.startswith((GZIP, *OTHERS))
 
 
 def identity_of(path: str) -> dict[str, object]:
@@ -134,31 +134,31 @@ def open_input(path: str, meter: Meter | None = None, *, begin: int = 0) -> Iter
     Args:
         path: of the file.
         meter: follows the reading.
-        begin: the stored byte from which it is read, where a member or frame of a compressed file begins.
+        begin: the stored byte from which it is read, where a member of a gzip file begins.
 
     Raises:
         InputError: the file cannot be opened.
-        FormatError: it is empty (an interrupted compressor leaves such files behind).
+        FormatError: it is empty (an interrupted compressor leaves such files behind), or compressed by other means.
     """
     with contextlib.ExitStack() as stack:
         raw = stack.enter_context(_open_raw(path, meter or Meter()))
         try:
             if begin:
                 raw.seek(begin)
-            head = raw.look(max(map(len, MAGIC)))
+            head = raw.look(HEAD_BYTES)
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
         if not head:
             raise FormatError(path, None, "at least one line", "an empty file")
-        kind = next((name for magic, name in MAGIC.items() if head.startswith(magic)), None)
+        for magic, printer in OTHERS.items():
+            if head.startswith(magic):
+                advice = f"Read it through a pipe: {printer} {shlex.quote(path)} | … - (a lone - is standard input)."
+                raise FormatError(path, None, "plain text or gzip", f"a file for {printer}", advice)
         buffered = io.BufferedReader(raw, BUFFER_BYTES)
-        if kind is None:
-            yield buffered
-        elif kind in DECOMPRESSORS:
-            yield cast(BinaryIO, io.BufferedReader(StrictStreams(buffered, DECOMPRESSORS[kind]), BUFFER_BYTES))
+        if head.startswith(GZIP):  # without threads: theirs would read 8 MB ahead of the meter
+            yield stack.enter_context(xopen(buffered, "rb", format="gz", threads=0))
         else:
-            # No threads: those of zst take damaged ends for good ones, that of gz reads 8 MB ahead of the meter.
-            yield stack.enter_context(xopen(buffered, "rb", format=kind, threads=0))
+            yield buffered
 
 
 def _open_raw(path: str, meter: Meter) -> MeteredFile:

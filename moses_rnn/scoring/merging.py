@@ -12,7 +12,7 @@ from moses_rnn.errors import InputError, Stopped
 from moses_rnn.files.journal import BlockOutput, Opening
 from moses_rnn.files.metered import Advanced
 from moses_rnn.files.outputs import NoOutput, OutputFile, refuse_equal, stop_if_complete
-from moses_rnn.files.streams import compression_of
+from moses_rnn.files.streams import is_gzip
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.shard_signatures import ScoredShard, merged_signature, read_shard
 from moses_rnn.scoring.fit import fit_warnings
@@ -131,7 +131,7 @@ def _check_ends(shards: Sequence[ScoredShard]) -> None:
 
 def _check_output(request: MergeRequest, shards: Sequence[ScoredShard]) -> None:
     for shard in shards:
-        if compression_of(shard.path) != compression_of(request.output):
+        if is_gzip(shard.path) != is_gzip(request.output):
             raise InputError(
                 f"{request.output}: expected a name that ends as the shards' do, which are not compressed again, found "
                 f"{Path(shard.path).name}"

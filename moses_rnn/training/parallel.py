@@ -14,7 +14,7 @@ from moses_rnn.training.corpus import Corpus
 
 Pair = tuple[bytes, bytes]
 LINES_AT_ONCE = 1 << 14  # between two looks at whether to stop
-COMPRESSIONS = "", ".gz", ".bz2", ".xz", ".zst"
+COMPRESSIONS = "", ".gz"
 
 
 @dataclass(frozen=True)

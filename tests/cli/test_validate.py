@@ -29,7 +29,7 @@ def test_a_sound_table(table):
 
 @pytest.mark.parametrize(
     ("name", "packed", "warned"),
-    [("t.gz", False, True), ("t.zst", False, True), ("t.gz", True, False), ("t", False, False), ("t", True, False)],
+    [("t.gz", False, True), ("t.gz", True, False), ("t", False, False), ("t", True, False)],
 )  # fmt: skip
 def test_plain_text_under_the_name_of_a_compressed_file_is_warned_of(tmp_path, name, packed, warned):
     done = validate(tmp_path, gzip.compress(GOOD) if packed else GOOD, name=name)

@@ -1,8 +1,6 @@
 """Faults 18 and 19: inputs cut anywhere, and single flipped bits."""
 
-import bz2
 import gzip
-import lzma
 import random
 
 import pytest
@@ -13,12 +11,8 @@ from tests.faults.conftest import FULL
 COUNT = 200 if FULL else 12
 PACKERS = {
     "gz": lambda data: gzip.compress(data, 1, mtime=0),
-    "gz members": lambda data: b"".join(compressed(data[i : i + 99_999], "gz") for i in range(0, len(data), 99_999)),
-    "bz2": lambda data: b"".join(bz2.compress(data[i : i + 999_999]) for i in range(0, len(data), 999_999)),
-    "xz": lambda data: b"".join(lzma.compress(data[i : i + 999_999]) for i in range(0, len(data), 999_999)),
-    "zst": lambda data: compressed(data, "zst"),
+    "gz members": lambda data: b"".join(compressed(data[i : i + 99_999]) for i in range(0, len(data), 99_999)),
 }
-KINDS = [*PACKERS] if FULL else ["gz", "gz members"]
 OPTIONS = ["damaged", "--model", "model", "-o", "out.gz", "-q"]
 
 
@@ -29,11 +23,11 @@ def cuts(size):
 
 def member_ends(data):
     """Where a file can be cut so that no reader sees it: behind a whole member."""
-    return {i for i in range(len(data)) if data.startswith((b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ"), i)}
+    return {i for i in range(len(data)) if data.startswith(b"\x1f\x8b\x08", i)}
 
 
 @pytest.mark.timeout(6000)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PACKERS)
 def test_every_truncation_is_refused(folder, kind):
     data = PACKERS[kind]((folder.path / "t").read_bytes())
     before = folder.names() | {"damaged"}
@@ -50,7 +44,7 @@ def test_every_truncation_is_refused(folder, kind):
 
 
 @pytest.mark.timeout(6000)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PACKERS)
 def test_every_flipped_bit_is_refused_or_harmless(folder, kind):
     data = PACKERS[kind]((folder.path / "t").read_bytes())
     draw = random.Random(3)

@@ -9,7 +9,7 @@ from moses_rnn.files.outputs import OutputFile, compressed
 TEXT = b"un\ndeux\n"
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_writes_by_suffix_and_only_on_commit(tmp_path, suffix):
     path = tmp_path / f"t{suffix}"
     with OutputFile(str(path)) as output:
@@ -29,7 +29,7 @@ def test_without_commit_nothing_stays(tmp_path):
 
 
 def test_equal_content_gives_equal_bytes():
-    assert compressed(TEXT, "gz") == compressed(TEXT, "gz")
+    assert compressed(TEXT) == compressed(TEXT)
 
 
 def test_refuses_to_write_over_what_is_there(tmp_path):

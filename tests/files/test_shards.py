@@ -7,7 +7,6 @@ import pytest
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.files.metered import Meter
-from moses_rnn.files.outputs import compressed
 from moses_rnn.files.shards import Part, Shard
 
 LINES = [b"%d %s\n" % (i // (1 + i % 5), b"x" * (i * 7 % 40)) for i in range(4000)]
@@ -20,7 +19,6 @@ def first_word(line):
 STORED = {
     "plain": lambda text: text,
     "gz": gzip.compress,
-    "zst": lambda text: b"".join(compressed(text[i : i + 9999], "zst") for i in range(0, len(text), 9999)),
 }
 
 

@@ -4,7 +4,6 @@ import subprocess
 
 import pytest
 from click.testing import CliRunner
-
 from moses_rnn.cli.nmt_rebuild import rebuild
 
 pytestmark = pytest.mark.moses

@@ -52,7 +52,7 @@ def test_through_pipes(models, here):
     assert ADDED.sub(b"", gzip.decompress((here / "out.gz").read_bytes())) == NBEST
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".zst", ".xz", ".bz2"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_the_output_s_suffix_says_how_it_is_compressed(nbest, here, suffix):
     plain = nbest("n", "--source", "src", "--word-penalty", "{}/words").stdout
     done = nbest("n", "--source", "src", "--word-penalty", "{}/words", "-o", f"out{suffix}", "-q")
