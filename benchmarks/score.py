@@ -60,8 +60,7 @@ def untrained(table: Iterable[Pair], preset: str) -> Checkpoint:
         shortlists = CorpusConfig(sizes.shortlist, sizes.shortlist)
         corpus = build_corpus(table, Path(folder), shortlists)
     source, target = corpus.source_vocabulary, corpus.target_vocabulary
-    shape = (sizes.hidden_size, sizes.embedding_size, sizes.maxout_size, sizes.output_rank)
-    network = EncDec(EncDecConfig(len(source), len(target), *shape), seed=1).eval()
+    network = EncDec(EncDecConfig(len(source), len(target), **sizes.network), seed=1).eval()
     return Checkpoint(ENCDEC, network, {"source": source, "target": target})
 
 

@@ -32,8 +32,9 @@ from moses_rnn.models.native_learning import instructions_to_learn
 from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.producers.base import Wanted
 from moses_rnn.producers.open import OpenModel
-from moses_rnn.training.config import CSLM_PRESETS, PRESETS, NGramConfig, TrainingConfig
+from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
+from moses_rnn.training.lm_config import NETWORKS
 from moses_rnn.training.n_grams import NGrams, build_texts
 from moses_rnn.training.pairs import PhrasePairs
 from moses_rnn.training.threads import share_cores
@@ -126,7 +127,7 @@ def lines(corpus: Corpus, pairs: list[Pair], folder: Path, preset: str) -> Itera
     cores = torch.get_num_threads()
     sizes = PRESETS[preset]
     words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    shape = EncDecConfig(*words, sizes.hidden_size, sizes.embedding_size, sizes.maxout_size, sizes.output_rank)
+    shape = EncDecConfig(*words, **sizes.network)
     native = instructions_to_learn("cpu", sizes.training.precision)
     threads = share_cores(cores, sizes.training.batch_size, native=bool(native))
     config = replace(sizes.training, native=native, threads=threads)
@@ -135,11 +136,11 @@ def lines(corpus: Corpus, pairs: list[Pair], folder: Path, preset: str) -> Itera
         PhrasePairs(EncDec(shape, seed=1), corpus, config),
         config,
     )
-    small = CSLM_PRESETS["small"]
-    text = build_texts((target for _, target in pairs), [pairs[0][1]], folder, corpus.target_vocabulary, small.order)
-    network = CslmConfig(words[1], small.order, small.embedding_size, small.first_size, small.second_size)
+    small = NETWORKS["cslm"]["small"]
+    network = CslmConfig(words[1], **small.network)
+    text = build_texts((target for _, target in pairs), [pairs[0][1]], folder, corpus.target_vocabulary, network.order)
     config = replace(small.training, threads=share_cores(cores, small.training.batch_size))
-    yield learner("moses-rnn-cslm train", NGrams(Cslm(network, seed=1), *text, config, NGramConfig()), config)
+    yield learner("moses-rnn-cslm train", NGrams(Cslm(network, seed=1), *text, config), config)
     vocabularies = {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary}
     checkpoint = Checkpoint(ENCDEC, EncDec(shape, seed=1).eval(), vocabularies)
     for precision in ("fp32", "bf16"):

@@ -220,7 +220,7 @@ def main() -> None:
         sizes = CorpusConfig(preset.shortlist, preset.shortlist, HELD_OUT)
         corpus = build_corpus(pairs_of(read_blocks(given.table), given.table), Path(folder), sizes)
         words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-        shape = EncDecConfig(*words, preset.hidden_size, preset.embedding_size, preset.maxout_size, preset.output_rank)
+        shape = EncDecConfig(*words, **preset.network)
         table = list(lines(corpus, shape, preset.training, given))
         race(table, corpus, given.pairs)
         report(table, corpus, shape, given)

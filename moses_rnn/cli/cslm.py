@@ -32,7 +32,7 @@ from moses_rnn.cli.training_options import (
 )
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import InputError, OutputError
-from moses_rnn.training.lm_config import NETWORKS, SHOWN, LanguageModelRequest
+from moses_rnn.training.lm_config import NETWORKS, LanguageModelRequest
 
 EPILOG = """\b
 Example: train on the target side of the corpus, compare with the system's n-gram model, write it for the decoder:
@@ -52,6 +52,7 @@ def main() -> None:
     """Train and use neural language models: the CSLM of Schwenk that the paper uses, Bengio's, and Mikolov's RNNLM."""
 
 
+PRESETS = {f"{name}, {preset}": shown for name in NETWORKS for preset, shown in NETWORKS[name].items()}
 TRAIN_EPILOG = f"""\b
 Example:
   moses-rnn-cslm train train.fr --model cslm --preset small --max-minutes 20
@@ -59,7 +60,7 @@ Example:
 By several processes (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --no-python moses-rnn-cslm train train.fr --model cslm
 
-{shown_presets(SHOWN)}
+{shown_presets(PRESETS)}
 Texts are tokenised, one sentence a line, as the target side that the decoder writes. Run the same command again after
 any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
 {STOPPED} stopped and resumable.

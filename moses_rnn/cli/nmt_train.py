@@ -20,7 +20,7 @@ from moses_rnn.cli.training_options import (
 from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.training.sentence_config import ARCHITECTURES, SentenceRequest
 
-PRESETS = {f"{name}, {preset}": ARCHITECTURES[name][preset] for name in ARCHITECTURES for preset in ("paper", "small")}
+PRESETS = {f"{name}, {preset}": shown for name in ARCHITECTURES for preset, shown in ARCHITECTURES[name].items()}
 EPILOG = f"""\b
 Example: at most an hour on a laptop, then a feature of n-best lists, and translations:
   moses-rnn-nmt train corpus/train --source en --target fr --dev corpus/dev --model search
@@ -49,7 +49,7 @@ SETTINGS = [
     Setting("partition_words", click.IntRange(3)),
     Setting("reshuffle", bool, default=False),
     Setting("rare_window", click.IntRange(1, 1000)),
-    Setting("max_length", click.IntRange(0)),
+    Setting("max_length", click.IntRange(0), default=50),
     Setting("held_out", click.IntRange(1), default=1000),
 ]
 

@@ -5,8 +5,8 @@ Nothing here needs torch: the command line shows the presets in its --help.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from moses_rnn.errors import MosesRnnError
@@ -113,27 +113,33 @@ class TrainingConfig:
 LIMITS = {"max_epochs", "max_minutes", "patience", "save_minutes", "threads", "accumulate"}
 
 
+ALL = 1 << 30  # words: of a shortlist that only `min_count` bounds
+LETTERS = {"hidden_size": "H", "embedding_size": "E", "alignment_size": "A", "maxout_size": "M", "output_rank": "R"}
+LETTERS |= {"layers": "L"}
+
+
 @dataclass(frozen=True)
 class Preset:
-    """Sizes of network and shortlists, with the training that suits them."""
+    """Sizes and switches of a network, as its config has them, with the training that suits them."""
 
-    hidden_size: int
-    embedding_size: int
-    maxout_size: int
-    output_rank: int
-    shortlist: int
+    network: Mapping[str, Any]
     training: TrainingConfig
+    shortlist: int = ALL  # words at most
+    words_read: int = 0  # in the shortlist of the side that is read; 0: as many
+    min_count: int = 1  # of a word that is in it
+    learning: Mapping[str, float] = field(default_factory=dict)  # how a language model learns, beside the optimiser
 
     def __str__(self) -> str:
-        return (
-            f"H {self.hidden_size}, E {self.embedding_size}, M {self.maxout_size}, R {self.output_rank}, "
-            f"{self.shortlist:,} words; {_briefly(self.training)}"
-        )
+        sizes = ", ".join(f"{LETTERS.get(name, name)} {value}" for name, value in self.network.items())
+        training = self.training
+        limit = f", at most {training.max_minutes / 60:g} hours" if training.max_minutes else ""
+        return f"{sizes}; {self._shortlists}; {training.optimiser}, {training.batch_size} a minibatch{limit}"
 
-
-def _briefly(training: TrainingConfig) -> str:
-    limit = f", at most {training.max_minutes / 60:g} hours" if training.max_minutes else ""
-    return f"{training.optimiser}, {training.batch_size} a minibatch{limit}"
+    @property
+    def _shortlists(self) -> str:
+        if self.shortlist == ALL:
+            return f"words seen {self.min_count} times"
+        return " and ".join(f"{most:,}" for most in (self.words_read, self.shortlist) if most) + " words"
 
 
 # Zeiler (2012) has none; Kingma and Ba (2015), algorithm 1; Sutskever et al. (2014), section 3.4
@@ -151,14 +157,12 @@ def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
 
 PRESETS = {
     # section 4.1 of the paper: 1000 hidden units, rank-100 matrices, 15 000 words, Adadelta, 64 pairs, three days
-    "paper": Preset(1000, 100, 500, 100, 15_000, TrainingConfig()),
+    "paper": Preset(
+        {"hidden_size": 1000, "embedding_size": 100, "maxout_size": 500, "output_rank": 100}, TrainingConfig(), 15_000
+    ),
     # for two CPU cores and half an hour; chosen by the sweep in docs/training.md
     "small": Preset(
-        256,
-        64,
-        128,
-        64,
-        5_000,
+        {"hidden_size": 256, "embedding_size": 64, "maxout_size": 128, "output_rank": 64},
         TrainingConfig(
             optimiser="adam",
             learning_rate=4e-3,
@@ -172,6 +176,7 @@ PRESETS = {
             patience=6,
             save_minutes=2.0,
         ),
+        5_000,
     ),
 }
 
@@ -179,60 +184,6 @@ PRESETS = {
 # What --preset small cost on held-out pairs of Multi30k after some passes over the table, on the way through its 30
 # minutes (docs/training.md)
 SHARES_OF_UNIGRAMS = ((0.5, 0.18), (1.0, 0.15), (2.0, 0.13), (3.0, 0.12), (4.2, 0.11))
-
-
-@dataclass(frozen=True)
-class NGramConfig:
-    """How a CSLM learns, beside the optimiser.
-
-    `self_normalise` is α of the penalty α (log Z)² (Devlin et al. 2014), without which a decoder that does not
-    normalise sees arbitrary values.
-    """
-
-    self_normalise: float = 0.0
-
-
-@dataclass(frozen=True)
-class CslmPreset:
-    """Sizes of a CSLM, with the training that suits them."""
-
-    order: int
-    embedding_size: int
-    first_size: int
-    second_size: int
-    shortlist: int
-    learning: NGramConfig
-    training: TrainingConfig
-
-    def __str__(self) -> str:
-        return (
-            f"{self.order}-grams, E {self.embedding_size}, layers of {self.first_size} and {self.second_size}, "
-            f"{self.shortlist:,} words; {_briefly(self.training)}"
-        )
-
-
-_CSLM_TRAINING = TrainingConfig(
-    optimiser="adam",
-    learning_rate=1e-3,
-    decay_on_plateau=0.5,
-    batch_size=128,
-    evaluate_every=20_000_000,  # or after each epoch, if that is shorter
-    patience=10,
-)
-CSLM_PRESETS = {
-    # section 4.1.2 of the paper, which does not name the optimiser
-    "paper": CslmPreset(7, 512, 1536, 1024, 15_000, NGramConfig(), _CSLM_TRAINING),
-    # for two CPU cores and tens of thousands of sentences, which the paper's network would learn by heart
-    "small": CslmPreset(
-        7,
-        128,
-        256,
-        256,
-        15_000,
-        NGramConfig(),
-        replace(_CSLM_TRAINING, initial_deviation=0.1, dropout=0.3, max_minutes=30.0, save_minutes=2.0),
-    ),
-}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,14 +62,13 @@ def advice(name: str, corpus: Corpus, device: str, threads: int) -> str:
 def _estimate_preset(name: str, corpus: Corpus, device: str, threads: int) -> Estimate:
     """What a preset would take, with weights of no meaning."""
     preset = PRESETS[name]
-    sizes = (preset.hidden_size, preset.embedding_size, preset.maxout_size, preset.output_rank)
     known = (corpus.source_vocabulary, corpus.target_vocabulary)
     words = [max(preset.shortlist + 2, len(vocabulary)) for vocabulary in known]
     with torch.device(device):
-        model = EncDec(EncDecConfig(words[0], words[1], *sizes), seed=None)
+        model = EncDec(EncDecConfig(words[0], words[1], **preset.network), seed=None)
     for tensor in model.parameters():
         torch.nn.init.normal_(tensor, std=0.01)
-    precision = choose_precision("auto", device, preset.hidden_size)
+    precision = choose_precision("auto", device, preset.network["hidden_size"])
     native = instructions_to_learn(device, precision)
     training = replace(preset.training, threads=threads, precision=precision, native=native)
     return estimate(corpus, model, training, seconds=0.0)

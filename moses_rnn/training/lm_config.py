@@ -5,66 +5,45 @@ Nothing here needs torch: the command line shows the presets in its --help.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from moses_rnn.training.config import (
-    CSLM_PRESETS,
-    EACH_EPOCH,
-    CslmPreset,
-    LearningRequest,
-    TrainingConfig,
-    UnfitOption,
-    refuse_foreign,
-)
-from moses_rnn.training.sentence_config import ALL, LETTERS
+from moses_rnn.training.config import EACH_EPOCH, LearningRequest, Preset, TrainingConfig, UnfitOption, refuse_foreign
 
 LEARNING = "self_normalise", "bptt"  # how a network learns, beside the optimiser
-
-
-@dataclass(frozen=True)
-class LanguageModelPreset:
-    """Sizes and switches of a network, as its config has them, with the training that suits them."""
-
-    network: Mapping[str, object]
-    training: TrainingConfig
-    learning: Mapping[str, float] = field(default_factory=dict)  # of LEARNING, what the network knows
-    shortlist: int = ALL  # words at most
-    min_count: int = 1  # of a word that is in it
-
-    def __str__(self) -> str:
-        sizes = ", ".join(f"{LETTERS.get(name, name)} {value}" for name, value in self.network.items())
-        words = f"words seen {self.min_count} times" if self.shortlist == ALL else f"{self.shortlist:,} words"
-        return f"{sizes}; {words}; {self.training.optimiser}, {self.training.batch_size} a minibatch"
-
-
-def _of_cslm(preset: CslmPreset) -> LanguageModelPreset:
-    sizes = {name: getattr(preset, name) for name in SIZES["cslm"]}
-    learning = {"self_normalise": preset.learning.self_normalise}
-    return LanguageModelPreset(sizes, preset.training, learning, preset.shortlist)
-
-
-# of each network: sizes, and switches with them
-SIZES: dict[str, tuple[str, ...]] = {
-    "cslm": ("order", "embedding_size", "first_size", "second_size"),
-    "bengio": ("order", "embedding_size", "hidden_size", "direct"),
-    "rnnlm": ("hidden_size",),
-}
-NETWORK_OPTIONS = tuple(dict.fromkeys(name for sizes in SIZES.values() for name in sizes))
-_SMALL = replace(
-    CSLM_PRESETS["small"].training,
-    evaluate_every=EACH_EPOCH,
-    cool_down=0.5,
-    averaging=0.1,
-    patience=3,
+# α of a penalty α (log Z)² (Devlin et al. 2014), without which a decoder that does not normalise sees arbitrary values
+_UNPENALISED = {"self_normalise": 0.0}
+_CSLM = TrainingConfig(
+    optimiser="adam",
+    learning_rate=1e-3,
+    decay_on_plateau=0.5,
+    batch_size=128,
+    evaluate_every=20_000_000,  # or after each epoch, if that is shorter
+    patience=10,
 )
+_SMALL_CSLM = replace(_CSLM, initial_deviation=0.1, dropout=0.3, max_minutes=30.0, save_minutes=2.0)
+_SMALL = replace(_SMALL_CSLM, evaluate_every=EACH_EPOCH, cool_down=0.5, averaging=0.1, patience=3)
 
-NETWORKS: dict[str, dict[str, LanguageModelPreset]] = {
-    "cslm": {name: _of_cslm(preset) for name, preset in CSLM_PRESETS.items()},
+NETWORKS: dict[str, dict[str, Preset]] = {
+    "cslm": {
+        # section 4.1.2 of the paper, which does not name the optimiser
+        "paper": Preset(
+            {"order": 7, "embedding_size": 512, "first_size": 1536, "second_size": 1024},
+            _CSLM,
+            15_000,
+            learning=_UNPENALISED,
+        ),
+        # for two CPU cores and tens of thousands of sentences, which the paper's network would learn by heart
+        "small": Preset(
+            {"order": 7, "embedding_size": 128, "first_size": 256, "second_size": 256},
+            _SMALL_CSLM,
+            15_000,
+            learning=_UNPENALISED,
+        ),
+    },
     # Bengio et al. 2003, sections 3.2 and 4: MLP1 on the Brown corpus; steps along sums, as if one after each word
     "bengio": {
-        "paper": LanguageModelPreset(
+        "paper": Preset(
             {"order": 5, "embedding_size": 60, "hidden_size": 50, "direct": True},
             TrainingConfig(
                 optimiser="sgd",
@@ -76,19 +55,19 @@ NETWORKS: dict[str, dict[str, LanguageModelPreset]] = {
                 evaluate_every=EACH_EPOCH,
                 patience=10,
             ),
-            {"self_normalise": 0.0},
+            learning=_UNPENALISED,
             min_count=4,
         ),
-        "small": LanguageModelPreset(
+        "small": Preset(
             {"order": 5, "embedding_size": 64, "hidden_size": 128, "direct": False},
             replace(_SMALL, learning_rate=3e-3, max_epochs=12.0),
-            {"self_normalise": 0.0},
+            learning=_UNPENALISED,
             min_count=2,
         ),
     },
     # Mikolov et al. 2010, section 3: 250/5, which has the words seen five times; a step after each sentence
     "rnnlm": {
-        "paper": LanguageModelPreset(
+        "paper": Preset(
             {"hidden_size": 250},
             TrainingConfig(
                 optimiser="sgd",
@@ -100,21 +79,18 @@ NETWORKS: dict[str, dict[str, LanguageModelPreset]] = {
                 evaluate_every=EACH_EPOCH,
                 max_minutes=0.0,
             ),
-            {"bptt": 1},
+            learning={"bptt": 1},
             min_count=5,
         ),
-        "small": LanguageModelPreset(
+        "small": Preset(
             {"hidden_size": 256},
             replace(_SMALL, learning_rate=4e-3, initial_deviation=0.1, batch_size=64, sort_batches=20, max_epochs=12.0),
-            {"bptt": 0},
+            learning={"bptt": 0},
             min_count=2,
         ),
     },
 }
-SHOWN = {
-    **{f"cslm, {name}": preset for name, preset in CSLM_PRESETS.items()},
-    **{f"{network}, {name}": NETWORKS[network][name] for network in ("bengio", "rnnlm") for name in ("paper", "small")},
-}
+NETWORK_OPTIONS = tuple(dict.fromkeys(name for presets in NETWORKS.values() for name in presets["paper"].network))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +113,7 @@ class LanguageModelRequest(LearningRequest):
     self_normalise: float | None
     bptt: int | None
 
-    def chosen_preset(self) -> LanguageModelPreset:
+    def chosen_preset(self) -> Preset:
         """The requested preset, or the one that suits the device, with what the request overrides.
 
         Raises:

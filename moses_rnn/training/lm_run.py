@@ -22,7 +22,7 @@ from moses_rnn.models.hardware import choose_precision
 from moses_rnn.models.language_models import NGramNetwork
 from moses_rnn.models.rnnlm import RNNLM, Rnnlm, RnnlmConfig
 from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
-from moses_rnn.training.config import NGramConfig
+from moses_rnn.training.config import Preset
 from moses_rnn.training.corpus_files import (
     Filing,
     load_record,
@@ -32,7 +32,7 @@ from moses_rnn.training.corpus_files import (
     save_record,
     save_vocabulary,
 )
-from moses_rnn.training.lm_config import LanguageModelPreset, LanguageModelRequest
+from moses_rnn.training.lm_config import LanguageModelRequest
 from moses_rnn.training.model_folder import folder_of
 from moses_rnn.training.n_grams import NGrams, Text, TextConfig, build_texts, chosen_lines
 from moses_rnn.training.ranks import ALONE, Ranks
@@ -69,7 +69,7 @@ class Learning(NamedTuple):
 
     kind: Kind
     make: Callable[[int, Network], Cslm | Bengio | Rnnlm]  # of the words; its weights are unset
-    task: Callable[[Any, tuple[Text, Text], LanguageModelPreset], Task]
+    task: Callable[[Any, tuple[Text, Text], Preset], Task]
 
 
 def _make_cslm(words: int, network: Network) -> Cslm:
@@ -84,11 +84,11 @@ def _make_rnnlm(words: int, network: Network) -> Rnnlm:
     return Rnnlm(RnnlmConfig(words, **network), seed=None)
 
 
-def _n_grams(model: NGramNetwork, texts: tuple[Text, Text], preset: LanguageModelPreset) -> NGrams:
-    return NGrams(model, *texts, preset.training, NGramConfig(**preset.learning))
+def _n_grams(model: NGramNetwork, texts: tuple[Text, Text], preset: Preset) -> NGrams:
+    return NGrams(model, *texts, preset.training, preset.learning["self_normalise"])
 
 
-def _sentences(model: Rnnlm, texts: tuple[Text, Text], preset: LanguageModelPreset) -> Sentences:
+def _sentences(model: Rnnlm, texts: tuple[Text, Text], preset: Preset) -> Sentences:
     return Sentences(model, *texts, preset.training, int(preset.learning["bptt"]))
 
 
@@ -155,7 +155,7 @@ class Read(NamedTuple):
     texts: tuple[Text, Text]  # what is learned, and what is held out
 
 
-def _read(text: Lines, dev: Lines | None, preset: LanguageModelPreset, config: TextConfig, arrays: Path) -> Read:
+def _read(text: Lines, dev: Lines | None, preset: Preset, config: TextConfig, arrays: Path) -> Read:
     """The shortlist, and the ids of what is learned and of what is held out."""
     counts, lines = _counted(text)
     frequent = {word: count for word, count in counts.items() if count >= config.min_count}
@@ -194,7 +194,7 @@ def _lines(texts: tuple[str, ...], observer: Observer, should_stop: Callable[[],
     return Lines(tuple(existing_input(text) for text in texts), observer, should_stop)
 
 
-def _preset_of(request: LanguageModelRequest, processes: int) -> LanguageModelPreset:
+def _preset_of(request: LanguageModelRequest, processes: int) -> Preset:
     """The preset with what the request overrides; sets the number of threads that torch uses."""
     preset = request.chosen_preset()
     width = int(str(preset.network.get("first_size", preset.network.get("hidden_size"))))
@@ -206,7 +206,7 @@ def _preset_of(request: LanguageModelRequest, processes: int) -> LanguageModelPr
     return replace(preset, training=training)
 
 
-def _text_config(request: LanguageModelRequest, preset: LanguageModelPreset) -> TextConfig:
+def _text_config(request: LanguageModelRequest, preset: Preset) -> TextConfig:
     return TextConfig(preset.shortlist, request.held_out or 0, request.seed, preset.min_count)
 
 
@@ -237,9 +237,7 @@ def _describe_text(statistics: TextStatistics, vocabulary: Vocabulary) -> list[s
     ]
 
 
-def _provenance(
-    request: LanguageModelRequest, preset: LanguageModelPreset, statistics: TextStatistics
-) -> dict[str, Any]:
+def _provenance(request: LanguageModelRequest, preset: Preset, statistics: TextStatistics) -> dict[str, Any]:
     """What a checkpoint remembers of its run."""
     return {
         "version": __version__,

@@ -20,7 +20,7 @@ from moses_rnn.models.dropout import Drop, drop_units, keep
 from moses_rnn.models.language_models import NGramNetwork
 from moses_rnn.models.learning_curves import NATS
 from moses_rnn.models.vocabulary import END_ID, Ids, Vocabulary
-from moses_rnn.training.config import NGramConfig, TrainingConfig
+from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.gradients import Cost
 from moses_rnn.training.threads import Workers, seed_of
@@ -66,23 +66,24 @@ class NGrams:
         text: to learn.
         held_out: to be judged by.
         config: batches, precision, seed.
-        learning: see `NGramConfig`.
+        self_normalise: α of a penalty α (log Z)² on what is learned.
     """
 
     unit = "n-grams"
     measure = NATS
 
     def __init__(
-        self, model: NGramNetwork, text: Text, held_out: Text, config: TrainingConfig, learning: NGramConfig
+        self, model: NGramNetwork, text: Text, held_out: Text, config: TrainingConfig, self_normalise: float = 0.0
     ) -> None:
         self.model = model
         self._text, self._held_out = text, held_out
-        self._config, self._learning = config, learning
+        self._config, self._self_normalise = config, self_normalise
         self._device = model.bias.device
         self._product = torch.bfloat16 if config.precision == "bf16" else torch.float32
         self.examples = text.tokens()
         digests = [hashlib.sha256(part.flat.data).hexdigest() for part in (text, held_out)]
-        self.identity = {"text": digests[0], "held-out text": digests[1], **asdict(model.config), **asdict(learning)}
+        texts = {"text": digests[0], "held-out text": digests[1]}
+        self.identity = {**texts, **asdict(model.config), "self_normalise": self_normalise}
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
         """The minibatches of an epoch from a given one on; seed and epoch determine them.
@@ -105,7 +106,7 @@ class NGrams:
         drop = drop_units(self._config.dropout, seed_of(self._config.seed, step, part), self._device)
         log_p, log_Z = self._log_probs(self._text, rows, drop)
         nats = -log_p.sum()
-        penalty = self._learning.self_normalise * (log_Z**2).sum()
+        penalty = self._self_normalise * (log_Z**2).sum()
         return Cost(nats + penalty, nats.item(), len(rows))
 
     def held_out(self, workers: Workers) -> dict[str, float]:

@@ -47,7 +47,6 @@ from moses_rnn.training.threads import share_cores
 from moses_rnn.training.trainer import Observer, Trainer
 
 LONG_MINUTES = 10  # of training: less would hardly win back what compiling takes
-SIZES = ("hidden_size", "embedding_size", "maxout_size", "output_rank")
 
 
 class Outcome(NamedTuple):
@@ -196,7 +195,7 @@ def plan_of(request: PhraseModelRequest, processes: int = 1) -> Plan:
 def _encdec(request: PhraseModelRequest, preset: Preset) -> dict[str, Any]:
     """Sizes and switches of an RNN Encoder-Decoder."""
     switches: dict[str, Any] = {**SWITCHES[request.variant], **request.given(*SWITCH_VALUES), **cell_switches(request)}
-    sizes = {**{name: getattr(preset, name) for name in SIZES}, **request.given(*SIZES)}
+    sizes = {**preset.network, **request.given(*preset.network)}
     return {**sizes, "variant": variant_of(switches), **switches}
 
 

@@ -5,46 +5,11 @@ Nothing here needs torch: the command line shows the presets in its --help.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moses_rnn.formats.rare_words import COPYABLE, NOALIGN
-from moses_rnn.training.config import EACH_EPOCH, LearningRequest, TrainingConfig, UnfitOption, refuse_foreign
-
-ALL = 1 << 30  # words: of a shortlist that only `min_count` bounds
-
-
-@dataclass(frozen=True)
-class SentencePreset:
-    """Sizes and switches of a network, as its config has them, with the training that suits them."""
-
-    network: Mapping[str, object]
-    training: TrainingConfig
-    words_read: int = ALL  # in the shortlist of the side that is read, at most
-    words_written: int = ALL  # of the other
-    min_count: int = 1  # of a word that is in it
-    max_length: int = 50  # words of a side; longer pairs are left out
-
-    def __str__(self) -> str:
-        sizes = ", ".join(f"{LETTERS.get(name, name)} {value}" for name, value in self.network.items())
-        return f"{sizes}; {self._shortlists}; {self.training.optimiser}, {self.training.batch_size} a minibatch"
-
-    @property
-    def _shortlists(self) -> str:
-        if min(self.words_read, self.words_written) == ALL:
-            return f"words seen {self.min_count} times"
-        return " and ".join(f"{most:,}" for most in dict.fromkeys((self.words_read, self.words_written))) + " words"
-
-
-LETTERS = {"hidden_size": "H", "embedding_size": "E", "alignment_size": "A", "maxout_size": "M", "output_rank": "R"}
-LETTERS |= {"layers": "L"}
-
-
-def _both(words: int) -> Mapping[str, int]:
-    """The same shortlist for both sides."""
-    return {"words_read": words, "words_written": words}
-
+from moses_rnn.training.config import EACH_EPOCH, LearningRequest, Preset, TrainingConfig, UnfitOption, refuse_foreign
 
 PAPER = TrainingConfig(batch_size=80, sort_batches=20, max_minutes=5 * 24 * 60.0)
 # Multi30k, five minutes of one core, rnnsearch; held-out nats per token: 2.17 with rate 0.001 halved on a plateau and
@@ -66,15 +31,15 @@ SMALL = TrainingConfig(
     save_minutes=2.0,
 )
 
-ARCHITECTURES: dict[str, dict[str, SentencePreset]] = {
+ARCHITECTURES: dict[str, dict[str, Preset]] = {
     # Bahdanau et al. 2015, appendix A.2.3 and B: 30 000 words, Adadelta, 80 sentences, five days
     "rnnsearch": {
-        "paper": SentencePreset(
+        "paper": Preset(
             {"hidden_size": 1000, "embedding_size": 620, "alignment_size": 1000, "maxout_size": 500, "output_rank": 0},
             PAPER,
-            **_both(30_000),
+            30_000,
         ),
-        "small": SentencePreset(
+        "small": Preset(
             {"hidden_size": 256, "embedding_size": 128, "alignment_size": 256, "maxout_size": 128, "output_rank": 0},
             SMALL,
             min_count=2,
@@ -82,7 +47,7 @@ ARCHITECTURES: dict[str, dict[str, SentencePreset]] = {
     },
     # Sutskever et al. 2014, sections 3.1 and 3.4; sorted widely, for batches of similar length
     "seq2seq": {
-        "paper": SentencePreset(
+        "paper": Preset(
             {"layers": 4, "hidden_size": 1000, "embedding_size": 1000},
             TrainingConfig(
                 optimiser="sgd",
@@ -95,10 +60,10 @@ ARCHITECTURES: dict[str, dict[str, SentencePreset]] = {
                 max_epochs=7.5,
                 max_minutes=0.0,
             ),
+            80_000,
             words_read=160_000,
-            words_written=80_000,
         ),
-        "small": SentencePreset(
+        "small": Preset(
             {"layers": 2, "hidden_size": 256, "embedding_size": 128},
             # Without attention or a summary at each step, what the paper's ±0.08 starts learns slowly at this width:
             # held-out nats after two epochs 2.64, with ±0.16 2.51, ±0.25 2.40, ±0.4 2.59
@@ -108,11 +73,15 @@ ARCHITECTURES: dict[str, dict[str, SentencePreset]] = {
     },
     # Bahdanau's RNNenc: the network of the phrase model, as the released code has it
     "rnnenc": {
-        "paper": SentencePreset(
-            {"hidden_size": 1000, "embedding_size": 620, "maxout_size": 500, "output_rank": 620}, PAPER, **_both(30_000)
+        "paper": Preset(
+            {"hidden_size": 1000, "embedding_size": 620, "maxout_size": 500, "output_rank": 620},
+            PAPER,
+            30_000,
         ),
-        "small": SentencePreset(
-            {"hidden_size": 256, "embedding_size": 128, "maxout_size": 128, "output_rank": 128}, SMALL, min_count=2
+        "small": Preset(
+            {"hidden_size": 256, "embedding_size": 128, "maxout_size": 128, "output_rank": 128},
+            SMALL,
+            min_count=2,
         ),
     },
 }
@@ -142,7 +111,7 @@ class SentenceRequest(LearningRequest):
     source_words: int | None
     target_words: int | None
     min_count: int | None
-    max_length: int | None
+    max_length: int  # words of a side; longer pairs are left out; 0: no limit
     partition_words: int | None
     reshuffle: bool
     rare: str | None  # a kind of annotation
@@ -150,7 +119,7 @@ class SentenceRequest(LearningRequest):
     alignment: str | None  # of the texts, a line for each pair
     dev_alignment: str | None
 
-    def chosen_preset(self) -> SentencePreset:
+    def chosen_preset(self) -> Preset:
         """The requested preset, or the one that suits the device, with what the request overrides.
 
         Raises:
@@ -170,7 +139,7 @@ class SentenceRequest(LearningRequest):
             preset,
             network={**preset.network, **network},
             training=training,
-            **self.given("min_count", "max_length"),
+            **self.given("min_count"),
         )
 
     def _check_rare(self) -> None:

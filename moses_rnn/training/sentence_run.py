@@ -21,7 +21,7 @@ from moses_rnn.models.rnnsearch import RNNSEARCH, RnnSearch, RnnSearchConfig
 from moses_rnn.models.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.models.translation_network import TranslationNetwork
 from moses_rnn.models.variants import SWITCHES, EncDecConfig
-from moses_rnn.training.config import TrainingConfig
+from moses_rnn.training.config import Preset, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.corpus_files import PAIRS, made_by_first
 from moses_rnn.training.model_folder import folder_of
@@ -31,7 +31,7 @@ from moses_rnn.training.partitions import check_partitions, describe_partitions
 from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.rare_corpus import AlignedTexts, Annotation, Watch
 from moses_rnn.training.run import LONG_MINUTES, Outcome, rows_at_once, threads_for
-from moses_rnn.training.sentence_config import SentencePreset, SentenceRequest
+from moses_rnn.training.sentence_config import SentenceRequest
 from moses_rnn.training.trainer import Observer, Trainer
 
 
@@ -123,7 +123,7 @@ def train_sentence_model(
 
 def _corpus(
     request: SentenceRequest,
-    preset: SentencePreset,
+    preset: Preset,
     texts: tuple[ParallelTexts, ParallelTexts | None],
     folder: Path,
     watch: Watch,
@@ -164,22 +164,22 @@ def _describe_partitions(corpus: Corpus, config: TrainingConfig) -> list[str]:
     return [describe_partitions(sizes)]
 
 
-def _corpus_config(request: SentenceRequest, preset: SentencePreset) -> CorpusConfig:
+def _corpus_config(request: SentenceRequest, preset: Preset) -> CorpusConfig:
     read, written = request.source_words, request.target_words
     if request.inverse:
         read, written = written, read
     return CorpusConfig(
-        read or preset.words_read,
-        written or preset.words_written,
+        read or preset.words_read or preset.shortlist,
+        written or preset.shortlist,
         held_out_pairs=request.held_out,
-        max_length=preset.max_length,
+        max_length=request.max_length,
         seed=request.seed,
         repeated=True,
         min_count=preset.min_count,
     )
 
 
-def _training(request: SentenceRequest, preset: SentencePreset, processes: int) -> TrainingConfig:
+def _training(request: SentenceRequest, preset: Preset, processes: int) -> TrainingConfig:
     """The preset's training as this machine does it."""
     config, width = preset.training, int(str(preset.network["hidden_size"]))
     precision = choose_precision(request.precision, request.device, width)
@@ -194,7 +194,7 @@ def _training(request: SentenceRequest, preset: SentencePreset, processes: int) 
     )
 
 
-def _provenance(request: SentenceRequest, preset: SentencePreset, corpus: Corpus) -> dict[str, Any]:
+def _provenance(request: SentenceRequest, preset: Preset, corpus: Corpus) -> dict[str, Any]:
     """What a checkpoint remembers of its run."""
     return {
         "version": __version__,

@@ -30,7 +30,7 @@ def prefix(tmp_path_factory):
 
 @pytest.mark.parametrize("inverse", [False, True])
 def test_shortlists_are_of_the_texts_and_a_presets_of_what_is_read_and_written(prefix, tmp_path, monkeypatch, inverse):
-    few = dataclasses.replace(ARCHITECTURES["seq2seq"]["small"], words_read=5, words_written=7)
+    few = dataclasses.replace(ARCHITECTURES["seq2seq"]["small"], words_read=5, shortlist=7)
     monkeypatch.setitem(ARCHITECTURES["seq2seq"], "small", few)
     for name, given, sizes in (
         ("preset", {}, (5, 7)),

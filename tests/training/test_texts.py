@@ -10,7 +10,7 @@ from moses_rnn.models.bengio import Bengio, BengioConfig
 from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.training.config import NGramConfig, TrainingConfig
+from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.n_grams import NGrams, TextConfig, build_texts, chosen_lines
 from moses_rnn.training.streams_of_text import Sentences
@@ -25,7 +25,7 @@ LEAST = (math.log(10) + 3.5 * math.log(2) + math.log(6)) / 5.5
 
 
 def n_grams(model, self_normalise=0.0):
-    return lambda texts, config: NGrams(model, *texts, config, NGramConfig(self_normalise))
+    return lambda texts, config: NGrams(model, *texts, config, self_normalise)
 
 
 def recurrent(bptt=0):
