@@ -1,8 +1,6 @@
 """What the first rank makes of a corpus, as files that the others map instead of making it again.
 
-The first rank maps them too, so that a machine holds them once. On one machine their names are removed as soon as all
-ranks have mapped them: the system keeps the content until the last of the processes has ended, however it ends.
-Machines that share the folder need the names for longer: the model's folder removes them at the end.
+The first rank maps them too, so that a machine holds them once. The model's folder removes them at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from moses_rnn.errors import InputError, writing
 from moses_rnn.models.folders import replace_file
 from moses_rnn.models.vocabulary import Ids, Vocabulary
 from moses_rnn.training.corpus import Corpus, CorpusStatistics, Phrases, Positions
-from moses_rnn.training.model_folder import MAPPED, remove_mapped
+from moses_rnn.training.model_folder import MAPPED
 from moses_rnn.training.ranks import Ranks
 
 Made = TypeVar("Made")
@@ -65,9 +63,7 @@ def made_by_first(
             f"{error.filename or folder}: expected what the first process has written there, found: {error.strerror}",
             advice="Machines that train together must share the model's folder.",
         ) from error
-    names_can_go = ranks.are_on_one_machine()  # all have mapped the files, since all have answered
-    if ranks.leads and names_can_go:
-        remove_mapped(folder)
+    ranks.meet()  # the first removes the files if it fails from now on
     return made
 
 

@@ -79,7 +79,8 @@ class ModelFolder:
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
         """Let other runs have it."""
-        remove_mapped(self.arrays)
+        for name in MAPPED:
+            (self.arrays / name).unlink(missing_ok=True)
         if kind and not self._state.exists() and not (self.path / CONFIG).exists():
             self._remove_beginnings()
         if self._lock is not None:
@@ -175,12 +176,6 @@ class LedFolder(ModelFolder):
 def folder_of(ranks: Ranks, path: Path, kind: Kind, *, restart: bool) -> ModelFolder:
     """The folder of a model as a rank may use it; see `ModelFolder`."""
     return (ModelFolder if ranks.leads else LedFolder)(path, kind, restart=restart)
-
-
-def remove_mapped(arrays: Path) -> None:
-    """Remove the names of what several processes map of a corpus."""
-    for name in MAPPED:
-        (arrays / name).unlink(missing_ok=True)
 
 
 def _no_link(path: str, flags: int) -> int:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import platform
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -13,8 +10,6 @@ from torch import Tensor
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.training.threads import Figures, Item, Threads
-
-BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class PeerFailed(MosesRnnError):
@@ -65,11 +60,6 @@ class Ranks:
         """Wait until all are here."""
         self.sums([0.0])
 
-    def are_on_one_machine(self) -> bool:
-        """Whether one system runs all of them; a container is none of its own."""
-        mine = float(zlib.crc32(_boot()))
-        return not self.any(self.of_first(mine) != mine)
-
     def announce(self, name: str, text: str) -> None:
         """Say something under a name, once, to whoever waits for it."""
 
@@ -115,11 +105,3 @@ class AllThreads:
             figures[ranks.rank :: ranks.size] = torch.tensor(mine, dtype=torch.float64)
         ranks.add_up(figures)  # one of the addends is not zero
         return [cast(Figures, tuple(row)) for row in figures.tolist()]
-
-
-def _boot() -> bytes:
-    """What differs between machines, and between two starts of one."""
-    try:
-        return BOOT.read_bytes()
-    except OSError:
-        return platform.node().encode()

@@ -11,7 +11,7 @@ from moses_rnn.training.corpus import CorpusConfig, build_corpus
 from moses_rnn.training.corpus_files import PAIRS, Filing, made_by_first
 from moses_rnn.training.model_folder import MAPPED, ModelFolder
 from moses_rnn.training.ranks import ALONE
-from tests.training.pretended_ranks import PretendedRanks, in_ranks
+from tests.training.pretended_ranks import in_ranks
 from tests.training.small import never
 
 
@@ -50,7 +50,6 @@ def test_every_rank_has_the_corpus_of_the_first(tmp_path):
         assert corpus.statistics == made[0].statistics
         assert corpus.source_vocabulary.words == made[0].source_vocabulary.words
         assert corpus.unigram_nats_per_token == made[0].unigram_nats_per_token
-    assert names(tmp_path) == {"source.tokens", "source.lengths", "target.tokens", "target.lengths"}
 
 
 def test_alone_nothing_is_written(tmp_path):
@@ -58,9 +57,7 @@ def test_alone_nothing_is_written(tmp_path):
     assert made_by_first(ALONE, tmp_path, Filing(None, None), lambda: made, never) is made
 
 
-def test_between_machines_the_names_stay_until_the_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(PretendedRanks, "are_on_one_machine", lambda ranks: ranks.any(False))
-
+def test_the_files_stay_until_the_end(tmp_path):
     def run(ranks):
         return made_by_first(ranks, kept.arrays, PAIRS, lambda: build(kept.arrays), never)
 

@@ -21,7 +21,7 @@ from moses_rnn.training.ranks import AllThreads
 from moses_rnn.training.threads import Threads
 
 ranks, seen = join(), {}
-seen["place"] = ranks.rank, ranks.size, ranks.leads, ranks.are_on_one_machine()
+seen["place"] = ranks.rank, ranks.size, ranks.leads
 seen["sums"] = ranks.sums([1.0, 10.0 * ranks.rank])
 seen["any"] = ranks.any(False), ranks.any(ranks.rank == 1)
 seen["of_first"] = ranks.of_first(ranks.rank + 0.1)
@@ -73,7 +73,7 @@ def seen():
 
 
 def test_each_knows_its_place(seen):
-    assert [of_rank["place"] for of_rank in seen] == [[0, 2, True, True], [1, 2, False, True]]
+    assert [of_rank["place"] for of_rank in seen] == [[0, 2, True], [1, 2, False]]
 
 
 def test_numbers_are_added_up_and_decided_together(seen):
