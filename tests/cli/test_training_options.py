@@ -20,12 +20,19 @@ def train(tmp_path, table):
 
 def test_an_option_beats_the_file_and_the_file_the_preset(tmp_path, train):
     file = settings(tmp_path, optimizer="sgd", batch_size=32, averaging=0.25, hidden_size=3, cell="lstm")
-    train(*file, "--batch-size", "16")
+    train(*file, "--batch-size", "16", "--optimizer", "adadelta")
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     training = config["provenance"]["training_options"]
     assert (config["hidden_size"], config["cell"]) == (8, "lstm")
-    assert [training[name] for name in ("optimiser", "batch_size", "averaging", "cool_down")] == ["sgd", 16, 0.25, 0.5]
-    message = train(*settings(tmp_path, optimiser="sgd", averaging=0.5, cell="lstm"), "--batch-size", "16", check=False)
+    assert [training[name] for name in ("optimiser", "batch_size", "averaging", "cool_down")] == [
+        "adadelta",
+        16,
+        0.25,
+        0.5,
+    ]
+    message = train(
+        *settings(tmp_path, optimiser="adadelta", averaging=0.5, cell="lstm"), "--batch-size", "16", check=False
+    )
     assert "found others: averaging 0.25, now 0.5\n" in message
 
 

@@ -136,6 +136,18 @@ def test_a_switch_that_means_nothing_for_a_cell_is_none_and_the_papers_cell_has_
     assert set(CELLS) == set(models.CELLS)
 
 
+def test_switches_name_their_variant():
+    for given, variant in (
+        ({"variant": "groundhog"}, "groundhog"),
+        ({"decoder_reset": "before"}, "custom"),
+        (
+            {"variant": "groundhog", "summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"},
+            "paper",
+        ),
+    ):
+        assert plan_of(phrase_request("t", **given)).network["variant"] == variant
+
+
 REFUSED = [
     (phrase_request("t", encoder_reset="after", cell="tanh"), "encoder_reset: cell tanh"),
     (phrase_request("t", decoder_reset="after", cell="lstm"), "decoder_reset: cell lstm"),

@@ -3,15 +3,12 @@
 import pytest
 import torch
 
-from moses_rnn.errors import InputError, Stopped
-from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
-from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.errors import Stopped
 from moses_rnn.training.run import (
     estimate_training,
     plan_of,
     read_watched,
     threads_for,
-    train_phrase_model,
 )
 from tests.training.small import never, phrase_request
 from tests.training.texts import Listener
@@ -48,33 +45,11 @@ def test_a_gpu_shares_no_minibatch(monkeypatch):
     assert threads_for(phrase_request("t", threads=8), 128) == 2
 
 
-@pytest.mark.parametrize(("inverse", "direction"), [(False, "source-to-target"), (True, "target-to-source")])
-def test_a_run_leaves_a_model_that_remembers_it(table, inverse, direction):
-    listener = Listener()
-    outcome = train_phrase_model(phrase_request(table, inverse=inverse), table.with_name("model"), listener, never)
-    assert outcome.progress.finished == "1 epoch is done"
-    assert listener.description[0].startswith("table: 60 lines, ")
-    checkpoint = load_checkpoint(table.with_name("model"))
-    assert checkpoint.direction == direction
-    side = checkpoint.source_vocabulary if inverse else checkpoint.target_vocabulary
-    assert {word[:1] for word in side.words[2:]} == {b"t"}
-    provenance = checkpoint.provenance
-    assert (provenance["table"], provenance["device"]) == ("table", "cpu")
-    assert PhraseForm.from_record(provenance["phrases"]) == PLAIN
-    assert outcome.rival_cost == provenance["unigram_nats_per_token"]
-
-
 def test_an_estimate_leaves_nothing(table, monkeypatch):
     monkeypatch.setattr("moses_rnn.training.estimate.LEAST_SECONDS", 0.0)
     before = sorted(table.parent.iterdir())
     assert estimate_training(phrase_request(table), Listener(), never).passes == 1
     assert sorted(table.parent.iterdir()) == before
-
-
-def test_a_table_from_a_pipe_is_refused(tmp_path):
-    with pytest.raises(InputError, match="a table to train on must be a file: a stopped run reads it again"):
-        train_phrase_model(phrase_request("-"), tmp_path / "model", Listener(), never)
-    assert not list(tmp_path.iterdir())
 
 
 def test_files_are_read_until_somebody_stops(table):

@@ -6,37 +6,7 @@ from pathlib import Path
 
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.models.cslm import CSLM
-from tests.cli.cslm.calls import TRAIN, cslm, sentences
-from tests.producers.tiny_lm import NBSP
-
-
-def test_training_says_what_it_found_and_what_it_does(prepared):
-    said = (prepared / "said").read_text()
-    lines = sentences(200, 1)
-    assert said.startswith(f"text: 200 lines, {len(' '.join(lines).split(' ')):,} words, 15 distinct\n")
-    for text in (
-        "shortlist: 6 words, ",
-        "held out: 20 lines\n",
-        "network: 3-gram, 4 → 8 → 6 → 5, ",
-        "training: adam, learning rate 0.001, dropout 0.3, 128 n-grams a minibatch, pair-mean gradient clipped at 1, fp32, seed 1; ",
-        "ends after 2 epochs or 30 minutes or 10 evaluations without gain\n",
-        "   n-grams  epochs      time  held-out nats  perplexity  |log Z|  tokens/s\n",
-        "    2.00  ",
-        "finished: 2 epochs are done; best held-out ",
-        "\nnext: moses-rnn-cslm perplexity cslm train.fr\n",
-        " nats per token; model in cslm\n",
-    ):
-        assert text in said
-
-
-def test_training_leaves_a_model(prepared):
-    loaded = load_checkpoint(prepared / "cslm", CSLM)
-    expected = [word.encode() for word in ("le", "chat", "la", "bête", "dort", NBSP)]
-    assert sorted(loaded.target_vocabulary.words) == sorted([b"<unk>", b"</s>", *expected])
-    config = loaded.model.config
-    assert (config.order, config.embedding_size, config.first_size, config.second_size) == (3, 4, 6, 5)
-    assert loaded.provenance["texts"] == ["train.fr"]
-    assert loaded.provenance["text"]["lines"] == 200
+from tests.cli.cslm.calls import TRAIN, cslm
 
 
 def test_the_same_command_again_says_it_is_finished(here):
