@@ -32,6 +32,8 @@ def prepared(tmp_path_factory):
     model = Bengio(BengioConfig(len(WORDS), 3, 3, 4), seed=None)
     save_checkpoint(here / "bengio", bengio_checkpoint(with_large_weights(model), WORDS))
     save_checkpoint(here / "cslm", checkpoint())
+    few = rnnlm_network(words=4, scale=0.4, dtype=torch.float32)
+    save_checkpoint(here / "few", rnnlm_checkpoint(few, Vocabulary([b"<unk>", b"</s>", b"le", b"bon"])))
     pairs = encdec_network(PAPER, dtype=torch.float32)
     save_checkpoint(here / "pairs", encdec_checkpoint(pairs, SOURCE, TARGET))
     (here / "lm.arpa.gz").write_bytes(gzip.compress(SMALL.arpa()))
@@ -103,6 +105,20 @@ def test_even_shares_of_a_given_text_or_of_the_texts(perplexity):
     # `rare` is one word of test.fr's, and one of the six of `words`
     assert given == pytest.approx(figures(own)["r1 (RNNLM)"][0] * 6 ** (1 / 7), abs=0.01)
     assert plain != figures(own)["r1 (RNNLM)"][0]
+
+
+def test_words_of_other_shortlists_count(perplexity, prepared):
+    def of_few(*arguments):
+        return figures(perplexity("few", *arguments))["few (RNNLM)"][0]
+
+    # outside are chat and rare of test.fr, beside the CSLM neuf too
+    even = "test.fr", "--rare", "uniform"
+    assert of_few("cslm", *even) == pytest.approx(of_few(*even) * (3 / 2) ** (2 / 7), abs=0.02)
+    pytest.importorskip("kenlm")
+    (prepared / "never.fr").write_text("never\n")
+    # neuf, which neither knows, takes half of what both give to unknown words
+    beside = "never.fr", "--lm", "lm.arpa"
+    assert of_few("cslm", *beside) == pytest.approx(of_few(*beside) * 2 ** (1 / 2), abs=0.02)
 
 
 def test_even_shares_beside_an_n_gram_model_are_of_its_words(perplexity):
