@@ -31,19 +31,12 @@ Show = Callable[[int], None]
 
 BINS = 10
 MOST = 0.5  # of the steps
+THRESHOLD = 0.5  # an update gate is active where z is above, a reset gate where r is below
+UNITS = 5  # are shown that remember most, and that reset most
+WORDS = 5  # are shown of each, on either side
+MIN_TIMES = 5  # that a word must come in the sample to be shown
 BEGINNING = "(beginning)"  # what a decoder reads before its first word
 CSV_COLUMNS = ("unit", "mean_z", "mean_r", "update_active", "reset_active", "long_term", "short_term")
-
-
-@dataclass(frozen=True)
-class GateConfig:
-    """What is counted and shown. A gate is active where z > `threshold` or r < 1 - `threshold`."""
-
-    network: str = "encoder"
-    threshold: float = 0.5
-    units: int = 5  # that remember most, and that reset most
-    words: int = 5  # of each, on either side
-    min_times: int = 5  # that a word must come in the sample to be shown
 
 
 class WordGate(NamedTuple):
@@ -74,7 +67,7 @@ class GateReport:
     yet that it could reset. `remembering` are the units of highest z, `resetting` those of lowest r, the extreme first.
     """
 
-    config: GateConfig
+    network: str
     phrases: int
     steps: int
     z: Floats
@@ -101,7 +94,7 @@ class GateReport:
 
 
 def measure_gates(
-    checkpoint: Checkpoint, pairs: Sequence[Pair], config: GateConfig, show: Show = lambda _: None
+    checkpoint: Checkpoint, pairs: Sequence[Pair], network: str, show: Show = lambda _: None
 ) -> GateReport:
     """Run a network over phrases and look at its gates.
 
@@ -111,30 +104,30 @@ def measure_gates(
     Args:
         checkpoint: of the network.
         pairs: a sample, in the network's words (of an encoder, only `read` counts).
-        config: what is counted.
+        network: "encoder" or "decoder".
         show: called with how many phrases are done; each counts twice.
     """
-    runs = _Runs(checkpoint, pairs, config.network)
+    runs = _Runs(checkpoint, pairs, network)
     sums, steps, reset_steps = np.zeros((4, checkpoint.model.config.hidden_size)), 0, 0
     for done, gates in runs:
         resettable = gates.r[runs.has_state(gates)]
         sums += [
             gates.z.sum(0, dtype=np.float64),
             resettable.sum(0, dtype=np.float64),
-            (gates.z > config.threshold).sum(0),
-            (resettable < 1 - config.threshold).sum(0),
+            (gates.z > THRESHOLD).sum(0),
+            (resettable < THRESHOLD).sum(0),
         ]
         steps, reset_steps = steps + len(gates.z), reset_steps + len(resettable)
         show(done)
     z, r, update, reset = sums / np.maximum([[steps], [reset_steps], [steps], [reset_steps]], 1)
-    extremes = np.argsort(-z, kind="stable")[: config.units], np.argsort(r, kind="stable")[: config.units]
+    extremes = np.argsort(-z, kind="stable")[:UNITS], np.argsort(r, kind="stable")[:UNITS]
     of_words = _WordSums(runs.vocabulary, *extremes)
     for done, gates in runs:
         of_words.add(gates, runs.has_state(gates))
         show(len(pairs) + done)
-    units = ([Unit(int(i), z[i], r[i], *of_words.ends(gate, n, config)) for n, i in enumerate(chosen)]
+    units = ([Unit(int(i), z[i], r[i], *of_words.ends(gate, n)) for n, i in enumerate(chosen)]
              for gate, chosen in enumerate(extremes))  # fmt: skip
-    return GateReport(config, len(pairs), steps, z, r, update, reset, *units)
+    return GateReport(network, len(pairs), steps, z, r, update, reset, *units)
 
 
 class _Runs:
@@ -183,15 +176,15 @@ class _WordSums:
             self._times[i] += np.bincount(np.where(read == NOTHING, len(self._vocabulary), read),
                                           minlength=len(self._times[i]))  # fmt: skip
 
-    def ends(self, gate: int, unit: int, config: GateConfig) -> tuple[list[WordGate], list[WordGate]]:
+    def ends(self, gate: int, unit: int) -> tuple[list[WordGate], list[WordGate]]:
         """The words at which a unit's gate is highest, and lowest; of equal ones the more frequent in training."""
         times = self._times[gate]
-        least = min(config.min_times, int(times.max(initial=0)))
+        least = min(MIN_TIMES, int(times.max(initial=0)))
         seen = np.flatnonzero(times >= max(least, 1))
         means = self._sums[gate][seen, unit] / times[seen]
         order = np.argsort(-means, kind="stable")
         gates = [WordGate(self._name(int(seen[i])), float(means[i]), int(times[seen[i]])) for i in order]
-        shown = min(config.words, len(gates) // 2)  # none on both sides
+        shown = min(WORDS, len(gates) // 2)  # none on both sides
         return gates[:shown], gates[::-1][:shown]
 
     def _name(self, word: int) -> str:
@@ -200,11 +193,10 @@ class _WordSums:
 
 def as_text(report: GateReport) -> list[str]:
     """The report for people to read."""
-    high, low = report.config.threshold, 1 - report.config.threshold
     both = int((report.long_term & report.short_term).sum())
     long, short, units = int(report.long_term.sum()), int(report.short_term.sum()), len(report.z)
     return [
-        f"{report.config.network}: {units:,} units, {report.phrases:,} phrases, {report.steps:,} steps",
+        f"{report.network}: {units:,} units, {report.phrases:,} phrases, {report.steps:,} steps",
         "",
         "units by their mean gate:",
         _line("from", [f"{i / BINS:.1f}" for i in range(BINS)]),
@@ -213,8 +205,8 @@ def as_text(report: GateReport) -> list[str]:
         f"mean z from {report.z.min():.3f} to {report.z.max():.3f}, of all units {report.z.mean():.3f}",
         f"mean r from {report.r.min():.3f} to {report.r.max():.3f}, of all units {report.r.mean():.3f}",
         "",
-        f"long-term units, z > {high:g} at most steps: {long:,} of {units:,}",
-        f"short-term units, r < {low:g} at most steps: {short:,} of {units:,}",
+        f"long-term units, z > {THRESHOLD:g} at most steps: {long:,} of {units:,}",
+        f"short-term units, r < {THRESHOLD:g} at most steps: {short:,} of {units:,}",
         f"both: {both:,}; neither: {units - long - short + both:,}",
         *_units("Units that remember most", report.remembering, "z", ("keep at", "take in")),
         *_units("Units that reset most", report.resetting, "r", ("remember at", "reset at")),

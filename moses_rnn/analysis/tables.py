@@ -9,6 +9,7 @@ from moses_rnn.analysis.selection import Limits, Targets, Wanted
 from moses_rnn.formats.grids import Cell, Grid, readable
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN
 
+MOST_OF_RARE = 3.0  # times that a rare source was extracted
 GRID_HEADER = (
     "source phrases",
     "source",
@@ -53,25 +54,20 @@ def picks(targets: Targets, column: int, top: int) -> list[Pick]:
     return [Pick(*left, *right) for left, right in both]
 
 
-def long_sources(
-    how_many: int, *, min_words: int, min_targets: int, min_count: float | None, max_count: float, seed: int
-) -> dict[str, Wanted]:
-    """The paper's two kinds of sources.
+def long_sources(how_many: int, *, min_words: int, min_targets: int, seed: int) -> list[Wanted]:
+    """The paper's two kinds of sources: the most frequent ones, and rare ones.
 
     Args:
         how_many: of each kind.
         min_words: the least length of a long source.
         min_targets: the fewest targets to choose from.
-        min_count: frequent sources are drawn from those extracted at least this often; None: the most frequent ones.
-        max_count: a rare source was extracted at most this often.
         seed: of what is drawn.
     """
-    frequent = Limits(min_words, min_targets, min_count or 0.0)
-    rare = Limits(min_words, min_targets, 1.0, max_count)
-    return {
-        "frequent": Wanted("Long, frequent source phrases", frequent, how_many, None if min_count is None else seed),
-        "rare": Wanted("Long, rare source phrases", rare, how_many, seed),
-    }
+    frequent, rare = Limits(min_words, min_targets), Limits(min_words, min_targets, 1.0, MOST_OF_RARE)
+    return [
+        Wanted("Long, frequent source phrases", frequent, how_many, None),
+        Wanted("Long, rare source phrases", rare, how_many, seed),
+    ]
 
 
 def side_by_side(targets: Targets, column: int, top: int) -> list[str]:

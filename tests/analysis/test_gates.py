@@ -6,10 +6,10 @@ import io
 import numpy as np
 import pytest
 
+from moses_rnn.analysis import gates as module
 from moses_rnn.analysis.gates import (
     BEGINNING,
     CSV_COLUMNS,
-    GateConfig,
     GateReport,
     Unit,
     as_csv,
@@ -23,18 +23,24 @@ from tests.analysis.tiny import SOURCE_WORDS, checkpoint
 PAIRS = [Pair(b"a b", b"u v"), Pair(b"c", b"w"), Pair(b"a zzz", b"u")]
 
 
+def show(monkeypatch, **limits):
+    """Other limits of what is shown."""
+    for name, value in limits.items():
+        monkeypatch.setattr(module, name, value)
+
+
 IDS = [[2, 3], [4], [2, 0]], [[2, 3], [4], [2]]
 
 
 def test_means_are_over_steps_and_the_first_has_nothing_to_reset():
-    found = measure_gates(checkpoint(), PAIRS, GateConfig(threshold=0.6))
+    found = measure_gates(checkpoint(), PAIRS, "encoder")
     gates = encoder_gates(checkpoint().model, IDS[0])  # a b </s>, c </s>, a <unk> </s>
     later = [1, 2, 4, 6, 7]
     assert (found.phrases, found.steps) == (3, 8)
     np.testing.assert_allclose(found.z, gates.z.mean(0), atol=1e-6)
     np.testing.assert_allclose(found.r, gates.r[later].mean(0), atol=1e-6)
-    np.testing.assert_allclose(found.update_active, (gates.z > 0.6).sum(0) / 8, atol=1e-12)
-    np.testing.assert_allclose(found.reset_active, (gates.r[later] < 0.4).sum(0) / 5, atol=1e-12)
+    np.testing.assert_allclose(found.update_active, (gates.z > 0.5).sum(0) / 8, atol=1e-12)
+    np.testing.assert_allclose(found.reset_active, (gates.r[later] < 0.5).sum(0) / 5, atol=1e-12)
 
 
 # variant, how many of the words that the decoder reads on its way are shown: as many of the highest as of the lowest
@@ -42,9 +48,10 @@ DECODERS = [("paper", {"u", "v", "w", BEGINNING}, 4), ("groundhog", {"u", "v", "
 
 
 @pytest.mark.parametrize(("variant", "read", "shown"), DECODERS)
-def test_a_decoder_has_a_state_from_the_beginning(variant, read, shown):
+def test_a_decoder_has_a_state_from_the_beginning(variant, read, shown, monkeypatch):
+    show(monkeypatch, UNITS=1, MIN_TIMES=1, WORDS=9)
     model = checkpoint(variant)
-    found = measure_gates(model, PAIRS, GateConfig("decoder", units=1, min_times=1, words=9))
+    found = measure_gates(model, PAIRS, "decoder")
     gates = decoder_gates(model.model, *IDS)
     np.testing.assert_allclose(found.r, gates.r.mean(0), atol=1e-6)
     words = {word for word, _, _ in found.resetting[0].highest + found.resetting[0].lowest}
@@ -52,8 +59,9 @@ def test_a_decoder_has_a_state_from_the_beginning(variant, read, shown):
     assert len(words) == shown
 
 
-def test_the_extreme_units_and_their_words():
-    found = measure_gates(checkpoint(), PAIRS, GateConfig(units=2, words=2, min_times=2))
+def test_the_extreme_units_and_their_words(monkeypatch):
+    show(monkeypatch, UNITS=2, WORDS=2, MIN_TIMES=2)
+    found = measure_gates(checkpoint(), PAIRS, "encoder")
     gates = encoder_gates(checkpoint().model, IDS[0])
     at = {"a": [0, 5], "</s>": [2, 4, 7]}  # the words that come twice, and their steps
     assert [unit.unit for unit in found.remembering] == np.argsort(-gates.z.mean(0))[:2].tolist()
@@ -69,9 +77,9 @@ def test_the_extreme_units_and_their_words():
 
 
 def test_blocks_and_duplicates_change_no_mean():
-    one = measure_gates(checkpoint(), PAIRS, GateConfig())
+    one = measure_gates(checkpoint(), PAIRS, "encoder")
     done = []
-    many = measure_gates(checkpoint(), PAIRS * PHRASES, GateConfig(), done.append)
+    many = measure_gates(checkpoint(), PAIRS * PHRASES, "encoder", done.append)
     np.testing.assert_allclose(many.z, one.z, atol=1e-6)
     np.testing.assert_allclose(many.update_active, one.update_active, atol=1e-12)
     n = PHRASES
@@ -79,14 +87,14 @@ def test_blocks_and_duplicates_change_no_mean():
 
 
 def test_one_phrase_of_unknown_words_is_enough():
-    found = measure_gates(checkpoint(), [Pair(b"qq", b"")], GateConfig())
+    found = measure_gates(checkpoint(), [Pair(b"qq", b"")], "encoder")
     assert found.steps == 2
     assert {word for unit in found.remembering for word, _, _ in unit.highest + unit.lowest} == {"<unk>", "</s>"}
 
 
 def report(z, r, update=0.0, reset=0.0, units=()):
     values = [np.broadcast_to(np.array(v, float), (len(z),)) for v in (z, r, update, reset)]
-    return GateReport(GateConfig(), 7, 21, *values, list(units), [])
+    return GateReport("encoder", 7, 21, *values, list(units), [])
 
 
 # share of steps with an active gate, whether the unit counts
@@ -108,7 +116,7 @@ def test_histograms_have_ten_bins():
 def test_as_text():
     command = "\x9b2J".encode()  # of a terminal
     model = checkpoint(source_words=[*SOURCE_WORDS[:2], command, *SOURCE_WORDS[3:]])
-    found = measure_gates(model, [Pair(command, b"")], GateConfig(units=1, words=1))
+    found = measure_gates(model, [Pair(command, b"")], "encoder")
     text = "\n".join(as_text(found))
     assert text.startswith("encoder: 5 units, 1 phrases, 2 steps\n")
     assert "\x9b" not in text

@@ -38,18 +38,15 @@ extend @table @model/ --text @text --inverse-model @inverse/ --moses-ini @ini
 import @archive --source-vocabulary @words --target-vocabulary @words2
 analyse targets @table
 analyse summary @table
-analyse scatter @table
 analyse prune @table --keep 0.5 -o new
 analyse gates @model/ @table
-analyse words @model/ --export new
-analyse phrases @model/ @table -o new.csv
+analyse map words @model/ --export new
+analyse map phrases @model/ @table -o new.csv
 analyse explain @model/ @table pair --moses-ini @ini
-analyse alignments @model/ @text @text2 --line 1
-analyse summaries @model/ @text -o new.csv
+analyse map alignments @model/ @text @text2 --line 1
+analyse map sentences @model/ @text -o new.csv
 analyse lengths @text @text2 @text3 --model @model/
-analyse brackets @text text
-analyse attachments @text text
-analyse export @table -o new.tsv
+analyse parses @text text
 analyse report @table @model/ --source-text @text --results @results -o new
 """.strip().splitlines()
 OTHERS = {"moses-rnn-analyse results", "moses-rnn-pipeline", "moses-rnn-tokenise"}  # whose inputs are no files

@@ -125,8 +125,8 @@ COMMANDS = [
     ("cslm export-nplm cslm out/n --dev text", "expected finite weights and a finite mean of log Z, found nan"),
     ("analyse explain word t.gz s2|||t3", r"RNN: expected a log-probability, found .* for 's2 \|\|\| t3'"),
     ("analyse gates read t.gz -o out/g.csv", INSIDE),
-    ("analyse phrases read t.gz --min-words 1 --method pca -o out/p.csv", INSIDE),
-    ("analyse alignments looks src tgt --line 2", INSIDE),
+    ("analyse map phrases read t.gz --min-words 1 --method pca -o out/p.csv", INSIDE),
+    ("analyse map alignments looks src tgt --line 2", INSIDE),
     ("analyse report t.gz word -o out/r.html", r"RNN: expected the log-probability of each word, found .* \|\|\| "),
 ]  # fmt: skip
 

@@ -72,8 +72,7 @@ SINGLE = {
     "nbest": ["nbest", "add", "list", "--source", "source", "--add", "model", "--whole", "-o"],
     "report": ["analyse", "report", "t", "model", "--phrases", 9, "--points", 9, "--samples", 2, "--sources", 1, "-o"],
     "prune": ["analyse", "prune", "t", "--keep", 0.9, "-o"],
-    "export": ["analyse", "export", "t", "-o"],
-    "words": ["analyse", "words", "model", "--export"],
+    "words": ["analyse", "map", "words", "model", "--export"],
 }
 
 

@@ -16,7 +16,7 @@ from moses_rnn.analysis.alignment_maps import (
     read_first,
 )
 from moses_rnn.analysis.explain import Explainer, Explanation
-from moses_rnn.analysis.gates import GateConfig, GateReport, measure_gates
+from moses_rnn.analysis.gates import GateReport, measure_gates
 from moses_rnn.analysis.maps import Map, MapConfig, draw_map, sentence_points, word_points
 from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.preferences import Summary, summarise
@@ -50,7 +50,6 @@ class ReportConfig:
     seed: int = 1
     sources: int = 3  # of each kind in Table 2
     min_words: int = 4  # of those
-    max_count: float = 3  # of a rare one
     top: int = 3  # targets of each by either
     samples: int = 50  # of each source in Table 3
     top_samples: int = 5
@@ -182,10 +181,9 @@ def _read(
     table: ScoredTable, reading: Reading, signature: Mapping[str, Any], config: ReportConfig, announce: Announce
 ) -> _Read:
     survey = Survey(table, reading, SurveyConfig(config.phrases, config.points, config.seed))
-    wanted = long_sources(config.sources, min_words=config.min_words, min_targets=config.top, min_count=None,
-                          max_count=config.max_count, seed=config.seed)  # fmt: skip
+    wanted = long_sources(config.sources, min_words=config.min_words, min_targets=config.top, seed=config.seed)
     advanced = announce("counting and choosing", "lines")
-    selections = select(survey.watch(table.sources(advanced)), list(wanted.values()))
+    selections = select(survey.watch(table.sources(advanced)), wanted)
     advanced = announce("comparing preferences", "lines")
     summary = summarise(table, table.sources(advanced), sample_size=config.pairs, seed=config.seed)
     kept: dict[bytes, list[TableLine]] = {targets.source: [] for one in selections for targets in one.sources}
@@ -233,7 +231,7 @@ def _gates(checkpoint: Checkpoint, survey: Survey, announce: Announce) -> GateRe
     if not pairs:
         return None
     advanced, total = announce("looking at gates", "phrases"), 2 * len(pairs)
-    return measure_gates(checkpoint, pairs, GateConfig(), lambda done: advanced(done, done / total))
+    return measure_gates(checkpoint, pairs, "encoder", lambda done: advanced(done, done / total))
 
 
 def _maps(model: OpenModel, survey: Survey, config: ReportConfig, method: str, announce: Announce) -> dict[str, Map]:

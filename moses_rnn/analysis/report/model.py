@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from moses_rnn.analysis.explain import TABLE_COLUMNS, Explanation
-from moses_rnn.analysis.gates import GateReport, Unit, WordGate
+from moses_rnn.analysis.gates import THRESHOLD, GateReport, Unit, WordGate
 from moses_rnn.analysis.report import page
 from moses_rnn.analysis.report.findings import ReportConfig
 from moses_rnn.analysis.report.page import Figure, Markup, Section
@@ -57,11 +57,11 @@ def gates(report: GateReport | None) -> Section:
 
 
 def _gates(report: GateReport) -> Iterator[Markup]:
-    high, low, units = report.config.threshold, 1 - report.config.threshold, len(report.z)
+    units = len(report.z)
     yield page.paragraph(
-        f"The {report.config.network}'s {units:,} units over {report.phrases:,} phrases, {report.steps:,} steps: "
-        f"{int(report.long_term.sum()):,} are long-term (z above {high:g} at most steps), "
-        f"{int(report.short_term.sum()):,} short-term (r below {low:g} at most steps), "
+        f"The {report.network}'s {units:,} units over {report.phrases:,} phrases, {report.steps:,} steps: "
+        f"{int(report.long_term.sum()):,} are long-term (z above {THRESHOLD:g} at most steps), "
+        f"{int(report.short_term.sum()):,} short-term (r below {THRESHOLD:g} at most steps), "
         f"{int((report.long_term & report.short_term).sum()):,} of them both. Mean z is {report.z.mean():.2f}, mean r "
         f"{report.r.mean():.2f}."
     )

@@ -8,13 +8,11 @@ from pathlib import Path
 import click
 
 from moses_rnn.cli.analyse.explain import explain
-from moses_rnn.cli.analyse.export import export
 from moses_rnn.cli.analyse.lengths import lengths
-from moses_rnn.cli.analyse.model import MODEL_COMMANDS
-from moses_rnn.cli.analyse.pairs import PAIR_COMMANDS
-from moses_rnn.cli.analyse.parses import PARSE_COMMANDS
-from moses_rnn.cli.analyse.report import REPORT_COMMANDS
-from moses_rnn.cli.analyse.sentences import SENTENCE_COMMANDS
+from moses_rnn.cli.analyse.maps import MAP_COMMANDS
+from moses_rnn.cli.analyse.parses import parses
+from moses_rnn.cli.analyse.prune import prune
+from moses_rnn.cli.analyse.report import report
 from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
 from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, put, reports_errors, say, shows_version, takes
 
@@ -33,14 +31,12 @@ def main() -> None:
 
 for command in (
     *TABLE_COMMANDS,
-    *PAIR_COMMANDS,
-    *MODEL_COMMANDS,
+    prune,
+    *MAP_COMMANDS,
     explain,
-    *SENTENCE_COMMANDS,
     lengths,
-    *PARSE_COMMANDS,
-    export,
-    *REPORT_COMMANDS,
+    parses,
+    report,
 ):
     main.add_command(command)
 

@@ -44,8 +44,6 @@ class Explain(ModelAndTable):
     pair: str
     moses_ini: str | None
     feature: str | None
-    table_limit: int | None
-    nearest: int
     phrases: int
     seed: int
     output: str | None
@@ -59,17 +57,11 @@ class Explain(ModelAndTable):
 @click.option("--moses-ini", help="With tuned weights of the table's scores: also rank by their weighted sum")
 @click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
 @click.option(
-    "--table-limit",
-    type=click.IntRange(0),
-    help="Targets of a source that Moses keeps; 0 is all [default: the ini's, else 20]",
-)
-@click.option("--nearest", type=click.IntRange(0), default=5, show_default=True, help="Nearby phrases to show")
-@click.option(
     "--phrases",
     type=click.IntRange(1),
     default=5000,
     show_default=True,
-    help="Phrases of the table to choose them from",
+    help="Phrases of the table to choose nearby ones from",
 )
 @seed_option
 @click.option("-o", "--output", help="Write the explanation as JSON")
@@ -113,7 +105,7 @@ def _explanation(request: Explain) -> Explanation:
         others=request.phrases,
         seed=request.seed,
     )
-    return Explainer(checkpoint, model.make_producer(), added, weights, request.nearest)(looked_up)
+    return Explainer(checkpoint, model.make_producer(), added, weights)(looked_up)
 
 
 def _weights(request: Explain) -> Weights | None:
@@ -122,16 +114,14 @@ def _weights(request: Explain) -> Weights | None:
     from moses_rnn.formats.moses_ini import MosesIni
 
     if request.moses_ini is None:
-        if request.table_limit is not None or request.feature is not None:
-            raise click.UsageError("--table-limit and --feature are about a --moses-ini")
+        if request.feature is not None:
+            raise click.UsageError("--feature is about a --moses-ini")
         return None
     try:
         ini = MosesIni(Path(request.moses_ini).read_bytes(), request.moses_ini)
     except OSError as error:
         raise InputError(f"{request.moses_ini}: cannot be read: {error.strerror}") from error
     feature = ini.choose(name=request.feature, table=request.phrase_table)
-    limit = request.table_limit
-    if limit is None:
-        own = feature.options.get("table-limit", "")
-        limit = int(own) if own.isdecimal() else TABLE_LIMIT
+    own = feature.options.get("table-limit", "")
+    limit = int(own) if own.isdecimal() else TABLE_LIMIT
     return Weights(ini.weights(feature), request.moses_ini, limit)

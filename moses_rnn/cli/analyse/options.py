@@ -35,7 +35,6 @@ layout_option = click.option(
     show_default=True,
 )
 seed_option = click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what is drawn")
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress")
 force_option = click.option("--force", is_flag=True, help="Replace existing outputs")
 
 SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it; it is read as a stream."
@@ -82,11 +81,11 @@ def named_files(paths: tuple[str, ...]) -> dict[str, str]:
 
 
 @contextmanager
-def progress(*, quiet: bool) -> Iterator[Advanced]:
+def progress() -> Iterator[Advanced]:
     """Lines as they are read, shown on a terminal only."""
     from moses_rnn.cli.progress import Display
 
-    display = Display("lines", quiet=quiet or not sys.stderr.isatty())
+    display = Display("lines", quiet=not sys.stderr.isatty())
     try:
         yield display.show
     finally:

@@ -1,8 +1,10 @@
-"""moses-rnn-analyse brackets, attachments: trees that networks wrote, compared with a treebank's."""
+"""moses-rnn-analyse parses: trees that networks wrote, compared with a treebank's."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,24 +13,21 @@ from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
 from moses_rnn.cli.files import text_of
 from moses_rnn.errors import InputError
 
-BRACKETS_EPILOG = """\b
-Example: two networks that learned words -> brackets (moses-rnn-nmt linearise made their texts):
-  moses-rnn-analyse brackets test.trees search.brackets lstm.brackets
+if TYPE_CHECKING:
+    from moses_rnn.formats.grids import Grid
 
-OUTPUT has linearised trees, (S (NP XX )NP (VP XX )VP )S, a line for each tree of GOLD. What is no tree is repaired, and
-counted as malformed. All brackets count, the root's and those of punctuation too. Below the outputs stand two baselines
-that do not look at the words, with the commonest labels of GOLD: the root alone, and a bracket from each word to the
-end. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 trees or outputs rejected.
-"""
-ATTACHMENTS_EPILOG = """\b
-Example: two networks that learned words -> actions (moses-rnn-nmt linearise made their texts):
-  moses-rnn-analyse attachments test.conllu search.actions lstm.actions
+EPILOG = """\b
+Examples: two networks that learned words -> brackets, or words -> actions (moses-rnn-nmt linearise made their texts):
+  moses-rnn-analyse parses test.trees search.brackets lstm.brackets
+  moses-rnn-analyse parses test.conllu search.actions lstm.actions
 
-OUTPUT has arc-standard actions, SH LA:det RA:root ..., a line for each sentence of GOLD. Actions that are not possible
-are skipped, words that are left over hang on the root; outputs with either are malformed. All words count, punctuation
-too. Below the outputs stand two baselines that do not look at the words: each word on the one before it, or on the next
-one, with the commonest relation of GOLD. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 trees or outputs
-rejected.
+OUTPUT has a line for each tree of GOLD. Below the outputs stand two baselines that do not look at the words.
+Of bracketed trees, OUTPUT has linearised ones, (S (NP XX )NP (VP XX )VP )S. What is no tree is repaired, and counted
+as malformed. All brackets count, the root's and those of punctuation too. The baselines, with the commonest labels of
+GOLD: the root alone, and a bracket from each word to the end.
+Of CoNLL-U, OUTPUT has arc-standard actions, SH LA:det RA:root ... Actions that are not possible are skipped, words that
+are left over hang on the root; outputs with either are malformed. All words count, punctuation too. The baselines, with
+the commonest relation of GOLD: each word on the one before it, or on the next one.
 """
 
 
@@ -41,46 +40,39 @@ class ParsesRequest:
     layout: str
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=BRACKETS_EPILOG)
+@click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("gold")
 @click.argument("outputs", metavar="OUTPUT...", nargs=-1, required=True)
 @layout_option
 @reports_errors
 @takes(ParsesRequest)
-def brackets(request: ParsesRequest) -> None:
-    """Compare linearised trees OUTPUT with the bracketed ones of GOLD: precision, recall, F1, malformed ones."""
-    from moses_rnn.analysis.brackets import as_grid, compare_brackets
+def parses(request: ParsesRequest) -> None:
+    """Compare OUTPUT with the trees of GOLD: F1 of bracketed trees, UAS and LAS of CoNLL-U, malformed ones."""
     from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.formats.grids import LAYOUTS
+
+    name = existing_input(request.gold)
+    lines = list(read_lines(name))
+    first = next((line.strip() for line in lines if line.strip()), b"")
+    if not first:
+        raise InputError(f"{name}: expected bracketed trees or CoNLL-U, found neither")
+    outputs = {key: text_of(path) for key, path in named_files(request.outputs).items()}
+    judge = _brackets if first.startswith(b"(") else _attachments
+    put(LAYOUTS[request.layout](judge(lines, name, outputs)))
+
+
+def _brackets(lines: Sequence[bytes], name: str, outputs: Mapping[str, Sequence[bytes]]) -> Grid:
+    from moses_rnn.analysis.brackets import as_grid, compare_brackets
     from moses_rnn.formats.trees import read_trees
 
-    name = existing_input(request.gold)
-    gold = list(read_trees(read_lines(name), name))
-    if not gold:
-        raise InputError(f"{name}: expected trees, found none")
-    outputs = {key: text_of(path) for key, path in named_files(request.outputs).items()}
-    put(LAYOUTS[request.layout](as_grid(compare_brackets(gold, outputs))))
+    return as_grid(compare_brackets(list(read_trees(lines, name)), outputs))
 
 
-@click.command(cls=Program, context_settings=CONTEXT, epilog=ATTACHMENTS_EPILOG)
-@click.argument("gold")
-@click.argument("outputs", metavar="OUTPUT...", nargs=-1, required=True)
-@layout_option
-@reports_errors
-@takes(ParsesRequest)
-def attachments(request: ParsesRequest) -> None:
-    """Compare actions OUTPUT with the dependencies of GOLD, a CoNLL-U file: UAS, LAS, malformed ones."""
+def _attachments(lines: Sequence[bytes], name: str, outputs: Mapping[str, Sequence[bytes]]) -> Grid:
     from moses_rnn.analysis.attachments import as_grid, compare_attachments
-    from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.formats.conllu import read_conllu
-    from moses_rnn.formats.grids import LAYOUTS
 
-    name = existing_input(request.gold)
-    gold = list(read_conllu(read_lines(name), name))
+    gold = list(read_conllu(lines, name))
     if not gold:
         raise InputError(f"{name}: expected sentences, found none")
-    outputs = {key: text_of(path) for key, path in named_files(request.outputs).items()}
-    put(LAYOUTS[request.layout](as_grid(compare_attachments(gold, outputs))))
-
-
-PARSE_COMMANDS = (brackets, attachments)
+    return as_grid(compare_attachments(gold, outputs))

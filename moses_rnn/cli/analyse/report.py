@@ -24,10 +24,9 @@ from moses_rnn.cli.analyse.options import (
     model_argument,
     open_table,
     open_writer,
-    quiet_option,
     seed_option,
 )
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes, threads_option
+from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, takes, threads_option
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import MosesRnnError, shown_value
 
@@ -55,12 +54,7 @@ class Report(ModelAndTable):
 
     output: str
     sources: int
-    min_words: int
-    max_count: float
-    top: int
     samples: int
-    top_samples: int
-    pairs: int
     phrases: int
     points: int
     source_text: str | None
@@ -69,7 +63,6 @@ class Report(ModelAndTable):
     threads: int | None
     seed: int
     force: bool
-    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -77,16 +70,7 @@ class Report(ModelAndTable):
 @model_argument
 @click.option("-o", "--output", required=True, help="The page, one file of HTML")
 @click.option("--sources", type=click.IntRange(1), default=3, show_default=True, help="Of each kind in Table 2")
-@click.option("--min-words", type=click.IntRange(1), default=4, show_default=True, help="Their least length")
-@click.option(
-    "--max-count", type=FiniteFloat(1), default=3, show_default=True, help="Rare sources were extracted at most N times"
-)
-@click.option("--top", type=click.IntRange(1), default=3, show_default=True, help="Targets of each by table and RNN")
 @click.option("--samples", type=click.IntRange(1), default=50, show_default=True, help="Of each source in Table 3")
-@click.option("--top-samples", type=click.IntRange(1), default=5, show_default=True, help="Of them to show")
-@click.option(
-    "--pairs", type=click.IntRange(2), default=100_000, show_default=True, help="To draw for rank correlations"
-)
 @click.option("--phrases", type=click.IntRange(1), default=2000, show_default=True, help="To draw for the gates")
 @click.option("--points", type=click.IntRange(1), default=1000, show_default=True, help="Of either map")
 @click.option("--source-text", metavar="FILE", help="Draw where a network with attention looks in its first lines")
@@ -95,7 +79,6 @@ class Report(ModelAndTable):
 @threads_option
 @seed_option
 @force_option
-@quiet_option
 @reports_errors
 @takes(Report)
 def report(request: Report) -> None:
@@ -132,19 +115,14 @@ def _gather(path: str, request: Report) -> Findings:
     config = ReportConfig(
         seed=request.seed,
         sources=request.sources,
-        min_words=request.min_words,
-        max_count=request.max_count,
-        top=request.top,
         samples=request.samples,
-        top_samples=request.top_samples,
-        pairs=request.pairs,
         phrases=request.phrases,
         points=request.points,
         source_text=request.source_text and existing_input(request.source_text),
         results=request.results and existing_input(request.results),
         made=_made(),
     )
-    steps = _Steps(quiet=request.quiet or not sys.stderr.isatty())
+    steps = _Steps(quiet=not sys.stderr.isatty())
     try:
         return gather(table, model, producer, table.signature, config, steps)
     finally:
@@ -188,6 +166,3 @@ class _Steps:
         if self._display:
             self._display.close()
         self._display = None
-
-
-REPORT_COMMANDS = (report,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,14 +12,16 @@ import click
 from moses_rnn.cli.analyse.options import (
     SORTED,
     column_option,
+    force_option,
     layout_option,
     open_table,
     progress,
-    quiet_option,
     seed_option,
 )
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, takes
+from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import InputError
+from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
@@ -26,9 +29,9 @@ if TYPE_CHECKING:
     from moses_rnn.files.metered import Advanced
 
 TARGETS_EPILOG = f"""\b
-Example: long sources seen often and seldom; other limits, as a table of LaTeX; given ones:
+Example: long sources seen often and seldom; others, as a table of LaTeX; given ones:
   moses-rnn-analyse targets phrase-table.rnn.gz
-  moses-rnn-analyse targets phrase-table.rnn.gz --min-count 100 --max-count 2 --seed 7 --format latex
+  moses-rnn-analyse targets phrase-table.rnn.gz --min-words 3 --seed 7 --format latex
   moses-rnn-analyse targets phrase-table.rnn.gz --source "the old man" --top 5
 
 A source is drawn by the seed and its own words, so that other tables of the same text give the same ones. Of equally
@@ -42,17 +45,12 @@ class TargetsRequest:
 
     phrase_table: str
     sources: tuple[str, ...]
-    kind: str
     count: int
     min_words: int
-    min_targets: int | None
-    min_count: float | None
-    max_count: float
     top: int
     seed: int
     column: int | None
     layout: str
-    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=TARGETS_EPILOG)
@@ -63,34 +61,12 @@ class TargetsRequest:
     multiple=True,
     help="A source phrase, as it stands in the table; may be repeated [default: long ones are chosen]",
 )
-@click.option(
-    "--choose",
-    "kind",
-    type=click.Choice(["frequent", "rare", "both"]),
-    default="both",
-    show_default=True,
-    help="Which long source phrases",
-)
-@click.option("--count", type=click.IntRange(1), default=3, show_default=True, help="How many of each kind")
+@click.option("--count", type=click.IntRange(1), default=3, show_default=True, help="Of frequent and of rare ones")
 @click.option("--min-words", type=click.IntRange(1), default=4, show_default=True, help="Their least length")
-@click.option("--min-targets", type=click.IntRange(1), help="Their least number of targets [default: that of --top]")
-@click.option(
-    "--min-count",
-    type=FiniteFloat(0),
-    help="Draw frequent ones from all that were extracted at least N times [default: take the most frequent]",
-)
-@click.option(
-    "--max-count",
-    type=FiniteFloat(1),
-    default=3,
-    show_default=True,
-    help="Draw rare ones from all that were extracted at most N times",
-)
 @click.option("--top", type=click.IntRange(1), default=3, show_default=True, help="Targets of each")
 @seed_option
 @column_option
 @layout_option
-@quiet_option
 @reports_errors
 @takes(TargetsRequest)
 def targets(request: TargetsRequest) -> None:
@@ -99,7 +75,7 @@ def targets(request: TargetsRequest) -> None:
     from moses_rnn.formats.grids import LAYOUTS
 
     table = open_table(request.phrase_table, request.column)
-    with progress(quiet=request.quiet) as advanced:
+    with progress() as advanced:
         groups = _given(table, request.sources, advanced) if request.sources else _chosen(table, request, advanced)
     if request.layout == "text":
         put(as_text(groups, table.column, request.top))
@@ -127,15 +103,7 @@ def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> 
     from moses_rnn.analysis.selection import select
     from moses_rnn.analysis.tables import SourceGroup, long_sources
 
-    kinds = long_sources(
-        request.count,
-        min_words=request.min_words,
-        min_targets=request.min_targets or request.top,
-        min_count=request.min_count,
-        max_count=request.max_count,
-        seed=request.seed,
-    )
-    wanted = list(kinds.values()) if request.kind == "both" else [kinds[request.kind]]
+    wanted = long_sources(request.count, min_words=request.min_words, min_targets=request.top, seed=request.seed)
     selections = select(table.sources(advanced), wanted)
     if not any(selection.sources for selection in selections):
         limits = "; or ".join(str(one.limits) for one in wanted)
@@ -146,7 +114,11 @@ def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> 
 SUMMARY_EPILOG = f"""\b
 Example: over all source phrases of four words and more:
   moses-rnn-analyse summary phrase-table.rnn.gz --min-words 4
+Also how far table and RNN agree over all pairs, as a figure and in numbers:
+  moses-rnn-analyse summary phrase-table.rnn.gz -o scatter.svg
 
+Logarithms are natural. Pearson's correlation is that of all pairs, Spearman's that of a sample; pairs whose RNN score
+is at the floor, and those with a score of 0, are counted and left out of both.
 Whether the paper's observations hold: does the RNN prefer shorter targets, does it follow counts? {SORTED}
 """
 
@@ -156,46 +128,65 @@ class SummaryRequest:
     """What the command line asks for."""
 
     phrase_table: str
+    output: str | None
     min_words: int
-    min_targets: int
-    sample: int
     seed: int
     column: int | None
     layout: str
-    quiet: bool
+    force: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=SUMMARY_EPILOG)
 @click.argument("phrase_table")
+@click.option("-o", "--output", help="Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv")
 @click.option("--min-words", type=click.IntRange(1), default=1, show_default=True, help="Leave shorter sources out")
-@click.option(
-    "--min-targets", type=click.IntRange(2), default=2, show_default=True, help="Leave sources with fewer targets out"
-)
-@click.option("--sample", type=click.IntRange(2), default=100_000, show_default=True, help="Pairs to draw")
 @seed_option
 @column_option
 @layout_option
-@quiet_option
+@force_option
 @reports_errors
 @takes(SummaryRequest)
 def summary(request: SummaryRequest) -> None:
-    """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts."""
+    """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
+    check_inputs(request.phrase_table)
     from moses_rnn.analysis.preferences import as_grid, notes, summarise
+    from moses_rnn.analysis.scatter import compute_scatter, groups_grid
+    from moses_rnn.files.outputs import NoOutput, OutputFile
     from moses_rnn.formats.grids import LAYOUTS
+    from moses_rnn.formats.signatures import recorded_floor
 
-    table = open_table(request.phrase_table, request.column)
-    with progress(quiet=request.quiet) as advanced:
-        figures = summarise(
-            table,
-            table.sources(advanced),
-            min_words=request.min_words,
-            min_targets=request.min_targets,
-            sample_size=request.sample,
-            seed=request.seed,
-        )
-    put(LAYOUTS[request.layout](as_grid(figures)))
+    output = request.output
+    kind = _figure_kind(output) if output else ""
+    table, show = open_table(request.phrase_table, request.column), LAYOUTS[request.layout]
+    with OutputFile(output, force=request.force, inputs=(table.path,)) if output else NoOutput() as file:
+        with progress() as advanced:
+            figures = summarise(table, table.sources(advanced), min_words=request.min_words, seed=request.seed)
+        agreement = []
+        if output:
+            from moses_rnn.analysis.plots import scatter_file
+
+            floor = recorded_floor(table.signature, table.column)
+            with progress() as advanced:
+                pairs = compute_scatter(table, table.lines(advanced), floor=floor, seed=request.seed)
+            file.commit(scatter_file(pairs, kind))
+            agreement = ["", show(groups_grid(pairs))]
+    put(show(as_grid(figures)))
     if request.layout == "text":
         put("\n".join(notes(figures)))
+    if agreement:
+        put("\n".join(agreement))
+
+
+def _figure_kind(output: str) -> str:
+    """The kind of file that an output's suffix asks for; refused before the long work if it cannot be made."""
+    from moses_rnn.analysis.plots import SCATTER_OTHERWISE, check_matplotlib
+
+    kind = Path(output).suffix.removeprefix(".").lower()
+    if kind not in (*PICTURES, "csv"):
+        raise click.BadParameter(f"{output!r} does not end in .svg, .png or .csv.", param_hint="--output")
+    if kind in PICTURES:
+        check_matplotlib(SCATTER_OTHERWISE)
+    return kind
 
 
 TABLE_COMMANDS = (targets, summary)

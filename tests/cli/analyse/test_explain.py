@@ -33,8 +33,8 @@ def test_explain(tmp_path, table, model, scored):
     assert column["log"] == pytest.approx(found["log_prob"], abs=1e-4)  # the table's own score
     assert found["table_limit"] == 2
     assert [rank["by"] for rank in found["ranks"]][2:] == ["weighted sum without RNN", "weighted sum with RNN"]
-    limited = invoke("explain", model, scored, pair, "--moses-ini", ini, "--table-limit", 0)
-    assert "cut" not in limited.stdout
+    ini.write_text(ini.read_text().replace("table-limit=2", "table-limit=0"))
+    assert "cut" not in invoke("explain", model, scored, pair, "--moses-ini", ini).stdout
     assert "nor is its source" in invoke("explain", model, scored, "no such ||| rien").stdout
 
 

@@ -1,4 +1,4 @@
-"""moses-rnn-analyse scatter and prune: what is of phrase pairs."""
+"""moses-rnn-analyse summary -o and prune: what is of phrase pairs."""
 
 import csv
 import gzip
@@ -18,56 +18,58 @@ from tests.commands import run
 
 
 def test_scatter(scored_table, tmp_path):
-    text = seen("scatter", scored_table, "-o", tmp_path / "s.csv").stdout
-    assert text.startswith("Correlation of log p(target|source) and the RNN's log p\n")
+    text = seen("summary", scored_table, "-o", tmp_path / "s.csv").stdout
+    assert text.startswith(seen("summary", scored_table).stdout)
+    assert "\n\nCorrelation of log p(target|source) and the RNN's log p\n" in text
     rows = list(csv.DictReader(io.StringIO((tmp_path / "s.csv").read_text())))
     assert sum(int(row["pairs"]) for row in rows) == 6
-    again = seen("scatter", scored_table, "-o", tmp_path / "s.csv")
+    again = seen("summary", scored_table, "-o", tmp_path / "s.csv")
     assert (again.exit_code, "s.csv: exists already" in again.stderr) == (1, True)
-    wrong = seen("scatter", scored_table, "-o", "s.pdf")
+    wrong = seen("summary", scored_table, "-o", "s.pdf")
     assert (wrong.exit_code, "does not end in .svg, .png or .csv" in wrong.stderr) == (2, True)
 
 
 def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, monkeypatch):
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
-    done = seen("scatter", scored_table, "-o", tmp_path / "s.png")
+    done = seen("summary", scored_table, "-o", tmp_path / "s.png")
     assert (done.exit_code, "pip install 'moses-rnn[plot]'" in done.stderr) == (1, True)
     assert not list(tmp_path.glob("*s.png*"))
-    assert seen("scatter", scored_table).exit_code == 0
+    assert seen("summary", scored_table).exit_code == 0
 
 
 def test_scatter_draws(scored_table, tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
-    assert seen("scatter", scored_table, "-o", tmp_path / "s.png").exit_code == 0
+    assert seen("summary", scored_table, "-o", tmp_path / "s.png").exit_code == 0
     assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("name", ["MPLBACKEND", "SOURCE_DATE_EPOCH"])
 def test_a_picture_depends_on_no_variable(scored_table, tmp_path, name):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
-    seen("scatter", scored_table, "-o", tmp_path / "s.svg")
+    seen("summary", scored_table, "-o", tmp_path / "s.svg")
     environment = {**os.environ, name: "module://no_such_module.backend"}
-    run("analyse", "scatter", scored_table, "-o", tmp_path / "other.svg", env=environment)
+    run("analyse", "summary", scored_table, "-o", tmp_path / "other.svg", env=environment)
     assert (tmp_path / "other.svg").read_bytes() == (tmp_path / "s.svg").read_bytes()
 
 
 def test_prune(scored_table, tmp_path):
     new, gone = tmp_path / "new.gz", tmp_path / "gone"
-    done = seen("prune", scored_table, "-o", new, "--keep", "0.5", "--by", "rnn", "--rejects", gone, "--format", "csv")
+    done = seen("prune", scored_table, "-o", new, "--keep", "0.5", "--by", "rnn", "--rejects", gone)
     kept = gzip.decompress(new.read_bytes()).splitlines(keepends=True)
     assert kept == [TABLE[0], TABLE[1], TABLE[5]]
     assert gone.read_bytes().splitlines(keepends=True) == [TABLE[2], TABLE[3], TABLE[4]]
-    assert done.stdout.split("\n")[1:3] == ["lines,6,3,3,50.0%", "sources,2,2,0,100.0%"]
-    done = seen("prune", scored_table, "-o", new, "--keep", "0.1", "--no-keep-best", "--force")
+    assert [row.split() for row in done.stdout.split("\n")[2:4]] == [
+        ["lines", "6", "3", "3", "50.0%"],
+        ["sources", "2", "2", "0", "100.0%"],
+    ]
+    done = seen("prune", scored_table, "-o", new, "--keep", "0.1", "--keep-best-words", "0", "--force")
     assert gzip.decompress(new.read_bytes()) == TABLE[1] or gzip.decompress(new.read_bytes()) == TABLE[0]
     assert "warning: 1 sources lost all their targets" in done.stderr
     done = seen(
         "prune", scored_table, "-o", tmp_path / "words", "--keep", "0.5", "--by", "rnn", "--keep-best-words", "1"
     )
     assert "warning: 1 sources lost all their targets" in done.stderr
-    done = seen("prune", scored_table, "-o", new, "--keep", "0.5", "--keep-best-words", "1", "--no-keep-best")
-    assert (done.exit_code, "--keep-best-words and --no-keep-best exclude each other" in done.stderr) == (2, True)
 
 
 def digest(path):
@@ -94,7 +96,7 @@ def test_a_pruned_table_has_a_signature_that_fits(scored_table, tmp_path, before
     ]
     assert found["added_columns"] == ([{"index": 4, "name": "RNN", "floor": -87.0}] if before else [])
     assert found.get("models") == (SIGNATURE["models"] if before else None)
-    seen("prune", tmp_path / "new.gz", "-o", tmp_path / "less.gz", "--keep", "0.9", "--no-keep-best", *column)
+    seen("prune", tmp_path / "new.gz", "-o", tmp_path / "less.gz", "--keep", "0.9", "--keep-best-words", "0", *column)
     assert [one["lines_before"] for one in read_signature(str(tmp_path / "less.gz"))["pruned"]] == [6, 3]
 
 
@@ -114,5 +116,5 @@ def test_a_signature_that_does_not_fit_is_not_carried_over(scored_table, tmp_pat
 
 def test_a_constant_criterion_is_said(tmp_path):
     with_another_score(tmp_path / "wide", {5: "RNN"})
-    done = seen("prune", tmp_path / "wide", "-o", tmp_path / "new", "--keep", "0.5", "--no-keep-best")
+    done = seen("prune", tmp_path / "wide", "-o", tmp_path / "new", "--keep", "0.5", "--keep-best-words", "0")
     assert "warning: 6 pairs are equally good at the threshold: 3 of them stay, spread evenly" in done.stderr

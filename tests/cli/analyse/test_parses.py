@@ -1,4 +1,4 @@
-"""moses-rnn-analyse brackets, attachments: their tables, what is refused."""
+"""moses-rnn-analyse parses: its tables."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_brackets():
-    rows = invoke("brackets", "t.trees", "a.brackets", "b.brackets", "--format", "csv").stdout.splitlines()
+    rows = invoke("parses", "t.trees", "a.brackets", "b.brackets", "--format", "csv").stdout.splitlines()
     assert rows == [
         "system,malformed,precision,recall,F1,whole trees",
         "a.brackets,50.00,100.00,100.00,100.00,100.00",
@@ -34,11 +34,11 @@ def test_brackets():
 
 
 def test_attachments():
-    rows = invoke("attachments", "t.conllu", "a.actions", "--format", "csv").stdout.splitlines()
+    rows = invoke("parses", "t.conllu", "a.actions", "--format", "csv").stdout.splitlines()
     assert rows == [
         "system,malformed,skipped,left over,UAS,LAS,whole trees",
         "a.actions,50.00,0,1,100.00,66.67,50.00",
         "on the word before,0.00,0,0,33.33,0.00,0.00",
         "on the next word,0.00,0,0,100.00,66.67,50.00",
     ]
-    assert "3 words in 2 sentences" in invoke("attachments", "t.conllu", "a.actions").stdout
+    assert "3 words in 2 sentences" in invoke("parses", "t.conllu", "a.actions").stdout

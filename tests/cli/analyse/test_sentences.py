@@ -1,4 +1,4 @@
-"""moses-rnn-analyse alignments, summaries: what they print, draw and refuse."""
+"""moses-rnn-analyse map alignments and sentences: what they print, draw and refuse."""
 
 import dataclasses
 import json
@@ -21,30 +21,32 @@ def here(tmp_path, monkeypatch):
 
 
 def test_alignments_are_printed(here):
-    done = invoke("alignments", "search", "src", "trg", "--line", 4, "--line", 1, "--line", 1)
+    done = invoke("map", "alignments", "search", "src", "trg", "--line", 4, "--line", 1, "--line", 1)
     first, second = done.stdout.split("\n\n")
     assert first.split("\n")[0].split() == ["line", "1", "s2", "s3", "s4", "</s>"]
     assert [row.split()[0] for row in first.split("\n")[1:]] == ["t2", "t3", "</s>"]
     assert second.endswith("<unk> to the network: s9\n")
     assert done.stderr == ""
-    records = invoke("alignments", "search", "src", "--line", 1, "--line", 2, "--format", "json").stdout.splitlines()
+    written = invoke("map", "alignments", "search", "src", "--line", 1, "--line", 2, "-o", "alpha.json")
+    assert written.stdout == ""
+    records = (here / "alpha.json").read_text().splitlines()
     assert [json.loads(record)["source"] for record in records] == [["s2", "s3", "s4"], ["s5"]]
-    one = invoke("alignments", "search", "src", "--line", 2, "--beam", 1).stdout
+    one = invoke("map", "alignments", "search", "src", "--line", 2, "--beam", 1).stdout
     assert one.startswith("  line 2  s5  </s>\n")
 
 
 def test_alignments_are_drawn(here):
     pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
-    done = invoke("alignments", "search", "src", "trg", "--line", 1, "--line", 5, "-o", "maps")
+    done = invoke("map", "alignments", "search", "src", "trg", "--line", 1, "--line", 5, "-o", "maps")
     assert done.stdout == ""
     drawn = {path.name: path.read_bytes() for path in (here / "maps").iterdir()}
     assert sorted(drawn) == ["line-1.svg", "line-5.svg"]
     assert b"s3" in drawn["line-1.svg"]
-    invoke("alignments", "search", "src", "trg", "--line", 1, "-o", "one.svg")
+    invoke("map", "alignments", "search", "src", "trg", "--line", 1, "-o", "one.svg")
     assert (here / "one.svg").read_bytes() == drawn["line-1.svg"]
-    assert invoke("alignments", "search", "src", "--line", 1, "-o", "one.PNG", "--format", "json").stdout[0] == "{"
+    invoke("map", "alignments", "search", "src", "--line", 1, "-o", "one.PNG")
     assert (here / "one.PNG").read_bytes().startswith(b"\x89PNG")
-    again = ["alignments", "search", "src", "trg", "--line", 1, "--line", 2, "-o", "maps"]
+    again = ["map", "alignments", "search", "src", "trg", "--line", 1, "--line", 2, "-o", "maps"]
     assert "line-1.svg: exists already" in invoke(*again, code=1).stderr
     assert {path.name for path in (here / "maps").iterdir()} == set(drawn)
     invoke(*again, "--force")
@@ -56,7 +58,7 @@ def test_who_learned_from_phrases_is_named(here):
     network = model.checkpoint.model
     network.config = dataclasses.replace(network.config, unit="phrases")
     save(here / "of-phrases", model)
-    done = invoke("alignments", "of-phrases", "src", "--line", 1)
+    done = invoke("map", "alignments", "of-phrases", "src", "--line", 1)
     assert "warning: of-phrases learned from phrases (its unit)" in done.stderr
 
 
@@ -65,18 +67,15 @@ def test_sentences_are_points(here):
     save(here / "lstm", lstm())
     (here / "text").write_bytes(b"s2 s3\r\ns3 s2\ns4\n\n")
     for model in ("search", "lstm"):
-        done = invoke("summaries", model, "text", "--max-points", 3, "-o", f"{model}.csv", "-o", f"{model}.svg")
+        done = invoke("map", "sentences", model, "text", "--max-points", 3, "-o", f"{model}.csv", "-o", f"{model}.svg")
         assert done.stdout == "sentences, pca: 3 points\n"
         rows = (here / f"{model}.csv").read_text().splitlines()
         assert [row.split(",")[0] for row in rows] == ["label", "s2 s3", "s3 s2", "s4"]
         assert b"s3 s2" in (here / f"{model}.svg").read_bytes()
-    given = ["-s", "s2 s3", "-s", "s3 s2", "--sentence", "s4"]
-    invoke("summaries", "lstm", *given, "-o", "same.csv")
-    assert (here / "same.csv").read_bytes() == (here / "lstm.csv").read_bytes()
 
 
 def test_words_of_any_network_are_points(here):
-    invoke("words", "search", "--method", "pca", "-o", "words.csv")
+    invoke("map", "words", "search", "--method", "pca", "-o", "words.csv")
     assert len((here / "words.csv").read_text().splitlines()) == 1 + 7
 
 
