@@ -7,15 +7,18 @@ are, how often both agree on one, and how well either's order of a source's targ
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from moses_rnn.analysis.correlation import SAMPLE_SIZE, Floats, RowSample, spearman
-from moses_rnn.analysis.scored_table import ALL, COUNT_CLASSES, UNCOUNTED, ScoredTable, class_of, counts_of, length
+from moses_rnn.analysis.correlation import SAMPLE_SIZE, Floats, draw, spearman
+from moses_rnn.analysis.scored_table import ALL, CLASSES, ScoredTable, class_number, counts_of, length
 from moses_rnn.formats.grids import Cell, Grid
 from moses_rnn.formats.phrase_table import TableLine
+
+FIGURES = 8  # of a source
 
 
 @dataclass(frozen=True)
@@ -79,75 +82,59 @@ def summarise(
         sample_size: pairs to draw.
         seed: of the draw.
     """
-    random = np.random.default_rng(seed)
-    classes = {name: _PreferenceSums(name) for name in (ALL, *COUNT_CLASSES, UNCOUNTED)}
-    sample = RowSample(sample_size, 3)
+    figures = array("d")
+    counted: list[Floats] = [np.empty((0, 3))]
     for lines in sources:
         if length(lines[0].source) < min_words or len(lines) < min_targets:
             continue
         rows = np.array([(*table.log_probs(line), counts_of(line).pair) for line in lines])
-        counted = rows[rows[:, 2] > 0]
-        sample.add(random.random(len(counted)), counted)
-        figures = _figures(rows, np.array([length(line.target) for line in lines]))
-        for name in (ALL, class_of(counts_of(lines[0]).source)):
-            classes[name].add(*figures)
-    preferences = [sums.preferences() for name, sums in classes.items() if sums.sources or name == ALL]
-    table_scores, rnn_scores, counts = sample.rows.T
-    return Summary(preferences, len(counts), spearman(table_scores, counts), spearman(rnn_scores, counts))
+        counted.append(rows[rows[:, 2] > 0])
+        words = np.array([length(line.target) for line in lines])
+        figures.extend((class_number(counts_of(lines[0]).source), *_figures(rows, words)))
+    of_sources, pairs = np.array(figures).reshape(-1, FIGURES + 1), np.concatenate(counted)
+    classes = [_preferences(ALL, of_sources[:, 1:])]
+    for number, name in enumerate(CLASSES):
+        own = of_sources[of_sources[:, 0] == number, 1:]
+        if len(own):
+            classes.append(_preferences(name, own))
+    table_scores, rnn_scores, counts = draw(pairs, np.random.default_rng(seed).random(len(pairs)), sample_size).T
+    return Summary(classes, len(counts), spearman(table_scores, counts), spearman(rnn_scores, counts))
 
 
-def _figures(rows: Floats, words: Floats) -> tuple[Floats, float | None]:
-    """Those of a source: in the order of the fields of `Preferences`, and the RNN's correlation with counts."""
+def _figures(rows: Floats, words: Floats) -> tuple[float, ...]:
+    """Those of a source, in the order of the fields of `Preferences`; NaN: there is no correlation with counts."""
     best_table, best_rnn = (rows[:, i] == rows[:, i].max() for i in (0, 1))
     by_table, by_rnn = words[best_table].mean(), words[best_rnn].mean()
     agreement, chance = best_table[best_rnn].mean(), best_table.mean()
     shorter, longer = by_rnn < by_table, by_rnn > by_table
-    apart = not agreement
-    lengths = [by_table, by_rnn, words.mean(), shorter, longer]
-    figures = np.array([agreement, chance, *lengths, apart, shorter and apart, longer and apart], np.float64)
-    has_counts = bool((rows[:, 2] > 0).all())
-    return figures, spearman(rows[:, 1], rows[:, 2]) if has_counts else None
+    with_count = spearman(rows[:, 1], rows[:, 2]) if (rows[:, 2] > 0).all() else None
+    lengths = by_table, by_rnn, words.mean(), shorter, longer
+    return agreement, chance, *lengths, np.nan if with_count is None else with_count
 
 
-class _PreferenceSums:
-    """Of the figures of many sources."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.sources = self._ordered = 0
-        self._sums = np.zeros(10)
-        self._correlations = 0.0
-
-    def add(self, figures: Floats, correlation: float | None) -> None:
-        self.sources += 1
-        self._sums += figures
-        if correlation is not None:
-            self._ordered += 1
-            self._correlations += correlation
-
-    def preferences(self) -> Preferences:
-        *sums, apart, shorter_apart, longer_apart = map(float, self._sums)
-        agreement, chance, by_table, by_rnn, of_all, shorter, longer = (_share(value, self.sources) for value in sums)
-        return Preferences(
-            self._name,
-            self.sources,
-            agreement,
-            chance,
-            by_table,
-            by_rnn,
-            of_all,
-            shorter,
-            longer,
-            int(apart),
-            _share(shorter_apart, apart),
-            _share(longer_apart, apart),
-            self._ordered,
-            _share(self._correlations, self._ordered),
-        )
+def _preferences(name: str, figures: Floats) -> Preferences:
+    """Means over sources, each of which has FIGURES."""
+    agreement, chance, by_table, by_rnn, of_all, shorter, longer, with_count = figures.T
+    apart, ordered = agreement == 0, with_count[~np.isnan(with_count)]
+    return Preferences(
+        name,
+        len(figures),
+        *(
+            _mean(agreement),
+            _mean(chance),
+            _mean(by_table),
+            _mean(by_rnn),
+            _mean(of_all),
+            _mean(shorter),
+            _mean(longer),
+        ),
+        *(int(apart.sum()), _mean(shorter[apart]), _mean(longer[apart])),
+        *(len(ordered), _mean(ordered)),
+    )
 
 
-def _share(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if len(values) else None
 
 
 HEADER = (

@@ -13,8 +13,8 @@ Here the criterion is a score that the table has already, and its threshold is o
   over a few, so their sum would be the RNN's order alone. Quantiles have one scale, do not change with any monotone
   change of a score (a temperature, a floor), and a pair goes that both place low, or one of them very low.
 
-Memory holds histograms of a fixed size. Pairs in the cell of the threshold (0.0001 nats, or a millionth of the
-quantiles, wide) are ties, of which evenly spread ones stay, so that the share is exact and a run can be repeated.
+Pairs within 0.0001 nats, or a millionth of the quantiles, of the threshold are ties, of which evenly spread ones stay,
+so that the share is exact and a run can be repeated.
 """
 
 from __future__ import annotations
@@ -23,16 +23,25 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import not_
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.scored_table import ScoredTable, length
-from moses_rnn.analysis.thresholds import MOST_CELLS, CellOf, Chooser, criterion, zeros
 from moses_rnn.errors import InputError
 from moses_rnn.files.metered import Advanced, show_nothing
 from moses_rnn.formats.grids import Grid
-from moses_rnn.formats.phrase_table import TableLine
+from moses_rnn.formats.phrase_table import LOWEST, TableLine
+
+Ints = npt.NDArray[np.int64]
 
 WRITTEN_AT_ONCE = 1 << 20  # bytes
+STEPS_PER_NAT = 10_000  # finer differences are ties
+QUANTILE_STEPS = 1_000_000
 MANY_TIES = 0.01  # of all lines: from this share of equal ones that go, the user is warned
 
 
@@ -100,11 +109,11 @@ def prune_table(
     """Write the lines that stay and those that go, each byte for byte and in their order.
 
     Args:
-        table: is read twice, for ``both`` three times.
+        table: is read twice.
         kept: is given the smaller table.
         dropped: is given the other lines, if they are wanted.
         keep: the share of lines that stay, above 0 and up to 1; the number is rounded.
-        by: one of CRITERIA; logarithms that differ by less than 1 / CELLS_PER_NAT are equal, and a score above 1
+        by: one of CRITERIA; logarithms that differ by less than 1 / STEPS_PER_NAT are equal, and a score above 1
             counts as 1.
         keep_best: sources of at most this many words do not lose the target that is best by this criterion (the first
             of equal ones): all of them by default, so that no word becomes unknown; none with 0. The share counts these
@@ -115,16 +124,16 @@ def prune_table(
         InputError: the table is not sorted, has negative scores, was changed meanwhile, or is so small that no line
             would stay.
     """
-    passes = _Passes(table, 3 if by == "both" else 2, advanced)
-    cell_of = criterion(table, by, passes.lines())
-    counts = _counted(passes.sources(), cell_of, keep_best)
-    pruned = Pruned(table.path, by, wanted=_wanted(table, keep, counts.lines))
-    chooser = Chooser(counts.free, pruned.wanted - counts.forced)
-    pruned.tied, pruned.tied_stay = chooser.ties
-    outputs = _Buffered(kept), _Buffered(dropped)
-    for lines in passes.sources():
-        parts = _parted(lines, cell_of, chooser, keep_best)
+    before = _read(table, lambda lines, share: advanced(lines, share and share / 2))
+    count = len(before.logs)
+    pruned = Pruned(table.path, by, wanted=_wanted(table, keep, count))
+    stay = _choose(before, by, keep_best, pruned)
+    outputs, first = (_Buffered(kept), _Buffered(dropped)), 0
+    for lines in table.sources(lambda lines, share: advanced(count + lines, share and (1 + share) / 2)):
+        chosen = stay[first : first + len(lines)].tolist()
+        parts = list(compress(lines, chosen)), list(compress(lines, map(not_, chosen)))
         pruned.add(lines, parts[0])
+        first += len(lines)
         for output, part in zip(outputs, parts, strict=True):
             output.append(part)
     for output in outputs:
@@ -132,64 +141,62 @@ def prune_table(
     return pruned
 
 
-class _Passes:
-    """Reads a table several times and shows the progress of all passes as that of one work."""
+@dataclass(frozen=True)
+class _Pairs:
+    """All pairs of a table: `logs` of the scores that count [pairs, columns], and the `source` of each, from 0."""
 
-    def __init__(self, table: ScoredTable, count: int, advanced: Advanced) -> None:
-        self._table = table
-        self._count = count
-        self._advanced = advanced
-        self._done = self._lines_before = 0
-
-    def sources(self) -> Iterator[list[TableLine]]:
-        lines = 0
-        for members in self._table.sources(self._show):
-            lines = members[-1].number
-            yield members
-        self._done += 1
-        self._lines_before += lines
-
-    def lines(self) -> Iterator[TableLine]:
-        for members in self.sources():
-            yield from members
-
-    def _show(self, lines: int, share: float | None) -> None:
-        whole = None if share is None else (self._done + share) / self._count
-        self._advanced(self._lines_before + lines, whole)
+    logs: Floats
+    source: Ints
+    words: Ints  # of each source
 
 
-@dataclass
-class _Counts:
-    """`forced` lines stay whatever the threshold; the others are in the histogram `free`."""
-
-    free: array[int]
-    forced: int = 0
-    lines: int = 0
-
-
-def _counted(sources: Iterable[list[TableLine]], cell_of: CellOf, keep_best: float) -> _Counts:
-    counts = _Counts(zeros(MOST_CELLS))
-    for lines in sources:
-        cells = [cell_of(line) for line in lines]
-        for cell in cells:
-            counts.free[cell] += 1
-        if length(lines[0].source) <= keep_best:
-            counts.free[max(cells)] -= 1
-            counts.forced += 1
-        counts.lines += len(lines)
-    return counts
+def _read(table: ScoredTable, advanced: Advanced) -> _Pairs:
+    logs, source, lengths = array("d"), array("q"), array("q")
+    for number, lines in enumerate(table.sources(advanced)):
+        for line in lines:
+            logs.extend(table.log_probs(line))
+        source.extend([number] * len(lines))
+        lengths.append(length(lines[0].source))
+    columns = len(table.columns)
+    return _Pairs(np.array(logs).reshape(-1, columns), np.array(source), np.array(lengths))
 
 
-def _parted(
-    lines: list[TableLine], cell_of: CellOf, chooser: Chooser, keep_best: float
-) -> tuple[list[TableLine], list[TableLine]]:
-    """Those lines of a source that stay, and those that go."""
-    cells = [cell_of(line) for line in lines]
-    best = cells.index(max(cells)) if length(lines[0].source) <= keep_best else -1  # the first of equal ones
-    parts: tuple[list[TableLine], list[TableLine]] = [], []
-    for i, (line, cell) in enumerate(zip(lines, cells, strict=True)):
-        parts[0 if i == best or chooser(cell) else 1].append(line)
-    return parts
+def _goodness(logs: Floats, by: str) -> Ints:
+    """How good each pair is by one of CRITERIA, in steps: the higher, the better."""
+    steps = np.minimum(((logs - LOWEST) * STEPS_PER_NAT + 0.5).astype(np.int64), int(-LOWEST) * STEPS_PER_NAT)
+    if by != "both":
+        return steps[:, 0 if by == "direct" else -1]
+    left, right = _quantiles(steps[:, 0]), _quantiles(steps[:, -1])
+    return ((left + right) / 2 * (QUANTILE_STEPS - 1)).astype(np.int64)
+
+
+def _quantiles(values: Ints) -> Floats:
+    """The share of pairs below each, those that are equal counted half: 0 to 1, and 1/2 if all are equal."""
+    _, group, here = np.unique(values, return_inverse=True, return_counts=True)
+    upto = here.cumsum()
+    shares: Floats = (upto - here / 2) / upto[-1]
+    return shares[group]
+
+
+def _choose(pairs: _Pairs, by: str, keep_best: float, pruned: Pruned) -> npt.NDArray[np.bool_]:
+    """Which pairs stay: the best of a protected source, the first of equal ones; and the best of all others."""
+    goodness = _goodness(pairs.logs, by)
+    best_first = np.lexsort((-goodness, pairs.source))  # and in the table's order, as it is stable
+    best = best_first[np.unique(pairs.source, return_index=True)[1]]
+    stay = np.zeros(len(goodness), np.bool_)
+    stay[best[pairs.words <= keep_best]] = True
+    free = np.flatnonzero(~stay)
+    room = min(pruned.wanted - int(stay.sum()), len(free))
+    if room <= 0:
+        return stay
+    values = goodness[free]
+    threshold = np.partition(values, len(free) - room)[len(free) - room]
+    ties = free[values == threshold]
+    stay[free[values > threshold]] = True
+    pruned.tied, pruned.tied_stay = len(ties), room - int((values > threshold).sum())
+    passed = np.arange(len(ties) + 1) * pruned.tied_stay // len(ties)
+    stay[ties[np.diff(passed) > 0]] = True
+    return stay
 
 
 def _wanted(table: ScoredTable, keep: float, lines: int) -> int:

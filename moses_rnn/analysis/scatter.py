@@ -10,13 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.correlation import SAMPLE_SIZE, Floats, Moments, RowSample
-from moses_rnn.analysis.scored_table import ALL, COUNT_CLASSES, UNCOUNTED, ScoredTable, class_of, counts_of
+from moses_rnn.analysis.correlation import SAMPLE_SIZE, Floats, draw, pearson, spearman
+from moses_rnn.analysis.scored_table import ALL, CLASSES, ScoredTable, class_number, counts_of
 from moses_rnn.formats.grids import Grid
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, LOWEST, TableLine
 
@@ -24,7 +23,6 @@ BIN = 0.25  # nats
 BINS = int(-LOWEST / BIN)
 ROUNDING = 1e-6  # nats; scores have nine digits
 PARTS = 20  # of either axis of the picture
-PAIRS_AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def compute_scatter(
     sample_size: int = SAMPLE_SIZE,
     seed: int = 1,
 ) -> Scatter:
-    """Look at all pairs of a table once; memory does not grow with it.
+    """Look at all pairs of a table once.
 
     Args:
         table: which of its scores count.
@@ -79,19 +77,15 @@ def compute_scatter(
     Raises:
         FormatError: a score is negative, so no probability.
     """
-    random = np.random.default_rng(seed)
-    histogram = np.zeros((BINS, BINS), np.int64)
-    sums = {name: _GroupSums(name, sample_size, floor) for name in (ALL, *COUNT_CLASSES, UNCOUNTED)}
-    rest = iter(lines)
-    while block := list(islice(rest, PAIRS_AT_ONCE)):
-        logs = np.array([table.log_probs(line) for line in block])  # [pairs, 2]
-        keys = random.random(len(block))
-        names = np.array([class_of(counts_of(line).pair) for line in block])
-        sums[ALL].add(logs, keys)
-        for name in np.unique(names):
-            sums[name].add(logs[names == name], keys[names == name])
-        _count(histogram, logs[_has_logs(logs, floor)])
-    groups = [one.group() for name, one in sums.items() if one.pairs or name == ALL]
+    values = ((*table.log_probs(line), class_number(counts_of(line).pair)) for line in lines)
+    rows = np.fromiter(itertools.chain.from_iterable(values), np.float64).reshape(-1, 3)
+    logs, keys = rows[:, :2], np.random.default_rng(seed).random(len(rows))
+    histogram = _histogram(logs[_has_logs(logs, floor)])
+    groups = [_group(ALL, logs, keys, floor, sample_size)]
+    for number, name in enumerate(CLASSES):
+        own = rows[:, 2] == number
+        if own.any():
+            groups.append(_group(name, logs[own], keys[own], floor, sample_size))
     return Scatter(table.path, floor, BIN, histogram, groups)
 
 
@@ -100,34 +94,16 @@ def _has_logs(logs: Floats, floor: float) -> npt.NDArray[np.bool_]:
     return usable
 
 
-def _count(histogram: npt.NDArray[np.int64], logs: Floats) -> None:
+def _histogram(logs: Floats) -> npt.NDArray[np.int64]:
     cells = np.clip(np.floor(-logs / BIN), 0, BINS - 1).astype(np.int64)
-    flat = np.bincount(cells[:, 0] * BINS + cells[:, 1], minlength=BINS * BINS)
-    histogram += flat.reshape(BINS, BINS)
+    return np.bincount(cells[:, 0] * BINS + cells[:, 1], minlength=BINS * BINS).reshape(BINS, BINS)
 
 
-class _GroupSums:
-    """Of the pairs of one group."""
-
-    def __init__(self, name: str, sample_size: int, floor: float) -> None:
-        self._name = name
-        self._floor = floor
-        self.pairs = self._at_floor = self._without_log = 0
-        self._moments = Moments()
-        self._sample = RowSample(sample_size)
-
-    def add(self, logs: Floats, keys: Floats) -> None:
-        usable = _has_logs(logs, self._floor)
-        without_log = (logs == LOWEST).any(axis=1)
-        self.pairs += len(logs)
-        self._without_log += int(without_log.sum())
-        self._at_floor += int((~usable & ~without_log).sum())
-        self._moments.add(logs[usable, 0], logs[usable, 1])
-        self._sample.add(keys[usable], logs[usable])
-
-    def group(self) -> Group:
-        counts = self.pairs, self._at_floor, self._without_log
-        return Group(self._name, *counts, self._moments.pearson, len(self._sample.rows), self._sample.spearman)
+def _group(name: str, logs: Floats, keys: Floats, floor: float, sample_size: int) -> Group:
+    usable, without_log = _has_logs(logs, floor), (logs == LOWEST).any(axis=1)
+    good, sample = logs[usable], draw(logs[usable], keys[usable], sample_size)
+    at_floor = int((~usable & ~without_log).sum())
+    return Group(name, len(logs), at_floor, int(without_log.sum()), pearson(*good.T), len(sample), spearman(*sample.T))
 
 
 GROUPS_HEADER = ("pairs", "number", "at the floor", "score 0", "Pearson", "sample", "Spearman")

@@ -29,6 +29,7 @@ HOW_TO_SAY = "Or name the network's score with --column."
 LINES_BETWEEN_LOOKS = 10_000
 COUNT_CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more")
 UNCOUNTED = "without a count"
+CLASSES = (*COUNT_CLASSES, UNCOUNTED)
 ALL = "all"  # of these classes
 
 
@@ -51,12 +52,14 @@ def counts_of(line: TableLine) -> Counts:
     return Counts(*counts) if all(map(math.isfinite, counts)) else Counts()
 
 
+def class_number(count: float) -> int:
+    """The place of a count's class in CLASSES."""
+    return CLASSES.index(UNCOUNTED) if count <= 0 else 0 if count < 2 else 1 if count < 10 else 2
+
+
 def class_of(count: float) -> str:
-    """The name of a count's class, one of COUNT_CLASSES or UNCOUNTED."""
-    if count <= 0:
-        return UNCOUNTED
-    once, few, often = COUNT_CLASSES
-    return once if count < 2 else few if count < 10 else often
+    """The name of a count's class."""
+    return CLASSES[class_number(count)]
 
 
 def length(phrase: bytes) -> int:
