@@ -43,7 +43,7 @@ from moses_rnn.models.encdec import ENCDEC, EncDec
 from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
-from moses_rnn.pools.threads import ThreadPool
+from moses_rnn.pools.workers import Threads
 from moses_rnn.producers.base import Compute, PhraseIds, Scores, Tally
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.producers.phrases import PAIRS
@@ -158,8 +158,8 @@ def whole(table: str, path: str, producer: object, level: int = DEFAULT_LEVEL) -
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
         scorer = ChunkScorer([producer], table, ColumnOptions(), output.pack)  # type: ignore[list-item]
-        with ThreadPool([scorer] * count) as pool:
-            for block in scored_table(lines, pool, ScoringReport(), Census(table)):
+        with Threads([scorer] * count) as workers:
+            for block in scored_table(lines, workers, ScoringReport(), Census(table)):
                 output.append(block, {})
         output.commit()
     Path(path).unlink()

@@ -77,9 +77,13 @@ class FakeDevice:
 
     speed: float  # lines a second; 0: none is taken
 
-    def begin(self, _place: str) -> FakeDevice:
+    def begin(self, _device: str) -> FakeDevice:
         """It needs nothing."""
         return self
+
+    def name_of(self, chunk: Chunk) -> str:
+        """For messages."""
+        return f"{len(chunk):,} lines"
 
     def __call__(self, chunk: Chunk) -> ScoredChunk:
         """Sleep."""

@@ -31,7 +31,7 @@ from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.models.vocabulary import Vocabulary, shortlist
 from moses_rnn.native import SWITCH, native_core
-from moses_rnn.pools.threads import ThreadPool
+from moses_rnn.pools.workers import Threads
 from moses_rnn.producers.base import PhraseIds, Scores, Tally
 from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ScoringReport, chunks_between_sources, scored_table
 from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions, numbers_of
@@ -72,8 +72,8 @@ def whole(table: str, path: str) -> None:
     with BlockOutput(path) as output:
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
-        with ThreadPool([ChunkScorer([Random()], table, ColumnOptions(), output.pack)] * WORKERS) as pool:
-            for block in scored_table(lines, pool, ScoringReport(), Census(table)):
+        with Threads([ChunkScorer([Random()], table, ColumnOptions(), output.pack)] * WORKERS) as workers:
+            for block in scored_table(lines, workers, ScoringReport(), Census(table)):
                 output.append(block, {})
         output.commit()
     Path(path).unlink()

@@ -26,7 +26,7 @@ RUNS = {
         [*TEXTS, "--hidden-size", "16", "--sentences", "4", "--list", "5", "--batches", "1", "--rounds", "1"],
         "all sentences together",
     ),
-    "scaling": (["TABLE", "--rounds", "1", "--speed", "1e5", "--workers", "1,3"], "processes: the driver alone"),
+    "scaling": (["TABLE", "--rounds", "1", "--speed", "1e5", "--workers", "1,3"], "threads: the driver alone"),
     "shared_cores": (["TABLE", "--seconds", "0.2", "--rounds", "1"], "moses-rnn-score --precision bf16"),
 }
 
@@ -55,7 +55,7 @@ def test_a_benchmark_prints_its_table(name, table, model, tmp_path):
 
 
 @pytest.mark.slow
-def test_actors_of_a_cluster_are_measured_too(table, monkeypatch):
+def test_a_cluster_is_measured_too(table, monkeypatch):
     pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'benchmarks'}")
     printed = bench("scaling", table, "--rounds", "1", "--speed", "1e5", "--workers", "1", "--ray", "local")

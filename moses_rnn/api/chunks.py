@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import placing
-from moses_rnn.pools.base import in_order
-from moses_rnn.pools.threads import ThreadPool
+from moses_rnn.pools.workers import Threads, map_in_order
 
 Floats = npt.NDArray[np.float64]
 PAIRS = 4096  # of a chunk: enough to share prefixes, few enough for several threads
@@ -53,8 +52,8 @@ def scored(
     if second is None:  # threads would take longer to start than some pairs do
         yield work(first)
         return
-    with ThreadPool([work] * threads) as pool:
-        for _, scores in in_order(chain((first, second), chunks), pool, lambda chunk: f"pairs[{chunk[0]}] and on"):
+    with Threads([work] * threads) as workers:
+        for _, scores in map_in_order(chain((first, second), chunks), workers):
             yield scores
 
 

@@ -1,17 +1,14 @@
-"""Options of commands whose work can be shared out: among processes, machines of a cluster, and shards."""
+"""Options of commands whose work can be shared out: among machines of a cluster, and in shards."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec
+from typing import ParamSpec
 
 import click
 
 from moses_rnn.files.shards import Shard
-
-if TYPE_CHECKING:
-    from moses_rnn.pools.request import PoolRequest
 
 P = ParamSpec("P")
 FLAG_OF_RAY = "auto"
@@ -21,9 +18,7 @@ FLAG_OF_RAY = "auto"
 class PoolOptions:
     """What ``pool_options`` ask for."""
 
-    processes: int | None
     ray: str | None
-    ray_workers: int | None
     shard: str | None
 
 
@@ -36,7 +31,6 @@ def pool_options(command: Callable[P, None]) -> Callable[P, None]:
             help="Do only part k of N, cut where it can be, into OUTPUT.k-of-N; auto takes both from Slurm's or "
             "torchrun's variables",
         ),
-        click.option("--ray-workers", type=click.IntRange(1), help="Actors [default: one for each GPU or else CPU]"),
         click.option(
             "--ray",
             is_flag=False,
@@ -45,29 +39,9 @@ def pool_options(command: Callable[P, None]) -> Callable[P, None]:
             help="Work on a Ray cluster: the one at that address, the one that runs here (auto), or one for this run "
             "alone (local). Without an ADDRESS this must be the last option",
         ),
-        click.option(
-            "--processes",
-            type=click.IntRange(1),
-            help="Work in so many processes of this machine, one for each device in turn [default: in threads]",
-        ),
     ):
         command = option(command)
     return command
-
-
-def make_pool_request(given: PoolOptions) -> PoolRequest:
-    """Who works.
-
-    Raises:
-        click.UsageError: options contradict each other.
-    """
-    from moses_rnn.pools.request import PoolRequest
-
-    if given.ray is not None and given.processes is not None:
-        raise click.UsageError("--processes are of this machine, --ray is a cluster: give one")
-    if given.ray_workers is not None and given.ray is None:
-        raise click.UsageError("--ray-workers are a cluster's: give --ray")
-    return PoolRequest(processes=given.processes, ray=given.ray, workers=given.ray_workers)
 
 
 def parse_shard(given: PoolOptions) -> Shard | None:

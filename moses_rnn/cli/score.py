@@ -23,7 +23,7 @@ from moses_rnn.cli.command import (
     threads_option,
 )
 from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.pool_options import PoolOptions, make_pool_request, parse_shard, pool_options, with_shard
+from moses_rnn.cli.pool_options import PoolOptions, parse_shard, pool_options, with_shard
 from moses_rnn.cli.scoring_display import show_ini_lines, summary
 from moses_rnn.cli.summaries import check_json, json_option, put_json, scoring_record
 from moses_rnn.cli.table_options import (
@@ -256,7 +256,7 @@ def _request(given: Scoring) -> ScoringRequest:
         ini=_ini(given, output),
         shard=parse_shard(given),
         devices=devices,
-        pool=make_pool_request(given),
+        ray=given.ray,
         threads=given.threads,
         precision=given.precision,
         native=given.native,

@@ -1,1 +1,1 @@
-"""Who works: threads, processes, the actors of a Ray cluster, any executor; fed ahead and answered in order."""
+"""Who works on the parts of a job: threads of this process, or a Ray cluster."""

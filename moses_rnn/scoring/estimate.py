@@ -10,7 +10,7 @@ from moses_rnn.files.outputs import Packing
 from moses_rnn.files.streams import STANDARD_STREAM, is_gzip
 from moses_rnn.scoring.inputs import open_inputs
 from moses_rnn.scoring.phrase_tables import ScoringReport, scored_table
-from moses_rnn.scoring.pools import open_pool
+from moses_rnn.scoring.pools import open_workers
 from moses_rnn.scoring.request import ScoringRequest
 
 SECONDS = 1.0  # of scoring, at least, behind the blocks with which the workers begin
@@ -53,8 +53,8 @@ def estimate(request: ScoringRequest, seconds: float = SECONDS) -> Estimate:
     pack, report = Packing(is_gzip(request.output), request.level), ScoringReport()
     computed_by = inputs.settings().computed_by
     started = time.monotonic()
-    with open_pool(inputs, pack) as pool:
-        blocks = scored_table(inputs.lines, pool, report, inputs.census)
+    with open_workers(inputs, pack) as workers:
+        blocks = scored_table(inputs.lines, workers, report, inputs.census)
         next(blocks, None)
         first, began = report.lines, time.monotonic()
         for _ in blocks:

@@ -55,7 +55,7 @@ class Inputs:
     compute: Compute  # how all networks compute, chosen for the first device
 
     def settings(self) -> Settings:
-        """Everything that decides the bytes of the scored table, once a pool has shared the threads."""
+        """Everything that decides the bytes of the scored table, once workers have shared the threads."""
         request = self.request
         columns = describe_columns(self.writers, word_penalty=request.word_penalty)
         return Settings(

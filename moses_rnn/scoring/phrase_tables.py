@@ -13,8 +13,8 @@ from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import TableLines
-from moses_rnn.pools.base import Pool, in_order
-from moses_rnn.scoring.workers import Chunk, ScoredChunk, lines_of
+from moses_rnn.pools.workers import Workers, map_in_order
+from moses_rnn.scoring.workers import Chunk, ScoredChunk
 
 CHUNK_LINES = 8192
 CHUNK_BYTES = 1 << 24  # of lines; ordinary ones come to a tenth of it
@@ -102,13 +102,13 @@ def of_bounded_length(chunks: Iterable[Chunk], name: str) -> Iterator[Chunk]:
 
 
 def scored_table(
-    lines: Iterable[TableLines], pool: Pool[Chunk, ScoredChunk], report: ScoringReport, census: Census
+    lines: Iterable[TableLines], workers: Workers[Chunk, ScoredChunk], report: ScoringReport, census: Census
 ) -> Iterator[bytes]:
     """The table with further columns, as packed blocks of whole lines.
 
     Args:
         lines: the table's.
-        pool: who scores chunks.
+        workers: that score chunks.
         report: counts what goes through.
         census: counts what is odd about the lines, and knows the table's name.
 
@@ -116,12 +116,8 @@ def scored_table(
         FormatError: a line cannot be scored, or is odd under a strict census.
         MosesRnnError: a chunk could not be scored, see `ChunkScorer`; nothing of it is given out.
     """
-
-    def described(chunk: Chunk) -> str:
-        return f"{census.name}: {lines_of(chunk)}"
-
     chunks = of_bounded_length(chunks_between_sources(lines), census.name)
-    for chunk, scored in in_order(chunks, pool, described):
+    for chunk, scored in map_in_order(chunks, workers):
         census.look(chunk.irregular)  # not before: what is counted goes into the journal with the chunk
         report.count(scored, int(chunk.numbers[-1]))
         yield scored.block

@@ -1,4 +1,4 @@
-"""Who scores the chunks of a table: threads as a rule, or processes, a Ray cluster, somebody's executor."""
+"""Who scores the chunks of a table: threads as a rule, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import replace
 import torch
 
 from moses_rnn.files.outputs import Packing
-from moses_rnn.pools.base import Pool
-from moses_rnn.pools.choice import open_pool_elsewhere
-from moses_rnn.pools.threads import ThreadPool
+from moses_rnn.pools.ray_tasks import RayWorkers
+from moses_rnn.pools.workers import Threads, Workers
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import ModelOnDisk
 from moses_rnn.scoring.inputs import Inputs
@@ -20,41 +19,20 @@ MOST_CPU_WORKERS = 8  # threads of torch: each holds the states of its own lines
 WORKERS_OF_A_GPU = 3  # while one computes, the others map words to ids and compress
 
 
-def open_pool(inputs: Inputs, pack: Packing) -> Pool[Chunk, ScoredChunk]:
-    """The pool that a request asks for, as a context.
+def open_workers(inputs: Inputs, pack: Packing) -> Workers[Chunk, ScoredChunk]:
+    """The workers that a request asks for, as a context.
 
     Args:
         inputs: models and choices.
         pack: done to each block of the new table.
 
     Raises:
-        MosesRnnError: there is no such pool.
+        MosesRnnError: there is no such cluster.
     """
     request = inputs.request
-    if request.pool.is_elsewhere:
-        return _elsewhere(inputs, pack)
-    return ThreadPool(make_workers(inputs, pack))
-
-
-def make_workers(inputs: Inputs, pack: Packing) -> list[ChunkScorer]:
-    """What each thread works with; those of one device share its networks."""
-    request = inputs.request
-    of_each = share_threads(request.devices, request.threads, inputs.compute)
-    workers: list[ChunkScorer] = []
-    for device in request.devices:
-        compute = replace(inputs.compute, device=device)
-        producers = make_producers(inputs.writers, compute, word_penalty=request.word_penalty)
-        workers += [ChunkScorer(producers, request.name, request.columns, pack)] * of_each
-    return workers
-
-
-def _elsewhere(inputs: Inputs, pack: Packing) -> Pool[Chunk, ScoredChunk]:
-    """Workers that open the models themselves."""
-    request, wanted = inputs.request, inputs.request.pool
-    threads = 1
-    if wanted.processes:
-        threads = max((request.threads or torch.get_num_threads()) // wanted.processes, 1)
-    torch.set_num_threads(threads)  # which the manifest holds; nothing is computed in this process
+    if request.ray is None:
+        return Threads(make_scorers(inputs, pack))
+    torch.set_num_threads(1)  # as many as each worker has: the manifest holds it; nothing is computed in this process
     job = ScoringJob(
         name=request.name,
         models=tuple(map(ModelOnDisk.of, inputs.models)),
@@ -62,9 +40,20 @@ def _elsewhere(inputs: Inputs, pack: Packing) -> Pool[Chunk, ScoredChunk]:
         word_penalty=request.word_penalty,
         columns=request.columns,
         pack=pack,
-        threads=threads,
     )
-    return open_pool_elsewhere(wanted, job, request.devices)
+    return RayWorkers(job, request.ray, torch.device(request.devices[0]).type)
+
+
+def make_scorers(inputs: Inputs, pack: Packing) -> list[ChunkScorer]:
+    """What each thread works with; those of one device share its networks."""
+    request = inputs.request
+    of_each = share_threads(request.devices, request.threads, inputs.compute)
+    scorers: list[ChunkScorer] = []
+    for device in request.devices:
+        compute = replace(inputs.compute, device=device)
+        producers = make_producers(inputs.writers, compute, word_penalty=request.word_penalty)
+        scorers += [ChunkScorer(producers, request.name, request.columns, pack)] * of_each
+    return scorers
 
 
 def share_threads(devices: Sequence[str], threads: int | None, compute: Compute) -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 from moses_rnn.files.outputs import DEFAULT_LEVEL
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import MAX_LINE_BYTES
-from moses_rnn.pools.request import PoolRequest
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.workers import ColumnOptions
 
@@ -45,7 +44,7 @@ class ScoringRequest:
     devices: tuple[str, ...] = ("cpu",)
     threads: int | None = None  # of the processor; None: all cores
     shard: Shard | None = None  # the only part of the table that is scored
-    pool: PoolRequest = field(default_factory=PoolRequest)
+    ray: str | None = None  # address of the cluster that scores; None: threads of this process
     precision: str | None = None  # of matrix products, see `Wanted`
     native: bool | None = None  # whether the native core computes; None: where it can
     floors_long: bool = False  # whether phrases that a network has no room for score the floor, see `Compute`

@@ -12,7 +12,7 @@ from moses_rnn.scoring.inputs import open_inputs
 from moses_rnn.scoring.new_ini import make_ini
 from moses_rnn.scoring.outputs import Outputs, open_outputs
 from moses_rnn.scoring.phrase_tables import ScoringReport, scored_table
-from moses_rnn.scoring.pools import open_pool
+from moses_rnn.scoring.pools import open_workers
 from moses_rnn.scoring.request import ScoringRequest, ScoringResult
 
 
@@ -39,7 +39,7 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
         with contextlib.ExitStack() as stack:
             stack.enter_context(outputs.kept_if_resumable())
             inputs = open_inputs(request, outputs.rejects.take, stop_if_requested)
-            pool = stack.enter_context(open_pool(inputs, outputs.table.pack))
+            workers = stack.enter_context(open_workers(inputs, outputs.table.pack))
             settings = inputs.settings()
             ini = make_ini(
                 request.table, request.output, request.ini, inputs.shape, len(settings.columns)
@@ -49,7 +49,7 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
             names = tuple(column.name for column in settings.columns)
             watch = FitWatch(request.table, report, names, allow_misfit=request.allow_misfit)
             lines = inputs.lines_after(report.read)
-            for block in scored_table(lines, pool, report, inputs.census):
+            for block in scored_table(lines, workers, report, inputs.census):
                 outputs.write(block)
                 advanced(report.lines, inputs.share(report))
                 stop_if_requested()

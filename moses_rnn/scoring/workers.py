@@ -140,10 +140,7 @@ def _counts(scores: Scores, tallies: Sequence[Tally], floor: float) -> ColumnCou
 
 @dataclass(frozen=True)
 class ScoringJob:
-    """What workers in other processes are told: files and choices instead of open models.
-
-    `threads` are torch's, of each worker.
-    """
+    """What workers elsewhere are told: files and choices instead of open models."""
 
     name: str  # of the table
     models: tuple[ModelOnDisk, ...]
@@ -151,20 +148,23 @@ class ScoringJob:
     word_penalty: bool
     columns: ColumnOptions
     pack: Packing
-    threads: int = 1
 
-    def begin(self, place: str) -> ChunkScorer:
-        """Open the models on the device of that name.
+    def begin(self, device: str) -> ChunkScorer:
+        """Open the models on a device.
 
         Raises:
             CheckpointError: a model is not there, or not the one that was checked.
         """
-        torch.set_num_threads(self.threads)
-        compute = replace(self.compute, device=place)
+        torch.set_num_threads(1)
+        compute = replace(self.compute, device=device)
         writers = make_writers([model.open_again() for model in self.models], averaged=self.columns.averaged)
         return ChunkScorer(
             make_producers(writers, compute, word_penalty=self.word_penalty), self.name, self.columns, self.pack
         )
+
+    def name_of(self, chunk: Chunk) -> str:
+        """A chunk's name for messages."""
+        return f"{self.name}: {lines_of(chunk)}"
 
 
 def make_writers(models: Sequence[OpenModel], *, averaged: bool) -> list[Writer]:

@@ -1,30 +1,11 @@
-"""Options that share out work: what they refuse, and that lists come out as without them."""
+"""Shards of lists, laid end to end, are what comes out as a whole."""
 
-import pytest
-
-from tests.cli.scored import lines_of
 from tests.commands import run
 from tests.same_scores import check_same_scores
 from tests.translation.sentences import save_model, sentences, text
 
 
-def test_processes_score_the_same_table(here):
-    run("score", "phrase-table.gz", "-o", "threads.gz", cwd=here)
-    run("score", "phrase-table.gz", "-o", "processes.gz", "--processes", "2", cwd=here)
-    assert lines_of(here / "processes.gz") == lines_of(here / "threads.gz")
-
-
-@pytest.mark.timeout(600)
-def test_a_ray_cluster_scores_the_same_table(here):
-    """One of this run alone, so that no other run's is met."""
-    pytest.importorskip("ray")
-    run("score", "phrase-table.gz", "-o", "threads.gz", cwd=here)
-    done = run("score", "phrase-table.gz", "-o", "actors.gz", "--ray", "local", "--ray-workers", "2", "-q", cwd=here)
-    assert "Ray" not in done.stderr
-    assert lines_of(here / "actors.gz") == lines_of(here / "threads.gz")
-
-
-def test_lists_come_out_as_without(tmp_path):
+def test_shards_of_a_list_are_the_whole(tmp_path):
     here, model = tmp_path, save_model(tmp_path / "network")
     (here / "text").write_bytes(text(sentences(600)))
     run("nmt", "translate", model, "text", "-o", "out", "--n-best", "3", "whole.list", "--beam", "4", cwd=here)

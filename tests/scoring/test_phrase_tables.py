@@ -10,7 +10,7 @@ from moses_rnn.files.outputs import Packing
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.numbers import rows_as_text
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.pools.threads import ThreadPool
+from moses_rnn.pools.workers import Threads
 from moses_rnn.producers.base import check_scores
 from moses_rnn.scoring.phrase_tables import MOST_WORDS, ScoringReport, chunks_between_sources, scored_table
 from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions, numbers_of
@@ -43,13 +43,13 @@ class Fixed(Length):
 
 def scored(lines, *producers, workers=1, options=None):
     report = ScoringReport()
-    with pool_of(*producers, workers=workers, options=options) as pool:
-        blocks = list(scored_table(parse_blocks([b"".join(lines)], "t"), pool, report, Census("t")))
+    with threads_of(*producers, workers=workers, options=options) as threads:
+        blocks = list(scored_table(parse_blocks([b"".join(lines)], "t"), threads, report, Census("t")))
     return b"".join(blocks).splitlines(keepends=True), report
 
 
-def pool_of(*producers, workers=1, options=None):
-    return ThreadPool([ChunkScorer(producers, "t", options or ColumnOptions(), Packing())] * workers)
+def threads_of(*producers, workers=1, options=None):
+    return Threads([ChunkScorer(producers, "t", options or ColumnOptions(), Packing())] * workers)
 
 
 def test_adds_columns_in_the_producers_order():
@@ -206,10 +206,10 @@ def test_columns_are_parted_by_single_blanks():
 def test_oddities_are_counted_and_strictly_refused():
     lines = [b"a ||| t1 ||| 1\n", b"a ||| t2 ||| 0\r\n", b"a ||| ||| -1\n"]
     report, census = ScoringReport(), Census("t")
-    with pool_of(Length()) as pool:
-        list(scored_table(parse_blocks([b"".join(lines)], "t"), pool, report, census))
+    with threads_of(Length()) as threads:
+        list(scored_table(parse_blocks([b"".join(lines)], "t"), threads, report, census))
         assert {kind: oddity.lines for kind, oddity in census.oddities.items()} == {
             "CRLF line end": 1, "score not above 0": 2, "empty target": 1
         }  # fmt: skip
         with pytest.raises(FormatError, match="t:2: expected no CRLF line end"):
-            list(scored_table(parse_blocks([b"".join(lines)], "t"), pool, report, Census("t", strict=True)))
+            list(scored_table(parse_blocks([b"".join(lines)], "t"), threads, report, Census("t", strict=True)))

@@ -1,23 +1,21 @@
 """Who scores a table: threads shared among devices, and workers elsewhere that give the same bytes."""
 
 import dataclasses
-import hashlib
 import json
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+import pickle
 
 import pytest
 import torch
 
-from moses_rnn.errors import CheckpointError, Stopped
+from moses_rnn.errors import CheckpointError
 from moses_rnn.files.metered import show_nothing
 from moses_rnn.files.outputs import Packing
-from moses_rnn.pools.request import PoolRequest
+from moses_rnn.pools.workers import Threads
 from moses_rnn.producers.base import Compute
 from moses_rnn.scoring import inputs as scoring_inputs
 from moses_rnn.scoring.inputs import open_inputs
 from moses_rnn.scoring.phrase_tables import chunks_between_sources
-from moses_rnn.scoring.pools import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, make_workers, share_threads
+from moses_rnn.scoring.pools import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, make_scorers, share_threads
 from moses_rnn.scoring.run import score
 from tests.scoring.tables import names, request_for
 
@@ -45,61 +43,47 @@ def test_each_model_is_opened_once_and_scores_on_every_device(here, models, monk
     monkeypatch.setattr("moses_rnn.scoring.pools.share_threads", lambda *_: 2)
     given = {"inverse_models": (models / "inverse",), "word_penalty": True, "devices": ("cpu", "cpu")}
     inputs = open_inputs(request_for(here, models, **given), None, lambda: None)
-    workers = make_workers(inputs, Packing())
+    scorers = make_scorers(inputs, Packing())
     assert folders == [models / "rnn", models / "inverse"]
-    assert [[producer.name for producer in worker.producers] for worker in workers] == [
+    assert [[producer.name for producer in scorer.producers] for scorer in scorers] == [
         ["RNN", "RNNInverse", "WordPenalty"]
     ] * 4
-    assert workers[0] is workers[1]  # threads of one device share its networks
-    assert workers[0] is not workers[2]
+    assert scorers[0] is scorers[1]  # threads of one device share its networks
+    assert scorers[0] is not scorers[2]
 
 
 @pytest.mark.parametrize("names", [["rnn"], ["rnn", "groundhog"]], ids=len)
-def test_processes_write_the_bytes_that_threads_write(here, models, names):
+def test_a_job_scores_as_the_open_models_do(here, models, monkeypatch, names):
+    """What a worker of a cluster does, without a cluster."""
+    monkeypatch.setattr("moses_rnn.scoring.pools.RayWorkers", lambda job, _address, device: in_thread(job, device))
     folders = tuple(models / name for name in names)
     threads = request_for(here, models, models=folders, output=str(here / "threads"), word_penalty=True)
-    elsewhere = dataclasses.replace(threads, output=str(here / "processes"), pool=PoolRequest(processes=2))
+    elsewhere = dataclasses.replace(threads, output=str(here / "elsewhere"), ray="auto")
     for request in (threads, elsewhere):
         score(request, show_nothing, never)
-    assert (here / "processes").read_bytes() == (here / "threads").read_bytes()
-    one, other = (json.loads((here / f"{name}.json").read_bytes()) for name in ("threads", "processes"))
+    assert (here / "elsewhere").read_bytes() == (here / "threads").read_bytes()
+    one, other = (json.loads((here / f"{name}.json").read_bytes()) for name in ("threads", "elsewhere"))
     assert one | {"output": ""} == other | {"output": ""}
 
 
-def test_an_executors_workers_write_them_too(here, models):
-    score(request_for(here, models, output=str(here / "threads")), show_nothing, never)
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
-        request = request_for(here, models, pool=PoolRequest(executor=executor, workers=2))
-        score(request, show_nothing, never)
-    assert (here / "scored").read_bytes() == (here / "threads").read_bytes()
+def in_thread(job, device):
+    again = pickle.loads(pickle.dumps(job))
+    return Threads([again.begin(device)])
 
 
-def test_another_pool_resumes_what_one_left(here, models):
-    score(request_for(here, models, output=str(here / "whole")), show_nothing, never)
-    calls = iter(range(100))
-    with pytest.raises(Stopped):
-        score(request_for(here, models), show_nothing, lambda: next(calls) >= 2)
-    score(request_for(here, models, resume=True, pool=PoolRequest(processes=1)), show_nothing, never)
-    hashes = {hashlib.sha256((here / name).read_bytes()).hexdigest() for name in ("whole", "scored")}
-    assert len(hashes) == 1
-
-
-def test_what_a_worker_elsewhere_cannot_open_is_refused_as_here(here, models, monkeypatch):
-    def without_its_model(inputs, pack):
+def test_a_model_that_was_changed_meanwhile_is_refused(here, models, monkeypatch):
+    def without_its_model(job, _address, device):
         for file in (here / "model").iterdir():
             file.unlink()
-        return elsewhere(inputs, pack)
+        return in_thread(job, device)
 
-    from moses_rnn.scoring import pools
-
+    monkeypatch.setattr("moses_rnn.scoring.pools.RayWorkers", without_its_model)
     (here / "model").mkdir()
     for file in (models / "rnn").iterdir():
         (here / "model" / file.name).write_bytes(file.read_bytes())
-    elsewhere = pools._elsewhere
-    monkeypatch.setattr(pools, "_elsewhere", without_its_model)
     before = names(here)
     with pytest.raises(CheckpointError, match="config.json"):
-        score(request_for(here, models, models=(here / "model",), pool=PoolRequest(processes=1)), show_nothing, never)
+        score(request_for(here, models, models=(here / "model",), ray="auto"), show_nothing, never)
     assert names(here) == before
 
 

@@ -1,0 +1,131 @@
+"""Workers of a Ray cluster (the extra ``ray``). Each item is a task: Ray starts it again where its worker died."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import secrets
+import socket
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, Protocol, Self, cast
+
+from moses_rnn.errors import MosesRnnError
+from moses_rnn.pools.workers import Item, Item_contra, Result, Result_co
+
+LOCAL = "local"
+MOST_RETRIES = 3  # of an item whose worker died
+SECONDS_TO_CONNECT = 10.0
+# Of a cluster for one run alone, read by Ray when it is imported: it listens at 127.0.0.1 only; a token of its own
+# keeps other users out, and no notice or file in the home folder tells of it
+ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
+
+class Job(Protocol[Item_contra, Result_co]):
+    """What workers elsewhere do with items: files and choices that can be pickled, not open models."""
+
+    def begin(self, device: str) -> Callable[[Item_contra], Result_co]:
+        """Open the models on a device, once in each worker process."""
+
+    def name_of(self, item: Item_contra) -> str:
+        """An item's name for messages."""
+
+
+_begun: list[Callable[[Any], Any]] = []  # in a worker process, which works for one run alone
+
+
+def _work(job: Job[Item, Result], device: str, item: Item) -> tuple[Result | None, Exception | None]:
+    """The result, or the error as the job raised it: Ray would wrap it."""
+    try:
+        if not _begun:
+            _begun.append(job.begin(device))
+        return _begun[0](item), None
+    except Exception as error:
+        return None, error
+
+
+class RayWorkers(Generic[Item, Result]):
+    """As many workers as the cluster has GPUs, or processors if the device is none.
+
+    Args:
+        job: what they do; their nodes see its files under the same paths.
+        address: of the cluster; "auto": the one that runs here, "local": one that is started for this run alone.
+        device: "cpu" or "cuda", of each worker.
+
+    Raises:
+        MosesRnnError: Ray is not installed, there is no such cluster, or it has nothing that could work.
+    """
+
+    def __init__(self, job: Job[Item, Result], address: str, device: str = "cpu") -> None:
+        self._ray = ray = _import_ray(address)
+        self._job = job
+        self._folder = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)  # of a local cluster
+        self._connect(address)
+        kind = "CPU" if device == "cpu" else "GPU"
+        self.count = int(ray.cluster_resources().get(kind, 0))
+        if not self.count:
+            raise MosesRnnError(f"--ray {address}: expected a cluster with {kind}s, found none")
+        # Without max_calls=0 a worker with a GPU would end after each item
+        options = {"num_cpus": 1, "num_gpus": int(kind == "GPU"), "max_calls": 0, "max_retries": MOST_RETRIES}
+        self._task = ray.remote(**options)(_work)
+        self._given = ray.put(job), device
+
+    def _connect(self, address: str) -> None:
+        options = {"include_dashboard": False, "_temp_dir": self._folder.name} if address == LOCAL else {}
+        try:
+            _check_reachable(address)
+            self._ray.init(address=address, log_to_driver=False, configure_logging=False, **options)
+        except Exception as error:  # of many classes
+            raise MosesRnnError(
+                f"--ray {address}: expected a Ray cluster at that address, found {type(error).__name__}: {error}",
+                advice="`ray start --head` starts one; --ray local starts one for this run alone.",
+            ) from error
+
+    def submit(self, item: Item) -> Callable[[], Result]:
+        """Hand an item to the cluster."""
+        return partial(self._result, self._task.remote(*self._given, item), item)
+
+    def _result(self, task: object, item: Item) -> Result:
+        """Wait for a task, and raise what its job raised, or which item the cluster could not finish."""
+        try:
+            result, error = self._ray.get(task)
+        except self._ray.exceptions.RayError as death:
+            found = f"{type(death).__name__}: {death}".splitlines()[0]
+            raise MosesRnnError(
+                f"{self._job.name_of(item)}: expected the cluster to finish it, found {found}",
+                advice=f"Ray tries {MOST_RETRIES} times again where a worker dies. Did memory run out? "
+                "`ray start --num-cpus` with a lower number starts fewer workers.",
+            ) from death
+        if error is not None:
+            raise error
+        return cast(Result, result)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the cluster, or end it if it was started for this run."""
+        self._ray.shutdown()
+        self._folder.cleanup()
+
+
+def _import_ray(address: str) -> Any:
+    """Ray, which sends no usage statistics from here, and gives up an item that memory never suffices for."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_task_oom_retries", str(MOST_RETRIES))
+    if address == LOCAL:
+        os.environ.update(ALONE)
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise MosesRnnError(
+            "--ray: expected Ray to be installed, found none", advice="pip install 'moses_rnn[ray]' installs it."
+        ) from error
+
+
+def _check_reachable(address: str) -> None:
+    """Raise OSError if nobody listens at host:port, where Ray would end the process."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal() and "/" not in address:
+        socket.create_connection((host, int(port)), timeout=SECONDS_TO_CONNECT).close()

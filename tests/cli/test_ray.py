@@ -1,0 +1,71 @@
+"""Commands on a real Ray cluster of two nodes: the bytes of threads, whatever is killed."""
+
+import os
+import random
+import signal
+import subprocess
+
+import pytest
+
+from tests.cli.scored import LONG, lines_of
+from tests.commands import program, run
+from tests.pools.cluster import Cluster, wait_until
+from tests.translation.sentences import save_model, sentences, text
+
+pytest.importorskip("ray")
+pytestmark = pytest.mark.timeout(1200)
+DRIVERS = 4
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster() as made:
+        yield made
+
+
+def test_a_cluster_writes_what_threads_write(here, cluster):
+    model = save_model(here / "network")
+    (here / "text").write_bytes(text(sentences(600)))  # two blocks
+    score = ["score", "phrase-table.gz", "-q", "-o"]
+    translate = ["nmt", "translate", model, "text", "--n-best", "3", "list", "--beam", "4", "-q", "-o"]
+    add = ["nbest", "list", "--source", "text", "--add", model, "-q", "-o"]
+    on_ray = ["--ray", cluster.address]
+    for command in (score, translate, add):
+        run(*command, "threads.gz", "--force", cwd=here)
+        done = run(*command, "ray.gz", "--force", *on_ray, cwd=here)
+        assert lines_of(here / "ray.gz") == lines_of(here / "threads.gz")
+        assert "Ray" not in done.stderr
+
+
+@pytest.mark.slow
+def test_workers_and_drivers_are_killed_twenty_times(long_table, cluster):
+    """A driver is resumed."""
+    here, options = long_table, ["--no-native", "-q"]
+    run("score", *LONG, *options, "-o", "torch.gz", "--output-ini", "torch.ini", "--threads", "2", cwd=here)
+    command = [program("score"), *LONG, *options, "--resume", "--ray", cluster.address]
+    kills = [kill for _ in range(DRIVERS) for kill in killed(command, here, cluster)]
+    assert len(kills) == 20
+    again = subprocess.run(command, cwd=here, capture_output=True, check=False)
+    assert again.returncode == 0, again.stderr.decode()
+    assert (here / "long.rnn.gz").read_bytes() == (here / "torch.gz").read_bytes()
+
+
+def killed(command, here, cluster):
+    """The processes that are killed while a driver works: four workers, and it."""
+    before = blocks(here)
+    with subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as driver:
+        for _ in range(4):
+            worker = random.choice(wait_until(cluster.workers))
+            os.kill(worker, signal.SIGKILL)
+            yield worker
+        wait_until(lambda: blocks(here) > before)
+        assert driver.poll() is None, driver.stderr.read().decode()
+        driver.kill()
+        yield driver.pid
+    wait_until(lambda: not cluster.workers())  # they end with it
+
+
+def blocks(here):
+    """How many are durable."""
+    journal = here / ".long.rnn.gz.journal"
+    return journal.read_bytes().count(b'"block"') if journal.exists() else 0
