@@ -38,6 +38,7 @@ SMALLER = {
     "moses-rnn-analyse explain": "--phrases 50",
     "$MOSES_ROOT/scripts/training/mert-moses.pl": "--maximum-iterations 1",
 }
+BY_SHELL = "echo ", "printf "
 # Places that a reader puts in; they become files in the block's folder
 PLACES = {"/my/system/model": ".", "/my/": "$PWD/"}
 # Commands of this package that other tests run: they need Moses, a cluster, or the authors' weights
@@ -81,7 +82,7 @@ NEEDS_MOSES = {name for name, commands in BLOCKS.items() if any("$MOSES_ROOT" in
 
 def is_run_here(command):
     return (
-        command.startswith(("moses-rnn", "python -m moses_rnn ", "cd ", "mkdir ", "$MOSES_ROOT/"))
+        command.startswith(("moses-rnn", "python -m moses_rnn ", "cd ", "mkdir ", *BY_SHELL, "$MOSES_ROOT/"))
         and command not in ELSEWHERE
     )
 
@@ -136,6 +137,9 @@ def smaller(command):
 
 def perform(command, here):
     """Run a command of this package, or of the system, in a folder; what it prints goes where it says."""
+    if command.startswith(BY_SHELL):
+        subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=here, check=True)
+        return
     words = shlex.split(smaller(command))
     output = here / words.pop() if ">" in words else None
     if words[:3] == ["python", "-m", "moses_rnn"]:
@@ -160,7 +164,7 @@ def test_what_a_block_does_beside_moses_runs_as_printed(system, monkeypatch):
     monkeypatch.delenv("MOSES_ROOT", raising=False)
     here, commands = system
     for command in commands:
-        if command.startswith("moses-rnn-"):
+        if command.startswith(("moses-rnn-", "echo ")):
             perform(command, here)
 
 

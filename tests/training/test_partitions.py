@@ -65,14 +65,6 @@ def epoch(task, number, first=0):
     return [(batch.tolist(), task._partition.words.tolist()) for batch in task.batches(number, first)]
 
 
-@pytest.mark.parametrize("reshuffle", [False, True])
-def test_an_epoch_can_be_entered_anywhere_with_the_same_partitions(many_words, reshuffle):
-    whole = epoch(task_of(many_words, reshuffle=reshuffle), 1)
-    assert sorted(row for batch, _ in whole for row in batch) == sorted(many_words.training)
-    for first in (1, 2, 5, len(whole) - 1, len(whole)):
-        assert epoch(task_of(many_words, reshuffle=reshuffle), 1, first) == whole[first:]
-
-
 def test_without_reshuffling_all_epochs_are_the_first_one(many_words):
     task = task_of(many_words)
     assert epoch(task, 0) == epoch(task, 1) == epoch(task, 5)

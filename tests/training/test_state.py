@@ -100,18 +100,6 @@ def test_another_table_is_named(saved):
         load_state(saved[0], state_of(2)._replace(identity={"corpus": "xyz"}))
 
 
-def test_a_state_from_before_the_native_core_is_torchs(saved):
-    assert load_state(saved[0], state_of(2)._replace(identity={**IDENTITY, "native": ""}))
-    with pytest.raises(CheckpointError, match="native '', now 'avx2'"):
-        load_state(saved[0], state_of(2)._replace(identity={**IDENTITY, "native": "avx2"}))
-
-
-def test_a_state_from_before_schedules_has_plateau(saved):
-    assert load_state(saved[0], state_of(2)._replace(identity={**IDENTITY, "schedule": "plateau"}))
-    with pytest.raises(CheckpointError, match="schedule 'plateau', now 'newbob'"):
-        load_state(saved[0], state_of(2)._replace(identity={**IDENTITY, "schedule": "newbob"}))
-
-
 OLDER = {
     "epoch": 1, "batch": 2, "examples": 30, "tokens": 40, "steps": 5, "clipped_steps": 1, "skipped_steps": 0,
     "skipped_in_a_row": 0, "seconds": 1.5, "examples_at_evaluation": 20, "best": 3.25, "without_gain": 1,
@@ -123,8 +111,8 @@ def test_what_older_versions_saved_of_a_runs_progress_is_still_read():
     assert vars(Progress(**OLDER)) == OLDER
 
 
-def test_a_state_from_before_partitions_has_none(saved):
-    without = {**IDENTITY, "partition_words": 0, "reshuffle": False}
-    assert load_state(saved[0], state_of(2)._replace(identity=without))
-    with pytest.raises(CheckpointError, match="partition_words 0, now 100"):
-        load_state(saved[0], state_of(2)._replace(identity={**without, "partition_words": 100}))
+@pytest.mark.parametrize(("choice", "then", "now"), [("native", "", "avx2"), ("schedule", "plateau", "newbob"), ("partition_words", 0, 100), ("reshuffle", False, True)])  # fmt: skip
+def test_what_older_states_do_not_name_is_what_it_was_then(saved, choice, then, now):
+    assert load_state(saved[0], state_of(2)._replace(identity={**IDENTITY, choice: then}))
+    with pytest.raises(CheckpointError, match=f"{choice} {then!r}, now {now!r}"):
+        load_state(saved[0], state_of(2)._replace(identity={**IDENTITY, choice: now}))
