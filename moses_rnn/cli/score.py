@@ -80,7 +80,6 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     floor: float
     device: str
     precision: str
-    native: bool | None
     long_phrases: str
     threads: int | None
     compression_level: int
@@ -144,11 +143,6 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     type=click.Choice(["auto", "fp32", "bf16"]),
     help="Of matrix products; bf16 is faster where the processor has it; auto: bf16 there for large networks "
     "[default: fp32]",
-)
-@click.option(
-    "--native/--no-native",
-    default=None,
-    help="Compute by the native core, or by torch [default: by the core where it was built and the device is a CPU]",
 )
 @long_option
 @threads_option
@@ -227,7 +221,6 @@ def _score_pairs(given: Scoring) -> None:
             device=choose_device(given.device),
             precision=given.precision or "fp32",
             threads=given.threads,
-            max_line_bytes=given.max_line_bytes,
             allow_misfit=given.allow_misfit,
             force=given.force,
             as_json=given.as_json,
@@ -259,7 +252,6 @@ def _request(given: Scoring) -> ScoringRequest:
         ray=given.ray,
         threads=given.threads,
         precision=given.precision,
-        native=given.native,
         floors_long=given.long_phrases == "floor",
         level=given.compression_level,
         force=given.force,
@@ -268,7 +260,6 @@ def _request(given: Scoring) -> ScoringRequest:
         allow_misfit=given.allow_misfit,
         again=given.again,
         rejects=rejects_of(output) if given.on_bad_line == "skip" else None,
-        max_line_bytes=given.max_line_bytes,
         source_factor=given.source_factor,
         target_factor=given.target_factor,
     )

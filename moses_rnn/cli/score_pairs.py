@@ -27,7 +27,7 @@ PAIR = re.compile(r"pairs\[(\d+)\]")
 # Options of the command that mean something here; the others are of phrase tables
 TAKEN = {
     *("phrase_table", "new_table", "output", "models", "layout", "device", "precision", "threads"),
-    *("max_line_bytes", "allow_misfit", "force", "as_json", "quiet"),
+    *("allow_misfit", "force", "as_json", "quiet"),
 }
 
 
@@ -41,7 +41,6 @@ class PairScoring:
     device: str
     precision: str
     threads: int | None
-    max_line_bytes: int
     allow_misfit: bool
     force: bool
     as_json: bool
@@ -101,7 +100,7 @@ def _write(request: PairScoring, model: Model, output: Output) -> dict[str, Any]
 
     display, meter = Display("pairs", quiet=request.quiet), Meter()
     lowest, highest, done = math.inf, -math.inf, 0
-    lines = read_lines(request.table, max_line_bytes=request.max_line_bytes, meter=meter)
+    lines = read_lines(request.table, meter=meter)
     try:
         while block := list(islice(lines, LINES)):
             scores = list(_scores(model, block, request.table, done))

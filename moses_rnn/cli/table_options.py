@@ -10,7 +10,7 @@ from typing import ParamSpec
 import click
 
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import MAX_LINE_BYTES, without_compression_suffix
+from moses_rnn.files.streams import without_compression_suffix
 from moses_rnn.formats.tab_separated import LAYOUTS
 
 P = ParamSpec("P")
@@ -21,7 +21,6 @@ class TableOptions:
     """What ``table_options`` ask for."""
 
     strict: bool
-    max_line_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +34,7 @@ class FactorOptions:
 def table_options(command: Callable[P, None]) -> Callable[P, None]:
     """The options of every command that judges the lines of a table."""
     strict = "Refuse what is merely odd: scores not above 0, invalid UTF-8, CRLF, …"
-    longest = click.option(
-        "--max-line-bytes",
-        type=click.IntRange(1),
-        default=MAX_LINE_BYTES,
-        show_default=True,
-        help="Refuse longer lines",
-    )
-    return click.option("--strict", is_flag=True, help=strict)(longest(command))
+    return click.option("--strict", is_flag=True, help=strict)(command)
 
 
 def factor_options(command: Callable[P, None]) -> Callable[P, None]:

@@ -82,7 +82,6 @@ def _read_every_line(table: str, request: Validation) -> None:
             display.show,
             strict=request.strict,
             must_be_sorted=request.must_be_sorted,
-            max_line_bytes=request.max_line_bytes,
             form=PhraseForm(request.source_factor, request.target_factor),
         )
     finally:

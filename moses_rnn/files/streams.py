@@ -254,5 +254,5 @@ def _check_length(line: bytes, max_line_bytes: int, path: str, lines_before: int
             lines_before + 1,
             f"a line of at most {max_line_bytes:,} bytes",
             shown(line),
-            "Is this a phrase table? --max-line-bytes allows longer lines.",
+            "Is this a phrase table?",
         )

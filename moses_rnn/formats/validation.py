@@ -10,7 +10,7 @@ from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.files.metered import Advanced, Meter
-from moses_rnn.files.streams import MAX_LINE_BYTES, read_lines, sorting
+from moses_rnn.files.streams import read_lines, sorting
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import TableLine, parse_table
@@ -62,7 +62,6 @@ def validate(
     *,
     strict: bool = False,
     must_be_sorted: bool = False,
-    max_line_bytes: int = MAX_LINE_BYTES,
     form: PhraseForm = PLAIN,
 ) -> Validation:
     """Read a table to its end and look at every line.
@@ -73,7 +72,6 @@ def validate(
         advanced: called now and then.
         strict: what is only odd is an error too.
         must_be_sorted: so is a table that ``LC_ALL=C sort`` would change.
-        max_line_bytes: longer lines are refused.
         form: which factors its words have, if any.
 
     Raises:
@@ -87,7 +85,7 @@ def validate(
 
     meter = Meter()
     census = Census(table, strict=strict, thorough=True)
-    lines = read_lines(table, max_line_bytes=max_line_bytes, meter=meter)
+    lines = read_lines(table, meter=meter)
     for line in _measure(census.passing(parse_table(lines, table, reject, form)), validation):
         if line.number % LINES_BETWEEN_LOOKS == 0:
             advanced(line.number, meter.share)

@@ -65,7 +65,6 @@ class Wanted:
 
     device: str = "cpu"
     precision: str | None = None  # or "auto": bf16 where it is faster and the network large
-    native: bool | None = None
     floors_long: bool = False
 
 

@@ -158,9 +158,6 @@ class OpenModel:
 
         Args:
             wanted: by the user.
-
-        Raises:
-            MosesRnnError: the native core is to compute, and cannot.
         """
         width = self.checkpoint.model.config.width
         precision = choose_precision(wanted.precision or "fp32", wanted.device, width)
@@ -169,22 +166,9 @@ class OpenModel:
         return Compute(wanted.device, precision, floors_long=wanted.floors_long)
 
     def core_for(self, wanted: Wanted, precision: str) -> NativeCore | None:
-        """The native core, if it has this network and the precision, and nothing else is wanted.
-
-        Raises:
-            MosesRnnError: it is wanted, and has not.
-        """
-        possible = wanted.device == "cpu" and self.row.native is not None
-        core = native_core() if possible and wanted.native is not False else None
-        if core is not None and core.multiplies(precision):
-            return core
-        if wanted.native:
-            raise MosesRnnError(
-                "--native: expected the native core, a network and a precision that it has, and the CPU, found "
-                f"{native_core() or 'no native core'}, {self.network_title}, {precision} and {wanted.device}",
-                advice="The core is built while installing where there is a C++ compiler; MOSES_RNN_NATIVE=0 hides it.",
-            )
-        return None
+        """The native core, if it has this network and the precision."""
+        core = native_core() if wanted.device == "cpu" and self.row.native is not None else None
+        return core if core is not None and core.multiplies(precision) else None
 
     def make_stepper(self, compute: Compute) -> Stepper[Any, Any]:
         """The network, arranged for scoring and search.

@@ -126,16 +126,14 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     meter = Meter(waiting=waiting)
     part = Part(request.table, request.shard, source_field) if request.shard else None
     read = part.blocks if part else partial(read_blocks, request.table)
-    blocks = parse_blocks(
-        read(max_line_bytes=request.max_line_bytes, meter=meter), request.name, take, _factors(request, models)
-    )
+    blocks = parse_blocks(read(meter=meter), request.name, take, _factors(request, models))
     first = next(blocks, None)
     lines = itertools.chain([first] if first else [], blocks)
     if first is None:
         first = _first_of_all(request, models)
     _check_form(request, models, first.form)
     _check_alignments(request, first.irregular[0])
-    wanted = Wanted(request.devices[0], request.precision, request.native, request.floors_long)
+    wanted = Wanted(request.devices[0], request.precision, request.floors_long)
     return Inputs(
         request=request,
         identity=identity,
@@ -184,7 +182,7 @@ def _check_new(request: ScoringRequest, writers: Sequence[Writer]) -> None:
 def _first_of_all(request: ScoringRequest, models: Sequence[OpenModel]) -> TableLines:
     """The first lines of the table, for a shard without any; no other table may be without."""
     if request.shard:
-        blocks = read_blocks(request.table, max_line_bytes=request.max_line_bytes)
+        blocks = read_blocks(request.table)
         if first := next(parse_blocks(blocks, request.table, None, _factors(request, models)), None):
             return first
     raise FormatError(request.table, None, "at least one line", "none")

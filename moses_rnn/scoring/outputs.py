@@ -93,7 +93,7 @@ class Outputs:
         if of_a_line:
             return (
                 f"{kept}: while the file stays as it is, --resume goes on with other options for its lines "
-                "(--on-bad-line skip, no --strict, a larger --max-line-bytes)."
+                "(--on-bad-line skip, no --strict)."
             )
         return "" if isinstance(error, Stopped) else f"{kept}: mend the cause and go on with --resume."
 

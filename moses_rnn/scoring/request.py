@@ -7,7 +7,6 @@ from pathlib import Path
 
 from moses_rnn.files.outputs import DEFAULT_LEVEL
 from moses_rnn.files.shards import Shard
-from moses_rnn.files.streams import MAX_LINE_BYTES
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.workers import ColumnOptions
 
@@ -46,7 +45,6 @@ class ScoringRequest:
     shard: Shard | None = None  # the only part of the table that is scored
     ray: str | None = None  # address of the cluster that scores; None: threads of this process
     precision: str | None = None  # of matrix products, see `Wanted`
-    native: bool | None = None  # whether the native core computes; None: where it can
     floors_long: bool = False  # whether phrases that a network has no room for score the floor, see `Compute`
     level: int = DEFAULT_LEVEL
     force: bool = False
@@ -55,7 +53,6 @@ class ScoringRequest:
     allow_misfit: bool = False  # score with a model that does not fit the table, see `fit`
     again: bool = False  # score a table that has a column of this name already
     rejects: str | None = None
-    max_line_bytes: int = MAX_LINE_BYTES
     source_factor: int | None = None  # read as the word; None: what the model learned from
     target_factor: int | None = None
 

@@ -107,7 +107,6 @@ INSIDE = "expected finite numbers inside the network, found nan or infinity"
 COMMANDS = [
     ("score t --model words -o out/t.gz -q", SCORED.format(1, r"s2 s3 \|\|\| t4 t5")),
     ("score t --model word -o out/t.gz -q", SCORED.format(3, r"s2 \|\|\| t3")),
-    ("score t --model word -o out/t.gz -q --no-native", SCORED.format(3, r"s2 \|\|\| t3")),
     ("score pairs.tsv --model word --format tsv -o out/t", r"pairs\.tsv:3: RNN: .* for 's2 \|\|\| t3'"),
     ("nmt score words src tgt -q", r"tgt:1: RNN: expected a log-probability, found nan for 's2 s3 \|\|\| t4 t5'"),
     ("nmt score word src tgt -q -o out/s", r"tgt:3: RNN: expected a log-probability, found .* for 's2 \|\|\| t3'"),

@@ -48,18 +48,12 @@ def test_another_cell_is_computed_by_torch_and_named(models):
     model = open_model(models / "cells")
     assert (model.name, model.title) == ("RNN", "RNN Encoder-Decoder of lstm cells")
     assert not model.choose_compute(Wanted()).native
-    with pytest.raises(MosesRnnError, match="--native: expected .* RNN Encoder-Decoder of lstm cells, fp32 and cpu"):
-        model.choose_compute(Wanted(native=True))
 
 
 def test_without_the_native_core_what_needs_it_is_refused(models, monkeypatch):
     monkeypatch.setenv(SWITCH, "0")
     model = open_model(models / "inverse")
     assert not model.choose_compute(Wanted()).native
-    with pytest.raises(
-        MosesRnnError, match="--native: expected the native core, .* found no native core, RNN .*, fp32 and cpu"
-    ):
-        model.choose_compute(Wanted(native=True))
     with pytest.raises(MosesRnnError, match="inverse: expected the native core to compute it, found none"):
         model.make_producer(Compute(native=True))
 
@@ -68,11 +62,8 @@ def test_without_the_native_core_what_needs_it_is_refused(models, monkeypatch):
 def test_the_native_core_computes_unless_something_else_is_wanted(models, monkeypatch):
     model = open_model(models / "inverse")
     assert model.choose_compute(Wanted()) == Compute(native=True)
-    assert model.choose_compute(Wanted(native=False)) == Compute()
     assert model.choose_compute(Wanted(precision="fp64")) == Compute(precision="fp64")
     assert not open_model(models / "cslm", of_pairs=False).choose_compute(Wanted()).native
-    with pytest.raises(MosesRnnError, match="--native: .* found native core, .* CSLM, fp32 and cpu"):
-        open_model(models / "cslm", of_pairs=False).choose_compute(Wanted(native=True))
     monkeypatch.setenv(SWITCH, "avx2")
     assert model.choose_compute(Wanted(precision="bf16")) == Compute(precision="bf16")
 

@@ -11,7 +11,7 @@ from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PLAIN
 from moses_rnn.formats.signatures import PROGRAM
-from moses_rnn.native import native_core
+from moses_rnn.native import SWITCH, native_core
 from moses_rnn.scoring.inputs import open_inputs
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.workers import ColumnOptions
@@ -47,8 +47,9 @@ def test_the_lines_after_one_are_the_rest(opened, number):
     assert b"".join(block.text for block in lines) == b"".join(LINES[number:])
 
 
-def test_the_manifest_is_that_of_older_journals(opened, here):
-    inputs = opened(word_penalty=True, columns=ColumnOptions(floor=-50.0), native=False)
+def test_the_manifest_is_that_of_older_journals(opened, here, monkeypatch):
+    monkeypatch.setenv(SWITCH, "0")
+    inputs = opened(word_penalty=True, columns=ColumnOptions(floor=-50.0))
     settings = inputs.settings()
     manifest = settings.manifest
     assert set(manifest) == MANIFEST

@@ -21,7 +21,7 @@ from tests.scoring.tables import names, request_for
 MANIFEST = {"program": "moses_rnn"}
 GO_ON = (
     "3 lines are scored and kept: while the file stays as it is, --resume goes on with other options for its lines "
-    "(--on-bad-line skip, no --strict, a larger --max-line-bytes)."
+    "(--on-bad-line skip, no --strict)."
 )
 INSIST = "3 lines are scored and kept: --resume --allow-misfit goes on, --force with another --model starts over."
 MEND = "3 lines are scored and kept: mend the cause and go on with --resume."
