@@ -206,27 +206,14 @@ def main(given: Scoring) -> None:
 
 
 def _score_pairs(given: Scoring) -> None:
-    from moses_rnn.cli.score_pairs import PairScoring, refuse_options_of_tables, score_pairs
+    from moses_rnn.cli.score_pairs import refuse_options_of_tables, score_pairs
 
     refuse_options_of_tables(click.get_current_context())
     output = _output(given, table := existing_input(given.phrase_table))
     check_json(given.as_json, output)
     models = given.models or (model_beside(table),)
     check_inputs(table, *models)
-    score_pairs(
-        PairScoring(
-            table=table,
-            output=output,
-            models=models,
-            device=choose_device(given.device),
-            precision=given.precision or "fp32",
-            threads=given.threads,
-            allow_misfit=given.allow_misfit,
-            force=given.force,
-            as_json=given.as_json,
-            quiet=given.quiet,
-        )
-    )
+    score_pairs(given, table, output, models)
 
 
 def _request(given: Scoring) -> ScoringRequest:

@@ -63,7 +63,7 @@ def test_the_summary_as_json(model, pairs):
 
 def test_scores_above_0_alone_have_a_lowest_above_0(model, pairs, monkeypatch):
     """As a ranker may give them."""
-    monkeypatch.setattr(score_pairs, "_scores", lambda model, block, name, before: [2.5, 1.5, 3.5])
+    monkeypatch.setattr(score_pairs, "_scored", lambda *_: iter([(b"a", 2.5), (b"b", 1.5), (b"c", 3.5)]))
     done = CliRunner().invoke(main, [str(pairs), "--format", "tsv", "--model", str(model), "--json", "-q"])
     record = json.loads(done.stdout)
     assert (record["lowest"], record["highest"]) == (1.5, 3.5)
