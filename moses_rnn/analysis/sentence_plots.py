@@ -32,6 +32,7 @@ MOST_CELLS = 120  # a side of a picture of words
 WORD_POINTS = 9  # of letters
 GAP = 0.12  # inches around a picture, and between words and cells
 LENGTHS_OTHERWISE = "the table needs nothing"
+ALIGNMENTS_OTHERWISE = "a .json, and text without --output, need nothing"
 LINES = ("-", "--", ":")
 HIDDEN = "\u200b"  # in front of a label that begins with an underscore, which a legend would leave out
 
@@ -49,11 +50,13 @@ def alignment_image(alignment: AlignmentMap, kind: str) -> bytes:
         MosesRnnError: matplotlib is not installed.
         InputError: a side has more than `MOST_CELLS` words.
     """
-    check_matplotlib("--format text and json need nothing")
+    check_matplotlib(ALIGNMENTS_OTHERWISE)
     most = max(alignment.alpha.shape)
     if most > MOST_CELLS:
         expected = f"at most {MOST_CELLS} words a side to draw, end symbols included"
-        raise InputError(f"line {alignment.line}: expected {expected}, found {most}", advice="--format text has them.")
+        raise InputError(
+            f"line {alignment.line}: expected {expected}, found {most}", advice="Without --output they are printed."
+        )
     return picture(lambda: _alignment_figure(alignment), kind, dots_per_inch=MAP_DOTS_PER_INCH)
 
 

@@ -1,14 +1,10 @@
 """α of chosen lines: the network's, with the words that it is of."""
 
-import json
-
 import numpy as np
 import pytest
 
 from moses_rnn.analysis.alignment_maps import (
     AlignmentMap,
-    as_json,
-    as_text,
     attentive_stepper,
     given_maps,
     own_maps,
@@ -75,24 +71,5 @@ def test_without_one_the_network_writes_it_itself(texts):
 ALPHA = np.array([[0.25, 0.75], [0.996, 0.004]], np.float32)
 
 
-def test_as_text_it_is_per_cent_under_the_words():
-    one = AlignmentMap(3, [b"s\xff"], [b"long"], ALPHA, frozenset([b"s\xff"]))
-    assert as_text(one) == (
-        "  line 3  s\\xff  </s>\n"
-        "  long       25    75\n"
-        "  </s>      100     0\n"
-        "  <unk> to the network: s\\xff"
-    )  # fmt: skip
-    without_end = AlignmentMap(1, [b"a"], [b"b"], ALPHA[:1])
-    assert as_text(without_end).count("\n") == 1
-    assert "</s>" not in as_text(without_end).splitlines()[1]
-
-
 def test_both_sentences_can_be_read():
     assert AlignmentMap(1, [b"a", b"&apos;s"], [b"\xff"], ALPHA[:, :1]).text == "a 's → \\xff"
-
-
-def test_as_json_it_is_a_record_of_a_translations_alignments():
-    record = json.loads(as_json(AlignmentMap(3, [b"a"], [b"b"], ALPHA)))
-    assert record == {"line": 3, "source": ["a"], "target": ["b"], "alpha": [[0.25, 0.75], [0.996, 0.004]]}
-    assert "\n" not in as_json(AlignmentMap(3, [b"a"], [b"b"], ALPHA))

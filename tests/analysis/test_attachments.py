@@ -65,9 +65,3 @@ def test_sentences_without_words_have_no_figures():
     scores = compare_attachments([none], {"it": [b""]})
     assert (scores["it"].uas, scores["it"].las, scores["it"].malformed) == (None, None, 0)
     assert as_grid(scores).rows[0] == ["it", "0.00", 0, 0, None, None, "100.00"]
-
-
-def test_the_table():
-    grid = as_grid(compare_attachments([GOLD], {"it": [b"SH SH LA:det LA:det"]}))
-    assert grid.title == "Attachments of 4 words in 1 sentences, per cent"
-    assert grid.rows[0] == ["it", "100.00", 1, 3, "50.00", "25.00", "0.00"]

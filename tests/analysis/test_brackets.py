@@ -87,16 +87,6 @@ def test_trees_without_words_and_without_brackets_have_no_figures():
     assert as_grid(scores).rows[0] == ["it", "0.00", None, None, None, "100.00"]
 
 
-def test_the_table():
-    grid = as_grid(compare_brackets(trees(GOLD), {"it": [b"(S XX XX XX XX XX"]}))
-    assert grid.title == "4 brackets of 1 trees, per cent"
-    assert grid.rows == [
-        ["it", "100.00", "100.00", "25.00", "40.00", "0.00"],
-        ["root alone", "0.00", "100.00", "25.00", "40.00", "0.00"],
-        ["right-branching", "0.00", "25.00", "25.00", "25.00", "0.00"],
-    ]
-
-
 def test_what_is_repaired_counts_as_it_is_then():
     gold = trees(GOLD)
     output = rebuild(b"(S (NP XX )NP (VP XX )VP )S".split(), gold[0].words)

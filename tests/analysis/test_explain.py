@@ -1,12 +1,11 @@
 """All that is known of one phrase pair: words, ranks, the table limit, neighbours."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.explain import Explainer, Rank, Weights, as_json, as_text, column_names
+from moses_rnn.analysis.explain import Explainer, Rank, Weights, as_text, column_names
 from moses_rnn.analysis.lookup import look_up, parse_pair
 from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_forms import PhraseForm
@@ -243,32 +242,6 @@ def test_a_rule_with_gaps_needs_its_alignment():
     assert found.read == (b"a [X][X]1 [X]", b"u [X][X]1 [X]")
 
 
-def test_as_text():
-    lines = as_text(explain(b"a b ||| u v", weights=FIVE, nearest=1))
-    assert lines[:4] == [
-        "a b ||| u v",
-        "  one of 3 targets of its source in the table",
-        "",
-        "RNN: log p = -0.2231, p = 0.8; word by word:",
-    ]
-    assert [line.split()[1] for line in lines[4:7]] == ["u", "v", "</s>"]
-    assert lines[8:14] == [
-        "scores of the table        score       log",
-        "  inverse phrase           0.1   -2.3026",
-        "  inverse lexical          0.2   -1.6094",
-        "  direct phrase            0.1   -2.3026",
-        "  direct lexical           0.3   -1.2040",
-        "  RNN                      0.8   -0.2231",
-    ]
-    assert lines[15:20] == [
-        "rank among the targets of its source:",
-        "  p(target|source): 2 of 3 (-2.3026)",
-        "  RNN: 1 of 3 (-0.2231)",
-        "  weighted sum without RNN: 2 of 3 (-2.3026), cut by the table limit",
-        "  weighted sum with RNN: 1 of 3 (-2.7489), within the table limit",
-    ]
-
-
 def test_what_rounds_to_zero_has_no_sign():
     certain = Producer(lambda sources, _targets: np.full((len(sources), 1), -1e-9))
     text = "\n".join(
@@ -277,11 +250,3 @@ def test_what_rounds_to_zero_has_no_sign():
     assert "RNN: log p = 0.0000, p = 1;" in text
     assert "p(target|source): 1 of 1 (0.0000)" in text
     assert "-0.0000" not in text
-
-
-def test_as_json_is_the_explanation():
-    found = explain(b"a b ||| u v", weights=FIVE)
-    record = json.loads(as_json(found))
-    assert record["columns"][2] == {"name": "direct phrase", "score": 0.1, "log": math.log(0.1)}
-    assert record["ranks"][0] == {"by": "p(target|source)", "rank": 2, "of": 3, "value": math.log(0.1), "cut": None}
-    assert set(record) == set(found.__dataclass_fields__)

@@ -1,24 +1,17 @@
 """Means of gates over steps, the extreme units and their words."""
 
-import csv
-import io
-
 import numpy as np
 import pytest
 
 from moses_rnn.analysis import gates as module
 from moses_rnn.analysis.gates import (
     BEGINNING,
-    CSV_COLUMNS,
     GateReport,
-    Unit,
-    as_csv,
-    as_text,
     measure_gates,
 )
 from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.inference.inspection import PHRASES, decoder_gates, encoder_gates
-from tests.analysis.tiny import SOURCE_WORDS, checkpoint
+from tests.analysis.tiny import checkpoint
 
 PAIRS = [Pair(b"a b", b"u v"), Pair(b"c", b"w"), Pair(b"a zzz", b"u")]
 
@@ -111,43 +104,3 @@ def test_histograms_have_ten_bins():
     found = report([0.0, 0.05, 0.95, 1.0], [0.5] * 4)
     assert found.histogram("z") == [2, 0, 0, 0, 0, 0, 0, 0, 0, 2]
     assert found.histogram("r") == [0, 0, 0, 0, 0, 4, 0, 0, 0, 0]
-
-
-def test_as_text():
-    command = "\x9b2J".encode()  # of a terminal
-    model = checkpoint(source_words=[*SOURCE_WORDS[:2], command, *SOURCE_WORDS[3:]])
-    found = measure_gates(model, [Pair(command, b"")], "encoder")
-    text = "\n".join(as_text(found))
-    assert text.startswith("encoder: 5 units, 1 phrases, 2 steps\n")
-    assert "\x9b" not in text
-    assert "\\x9b2J 0." in text
-    unit = Unit(3, 0.9, 0.4, [("the", 0.95, 9)], [("of", 0.3, 8)])
-    lines = as_text(report([0.25, 0.9], [0.4, 0.4], [0.9, 0.1], [0.9, 0.1], [unit]))
-    assert lines[2:11] == [
-        "units by their mean gate:",
-        "  from             0.0   0.1   0.2   0.3   0.4   0.5   0.6   0.7   0.8   0.9",
-        "  z (1 keeps)        0     0     1     0     0     0     0     0     0     1",
-        "  r (0 resets)       0     0     0     0     2     0     0     0     0     0",
-        "mean z from 0.250 to 0.900, of all units 0.575",
-        "mean r from 0.400 to 0.400, of all units 0.400",
-        "",
-        "long-term units, z > 0.5 at most steps: 1 of 2",
-        "short-term units, r < 0.5 at most steps: 1 of 2",
-    ]
-    assert lines[11:16] == [
-        "both: 1; neither: 1",
-        "",
-        "Units that remember most (words with their mean z):",
-        "  unit 3     z 0.900  r 0.400",
-        "    keep at:     the 0.95",
-    ]
-    assert lines[16] == "    take in:     of 0.30"
-
-
-def test_as_csv():
-    rows = list(csv.reader(io.StringIO(as_csv(report([0.25, 0.5], [0.125, 1], [0.75, 0], [0, 1])))))
-    assert rows == [
-        list(CSV_COLUMNS),
-        ["0", "0.250000", "0.125000", "0.750000", "0.000000", "1", "0"],
-        ["1", "0.500000", "1.000000", "0.000000", "1.000000", "0", "1"],
-    ]

@@ -1,21 +1,13 @@
 """Maps of points whose neighbours are known."""
 
-import csv
-import io
-import json
 import sys
 
 import numpy as np
 import pytest
 
 from moses_rnn.analysis.maps import (
-    CSV_COLUMNS,
-    Map,
     MapConfig,
     agreement,
-    as_csv,
-    as_json,
-    as_text,
     check_method,
     choose_zooms,
     draw_map,
@@ -175,27 +167,6 @@ def test_zooms_are_true_parts_apart_from_each_other():
     for count in range(1, 20):  # of which no point has as many others as two parts would hold
         choose_zooms(points[:count], flat[:count], MapConfig(zooms=1))
     assert choose_zooms(points[:10], flat[:10], MapConfig()) == []
-
-
-def test_as_csv_and_json_give_every_point_back():
-    found = sketch()
-    rows = list(csv.reader(io.StringIO(as_csv(found))))
-    assert rows[0] == list(CSV_COLUMNS)
-    assert [row[0] for row in rows[1:]] == found.labels
-    np.testing.assert_allclose([[float(x), float(y)] for _, x, y, _ in rows[1:]], found.coordinates, rtol=1e-5)
-    assert [row[3] for row in rows[1:]].count("1") == len(found.zooms[0].points)
-    record = json.loads(as_json(found))
-    assert record["labels"] == found.labels
-    assert record["zooms"][0]["points"] == found.zooms[0].points
-
-
-def test_as_text_lists_the_zooms_from_their_middle():
-    points = np.array([[0.0, 0], [1, 0], [0, 2], [0, 3]])
-    zooms = choose_zooms(points, points, MapConfig(zooms=1))
-    assert zooms == []
-    found = Map("t", ["a", "b", "c", "d"], points, [(0.0, 0.0, 2.0, [0, 1, 2], 0.5)])
-    found.zooms[0] = type(sketch().zooms[0])(*found.zooms[0])
-    assert as_text(found) == ["t: 4 points", "", "1: 3 points, 50% of neighbours are the network's", "    a", "    b", "    c"]  # fmt: skip
 
 
 def test_missing_libraries_are_named(monkeypatch):

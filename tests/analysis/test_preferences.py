@@ -80,12 +80,3 @@ def test_degenerate_tables(tmp_path, lines, sources, rnn_with_count):
     assert summary.classes[0].rnn_with_count == (None if rnn_with_count is None else pytest.approx(rnn_with_count))
     assert as_text(as_grid(summary))
     assert len(notes(summary)) == 3
-
-
-def test_notes_give_the_correlations_over_pairs(tmp_path):
-    summary = found(tmp_path)
-    assert notes(summary)[-1] == (
-        "Spearman correlation of score and pair count over 6 pairs of all these sources: "
-        f"table {summary.table_over_pairs:.3f}, RNN {summary.rnn_over_pairs:.3f}."
-    )
-    assert "table –, RNN –" in notes(found(tmp_path, min_words=3))[-1]

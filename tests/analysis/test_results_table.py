@@ -9,14 +9,6 @@ from moses_rnn.formats.runs import Place
 from moses_rnn.formats.systems import System
 
 
-def test_a_system_is_compared_with_the_first(work):
-    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
-    assert lines[2].startswith("| Baseline | 61.50 | 61.50 |  |  |")
-    assert "| +RNN | 100.00 | 100.00 | +38.50 | 0." in lines[3]
-    assert lines[3].endswith("| 67% |")
-    assert lines[-1].startswith("Mean ± standard deviation of 1 tunings; p: paired bootstrap of 20 samples")
-
-
 def test_several_test_sets_have_columns_of_their_own(work):
     """One of them the second of two seeds gets right but for a line; together they are as many sentences."""
     for path in (work / "decode").glob("*.test.*"):
@@ -48,11 +40,6 @@ def test_systems_on_lists_are_marked(work):
     assert lines[2].startswith("| Baseline |")
     assert lines[3].startswith("| +RNN* |")
     assert lines[-1].startswith("* The CSLM (and WP) chose from n-best lists")
-
-
-def test_a_system_alone(work):
-    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline"], ["1"])))
-    assert lines[2].count("|") == lines[0].count("|")
 
 
 def test_a_network_that_translates_by_itself(work, monkeypatch):

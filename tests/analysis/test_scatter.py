@@ -11,7 +11,6 @@ from moses_rnn.analysis.scatter import (
     BINS,
     Group,
     compute_scatter,
-    groups_grid,
     histogram_grid,
     merge_by_quantiles,
 )
@@ -90,12 +89,6 @@ def test_samples_have_their_size_and_seed(tmp_path):
     assert first.sample == 100
     assert first.spearman != other.spearman
     assert first.pearson == other.pearson
-
-
-def test_correlations_as_a_table(tmp_path):
-    rows = groups_grid(found(tmp_path)).rows
-    assert rows[0][:4] == ["all", 6, 1, 2]
-    assert len(rows) == 5
 
 
 @pytest.mark.parametrize(("kind", "head"), [("svg", b"<?xml"), ("png", b"\x89PNG")])

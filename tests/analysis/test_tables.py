@@ -4,8 +4,7 @@ import pytest
 
 from moses_rnn.analysis.scored_table import by_source
 from moses_rnn.analysis.selection import select, targets_of
-from moses_rnn.analysis.tables import Pick, SourceGroup, as_grid, as_text, long_sources, picks, side_by_side
-from moses_rnn.formats.grids import as_latex, as_markdown
+from moses_rnn.analysis.tables import Pick, long_sources, picks, side_by_side
 from moses_rnn.formats.phrase_table import parse_table
 from tests.analysis.scored import line
 
@@ -62,40 +61,3 @@ def test_long_frequent_and_long_rare_sources(limits, frequent, rare):
     found = select(sources(), long_sources(3, **(LIMITS | limits)))
     assert [one.source for one in found[0].sources] == frequent
     assert [one.source for one in found[1].sources] == rare
-
-
-def sections():
-    found = list(targets_of(sources(), [b"a b c", b"g h i"]))
-    return [SourceGroup("Some", found[:1], "Some (because)"), SourceGroup("Others", found[1:])]
-
-
-def test_sections_as_text():
-    assert as_text(sections(), -1, 1).split("\n") == [
-        "Some (because)",
-        "",
-        "a b c   (seen 9 times, 2 targets)",
-        "    p(target|source)  RNN",
-        "    0.7       x       0.6       y z",
-        "",
-        "Others",
-        "",
-        "g h i   (2 targets)",
-        "    p(target|source)  RNN",
-        "    0.4       y       0.1       y",
-        "",
-    ]
-
-
-def test_sections_as_a_grid():
-    grid = as_grid(sections(), -1, 2)
-    assert grid.rows == [
-        ("Some", b"a b c", 9, 2, 1, b"x", 0.7, b"y z", 0.6),
-        ("Some", b"a b c", 9, 2, 2, b"y z", 0.2, b"x", 0.2),
-        ("Others", b"g h i", None, 2, 1, b"y", 0.4, b"y", 0.1),
-        ("Others", b"g h i", None, 2, 2, b"z", 0.4, b"z", 0.1),
-    ]
-    assert as_markdown(grid).split("\n")[4:6] == [
-        "| Some | a b c | 9 | 2 | 1 | x | 0.7 | y z | 0.6 |",
-        "|  |  |  |  | 2 | y z | 0.2 | x | 0.2 |",
-    ]
-    assert r" &  &  &  & 2 & y z & 0.2 & x & 0.2 \\" in as_latex(grid)

@@ -270,10 +270,10 @@ def _draw_alignments(request: MapRequest, settings: Settings) -> None:
     files = _alignment_files(request, settings)
     from moses_rnn.analysis.alignment_maps import as_json, as_text
     from moses_rnn.analysis.plots import check_matplotlib
-    from moses_rnn.analysis.sentence_plots import alignment_image
+    from moses_rnn.analysis.sentence_plots import ALIGNMENTS_OTHERWISE, alignment_image
 
     if any(_suffix(path) in PICTURES for path in files):
-        check_matplotlib("a .json, and text without --output, need nothing")
+        check_matplotlib(ALIGNMENTS_OTHERWISE)
     maps = _alignment_maps(request, settings)
     if not files:
         put("\n\n".join(map(as_text, maps)))

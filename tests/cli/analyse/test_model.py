@@ -13,17 +13,6 @@ def rows_of(path):
     return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
 
 
-@pytest.mark.parametrize("network", ["encoder", "decoder"])
-def test_gates(tmp_path, table, model, network):
-    out = tmp_path / "gates.csv"
-    done = invoke("gates", model, table, "--network", network, "--phrases", 50, "-o", out)
-    assert done.stdout.startswith(f"{network}: 8 units, 50 phrases, ")
-    assert len(rows_of(out)) == 1 + 8
-    again = invoke("gates", model, table, "--network", network, "--phrases", 50)
-    assert again.stdout == done.stdout
-    assert "exists already" in invoke("gates", model, table, "-o", out, code=1).stderr
-
-
 def test_an_inverse_model_reads_targets(table, inverse_model):
     done = invoke("gates", inverse_model, table, "--phrases", 20)
     assert done.stdout.startswith("encoder: 8 units, 20 phrases, ")

@@ -38,12 +38,6 @@ def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, mon
     assert seen("summary", scored_table).exit_code == 0
 
 
-def test_scatter_draws(scored_table, tmp_path):
-    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
-    assert seen("summary", scored_table, "-o", tmp_path / "s.png").exit_code == 0
-    assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
-
-
 @pytest.mark.parametrize("name", ["MPLBACKEND", "SOURCE_DATE_EPOCH"])
 def test_a_picture_depends_on_no_variable(scored_table, tmp_path, name):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")

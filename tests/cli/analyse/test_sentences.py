@@ -74,11 +74,6 @@ def test_sentences_are_points(here):
         assert b"s3 s2" in (here / f"{model}.svg").read_bytes()
 
 
-def test_words_of_any_network_are_points(here):
-    invoke("map", "words", "search", "--method", "pca", "-o", "words.csv")
-    assert len((here / "words.csv").read_text().splitlines()) == 1 + 7
-
-
 def test_a_table_that_an_rnnsearch_scored_has_its_report(here):
     lines = [f"s{i} s{i + 1} s{i} s2 ||| t{i} ||| .1 .1 .1 .1 ||| 0-0 ||| 1 1 1 ||| |||\n" for i in range(2, 6)]
     (here / "t").write_text("".join(lines))
