@@ -65,14 +65,9 @@ class Limits:
 
     def __str__(self) -> str:
         parts = [f"at least {self.min_words} words", f"at least {self.min_targets} targets"]
-        return ", ".join(parts + [self._counts()] * ((self.min_count, self.max_count) != (0, math.inf)))
-
-    def _counts(self) -> str:
-        if self.max_count == math.inf:
-            return f"seen at least {self.min_count:g} times"
-        return f"seen at most {self.max_count:g} times" if not self.min_count else (
-            f"seen {self.min_count:g} to {self.max_count:g} times"
-        )  # fmt: skip
+        if self.max_count < math.inf:
+            parts.append(f"seen {self.min_count:g} to {self.max_count:g} times")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)

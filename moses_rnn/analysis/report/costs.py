@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import torch
 
 from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.phrase_samples import Pair
-from moses_rnn.analysis.scored_table import ALL, COUNT_CLASSES, UNCOUNTED, class_of, counts_of
+from moses_rnn.analysis.scored_table import ALL, CLASSES, class_number, counts_of
 from moses_rnn.errors import ScoreError, shown
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import TableLine
@@ -23,59 +24,44 @@ LENGTHS = ("1 word", "2 words", "3 words", "4 and 5 words", "6 and more words")
 LONGEST_OF = (1, 2, 3, 5)  # words of all but the last of these classes
 BIN = 1.0  # nats
 BINS = 20  # the last one holds all that costs more
-PAIRS_AT_ONCE = 1 << 14
 FEWEST = 30  # pairs that have a word at a position, for a mean
 
 
-@dataclass
+@dataclass(frozen=True)
 class CostClass:
     """Pairs of one kind: how many, what they cost in all, over how many words with ``</s>``, and how it is spread."""
 
-    pairs: int = 0
-    nats: float = 0.0
-    words: int = 0
-    bins: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS, np.int64))
+    pairs: int
+    nats: float
+    words: int
+    bins: npt.NDArray[np.int64]
 
-    def add(self, nats: Floats, lengths: npt.NDArray[np.int64]) -> None:
-        """Count pairs; `nats` are minus their log-probabilities, `lengths` words of their targets."""
-        self.pairs += len(nats)
-        self.nats += float(nats.sum())
-        self.words += int(lengths.sum()) + len(lengths)
-        self.bins += np.bincount(np.clip(nats / BIN, 0, BINS - 1).astype(np.int64), minlength=BINS)
+
+def _cost_class(nats: Floats, lengths: npt.NDArray[np.int64]) -> CostClass:
+    """Pairs whose `nats` are minus their log-probabilities, and `lengths` words of their targets."""
+    bins = np.bincount(np.clip(nats / BIN, 0, BINS - 1).astype(np.int64), minlength=BINS)
+    return CostClass(len(nats), float(nats.sum()), int(lengths.sum()) + len(lengths), bins)
 
 
 class CostTable:
-    """Costs of a table's pairs by class: all, by length, by count; memory does not grow with the table."""
+    """Costs of a table's pairs by class: all, by length, by count."""
 
     def __init__(self) -> None:
-        self._classes = {name: CostClass() for name in (ALL, *LENGTHS, *COUNT_CLASSES, UNCOUNTED)}
-        self._waiting: list[tuple[float, int, str]] = []
+        self._nats, self._lengths, self._counts = array("d"), array("q"), array("b")
 
     def add(self, lines: Sequence[TableLine], targets: Sequence[bytes], log_probs: Floats) -> None:
         """Count lines; targets are in the network's words, `log_probs` the network's."""
-        counts = (class_of(counts_of(line).pair) for line in lines)
-        lengths = (len(words(target)) for target in targets)
-        self._waiting += zip((-log_probs).tolist(), lengths, counts, strict=True)
-        if len(self._waiting) >= PAIRS_AT_ONCE:
-            self._count()
+        self._nats.extend((-log_probs).tolist())
+        self._lengths.extend(len(words(target)) for target in targets)
+        self._counts.extend(class_number(counts_of(line).pair) for line in lines)
 
     def classes(self) -> dict[str, CostClass]:
         """Those that have pairs, by name."""
-        self._count()
-        return {name: one for name, one in self._classes.items() if one.pairs}
-
-    def _count(self) -> None:
-        if not self._waiting:
-            return
-        nats, lengths = (np.array(column) for column in list(zip(*self._waiting, strict=True))[:2])
-        of_length = np.searchsorted(LONGEST_OF, lengths)
-        of_count = np.array([count for _, _, count in self._waiting])
-        self._classes[ALL].add(nats, lengths)
-        for i in np.unique(of_length):
-            self._classes[LENGTHS[i]].add(nats[of_length == i], lengths[of_length == i])
-        for name in np.unique(of_count):
-            self._classes[str(name)].add(nats[of_count == name], lengths[of_count == name])
-        self._waiting.clear()
+        nats, lengths = np.array(self._nats), np.array(self._lengths)
+        parts = {ALL: np.ones(len(nats), np.bool_)}
+        for names, numbers in ((LENGTHS, np.searchsorted(LONGEST_OF, lengths)), (CLASSES, np.array(self._counts))):
+            parts |= {name: numbers == number for number, name in enumerate(names)}
+        return {name: _cost_class(nats[part], lengths[part]) for name, part in parts.items() if part.any()}
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,7 @@ from tests.analysis.scored import scored
 from tests.analysis.tiny import SOURCE_WORDS, TARGET_WORDS, checkpoint
 
 
-@pytest.mark.parametrize("at_once", [1, 4, 100])
-def test_classes(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr(costs, "PAIRS_AT_ONCE", at_once)
+def test_classes(tmp_path):
     table, counted = scored(tmp_path / "t", TABLE), CostTable()
     for lines in table.sources():
         logs = np.array([table.log_probs(line)[1] for line in lines])
@@ -32,10 +30,13 @@ def test_classes(tmp_path, monkeypatch, at_once):
     assert all(one.bins.sum() == one.pairs for one in classes.values())
 
 
-def test_what_costs_very_much_is_in_the_last_part():
-    one = costs.CostClass()
-    one.add(np.array([-1.0, 0.0, 19.9, 500.0]), np.array([1, 1, 2, 3]))  # e is no probability, but old tables have it
-    assert (one.bins[0], one.bins[-1]) == (2, 2)
+def test_what_costs_very_much_is_in_the_last_part(tmp_path):
+    counted, (line, *_) = CostTable(), scored(tmp_path / "t", TABLE).lines()
+    counted.add(
+        [line] * 4, [b"a"] * 4, -np.array([-1.0, 0.0, 19.9, 500.0])
+    )  # e is no probability, but old tables have it
+    bins = counted.classes()["all"].bins
+    assert (bins[0], bins[-1]) == (2, 2)
     assert CostTable().classes() == {}
 
 
