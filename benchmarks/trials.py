@@ -28,15 +28,20 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGINT
 from statistics import mean, stdev
+from threading import Event
 from typing import Any, NoReturn
 
 KEYS = {"seeds": list, "before": list, "commands": list, "read": dict, "every": dict, "trial": dict}
 NEEDED = ("commands", "read", "trial")
 STOPPED = 75  # resumable
+INTERRUPTED = (STOPPED, 128 + SIGINT, -SIGINT)  # what commands end with upon Ctrl-C
+stopping = Event()  # nothing more is begun
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
@@ -79,11 +84,15 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._save()
         for command in self.commands[len(self.printed) :]:
+            if stopping.is_set():
+                return ""
             log = self.folder / "log"
             with log.open("wb") as out:
                 environment = {**os.environ, "PATH": PATH}
                 words = shlex.split(command)
                 code = subprocess.run(words, stdout=out, stderr=out, env=environment, check=False).returncode  # noqa: S603, the plan's
+            if code in INTERRUPTED:
+                stopping.set()
             if code:
                 return f"{self.name}: code {code} of: {command}\n  see {log}"
             self.printed.append(log.read_text(encoding="utf-8", errors="replace"))
@@ -176,12 +185,14 @@ def table(trials: Mapping[str, Sequence[Run]], read: Mapping[str, str]) -> Itera
 def run_all(runs: Sequence[Run], at_once: int) -> bool:
     """Whether all ended well; what failed is named, and stops no other run."""
     with ThreadPoolExecutor(at_once) as pool:
-        try:
-            failures = [failure for failure in pool.map(Run.finish, runs) if failure]
-        except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)
-            print("trials: stopped; the same command continues", file=sys.stderr)
-            sys.exit(STOPPED)
+        waiting = [pool.submit(run.finish) for run in runs]
+        with suppress(KeyboardInterrupt):  # the commands got it too, and end
+            wait(waiting)
+        pool.shutdown(cancel_futures=True)
+    if stopping.is_set() or any(run.cancelled() for run in waiting):
+        print("trials: stopped; the same command continues", file=sys.stderr)
+        sys.exit(STOPPED)
+    failures = [failure for run in waiting if (failure := run.result())]
     for failure in failures:
         print(f"trials: {failure}", file=sys.stderr)
     return not failures

@@ -105,6 +105,13 @@ def test_trials_are_a_table_with_spread_and_are_continued(tmp_path):
     assert trials(tmp_path, "--report").stdout == done.stdout
 
 
+def test_stopped_trials_begin_no_other_and_are_continued(tmp_path):
+    stopped = trials(tmp_path, "code=75")
+    assert stopped.returncode == 75
+    assert "the same command continues" in stopped.stderr
+    assert not (tmp_path / "runs" / "small.2" / "log").exists()
+
+
 @pytest.mark.parametrize(
     ("plan", "named"),
     [

@@ -59,12 +59,13 @@ Where a network looked while it wrote lines 3 and 7 itself; of a given translati
   moses-rnn-analyse map alignments search test.en --line 3 --line 7 -o maps
   moses-rnn-analyse map alignments search test.en test.fr --line 3
 
-\b
 sentences: what the decoder begins with stands for a sentence: of a deep LSTM h of all layers after the last word, of an
 RNNsearch s_0, of an RNN Encoder-Decoder c. Of sentences that differ in <unk> alone, the first one is shown.
+
 alignments: the source is across and the target down, both with </s>. Each row is alpha of one target word, and sums to
 1; white is 0, black 1. Words that are <unk> to the network are grey. FILE is a text that MODEL reads, TARGET one that
 it writes, line by line; without TARGET, it is the best translation by beam search.
+
 phrases: {EITHER_ORDER}
 """
 
