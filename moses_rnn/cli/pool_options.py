@@ -28,8 +28,7 @@ def pool_options(command: Callable[P, None]) -> Callable[P, None]:
         click.option(
             "--shard",
             metavar="k/N",
-            help="Do only part k of N, cut where it can be, into OUTPUT.k-of-N; auto takes both from Slurm's or "
-            "torchrun's variables",
+            help="Do only part k of N of the lines, into OUTPUT.k-of-N",
         ),
         click.option(
             "--ray",

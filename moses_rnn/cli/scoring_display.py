@@ -23,8 +23,6 @@ def summary(request: ScoringRequest, result: ScoringResult) -> Iterator[str]:
     if request.ini:
         yield f"ini: {request.ini.output}"
     yield f"computed by: {result.computed_by}"
-    if not report.lines:  # of a shard
-        return
     for i, name in enumerate(result.column_names):
         yield f"{name}: log values from {report.lowest[i]:.4g} to {report.highest[i]:.4g}"
     for name, unknown, floored in shares(report, result.column_names):

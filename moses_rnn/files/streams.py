@@ -128,13 +128,12 @@ def stamp_of(path: str) -> tuple[int, ...]:
 
 
 @contextlib.contextmanager
-def open_input(path: str, meter: Meter | None = None, *, begin: int = 0) -> Iterator[BinaryIO]:
+def open_input(path: str, meter: Meter | None = None) -> Iterator[BinaryIO]:
     """Open a file, or ``-`` for standard input, by its first bytes and not by its name.
 
     Args:
         path: of the file.
         meter: follows the reading.
-        begin: the stored byte from which it is read, where a member of a gzip file begins.
 
     Raises:
         InputError: the file cannot be opened.
@@ -143,8 +142,6 @@ def open_input(path: str, meter: Meter | None = None, *, begin: int = 0) -> Iter
     with contextlib.ExitStack() as stack:
         raw = stack.enter_context(_open_raw(path, meter or Meter()))
         try:
-            if begin:
-                raw.seek(begin)
             head = raw.look(HEAD_BYTES)
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
@@ -178,12 +175,8 @@ def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter 
         yield from io.BytesIO(block)
 
 
-def read_blocks(
-    path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None, begin: int = 0
-) -> Iterator[bytes]:
+def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
     """The content of a file in blocks of whole lines (the last line of all as it is); `meter` follows the reading.
-
-    With `begin`, see `open_input`, the first line may be the end of one.
 
     Raises:
         InputError: the file cannot be opened.
@@ -191,7 +184,7 @@ def read_blocks(
         MosesRnnError: reading it failed for reasons of the system.
     """
     meter = meter or Meter()
-    with open_input(path, meter, begin=begin) as stream:
+    with open_input(path, meter) as stream:
         rest = b""
         while piece := _read_piece(stream, path, meter):
             end = piece.rfind(b"\n") + 1

@@ -62,17 +62,18 @@ class NBestLine(NamedTuple):
         return values
 
 
-def parse_nbest(lines: Iterable[bytes], name: str) -> Iterator[NBestLine]:
+def parse_nbest(lines: Iterable[bytes], name: str, lines_before: int = 0) -> Iterator[NBestLine]:
     """Parse an n-best list, as read.
 
     Args:
         lines: with their line ends.
         name: of the list, for messages.
+        lines_before: how many of the list are left out before these.
 
     Raises:
         FormatError: at the first line that is not valid.
     """
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines, start=lines_before + 1):
         yield parse_nbest_line(line, name, number)
 
 

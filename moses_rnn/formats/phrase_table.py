@@ -72,11 +72,6 @@ class TableLine(NamedTuple):
         return b"%b %b%b" % (line[:end], added, line[end:])
 
 
-def source_field(line: bytes) -> bytes:
-    """What stands before a line's first separator: where it changes, a table can be cut."""
-    return line.partition(SEPARATOR)[0].strip()
-
-
 def log_of(score: float) -> float:
     """What Moses makes of a score: its natural logarithm, LOWEST at least."""
     return max(math.log(score), LOWEST) if score > 0 else LOWEST

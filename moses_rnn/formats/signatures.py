@@ -124,7 +124,7 @@ class Settings:
     precision: str
     native: str | None  # the core that computes; None: torch
     phrases: str  # their form
-    shard: str | None = None  # of the table, as k/N
+    shard: str | None = None  # of the table: which one, of how many lines
 
     @property
     def computed_by(self) -> str:
@@ -224,8 +224,6 @@ class ColumnCounts:
 
     def of_column(self, i: int) -> dict[str, Any]:
         """As they stand in a signature; see COUNTED."""
-        if not self.lines:  # of a shard without a line
-            return {**dict.fromkeys(COUNTED, 0), "lowest": None, "highest": None}
         return {
             "unknown": self.unknown[i],
             "unknown_share": _share(self.unknown[i], self.lines),

@@ -125,16 +125,19 @@ class TableLines:
 
 
 def parse_blocks(
-    blocks: Iterable[bytes], name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN
+    blocks: Iterable[bytes],
+    name: str,
+    rejected: Rejected | None = None,
+    form: PhraseForm = PLAIN,
+    lines_before: int = 0,
 ) -> Iterator[TableLines]:
-    """Parse a table of which each block holds whole lines; see `LineParser`.
+    """Parse a table of which each block holds whole lines, behind so many others; see `LineParser`.
 
     Raises:
         FormatError: at the first line that is not one of such a table, if `rejected` is None; the lines before it are
             given out first.
     """
     parser = LineParser(name, rejected, form)
-    lines_before = 0
     for text in filter(None, blocks):
         block = _Block(text, lines_before + 1)
         try:

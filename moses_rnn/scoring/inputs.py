@@ -13,12 +13,12 @@ import torch
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.files.metered import Meter
-from moses_rnn.files.shards import Part
+from moses_rnn.files.shards import count_lines, read_part
 from moses_rnn.files.streams import identity_of, read_blocks, stamp_of
 from moses_rnn.formats.census import Census
 from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
-from moses_rnn.formats.phrase_table import Rejected, TableLine, first_look, source_field
+from moses_rnn.formats.phrase_table import Rejected, TableLine, first_look
 from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings, added_already, fitting_signature
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.native import native_core
@@ -51,7 +51,8 @@ class Inputs:
     shape: Shape
     form: PhraseForm
     lines: Iterator[TableLines]
-    part: Part | None  # of the table, if a shard is scored
+    table_lines: int  # 0 unless a shard is scored
+    part: range | None  # its lines, from 0
     compute: Compute  # how all networks compute, chosen for the first device
 
     def settings(self) -> Settings:
@@ -72,7 +73,7 @@ class Inputs:
             precision=self.compute.precision,
             native=str(native_core()) if self.compute.native else None,
             phrases=str(self.form),
-            shard=str(request.shard) if request.shard else None,
+            shard=f"{request.shard} of {self.table_lines:,} lines" if request.shard else None,
         )
 
     def lines_after(self, number: int) -> Iterator[TableLines]:
@@ -81,20 +82,20 @@ class Inputs:
 
     def share(self, report: ScoringReport) -> float | None:
         """How much of the table is done: what was read of it, less the lines that are waiting."""
+        if self.part is not None:
+            return (report.read - self.part.start) / len(self.part)
         return self.meter.share and self.meter.share * report.read / self.meter.lines_read
 
     def shard_record(self) -> dict[str, object]:
         """What a signature says of a shard; empty for a whole table."""
-        if self.part is None:
+        shard = self.request.shard
+        if shard is None:
             return {}
-        shard = self.part.shard
         return {
             "shard": {
                 "number": shard.number,
                 "count": shard.count,
-                "begin": self.part.begin,
-                "end": self.part.end,
-                "size": self.part.layout.size,
+                "lines": self.table_lines,
                 "table": str(Path(self.request.table).absolute()),
                 "identity": dict(self.identity),
                 "factors": list(self.shape.factors),
@@ -124,13 +125,15 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     writers = make_writers(models, averaged=request.columns.averaged)
     _check_new(request, writers)
     meter = Meter(waiting=waiting)
-    part = Part(request.table, request.shard, source_field) if request.shard else None
-    read = part.blocks if part else partial(read_blocks, request.table)
-    blocks = parse_blocks(read(meter=meter), request.name, take, _factors(request, models))
+    table_lines = count_lines(request.table) if request.shard else 0
+    part = request.shard.lines_of(table_lines) if request.shard else None
+    read = read_blocks if part is None else partial(read_part, lines=part)
+    before = 0 if part is None else part.start
+    blocks = parse_blocks(read(request.table, meter=meter), request.table, take, _factors(request, models), before)
     first = next(blocks, None)
-    lines = itertools.chain([first] if first else [], blocks)
     if first is None:
-        first = _first_of_all(request, models)
+        of_shard = f" in shard {request.shard}" if request.shard else ""
+        raise FormatError(request.table, None, f"at least one line{of_shard}", "none")
     _check_form(request, models, first.form)
     _check_alignments(request, first.irregular[0])
     wanted = Wanted(request.devices[0], request.precision, request.floors_long)
@@ -140,12 +143,13 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         stamp=stamp,
         signature=fitting_signature(request.table),
         meter=meter,
-        census=Census(request.name, strict=request.strict),
+        census=Census(request.table, strict=request.strict),
         models=models,
         writers=writers,
         shape=Shape.of(first.irregular[0]),  # the parser keeps a first line whole
         form=first.form,
-        lines=lines,
+        lines=itertools.chain([first], blocks),
+        table_lines=table_lines,
         part=part,
         compute=_choose_compute(models, wanted),
     )
@@ -177,15 +181,6 @@ def _check_new(request: ScoringRequest, writers: Sequence[Writer]) -> None:
                 "Score the table that it was made from. --again adds another such column, by a further model, say."
             ),
         )
-
-
-def _first_of_all(request: ScoringRequest, models: Sequence[OpenModel]) -> TableLines:
-    """The first lines of the table, for a shard without any; no other table may be without."""
-    if request.shard:
-        blocks = read_blocks(request.table)
-        if first := next(parse_blocks(blocks, request.table, None, _factors(request, models)), None):
-            return first
-    raise FormatError(request.table, None, "at least one line", "none")
 
 
 def _factors(request: ScoringRequest, models: Sequence[OpenModel]) -> PhraseForm:

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from moses_rnn.errors import InputError, Stopped
 from moses_rnn.files.journal import BlockOutput, Opening
 from moses_rnn.files.metered import Advanced
-from moses_rnn.files.outputs import NoOutput, OutputFile, refuse_equal, stop_if_complete
+from moses_rnn.files.outputs import OutputFile, refuse_equal, stop_if_complete
+from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import is_gzip
 from moses_rnn.formats.dictionaries import Shape
-from moses_rnn.formats.shard_signatures import ScoredShard, merged_signature, read_shard
+from moses_rnn.formats.signatures import COUNTED, ColumnCounts, read_signature
 from moses_rnn.scoring.fit import fit_warnings
 from moses_rnn.scoring.new_ini import NewIni, make_ini
 from moses_rnn.scoring.phrase_tables import ScoringReport
-from moses_rnn.scoring.request import IniRequest, rejects_of
+from moses_rnn.scoring.request import rejects_of
 
 PIECE_BYTES = 1 << 26  # which a journal's record stands for
-
-
-@dataclass(frozen=True)
-class MergeRequest:
-    """All choices: the tables that the shards' runs have written, in any order, and what they become."""
-
-    shards: tuple[str, ...]
-    output: str
-    ini: IniRequest | None = None
-    force: bool = False
-    resume: bool = False
+ALIKE = ("program", "torch", "input", "precision", "compiled", "phrases", "columns", "models")  # in all shards
+TABLE_HASHES = ("bytes", "first_mb", "last_mb")  # of a table's identity; copies on other machines have other times
 
 
 @dataclass(frozen=True)
@@ -44,11 +38,61 @@ class MergeResult:
     warnings: tuple[str, ...]
 
 
-def merge(request: MergeRequest, advanced: Advanced, should_stop: Callable[[], bool]) -> MergeResult:
+class ScoredShard:
+    """A scored shard and its signature, which may hold anything.
+
+    Raises:
+        InputError: there is none, or it is not one of a shard.
+    """
+
+    def __init__(self, path: str) -> None:
+        record = read_signature(path)
+        if not Path(path).is_file() or record is None:
+            found = "no signature beside it" if Path(path).is_file() else "nothing of that name"
+            raise InputError(
+                f"{path}: expected a shard of a scored table, found {found}",
+                advice="Did its run end? With --resume it goes on; PATH.json is written at its end.",
+            )
+        self.path, self.record = path, record
+        try:
+            self._read(record)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            expected = "the signature of a shard, as moses-rnn-score --shard writes it"
+            found = f"one without {error}" if isinstance(error, KeyError) else str(error)
+            raise InputError(f"{path}.json: expected {expected}, found {found}") from error
+
+    def _read(self, record: Mapping[str, Any]) -> None:
+        shard, columns = record["shard"], record["added_columns"]
+        self.shard = Shard(int(shard["number"]), int(shard["count"]))
+        self.table, self.table_lines = str(shard["table"]), int(shard["lines"])
+        lines, self.rejected = int(record["lines"]), int(record["rejected_lines"])
+        share = len(self.shard.lines_of(self.table_lines))
+        if lines + self.rejected != share:
+            raise ValueError(f"{lines + self.rejected:,} lines in place of {share:,}")
+        self.bytes, self.sha256 = int(record["file"]["bytes"]), str(record["file"]["sha256"])
+        source, target = (int(factors) for factors in shard["factors"])
+        self.shape = Shape(int(record["columns"]) - len(columns), (source, target), aligned=False)
+        counted = {key: [column[key] for column in columns] for key in ("unknown", "floored", "lowest", "highest")}
+        self.counts = ColumnCounts(lines, **counted)
+        self.computed_by = str(record.get("native") or "torch")
+        self.settings = {  # which must be equal in all shards
+            **{key: record.get(key) for key in ALIKE},
+            "number of shards": self.shard.count,
+            "table": [shard["identity"].get(key) for key in TABLE_HASHES],
+            "number of lines": self.table_lines,
+            "added columns": [{k: v for k, v in column.items() if k not in COUNTED} for column in columns],
+        }
+
+
+def merge(
+    paths: Sequence[str], output: str, opening: Opening, advanced: Advanced, should_stop: Callable[[], bool]
+) -> MergeResult:
     """Lay the shards of a scored table end to end.
 
     Args:
-        request: all choices.
+        paths: of the tables that the shards' runs have written, in any order.
+        output: the whole table.
+        opening: whether it may be replaced or continued.
         advanced: called with the bytes that are copied, and their share.
         should_stop: called as often.
 
@@ -58,13 +102,17 @@ def merge(request: MergeRequest, advanced: Advanced, should_stop: Callable[[], b
         OutputError: an output cannot be written; what was copied can be resumed.
         Stopped: as requested; --resume goes on.
     """
-    shards = in_table_order([read_shard(path) for path in request.shards])
-    _check_output(request, shards)
-    first = shards[0]
-    shape = Shape(first.old_columns, first.factors, aligned=False)
-    ini = make_ini(first.table, request.output, request.ini, shape, len(first.columns))
+    shards = in_table_order([ScoredShard(path) for path in paths])
+    _check_compression(output, shards)
+    first, report = shards[0], ScoringReport()
+    for shard in shards:
+        report.add(shard.counts)
+    columns = first.record["added_columns"]
+    ini = make_ini(first.table, output, None, first.shape, len(columns))
+    cores = sorted({shard.computed_by for shard in shards})
+    rejected = sum(shard.rejected for shard in shards)
     whole = sum(shard.bytes for shard in shards)
-    with _outputs(request, shards) as (table, rejects, signature, new_ini):
+    with _outputs(output, opening, shards) as (table, signature, rejects):
         before = table.begin({"program": first.record["program"], "merged": [shard.sha256 for shard in shards]})
         for piece, copied in _pieces(shards, before["copied"] if before else 0):
             table.append(piece, {"copied": copied})
@@ -72,19 +120,23 @@ def merge(request: MergeRequest, advanced: Advanced, should_stop: Callable[[], b
             if should_stop():
                 raise Stopped(f"stopped after {copied:,} bytes; the same command with --resume goes on")
         rejected_lines = b"".join(_rejected_lines(shard) for shard in shards if shard.rejected)
-        files = {"output": Path(request.output).name, "file": table.digest()}
+        record = {key: value for key, value in first.record.items() if key != "shard"} | {
+            "output": Path(output).name,
+            "file": table.digest(),
+            "native": None if cores == ["torch"] else " and ".join(cores),
+            "rejected_lines": rejected,
+            "lines": report.lines,
+            "added_columns": [{**column, **report.of_column(i)} for i, column in enumerate(columns)],
+            "merged_from": len(shards),
+        }
         table.commit()
-        signature.commit(merged_signature(shards, files))
-        new_ini.commit(ini.content)
-        rejects.commit(rejected_lines)
-    cores = sorted({shard.computed_by for shard in shards})
-    report = ScoringReport()
-    for shard in shards:
-        report.add(shard.counts)
-    warnings = [*ini.warnings, *fit_warnings(report, [str(column.get("name")) for column in first.columns])]
+        signature.commit((json.dumps(record, indent=2) + "\n").encode())
+        if rejects:
+            rejects.commit(rejected_lines)
+    warnings = [*ini.warnings, *fit_warnings(report, [str(column.get("name")) for column in columns])]
     if len(cores) > 1:
         warnings.append(f"the shards were computed by {' and '.join(cores)}: last digits may differ between them")
-    return MergeResult(sum(s.lines for s in shards), sum(s.rejected for s in shards), ini, tuple(warnings))
+    return MergeResult(report.lines, rejected, ini, tuple(warnings))
 
 
 def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
@@ -96,11 +148,9 @@ def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
     first = shards[0]
     by_number: dict[int, ScoredShard] = {}
     for shard in shards:
-        if shard.number in by_number:
-            other = by_number[shard.number].path
-            raise InputError(
-                f"{shard.path}: expected each shard once, found {shard.number}/{shard.count} as {other} too"
-            )
+        other = by_number.setdefault(shard.shard.number, shard)
+        if other is not shard:
+            raise InputError(f"{shard.path}: expected each shard once, found {shard.shard} as {other.path} too")
         for what, value in shard.settings.items():
             if value != first.settings[what]:
                 raise InputError(
@@ -108,63 +158,38 @@ def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
                     f"{first.settings[what]!r}",
                     advice="All shards must be of the same table, scored by the same models with the same options.",
                 )
-        by_number[shard.number] = shard
-    missing = [str(number) for number in range(1, first.count + 1) if number not in by_number]
-    if missing:
+    count = first.shard.count
+    if missing := [str(number) for number in range(1, count + 1) if number not in by_number]:
         names = ", ".join(missing[:20]) + (f" and {len(missing) - 20:,} more" if missing[20:] else "")
-        raise InputError(f"expected {first.count:,} shards, found {len(shards):,}: missing {names}")
-    ordered = [by_number[number] for number in sorted(by_number)]
-    _check_ends(ordered)
-    return ordered
+        raise InputError(f"expected {count:,} shards, found {len(shards):,}: missing {names}")
+    return [by_number[number] for number in sorted(by_number)]
 
 
-def _check_ends(shards: Sequence[ScoredShard]) -> None:
-    """Raise InputError unless each begins where the one before it ends, and all of the table is there."""
-    end = 0
+def _check_compression(output: str, shards: Sequence[ScoredShard]) -> None:
     for shard in shards:
-        if shard.begin != end:
-            raise InputError(f"{shard.path}: expected to begin at byte {end:,} of the table, found {shard.begin:,}")
-        end = shard.end
-    if end != shards[-1].size:
-        raise InputError(f"{shards[-1].path}: expected to end at byte {shards[-1].size:,} of the table, found {end:,}")
-
-
-def _check_output(request: MergeRequest, shards: Sequence[ScoredShard]) -> None:
-    for shard in shards:
-        if is_gzip(shard.path) != is_gzip(request.output):
+        if is_gzip(shard.path) != is_gzip(output):
             raise InputError(
-                f"{request.output}: expected a name that ends as the shards' do, which are not compressed again, found "
+                f"{output}: expected a name that ends as the shards' do, which are not compressed again, found "
                 f"{Path(shard.path).name}"
             )
 
 
 @contextlib.contextmanager
 def _outputs(
-    request: MergeRequest, shards: Sequence[ScoredShard]
-) -> Iterator[tuple[BlockOutput, OutputFile | NoOutput, OutputFile | NoOutput, OutputFile | NoOutput]]:
-    inputs = tuple(name for s in shards for name in (s.path, f"{s.path}.json"))
-    inputs += (request.ini.ini,) if request.ini else ()
-    has_rejects = any(shard.rejected for shard in shards)
-    small = [f"{request.output}.json", *([request.ini.output] if request.ini else [])]
-    rejected = [rejects_of(request.output)] if has_rejects else []
-    refuse_equal(iter([request.output, *small, *rejected]))
-    opening = Opening(force=request.force, resume=request.resume)
-    if request.resume and not request.force:
-        stop_if_complete([request.output, *small, *rejected], inputs)
+    output: str, opening: Opening, shards: Sequence[ScoredShard]
+) -> Iterator[tuple[BlockOutput, OutputFile, OutputFile | None]]:
+    """The table, its signature and, if there are any, its rejected lines."""
+    inputs = tuple(name for shard in shards for name in (shard.path, f"{shard.path}.json"))
+    small = [f"{output}.json", *([rejects_of(output)] if any(shard.rejected for shard in shards) else [])]
+    refuse_equal([output, *small])
+    if opening.resume and not opening.force:
+        stop_if_complete([output, *small], inputs)
     with contextlib.ExitStack() as stack:
-        table = stack.enter_context(BlockOutput(request.output, opening=opening, inputs=inputs))
-        force = request.force or (request.resume and table.has_leftover)
-
-        def small_output(path: str | None) -> OutputFile | NoOutput:
-            if path is None:
-                return NoOutput()
-            return stack.enter_context(OutputFile(path, force=force, inputs=inputs))
-
-        signature = small_output(small[0])
-        ini = small_output(request.ini.output if request.ini else None)
-        rejects = small_output(rejected[0] if rejected else None)
+        table = stack.enter_context(BlockOutput(output, opening=opening, inputs=inputs))
+        force = opening.force or (opening.resume and table.has_leftover)
+        files = [stack.enter_context(OutputFile(path, force=force, inputs=inputs)) for path in small]
         try:
-            yield table, rejects, signature, ini
+            yield table, files[0], files[1] if files[1:] else None
         except InputError:
             table.discard()
             raise
@@ -173,40 +198,28 @@ def _outputs(
 def _pieces(shards: Sequence[ScoredShard], before: int) -> Iterator[tuple[bytes, int]]:
     """The shards' bytes in pieces, behind so many that are copied, each with how many then are.
 
+    The pieces do not depend on where an earlier run stopped.
+
     Raises:
         InputError: a shard's bytes are not those that its signature tells of.
     """
     copied = 0
     for shard in shards:
         digest = hashlib.sha256()
-        for piece in _bytes_of(shard):
-            digest.update(piece)
-            copied += len(piece)
-            if copied > before:
-                yield piece, copied
+        try:
+            with Path(shard.path).open("rb") as file:
+                while piece := file.read(PIECE_BYTES):
+                    digest.update(piece)
+                    copied += len(piece)
+                    if copied > before:
+                        yield piece, copied
+        except OSError as error:
+            raise InputError(f"{shard.path}: cannot be read: {error.strerror}") from error
         if digest.hexdigest() != shard.sha256:
-            raise _torn(shard, "other bytes")
-
-
-def _bytes_of(shard: ScoredShard) -> Iterator[bytes]:
-    """A shard's bytes, in pieces that do not depend on where an earlier run stopped."""
-    try:
-        with Path(shard.path).open("rb") as file:
-            size = file.seek(0, 2)
-            if size != shard.bytes:
-                raise _torn(shard, f"{size:,} bytes in place of {shard.bytes:,}")
-            file.seek(0)
-            while piece := file.read(PIECE_BYTES):
-                yield piece
-    except OSError as error:
-        raise InputError(f"{shard.path}: cannot be read: {error.strerror}") from error
-
-
-def _torn(shard: ScoredShard, finding: str) -> InputError:
-    return InputError(
-        f"{shard.path}: expected the file that its signature tells of, found {finding}",
-        advice=f"It was changed or cut short: score shard {shard.number}/{shard.count} again, with --force.",
-    )
+            raise InputError(
+                f"{shard.path}: expected the file that its signature tells of, found other bytes",
+                advice=f"It was changed or cut short: score shard {shard.shard} again, with --force.",
+            )
 
 
 def _rejected_lines(shard: ScoredShard) -> bytes:

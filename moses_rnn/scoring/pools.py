@@ -34,7 +34,7 @@ def open_workers(inputs: Inputs, pack: Packing) -> Workers[Chunk, ScoredChunk]:
         return Threads(make_scorers(inputs, pack))
     torch.set_num_threads(1)  # as many as each worker has: the manifest holds it; nothing is computed in this process
     job = ScoringJob(
-        name=request.name,
+        name=request.table,
         models=tuple(map(ModelOnDisk.of, inputs.models)),
         compute=inputs.compute,
         word_penalty=request.word_penalty,
@@ -52,7 +52,7 @@ def make_scorers(inputs: Inputs, pack: Packing) -> list[ChunkScorer]:
     for device in request.devices:
         compute = replace(inputs.compute, device=device)
         producers = make_producers(inputs.writers, compute, word_penalty=request.word_penalty)
-        scorers += [ChunkScorer(producers, request.name, request.columns, pack)] * of_each
+        scorers += [ChunkScorer(producers, request.table, request.columns, pack)] * of_each
     return scorers
 
 

@@ -67,11 +67,6 @@ class ScoringRequest:
         each_way = map(len, (self.models, self.inverse_models))
         return self.word_penalty + sum(min(count, 1) if self.columns.averaged else count for count in each_way)
 
-    @property
-    def name(self) -> str:
-        """Of the table, for messages about its lines; those of a shard are counted from its first one."""
-        return f"{self.table} (shard {self.shard})" if self.shard else self.table
-
 
 def rejects_of(output: str) -> str:
     """Where the lines go that are left out of a table."""

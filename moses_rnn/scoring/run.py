@@ -54,10 +54,6 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
                 advanced(report.lines, inputs.share(report))
                 stop_if_requested()
                 watch.look()
-            if (
-                not report.lines and not outputs.table.blocks
-            ):  # a shard may be empty, and a compressed file has a member at least
-                outputs.write(outputs.table.pack(b""))
             outputs.rejects.write()
             if request.shard is None:  # a small part may have other words than the whole
                 watch.judge()

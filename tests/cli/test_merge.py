@@ -1,8 +1,5 @@
 """moses-rnn-merge, and the shards that moses-rnn-score makes for it, as users meet them."""
 
-import os
-import shutil
-
 import pytest
 
 from tests.cli.scored import INI, lines_of
@@ -20,11 +17,11 @@ def shards(here):
 
 def test_shards_become_the_table_and_the_ini_for_mert(here, shards):
     (here / "moses.ini").write_text(INI.format(table=here / "phrase-table.gz"))
-    done = run("merge", "merged.gz", *shards, "--moses-ini", "moses.ini", "--weight", 0.75, cwd=here)
-    assert done.stdout.endswith(" 0.75\n")
+    done = run("merge", "merged.gz", *shards, cwd=here)
     assert "3,000 lines of 3 shards: merged.gz" in done.stderr
     assert "num-features=5" in done.stdout
-    assert f"path={here / 'merged.gz'}" in (here / "moses.rnn.ini").read_text()
+    run("ini", "moses.ini", "--table", "merged.gz", "--absolute-paths", cwd=here)
+    assert f"num-features=5 path={here / 'merged.gz'}" in (here / "moses.rnn.ini").read_text()
     run("score", "phrase-table.gz", cwd=here)
     check_same_scores(b"".join(lines_of(here / "merged.gz")), b"".join(lines_of(here / "phrase-table.rnn.gz")))
     assert run("validate", "merged.gz", cwd=here).returncode == 0
@@ -36,13 +33,7 @@ def test_a_shard_prints_no_lines_for_an_ini_and_takes_none(here):
     done = run("score", "phrase-table.gz", "--shard", "2/3", cwd=here)
     assert done.stdout == ""
     refused = run("score", "phrase-table.gz", "--shard", "2/3", "--moses-ini", "moses.ini", cwd=here, check=False)
-    assert (refused.returncode, "moses-rnn-merge" in refused.stderr) == (2, True)
-
-
-def test_slurm_says_which_shard(here):
-    task = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "5", "SLURM_ARRAY_TASK_COUNT": "12"}
-    run("score", "phrase-table.gz", "--shard", "auto", cwd=here, env={**os.environ, **task})
-    assert (here / "phrase-table.rnn.03-of-12.gz").is_file()
+    assert (refused.returncode, "merge the shards" in refused.stderr) == (2, True)
 
 
 def test_an_interrupted_shard_goes_on(here, shards):
@@ -55,13 +46,14 @@ def test_an_interrupted_shard_goes_on(here, shards):
     assert not (here / "merged.gz").exists()
 
 
-def test_more_shards_than_sources(here):
-    shutil.rmtree(here / "nothing", ignore_errors=True)
-    few = b"".join(lines_of(here / "phrase-table.gz")[:40])
-    (here / "few").write_bytes(few)
-    options = ["--model", "phrase-table.rnn-model"]
-    for number in range(1, 31):
-        run("score", "few", *options, "--shard", f"{number}/30", "-o", f"few.{number}.gz", cwd=here)
-    run("merge", "few.rnn.gz", *[f"few.{number}.gz" for number in range(30, 0, -1)], cwd=here)
-    run("score", "few", *options, "-o", "few.whole.gz", cwd=here)
-    check_same_scores(b"".join(lines_of(here / "few.rnn.gz")), b"".join(lines_of(here / "few.whole.gz")))
+def test_a_shard_names_lines_by_their_numbers_in_the_table(here):
+    lines = lines_of(here / "phrase-table.gz")
+    lines[2500] = b"bad\n"
+    (here / "table").write_bytes(b"".join(lines))
+    model = ["--model", "phrase-table.rnn-model"]
+    refused = run("score", "table", *model, "--shard", "3/3", cwd=here, check=False)
+    assert (refused.returncode, "table:2501: expected" in refused.stderr) == (3, True)
+    again = ["--on-bad-line", "skip", "--resume"]
+    assert "999 lines, 1 left out" in run("score", "table", *model, "--shard", "3/3", *again, cwd=here).stderr
+    few = run("score", "table", *model, "--shard", "1/4000", cwd=here, check=False)
+    assert (few.returncode, "expected at least one line in shard 1/4000, found none" in few.stderr) == (3, True)

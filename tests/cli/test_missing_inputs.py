@@ -15,7 +15,7 @@ train @table --source-embeddings @vectors --target-embeddings @vectors2
 score @table --model @model/ --model @model2/ --inverse-model @inverse/ --moses-ini @ini
 score @table --model @model/ --format tsv
 validate @table
-merge new @shard @shard2 --moses-ini @ini
+merge new @shard @shard2
 ini @ini --table @table
 verify @table --moses-ini @ini
 nbest add @list --source @text --add @model/ --ensemble @model2/,@model3/ --word-penalty @model4/ -o new

@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 
 
 def parsed_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[NBestLine]]:
-    """The list's name and lines, or those of a shard of it, which has whole sentences."""
-    from moses_rnn.files.shards import Part
+    """The list's name and lines, or those of a shard of it."""
+    from moses_rnn.files.shards import count_lines, read_part
     from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.formats.nbest import parse_nbest
-    from moses_rnn.formats.phrase_table import source_field
 
     name = existing_input(nbest)
     if shard is None:
         return name, parse_nbest(read_lines(name), name)
-    part = Part(name, shard, source_field)  # the sentence's number stands there
-    lines = itertools.chain.from_iterable(map(io.BytesIO, part.blocks()))
-    return name, parse_nbest(lines, f"{name} (shard {shard})")
+    part = shard.lines_of(count_lines(name))
+    lines = itertools.chain.from_iterable(map(io.BytesIO, read_part(name, part)))
+    return name, parse_nbest(lines, name, part.start)
