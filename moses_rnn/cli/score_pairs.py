@@ -18,6 +18,7 @@ from moses_rnn.cli.summaries import put_json
 from moses_rnn.errors import ArgumentError, InputError, ScoreError
 
 if TYPE_CHECKING:
+    from moses_rnn.api.arguments import Pair
     from moses_rnn.api.models import Model
     from moses_rnn.cli.score import Scoring
     from moses_rnn.files.metered import Meter
@@ -52,7 +53,7 @@ def score_pairs(given: Scoring, table: str, place: str, models: Sequence[Path]) 
     from moses_rnn.cli.progress import Display
     from moses_rnn.files.metered import Meter
     from moses_rnn.files.outputs import OutputFile, StandardOutput
-    from moses_rnn.producers.open import model_files, open_model
+    from moses_rnn.producers.open import model_files, needs_alignments, open_model
     from moses_rnn.scoring.fit import check_learned
 
     if not given.allow_misfit:
@@ -67,7 +68,7 @@ def score_pairs(given: Scoring, table: str, place: str, models: Sequence[Path]) 
     output = StandardOutput() if place == "-" else OutputFile(place, force=given.force, inputs=inputs)
     display, meter = Display("pairs", quiet=given.quiet), Meter()
     lowest, highest, done = math.inf, -math.inf, 0
-    scored = _scored(model, table, meter)
+    scored = _scored(model, table, meter, aligned=any(map(needs_alignments, models)))
     try:
         with output:
             while block := list(islice(scored, LINES)):
@@ -85,17 +86,22 @@ def score_pairs(given: Scoring, table: str, place: str, models: Sequence[Path]) 
         say(f"{done:,} pairs in and out: {place}")
 
 
-def _scored(model: Model, table: str, meter: Meter) -> Iterator[tuple[bytes, float]]:
-    """Each line without its end, and log p of its pair; an error names the line."""
+def _scored(model: Model, table: str, meter: Meter, *, aligned: bool) -> Iterator[tuple[bytes, float]]:
+    """Each line without its end, and log p of its pair; an error names the line.
+
+    `aligned` says whether the third column holds word alignments, by which the model annotates rare words.
+    """
     from moses_rnn.files.streams import read_lines
-    from moses_rnn.formats.tab_separated import split_pair
+    from moses_rnn.formats.tab_separated import TAB, split_pair
 
     read: deque[bytes] = deque()
 
-    def pairs() -> Iterator[tuple[bytes, bytes]]:
+    def pairs() -> Iterator[Pair]:
         for number, line in enumerate(read_lines(table, meter=meter), start=1):
             read.append(line.removesuffix(b"\n"))
-            yield split_pair(line, table, number)
+            source, target = split_pair(line, table, number)
+            further = read[-1].split(TAB)[2:]
+            yield (source, target, further[0]) if aligned and further else (source, target)
 
     try:
         for score in model.score_iter(pairs()):

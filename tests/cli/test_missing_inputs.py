@@ -28,14 +28,12 @@ cslm export-nplm @model/ new --dev @text
 nmt train prefix --source @en --target @fr --dev prefix2 --model new
 nmt train prefix --source @en --target @fr --alignment @links --rare posunk --model new
 nmt translate @model/ @model2/ @text --dictionary @words --unknown dictionary
-nmt score @model/ @model2/ @text @text2 --alignment @links
 nmt dictionary prefix --source @en --target @fr --alignment @links -o new
 nmt dictionary @table -o new
 nmt linearise @trees -o new
 nmt rebuild @text --words @text2 --as trees
 sample @model/ @text --table @table
 extend @table @model/ --text @text --inverse-model @inverse/ --moses-ini @ini
-import @archive --source-vocabulary @words --target-vocabulary @words2
 analyse targets @table
 analyse summary @table
 analyse prune @table --keep 0.5 -o new

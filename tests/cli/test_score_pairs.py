@@ -9,7 +9,10 @@ from click.testing import CliRunner
 import moses_rnn
 from moses_rnn.cli import score_pairs
 from moses_rnn.cli.score import main
+from moses_rnn.formats.text_phrases import AlignedPhrases
+from moses_rnn.producers.open import open_model
 from tests.commands import run
+from tests.producers.rare import ALIGNED, save_rare_model
 
 PAIRS = [("the small dog", "le petit chien"), ("a house", "une maison"), ("nowhere seen", "jamais vu")]
 
@@ -63,7 +66,7 @@ def test_the_summary_as_json(model, pairs):
 
 def test_scores_above_0_alone_have_a_lowest_above_0(model, pairs, monkeypatch):
     """As a ranker may give them."""
-    monkeypatch.setattr(score_pairs, "_scored", lambda *_: iter([(b"a", 2.5), (b"b", 1.5), (b"c", 3.5)]))
+    monkeypatch.setattr(score_pairs, "_scored", lambda *_, **__: iter([(b"a", 2.5), (b"b", 1.5), (b"c", 3.5)]))
     done = CliRunner().invoke(main, [str(pairs), "--format", "tsv", "--model", str(model), "--json", "-q"])
     record = json.loads(done.stdout)
     assert (record["lowest"], record["highest"]) == (1.5, 3.5)
@@ -74,3 +77,12 @@ def test_two_models_are_one_column(model, table, tmp_path, pairs):
     double = score(model, pairs, "--model", model, "-o", "-", "-q").stdout
     values = [[float(line.split("\t")[2]) for line in text.splitlines()] for text in (single, double)]
     assert values[0] == pytest.approx(values[1], abs=1e-5)
+
+
+def test_a_network_of_rare_words_reads_alignments_from_the_third_column(tmp_path):
+    rare, rows = save_rare_model(tmp_path / "rare"), [row for row in ALIGNED if row[0] and row[1]]
+    (tmp_path / "aligned.tsv").write_bytes(b"".join(b"\t".join(row) + b"\n" for row in rows))
+    done = score(rare, tmp_path / "aligned.tsv", "-o", "-", "-q")
+    sources, targets, links = map(list, zip(*rows, strict=True))
+    expected = open_model(rare).make_producer().log_probs(AlignedPhrases(sources, lambda: links), targets)[:, 0]
+    assert [float(line.split("\t")[3]) for line in done.stdout.splitlines()] == pytest.approx(expected, rel=1e-5)
