@@ -36,9 +36,9 @@ demo-table: $(INSTALLED)
 	$(BIN)/moses-rnn-score examples/phrase-table.gz --model $(DEMO)/model --output $(DEMO)/phrase-table.rnn.gz \
 		--moses-ini examples/moses.ini --force
 	@echo
-	@$(BIN)/moses-rnn-analyse targets $(DEMO)/phrase-table.rnn.gz --source 'far from the' --source 'in front of this' \
+	@$(BIN)/moses-rnn analyse targets $(DEMO)/phrase-table.rnn.gz --source 'far from the' --source 'in front of this' \
 		--source 'not buy the'
-	$(BIN)/moses-rnn-analyse report $(DEMO)/phrase-table.rnn.gz $(DEMO)/model -o $(DEMO)/report.html --force
+	$(BIN)/moses-rnn analyse report $(DEMO)/phrase-table.rnn.gz $(DEMO)/model -o $(DEMO)/report.html --force
 	@echo "The new table, its signature and the new moses.ini are in $(DEMO)/. To be read in a browser: $(DEMO)/report.html"
 
 # The last step: a corpus on which frequencies go wrong, from it a baseline and +RNN by the pipeline, and both tuned

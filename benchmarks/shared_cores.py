@@ -140,7 +140,7 @@ def lines(corpus: Corpus, pairs: list[Pair], folder: Path, preset: str) -> Itera
     network = CslmConfig(words[1], **small.network)
     text = build_texts((target for _, target in pairs), [pairs[0][1]], folder, corpus.target_vocabulary, network.order)
     config = replace(small.training, threads=share_cores(cores, small.training.batch_size))
-    yield learner("moses-rnn-cslm train", NGrams(Cslm(network, seed=1), *text, config), config)
+    yield learner("moses-rnn cslm train", NGrams(Cslm(network, seed=1), *text, config), config)
     vocabularies = {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary}
     checkpoint = Checkpoint(ENCDEC, EncDec(shape, seed=1).eval(), vocabularies)
     for precision in ("fp32", "bf16"):

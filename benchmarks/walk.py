@@ -62,7 +62,7 @@ def command(name: str, words: list[str]) -> Callable[[], None]:
     main = importlib.import_module(f"moses_rnn.cli.{name}").main
 
     def work() -> None:
-        sys.argv = [f"moses-rnn-{name}", *words]
+        sys.argv = [f"moses-rnn {name}", *words]
         with contextlib.suppress(SystemExit):
             main(words)
 

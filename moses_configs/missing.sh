@@ -60,9 +60,7 @@ fi
 for program in perl gzip sort; do
 	command -v "$program" > /dev/null || missing "$program: part of the operating system"
 done
-needs_program moses-rnn-score moses-rnn
-[ -z "$WITH_NETWORKS" ] || needs_program moses-rnn-nmt moses-rnn
-[ "$TOKENISED" = yes ] || needs_program moses-rnn-tokenise moses-rnn
+needs_program moses-rnn moses-rnn
 needs_program sacrebleu 'moses-rnn[eval]'
 case $ALIGNER in
 fast_align) ;;

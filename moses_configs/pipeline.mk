@@ -1,6 +1,6 @@
 # From a parallel corpus to the BLEU of several systems, with a real Moses; the target pipeline-help explains.
 #
-# The Makefile of a clone includes this file; `moses-rnn-pipeline` runs it where the package is installed.
+# The Makefile of a clone includes this file; `moses-rnn pipeline` runs it where the package is installed.
 # The systems are rows of the file `systems` beside this one.
 #
 # Every finished step leaves a stamp in $(WORK)/done, so a stopped run continues where it was. Steps whose files have
@@ -35,7 +35,7 @@ MODEL ?=
 INVERSE_MODEL ?=
 TRAIN_FLAGS ?=
 SCORE_FLAGS ?=
-# Options of moses-rnn-extend, for systems whose table is extended
+# Options of moses-rnn extend, for systems whose table is extended
 EXTEND_FLAGS ?=
 # For systems with a CSLM: the tokenised text it learns from (default: the corpus's target side), or a trained one
 CSLM_TEXT ?=
@@ -45,20 +45,20 @@ CSLM_FLAGS ?= --self-normalise 0.1
 # without CSLM; auto: in the decoder where it can
 CSLM_IN ?= auto
 LIST_SIZE ?= 200
-# Language models for lists, trained on the text of a CSLM: options of moses-rnn-cslm train for each
+# Language models for lists, trained on the text of a CSLM: options of moses-rnn cslm train for each
 RNNLM_FLAGS ?=
 BENGIO_FLAGS ?=
-# Networks of sentences, trained on the corpus for each of SEEDS: options of moses-rnn-nmt train for each network
+# Networks of sentences, trained on the corpus for each of SEEDS: options of moses-rnn nmt train for each network
 SEARCH_FLAGS ?=
 LSTM_FLAGS ?=
 RNNENC_FLAGS ?=
-# and of moses-rnn-nmt translate for all
+# and of moses-rnn nmt translate for all
 TRANSLATE_FLAGS ?=
 # On lists (nbest-…): the system whose lists they choose from, and the seed of the one network; seeds of an ensemble's
 LIST_BASE ?= $(if $(filter rnn,$(SYSTEMS)),rnn,baseline)
 NETWORK_SEED ?= $(firstword $(SEEDS))
 ENSEMBLE_SEEDS ?= 11 12 13 14
-# Options of moses-rnn-nbest add, for all list systems
+# Options of moses-rnn nbest add, for all list systems
 NBEST_FLAGS ?=
 # Of prune-bleu: shares of the table, and the tuning whose weights translate
 PRUNE_KEEP ?= 0.7 0.5 0.3
@@ -75,7 +75,7 @@ MERT_FLAGS ?=
 
 PIPELINE := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 # Where the package's commands are installed, and the Python that has its libraries
-BIN ?= $(patsubst %/,%,$(dir $(shell command -v moses-rnn-score 2> /dev/null)))
+BIN ?= $(patsubst %/,%,$(dir $(shell command -v moses-rnn 2> /dev/null)))
 BIN_PYTHON ?= $(BIN)/python
 MOSES_ROOT ?=
 COMMA := ,
@@ -152,7 +152,7 @@ with = $(foreach name,$(1),$(name)='$($(name))')
 # --- systems ----------------------------------------------------------------------------------------------------------
 
 # How the additions of a system come in: into the table, as options of moses-rnn-score, onto n-best lists, as options of
-# moses-rnn-nbest, or into new lines, as options of moses-rnn-extend; the steps that train what they need, $(1) being
+# moses-rnn nbest, or into new lines, as options of moses-rnn extend; the steps that train what they need, $(1) being
 # the seed of a network of sentences; and what translates by itself. MODEL_x: a folder that has its vocabularies
 TABLE_OPTIONS_rnn = --model $(RNN_MODEL)
 TABLE_OPTIONS_inverse = --inverse-model $(RNN_INVERSE)
@@ -180,7 +180,7 @@ TRAINED_$(1) = $(DONE)/train-$(1).$$(1)
 LIST_OPTIONS_$(1) = --add $(W)/nmt/$(1).$(NETWORK_SEED)
 TRANSLATE_$(1) = $$(translate) $(W)/nmt/$(1).$$$$SEED
 endef
-translate = $(BIN)/moses-rnn-nmt translate --beam 12 $(TRANSLATE_FLAGS)
+translate = $(BIN)/moses-rnn nmt translate --beam 12 $(TRANSLATE_FLAGS)
 $(foreach network,$(NETWORKS),$(eval $(call add_network,$(network))))
 # Without the sources, and so once for all seeds
 LANGUAGE_MODELS := rnnlm bengio
@@ -351,7 +351,7 @@ $(DONE)/phrase-table: $(DONE)/align $(DONE)/lm
 ifneq ($(BASELINE_INI),)
 $(DONE)/baseline: $(BASELINE_INI) $(SYSTEM_TABLE) | pipeline-tools
 	mkdir -p $(W)/baseline
-	$(BIN)/moses-rnn-ini $(BASELINE_INI) --absolute-paths -o $(W)/baseline/moses.ini --force
+	$(BIN)/moses-rnn ini $(BASELINE_INI) --absolute-paths -o $(W)/baseline/moses.ini --force
 	touch $@
 else
 $(DONE)/baseline: $(DONE)/phrase-table
@@ -384,14 +384,14 @@ $(DONE)/train-cslm: $(if $(CSLM),,$(if $(CSLM_TEXT),$(CSLM_TEXT),$(DONE)/corpus)
 ifeq ($(CSLM),)
 	mkdir -p $(W)/cslm
 	restart=$$($(restart) $(CSLM_MODEL) $(CSLM_CORPUS)) && \
-	$(BIN)/moses-rnn-cslm train $(CSLM_CORPUS) --model $(CSLM_MODEL) $(CSLM_FLAGS) $$restart
+	$(BIN)/moses-rnn cslm train $(CSLM_CORPUS) --model $(CSLM_MODEL) $(CSLM_FLAGS) $$restart
 endif
 	touch $@
 
 $(LANGUAGE_MODELS:%=$(DONE)/train-%): $(DONE)/train-%: $(if $(CSLM_TEXT),$(CSLM_TEXT),$(DONE)/corpus) $(DONE)/dev
 	mkdir -p $(W)/nlm
 	restart=$$($(restart) $(W)/nlm/$* $(CSLM_CORPUS)) && \
-	$(BIN)/moses-rnn-cslm train $(CSLM_CORPUS) --network $* --dev $(W)/corpus/dev.$(TRG) --model $(W)/nlm/$* \
+	$(BIN)/moses-rnn cslm train $(CSLM_CORPUS) --network $* --dev $(W)/corpus/dev.$(TRG) --model $(W)/nlm/$* \
 		$(FLAGS_$*) $$restart
 	touch $@
 
@@ -403,7 +403,7 @@ SENTENCE_MODELS := $(foreach network,$(NETWORKS),$(foreach seed,$(sort $(SEEDS) 
 $(SENTENCE_MODELS:%=$(DONE)/train-%): $(DONE)/train-%: $(DONE)/corpus $(DONE)/dev
 	mkdir -p $(W)/nmt
 	restart=$$($(restart) $(W)/nmt/$* $(W)/corpus/train.$(SRC) $(W)/corpus/train.$(TRG)) && \
-	$(BIN)/moses-rnn-nmt train $(W)/corpus/train --source $(SRC) --target $(TRG) $(call dev_of,$(basename $*)) \
+	$(BIN)/moses-rnn nmt train $(W)/corpus/train --source $(SRC) --target $(TRG) $(call dev_of,$(basename $*)) \
 		--model $(W)/nmt/$* --architecture $(or $(ARCHITECTURE_$(basename $*)),$(basename $*)) \
 		--seed $(call seed_of,$*) $(FLAGS_$(basename $*)) $$restart
 	touch $@
@@ -411,7 +411,7 @@ dev_of = $(if $(filter posunk,$(1)),,--dev $(W)/corpus/dev)
 $(filter $(DONE)/train-posunk.%,$(SENTENCE_MODELS:%=$(DONE)/train-%)): $(DONE)/align
 
 $(DONE)/dictionary: $(DONE)/align $(DONE)/corpus
-	$(BIN)/moses-rnn-nmt dictionary $(W)/corpus/train --source $(SRC) --target $(TRG) --alignment $(ALIGNED) \
+	$(BIN)/moses-rnn nmt dictionary $(W)/corpus/train --source $(SRC) --target $(TRG) --alignment $(ALIGNED) \
 		-o $(DICTIONARY) --force
 	touch $@
 
@@ -440,7 +440,7 @@ $(DONE)/score-baseline: $(DONE)/baseline
 # The CSLM as NeuralLM: its feature and its weight in the ini of another system
 $(DONE)/export-cslm: $(DONE)/train-cslm $(DONE)/dev
 	mkdir -p $(W)/cslm
-	$(BIN)/moses-rnn-cslm export-nplm $(CSLM_MODEL) $(W)/cslm/cslm.nplm --dev $(W)/corpus/dev.$(TRG) --force \
+	$(BIN)/moses-rnn cslm export-nplm $(CSLM_MODEL) $(W)/cslm/cslm.nplm --dev $(W)/corpus/dev.$(TRG) --force \
 		> $(W)/cslm/lines
 	touch $@
 
@@ -488,7 +488,7 @@ $(foreach system,$(EXTENDED),$(eval $(DONE)/extend-$(system): $(DONE)/score-$(BA
 $(EXTENDED:%=$(DONE)/extend-%): $(DONE)/extend-%: $(DONE)/dev $(DONE_TESTS)
 	mkdir -p $(W)/$*
 	for set in $(SETS); do \
-		$(BIN)/moses-rnn-extend $(call table_of,$(BASE_$*)) $(RNN_MODEL) --text $(W)/corpus/$$set.$(SRC) \
+		$(BIN)/moses-rnn extend $(call table_of,$(BASE_$*)) $(RNN_MODEL) --text $(W)/corpus/$$set.$(SRC) \
 			$(foreach added,$(ADDED_$*),$(EXTEND_OPTIONS_$(added))) $(EXTEND_FLAGS) \
 			-o $(W)/$*/$$set.phrase-table.gz --force || exit 1; done
 	touch $@
@@ -503,7 +503,7 @@ $(foreach run,$(EXTENDED_RUNS),$(eval $(DONE)/decode-$(run): $(DONE)/extend-$(ca
 $(EXTENDED_RUNS:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-%
 	mkdir -p $(W)/decode
 	for set in $(SETS); do \
-		$(BIN)/moses-rnn-ini $(W)/tune/$*/moses.ini --table $(W)/$(call system_of,$*)/$$set.phrase-table.gz \
+		$(BIN)/moses-rnn ini $(W)/tune/$*/moses.ini --table $(W)/$(call system_of,$*)/$$set.phrase-table.gz \
 			-o $(W)/tune/$*/$$set.ini --force && \
 		$(decode) $(W)/tune/$*/$$set.ini $(W)/corpus/$$set.$(SRC) decode-$*.$$set $(DECODER_FLAGS) \
 			-report-segmentation > $(W)/decode/$*.$$set.segments && \
@@ -529,14 +529,14 @@ $(foreach run,$(RESCORED),$(eval $(DONE)/features-$(run): $(call base_lists,$(ru
 	$(call trained,$(call system_of,$(run)),$(NETWORK_SEED))))
 $(RESCORED:%=$(DONE)/features-%): $(DONE)/features-%:
 	for set in $(SETS); do \
-		$(BIN)/moses-rnn-nbest $(W)/nbest/$(call base_run,$*).$$set.gz --source $(W)/corpus/$$set.$(SRC) \
+		$(BIN)/moses-rnn nbest $(W)/nbest/$(call base_run,$*).$$set.gz --source $(W)/corpus/$$set.$(SRC) \
 			$(foreach added,$(ADDED_$(call system_of,$*)),$(LIST_OPTIONS_$(added))) \
 			$(NBEST_FLAGS) -o $(W)/nbest/$*.$$set.gz --force || exit 1; done
 	touch $@
 
 $(RESCORED:%=$(DONE)/tune-%): $(DONE)/tune-%: $(DONE)/features-% $(DONE)/dev
 	mkdir -p $(W)/tune/$*
-	$(BIN)/moses-rnn-nbest tune $(W)/nbest/$*.dev.gz --reference $(W)/corpus/dev.$(TRG) --seed $(call seed_of,$*) \
+	$(BIN)/moses-rnn nbest tune $(W)/nbest/$*.dev.gz --reference $(W)/corpus/dev.$(TRG) --seed $(call seed_of,$*) \
 		--weights $(W)/tune/$(call lister,$(call system_of,$*)).$(call seed_of,$*)/moses.ini \
 		--moses-root $(MOSES_ROOT) --optimiser $(if $(filter mira,$(TUNER)),kbmira,mert) \
 		-o $(W)/tune/$*/moses.ini --force
@@ -545,7 +545,7 @@ $(RESCORED:%=$(DONE)/tune-%): $(DONE)/tune-%: $(DONE)/features-% $(DONE)/dev
 $(RESCORED:%=$(DONE)/decode-%): $(DONE)/decode-%: $(DONE)/tune-% $(DONE_TESTS)
 	mkdir -p $(W)/decode
 	for set in $(SETS); do \
-		$(BIN)/moses-rnn-nbest rerank $(W)/nbest/$*.$$set.gz $(W)/tune/$*/moses.ini --segments \
+		$(BIN)/moses-rnn nbest rerank $(W)/nbest/$*.$$set.gz $(W)/tune/$*/moses.ini --segments \
 			--reference $(W)/corpus/$$set.$(TRG) -o $(W)/decode/$*.$$set.segments --force && \
 		$(call without_segments,$*.$$set) || exit 1; done
 	touch $@
@@ -590,7 +590,7 @@ bleu-%: $(foreach seed,$(SEEDS),$(DONE)/decode-%.$(seed))
 		$(call bleu,$$set,$(W)/decode/$*.$$seed.$$set.$(TRG)) || exit 1; done; done
 
 $(W)/results.json: $(foreach run,$(call runs,$(SYSTEMS)),$(DONE)/decode-$(run))
-	$(BIN)/moses-rnn-analyse results $(W) --target $(TRG) $(SYSTEMS:%=--system %) $(TEST_NAMES:%=--test %) \
+	$(BIN)/moses-rnn analyse results $(W) --target $(TRG) $(SYSTEMS:%=--system %) $(TEST_NAMES:%=--test %) \
 		$(SEEDS:%=--seed %) -o $@ --force
 
 # BLEU by length of the first seed's translations, with No UNK by the first network's words; a picture where it can be
@@ -599,7 +599,7 @@ FIRST_SEED := $(firstword $(SEEDS))
 LENGTHS_MODEL = $(firstword $(foreach system,$(ALONE),$(call MODEL_$(firstword $(ADDED_$(system))),$(FIRST_SEED))))
 $(LENGTHS): $(W)/lengths.%.md: $(SYSTEMS:%=$(DONE)/decode-%.$(FIRST_SEED)) | $(W)/results.json
 	picture=; ! $(BIN_PYTHON) -c 'import matplotlib' 2> /dev/null || picture='-o $(W)/lengths.$*.svg --force'; \
-	$(BIN)/moses-rnn-analyse lengths $(W)/corpus/$*.$(SRC) $(W)/corpus/$*.$(TRG) \
+	$(BIN)/moses-rnn analyse lengths $(W)/corpus/$*.$(SRC) $(W)/corpus/$*.$(TRG) \
 		$(SYSTEMS:%=$(W)/decode/%.$(FIRST_SEED).$*.$(TRG)) \
 		$(if $(LENGTHS_MODEL),--model $(LENGTHS_MODEL)) --format markdown $$picture > $@.new
 	mv $@.new $@
@@ -625,9 +625,9 @@ $(DONE)/prune-$(WHOLE): $(PRUNE_NEEDS)
 
 $(PRUNED:%=$(DONE)/prune-%): $(DONE)/prune-%: $(PRUNE_NEEDS)
 	mkdir -p $(W)/prune
-	$(BIN)/moses-rnn-analyse prune $(W)/rnn/phrase-table.gz -o $(W)/prune/$*.gz --by $(call by_of,$*) \
+	$(BIN)/moses-rnn analyse prune $(W)/rnn/phrase-table.gz -o $(W)/prune/$*.gz --by $(call by_of,$*) \
 		--keep $(call keep_of,$*) $(PRUNE_FLAGS) --force
-	$(BIN)/moses-rnn-ini $(tuned) --table $(W)/prune/$*.gz -o $(W)/prune/$*.ini --force
+	$(BIN)/moses-rnn ini $(tuned) --table $(W)/prune/$*.gz -o $(W)/prune/$*.ini --force
 	$(call decode_dev,$*)
 	touch $@
 

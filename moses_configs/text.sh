@@ -11,7 +11,7 @@ plain() { # FILE, which may have the suffix .gz
 }
 
 raw_to_words() { # LANGUAGE
-	"$BIN/moses-rnn-tokenise" --language "$1" --processes "$THREADS"
+	"$BIN/moses-rnn" tokenise --language "$1" --processes "$THREADS"
 }
 
 words() { # LANGUAGE

@@ -12,9 +12,20 @@ from types import SimpleNamespace
 ROOT = Path(__file__).parent.parent
 
 
+BIN = Path(sys.executable).parent
+PROGRAMS = {"train", "score"}  # of their own
+
+
 def program(command):
-    """The program of a command, for those that start it through another one; "" is all of them under one name."""
-    return Path(sys.executable).with_name(f"moses-rnn-{command}" if command else "moses-rnn")
+    """The words that start a command; "" is the program that has them all."""
+    if command in PROGRAMS:
+        return [BIN / f"moses-rnn-{command}"]
+    return [BIN / "moses-rnn", *command.split()]
+
+
+def spoken(command):
+    """What a command calls itself in messages."""
+    return f"moses-rnn-{command}" if command in PROGRAMS else f"moses-rnn {command}".rstrip()
 
 
 class Zygote:
@@ -30,7 +41,7 @@ class Zygote:
         streams = here / "stdin", Path(stdout or here / "stdout"), here / "stderr"
         for path, content in zip(streams, (given, b"", b""), strict=True):
             path.write_bytes(content)
-        line = [str(argument) for argument in (program(command), *arguments)]
+        line = [str(argument) for argument in (*program(command), *arguments)]
         code = self._ask(
             {
                 "command": line,
@@ -86,7 +97,7 @@ atexit.register(zygote.end)
 
 def start(command, *arguments, **options):
     """Start a command as a process that can be killed; `options` are those of `subprocess.Popen`."""
-    return subprocess.Popen([program(command), *map(str, arguments)], **options)
+    return subprocess.Popen([*program(command), *map(str, arguments)], **options)
 
 
 def settings(folder, **values):
@@ -105,7 +116,7 @@ def run(command, *arguments, check=True, cwd=None, given="", env=None):
         done = zygote(command, *arguments, cwd=cwd, given=given.encode())
         done.stdout = done.stdout.decode().replace("\r\n", "\n")
     else:
-        line = [program(command), *map(str, arguments)]
+        line = [*program(command), *map(str, arguments)]
         done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=cwd, env=env, input=given)
     if check:
         assert done.returncode == 0, done.stderr

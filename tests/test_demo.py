@@ -41,9 +41,9 @@ def test_with_a_moses_the_demo_ends_with_two_systems(tmp_path):
     done = make("-n", "demo", f"DEMO={tmp_path}", "MOSES_ROOT=/nowhere")
     assert done.returncode == 0, done.stderr
     assert "left out" not in done.stdout
-    assert done.stdout.index("moses-rnn-analyse report") < done.stdout.index("make_hard_corpus.py")
+    assert done.stdout.index("moses-rnn analyse report") < done.stdout.index("make_hard_corpus.py")
     assert (
-        f"moses-rnn-analyse results {tmp_path}/moses-1/work --target fr --system baseline --system rnn" in done.stdout
+        f"moses-rnn analyse results {tmp_path}/moses-1/work --target fr --system baseline --system rnn" in done.stdout
     )
     assert "--maximum-iterations 5" in done.stdout
 

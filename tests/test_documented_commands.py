@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from tests.commands import ROOT, program, zygote
+from tests.commands import BIN, ROOT, zygote
 from tests.conftest import EXAMPLES, LEARNED, TINY
 from tests.documented_system import write_system
 
@@ -23,19 +23,19 @@ SMALLER = {
         [*("--hidden-size", "8", "--embedding-size", "6", "--shortlist", "60"), *LEARNED]
     ),
     "moses-rnn-train pairs.tsv": " ".join([*TINY, *LEARNED, "--max-epochs", "12"]),  # of few pairs
-    "moses-rnn-nmt train": ("--hidden-size 16 --embedding-size 16 --max-epochs 20 --learning-rate 0.02 --dropout 0"),
-    "moses-rnn-nmt train train --source words": "--max-epochs 2",
-    "moses-rnn-nmt train treebank": "--max-epochs 2",
-    "moses-rnn-nmt translate parser": "--beam 1",
-    "moses-rnn-cslm train train.fr --network rnnlm": "--hidden-size 6 --max-epochs 1",
-    "moses-rnn-cslm train train.fr --network bengio": "--order 3 --embedding-size 4 --hidden-size 5 --max-epochs 1",
-    "moses-rnn-cslm train train.fr --model": "--order 3 --embedding-size 4 --shortlist 60 --max-epochs 1",
-    "moses-rnn-analyse report": "--phrases 20 --points 30 --samples 3 --sources 1",
-    "moses-rnn-analyse targets": "--min-words 2 --top 1",
-    "moses-rnn-analyse map words": "--method pca --max-points 60",
-    "moses-rnn-analyse map phrases": "--method pca --max-points 60 --min-words 2",
-    "moses-rnn-analyse gates": "--phrases 50",
-    "moses-rnn-analyse explain": "--phrases 50",
+    "moses-rnn nmt train": ("--hidden-size 16 --embedding-size 16 --max-epochs 20 --learning-rate 0.02 --dropout 0"),
+    "moses-rnn nmt train train --source words": "--max-epochs 2",
+    "moses-rnn nmt train treebank": "--max-epochs 2",
+    "moses-rnn nmt translate parser": "--beam 1",
+    "moses-rnn cslm train train.fr --architecture rnnlm": "--hidden-size 6 --max-epochs 1",
+    "moses-rnn cslm train train.fr --architecture bengio": "--order 3 --embedding-size 4 --hidden-size 5 --max-epochs 1",
+    "moses-rnn cslm train train.fr --model": "--order 3 --embedding-size 4 --shortlist 60 --max-epochs 1",
+    "moses-rnn analyse report": "--phrases 20 --points 30 --samples 3 --sources 1",
+    "moses-rnn analyse targets": "--min-words 2 --top 1",
+    "moses-rnn analyse map words": "--method pca --max-points 60",
+    "moses-rnn analyse map phrases": "--method pca --max-points 60 --min-words 2",
+    "moses-rnn analyse gates": "--phrases 50",
+    "moses-rnn analyse explain": "--phrases 50",
     "$MOSES_ROOT/scripts/training/mert-moses.pl": "--maximum-iterations 1",
 }
 BY_SHELL = "echo ", "printf "
@@ -43,8 +43,8 @@ BY_SHELL = "echo ", "printf "
 PLACES = {"/my/system/model": ".", "/my/": "$PWD/"}
 # Commands of this package that other tests run: they need Moses, a cluster, or the authors' weights
 ELSEWHERE = (
-    "moses-rnn-verify phrase-table.rnn.gz",
-    "moses-rnn-pipeline results",
+    "moses-rnn verify phrase-table.rnn.gz",
+    "moses-rnn pipeline results",
     "moses-rnn-score phrase-table.gz --ray",
 )
 
@@ -106,7 +106,7 @@ def scored_system(tmp_path_factory, bare_system, model):
     here = tmp_path_factory.mktemp("scored") / "system"
     shutil.copytree(bare_system, here)
     shutil.copytree(model, here / model.name)
-    perform("moses-rnn-cslm train train.fr --model cslm --preset small --quiet", here)
+    perform("moses-rnn cslm train train.fr --model cslm --preset small --quiet", here)
     perform("moses-rnn-score phrase-table.gz --moses-ini moses.ini --quiet", here)
     return here
 
@@ -114,7 +114,7 @@ def scored_system(tmp_path_factory, bare_system, model):
 @pytest.fixture
 def system(request, tmp_path, bare_system):
     """A folder for a block: without networks if it trains them."""
-    trains = any(re.match(r"moses-rnn-((cslm|nmt) )?train ", command) for command in RUN_HERE[request.param])
+    trains = any(re.match(r"moses-rnn[- ]((cslm|nmt) )?train ", command) for command in RUN_HERE[request.param])
     folder = bare_system if trains else request.getfixturevalue("scored_system")
     here = tmp_path / "here"
     shutil.copytree(folder, here)
@@ -164,7 +164,7 @@ def test_what_a_block_does_beside_moses_runs_as_printed(system, monkeypatch):
     monkeypatch.delenv("MOSES_ROOT", raising=False)
     here, commands = system
     for command in commands:
-        if command.startswith(("moses-rnn-", "echo ")):
+        if command.startswith(("moses-rnn", "echo ")):
             perform(command, here)
 
 
@@ -184,7 +184,7 @@ def test_a_block_runs_as_printed_with_moses(system, moses_root):
     environment = {
         **os.environ,
         "MOSES_ROOT": str(moses_root),
-        "PATH": f"{program('train').parent}:{os.environ['PATH']}",
+        "PATH": f"{BIN}:{os.environ['PATH']}",
     }
     shell = ["bash", "-euxc", script]
     done = subprocess.run(shell, cwd=here, env=environment, capture_output=True, text=True, check=False)

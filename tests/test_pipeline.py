@@ -103,7 +103,7 @@ MISSING = {
     "no corpus named": (["MOSES_ROOT=/nowhere", "TRAIN="], "missing: TRAIN, the prefix of a corpus: TRAIN=data/x for data/x.en and data/x.fr"),
     "no test set named": (["MOSES_ROOT=/nowhere", "TEST="], "missing: TEST, the prefix of a corpus"),
     "sets of one name": (["MOSES_ROOT=/nowhere", "TEST=a/all b/x"], "missing: TEST sets whose names differ, none of them dev, train or all"),
-    "no commands": (["MOSES_ROOT=/nowhere", "BIN=/nowhere"], "missing: /nowhere/moses-rnn-score: pip install 'moses-rnn'"),
+    "no commands": (["MOSES_ROOT=/nowhere", "BIN=/nowhere"], "missing: /nowhere/moses-rnn: pip install 'moses-rnn'"),
     "no sacrebleu": (["MOSES_ROOT=/nowhere", "BIN=/nowhere"], "missing: /nowhere/sacrebleu: pip install 'moses-rnn[eval]'"),
     "no thot": (
         ["MOSES_ROOT=/nowhere", "ALIGNER=thot", "BIN_PYTHON=false"],
@@ -174,7 +174,7 @@ def test_the_makefile_of_a_clone_has_the_pipeline(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "TRAIN='examples/corpus/train' DEV='examples/corpus/dev' TEST='examples/corpus/test'" in done.stdout
     assert re.search("lmplz -o 5 .* --discount_fallback ", done.stdout)
-    assert f"{tmp_path}/venv/bin/moses-rnn-analyse results {tmp_path}/work --target fr" in done.stdout
+    assert f"{tmp_path}/venv/bin/moses-rnn analyse results {tmp_path}/work --target fr" in done.stdout
     assert not list(tmp_path.iterdir())
 
 
@@ -210,10 +210,10 @@ def test_both_directions_are_trained_alike_and_score_one_table(tmp_path):
 def test_an_extended_table_has_the_weights_of_its_base(tmp_path, system, base, table, options):
     given = f"WORK={tmp_path}", "SEEDS=4 5", "EXTEND_FLAGS=--top 1"
     commands = commands_of(f"decode-{system}", *given)
-    (extending,) = [line for line in commands if "moses-rnn-extend" in line]
+    (extending,) = [line for line in commands if "moses-rnn extend" in line]
     assert extending.startswith("for set in dev test; do ")
     assert (
-        f"moses-rnn-extend {tmp_path}/{table}/phrase-table.gz {tmp_path}/rnn/model --text {tmp_path}/corpus/$set.en "
+        f"moses-rnn extend {tmp_path}/{table}/phrase-table.gz {tmp_path}/rnn/model --text {tmp_path}/corpus/$set.en "
         f"{options.format(tmp_path)}--top 1 -o {tmp_path}/{system}/$set.phrase-table.gz --force" in extending
     )
     tunings = [line for line in commands if "mert-moses.pl" in line]
@@ -223,7 +223,7 @@ def test_an_extended_table_has_the_weights_of_its_base(tmp_path, system, base, t
         assert f"cp {tmp_path}/tune/{base}.{seed}/moses.ini {tuned}/moses.ini" in commands
         (decoding,) = [line for line in commands if f"{tuned}/$set.ini {tmp_path}/corpus" in line]
         new_table = f"--table {tmp_path}/{system}/$set.phrase-table.gz"
-        assert f"moses-rnn-ini {tuned}/moses.ini {new_table} -o {tuned}/$set.ini --force &&" in decoding
+        assert f"moses-rnn ini {tuned}/moses.ini {new_table} -o {tuned}/$set.ini --force &&" in decoding
 
 
 # --- systems ---
@@ -260,9 +260,9 @@ def test_a_system_on_lists_is_a_row(more_systems, tmp_path):
     done = make("-n", "tune-more", f"WORK={tmp_path}", "MOSES_ROOT=/nowhere", *given, makefile=more_systems)
     commands = done.stdout.replace("\\\n", " ").split("\n")
     (features,) = [" ".join(line.split()) for line in commands if f"-o {tmp_path}/nbest/more.4.$set.gz" in line]
-    assert f"moses-rnn-nbest {tmp_path}/nbest/cslm-rnn-wp.4.$set.gz --source" in features
+    assert f"moses-rnn nbest {tmp_path}/nbest/cslm-rnn-wp.4.$set.gz --source" in features
     assert "--lm x --length -o" in features
-    (tuning,) = [line for line in commands if f"moses-rnn-nbest tune {tmp_path}/nbest/more.4.dev.gz" in line]
+    (tuning,) = [line for line in commands if f"moses-rnn nbest tune {tmp_path}/nbest/more.4.dev.gz" in line]
     assert f"--weights {tmp_path}/tune/rnn.4/moses.ini" in tuning
 
 

@@ -38,9 +38,9 @@ TEXT = {"SRC": "en", "TRG": "fr", "TOKENISED": "no", "LOWERCASE": "no", "THREADS
 @pytest.fixture
 def text(tmp_path, work):
     """Runs text.sh on a small corpus, with a tokeniser that marks its lines."""
-    tokeniser = tmp_path / "bin" / "moses-rnn-tokenise"
+    tokeniser = tmp_path / "bin" / "moses-rnn"
     tokeniser.parent.mkdir()
-    tokeniser.write_text('#!/bin/sh\nsed "s/^/$2: /"\n')
+    tokeniser.write_text('#!/bin/sh\nsed "s/^/$3: /"\n')
     tokeniser.chmod(0o755)
     (tmp_path / "small.en").write_text("A b\nC d\n")
     (tmp_path / "small.fr.gz").write_bytes(gzip.compress("É f\nG h\n".encode()))
@@ -75,20 +75,20 @@ def test_texts_of_different_length_are_refused(text, tmp_path):
 
 
 def test_a_tokeniser_that_fails_shows_its_log(text, tmp_path, work):
-    (tmp_path / "bin" / "moses-rnn-tokenise").write_text("#!/bin/sh\necho no such language >&2\nexit 1\n")
+    (tmp_path / "bin" / "moses-rnn").write_text("#!/bin/sh\necho no such language >&2\nexit 1\n")
     done = text()
     assert done.returncode == 1
     assert done.stderr == f"no such language\nfailed; the whole log: {work}/log/tokenise-dev.log\n"
 
 
 def test_warnings_of_a_tokeniser_are_seen(text, tmp_path):
-    (tmp_path / "bin" / "moses-rnn-tokenise").write_text("#!/bin/sh\necho warning: language $2 >&2\ncat\n")
+    (tmp_path / "bin" / "moses-rnn").write_text("#!/bin/sh\necho warning: language $3 >&2\ncat\n")
     done = text()
     assert (done.returncode, done.stderr) == (0, "warning: language en\nwarning: language fr\n")
 
 
 def test_a_tokeniser_that_loses_lines_is_noticed(text, tmp_path, work):
-    (tmp_path / "bin" / "moses-rnn-tokenise").write_text("#!/bin/sh\nhead -n 1\n")
+    (tmp_path / "bin" / "moses-rnn").write_text("#!/bin/sh\nhead -n 1\n")
     done = text()
     assert (done.returncode, done.stderr) == (1, f"{work}/corpus/dev.en: expected 2 lines, found 1\n")
 

@@ -22,9 +22,9 @@ FLAGS = [
 CLEAN = """#!/bin/sh
 for language in $2 $3; do cp "$1.$language" "$4.$language"; done
 """
-# a moses-rnn-nmt that learns nothing and puts the names of its models before each line
+# a moses-rnn nmt that learns nothing and puts the names of its models before each line
 NMT = """#!/bin/sh
-command=$1; shift; models=
+command=$2; shift 2; models=
 case $command in
 train)
     while [ "$1" != --model ]; do shift; done
@@ -79,7 +79,7 @@ def planned(*arguments):
 
 def trained(commands):
     """Network and seed of each model in the order of training."""
-    return [re.search(r"--model \S*/nmt/(\S+)", line)[1] for line in commands if "moses-rnn-nmt train" in line]
+    return [re.search(r"--model \S*/nmt/(\S+)", line)[1] for line in commands if "moses-rnn nmt train" in line]
 
 
 def test_a_network_is_trained_once_for_all_systems(tmp_path):
@@ -97,7 +97,7 @@ def test_a_network_is_trained_once_for_all_systems(tmp_path):
 )
 def test_a_network_is_trained_on_the_corpus_for_each_seed(tmp_path, network, flags):
     commands = planned(f"train-{network}", f"WORK={tmp_path}", "SEEDS=7 8", f"{flags}=--max-epochs 3")
-    trainings = [line for line in commands if "moses-rnn-nmt train" in line]
+    trainings = [line for line in commands if "moses-rnn nmt train" in line]
     for seed, training in zip("78", trainings, strict=True):
         assert f"train {tmp_path}/corpus/train --source en --target fr --dev {tmp_path}/corpus/dev --model" in training
         assert f"/nmt/{network}.{seed} --architecture {network} --seed {seed} --max-epochs 3 $restart" in training
@@ -116,7 +116,7 @@ def test_a_network_of_the_first_seed_adds_to_lists(tmp_path, system, option):
     commands = planned(*given)
     for seed in "45":
         (features,) = [line for line in commands if f"-o {tmp_path}/nbest/{system}.{seed}.$set.gz" in line]
-        assert f"moses-rnn-nbest {tmp_path}/nbest/rnn.{seed}.$set.gz --source {tmp_path}/corpus/$set.en" in features
+        assert f"moses-rnn nbest {tmp_path}/nbest/rnn.{seed}.$set.gz --source {tmp_path}/corpus/$set.en" in features
         assert f" {option.format(tmp_path)} --threads 3 -o " in features
 
 
@@ -124,9 +124,9 @@ def test_a_network_of_the_first_seed_adds_to_lists(tmp_path, system, option):
 def test_a_language_model_is_trained_once_and_adds_to_lists(tmp_path, system, network):
     flags = [f"{network.upper()}_FLAGS=--max-epochs 3", "NBEST_FLAGS=--threads 3"]
     commands = planned(f"tune-{system}", f"WORK={tmp_path}", "SEEDS=4 5", *flags)
-    (training,) = [line for line in commands if "moses-rnn-cslm train" in line]
+    (training,) = [line for line in commands if "moses-rnn cslm train" in line]
     text = f"{tmp_path}/corpus/train.fr --network {network} --dev {tmp_path}/corpus/dev.fr"
-    assert f"moses-rnn-cslm train {text} --model {tmp_path}/nlm/{network} --max-epochs 3 $restart" in training
+    assert f"moses-rnn cslm train {text} --model {tmp_path}/nlm/{network} --max-epochs 3 $restart" in training
     for seed in "45":
         (features,) = [line for line in commands if f"-o {tmp_path}/nbest/{system}.{seed}.$set.gz" in line]
         assert f" --add {tmp_path}/nlm/{network} --threads 3 -o " in features
@@ -134,7 +134,7 @@ def test_a_language_model_is_trained_once_and_adds_to_lists(tmp_path, system, ne
 
 def test_language_models_learn_from_the_text_of_a_cslm(tmp_path):
     commands = planned("train-rnnlm", f"WORK={tmp_path}", "CSLM_TEXT=README.md")
-    assert [line for line in commands if "moses-rnn-cslm train README.md --network rnnlm" in line]
+    assert [line for line in commands if "moses-rnn cslm train README.md --network rnnlm" in line]
     table = ["PHRASE_TABLE=README.md", "BASELINE_INI=README.md", "TRAIN=", "MOSES_ROOT=/nowhere"]
     for given, needs in (([], True), (["CSLM_TEXT=README.md"], False)):
         done = make("results", f"WORK={tmp_path}/work", *table, *given, "SYSTEMS=baseline nbest-bengio", check=False)
@@ -152,7 +152,7 @@ def test_language_models_learn_from_the_text_of_a_cslm(tmp_path):
 )
 def test_the_system_whose_lists_are_chosen_from(tmp_path, given, base):
     commands = planned("tune-nbest-search", f"WORK={tmp_path}", "SEEDS=4", *given)
-    assert [line for line in commands if f"moses-rnn-nbest {tmp_path}/nbest/{base}.4.$set.gz" in line]
+    assert [line for line in commands if f"moses-rnn nbest {tmp_path}/nbest/{base}.4.$set.gz" in line]
 
 
 @pytest.mark.parametrize("base", ["magic", "nbest-search", "rnnsearch", "rnn baseline", ""])
@@ -171,7 +171,7 @@ def test_networks_need_a_corpus_beside_a_table(tmp_path):
 
 
 def test_an_ensemble_translates_once(given, tmp_path):
-    commands = executable(tmp_path / "bin" / "moses-rnn-nmt", NMT).parent
+    commands = executable(tmp_path / "bin" / "moses-rnn", NMT).parent
     ours = [f"BIN={commands}", "SEEDS=1 2", "ENSEMBLE_SEEDS=5 6", "TRANSLATE_FLAGS=--beam 2"]
     make("decode-rnnsearch-x4", "decode-rnnsearch", *given, *ours)
     test = (tmp_path / "work" / "corpus" / "test.en").read_text().splitlines()
@@ -181,7 +181,7 @@ def test_an_ensemble_translates_once(given, tmp_path):
     }.items():  # fmt: skip
         translated = (tmp_path / "work" / "decode" / f"{name}.test.fr").read_text().splitlines()
         assert translated == [f"{models} {line}" for line in test]
-    calls = (commands / "moses-rnn-nmt.log").read_text().splitlines()
+    calls = (commands / "moses-rnn.log").read_text().splitlines()
     assert calls.count("rnnsearch.5 rnnsearch.6 ") == 2  # dev and test
 
 
@@ -194,9 +194,8 @@ def test_a_network_that_translates_by_itself_ends_in_results(given, tmp_path):
     results = json.loads((work / "results.json").read_text())
     assert [system["runs"][0]["weights"] for system in results["systems"].values()] == [{}]
     assert [path.name for path in (work / "nmt").iterdir()] == ["rnnsearch.1"]
-    for text in ("| RNNsearch |", "RNNsearch: without Moses;", "| RNNsearch-50* | 28.45 | 36.15 |"):
+    for text in ("| RNNsearch |", "RNNsearch: without Moses;"):
         assert text in done.stdout
-    assert done.stdout.count("Published, not ours: Bahdanau et al. (2015)") == 1
     lengths = (work / "lengths.test.md").read_text()
     assert lengths in done.stdout
     for text in ("No UNK |\n", "| sentences |", "| rnnsearch.1.test.fr |"):
@@ -210,12 +209,12 @@ def test_words_outside_the_shortlist_need_an_alignment(tmp_path):
     """One dictionary for all seeds; the network that learns by annotation has no dev text, which has no alignment."""
     commands = planned("decode-rnnsearch-unk", "decode-posunk", f"WORK={tmp_path}", "SEEDS=4 5", "SEARCH_FLAGS=-q")
     aligned = f"--alignment {tmp_path}/model/aligned.grow-diag-final-and"
-    assert [line for line in commands if "aligned.grow-diag-final-and" in line and "moses-rnn-nmt" not in line]
-    (words,) = [line for line in commands if "moses-rnn-nmt dictionary" in line]
+    assert [line for line in commands if "aligned.grow-diag-final-and" in line and "moses-rnn nmt" not in line]
+    (words,) = [line for line in commands if "moses-rnn nmt dictionary" in line]
     assert f"{aligned} -o {tmp_path}/model/words.en-fr --force" in words
     assert trained(commands) == ["rnnsearch.4", "rnnsearch.5", "posunk.4", "posunk.5"]
     for line in commands:
-        if "moses-rnn-nmt train" in line and "/nmt/posunk" in line:
+        if "moses-rnn nmt train" in line and "/nmt/posunk" in line:
             assert "--architecture rnnsearch --seed " in line
             assert f" -q --rare posunk {aligned} " in line
             assert "--dev" not in line
@@ -241,7 +240,7 @@ def test_words_outside_the_shortlist_end_in_results(given, corpus, tmp_path):
     done = make("results", *given, *ours)
     assert sorted(path.name for path in (work / "nmt").iterdir()) == ["posunk.1", "rnnsearch.1"]
     assert json.loads((work / "nmt" / "posunk.1" / "config.json").read_text())["rare"]["kind"] == "posunk"
-    for text in ("| RNNsearch+UNK |", "| PosUnk |", "| + <unk> replaced | 34.11 |", "| 6 layers | 30.4 | 32.7 |"):
+    for text in ("| RNNsearch+UNK |", "| PosUnk |"):
         assert text in done.stdout
     for system in ("rnnsearch-unk", "posunk"):
         assert "<unk:" not in (work / "decode" / f"{system}.1.test.fr").read_text()

@@ -24,7 +24,7 @@ from tests.cli.analyse.tables import TABLE, with_another_score
 from tests.cli.every_command import COMMANDS
 from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE, WEIGHTS
 from tests.cli.scored import INI
-from tests.commands import ROOT, run, zygote
+from tests.commands import ROOT, run, spoken, zygote
 from tests.models.networks import PAPERS, cell_network, cstm_network
 from tests.producers.pairs import SOURCE as SOURCE_WORDS
 from tests.producers.pairs import TARGET as TARGET_WORDS
@@ -127,12 +127,12 @@ def place_and_words(row, messages):
     assert str(ROOT / "moses_rnn") not in messages
     if row.code == 2:
         usage, _, message = messages.partition("\n\nError: ")
-        assert usage.startswith(f"Usage: moses-rnn-{row.words[0]} ")
+        assert usage.startswith(f"Usage: {spoken(row.words[0])} ")
         return message, message
     lines = messages.splitlines()
     while lines[-1].startswith("  "):
         lines.pop()
-    message = lines[-1].removeprefix(f"moses-rnn-{row.words[0]}: ")
+    message = lines[-1].removeprefix(f"{spoken(row.words[0])}: ")
     assert message != lines[-1]
     return message.partition(": ")[0], message
 
@@ -160,13 +160,13 @@ def test_refused(world, monkeypatch, row):
         assert row.place in ("-", place.split(", ")[0]), words
 
 
-READ_NOTHING = {"moses-rnn-pipeline", "moses-rnn-tokenise"}  # of our own
-READ_FIRST = {"moses-rnn-analyse results"}  # all that a pipeline has made
+READ_NOTHING = {"moses-rnn pipeline", "moses-rnn tokenise"}  # of our own
+READ_FIRST = {"moses-rnn analyse results"}  # all that a pipeline has made
 
 
 def test_each_command_has_rows_of_each_exit_code():
     for name, command in COMMANDS.items():
-        words = name.removeprefix("moses-rnn-").split()
+        words = name.split()[1:]
         if name != "moses-rnn" and not hasattr(command, "commands"):
             codes = {row.code for row in ROWS if row.words[: len(words)] == words}
             needed = {2} if name in READ_NOTHING else {2, 3}

@@ -20,7 +20,7 @@ def started_ranks(command, *arguments, cwd, before="", processes=2, restarts=0):
     launcher = [TORCHRUN, "--standalone", f"--nproc-per-node={processes}", f"--max-restarts={restarts}", "--no-python"]
     name, *words = command.split()
     process = subprocess.Popen(
-        [*launcher, "bash", "-c", line, program(name), *words, *map(str, arguments)],
+        [*launcher, "bash", "-c", line, *program(name), *words, *map(str, arguments)],
         cwd=cwd,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

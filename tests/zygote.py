@@ -51,8 +51,7 @@ os.environ.update(wanted["environment"])
 sys.argv = wanted["command"]
 name = Path(sys.argv[0]).name.removeprefix("moses-rnn-")
 try:
-    module = {"moses-rnn": "main"}.get(name, name)
-    importlib.import_module(f"moses_rnn.cli.{module}").main()
+    importlib.import_module(f"moses_rnn.cli.{'main' if name == 'moses-rnn' else name}").main()
 except SystemExit as leaving:
     sys.stdout.flush()
     sys.stderr.flush()

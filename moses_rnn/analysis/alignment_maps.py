@@ -25,7 +25,7 @@ from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.translate import MOST_WORDS, Translator
 
 BEAM = 12  # the paper's
-WORDS_PER_SOURCE_WORD = 3  # as moses-rnn-nmt translate has it
+WORDS_PER_SOURCE_WORD = 3  # as moses-rnn nmt translate has it
 
 Lines = Mapping[int, bytes]  # chosen ones by their numbers, from 1
 
@@ -123,7 +123,7 @@ def attentive_stepper(model: OpenModel, compute: Compute = HERE) -> Stepper[Any,
     if not has_attention(stepper):
         raise CheckpointError(
             f"{model.folder}: expected a network with attention, found {model.network_title}",
-            advice="moses-rnn-nmt train --architecture rnnsearch makes one.",
+            advice="moses-rnn nmt train --architecture rnnsearch makes one.",
         )
     return stepper
 
@@ -201,6 +201,6 @@ def as_text(alignment: AlignmentMap) -> str:
 
 
 def as_json(alignment: AlignmentMap) -> str:
-    """A record on one line, as moses-rnn-nmt translate --alignments writes it."""
+    """A record on one line, as moses-rnn nmt translate --alignments writes it."""
     record = format_alignment(alignment.line, alignment.source, alignment.target, alignment.alpha)
     return record.decode().removesuffix("\n")

@@ -26,7 +26,7 @@ def load(
     threads: int | None = None,
     combine: str | None = None,
 ) -> Model:
-    """Load a network of pairs, or several as one, from what moses-rnn-train or moses-rnn-nmt train has written.
+    """Load a network of pairs, or several as one, from what moses-rnn-train or moses-rnn nmt train has written.
 
     Args:
         folder: of the model; a list of several makes an ensemble of networks that write the same words.
@@ -56,7 +56,7 @@ def load(
 def load_language_model(
     folder: PathLike, *, device: str | torch.device = "auto", precision: str = "fp32", threads: int | None = None
 ) -> LanguageModel:
-    """Load a language model from what moses-rnn-cslm train has written.
+    """Load a language model from what moses-rnn cslm train has written.
 
     Args:
         folder: of the model.

@@ -1,4 +1,4 @@
-"""moses-rnn-cslm: neural language models, trained, judged and written for the decoder."""
+"""moses-rnn cslm: neural language models, trained, judged and written for the decoder."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from moses_rnn.training.lm_config import NETWORKS, LanguageModelRequest
 
 EPILOG = """\b
 Example: train on the target side of the corpus, compare with the system's n-gram model, write it for the decoder:
-  moses-rnn-cslm train train.fr --model cslm --preset small --self-normalise 0.1
-  moses-rnn-cslm perplexity cslm dev.fr test.fr --lm lm.arpa
-  moses-rnn-cslm export-nplm cslm cslm.nplm --dev dev.fr
+  moses-rnn cslm train train.fr --model cslm --preset small --self-normalise 0.1
+  moses-rnn cslm perplexity cslm dev.fr test.fr --lm lm.arpa
+  moses-rnn cslm export-nplm cslm cslm.nplm --dev dev.fr
 \b
 A recurrent network instead, for n-best lists:
-  moses-rnn-cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
-  moses-rnn-nbest dev.nbest.gz --source dev.en --add rnnlm -o dev.more.gz
+  moses-rnn cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
+  moses-rnn nbest dev.nbest.gz --source dev.en --add rnnlm -o dev.more.gz
 """
 
 
@@ -55,10 +55,10 @@ def main() -> None:
 PRESETS = {f"{name}, {preset}": shown for name in NETWORKS for preset, shown in NETWORKS[name].items()}
 TRAIN_EPILOG = f"""\b
 Example:
-  moses-rnn-cslm train train.fr --model cslm --preset small --max-minutes 20
-  moses-rnn-cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
+  moses-rnn cslm train train.fr --model cslm --preset small --max-minutes 20
+  moses-rnn cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
 By several processes (docs/training.md):
-  torchrun --standalone --nproc-per-node gpu --no-python moses-rnn-cslm train train.fr --model cslm
+  torchrun --standalone --nproc-per-node gpu --no-python moses-rnn cslm train train.fr --model cslm
 
 {shown_presets(PRESETS)}
 Texts are tokenised, one sentence a line, as the target side that the decoder writes. Run the same command again after
@@ -128,7 +128,7 @@ def train(request: LanguageModelRequest) -> None:
     display.close()
     unit = "sentences" if request.network == "rnnlm" else "n-grams"
     say_end(outcome, request.model, unit, quiet=request.quiet, leads=ranks.leads)
-    say_next("moses-rnn-cslm", "perplexity", request.model, request.dev or request.texts[0], quiet=request.quiet)
+    say_next("moses-rnn", "cslm", "perplexity", request.model, request.dev or request.texts[0], quiet=request.quiet)
 
 
 main.add_command(perplexity)
@@ -136,7 +136,7 @@ main.add_command(perplexity)
 
 NPLM_EPILOG = """\b
 Example:
-  moses-rnn-cslm export-nplm cslm cslm.nplm --dev dev.fr
+  moses-rnn cslm export-nplm cslm cslm.nplm --dev dev.fr
 
 For a Moses built with --with-nplm. Its NeuralLM does not normalise: train with --self-normalise. The mean of log Z on
 the --dev text is taken off the output biases.

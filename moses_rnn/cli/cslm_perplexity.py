@@ -1,4 +1,4 @@
-"""moses-rnn-cslm perplexity: what language models make of texts, alone and together."""
+"""moses-rnn cslm perplexity: what language models make of texts, alone and together."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example: the first text decides the interpolation's weights:
-  moses-rnn-cslm perplexity cslm dev.fr test.fr --lm lm.arpa
-  moses-rnn-cslm perplexity rnnlm.1 rnnlm.2 rnnlm.3 dev.fr test.fr --lm lm.arpa --dynamic sentence
+  moses-rnn cslm perplexity cslm dev.fr test.fr --lm lm.arpa
+  moses-rnn cslm perplexity rnnlm.1 rnnlm.2 rnnlm.3 dev.fr test.fr --lm lm.arpa --dynamic sentence
 
 \b
 All models share one vocabulary, that of the n-gram model and the shortlists together: words outside a shortlist get

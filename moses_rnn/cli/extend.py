@@ -1,4 +1,4 @@
-"""moses-rnn-extend: a phrase table in, the same table with pairs that the network proposes out."""
+"""moses-rnn extend: a phrase table in, the same table with pairs that the network proposes out."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example: what a text needs and the table lacks; more targets for sources with one or two; both, with an ini:
-  moses-rnn-extend phrase-table.gz phrase-table.rnn-model --text test.en
-  moses-rnn-extend phrase-table.gz phrase-table.rnn-model --fewer-than 3 --top 2
-  moses-rnn-extend phrase-table.gz phrase-table.rnn-model --text test.en --fewer-than 3 --provenance column \\
+  moses-rnn extend phrase-table.gz phrase-table.rnn-model --text test.en
+  moses-rnn extend phrase-table.gz phrase-table.rnn-model --fewer-than 3 --top 2
+  moses-rnn extend phrase-table.gz phrase-table.rnn-model --text test.en --fewer-than 3 --provenance column \\
       --moses-ini moses.ini
 
 The table's own lines stay byte for byte as they are, but for the column of --provenance. New lines are put among them

@@ -1,4 +1,4 @@
-"""moses-rnn-ini: a moses.ini in, the same ini for a scored table out."""
+"""moses-rnn ini: a moses.ini in, the same ini for a scored table out."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example: the ini for a scored table, then the one for its compact form:
-  moses-rnn-ini moses.ini --table phrase-table.rnn.gz
-  moses-rnn-ini moses.ini --table phrase-table.rnn.gz --type PhraseDictionaryCompact -o compact.ini
+  moses-rnn ini moses.ini --table phrase-table.rnn.gz
+  moses-rnn ini moses.ini --table phrase-table.rnn.gz --type PhraseDictionaryCompact -o compact.ini
 
 Changed are num-features, path, type and weights of one phrase dictionary, and with --absolute-paths all relative paths;
 no other byte is. For a type that is made from the text table, the command that makes it is printed, with the number of

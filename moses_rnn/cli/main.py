@@ -32,7 +32,7 @@ Example:
   moses-rnn score phrase-table.gz --moses-ini moses.ini
   moses-rnn score --help
 
-Each command is a program of its own too, such as moses-rnn-train. For bash to complete commands, options and files:
+moses-rnn-train and moses-rnn-score are programs of their own too. To complete commands, options and files in bash:
 
 \b
   eval "$(_MOSES_RNN_COMPLETE=bash_source moses-rnn)"

@@ -1,4 +1,4 @@
-"""moses-rnn-merge: the shards of a scored table in, the table out."""
+"""moses-rnn merge: the shards of a scored table in, the table out."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from moses_rnn.cli.files import check_inputs
 EPILOG = """\b
 Example: four runs, on as many machines, then one table and the ini that mert-moses.pl tunes:
   moses-rnn-score phrase-table.gz --shard 1/4   # and 2/4 … elsewhere
-  moses-rnn-merge phrase-table.rnn.gz phrase-table.rnn.?-of-4.gz
-  moses-rnn-ini moses.ini --table phrase-table.rnn.gz --absolute-paths
+  moses-rnn merge phrase-table.rnn.gz phrase-table.rnn.?-of-4.gz
+  moses-rnn ini moses.ini --table phrase-table.rnn.gz --absolute-paths
 
 Each shard's signature says what scored it, and the hash of its file: a shard that is missing, doubled, torn or of
 another model is refused and named. Members are laid end to end, nothing is compressed again. After an interruption,

@@ -1,4 +1,4 @@
-"""moses-rnn-nmt dictionary: which words translate a word, counted from word alignments."""
+"""moses-rnn nmt dictionary: which words translate a word, counted from word alignments."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example: of a corpus and its word alignment, or of a phrase table's pairs with one source word:
-  moses-rnn-nmt dictionary corpus/train --source en --target fr --alignment aligned.grow-diag-final-and > words.en-fr
-  moses-rnn-nmt dictionary phrase-table.gz > words.en-fr
+  moses-rnn nmt dictionary corpus/train --source en --target fr --alignment aligned.grow-diag-final-and > words.en-fr
+  moses-rnn nmt dictionary phrase-table.gz > words.en-fr
 
 A line is "source target p", p the link's share of all links of the source word, the likeliest first, as translate
 --dictionary reads it. The paper keeps links seen more than 100 times (--dictionary-count 101). Exit codes: 0 done, 1

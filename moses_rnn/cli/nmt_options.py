@@ -1,4 +1,4 @@
-"""Options that the commands of moses-rnn-nmt share, and what they say of a model."""
+"""Options that the commands of moses-rnn nmt share, and what they say of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""moses-rnn-nmt train: two texts in, the folder of a network that reads whole sentences out."""
+"""moses-rnn nmt train: two texts in, the folder of a network that reads whole sentences out."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from moses_rnn.training.sentence_config import ARCHITECTURES, SentenceRequest
 PRESETS = {f"{name}, {preset}": shown for name in ARCHITECTURES for preset, shown in ARCHITECTURES[name].items()}
 EPILOG = f"""\b
 Example: at most an hour on a laptop, then a feature of n-best lists, and translations:
-  moses-rnn-nmt train corpus/train --source en --target fr --dev corpus/dev --model search
-  moses-rnn-nbest dev.100best.gz --source corpus/dev.en --add search -o dev.search.gz
-  moses-rnn-nmt translate search < corpus/test.en > test.fr
+  moses-rnn nmt train corpus/train --source en --target fr --dev corpus/dev --model search
+  moses-rnn nbest dev.100best.gz --source corpus/dev.en --add search -o dev.search.gz
+  moses-rnn nmt translate search < corpus/test.en > test.fr
 By all GPUs of a machine (docs/training.md):
-  torchrun --standalone --nproc-per-node gpu --no-python moses-rnn-nmt train corpus/train --source en --target fr \\
+  torchrun --standalone --nproc-per-node gpu --no-python moses-rnn nmt train corpus/train --source en --target fr \\
     --dev corpus/dev --model search
 
 {shown_presets(PRESETS)}
@@ -108,4 +108,4 @@ def train(request: SentenceRequest) -> None:
     display.close()
     say_end(outcome, request.model, "pairs", quiet=request.quiet, leads=ranks.leads)
     text = f"{request.dev or request.prefix}.{request.target if request.inverse else request.source}"
-    say_next("moses-rnn-nmt", "translate", request.model, text, quiet=request.quiet)
+    say_next("moses-rnn", "nmt", "translate", request.model, text, quiet=request.quiet)

@@ -1,4 +1,4 @@
-"""moses-rnn-nmt translate: the own translations of a network, or of several together."""
+"""moses-rnn nmt translate: the own translations of a network, or of several together."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 EPILOG = f"""\b
 Example: from stdin to stdout; and a large text with its 100-best lists, which may be interrupted:
-  moses-rnn-nmt translate search < test.en > test.out
-  moses-rnn-nmt translate search big.en -o big.out --n-best 100 big.nbest.gz --resume
-  moses-rnn-nmt translate search1 search2 search3 test.en > test.out
+  moses-rnn nmt translate search < test.en > test.out
+  moses-rnn nmt translate search big.en -o big.out --n-best 100 big.nbest.gz --resume
+  moses-rnn nmt translate search1 search2 search3 test.en > test.out
 
 \b
 One line in, one line out, in order; an empty line stays empty. Text is tokenised as the network learned it; words

@@ -1,4 +1,4 @@
-"""moses-rnn-nmt linearise and rebuild: a treebank as texts from which networks learn to parse, and trees of theirs."""
+"""moses-rnn nmt linearise and rebuild: a treebank as texts from which networks learn to parse, and trees of theirs."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from moses_rnn.errors import FormatError, InputError
 LINES = 1 << 14  # written together
 LINEARISE_EPILOG = """\b
 Examples: texts of bracketed trees and of dependencies; all sentences of a test set, to be parsed:
-  moses-rnn-nmt linearise train.trees -o train
-  moses-rnn-nmt linearise en_ewt-ud-train.conllu -o train
-  moses-rnn-nmt linearise en_ewt-ud-test.conllu -o test --words-only
+  moses-rnn nmt linearise train.trees -o train
+  moses-rnn nmt linearise en_ewt-ud-train.conllu -o train
+  moses-rnn nmt linearise en_ewt-ud-test.conllu -o test --words-only
 
 A file whose name ends in .conllu, perhaps compressed, has dependencies, any other one has trees. Writes PREFIX.words,
 and PREFIX.brackets, trees linearised as (S (NP XX XX )NP (VP XX )VP )S, or PREFIX.actions, of an arc-standard parser:
-SH LA:det SH RA:root. moses-rnn-nmt train learns the one from the other like any translation. Sentences with crossing
+SH LA:det SH RA:root. moses-rnn nmt train learns the one from the other like any translation. Sentences with crossing
 arcs, which have no actions, are left out and counted. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 treebank
 rejected.
 """
 REBUILD_EPILOG = """\b
 Examples: bracketed trees of linearised ones; relations as factors of a text that Moses is to be trained on:
-  moses-rnn-nmt rebuild test.out --words test.words --as trees -o test.trees
-  moses-rnn-nmt rebuild corpus/train.actions --words corpus/train.en --as factors -o corpus/factored.en
+  moses-rnn nmt rebuild test.out --words test.words --as trees -o test.trees
+  moses-rnn nmt rebuild corpus/train.actions --words corpus/train.en --as factors -o corpus/factored.en
 
 WRITTEN has a line for each of --words: linearised trees for trees, arc-standard actions for conllu and factors. What is
 malformed is repaired, and counted (docs/trees.md says how). Factors are word|relation; a | within either is escaped.

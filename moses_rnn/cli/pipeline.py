@@ -1,4 +1,4 @@
-"""moses-rnn-pipeline: from a parallel corpus to the BLEU of several systems, by make."""
+"""moses-rnn pipeline: from a parallel corpus to the BLEU of several systems, by make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moses_rnn.moses.pipeline import make_command
 
 EPILOG = """\b
 Example: baseline and +RNN, three tunings each, from data/train.en, data/train.fr, data/dev.en and so on:
-  moses-rnn-pipeline results MOSES_ROOT=/path/to/mosesdecoder SRC=en TRG=fr \\
+  moses-rnn pipeline results MOSES_ROOT=/path/to/mosesdecoder SRC=en TRG=fr \\
       TRAIN=data/train DEV=data/dev TEST=data/test
 
 It needs a built Moses, make and Perl, and says what is missing before anything runs. What is made goes to WORK (work/

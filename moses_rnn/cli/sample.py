@@ -1,4 +1,4 @@
-"""moses-rnn-sample: target phrases that a network itself proposes."""
+"""moses-rnn sample: target phrases that a network itself proposes."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ PRECISION = "fp64"  # with fp32, one of some ten thousand samples would depend o
 
 EPILOG = """\b
 Example: the best of 50 samples and which are not in the table; the likeliest targets of all; many sources:
-  moses-rnn-sample phrase-table.rnn-model --source "far from the" --table phrase-table.gz
-  moses-rnn-sample phrase-table.rnn-model --source "far from the" --beam 50
-  zcat phrase-table.gz | sed 's/ *|||.*//' | uniq | moses-rnn-sample phrase-table.rnn-model - --format tsv > samples.tsv
+  moses-rnn sample phrase-table.rnn-model --source "far from the" --table phrase-table.gz
+  moses-rnn sample phrase-table.rnn-model --source "far from the" --beam 50
+  zcat phrase-table.gz | sed 's/ *|||.*//' | uniq | moses-rnn sample phrase-table.rnn-model - --format tsv > samples.tsv
 
 Samples are drawn word by word from p(word | words before, source) up to the end symbol, then ranked by the model's
 log p(target | source): natural, with the end symbols of both sides. ×3: drawn three times. A source's samples depend on

@@ -294,6 +294,6 @@ def _check_options(given: Scoring, output: str) -> None:
 
 def _check_shard(given: Scoring, output: str) -> None:
     if given.shard and given.moses_ini:
-        raise click.UsageError("--moses-ini is for whole tables: merge the shards, then run moses-rnn-ini")
+        raise click.UsageError("--moses-ini is for whole tables: merge the shards, then run moses-rnn ini")
     if given.shard and output == "-":
-        raise click.UsageError("--shard needs an --output that is a file: by its signature moses-rnn-merge knows it")
+        raise click.UsageError("--shard needs an --output that is a file: by its signature moses-rnn merge knows it")

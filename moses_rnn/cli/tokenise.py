@@ -1,4 +1,4 @@
-"""moses-rnn-tokenise: raw text in, words as Moses wants them out."""
+"""moses-rnn tokenise: raw text in, words as Moses wants them out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moses_rnn.errors import InputError
 
 EPILOG = """\b
 Example, as `make corpus` calls it:
-  moses-rnn-tokenise --language fr < raw.fr > train.fr
+  moses-rnn tokenise --language fr < raw.fr > train.fr
 
 Words and punctuation are parted by blanks and Moses's special characters escaped, by the rules of sacremoses; lines
 stay as many as they were. A language whose abbreviations are not known has those of English, with a warning. Exit

@@ -1,4 +1,4 @@
-"""moses-rnn-validate: says whether a phrase table is sound."""
+"""moses-rnn validate: says whether a phrase table is sound."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from moses_rnn.cli.table_options import FactorOptions, TableOptions, factor_opti
 
 EPILOG = """\b
 Example: before hours of scoring, and after a copy to another machine:
-  moses-rnn-validate phrase-table.gz --sorted
-  moses-rnn-validate phrase-table.rnn.gz --quick
+  moses-rnn validate phrase-table.gz --sorted
+  moses-rnn validate phrase-table.rnn.gz --quick
 
 The whole check reads every line: fields, number and form of the scores, encoding, order, the end of the compressed
 file. --quick compares size and SHA-256 of the file with the signature beside it (TABLE.json, from moses-rnn-score)

@@ -1,4 +1,4 @@
-"""moses-rnn-verify: asks real Moses whether it sees what a table says."""
+"""moses-rnn verify: asks real Moses whether it sees what a table says."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example: the table as text and in all its binary forms, then a table and its ini without Moses:
-  MOSES_ROOT=~/mosesdecoder moses-rnn-verify phrase-table.rnn.gz
-  moses-rnn-verify phrase-table.rnn.gz --moses-ini moses.rnn.ini --no-decoder
+  MOSES_ROOT=~/mosesdecoder moses-rnn verify phrase-table.rnn.gz
+  moses-rnn verify phrase-table.rnn.gz --moses-ini moses.rnn.ini --no-decoder
 
 Source phrases of the table are translated as sentences; every translation by a single phrase pair is read back from the
 n-best list, and its features are compared with the logarithms of the pair's scores, old and new ones. Each kind of

@@ -114,7 +114,7 @@ def _check_type(ini: MosesIni, feature: Feature, extension: Extension) -> None:
             feature.line,
             f"a text table ({', '.join(sorted(TEXT_TYPES))})",
             feature.type,
-            "Score the text table it was made from without --moses-ini; moses-rnn-ini then makes the ini and says "
+            "Score the text table it was made from without --moses-ini; moses-rnn ini then makes the ini and says "
             "how to binarise the result.",
         )
 

@@ -257,7 +257,7 @@ def _other_file(line: bytes) -> str:
         return "One number per line is a column of scores. Give the phrase table."
     return (
         "A line of text? `paste SOURCE TARGET` makes pairs of two texts for moses-rnn-train and moses-rnn-score with "
-        "--format tsv. moses-rnn-nmt reads texts."
+        "--format tsv. moses-rnn nmt reads texts."
     )
 
 
@@ -268,5 +268,5 @@ def _likely(score: bytes) -> str:
     if score.lstrip(b"+-").lower() in (b"nan", b"inf", b"infinity"):
         return "Moses stops at it or prefers it to everything; the tool that made the table failed at this line."
     if score.endswith(b"="):
-        return "An n-best list? Give it to moses-rnn-nbest."
+        return "An n-best list? Give it to moses-rnn nbest."
     return ""

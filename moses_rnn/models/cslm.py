@@ -106,7 +106,7 @@ def _network(config: Mapping[str, Any], words: list[int]) -> Cslm:
 
 
 def _check(config: dict[str, Any], expect: Expect) -> None:
-    expect("network", config.get("network") == "cslm", "'cslm', as moses-rnn-cslm train writes it")
+    expect("network", config.get("network") == "cslm", "'cslm', as moses-rnn cslm train writes it")
     order = config.get("order")
     expect("order", type(order) is int and 1 < order <= MAX_ORDER, f"a whole number from 2 to {MAX_ORDER}")
     for key in ("vocabulary_size", *SIZE_KEYS):

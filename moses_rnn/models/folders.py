@@ -72,9 +72,9 @@ class Kind:
     def taken_by(self) -> str:
         """The commands for its networks, as advice."""
         if "source" not in self.sides:
-            return "moses-rnn-cslm perplexity and moses-rnn-nbest add take language models."
+            return "moses-rnn cslm perplexity and moses-rnn nbest add take language models."
         return (
-            "moses-rnn-score takes networks of phrases, moses-rnn-nmt networks of sentences, moses-rnn-nbest add both."
+            "moses-rnn-score takes networks of phrases, moses-rnn nmt networks of sentences, moses-rnn nbest add both."
         )
 
     def files(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from moses_rnn.formats.signatures import read_signature
 
 @dataclass(frozen=True)
 class IniEdit:
-    """What is to be changed; see the options of moses-rnn-ini."""
+    """What is to be changed; see the options of moses-rnn ini."""
 
     ini: str
     table: str | None = None

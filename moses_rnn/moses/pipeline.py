@@ -33,4 +33,4 @@ def make_command(words: Sequence[str]) -> list[str]:
 def commands_folder() -> Path:
     """Where this package's commands are: beside this one, or where its Python has its programs."""
     folders = [Path(sys.argv[0]).absolute().parent, Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))]
-    return next((folder for folder in folders if (folder / "moses-rnn-score").is_file()), folders[1])
+    return next((folder for folder in folders if (folder / "moses-rnn").is_file()), folders[1])

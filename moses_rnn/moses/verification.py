@@ -53,7 +53,7 @@ def verify(request: Verification, log: Log) -> list[Comparison]:
     first, form = first_look(request.table)
     kinds = _choose_kinds(request, Shape.of(first), form, log)
     chosen = choose_lines(request.table, request.sources, request.seed, form)
-    with tempfile.TemporaryDirectory(prefix="moses-rnn-verify-") as folder:
+    with tempfile.TemporaryDirectory(prefix="moses-rnn verify-") as folder:
         session = _Session(request, form, chosen, Path(folder), log)
         own = [session.compare("ini", request.own)] if request.own is not None else []
         return own + [session.compare(kind) for kind in kinds]

@@ -21,7 +21,7 @@ def check_learned(model: OpenModel) -> None:
     learned, rival, measure = model.checkpoint.held_out_cost, model.checkpoint.rival_cost, model.row.kind.measure
     if learned is None or rival is None or learned < rival:
         return
-    command = "moses-rnn-nmt train" if model.learned_sentences else "moses-rnn-train"
+    command = "moses-rnn nmt train" if model.learned_sentences else "moses-rnn-train"
     raise CheckpointError(
         f"{model.folder}: expected a model that costs less than {measure.rival}'s {rival:.2f} {measure.unit}, "
         f"found {learned:.2f}",

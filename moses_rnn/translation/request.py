@@ -1,4 +1,4 @@
-"""What `moses-rnn-nmt translate` is asked for; nothing here needs torch."""
+"""What `moses-rnn nmt translate` is asked for; nothing here needs torch."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ def _commands():
     yield "moses-rnn", main
     for name in NAMES:
         program = importlib.import_module(f"moses_rnn.cli.{name}").main
-        yield f"moses-rnn-{name}", program
+        yield f"moses-rnn {name}", program
         for sub, command in getattr(program, "commands", {}).items():
-            yield f"moses-rnn-{name} {sub}", command
+            yield f"moses-rnn {name} {sub}", command
 
 
 COMMANDS = dict(_commands())

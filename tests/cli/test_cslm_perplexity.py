@@ -1,4 +1,4 @@
-"""moses-rnn-cslm perplexity with several models, of any kind: what is compared, over which words."""
+"""moses-rnn cslm perplexity with several models, of any kind: what is compared, over which words."""
 
 import gzip
 import re

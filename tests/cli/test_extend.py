@@ -1,4 +1,4 @@
-"""moses-rnn-extend: in this process where that is enough, since each process loads torch anew."""
+"""moses-rnn extend: in this process where that is enough, since each process loads torch anew."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""moses-rnn-ini: an ini for a scored table, of any type of dictionary."""
+"""moses-rnn ini: an ini for a scored table, of any type of dictionary."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""moses-rnn-merge, and the shards that moses-rnn-score makes for it, as users meet them."""
+"""moses-rnn merge, and the shards that moses-rnn-score makes for it, as users meet them."""
 
 import pytest
 

@@ -47,7 +47,7 @@ analyse lengths @text @text2 @text3 --model @model/
 analyse parses @text text
 analyse report @table @model/ --source-text @text --results @results -o new
 """.strip().splitlines()
-OTHERS = {"moses-rnn-analyse results", "moses-rnn-pipeline", "moses-rnn-tokenise"}  # whose inputs are no files
+OTHERS = {"moses-rnn analyse results", "moses-rnn pipeline", "moses-rnn tokenise"}  # whose inputs are no files
 RUN_ALL = """
 import contextlib, importlib, io, json, os, sys
 from pathlib import Path
@@ -77,7 +77,7 @@ for line in json.load(sys.stdin):
 
 def test_every_command_is_here():
     leaves = {name for name, command in COMMANDS.items() if not isinstance(command, click.Group)}
-    begun = {name for name in leaves for line in LINES if f"moses-rnn-{line} ".startswith(f"{name} ")}
+    begun = {name for name in leaves for line in LINES if f"moses-rnn {line} ".startswith(f"{name} ")}
     assert leaves - begun == OTHERS
 
 

@@ -1,4 +1,4 @@
-"""moses-rnn-nmt: its commands, and that they agree with each other."""
+"""moses-rnn nmt: its commands, and that they agree with each other."""
 
 import pytest
 from click.testing import CliRunner

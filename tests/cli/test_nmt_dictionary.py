@@ -1,4 +1,4 @@
-"""moses-rnn-nmt dictionary: counted from aligned texts and from a phrase table, and read by translate."""
+"""moses-rnn nmt dictionary: counted from aligned texts and from a phrase table, and read by translate."""
 
 import pytest
 from click.testing import CliRunner

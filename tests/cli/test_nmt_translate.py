@@ -1,4 +1,4 @@
-"""moses-rnn-nmt translate: in this process where that is enough; killed and resumed as a process of its own."""
+"""moses-rnn nmt translate: in this process where that is enough; killed and resumed as a process of its own."""
 
 import re
 import signal

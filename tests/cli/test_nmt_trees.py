@@ -1,4 +1,4 @@
-"""moses-rnn-nmt linearise and rebuild: a treebank as texts, trees and factors of what a network wrote."""
+"""moses-rnn nmt linearise and rebuild: a treebank as texts, trees and factors of what a network wrote."""
 
 import gzip
 

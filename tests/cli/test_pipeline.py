@@ -1,4 +1,4 @@
-"""moses-rnn-pipeline: make on the file that comes with the package."""
+"""moses-rnn pipeline: make on the file that comes with the package."""
 
 import os
 import re
@@ -82,7 +82,7 @@ def test_the_command_without_make(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     done = run("pipeline", "results", check=False)
     assert (done.returncode, done.stderr) == (
-        1, "moses-rnn-pipeline: make: not found in PATH; the pipeline needs GNU make (the package `make` of Debian)\n",
+        1, "moses-rnn pipeline: make: not found in PATH; the pipeline needs GNU make (the package `make` of Debian)\n",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""moses-rnn-sample: in this process where that is enough, since each process loads torch anew."""
+"""moses-rnn sample: in this process where that is enough, since each process loads torch anew."""
 
 import gzip
 import shutil

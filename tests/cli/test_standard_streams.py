@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import spoken
+
 BIN = Path(sys.executable).parent
 COMMANDS = ["score", "train", "validate", "analyse"]
 
@@ -27,8 +29,9 @@ def shell(line, cwd=None, **variables):
     ],
 )
 def test_output_that_cannot_be_written_is_a_failure(command, flag, redirection, message):
-    done = shell(f"moses-rnn-{command} {flag} {redirection}")
-    assert (done.returncode, done.stderr) == (1, b"moses-rnn-%s: %s\n" % (command.encode(), message))
+    done = shell(f"{spoken(command)} {flag} {redirection}")
+    assert (done.returncode, done.stderr.startswith(b"moses-rnn")) == (1, True)
+    assert done.stderr.endswith(b": %s\n" % message)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -36,7 +39,7 @@ def test_output_that_cannot_be_written_is_a_failure(command, flag, redirection, 
 def test_a_reader_that_goes_away_is_no_cause_for_noise(command, python):
     """The reader is gone before the first byte."""
     done = shell(
-        f"(sleep 1; moses-rnn-{command} --help; echo $? >&2) | true", PYTHONUNBUFFERED=python
+        f"(sleep 1; {spoken(command)} --help; echo $? >&2) | true", PYTHONUNBUFFERED=python
     )  # `true` ends at once
     assert done.stderr == b"1\n"
 
@@ -44,7 +47,7 @@ def test_a_reader_that_goes_away_is_no_cause_for_noise(command, python):
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("redirection", ["<&-", "2>&-", "2>/dev/full", "<&- 2>&-"])
 def test_other_streams_do_not_matter_to_help(command, redirection):
-    done = shell(f"moses-rnn-{command} --help {redirection}")
+    done = shell(f"{spoken(command)} --help {redirection}")
     assert (done.returncode, done.stdout[:7]) == (0, b"Usage: ")
 
 
@@ -65,9 +68,9 @@ def test_a_table_to_a_pipe_that_breaks_is_a_failure(here, redirection):
 
 @pytest.mark.parametrize("command", ["score - --model phrase-table.rnn-model", "validate -", "tokenise"])
 def test_a_closed_standard_input_is_said(here, command):
-    done = shell(f"moses-rnn-{command} <&-", here)
+    done = shell(f"{spoken(command)} <&-", here)
     assert (done.returncode, done.stdout) == (3, b"")
-    assert done.stderr == b"moses-rnn-%s: standard input: is closed\n" % command.split()[0].encode()
+    assert done.stderr == f"moses-rnn {command.split()[0]}: standard input: is closed\n".encode()
 
 
 def test_closed_streams_are_not_taken_by_files(here):
@@ -107,7 +110,7 @@ def test_what_could_command_a_terminal_is_escaped(here):
     assert done.returncode == 3
     assert b"\x1b" not in done.stderr
     (here / "scored").write_bytes(b"a \x1b[31m ||| \x1b]0;x\x07\xff ||| 1 1 1 1 1 ||| 0-0 ||| 1 x 1\n" * 3)
-    done = shell("moses-rnn-analyse targets scored --column 4 --source $'a \\x1b[31m'", here)
+    done = shell("moses-rnn analyse targets scored --column 4 --source $'a \\x1b[31m'", here)
     assert done.returncode == 0, done.stderr
     assert b"\x1b" not in done.stdout
     assert b"a \\x1b[31m   (3 targets)" in done.stdout

@@ -1,4 +1,4 @@
-"""moses-rnn-tokenise: the bytes of sacremoses, from stdin to stdout."""
+"""moses-rnn tokenise: the bytes of sacremoses, from stdin to stdout."""
 
 import os
 import subprocess

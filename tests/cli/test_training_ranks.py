@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.commands import ROOT, program, run, settings, start
+from tests.commands import BIN, ROOT, run, settings, start
 from tests.conftest import EXAMPLES, TINY
 from tests.torchrun import kill_rank, run_ranks, started_ranks
 from tests.training.sentences import write_texts
@@ -218,7 +218,7 @@ def test_a_slurm_job_whose_time_is_up_is_saved_and_put_back(here, tmp_path):
     for name, content in (("srun", SRUN), ("scontrol", SCONTROL)):
         (tmp_path / name).write_text(content)
         (tmp_path / name).chmod(stat.S_IRWXU)
-    path = f"{tmp_path}:{program('train').parent}:{os.environ['PATH']}"
+    path = f"{tmp_path}:{BIN}:{os.environ['PATH']}"
     job = str(job_with_a_free_port())
     environment = {**os.environ, "PATH": path, "SLURM_JOB_ID": job, "SLURM_JOB_NODELIST": "first,second"}
     line = ["bash", ROOT / "examples" / "slurm" / "train.sbatch", *PHRASES, "--model", "model"]

@@ -1,4 +1,4 @@
-"""moses-rnn-validate: what it measures, counts, shows and refuses."""
+"""moses-rnn validate: what it measures, counts, shows and refuses."""
 
 import gzip
 import hashlib
@@ -58,7 +58,7 @@ def test_every_bad_line_is_counted_and_the_first_ones_are_shown(tmp_path):
     lines = done.stderr.splitlines()
     assert lines[0] == "t:2: expected a phrase pair, found a blank line"
     assert sum(line.startswith("t:") for line in lines) == 10
-    assert lines[-1] == "moses-rnn-validate: t: expected only phrase pairs, found 30 good ones and 31 bad ones"
+    assert lines[-1] == "moses-rnn validate: t: expected only phrase pairs, found 30 good ones and 31 bad ones"
 
 
 ODD = {

@@ -1,4 +1,4 @@
-"""moses-rnn-verify without a Moses: a table beside its ini, and what is made of what a decoder saw.
+"""moses-rnn verify without a Moses: a table beside its ini, and what is made of what a decoder saw.
 
 With the real decoders it is tested in tests/moses/test_verify.py.
 """
@@ -31,7 +31,7 @@ def verify(tmp_path, monkeypatch, capsys):
     """The command in this process, on a decoder that saw what the test says: exit code, output, messages."""
     (tmp_path / "t").write_text("a ||| b ||| 1\n")
     monkeypatch.setattr(command, "end_cleanly_on_sigterm", lambda: None)
-    monkeypatch.setattr("sys.argv", ["moses-rnn-verify"])
+    monkeypatch.setattr("sys.argv", ["moses-rnn verify"])
 
     def verify_with(seen, *arguments):
         requests = []

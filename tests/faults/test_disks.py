@@ -11,7 +11,7 @@ import pytest
 from tests.commands import program, run
 from tests.faults.conftest import FULL
 
-COMMAND = program("score")
+(COMMAND,) = program("score")
 # Root may do everything; without these two capabilities it is refused what others are.
 ORDINARY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 

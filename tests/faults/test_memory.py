@@ -39,7 +39,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def peak_bytes(folder, table):
-    command = [program("score"), table, "--model", "model", "--threads", "1", "--allow-misfit", "-q", "--force"]
+    command = [*program("score"), table, "--model", "model", "--threads", "1", "--allow-misfit", "-q", "--force"]
     done = subprocess.run(
         [sys.executable, "-S", "-c", MEASURE, *command], cwd=folder, check=True, capture_output=True, text=True
     )

@@ -56,7 +56,7 @@ REFUSED = {
     "large without exponent": (b"a ||| b ||| " + b"9" * 39 + b"\n", "expected a finite number as score 1, found '999"),
     "pairs with a tab between": (b"la maison\tthe house\n", "found 1: .*\n.*--format tsv"),
     "a column of scores": (b"-12.5\n", "found 1: '-12.5'\n  One number per line is a column of scores"),
-    "a text": (b"the house .\n", "found 1: 'the house .'\n  A line of text.*moses-rnn-nmt"),
-    "an n-best list": (b"0 ||| a b ||| LM0= -1.5 ||| -1.5\n", "found 'LM0='\n  An n-best list. Give it to moses-rnn-nbest"),
+    "a text": (b"the house .\n", "found 1: 'the house .'\n  A line of text.*moses-rnn nmt"),
+    "an n-best list": (b"0 ||| a b ||| LM0= -1.5 ||| -1.5\n", "found 'LM0='\n  An n-best list. Give it to moses-rnn nbest"),
     "decimal comma": (b"a ||| b ||| 0,5\n", "found '0,5'\n  Written under a locale with decimal commas?"),
 }  # fmt: skip

@@ -10,12 +10,12 @@ moses-rnn-train $phrases $tiny --model inverse --inverse
 for side in en fr; do gunzip -c "$EXAMPLES/corpus/train.$side.gz" > train.$side; done
 words="--shortlist 100 --batch-size 32"
 printf '%s\n' 'first_size = 8' 'second_size = 8' > cslm.toml
-moses-rnn-cslm train train.fr $words $tiny --model cslm --order 3 --embedding-size 6 --config cslm.toml --self-normalise 0.1
-moses-rnn-cslm train train.fr $words $tiny --model bengio --network bengio --order 3 --embedding-size 6 --hidden-size 8
-moses-rnn-cslm train train.fr $words $tiny --model rnnlm --network rnnlm --hidden-size 8 --batch-size 4
+moses-rnn cslm train train.fr $words $tiny --model cslm --order 3 --embedding-size 6 --config cslm.toml --self-normalise 0.1
+moses-rnn cslm train train.fr $words $tiny --model bengio --network bengio --order 3 --embedding-size 6 --hidden-size 8
+moses-rnn cslm train train.fr $words $tiny --model rnnlm --network rnnlm --hidden-size 8 --batch-size 4
 
 printf '%s\n' 'alignment_size = 5' 'maxout_size = 6' > search.toml
 sentences="train --source en --target fr --hidden-size 10 --embedding-size 6 --config search.toml --batch-size 8"
-moses-rnn-nmt train $sentences $tiny --model search --source-words 80 --target-words 80 --max-epochs 4
+moses-rnn nmt train $sentences $tiny --model search --source-words 80 --target-words 80 --max-epochs 4
 
 rm -r train.en train.fr ./*.toml ./*/training

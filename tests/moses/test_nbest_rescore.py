@@ -4,12 +4,11 @@ import gzip
 import itertools
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.cli.nbest.lists import NBEST, REFERENCE, SOURCE
-from tests.commands import run
+from tests.commands import program, run
 from tests.scoring.saved_models import save_models
 
 pytestmark = pytest.mark.moses
@@ -46,7 +45,7 @@ def of_both(scripts, folder, source, reference, *options):
         "nbest", "tune", added, "--reference", reference, "--optimiser", "mert", "--restarts", "1", "-o", folder / "ini"
     )
     ours = subprocess.run(
-        [Path(sys.executable).with_name("moses-rnn-nbest"), "rerank", added, folder / "ini"],
+        [*program("nbest"), "rerank", added, folder / "ini"],
         capture_output=True,
         check=True,
     )

@@ -18,4 +18,4 @@ def test_what_is_not_utf_8_is_named():
         list(tokenise_lines([b"fine\n", b"\xff\n"], "text", language="en"))
     done = zygote("tokenise", given=b"fine\n\xff\n")
     assert (done.returncode, done.stdout) == (3, b"")
-    assert done.stderr == "moses-rnn-tokenise: standard input:2: expected UTF-8, found '\\xff'\n"
+    assert done.stderr == "moses-rnn tokenise: standard input:2: expected UTF-8, found '\\xff'\n"

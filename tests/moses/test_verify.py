@@ -1,4 +1,4 @@
-"""moses-rnn-verify with the real decoders: what is right passes, what is wrong does not."""
+"""moses-rnn verify with the real decoders: what is right passes, what is wrong does not."""
 
 import gzip
 import itertools
@@ -7,13 +7,11 @@ import random
 import re
 import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from moses_rnn.moses.kinds import KINDS
-from tests.commands import run
+from tests.commands import program, run
 from tests.conftest import EXAMPLES, TINY
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
@@ -31,7 +29,7 @@ def scored(tmp_path_factory, moses_root):
 
 
 def paste_commands(messages, folder, moses_root):
-    """Run the commands that moses-rnn-ini printed."""
+    """Run the commands that moses-rnn ini printed."""
     for command in re.findall(r"make the dictionary with: (.*)\n", messages):
         environment = {"MOSES_ROOT": str(moses_root), "PATH": "/usr/bin:/bin"}
         subprocess.run(command, shell=True, check=True, cwd=folder, env=environment, capture_output=True)
@@ -131,7 +129,7 @@ def test_the_dictionary_of_an_ini_is_compared_too(moses_root, scored):
 
 def test_nothing_temporary_stays_after_sigterm(moses_root, tmp_path):
     (tmp_path / "place").mkdir()
-    command = [Path(sys.executable).with_name("moses-rnn-verify"), EXAMPLES / "phrase-table.gz", "--moses-root", moses_root, "--whole", "--sources", "5000"]  # fmt: skip
+    command = [*program("verify"), EXAMPLES / "phrase-table.gz", "--moses-root", moses_root, "--whole", "--sources", "5000"]  # fmt: skip
     running = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path / "place")}, stderr=subprocess.PIPE)
     assert b"text: moses translates" in running.stderr.readline()
     running.terminate()

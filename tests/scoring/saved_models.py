@@ -1,4 +1,4 @@
-"""Tiny models on disk, as the options of moses-rnn-nbest name them."""
+"""Tiny models on disk, as the options of moses-rnn nbest name them."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""What tuning made of a feature: BLEU and weights, as `moses-rnn-analyse results` recorded them in results.json."""
+"""What tuning made of a feature: BLEU and weights, as `moses-rnn analyse results` recorded them in results.json."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def read_tuning(path: str) -> Tuning:
         raise InputError(
             f"{path}: expected results of a baseline and of a system with the score, found {type(error).__name__}: "
             f"{error}",
-            advice="`moses-rnn-analyse results` and `make results` write such a file.",
+            advice="`moses-rnn analyse results` and `make results` write such a file.",
         ) from error
 
 

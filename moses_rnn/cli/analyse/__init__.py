@@ -1,4 +1,4 @@
-"""moses-rnn-analyse: what a scored table says."""
+"""moses-rnn analyse: what a scored table says."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, put, reports_e
 
 EPILOG = """\b
 Example:
-  moses-rnn-analyse targets phrase-table.rnn.gz --count 3
-  moses-rnn-analyse targets phrase-table.rnn.gz --source "the old man" --top 5
+  moses-rnn analyse targets phrase-table.rnn.gz --count 3
+  moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
 """
 
 
@@ -43,7 +43,7 @@ for command in (
 
 RESULTS_EPILOG = """\b
 Example, as `make results` calls it:
-  moses-rnn-analyse results work --target fr --system baseline --system rnn --seed 1 --seed 2 --seed 3
+  moses-rnn analyse results work --target fr --system baseline --system rnn --seed 1 --seed 2 --seed 3
 """
 
 

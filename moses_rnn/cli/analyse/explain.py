@@ -1,4 +1,4 @@
-"""moses-rnn-analyse explain: everything that is known about one phrase pair."""
+"""moses-rnn analyse explain: everything that is known about one phrase pair."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EXPLAIN_EPILOG = f"""\b
 Example:
-  moses-rnn-analyse explain phrase-table.rnn-model phrase-table.rnn.gz "far from the ||| loin de la" \\
+  moses-rnn analyse explain phrase-table.rnn-model phrase-table.rnn.gz "far from the ||| loin de la" \\
       --moses-ini tuned/moses.ini
 
 A pair that is not in the table is explained too. Log-probabilities are natural, with the end symbols of both sides.

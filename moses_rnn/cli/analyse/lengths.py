@@ -1,4 +1,4 @@
-"""moses-rnn-analyse lengths: BLEU by the length of the source, of any systems."""
+"""moses-rnn analyse lengths: BLEU by the length of the source, of any systems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example: two systems, also on the sentences whose words a network all knows, and their curves:
-  moses-rnn-analyse lengths test.en test.fr search.out moses.out --model search -o lengths.svg
+  moses-rnn analyse lengths test.en test.fr search.out moses.out --model search -o lengths.svg
 
 Texts are line by line translations of each other, tokenised; BLEU is sacreBLEU's, without tokenisation. No UNK are the
 sentences without a word, in source or reference, that is unknown to MODEL. Exit codes: 0 done, 1 failure, 2 wrong

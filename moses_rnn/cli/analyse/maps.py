@@ -1,4 +1,4 @@
-"""moses-rnn-analyse map and gates: what is inside a network."""
+"""moses-rnn analyse map and gates: what is inside a network."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ OPTIONS = {
 DEFAULTS: dict[str, dict[str, Any]] = {"sentences": {"max_points": 1000, "method": "pca"}}
 MAP_EPILOG = f"""\b
 Examples: words (Figure 4 of the paper), phrases of a table by their summaries c (Figure 5), lines of a text:
-  moses-rnn-analyse map words phrase-table.rnn-model -o words.svg -o words.csv
-  moses-rnn-analyse map phrases phrase-table.rnn-model phrase-table.gz -o phrases.svg
-  moses-rnn-analyse map sentences search test.en --max-points 50 -o sentences.svg
+  moses-rnn analyse map words phrase-table.rnn-model -o words.svg -o words.csv
+  moses-rnn analyse map phrases phrase-table.rnn-model phrase-table.gz -o phrases.svg
+  moses-rnn analyse map sentences search test.en --max-points 50 -o sentences.svg
 All source words with their numbers, as moses-rnn-train --source-embeddings reads them:
-  moses-rnn-analyse map words phrase-table.rnn-model --export source.vec
+  moses-rnn analyse map words phrase-table.rnn-model --export source.vec
 Where a network looked while it wrote lines 3 and 7 itself; of a given translation, as text:
-  moses-rnn-analyse map alignments search test.en --line 3 --line 7 -o maps
-  moses-rnn-analyse map alignments search test.en test.fr --line 3
+  moses-rnn analyse map alignments search test.en --line 3 --line 7 -o maps
+  moses-rnn analyse map alignments search test.en test.fr --line 3
 
 sentences: what the decoder begins with stands for a sentence: of a deep LSTM h of all layers after the last word, of an
 RNNsearch s_0, of an RNN Encoder-Decoder c. Of sentences that differ in <unk> alone, the first one is shown.
@@ -339,7 +339,7 @@ def _write(contents: dict[Path, bytes], request: MapRequest) -> None:
 
 GATES_EPILOG = f"""\b
 Example: which units of a network remember and which forget, the numbers of all units in a file
-  moses-rnn-analyse gates phrase-table.rnn-model phrase-table.gz -o gates.csv
+  moses-rnn analyse gates phrase-table.rnn-model phrase-table.gz -o gates.csv
 
 z near 1: the unit keeps its state (long-term); r near 0: it forgets it (short-term); section 2.3 of the paper. A gate
 is active beyond 0.5. Words that come five times or more in the sample are shown.

@@ -1,4 +1,4 @@
-"""What the subcommands of moses-rnn-analyse share."""
+"""What the subcommands of moses-rnn analyse share."""
 
 from __future__ import annotations
 

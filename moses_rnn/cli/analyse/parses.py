@@ -1,4 +1,4 @@
-"""moses-rnn-analyse parses: trees that networks wrote, compared with a treebank's."""
+"""moses-rnn analyse parses: trees that networks wrote, compared with a treebank's."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from moses_rnn.formats.grids import Grid
 
 EPILOG = """\b
-Examples: two networks that learned words -> brackets, or words -> actions (moses-rnn-nmt linearise made their texts):
-  moses-rnn-analyse parses test.trees search.brackets lstm.brackets
-  moses-rnn-analyse parses test.conllu search.actions lstm.actions
+Examples: two networks that learned words -> brackets, or words -> actions (moses-rnn nmt linearise made their texts):
+  moses-rnn analyse parses test.trees search.brackets lstm.brackets
+  moses-rnn analyse parses test.conllu search.actions lstm.actions
 
 OUTPUT has a line for each tree of GOLD. Below the outputs stand two baselines that do not look at the words.
 Of bracketed trees, OUTPUT has linearised ones, (S (NP XX )NP (VP XX )VP )S. What is no tree is repaired, and counted

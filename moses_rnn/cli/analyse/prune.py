@@ -1,4 +1,4 @@
-"""moses-rnn-analyse prune: a smaller table."""
+"""moses-rnn analyse prune: a smaller table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PRUNE_EPILOG = f"""\b
 Example: keep seven tenths of the table, and the lines that go in a file of their own:
-  moses-rnn-analyse prune phrase-table.rnn.gz -o pruned.gz --keep 0.7 --keep-best-words 1 --rejects dropped.gz
+  moses-rnn analyse prune phrase-table.rnn.gz -o pruned.gz --keep 0.7 --keep-best-words 1 --rejects dropped.gz
 
 Then change path= in the tuned moses.ini; the weights stay. The threshold is one for the whole table; lines that stay
 are not changed, and of equally good ones evenly spread ones stay. Most sources of a raw table have a single target:

@@ -1,4 +1,4 @@
-"""moses-rnn-analyse report: all that the paper shows, on one page."""
+"""moses-rnn analyse report: all that the paper shows, on one page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 EPOCH = "SOURCE_DATE_EPOCH"
 EPILOG = f"""\b
 Example:
-  moses-rnn-analyse report phrase-table.rnn.gz phrase-table.rnn-model -o report.html
+  moses-rnn analyse report phrase-table.rnn.gz phrase-table.rnn-model -o report.html
 
 The page needs no network and no other file. Pictures need pip install 'moses-rnn[plot]'; without it the page is made
 without them. Of other networks than the RNN Encoder-Decoder, gates and pairs in dispute are left out. Equal tables,

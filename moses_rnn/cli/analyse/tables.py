@@ -1,4 +1,4 @@
-"""Those subcommands of moses-rnn-analyse that look at the sources of a scored phrase table and their targets."""
+"""Those subcommands of moses-rnn analyse that look at the sources of a scored phrase table and their targets."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 TARGETS_EPILOG = f"""\b
 Example: long sources seen often and seldom; others, as a table of LaTeX; given ones:
-  moses-rnn-analyse targets phrase-table.rnn.gz
-  moses-rnn-analyse targets phrase-table.rnn.gz --min-words 3 --seed 7 --format latex
-  moses-rnn-analyse targets phrase-table.rnn.gz --source "the old man" --top 5
+  moses-rnn analyse targets phrase-table.rnn.gz
+  moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --seed 7 --format latex
+  moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
 
 A source is drawn by the seed and its own words, so that other tables of the same text give the same ones. Of equally
 good targets, the table's first one stands first. {SORTED}
@@ -113,9 +113,9 @@ def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> 
 
 SUMMARY_EPILOG = f"""\b
 Example: over all source phrases of four words and more:
-  moses-rnn-analyse summary phrase-table.rnn.gz --min-words 4
+  moses-rnn analyse summary phrase-table.rnn.gz --min-words 4
 Also how far table and RNN agree over all pairs, as a figure and in numbers:
-  moses-rnn-analyse summary phrase-table.rnn.gz -o scatter.svg
+  moses-rnn analyse summary phrase-table.rnn.gz -o scatter.svg
 
 Logarithms are natural. Pearson's correlation is that of all pairs, Spearman's that of a sample; pairs whose RNN score
 is at the floor, and those with a score of 0, are counted and left out of both.

@@ -1,4 +1,4 @@
-"""moses-rnn-nbest: features for n-best lists, their weights, and the best hypotheses by them."""
+"""moses-rnn nbest: features for n-best lists, their weights, and the best hypotheses by them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from moses_rnn.cli.nbest.tune import tune
 
 EPILOG = """\b
 Example: two features for both lists, weights from the first, the second translated with them:
-  moses-rnn-nbest dev.nbest.gz --source dev.en --add cslm --add phrase-table.rnn-model -o dev.more.gz
-  moses-rnn-nbest test.nbest.gz --source test.en --add cslm --add phrase-table.rnn-model -o test.more.gz
-  moses-rnn-nbest tune dev.more.gz --reference dev.fr -o weights.ini
-  moses-rnn-nbest rerank test.more.gz weights.ini > test.out
+  moses-rnn nbest dev.nbest.gz --source dev.en --add cslm --add phrase-table.rnn-model -o dev.more.gz
+  moses-rnn nbest test.nbest.gz --source test.en --add cslm --add phrase-table.rnn-model -o test.more.gz
+  moses-rnn nbest tune dev.more.gz --reference dev.fr -o weights.ini
+  moses-rnn nbest rerank test.more.gz weights.ini > test.out
 
 \b
 Lists are Moses's (-n-best-list FILE 100 distinct, best with -include-segmentation-in-n-best), plain or compressed; - is
-stdin. `moses-rnn-nbest NBEST …` is short for `moses-rnn-nbest add NBEST …`.
+stdin. `moses-rnn nbest NBEST …` is short for `moses-rnn nbest add NBEST …`.
 """
 
 

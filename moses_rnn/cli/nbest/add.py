@@ -1,4 +1,4 @@
-"""moses-rnn-nbest add: features for n-best lists."""
+"""moses-rnn nbest add: features for n-best lists."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from moses_rnn.scoring.nbest_request import ListRequest
 
 EPILOG = """\b
 Example:
-  moses-rnn-nbest dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
-  moses-rnn-nbest dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 > dev.more
+  moses-rnn nbest dev.nbest.gz --source dev.en --add cslm --backoff lm.arpa --add phrase-table.rnn-model > dev.more
+  moses-rnn nbest dev.nbest.gz --source dev.en --ensemble rnnlm.1,rnnlm.2,rnnlm.3 > dev.more
 
 \b
 Values are natural logarithms; every other byte of the list stays as it is, so that Moses's own

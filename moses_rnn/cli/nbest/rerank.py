@@ -1,4 +1,4 @@
-"""moses-rnn-nbest rerank: the best hypothesis of each sentence."""
+"""moses-rnn nbest rerank: the best hypothesis of each sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example:
-  moses-rnn-nbest rerank test.more.gz weights.ini --reference test.fr > test.out
+  moses-rnn nbest rerank test.more.gz weights.ini --reference test.fr > test.out
 
 \b
 --even LSTM0 takes no weights: it adds a feature to the decoder's total, as Sutskever et al. (2014, section 3.4) average

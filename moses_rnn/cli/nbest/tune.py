@@ -1,4 +1,4 @@
-"""moses-rnn-nbest tune: weights for the features of an n-best list."""
+"""moses-rnn nbest tune: weights for the features of an n-best list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
 
 EPILOG = """\b
 Example:
-  moses-rnn-nbest tune dev.more.gz --reference dev.fr -o weights.ini
+  moses-rnn nbest tune dev.more.gz --reference dev.fr -o weights.ini
 
 \b
 The search begins at --weights, a moses.ini say; without it, at the weights that the list was made with, as its totals

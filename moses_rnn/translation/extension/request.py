@@ -1,4 +1,4 @@
-"""What `moses-rnn-extend` is asked for; nothing here needs torch."""
+"""What `moses-rnn extend` is asked for; nothing here needs torch."""
 
 from __future__ import annotations
 

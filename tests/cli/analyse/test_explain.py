@@ -1,4 +1,4 @@
-"""moses-rnn-analyse explain."""
+"""moses-rnn analyse explain."""
 
 import gzip
 import itertools

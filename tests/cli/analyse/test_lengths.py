@@ -1,4 +1,4 @@
-"""moses-rnn-analyse lengths: the table, the picture, what is refused."""
+"""moses-rnn analyse lengths: the table, the picture, what is refused."""
 
 import sys
 

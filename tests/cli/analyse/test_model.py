@@ -1,4 +1,4 @@
-"""moses-rnn-analyse gates, map words and phrases: what is looked at in a model."""
+"""moses-rnn analyse gates, map words and phrases: what is looked at in a model."""
 
 import csv
 import io

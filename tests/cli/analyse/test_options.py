@@ -1,4 +1,4 @@
-"""What the subcommands of moses-rnn-analyse share: columns, signatures, models and tables in either order."""
+"""What the subcommands of moses-rnn analyse share: columns, signatures, models and tables in either order."""
 
 import csv
 import io

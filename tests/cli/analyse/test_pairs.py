@@ -1,4 +1,4 @@
-"""moses-rnn-analyse summary -o and prune: what is of phrase pairs."""
+"""moses-rnn analyse summary -o and prune: what is of phrase pairs."""
 
 import csv
 import gzip

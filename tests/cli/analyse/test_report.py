@@ -1,4 +1,4 @@
-"""moses-rnn-analyse report."""
+"""moses-rnn analyse report."""
 
 import re
 import subprocess

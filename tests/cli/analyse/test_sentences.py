@@ -1,4 +1,4 @@
-"""moses-rnn-analyse map alignments and sentences: what they print, draw and refuse."""
+"""moses-rnn analyse map alignments and sentences: what they print, draw and refuse."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""moses-rnn-analyse targets and summary: what is printed as a table."""
+"""moses-rnn analyse targets and summary: what is printed as a table."""
 
 from tests.cli.analyse.calls import seen
 

@@ -1,4 +1,4 @@
-"""moses-rnn-cslm on a text made here; within this process, as importing torch takes seconds."""
+"""moses-rnn cslm on a text made here; within this process, as importing torch takes seconds."""
 
 import contextlib
 import io
@@ -31,7 +31,7 @@ def cslm(*arguments):
         contextlib.redirect_stdout(streams[0]),
         contextlib.redirect_stderr(streams[1]),
     ):
-        patch.setattr(sys, "argv", ["moses-rnn-cslm", *arguments])
+        patch.setattr(sys, "argv", ["moses-rnn cslm", *arguments])
         with pytest.raises(SystemExit) as leaving:
             main(list(arguments))
     for number, handler in handlers.items():

@@ -1,4 +1,4 @@
-"""moses-rnn-cslm export-nplm: NPLM's file, and what loads it."""
+"""moses-rnn cslm export-nplm: NPLM's file, and what loads it."""
 
 from moses_rnn.models.checkpoint import save_checkpoint
 from tests.cli.cslm.calls import cslm, names

@@ -1,4 +1,4 @@
-"""moses-rnn-cslm perplexity of a CSLM, alone and with an n-gram model; of several models: test_cslm_perplexity."""
+"""moses-rnn cslm perplexity of a CSLM, alone and with an n-gram model; of several models: test_cslm_perplexity."""
 
 import gzip
 import os
@@ -16,7 +16,7 @@ def test_perplexity_of_standard_input(here):
     pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
     arguments = ["perplexity", "cslm", "--lm", "lm.arpa.gz"]
     data = gzip.compress((here / "dev.fr").read_bytes())
-    done = subprocess.run([program("cslm"), *arguments, "-"], input=data, capture_output=True, check=False)
+    done = subprocess.run([*program("cslm"), *arguments, "-"], input=data, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     _, out, _ = cslm(*arguments, "dev.fr")
     assert done.stdout.decode() == out.replace("| dev.fr |", "| - |").replace("best for dev.fr.", "best for -.")
@@ -26,7 +26,7 @@ HEEDS_CTRL_C = """
 import signal
 from moses_rnn.cli.cslm import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a script's background programs would ignore it
-main(prog_name="moses-rnn-cslm")
+main(prog_name="moses-rnn cslm")
 """
 
 
@@ -45,7 +45,7 @@ def test_interrupted_it_says_so(here):
 def test_an_n_gram_model_needs_kenlm(here, monkeypatch):
     monkeypatch.setitem(sys.modules, "kenlm", None)  # as if it were not installed
     code, _, messages = cslm("perplexity", "cslm", "dev.fr", "--lm", "lm.arpa")
-    assert (code, messages.startswith("moses-rnn-cslm: kenlm is not installed: pip install 'moses-rnn[lm]' (")) == (
+    assert (code, messages.startswith("moses-rnn cslm: kenlm is not installed: pip install 'moses-rnn[lm]' (")) == (
         1,
         True,
     )

@@ -1,4 +1,4 @@
-"""moses-rnn-cslm train: what it says, what it leaves, each network."""
+"""moses-rnn cslm train: what it says, what it leaves, each network."""
 
 import gzip
 import json

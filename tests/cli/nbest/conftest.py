@@ -1,4 +1,4 @@
-"""moses-rnn-nbest beside a list."""
+"""moses-rnn nbest beside a list."""
 
 import pytest
 

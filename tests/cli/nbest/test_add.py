@@ -1,9 +1,8 @@
-"""moses-rnn-nbest add: features, from list to list on disk or through pipes."""
+"""moses-rnn nbest add: features, from list to list on disk or through pipes."""
 
 import gzip
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.nbest import parse_nbest
 from tests.cli.nbest.lists import ADDED, LISTED, NBEST, SOURCE
+from tests.commands import program
 
 # The inverse model and the n-gram model of these tests know few of the list's words.
 ALL = ["--allow-misfit", "--add", "{}/cslm", "--add", "{}/rnn", "--add", "{}/inverse", "--word-penalty", "{}/rnn"]
@@ -44,7 +44,7 @@ def test_add_need_not_be_said(nbest):
 
 def test_through_pipes(models, here):
     """The command itself, between others."""
-    command = Path(sys.executable).with_name("moses-rnn-nbest")
+    command = " ".join(map(str, program("nbest")))
     (here / "n.gz").write_bytes(gzip.compress(NBEST))
     line = f"cat n.gz | {command} - --source src --add {models}/cslm --threads 1 | gzip > out.gz"
     done = subprocess.run(["bash", "-c", line], cwd=here, capture_output=True, check=True)
@@ -103,7 +103,7 @@ def test_what_is_there_is_replaced_by_force(nbest, here, more, command):
 )
 def test_a_full_standard_output_is_a_failure(nbest, more, arguments):
     done = nbest(*arguments, stdout=Path("/dev/full"), code=1)
-    assert done.stderr.endswith("moses-rnn-nbest: standard output: No space left on device\n")
+    assert done.stderr.endswith("moses-rnn nbest: standard output: No space left on device\n")
 
 
 def test_several_networks_of_sentences_are_one_feature(nbest):

@@ -1,4 +1,4 @@
-"""moses-rnn-nbest tune and rerank: weights and best hypotheses, also of a real list."""
+"""moses-rnn nbest tune and rerank: weights and best hypotheses, also of a real list."""
 
 import gzip
 import re
