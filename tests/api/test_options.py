@@ -11,11 +11,6 @@ def test_a_device_may_be_torchs_own():
     assert Options.checked(torch.device("cpu"), "fp32", None) == Options("cpu", "fp32", None)
 
 
-def test_threads_are_torchs_unless_given():
-    assert Options("cpu", "fp32", None).threads_or_all == torch.get_num_threads()
-    assert Options("cpu", "fp32", 3).threads_or_all == 3
-
-
 def test_the_native_core_scores_what_it_has(models):
     rnn, search = open_model(models / "rnn"), open_model(models / "search")
     options = Options("cpu", "fp32", None)

@@ -1,29 +1,14 @@
 """moses-rnn ini: an ini for a scored table, of any type of dictionary."""
 
-import re
-
 import pytest
 
 from tests.cli.scored import INI
-from tests.commands import ROOT, run
+from tests.commands import run
 
 
 def ini_of(system, *options, ini="moses.ini"):
     done = run("ini", ini, *options, "-o", "-", cwd=system)
     return done.stdout, done.stderr
-
-
-def test_a_text_table(system):
-    done = run("ini", "moses.ini", "--table", "scored.gz", cwd=system)
-    assert done.stderr == (
-        "warning: relative paths (scored.gz): run Moses in their folder; mert-moses.pl needs absolute ones\n"
-        "ini: moses.rnn.ini\n"
-    )
-    assert (system / "moses.rnn.ini").read_text() == INI.format(table="scored.gz").replace("=4", "=6").replace(
-        "0.2\nDist", "0.2 0.2 0.2\nDist"
-    )
-    again = run("ini", "moses.ini", "--table", "scored.gz", cwd=system, check=False)
-    assert (again.returncode, "exists already" in again.stderr) == (1, True)
 
 
 BINARY = {
@@ -96,20 +81,6 @@ def test_the_command_knows_factors_and_alignments(system):
     assert "-rankscore 2 -in factored -out factored.minphr" in said
 
 
-def test_a_diff_writes_nothing(system):
-    done = run("ini", "moses.ini", "--table", "scored.gz", "--diff", cwd=system)
-    changed = [line for line in done.stdout.split("\n") if re.match(r"[-+]", line)]
-    assert [line[:20] for line in changed] == [
-        "--- moses.ini",
-        "+++ moses.rnn.ini",
-        "-PhraseDictionaryMem",
-        "+PhraseDictionaryMem",
-        "-TranslationModel0= ",
-        "+TranslationModel0= ",
-    ]
-    assert not (system / "moses.rnn.ini").exists()
-
-
 def test_one_of_several_dictionaries(system):
     glue = "PhraseDictionaryMemory name=TranslationModel1 num-features=1 path=glue tuneable=true\n"
     text = (
@@ -121,8 +92,3 @@ def test_one_of_several_dictionaries(system):
     assert "num-features=6 path=scored.gz" in edited
     done = run("ini", "two.ini", "--table", "scored.gz", "-o", "-", cwd=system, check=False)
     assert "found 0 (in the file: TranslationModel0, TranslationModel1)" in done.stderr
-
-
-@pytest.mark.parametrize("name", ["baseline", "rnn", "rnn-wp"])
-def test_the_templates_are_what_the_command_prints(name):
-    assert run("ini", "--template", name).stdout == (ROOT / "moses_configs" / f"{name}.ini").read_text()

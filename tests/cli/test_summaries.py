@@ -54,34 +54,6 @@ def test_a_training_on_plain_pairs(table, tmp_path):
     }  # fmt: skip
 
 
-def test_a_validation(table, tmp_path):
-    record = json.loads(run("validate", table, "--json", "--quiet").stdout)
-    assert (record["sound"], record["lines"], record["sorted"], record["first_unsorted"]) == (True, 3000, True, None)
-    assert len(record["scores"]) == 4
-    assert record["scores"][0]["lowest"] < record["scores"][0]["highest"]
-    (tmp_path / "bad").write_text("alone\n")
-    done = run("validate", tmp_path / "bad", "--json", check=False)
-    assert (done.returncode, done.stdout) == (3, "")
-
-
-def test_a_comparison_with_the_signature(table, model, tmp_path):
-    run("score", table, "--model", model, "-o", tmp_path / "scored.gz", "--quiet")
-    record = json.loads(run("validate", tmp_path / "scored.gz", "--quick", "--json").stdout)
-    assert (record["sound"], record["table"]) == (True, str(tmp_path / "scored.gz"))
-
-
-def test_an_ini_and_a_table(table, model, tmp_path):
-    ini = tmp_path / "moses.ini"
-    ini.write_text(
-        "[feature]\nPhraseDictionaryMemory name=TranslationModel0 num-features=4 "
-        f"path={table} input-factor=0 output-factor=0\n[weight]\nTranslationModel0= 1 1 1 1\n"
-    )
-    done = run("verify", table, "--moses-ini", ini, "--no-decoder", "--json")
-    record = json.loads(done.stdout)
-    assert (record["good"], record["kinds"]) == (True, [])
-    assert record["ini"][0] == f"{table}: 3,000 lines with 4 scores"
-
-
 def test_what_a_decoder_saw():
     pair = b"a", b"b"
     good, bad = (

@@ -20,13 +20,6 @@ def validate(tmp_path, data, *options, check=True, name="t"):
     return run("validate", name, *options, cwd=tmp_path, check=check)
 
 
-def test_a_sound_table(table):
-    done = run("validate", table, "--sorted", "--strict")
-    assert done.stdout.startswith(f"{table}: 3,000 lines with 4 scores each\n  sources: 2,")
-    assert "  sorted as by LC_ALL=C sort: yes\n  signature: none beside it\n" in done.stdout
-    assert done.stderr == ""
-
-
 @pytest.mark.parametrize(
     ("name", "packed", "warned"),
     [("t.gz", False, True), ("t.gz", True, False), ("t", False, False), ("t", True, False)],
@@ -38,29 +31,6 @@ def test_plain_text_under_the_name_of_a_compressed_file_is_warned_of(tmp_path, n
     ) == warned
 
 
-def test_says_what_it_measured(tmp_path):
-    done = validate(tmp_path, OTHER + GOOD + GOOD)
-    assert done.stdout == (
-        "t: 3 lines with 2 scores each\n"
-        "  sources: 2, of up to 2 words (targets 1)\n"
-        "  score 1: 0.5 to 1\n"
-        "  score 2: 0.25 to 1\n"
-        "  sorted as by LC_ALL=C sort: no, first at line 2\n"
-        "  lines that repeat the pair above: 1\n"
-        "  signature: none beside it\n"
-    )
-    assert "(constant: MERT cannot find a weight for it)" in validate(tmp_path, GOOD * 2).stdout
-
-
-def test_every_bad_line_is_counted_and_the_first_ones_are_shown(tmp_path):
-    done = validate(tmp_path, (GOOD + b"\n") * 30 + b"a ||| b ||| 1 2 3\n", check=False)
-    assert done.returncode == 3
-    lines = done.stderr.splitlines()
-    assert lines[0] == "t:2: expected a phrase pair, found a blank line"
-    assert sum(line.startswith("t:") for line in lines) == 10
-    assert lines[-1] == "moses-rnn validate: t: expected only phrase pairs, found 30 good ones and 31 bad ones"
-
-
 ODD = {
     "a\u00a0b": (GOOD.replace(b"a b", b"a\xc2\xa0b"), "odd white space or control character in a word"),
     "double blank": (GOOD.replace(b"0.5 1", b"0.5  1"), "more than one blank between scores"),
@@ -70,15 +40,6 @@ ODD = {
     "fields": (GOOD.replace(b"|||\n", b"||| ||| x\n"), "more than 7 fields"),
     "negative": (GOOD.replace(b"0.5", b"-1.6"), "score not above 0"),
 }
-
-
-@pytest.mark.parametrize("case", ODD.values(), ids=ODD)
-def test_what_is_odd_is_a_warning_and_under_strict_an_error(tmp_path, case):
-    line, kind = case
-    done = validate(tmp_path, GOOD + line)
-    assert done.stderr.startswith(f"warning: t:2: {kind} (1 line): ")
-    done = validate(tmp_path, GOOD + line, "--strict", check=False)
-    assert (done.returncode, f"t:2: expected no {kind}" in done.stderr) == (3, True)
 
 
 def test_sorted_names_the_first_violation_and_the_way_to_mend_it(tmp_path):
@@ -93,12 +54,6 @@ def scored(tmp_path, table, model):
     shutil.copy(table, tmp_path / "t.gz")
     run("score", "t.gz", "--model", model, cwd=tmp_path)
     return tmp_path
-
-
-def test_a_scored_table_agrees_with_its_signature(scored):
-    assert "as written by moses_rnn " in run("validate", "t.rnn.gz", "--quick", cwd=scored).stdout
-    assert "signature: " in run("validate", "t.rnn.gz", cwd=scored).stdout
-    assert run("validate", "t.rnn.gz", "--quick", "-q", cwd=scored).stdout == ""
 
 
 def damaged(data, how):

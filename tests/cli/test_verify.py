@@ -9,17 +9,6 @@ from moses_rnn.cli import verify as command
 from moses_rnn.moses import verification
 from moses_rnn.moses.comparison import Comparison
 from moses_rnn.moses.kinds import KINDS
-from tests.commands import run
-
-
-def test_a_table_and_its_ini_fit(system):
-    run("ini", "moses.ini", "--table", "scored.gz", cwd=system)
-    done = run("verify", "scored.gz", "--moses-ini", "moses.rnn.ini", "--no-decoder", cwd=system)
-    assert done.stdout == (
-        "scored.gz: 1 lines with 6 scores\nmoses.rnn.ini:2: TranslationModel0 has num-features=6 and 6 weights\n"
-        "moses.rnn.ini: relative paths (scored.gz): run Moses in their folder\n"
-    )
-
 
 GOOD = Comparison("text", pairs=2, values=4)
 WRONG = Comparison("ondisk", pairs=2, values=4, missing=[(b"a", b"b")])
