@@ -52,14 +52,14 @@ def takes(request: Callable[..., Request]) -> Callable[[Callable[[Request], None
     commands share are a decorator and a dataclass from which those commands' dataclasses inherit::
 
         @dataclass(frozen=True, kw_only=True)
-        class Validation(TableOptions):
+        class Validation(FactorOptions):
             phrase_table: str
             quick: bool
 
         @click.command(cls=Program, context_settings=CONTEXT)
         @click.argument("phrase_table")
         @click.option("--quick", is_flag=True)
-        @table_options
+        @factor_options
         @reports_errors
         @takes(Validation)
         def main(request: Validation) -> None: ...

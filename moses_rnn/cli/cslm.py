@@ -16,7 +16,6 @@ from moses_rnn.cli.command import (
     reports_errors,
     say,
     section,
-    shows_version,
     takes,
 )
 from moses_rnn.cli.cslm_perplexity import perplexity
@@ -47,7 +46,6 @@ A recurrent network instead, for n-best lists:
 
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
-@shows_version
 def main() -> None:
     """Train and use neural language models: the CSLM of Schwenk that the paper uses, Bengio's, and Mikolov's RNNLM."""
 

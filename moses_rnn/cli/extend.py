@@ -18,7 +18,6 @@ from moses_rnn.cli.command import (
     put,
     reports_errors,
     say,
-    shows_version,
     takes,
     threads_option,
 )
@@ -86,7 +85,6 @@ line, 3 table, text, model or ini rejected.
 @threads_option
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr")
-@shows_version
 @reports_errors
 @takes(ExtensionRequest)
 def main(request: ExtensionRequest) -> None:

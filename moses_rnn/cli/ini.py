@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, shows_version, takes
+from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
 
 if TYPE_CHECKING:
     from moses_rnn.moses.ini_editing import EditedIni
@@ -61,7 +61,6 @@ class Edit:
 @click.option("-o", "--output", help="New ini; - is stdout [default: MOSES_INI's name + .rnn.ini]")
 @click.option("--diff", is_flag=True, help="Show the changes and write nothing")
 @click.option("--force", is_flag=True, help="Replace an existing output")
-@shows_version
 @reports_errors
 @takes(Edit)
 def main(request: Edit) -> None:

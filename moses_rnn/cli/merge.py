@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, StopRequest, put, reports_errors, say, shows_version, takes
+from moses_rnn.cli.command import CONTEXT, Program, StopRequest, put, reports_errors, say, takes
 from moses_rnn.cli.files import check_inputs
 
 EPILOG = """\b
@@ -38,7 +38,6 @@ class Merging:
 @click.option("--resume", is_flag=True, help="Go on with what an interrupted merge left")
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
-@shows_version
 @reports_errors
 @takes(Merging)
 def main(given: Merging) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, ProgramGroup, shows_version
+from moses_rnn.cli.command import CONTEXT, ProgramGroup
 from moses_rnn.cli.nmt_dictionary import dictionary
 from moses_rnn.cli.nmt_train import train
 from moses_rnn.cli.nmt_translate import translate
@@ -19,7 +19,6 @@ Example: a network, a text translated by it, and the log-probabilities of given 
 
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
-@shows_version
 def main() -> None:
     """Train a network that reads whole sentences, and translate with it alone."""
 

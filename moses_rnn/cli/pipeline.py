@@ -7,7 +7,7 @@ import signal
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, reports_errors, shows_version
+from moses_rnn.cli.command import CONTEXT, Program, reports_errors
 from moses_rnn.moses.pipeline import make_command
 
 EPILOG = """\b
@@ -24,7 +24,6 @@ failed, something is missing or a value was refused.
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("words", nargs=-1, metavar="[TARGET]... [VARIABLE=VALUE]...")
 @click.option("-n", "--dry-run", is_flag=True, help="Print the commands and run none")
-@shows_version
 @reports_errors
 def main(words: tuple[str, ...], dry_run: bool) -> None:
     """Build, tune and compare systems with a real Moses; without TARGET, list targets and variables."""

@@ -19,7 +19,6 @@ from moses_rnn.cli.command import (
     put,
     reports_errors,
     say,
-    shows_version,
     takes,
     threads_option,
 )
@@ -80,7 +79,6 @@ class Sampling:
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @threads_option
 @click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr")
-@shows_version
 @reports_errors
 @takes(Sampling)
 def main(request: Sampling) -> None:

@@ -27,15 +27,10 @@ from moses_rnn.cli.pool_options import PoolOptions, parse_shard, pool_options, w
 from moses_rnn.cli.scoring_display import show_ini_lines, summary
 from moses_rnn.cli.summaries import check_json, json_option, put_json, scoring_record
 from moses_rnn.cli.table_options import (
-    FactorOptions,
-    TableOptions,
     default_output,
-    factor_options,
     long_option,
     model_beside,
     pairs_option,
-    relative_paths_option,
-    table_options,
 )
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input, is_gzip
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
@@ -60,7 +55,7 @@ byte for byte as it was. After an interruption, kill -9 included, --resume goes 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scoring(TableOptions, FactorOptions, PoolOptions):
+class Scoring(PoolOptions):
     """The command's arguments and options."""
 
     phrase_table: str
@@ -70,9 +65,6 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     output: str | None
     moses_ini: str | None
     output_ini: str | None
-    relative_paths: bool
-    feature: str | None
-    weight: float | None
     inverse_models: tuple[Path, ...]
     combine: str | None
     word_penalty: bool
@@ -82,7 +74,6 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     precision: str
     long_phrases: str
     threads: int | None
-    compression_level: int
     resume: bool
     on_bad_line: str
     allow_misfit: bool
@@ -106,13 +97,6 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
 @click.option("-o", "--output", help="The same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]")
 @click.option("--moses-ini", help="Also write a moses.ini that loads the new table, made from this one")
 @click.option("--output-ini", help="Where to [default: moses.rnn.ini beside the new table]")
-@relative_paths_option
-@click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
-@click.option(
-    "--weight",
-    type=FiniteFloat(),
-    help="Starting weight of each new column [default: mean absolute weight of the table's others]",
-)
 @click.option(
     "--inverse-model",
     "inverse_models",
@@ -146,7 +130,6 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
 )
 @long_option
 @threads_option
-@click.option("--compression-level", type=click.IntRange(0, 9), default=2, show_default=True)
 @click.option(
     "--resume", is_flag=True, help="Go on with what an interrupted run left; the same bytes as without the interruption"
 )
@@ -158,8 +141,6 @@ class Scoring(TableOptions, FactorOptions, PoolOptions):
     help="A line that is not a phrase pair ends the run, or goes to OUTPUT.rejects",
 )
 @pairs_option
-@table_options
-@factor_options
 @pool_options
 @click.option(
     "--allow-misfit",
@@ -240,15 +221,11 @@ def _request(given: Scoring) -> ScoringRequest:
         threads=given.threads,
         precision=given.precision,
         floors_long=given.long_phrases == "floor",
-        level=given.compression_level,
         force=given.force,
         resume=given.resume,
-        strict=given.strict,
         allow_misfit=given.allow_misfit,
         again=given.again,
         rejects=rejects_of(output) if given.on_bad_line == "skip" else None,
-        source_factor=given.source_factor,
-        target_factor=given.target_factor,
     )
 
 
@@ -270,18 +247,16 @@ def _ini(given: Scoring, output: str) -> IniRequest | None:
     if not given.moses_ini:
         return None
     new = given.output_ini or str(Path(output).parent / (Path(given.moses_ini).stem + ".rnn.ini"))
-    return IniRequest(existing_input(given.moses_ini), new, given.feature, given.weight, given.relative_paths)
+    return IniRequest(existing_input(given.moses_ini), new)
 
 
 def _check_options(given: Scoring, output: str) -> None:
     """Refuse options that contradict each other or would do nothing."""
     check_json(given.as_json, output, estimate=given.estimate)
     _check_shard(given, output)
-    if not given.moses_ini:
-        names = ("output_ini", "relative_paths", "feature", "weight")
-        if idle := [name for name in names if getattr(given, name) not in (None, False)]:
-            raise click.UsageError(f"--{idle[0].replace('_', '-')} needs --moses-ini, the ini to extend")
-    elif given.logarithms or output == "-":
+    if given.output_ini and not given.moses_ini:
+        raise click.UsageError("--output-ini needs --moses-ini, the ini to extend")
+    if given.moses_ini and (given.logarithms or output == "-"):
         what = "--log" if given.logarithms else "a table on stdout"
         raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
     if given.combine and max(len(given.models), len(given.inverse_models)) < 2:

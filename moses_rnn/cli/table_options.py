@@ -17,24 +17,11 @@ P = ParamSpec("P")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """What ``table_options`` ask for."""
-
-    strict: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class FactorOptions:
     """What ``factor_options`` ask for."""
 
     source_factor: int | None
     target_factor: int | None
-
-
-def table_options(command: Callable[P, None]) -> Callable[P, None]:
-    """The options of every command that judges the lines of a table."""
-    strict = "Refuse what is merely odd: scores not above 0, invalid UTF-8, CRLF, …"
-    return click.option("--strict", is_flag=True, help=strict)(command)
 
 
 def factor_options(command: Callable[P, None]) -> Callable[P, None]:
@@ -53,13 +40,6 @@ long_option = click.option(
     show_default=True,
     help="Of a CSTM or ranker: phrases of more words than it has slots end the run, or score -87, which is e^-87 in a "
     "table",
-)
-
-
-relative_paths_option = click.option(
-    "--relative-paths",
-    is_flag=True,
-    help="Keep relative paths in the new ini [default: make every path absolute, as mert-moses.pl needs them]",
 )
 
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, shows_version
+from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say
 from moses_rnn.errors import InputError
 
 EPILOG = """\b
@@ -22,7 +22,6 @@ codes: 0 done, 1 failure, 2 wrong command line, 3 text rejected.
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.option("-l", "--language", default="en", show_default=True, help="Code of the text's language, as fr")
 @click.option("-j", "--processes", type=click.IntRange(1), default=1, show_default=True, help="How many work")
-@shows_version
 @reports_errors
 def main(language: str, processes: int) -> None:
     """Tokenise UTF-8 text from stdin to stdout."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, shows_version, takes
+from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, takes
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.summaries import json_option, put_json, validation_record
-from moses_rnn.cli.table_options import FactorOptions, TableOptions, factor_options, table_options
+from moses_rnn.cli.table_options import FactorOptions, factor_options
 
 EPILOG = """\b
 Example: before hours of scoring, and after a copy to another machine:
@@ -24,12 +24,13 @@ SHOWN_BAD_LINES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Validation(TableOptions, FactorOptions):
+class Validation(FactorOptions):
     """What the command line asks for."""
 
     phrase_table: str
     quick: bool
     must_be_sorted: bool
+    strict: bool
     as_json: bool
     quiet: bool
 
@@ -38,11 +39,10 @@ class Validation(TableOptions, FactorOptions):
 @click.argument("phrase_table")
 @click.option("--quick", is_flag=True, help="Only compare the file with its signature")
 @click.option("--sorted", "must_be_sorted", is_flag=True, help="Refuse a table that LC_ALL=C sort would change")
-@table_options
+@click.option("--strict", is_flag=True, help="Refuse what is merely odd: scores not above 0, invalid UTF-8, CRLF, …")
 @factor_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings and errors stay")
-@shows_version
 @reports_errors
 @takes(Validation)
 def main(request: Validation) -> None:

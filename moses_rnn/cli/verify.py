@@ -15,7 +15,6 @@ from moses_rnn.cli.command import (
     put,
     reports_errors,
     say,
-    shows_version,
     takes,
 )
 from moses_rnn.cli.summaries import json_option, put_json, verification_record
@@ -47,13 +46,10 @@ class Check:
 
     phrase_table: str
     moses_ini: str | None
-    feature: str | None
     no_decoder: bool
     kinds: tuple[str, ...]
     sources: int
-    seed: int
     whole: bool
-    tolerance: float
     moses_root: Path | None
     as_json: bool
     quiet: bool
@@ -62,21 +58,15 @@ class Check:
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("phrase_table")
 @click.option("--moses-ini", help="Also compare this ini with the table, and ask the dictionary it names")
-@click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
 @click.option("--no-decoder", is_flag=True, help="Only do that; needs no Moses")
 @click.option(
     "--kind", "kinds", type=click.Choice(list(KINDS)), multiple=True, help="Of dictionary; repeat it [default: all]"
 )
 @click.option("--sources", type=click.IntRange(1), default=300, show_default=True, help="Source phrases to look at")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of their choice")
 @click.option("--whole", is_flag=True, help="Make the dictionaries of the whole table, not of these sources' lines")
-@click.option(
-    "--tolerance", type=click.FloatRange(min=0), default=1e-4, show_default=True, help="Of a feature above -87"
-)
 @click.option("--moses-root", type=click.Path(path_type=Path), envvar="MOSES_ROOT", help="A built Moses [$MOSES_ROOT]")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="Do not say what is being done")
-@shows_version
 @reports_errors
 @takes(Check)
 def main(request: Check) -> None:
@@ -84,16 +74,15 @@ def main(request: Check) -> None:
     from moses_rnn.files.streams import existing_input
     from moses_rnn.moses.ini_checking import check_ini
 
-    if (request.no_decoder or request.feature) and not request.moses_ini:
-        name = "--no-decoder" if request.no_decoder else "--feature"
-        raise click.UsageError(f"{name} is about an ini: name it with --moses-ini")
+    if request.no_decoder and not request.moses_ini:
+        raise click.UsageError("--no-decoder is about an ini: name it with --moses-ini")
     table = existing_input(request.phrase_table)
     if table == "-":
         raise click.UsageError("the table is read twice: name a file")
     own = None
     holds: list[str] = []
     if request.moses_ini:
-        holds, own = check_ini(table, existing_input(request.moses_ini), request.feature)
+        holds, own = check_ini(table, existing_input(request.moses_ini), None)
         if not request.as_json:
             put("\n".join(holds))
     comparisons = [] if request.no_decoder else _ask_moses(table, own, request)
@@ -113,9 +102,7 @@ def _ask_moses(table: str, own: Dictionary | None, request: Check) -> Sequence[C
         Moses(request.moses_root.absolute()),
         request.kinds or tuple(KINDS),
         request.sources,
-        request.seed,
         request.whole,
-        request.tolerance,
         own,
     )
     end_cleanly_on_sigterm()

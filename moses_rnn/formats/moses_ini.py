@@ -20,7 +20,7 @@ from moses_rnn.formats.phrase_table import FLOAT32_LIMIT
 DEFAULT_WEIGHT = 0.2  # what train-model.perl gives each phrase-table score
 OLD_SECTIONS = ("ttable-file", "weight-t")  # of phrase tables, before there was [feature]
 READABLE = "a path that Moses can read (no blanks, no '#')"
-UNREADABLE = "Move it to a folder without them, or keep paths relative: --relative-paths, or no --absolute-paths."
+UNREADABLE = "Move it to a folder without them, or keep paths relative: moses-rnn ini without --absolute-paths."
 OVERRIDES = ("path", "tuneable", "tuneable-components")  # what an extension or MERT relies on
 
 

@@ -205,8 +205,8 @@ def parse_table(
 
 def _refuse_factors(side: str, phrase: bytes, name: str, number: int) -> NoReturn:
     advice = (
-        f"If these are factors, --{side}-factor says which one is the word; if not, '|' is escaped as &#124; in an "
-        "unfactored table."
+        f"If these are factors, moses-rnn-train --{side}-factor says which one is the word; if not, '|' is escaped as "
+        "&#124; in an unfactored table."
     )
     raise FormatError(name, number, f"{side} words without factors", shown(phrase), advice)
 

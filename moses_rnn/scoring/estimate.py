@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.files.outputs import Packing
+from moses_rnn.files.outputs import DEFAULT_LEVEL, Packing
 from moses_rnn.files.streams import STANDARD_STREAM, is_gzip
 from moses_rnn.scoring.inputs import open_inputs
 from moses_rnn.scoring.phrase_tables import ScoringReport, scored_table
@@ -50,7 +50,7 @@ def estimate(request: ScoringRequest, seconds: float = SECONDS) -> Estimate:
     if request.table == STANDARD_STREAM:
         raise InputError("--estimate: expected a table of a known size, found standard input")
     inputs = open_inputs(request, _leave_out if request.rejects else None, lambda: None)
-    pack, report = Packing(is_gzip(request.output), request.level), ScoringReport()
+    pack, report = Packing(is_gzip(request.output), DEFAULT_LEVEL), ScoringReport()
     computed_by = inputs.settings().computed_by
     started = time.monotonic()
     with open_workers(inputs, pack) as workers:

@@ -13,6 +13,7 @@ import torch
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.files.metered import Meter
+from moses_rnn.files.outputs import DEFAULT_LEVEL
 from moses_rnn.files.shards import count_lines, read_part
 from moses_rnn.files.streams import identity_of, read_blocks, stamp_of
 from moses_rnn.formats.census import Census
@@ -67,7 +68,7 @@ class Inputs:
             floor=request.columns.floor,
             logarithms=request.columns.logarithms,
             chunk=[CHUNK_LINES, CHUNK_BYTES],
-            level=request.level,
+            level=DEFAULT_LEVEL,
             devices=sorted({torch.device(device).type for device in request.devices}),
             threads=1 if self.compute.native else torch.get_num_threads(),
             precision=self.compute.precision,
@@ -129,7 +130,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     part = request.shard.lines_of(table_lines) if request.shard else None
     read = read_blocks if part is None else partial(read_part, lines=part)
     before = 0 if part is None else part.start
-    blocks = parse_blocks(read(request.table, meter=meter), request.table, take, _factors(request, models), before)
+    blocks = parse_blocks(read(request.table, meter=meter), request.table, take, _factors(models), before)
     first = next(blocks, None)
     if first is None:
         of_shard = f" in shard {request.shard}" if request.shard else ""
@@ -143,7 +144,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         stamp=stamp,
         signature=fitting_signature(request.table),
         meter=meter,
-        census=Census(request.table, strict=request.strict),
+        census=Census(request.table),
         models=models,
         writers=writers,
         shape=Shape.of(first.irregular[0]),  # the parser keeps a first line whole
@@ -183,13 +184,10 @@ def _check_new(request: ScoringRequest, writers: Sequence[Writer]) -> None:
         )
 
 
-def _factors(request: ScoringRequest, models: Sequence[OpenModel]) -> PhraseForm:
-    """The factors to read: those that were requested, else those that the model learned from."""
+def _factors(models: Sequence[OpenModel]) -> PhraseForm:
+    """The factors to read: those that the model learned from."""
     learned = models[0].form
-    source, target = request.source_factor, request.target_factor
-    return PhraseForm(
-        learned.source_factor if source is None else source, learned.target_factor if target is None else target
-    )
+    return PhraseForm(learned.source_factor, learned.target_factor)
 
 
 def _check_form(request: ScoringRequest, models: Sequence[OpenModel], form: PhraseForm) -> None:

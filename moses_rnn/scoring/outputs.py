@@ -91,10 +91,7 @@ class Outputs:
         if misfit:
             return f"{kept}: --resume --allow-misfit goes on, --force with another --model starts over."
         if of_a_line:
-            return (
-                f"{kept}: while the file stays as it is, --resume goes on with other options for its lines "
-                "(--on-bad-line skip, no --strict)."
-            )
+            return f"{kept}: while the file stays as it is, --resume --on-bad-line skip goes on."
         return "" if isinstance(error, Stopped) else f"{kept}: mend the cause and go on with --resume."
 
 
@@ -157,7 +154,7 @@ def _rejects_output(request: ScoringRequest) -> Rejects | NoRejects:
 
 
 def _block_output(request: ScoringRequest, path: str) -> BlockOutput:
-    return BlockOutput(path, level=request.level, opening=_opening(request), inputs=_inputs(request))
+    return BlockOutput(path, opening=_opening(request), inputs=_inputs(request))
 
 
 def _opening(request: ScoringRequest) -> Opening:

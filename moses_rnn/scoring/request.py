@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moses_rnn.files.outputs import DEFAULT_LEVEL
 from moses_rnn.files.shards import Shard
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.workers import ColumnOptions
@@ -29,8 +28,7 @@ class IniRequest:
 class ScoringRequest:
     """All choices of a run.
 
-    `rejects` is where invalid lines go; without it the first one ends the run. `strict` refuses what is odd too
-    (see `Census`).
+    `rejects` is where invalid lines go; without it the first one ends the run.
     """
 
     table: str
@@ -46,15 +44,11 @@ class ScoringRequest:
     ray: str | None = None  # address of the cluster that scores; None: threads of this process
     precision: str | None = None  # of matrix products, see `Wanted`
     floors_long: bool = False  # whether phrases that a network has no room for score the floor, see `Compute`
-    level: int = DEFAULT_LEVEL
     force: bool = False
     resume: bool = False
-    strict: bool = False
     allow_misfit: bool = False  # score with a model that does not fit the table, see `fit`
     again: bool = False  # score a table that has a column of this name already
     rejects: str | None = None
-    source_factor: int | None = None  # read as the word; None: what the model learned from
-    target_factor: int | None = None
 
     @property
     def folders(self) -> tuple[Path, ...]:

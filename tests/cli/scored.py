@@ -38,7 +38,7 @@ def added_values(lines, count=1):
 OUTPUTS = {"long.rnn.gz", "long.rnn.gz.json", "moses.rnn.ini"}
 
 
-LONG = ["long", "--model", "phrase-table.rnn-model", "--moses-ini", "moses.ini", "--relative-paths"]
+LONG = ["long", "--model", "phrase-table.rnn-model", "--moses-ini", "moses.ini"]
 
 
 def start_and_wait_for_blocks(folder, blocks, *options):

@@ -68,9 +68,6 @@ def test_only_a_score_is_added(here, name):
 def test_a_factor_is_scored_as_the_plain_word(here):
     plain = values_of(here / "plain.rnn.gz", PLAIN)
     assert values_of(here / "factored.rnn.gz", FORMS["factored"]) == plain
-    run("score", "factored", "--model", "plain.rnn-model", "--source-factor", "0", "--target-factor", "0",
-        "-o", "by-plain.gz", "--quiet", cwd=here)  # fmt: skip
-    assert values_of(here / "by-plain.gz", FORMS["factored"]) == plain
 
 
 def test_gaps_are_words_of_the_shortlist(here):

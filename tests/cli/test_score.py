@@ -56,11 +56,11 @@ def test_the_signature_says_what_made_the_numbers(here):
 
 def test_writes_the_ini_for_mert(here):
     (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))  # which only Moses in this folder would find
-    done = run("score", "phrase-table.gz", "--moses-ini", "moses.ini", "--weight", "0.1", cwd=here)
+    done = run("score", "phrase-table.gz", "--moses-ini", "moses.ini", cwd=here)
     new = (here / "moses.rnn.ini").read_text()
     expected = INI.format(table=here / "phrase-table.rnn.gz").replace("num-features=4", "num-features=5")
-    assert new == expected.replace("0.2 0.2 0.2 0.2", "0.2 0.2 0.2 0.2 0.1")
-    assert "TranslationModel0= 0.2 0.2 0.2 0.2 0.1" in done.stdout
+    assert new == expected.replace("0.2 0.2 0.2 0.2", "0.2 0.2 0.2 0.2 0.2")
+    assert "TranslationModel0= 0.2 0.2 0.2 0.2 0.2" in done.stdout
 
 
 def test_three_columns_in_one_pass(here, inverse_model):

@@ -59,7 +59,6 @@ def test_resume_refuses_what_would_not_give_the_same_bytes(long_table, table, tm
         "floor -87.0, now -50.0": [*model, "--floor", "-50"],
         "precision 'fp32', now 'bf16'": [*model, "--precision", "bf16"],
         "columns ['RNN'], now ['RNN', 'WordPenalty']": [*model, "--word-penalty"],
-        "level 2, now 9": [*model, "--compression-level", "9"],
         "models [{": ["--model", "other"],
     }
     for difference, options in changes.items():

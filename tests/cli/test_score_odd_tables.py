@@ -113,14 +113,12 @@ def test_a_file_of_bad_lines_is_no_table(here):
     assert not [name for name in names(here) if name.startswith("bad.")]
 
 
-def test_strict_refuses_what_is_odd_and_otherwise_it_is_a_warning(here):
+def test_what_is_odd_is_a_warning(here):
     (here / "odd").write_bytes(b"a ||| b ||| 1 0\r\n\xff ||| b ||| 1 -2\r\n")
     done = run("score", "odd", *MODEL, cwd=here)
     for kind in ("CRLF line end (2 lines)", "score not above 0 (2 lines)", "not UTF-8 (1 line)"):
         assert f": {kind}: " in done.stderr
     assert list(without_last_scores(lines_of(here / "odd.rnn.gz"))) == (here / "odd").read_bytes().splitlines(True)
-    done = run("score", "odd", *MODEL, "--strict", "-o", "t.gz", cwd=here, check=False)
-    assert (done.returncode, "odd:1: expected no CRLF line end" in done.stderr) == (3, True)
 
 
 def test_a_bomb_is_refused_in_little_memory(here):

@@ -20,7 +20,6 @@ def shell(line, cwd=None, **variables):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("flag", ["--help", "--version"])
 @pytest.mark.parametrize(
     ("redirection", "message"),
     [
@@ -28,8 +27,8 @@ def shell(line, cwd=None, **variables):
         (">&-", b"standard output: is closed (send it to /dev/null if it is not wanted)"),
     ],
 )
-def test_output_that_cannot_be_written_is_a_failure(command, flag, redirection, message):
-    done = shell(f"{spoken(command)} {flag} {redirection}")
+def test_output_that_cannot_be_written_is_a_failure(command, redirection, message):
+    done = shell(f"{spoken(command)} --help {redirection}")
     assert (done.returncode, done.stderr.startswith(b"moses-rnn")) == (1, True)
     assert done.stderr.endswith(b": %s\n" % message)
 

@@ -42,15 +42,15 @@ def test_what_the_decoder_saw_is_printed_and_judged(verify):
     code, output, messages, request = verify([GOOD])
     assert (code, messages) == (0, "text: moses translates\n")
     assert output == "text     ok: 2 pairs, 4 values, max |Δ| 0\n"
-    assert (request.kinds, request.sources, request.seed, request.whole) == (tuple(KINDS), 300, 1, False)
+    assert (request.kinds, request.sources, request.whole) == (tuple(KINDS), 300, False)
 
 
 def test_options_reach_the_verification(verify):
-    options = ["--kind", "text", "--kind", "compact", "--sources", "7", "--seed", "3", "--whole", "--tolerance", "0.5"]
+    options = ["--kind", "text", "--kind", "compact", "--sources", "7", "--whole"]
     *_, messages, request = verify([GOOD], *options, "--quiet")
     assert messages == ""
-    assert (request.kinds, request.sources, request.seed) == (("text", "compact"), 7, 3)
-    assert (request.whole, request.tolerance, request.own) == (True, 0.5, None)
+    assert (request.kinds, request.sources) == (("text", "compact"), 7)
+    assert (request.whole, request.own) == (True, None)
 
 
 def test_what_the_table_does_not_say_is_a_rejection(verify):

@@ -1,6 +1,5 @@
 """What a run reads is opened once, checked before anything is written, and is all there."""
 
-import dataclasses
 import json
 import re
 
@@ -131,12 +130,6 @@ def test_other_columns_are_no_hindrance(opened, here):
 
 def test_a_model_that_learned_nothing_may_be_insisted_on(opened, models):
     assert opened(models=(models / "unlearned",), allow_misfit=True).models[0].folder == models / "unlearned"
-
-
-def test_a_factor_may_be_chosen_for_a_model_of_plain_words(opened, here):
-    (here / "table").write_bytes(b"x|s2 ||| t2|y ||| 0.5 0.25\n")
-    form = opened(source_factor=1, target_factor=0).form
-    assert dataclasses.astuple(form) == (1, 0, False)
 
 
 def test_a_network_of_rare_words_needs_a_tables_alignments(opened, here, tmp_path):

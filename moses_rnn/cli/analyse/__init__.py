@@ -14,7 +14,7 @@ from moses_rnn.cli.analyse.parses import parses
 from moses_rnn.cli.analyse.prune import prune
 from moses_rnn.cli.analyse.report import report
 from moses_rnn.cli.analyse.tables import TABLE_COMMANDS
-from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, put, reports_errors, say, shows_version, takes
+from moses_rnn.cli.command import CONTEXT, Program, ProgramGroup, put, reports_errors, say, takes
 
 EPILOG = """\b
 Example:
@@ -24,7 +24,6 @@ Example:
 
 
 @click.group(cls=ProgramGroup, context_settings=CONTEXT, epilog=EPILOG)
-@shows_version
 def main() -> None:
     """Look at a phrase table that moses-rnn-score has scored, and at what came of it."""
 

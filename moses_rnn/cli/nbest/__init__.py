@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, ProgramGroup, shows_version
+from moses_rnn.cli.command import CONTEXT, ProgramGroup
 from moses_rnn.cli.nbest.add import add
 from moses_rnn.cli.nbest.rerank import rerank
 from moses_rnn.cli.nbest.tune import tune
@@ -32,7 +32,6 @@ class _AddByDefault(ProgramGroup):
 
 
 @click.group(cls=_AddByDefault, context_settings=CONTEXT, epilog=EPILOG)
-@shows_version
 def main() -> None:
     """Add features to Moses's n-best lists, tune their weights, choose by them."""
 
