@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import click
 
@@ -19,17 +19,29 @@ class PoolOptions:
     """What ``pool_options`` ask for."""
 
     ray: str | None
-    shard: str | None
+    shard: Shard | None
+
+
+class _ShardType(click.ParamType[Shard]):
+    name = "shard"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
+        """Read k/N."""
+        try:
+            return Shard.parse(value)
+        except ValueError:
+            self.fail(f"expected k/N with k from 1 to N, found {value!r}", param, ctx)
+
+
+shard_option = click.option(
+    "--shard", type=_ShardType(), metavar="k/N", help="Do only part k of N of the lines, into OUTPUT.k-of-N"
+)
 
 
 def pool_options(command: Callable[P, None]) -> Callable[P, None]:
     """The options that say who works, and at which part."""
     for option in (
-        click.option(
-            "--shard",
-            metavar="k/N",
-            help="Do only part k of N of the lines, into OUTPUT.k-of-N",
-        ),
+        shard_option,
         click.option(
             "--ray",
             is_flag=False,
@@ -41,15 +53,6 @@ def pool_options(command: Callable[P, None]) -> Callable[P, None]:
     ):
         command = option(command)
     return command
-
-
-def parse_shard(given: PoolOptions) -> Shard | None:
-    """Which part.
-
-    Raises:
-        MosesRnnError: it cannot be told.
-    """
-    return None if given.shard is None else Shard.parse(given.shard)
 
 
 def with_shard(path: str, shard: Shard | None) -> str:

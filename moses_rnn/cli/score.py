@@ -23,7 +23,7 @@ from moses_rnn.cli.command import (
     threads_option,
 )
 from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.pool_options import PoolOptions, parse_shard, pool_options, with_shard
+from moses_rnn.cli.pool_options import PoolOptions, pool_options, with_shard
 from moses_rnn.cli.scoring_display import show_ini_lines, summary
 from moses_rnn.cli.summaries import check_json, json_option, put_json, scoring_record
 from moses_rnn.cli.table_options import (
@@ -215,7 +215,7 @@ def _request(given: Scoring) -> ScoringRequest:
         word_penalty=given.word_penalty,
         columns=ColumnOptions(given.floor, given.logarithms, averaged=given.combine != "columns"),
         ini=_ini(given, output),
-        shard=parse_shard(given),
+        shard=given.shard,
         devices=devices,
         ray=given.ray,
         threads=given.threads,
@@ -238,7 +238,7 @@ def _output(given: Scoring, table: str) -> str:
         return given.new_table + ".gz" if was_stem and not is_gzip(given.new_table) else given.new_table
     if given.output or table == STANDARD_STREAM:
         return given.output or STANDARD_STREAM
-    return with_shard(default_output(table), parse_shard(given))
+    return with_shard(default_output(table), given.shard)
 
 
 def _ini(given: Scoring, output: str) -> IniRequest | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.errors import InputError
 from moses_rnn.files.metered import Meter
 from moses_rnn.files.streams import MAX_LINE_BYTES, read_blocks
 
@@ -29,18 +29,13 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """The shard that ``k/N`` names; raises MosesRnnError if it names none."""
+        """The shard that ``k/N`` names; raises ValueError if it names none."""
         number, _, count = text.partition("/")
-        try:
-            return cls(int(number), int(count))
-        except ValueError as error:
-            raise MosesRnnError(f"--shard: expected k/N with k from 1 to N, found {text!r}") from error
+        return cls(int(number), int(count))
 
-    def lines_of(self, lines: int, together: int = 1) -> range:
-        """Which of so many lines are in it, from 0; so many `together` are not parted."""
-        groups = -(-lines // together)
-        first, last = (groups * k // self.count * together for k in (self.number - 1, self.number))
-        return range(min(first, lines), min(last, lines))
+    def lines_of(self, lines: int) -> range:
+        """Which of so many lines are in it, from 0."""
+        return range(*(lines * k // self.count for k in (self.number - 1, self.number)))
 
 
 def count_lines(path: str) -> int:

@@ -5,9 +5,9 @@ A phrase table's field 4, and the alignment that Moses prints into n-best lists,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.errors import FormatError, shown
 from moses_rnn.formats.phrase_forms import ALIGNMENT_POINT, words
 
 Links = tuple[tuple[int, int], ...]  # source and target position of each
@@ -55,33 +55,6 @@ def read_links(lines: Iterable[bytes], name: str) -> Iterator[Links]:
             yield parse_links(line.rstrip(b"\r\n"))
         except ValueError as error:
             raise broken(name, number, error) from error
-
-
-def read_links_between(
-    lines: Iterable[bytes], name: str, sources: Sequence[bytes], targets: Sequence[bytes]
-) -> Iterator[Links]:
-    """The links of each pair of lines.
-
-    Args:
-        lines: of the alignment.
-        name: of its file, for messages.
-        sources: lines.
-        targets: as many.
-
-    Raises:
-        FormatError: a line is not one of links between those lines' words.
-        InputError: there are not as many lines as pairs.
-    """
-    count = 0
-    for count, links in enumerate(read_links(lines, name), 1):
-        if count <= len(sources):
-            try:
-                check_links(links, len(words(sources[count - 1])), len(words(targets[count - 1])))
-            except ValueError as error:
-                raise broken(name, count, error) from error
-            yield links
-    if count != len(sources):
-        raise InputError(f"{name}: expected as many lines as there are pairs, {len(sources):,}, found {count:,}")
 
 
 def broken(name: str, number: int | None, error: ValueError) -> FormatError:

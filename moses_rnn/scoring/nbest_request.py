@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from moses_rnn.files.shards import Shard
+
 
 @dataclass(frozen=True, kw_only=True)
 class ListRequest:
@@ -21,7 +23,7 @@ class ListRequest:
     long_phrases: str  # "floor": the smallest score for pairs that a network has no room for; "refuse"
     word_penalty: Path | None  # a model's folder or a vocabulary file
     output: str
-    shard: str | None
+    shard: Shard | None
     device: str
     threads: int | None
     allow_misfit: bool  # take a model that has learned nothing, or that knows less than half of the words

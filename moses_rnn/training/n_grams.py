@@ -28,7 +28,6 @@ from moses_rnn.training.threads import Workers, seed_of
 ORDER, WITHIN = 0, 1  # random streams of an epoch: of its blocks, of the n-grams in each
 BLOCK = 1 << 22  # words and boundaries shuffled together
 EVALUATION_ROWS = 2048
-SENTENCES_AT_ONCE = 1 << 14
 MAX_HELD_OUT_SHARE = 0.1
 
 

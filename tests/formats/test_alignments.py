@@ -4,14 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import FormatError
 from moses_rnn.formats.alignments import (
     check_links,
     format_links,
     nearest,
     parse_links,
     read_links,
-    read_links_between,
     transposed,
 )
 
@@ -43,18 +42,6 @@ def test_links_of_other_words_are_refused(link):
     ):
         check_links(((0, 0), link), 3, 2)
     check_links(((2, 1), (0, 0)), 3, 2)
-
-
-def test_lines_are_held_against_their_texts():
-    texts = [b"a b", b""], [b"c", b"d"]
-    assert list(read_links_between([b"1-0\n", b"\n"], "links", *texts)) == [((1, 0),), ()]
-    with pytest.raises(
-        FormatError, match=r"^links:2: expected links between 0 source and 1 target words, .* found 0-0$"
-    ):
-        list(read_links_between([b"1-0\n", b"0-0\n"], "links", *texts))
-    for lines, found in (([b"\n"], 1), ([b"\n"] * 3, 3)):
-        with pytest.raises(InputError, match=f"^links: expected as many lines as there are pairs, 2, found {found}$"):
-            list(read_links_between(lines, "links", *texts))
 
 
 def by_definition(links, i):

@@ -11,9 +11,8 @@ import click
 from moses_rnn.cli.command import CONTEXT, Program, choose_device, reports_errors, say, takes, threads_option
 from moses_rnn.cli.files import check_inputs, inputs_of, output_to, text_of
 from moses_rnn.cli.nbest.files import parsed_list
-from moses_rnn.cli.pool_options import with_shard
+from moses_rnn.cli.pool_options import shard_option, with_shard
 from moses_rnn.cli.table_options import long_option
-from moses_rnn.files.shards import Shard
 from moses_rnn.scoring.nbest_request import ListRequest
 
 EPILOG = """\b
@@ -88,7 +87,7 @@ def _parse_shares(_ctx: click.Context, _param: click.Parameter, value: str | Non
 @click.option("-o", "--output", default="-", show_default=True, help="The new list, compressed if its suffix says so")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @threads_option
-@click.option("--shard", metavar="k/N", help="Do only part k of N, in OUTPUT.k-of-N; auto: as Slurm or torchrun count")
+@shard_option
 @click.option(
     "--allow-misfit",
     is_flag=True,
@@ -111,8 +110,7 @@ def add(given: ListRequest) -> None:
 
     if given.threads:
         torch.set_num_threads(given.threads)
-    shard = Shard.parse(given.shard) if given.shard is not None else None
-    name, lines = parsed_list(given.nbest, shard)
+    name, lines = parsed_list(given.nbest, given.shard)
     first = next(lines, None)
     sources = text_of(given.source) if given.source else None
     request = replace(given, device=choose_device(given.device))
@@ -120,10 +118,10 @@ def add(given: ListRequest) -> None:
     readers = [label for label, feature in features if feature.of_sources]
     if sources is None and readers:
         raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
-    report = NBestReport(whole=shard is None, allow_misfit=given.allow_misfit)
+    report = NBestReport(whole=given.shard is None, allow_misfit=given.allow_misfit)
     display = Display("hypotheses", quiet=given.quiet)
     inputs = inputs_of(name, given.source, given.backoff)
-    with output_to(with_shard(given.output, shard), given.force, inputs) as file:
+    with output_to(with_shard(given.output, given.shard), given.force, inputs) as file:
         listed = itertools.chain([first], lines) if first else lines
         for block in with_features(listed, sources, features, name, report):
             file.append(block)
