@@ -3,6 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
+import moses_rnn
 from moses_rnn.cli.nmt import main
 from moses_rnn.formats.nbest import parse_nbest
 from tests.translation.sentences import save_model, sentences, text
@@ -23,7 +24,8 @@ def test_the_score_of_a_translation_is_that_of_the_search(tmp_path, score, direc
     beam = "--beam", 4, "--length-score", score, "--n-best", 1, tmp_path / "list"
     nmt("translate", model, tmp_path / "in", "-o", tmp_path / "out", *beam, "--quiet")
     sides = [tmp_path / "in", tmp_path / "out"][:: 1 if direction == "source-to-target" else -1]
-    forced = map(float, nmt("score", model, *sides, "--quiet").stdout.split())
+    pairs = zip(*(side.read_bytes().splitlines() for side in sides), strict=True)
+    forced = moses_rnn.load(model).score(pairs)
     with (tmp_path / "list").open("rb") as lines:
         searched = list(parse_nbest(lines, "list"))
     sources = (tmp_path / "in").read_bytes().splitlines()

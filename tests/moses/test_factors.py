@@ -4,7 +4,8 @@ import subprocess
 
 import pytest
 from click.testing import CliRunner
-from moses_rnn.cli.nmt_rebuild import rebuild
+
+from moses_rnn.cli.nmt_trees import rebuild
 
 pytestmark = pytest.mark.moses
 

@@ -10,7 +10,7 @@ from moses_rnn.moses import pipeline
 
 
 def test_it_runs_the_shipped_makefile_with_the_commands_beside_this_one(tmp_path, monkeypatch):
-    (tmp_path / "moses-rnn-score").touch()
+    (tmp_path / "moses-rnn").touch()
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "moses-rnn analyse")])
     make, *words = pipeline.make_command(["results", "SRC=en"])
     assert make.endswith("make")

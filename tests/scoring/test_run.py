@@ -61,18 +61,17 @@ def log_columns(path, old=2):
     return np.log([[float(x) for x in line.split(b" ||| ")[2].split()[old:]] for line in lines])
 
 
-@pytest.mark.parametrize("native", [None, False])
-def test_several_models_give_the_mean_of_their_columns(here, models, native):
+def test_several_models_give_the_mean_of_their_columns(here, models):
     folders = (models / "rnn", models / "groundhog")
     for folder in folders:
         score(request_for(here, models, models=(folder,), output=str(here / folder.name)), show_nothing, never)
-    both = request_for(here, models, models=folders, native=native)
+    both = request_for(here, models, models=folders)
     result = score(both, show_nothing, never)
     one, other = (log_columns(here / folder.name) for folder in folders)
     np.testing.assert_allclose(log_columns(here / "scored"), (one + other) / 2, rtol=1e-5)
     assert not np.allclose(one, other, rtol=1e-2)
     assert result.column_names == ("ENS",)
-    assert result.computed_by.startswith("torch" if native is False else str(native_core() or "torch"))
+    assert result.computed_by.startswith(str(native_core() or "torch"))
     signature = json.loads((here / "scored.json").read_bytes())
     (column,) = signature["added_columns"]
     assert column["meaning"].startswith("mean of 2 models' log p(target | source) of the RNN Encoder-Decoder")

@@ -200,7 +200,7 @@ def test_a_rankers_embeddings_begin_a_phrase_model(table, tmp_path):
     ranker = {"architecture": "ranker", "maxout_size": None, "output_rank": None, "max_length": 0}
     train_phrase_model(phrase_request(table, **LEARNING, **ranker), tmp_path / "ranker", Listener(), never)
     for side in ("source", "target"):
-        invoke("words", tmp_path / "ranker", "--side", side, "--export", tmp_path / f"{side}.vec.gz")
+        invoke("map", "words", tmp_path / "ranker", "--side", side, "--export", tmp_path / f"{side}.vec.gz")
     learned = open_model(tmp_path / "ranker")
     files = {f"{side}_embeddings": str(tmp_path / f"{side}.vec.gz") for side in ("source", "target")}
     listener = Listener()
