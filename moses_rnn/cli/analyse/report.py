@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -137,7 +136,7 @@ def _made() -> str:
     except (ValueError, OverflowError, OSError) as error:
         expected = "expected seconds since 1970, up to the year 9999"
         raise MosesRnnError(f"{EPOCH}: {expected}, found {shown_value(given)}") from error
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    command = shlex.join(["moses-rnn", *sys.argv[1:]])
     return f" on {when:%Y-%m-%d at %H:%M} UTC by: {command}"
 
 
