@@ -23,7 +23,7 @@ USES = {
     "scoring": {"models", "producers", "moses", "formats", "pools"},
     "tuning": {"moses", "formats"},
     "translation": {"producers", "inference", "models", "formats"},
-    "analysis": {"translation", "tuning", "producers", "inference", "models", "formats"},
+    "analysis": {"translation", "tuning", "producers", "inference", "models", "moses", "formats"},
     "api": {"analysis", "translation", "scoring", "pools", "producers", "inference", "models", "formats"},
 }
 USES["cli"] = {*USES}

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from moses_rnn.formats.ini_extension import Extension, extend_ini
-from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.moses.ini_editing import IniEdit, extend_ini
 from tests.cli.scored import without_last_scores
 from tests.commands import run
 
@@ -54,8 +53,7 @@ def test_the_first_lines(multi30k, tmp_path):
 @pytest.mark.parametrize("name", ["moses.ini", "moses.tuned.ini"])
 def test_real_inis_change_in_two_lines(multi30k, name):
     data = (multi30k / name).read_bytes()
-    ini = MosesIni(data, name)
-    new, _ = extend_ini(ini, ini.choose(), Extension("new.gz", 4, 1))
+    new = extend_ini(IniEdit(str(multi30k / name), "new.ini", "new.gz"), "old.gz", 4, 1).content
     changed = [line for line, old in zip(new.split(b"\n"), data.split(b"\n"), strict=True) if line != old]
     assert [line.split(b" ")[0] for line in changed] == [b"PhraseDictionaryMemory", b"TranslationModel0="]
 

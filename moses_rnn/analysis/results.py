@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
+from moses_rnn.analysis.runs import Place, Run
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.formats.runs import Place, Run
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from statistics import mean
 from typing import Any
 
-from moses_rnn.formats.runs import DEV
+from moses_rnn.analysis.runs import DEV
 from moses_rnn.formats.systems import System, read_systems
 
 Json = dict[str, Any]

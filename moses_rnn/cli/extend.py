@@ -29,9 +29,9 @@ from moses_rnn.translation.extension.request import ExtensionRequest
 
 if TYPE_CHECKING:
     from moses_rnn.files.metered import Advanced
-    from moses_rnn.formats.dictionaries import Shape
+    from moses_rnn.formats.phrase_table import Shape
+    from moses_rnn.moses.ini_editing import NewIni
     from moses_rnn.producers.open import OpenModel
-    from moses_rnn.scoring.new_ini import NewIni
     from moses_rnn.translation.extension.run import Extended
 
 EPILOG = """\b
@@ -141,13 +141,13 @@ def _open(folder: Path, direction: str, request: ExtensionRequest) -> OpenModel:
 
 def _make_ini(request: ExtensionRequest, shape: Shape, added: int) -> NewIni:
     """The ini of the new table, or without one before the lines that it needs."""
-    from moses_rnn.scoring.new_ini import make_ini
-    from moses_rnn.scoring.request import IniRequest
+    from moses_rnn.moses.ini_editing import IniEdit, extend_ini, lines_of
 
-    wanted = None
-    if request.moses_ini and request.new_ini:
-        wanted = IniRequest(existing_input(request.moses_ini), request.new_ini, weight=0.0)
-    return make_ini(request.table, request.new_table, wanted, shape, added)
+    if not request.moses_ini or not request.new_ini:
+        return lines_of(request.new_table, shape.columns + added, shape.factors)
+    old = existing_input(request.moses_ini)
+    edit = IniEdit(old, request.new_ini, request.new_table, weights=(0.0,), absolute_paths=True)
+    return extend_ini(edit, request.table, shape.columns, added)
 
 
 class _Stages:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
-
-if TYPE_CHECKING:
-    from moses_rnn.moses.ini_editing import EditedIni
 
 EPILOG = """\b
 Example: the ini for a scored table, then the one for its compact form:
@@ -66,11 +62,11 @@ class Edit:
 def main(request: Edit) -> None:
     """Make MOSES_INI load a scored table."""
     if request.template:
-        from moses_rnn.formats.ini_templates import TEMPLATES
+        from moses_rnn.files.shipped import shipped_file
 
         if request.moses_ini:
             raise click.UsageError("--template is instead of a MOSES_INI")
-        click.echo(TEMPLATES[request.template].text(), nl=False)
+        click.echo(shipped_file(f"{request.template}.ini").read_text(encoding="utf-8"), nl=False)
     elif request.moses_ini:
         _edit(request.moses_ini, request)
     else:
@@ -88,25 +84,28 @@ def _edit(moses_ini: str, request: Edit) -> None:
             raise click.UsageError("nothing to do: give --table, --absolute-paths or both")
     source = existing_input(moses_ini)
     scored = existing_input(request.table) if request.table else None
+    output = request.output or str(Path(source).with_suffix(".rnn.ini"))
     how = request.feature, request.kind, request.path, request.weights, request.absolute_paths
-    edited = edit_ini(IniEdit(source, scored, *how))
-    for warning in edited.warnings:
+    new = edit_ini(IniEdit(source, output, scored, *how))
+    for warning in new.warnings:
         say(f"warning: {warning}")
-    _write(edited, request, (source, *([scored] if scored else [])))
-    for command in edited.commands:
-        say(f"make the dictionary with: {command}")
-
-
-def _write(edited: EditedIni, request: Edit, inputs: tuple[str, ...]) -> None:
-    """Show the changes, or put the new ini where it belongs; `inputs`, the ini first, are not overwritten."""
-    from moses_rnn.files.outputs import OutputFile
-
-    output = request.output or str(Path(inputs[0]).with_suffix(".rnn.ini"))
     if request.diff:
-        put(edited.diff(output))
+        put(_diff(source, new.content, output))
     elif output == "-":
-        click.echo(edited.content, nl=False)
+        click.echo(new.content, nl=False)
     else:
-        with OutputFile(output, force=request.force, inputs=inputs) as file:
-            file.commit(edited.content)
+        from moses_rnn.files.outputs import OutputFile
+
+        with OutputFile(output, force=request.force, inputs=(source, *([scored] if scored else []))) as file:
+            file.commit(new.content)
         say(f"ini: {output}")
+    if new.command:
+        say(f"make the dictionary with: {new.command}")
+
+
+def _diff(old: str, content: bytes, output: str) -> str:
+    """What changed, as `diff -u` prints it."""
+    from difflib import unified_diff
+
+    before, after = (data.decode("utf-8", "surrogateescape").split("\n") for data in (Path(old).read_bytes(), content))
+    return "\n".join(unified_diff(before, after, old, output, lineterm=""))

@@ -36,7 +36,8 @@ from moses_rnn.files.streams import STANDARD_STREAM, existing_input, is_gzip
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
 if TYPE_CHECKING:
-    from moses_rnn.scoring.request import IniRequest, ScoringRequest
+    from moses_rnn.moses.ini_editing import IniEdit
+    from moses_rnn.scoring.request import ScoringRequest
 
 
 EPILOG = f"""\b
@@ -241,13 +242,13 @@ def _output(given: Scoring, table: str) -> str:
     return with_shard(default_output(table), given.shard)
 
 
-def _ini(given: Scoring, output: str) -> IniRequest | None:
-    from moses_rnn.scoring.request import IniRequest
+def _ini(given: Scoring, output: str) -> IniEdit | None:
+    from moses_rnn.moses.ini_editing import IniEdit
 
     if not given.moses_ini:
         return None
     new = given.output_ini or str(Path(output).parent / (Path(given.moses_ini).stem + ".rnn.ini"))
-    return IniRequest(existing_input(given.moses_ini), new)
+    return IniEdit(existing_input(given.moses_ini), new, output, absolute_paths=True)
 
 
 def _check_options(given: Scoring, output: str) -> None:

@@ -19,7 +19,7 @@ from moses_rnn.cli.command import (
 )
 from moses_rnn.cli.summaries import json_option, put_json, verification_record
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.moses.kinds import KINDS
+from moses_rnn.moses.dictionaries import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ class Check:
 def main(request: Check) -> None:
     """Check with real Moses that the decoder sees what a scored PHRASE_TABLE says."""
     from moses_rnn.files.streams import existing_input
-    from moses_rnn.moses.ini_checking import check_ini
+    from moses_rnn.moses.verification import check_ini
 
     if request.no_decoder and not request.moses_ini:
         raise click.UsageError("--no-decoder is about an ini: name it with --moses-ini")

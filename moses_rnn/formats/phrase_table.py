@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, NoReturn
 
 from moses_rnn.errors import FormatError, shown
@@ -163,6 +163,24 @@ class LineParser:
                 f"{found}: {shown(line.scores)}",
                 "Moses stops at such a line; was the table put together from two?",
             )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a binariser must know of a table.
+
+    How many scores it has, how many factors source and target words have, and whether lines have alignments.
+    """
+
+    columns: int
+    factors: tuple[int, int] = (1, 1)
+    aligned: bool = True
+
+    @classmethod
+    def of(cls, line: TableLine) -> Shape:
+        """As a table's first line shows it."""
+        factors = [words(phrase)[0].count(b"|") + 1 if phrase else 1 for phrase in (line.source, line.target)]
+        return cls(len(words(line.scores)), (factors[0], factors[1]), bool(line.alignment))
 
 
 def first_look(table: str, form: PhraseForm | None = None) -> tuple[TableLine, PhraseForm]:

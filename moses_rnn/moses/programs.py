@@ -11,8 +11,8 @@ from pathlib import Path
 
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.files.streams import read_lines
-from moses_rnn.formats.dictionaries import factor_list
 from moses_rnn.formats.nbest import NBestLine, parse_nbest
+from moses_rnn.moses.dictionaries import factor_list
 
 SHOWN_LINES = 8  # of what a program printed before it failed
 EVERYTHING = 1_000_000  # of translation options, hypotheses and the like: none may be pruned

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.files.streams import read_lines
-from moses_rnn.formats.dictionaries import BINARY, Shape
-from moses_rnn.formats.ini_lines import is_readable_path
+from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, has_gaps, words
-from moses_rnn.formats.phrase_table import TableLine, first_look, parse_table
+from moses_rnn.formats.phrase_table import Shape, TableLine, first_look, parse_table
+from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.moses.comparison import FULL_PRECISION, Comparison, Pair, compare, feature_of
-from moses_rnn.moses.kinds import KINDS, OF_RULES
+from moses_rnn.moses.dictionaries import BINARY, KINDS, OF_RULES, TEXT_TYPES
+from moses_rnn.moses.ini import MosesIni, is_readable_path
 from moses_rnn.moses.programs import EVERYTHING, Dictionary, Moses
 
 Log = Callable[[str], None]
@@ -38,6 +38,39 @@ class Verification:
     sources: int = 300
     whole: bool = False
     own: Dictionary | None = None
+
+
+def check_ini(table: str, name: str, feature_name: str | None) -> tuple[list[str], Dictionary]:
+    """Check that all lines of a table have as many scores as its ini says, and the ini as many weights.
+
+    Returns:
+        What holds, as lines of text, and the dictionary that the ini names.
+
+    Raises:
+        InputError: they have not, or the ini names no dictionary that is there.
+    """
+    ini = MosesIni(Path(name).read_bytes(), name)
+    feature = ini.choose(name=feature_name, table=table)
+    declared, (first, form) = ini.declared(feature), first_look(table)
+    shape = Shape.of(first)
+    lines = sum(len(chunk) for chunk in parse_blocks(read_blocks(table), table, form=form))
+    if declared != shape.columns:
+        raise ini.error(feature.line, f"num-features={shape.columns}, as {table} has scores", f"{declared}")
+    ini.weight_lines(feature, declared)
+    ini.check_not_overridden(feature)
+    ini.check_alone(feature)
+    written, places = feature.options.get("path", ""), ini.places(feature, "")
+    if not places:
+        raise ini.error(feature.line, "a dictionary at path=", f"nothing at {written}")
+    if feature.type in TEXT_TYPES and not places[0].samefile(table):
+        raise ini.error(feature.line, f"path={table}", f"path={written}")
+    holds = [
+        f"{table}: {lines:,} lines with {shape.columns} scores",
+        f"{name}:{feature.line + 1}: {feature.name} has num-features={declared} and {declared} weights",
+    ]
+    if relative := ", ".join(path.text for path in ini.relative_paths if path.folder):
+        holds.append(f"{name}: relative paths ({relative}): run Moses in their folder")
+    return holds, Dictionary(feature.type, places[0].absolute(), declared, "moses", shape.factors)
 
 
 def verify(request: Verification, log: Log) -> list[Comparison]:

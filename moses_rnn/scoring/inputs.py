@@ -17,9 +17,8 @@ from moses_rnn.files.outputs import DEFAULT_LEVEL
 from moses_rnn.files.shards import count_lines, read_part
 from moses_rnn.files.streams import identity_of, read_blocks, stamp_of
 from moses_rnn.formats.census import Census
-from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
-from moses_rnn.formats.phrase_table import Rejected, TableLine, first_look
+from moses_rnn.formats.phrase_table import Rejected, Shape, TableLine, first_look
 from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings, added_already, fitting_signature
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.native import native_core

@@ -16,10 +16,10 @@ from moses_rnn.files.metered import Advanced
 from moses_rnn.files.outputs import OutputFile, refuse_equal, stop_if_complete
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import is_gzip
-from moses_rnn.formats.dictionaries import Shape
+from moses_rnn.formats.phrase_table import Shape
 from moses_rnn.formats.signatures import COUNTED, ColumnCounts, read_signature
+from moses_rnn.moses.ini_editing import NewIni, lines_of
 from moses_rnn.scoring.fit import fit_warnings
-from moses_rnn.scoring.new_ini import NewIni, make_ini
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.request import rejects_of
 
@@ -108,7 +108,7 @@ def merge(
     for shard in shards:
         report.add(shard.counts)
     columns = first.record["added_columns"]
-    ini = make_ini(first.table, output, None, first.shape, len(columns))
+    ini = lines_of(output, first.shape.columns + len(columns), first.shape.factors)
     cores = sorted({shard.computed_by for shard in shards})
     rejected = sum(shard.rejected for shard in shards)
     whole = sum(shard.bytes for shard in shards)

@@ -6,22 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moses_rnn.files.shards import Shard
+from moses_rnn.moses.ini_editing import IniEdit
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.workers import ColumnOptions
-
-
-@dataclass(frozen=True)
-class IniRequest:
-    """The ini to extend and where the new one goes; `feature` names the phrase dictionary if several could be meant.
-
-    mert-moses.pl runs Moses elsewhere, so paths become absolute unless `relative_paths`.
-    """
-
-    ini: str
-    output: str
-    feature: str | None = None
-    weight: float | None = None  # starting weight of each new column
-    relative_paths: bool = False
 
 
 @dataclass(frozen=True)
@@ -37,7 +24,7 @@ class ScoringRequest:
     inverse_models: tuple[Path, ...] = ()
     word_penalty: bool = False
     columns: ColumnOptions = field(default_factory=ColumnOptions)
-    ini: IniRequest | None = None
+    ini: IniEdit | None = None
     devices: tuple[str, ...] = ("cpu",)
     threads: int | None = None  # of the processor; None: all cores
     shard: Shard | None = None  # the only part of the table that is scored

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from moses_rnn.files.metered import Advanced
+from moses_rnn.moses.ini_editing import extend_ini, lines_of
 from moses_rnn.scoring.fit import FitWatch, fit_warnings, unit_warnings
 from moses_rnn.scoring.inputs import open_inputs
-from moses_rnn.scoring.new_ini import make_ini
 from moses_rnn.scoring.outputs import Outputs, open_outputs
 from moses_rnn.scoring.phrase_tables import ScoringReport, scored_table
 from moses_rnn.scoring.pools import open_workers
@@ -41,9 +41,11 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
             inputs = open_inputs(request, outputs.rejects.take, stop_if_requested)
             workers = stack.enter_context(open_workers(inputs, outputs.table.pack))
             settings = inputs.settings()
-            ini = make_ini(
-                request.table, request.output, request.ini, inputs.shape, len(settings.columns)
-            )  # refused now rather than after hours
+            columns, added = inputs.shape.columns, len(settings.columns)
+            if request.ini:  # refused now rather than after hours
+                ini = extend_ini(request.ini, request.table, columns, added)
+            else:
+                ini = lines_of(request.output, columns + added, inputs.shape.factors)
             outputs.begin(settings.manifest)
             inputs.census.take_over(report.oddities)
             names = tuple(column.name for column in settings.columns)
@@ -65,7 +67,7 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
             "rejected_lines": outputs.rejects.lines,
             **inputs.shard_record(),
         }
-        outputs.commit(settings.signature(files, inputs.shape.columns, report, inputs.signature), ini.content)
+        outputs.commit(settings.signature(files, columns, report, inputs.signature), ini.content)
     units = (text for model in inputs.models for text in unit_warnings(model, on_sentences=False))
     warnings = (*units, *inputs.census.warnings(), *ini.warnings, *_of_rejects(outputs), *_of_report(report, names))
     return ScoringResult(report, *ini.lines, names, outputs.rejects.lines, warnings, settings.computed_by)

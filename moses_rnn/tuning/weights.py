@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError, shown
-from moses_rnn.formats.ini_lines import weight_of
-from moses_rnn.formats.moses_ini import MosesIni
+from moses_rnn.moses.ini import MosesIni, weight_of
 
 
 @dataclass(frozen=True)

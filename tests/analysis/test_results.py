@@ -5,10 +5,10 @@ import math
 
 import pytest
 
+from moses_rnn.analysis import runs
 from moses_rnn.analysis.results import as_json, compare_systems, list_warnings, odd_weights, share_different
+from moses_rnn.analysis.runs import Chosen, Place, chosen_phrases
 from moses_rnn.errors import InputError
-from moses_rnn.formats import runs
-from moses_rnn.formats.runs import Chosen, Place, chosen_phrases
 from moses_rnn.formats.systems import System
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from moses_rnn.analysis import runs
 from moses_rnn.analysis.results import compare_systems
 from moses_rnn.analysis.results_table import format_table
-from moses_rnn.formats import runs
-from moses_rnn.formats.runs import Place
+from moses_rnn.analysis.runs import Place
 from moses_rnn.formats.systems import System
 
 

@@ -8,7 +8,7 @@ import pytest
 from moses_rnn.cli import verify as command
 from moses_rnn.moses import verification
 from moses_rnn.moses.comparison import Comparison
-from moses_rnn.moses.kinds import KINDS
+from moses_rnn.moses.dictionaries import KINDS
 
 GOOD = Comparison("text", pairs=2, values=4)
 WRONG = Comparison("ondisk", pairs=2, values=4, missing=[(b"a", b"b")])

@@ -1,9 +1,8 @@
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
-from moses_rnn.formats.phrase_table import first_look, parse_table
+from moses_rnn.formats.phrase_table import Shape, first_look, parse_table
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 
 RULE = b"le [X][X] noir [X][X] [X] ||| the [X][X] black [X][X] [X] ||| 0.5 1 ||| 0-0 1-3 2-2 3-1 ||| 1 1 1 ||| |||\n"

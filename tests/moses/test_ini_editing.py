@@ -1,124 +1,228 @@
-"""An ini for another table, another type, other weights, other paths."""
+"""An ini for another table, another type, other weights: what changes, and that nothing else does."""
 
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from moses_rnn.errors import InputError
-from moses_rnn.moses.ini_editing import IniEdit, edit_ini
+from moses_rnn.errors import FormatError, InputError
+from moses_rnn.moses.ini_editing import SOMEWHERE, IniEdit, edit_ini, extend_ini, lines_of
+from tests.moses.ini_text import INI
 
-INI = "[feature]\nPhraseDictionaryMemory name=T num-features=2 path=/old/t\n[weight]\nT= 0.2 0.4\n"
+FEATURE = b"PhraseDictionaryMemory name=TranslationModel0 num-features=5 path=/new/t.gz input-factor=0 # mine"
+WEIGHT = b"TranslationModel0= 0.1 -0.3 0.2 0.2 0.2   # four"
 
 
-@pytest.fixture
+def table_of(columns):
+    return b"a ||| b ||| " + b" ".join([b"0.5"] * columns) + b" ||| 0-0\n"
+
+
+@pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "ini").write_text(INI)
-    (tmp_path / "scored").write_bytes(b"a ||| b ||| 0.5 1 0.25 0.125 ||| 0-0\n")
+    for columns in range(3, 8):
+        (tmp_path / f"t{columns}").write_bytes(table_of(columns))
     return tmp_path
 
 
-def edit(**changes):
-    return edit_ini(IniEdit("ini", **changes))
+def edit(folder, data=INI, **changes):
+    (folder / "ini").write_bytes(data)
+    return edit_ini(IniEdit("ini", "new", **{"table": "t5", "path": "/new/t.gz"} | changes))
 
 
-def test_a_text_table_takes_the_old_ones_place(folder):
-    edited = edit(table="scored")
-    assert edited.content.decode() == INI.replace("=2 path=/old/t", f"=4 path={folder}/scored").replace(
-        "0.2 0.4", "0.2 0.4 0.3 0.3"
-    )
-    assert (edited.old, edited.warnings, edited.commands) == (INI.encode(), (), ())
+def changed_lines(before, after):
+    lines = zip(before.split(b"\n"), after.split(b"\n"), strict=True)
+    return [(old, new) for old, new in lines if old != new]
 
 
-@pytest.mark.parametrize(("weights", "line"), [((), "0.3 0.3"), ((0.5,), "0.5 0.5"), ((0.5, -1.0), "0.5 -1")])
-def test_one_weight_for_all_or_one_for_each(folder, weights, line):
-    assert f"T= 0.2 0.4 {line}\n" in edit(table="scored", weights=weights).content.decode()
+UNNAMED = (b"name=TranslationModel0 ", b""), (b"TranslationModel0=", b"PhraseDictionaryMemory0=")
+CHANGES = {  # in the ini before, of the edit, and what is then other than FEATURE and WEIGHT
+    "a column": ((), {}, ()),
+    "CRLF": (((b"\n", b"\r\n"),), {}, ((b"mine", b"mine\r"), (b"four", b"four\r"))),
+    "three columns": ((), {"table": "t7", "weights": (0.5, 0.0, -1e-7)}, ((b"=5", b"=7"), (b"0.2   #", b"0.5 0 -1e-07   #"))),
+    "one weight for all": ((), {"table": "t6", "weights": (1 / 3,)}, ((b"=5", b"=6"), (b"0.2   #", b"0.333333 0.333333   #"))),
+    "no column": ((), {"table": "t4"}, ((b"=5", b"=4"),)),
+    "weights of 0": (((b"0.1 -0.3 0.2 0.2 ", b"0 0 0 0 "),), {}, ((b"0.1 -0.3 0.2 0.2 0.2", b"0 0 0 0 0.2"),)),
+    "new columns are tuneable": (
+        ((b"=4", b"=4 tuneable-components=1,1,0,1"),), {"table": "t6"}, ((b"=5", b"=6 tuneable-components=1,1,0,1,1,1"), (b"0.2   #", b"0.2 0.2   #"))
+    ),
+    "no UTF-8": (((b"# mine", b"# \xff"),), {}, ((b"# mine", b"# \xff"),)),
+    "a header ends at its bracket": (((b"[weight]", b" [weight] x"),), {}, ()),
+    "settings like others": (((b"input", b"xpath=1\tinput"),), {}, ((b"input", b"xpath=1\tinput"),)),
+    "another type": ((), {"type": "ProbingPT"}, ((b"PhraseDictionaryMemory", b"ProbingPT"),)),
+    "another type keeps the name that weights have": (
+        UNNAMED, {"type": "ProbingPT"}, (*UNNAMED, (b"PhraseDictionaryMemory n", b"ProbingPT n"), (b"=0 #", b"=0 name=PhraseDictionaryMemory0 #"))
+    ),
+    "a mixture of others": (((b"Distortion", b"PhraseDictionaryMultiModel components=B"),), {"feature": "TranslationModel0"}, ()),
+    "a mixture of it, and only another path": (
+        ((b"Distortion", b"PhraseDictionaryMultiModel components=TranslationModel0"),), {"table": "t4", "feature": "TranslationModel0"}, ((b"=5", b"=4"),)
+    ),
+}  # fmt: skip
 
 
-def test_another_type_and_what_makes_it(folder):
-    edited = edit(table="scored", type="ProbingPT")
-    assert f"ProbingPT name=T num-features=4 path={folder}/scored.probing\n" in edited.content.decode()
-    assert edited.commands == (
-        "$MOSES_ROOT/bin/CreateProbingPT --num-scores 4 --input-pt scored --output-dir scored.probing",
-    )
+@pytest.mark.parametrize(("before", "changes", "after"), CHANGES.values(), ids=CHANGES)
+def test_changes_number_path_type_and_weights_and_nothing_else(folder, before, changes, after):
+    data, lines = INI, [FEATURE, WEIGHT][: 1 if changes.get("table") == "t4" else 2]
+    for old, new in before:
+        data = data.replace(old, new)
+    for old, new in after:
+        lines = [line.replace(old, new) for line in lines]
+    assert [new for _, new in changed_lines(data, edit(folder, data, **changes).content)] == lines
 
 
-def test_only_its_paths(folder):
-    (folder / "t").touch()
-    (folder / "ini").write_text(INI.replace("/old/t", "t"))
-    assert edit().warnings == ("relative paths (t): run Moses in their folder; mert-moses.pl needs absolute ones",)
-    edited = edit(absolute_paths=True)
-    assert edited.content.decode() == INI.replace("/old/t", f"{folder}/t")
-    assert edited.warnings == ()
+@pytest.mark.parametrize("blank", ["\u3000", "\u00a0", "\u2028", "\x0b", "\x0c", "\x85", "\x1c", "\r"])
+def test_only_blanks_and_tabs_part_words(folder, blank):
+    data = INI.replace(b"/data/phrase", f"/da{blank}ta/phrase".encode())
+    assert edit(folder, data).content == edit(folder).content
+    if blank != "\r":  # which no new path may have
+        moved = f"/da{blank}ta/t.gz"
+        assert edit(folder, path=moved).content == edit(folder).content.replace(b"/new/t.gz", moved.encode())
+    end = f"{blank}\n".encode()
+    assert edit(folder, INI + end).content == edit(folder).content + end
 
 
-def test_a_new_path_is_absolute_too_wherever_the_ini_is(folder):
+def test_alternate_weights_get_the_new_ones_too(folder):
+    settings = b"[alternate-weight-setting]\nid=a ignore-ff=LM0\nTranslationModel0= 1 1 -1 1 # a\nLM0= 1\n"
+    more = b"id=b\nTranslationModel0= 0.5 0.5 0.5 0.5\n"
+    new = edit(folder, INI + settings + more).content
+    assert new == edit(folder).content + settings.replace(b"1 #", b"1 1 #") + more.replace(b"0.5\n", b"0.5 0.5\n")
+
+
+COUNTED_ELSEWHERE = {
+    "group": ("PhraseDictionaryGroup members=B,TranslationModel0 num-features=8", ""),
+    "mixture": ("PhraseDictionaryMultiModel components=TranslationModel0,B num-features=4 mode=interpolate lambda=1,1", ""),
+    "mixture of counts": ("PhraseDictionaryMultiModelCounts components=A target-table=TranslationModel0 num-features=4", ""),
+    "leave one out": ("VW path=w leave-one-out-from=TranslationModel0", ""),
+    "a group from elsewhere": ("Distortion", "[feature-add]\nPhraseDictionaryGroup members=TranslationModel0"),
+    "another of its name": ("KENLM name=TranslationModel0 path=x", ""),
+    "overwritten weights": ("Distortion", "[weight-overwrite]\nTranslationModel0= 1 1 1 1"),
+    "weights of a later line": ("Distortion", "[weight]\nTranslationModel0: 1 1 1 1"),  # the last character is any
+    "alternate weights": ("Distortion", "[alternate-weight-setting]\nid=a\nTranslationModel0= 1 1"),
+    "another path": ("Distortion", "[feature-overwrite]\nTranslationModel0 path=/other"),
+    "other tuneable scores": ("Distortion", "[feature-overwrite]\nTranslationModel0 tuneable-components=1,1,1,0"),
+    "another type": ("Distortion", "[feature-name-overwrite]\nPhraseDictionaryMemory ProbingPT"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("feature", "sections"), COUNTED_ELSEWHERE.values(), ids=COUNTED_ELSEWHERE)
+def test_a_number_of_scores_that_is_repeated_elsewhere_is_refused(folder, feature, sections):
+    data = INI.replace(b"Distortion\n", feature.encode() + b"\n") + sections.encode() + b"\n"
+    with pytest.raises(FormatError, match="^ini:" if "later" not in sections else "found 2"):
+        edit(folder, data, feature="TranslationModel0")
+
+
+REFUSED = {
+    "fewer scores": ({"table": "t3"}, INI, "ini:7: expected at most 3 scores, as t3 has, found num-features=4\n  Give"),
+    "no such type": ({"type": "X"}, INI, r"--type X: expected a type that a text table is, or is made into: .*\n  --type"),
+    "nothing is made into its type": ({}, INI.replace(b"PhraseDictionaryMemory", b"Mmsapt"), "ini:7: Mmsapt: expected a type that a"),
+    "three weights for one": ({"weights": (1.0, 1.0, 1.0)}, INI, "--weight: expected one for all or 1, one for each new score, found 3"),
+    "three tuneable scores": ({}, INI.replace(b"=4", b"=4 tuneable-components=1,1,0"), "ini:7: expected 4 tuneable-components, .*, found 1,1,0"),
+    "a path with '#'": ({"path": "/a#b"}, INI, r"ini:7: expected a path that Moses can read \(no blanks, no '#'\), found '/a#b'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "data", "message"), REFUSED.values(), ids=REFUSED)
+def test_refuses(folder, changes, data, message):
+    with pytest.raises(InputError, match=message):
+        edit(folder, data, **changes)
+
+
+def test_what_makes_a_binary_dictionary(folder):
+    made = "$MOSES_ROOT/bin/CreateProbingPT --num-scores 5 --input-pt t5 --output-dir "
+    assert edit(folder).command is None
+    assert edit(folder, type="ProbingPT").command == f"{made}/new/t.gz"
+    assert edit(folder, type="ProbingPT", path=None).command == f"{made}t5.probing"
+    binary = INI.replace(b"PhraseDictionaryMemory", b"ProbingPT")  # stays one
+    assert f" path={folder}/t5.probing " in edit(folder, binary, path=None).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("old", "table", "absolute", "new"),
+    [
+        ("t4", "t5", False, "t5"),
+        ("./model/t4", "model/t5", False, "model/t5"),
+        ("model/t4", "t5", False, "@t5"),
+        ("/gone", "t5", False, "@t5"),
+        ("gone", "t5", False, "@t5"),
+        ("t4", "t5", True, "@t5"),  # seen from where the command runs
+        ("x" * 300, "t5", False, "@t5"),
+    ],
+)
+def test_a_relative_path_stays_relative_in_its_folder(folder, old, table, absolute, new):
+    (folder / "model").mkdir()
+    for columns in (4, 5):
+        (folder / "model" / f"t{columns}").write_bytes(table_of(columns))
     (folder / "conf").mkdir()
-    (folder / "old").touch()
-    (folder / "conf" / "ini").write_text(INI.replace("/old/t", "old"))  # seen from where the command runs
-    for kind, path in ((None, "scored"), ("ProbingPT", "scored.probing")):
-        edited = edit_ini(IniEdit("conf/ini", table="scored", type=kind, absolute_paths=True))
-        assert f" path={folder}/{path}\n" in edited.content.decode()
-        assert edited.warnings == ()
+    (folder / "conf" / "ini").write_bytes(INI.replace(b"/data/phrase-table.gz", old.encode()))
+    edited = edit_ini(IniEdit("conf/ini", "new", table, absolute_paths=absolute))
+    assert f" path={new.replace('@', f'{folder}/')} " in edited.content.decode()
 
 
 @pytest.mark.parametrize(
     ("loaded", "made_from", "warned"),
-    [
-        ("t", "t", False),
-        ("other", "t", True),
-        ("t", "between", False),
-        ("other", "gone", False),
-        ("scored", None, False),
-    ],
+    [("t4", "t4", False), ("t3", "t4", True), ("t4", "t6", False), ("t3", "gone", False), ("t5", None, False)],
 )
-def test_warns_where_another_table_was_scored_as_scoring_does(folder, loaded, made_from, warned):
+def test_warns_where_another_table_was_scored(folder, loaded, made_from, warned):
     """The signature beside the scored table says what it was made from, perhaps in several steps."""
-    for name in ("t", "other", "between"):
-        (folder / name).touch()
-    for table, before in {"scored": made_from, "between": "t"}.items():
+    for table, before in {"t5": made_from, "t6": "t4"}.items():
         if before:
-            signature = {"program": "moses_rnn 1", "input": before}
-            (folder / f"{table}.json").write_text(json.dumps(signature))
-    (folder / "ini").write_text(INI.replace("/old/t", str(folder / loaded)))
-    assert any("is this the right ini?" in warning for warning in edit(table="scored").warnings) == warned
+            (folder / f"{table}.json").write_text(json.dumps({"program": "moses_rnn 1", "input": before}))
+    data = INI.replace(b"/data/phrase-table.gz", bytes(folder / loaded))
+    assert ["is this the right ini?" in warning for warning in edit(folder, data).warnings] == [True] * warned
 
 
-def test_warns_of_a_weight_that_will_not_be_tuned_as_scoring_does(folder):
-    (folder / "ini").write_text(INI.replace("name=T", "name=T tuneable=false"))
-    assert "tuneable=false: MERT will leave" in edit(table="scored").warnings[0]
-    (folder / "scored").write_bytes(b"a ||| b ||| 0.5 1\n")  # no new weight
-    assert not any("tuneable" in warning for warning in edit(table="scored").warnings)
+@pytest.mark.parametrize("value", ["false", "0", "No", "true", "1"])
+def test_warns_of_a_weight_that_will_not_be_tuned(folder, value):
+    data = INI.replace(b"=4", b"=4 tuneable=" + value.encode())
+    message = f"ini:7: TranslationModel0 has tuneable={value}: MERT will leave the new weight as it is"
+    assert edit(folder, data).warnings == (() if value in ("true", "1") else (message,))
+    only_path = "t4 has as many scores as TranslationModel0 had: only its path changes"
+    assert edit(folder, data, table="t4").warnings == (only_path,)
 
 
-def test_as_many_scores_as_before(folder):
-    (folder / "scored").write_bytes(b"a ||| b ||| 0.5 1\n")
-    assert edit(table="scored").warnings == ("scored has as many scores as T had: only its path changes",)
+@given(st.binary(max_size=200), st.integers(0, len(INI)))
+def test_any_bytes_anywhere_are_kept_or_refused(tmp_path_factory, noise, place):
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "noise.ini").write_bytes(data := INI[:place] + noise + INI[place:])
+    try:
+        new = extend_ini(IniEdit(str(folder / "noise.ini"), "new", "/t.gz", "TranslationModel0"), "before", 4, 1)
+    except InputError:
+        return
+    assert len(changed_lines(data, new.content)) == 2
 
 
-def test_what_changed_as_diff_prints_it(folder):
-    lines = edit(table="scored").diff("new").split("\n")
-    assert lines[:2] == ["--- ini", "+++ new"]
-    assert [line[:3] for line in lines if line[0] in "-+"] == ["---", "+++", "-Ph", "+Ph", "-T=", "+T="]
+@pytest.mark.parametrize("relative", [False, True])
+def test_an_ini_for_a_table_that_is_yet_to_be_scored(folder, relative):
+    data = INI.replace(b"/data/phrase-table.gz", b"t4") + b"[weight-file]\nt3\n"
+    (folder / "ini").write_bytes(data)
+    new = extend_ini(IniEdit("ini", "new", "scored", weights=(0.5,), absolute_paths=not relative), "t4", 4, 2)
+    start = b"" if relative else bytes(folder) + b"/"
+    weights = b"TranslationModel0= 0.1 -0.3 0.2 0.2 0.5 0.5"
+    feature = b"PhraseDictionaryMemory name=TranslationModel0 num-features=6 path=%bscored input-factor=0" % start
+    expected = [feature + b" # mine", weights + b"   # four", *([] if relative else [start + b"t3"])]
+    assert [after for _, after in changed_lines(data, new.content)] == expected
+    assert new.lines == (feature.decode(), weights.decode())
+    assert [warning[:28] for warning in new.warnings] == (["relative paths (scored, t3):"] if relative else [])
 
 
-REFUSED = {
-    "fewer scores": ({}, b"a ||| b ||| 1\n", r"ini:2: expected at most 1 scores, as scored has, found num-features=2\n  Give"),
-    "no such type": ({"type": "X"}, None, r"--type X: expected a type that a text table is, or is made into: .*\n  --type names one of them\."),
-    "three weights for two": ({"weights": (1.0, 1.0, 1.0)}, None, "--weight: expected one for all or 2, one for each new score, found 3"),
-    "no such feature": ({"feature": "X"}, None, "ini: expected one phrase dictionary named 'X', found 0"),
-}  # fmt: skip
+def test_an_ini_of_another_table(folder):
+    (folder / "ini").write_bytes(INI.replace(b"/data/phrase-table.gz", b"t3"))
+    (warning,) = extend_ini(IniEdit("ini", "new", "scored", absolute_paths=True), "t4", 4, 1).warnings
+    assert warning.endswith("t3, which is not the scored table t4: is this the right ini?")
+    for columns, advice in {3: "Has it been extended already?", 5: "Is this the ini of another table?"}.items():
+        with pytest.raises(FormatError, match=rf"ini:7: expected num-features={columns} as .*, found .*=4\n  {advice}"):
+            extend_ini(IniEdit("ini", "new", "scored"), "t", columns, 1)
 
 
-@pytest.mark.parametrize(("changes", "table", "message"), REFUSED.values(), ids=REFUSED)
-def test_refuses(folder, changes, table, message):
-    if table:
-        (folder / "scored").write_bytes(table)
-    with pytest.raises(InputError, match=message):
-        edit(table="scored", **changes)
-
-
-def test_a_type_that_nothing_is_made_into(folder):
-    (folder / "ini").write_text(INI.replace("PhraseDictionaryMemory", "Mmsapt"))
-    with pytest.raises(InputError, match="ini:2: Mmsapt: expected a type that a text table is"):
-        edit(table="scored")
+@pytest.mark.parametrize(
+    ("table", "path", "warned"), [("scored", "@scored", 0), ("-", SOMEWHERE, 0), ("a b", "@a b", 1), ("a#b", "@a#b", 1)]
+)
+def test_lines_for_a_table_without_an_ini(folder, table, path, warned):
+    new, path = lines_of(table, 3, (2, 1)), path.replace("@", f"{folder}/")
+    assert new.lines == (
+        f"PhraseDictionaryMemory name=TranslationModel0 num-features=3 path={path} input-factor=0,1 output-factor=0",
+        "TranslationModel0= 0.2 0.2 0.2",
+    )
+    warning = f"{path}: Moses cannot read paths with blanks or '#': move the table before using it"
+    assert new.warnings == (warning,) * warned

@@ -1,9 +1,10 @@
-"""Which lines of a table are looked at."""
+"""Which lines of a table are looked at, and whether its ini fits it."""
 
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.moses.verification import choose_lines
+from moses_rnn.moses.programs import Dictionary
+from moses_rnn.moses.verification import check_ini, choose_lines
 
 
 def test_a_table_that_no_source_can_be_taken_of(tmp_path):
@@ -24,3 +25,16 @@ def test_the_sample_has_all_lines_of_its_sources_and_some_low_scores(tmp_path):
     assert [line.number for line in chosen] == sorted(line.number for line in chosen)
     assert chosen == choose_lines(str(tmp_path / "t"), 20, seed=3)
     assert chosen != choose_lines(str(tmp_path / "t"), 20, seed=4)
+
+
+def test_the_dictionary_of_an_ini_is_found_and_every_line_looked_at(tmp_path):
+    table, ini = tmp_path / "t", tmp_path / "ini"
+    table.write_bytes(b"a ||| b ||| 0.5 1 ||| 0-0\nb ||| c ||| 0.5 1 ||| 0-0\n")
+    (tmp_path / "t.minphr").touch()  # a binary dictionary may be anywhere
+    ini.write_text("[feature]\nPhraseDictionaryCompact name=T num-features=2 path=t.minphr\n[weight]\nT= 0.2 0.3\n")
+    holds, dictionary = check_ini(str(table), str(ini), "T")
+    assert len(holds) == 3
+    assert dictionary == Dictionary("PhraseDictionaryCompact", tmp_path / "t.minphr", 2)
+    table.write_bytes(table.read_bytes() + b"c ||| d ||| 0.5\n")
+    with pytest.raises(InputError, match="t:3: expected 2 scores as on line 1, found 1"):
+        check_ini(str(table), str(ini), None)

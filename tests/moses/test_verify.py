@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from moses_rnn.moses.kinds import KINDS
+from moses_rnn.moses.dictionaries import KINDS
 from tests.commands import program, run
 from tests.conftest import EXAMPLES, TINY
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
-from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import PLAIN
+from moses_rnn.formats.phrase_table import Shape
 from moses_rnn.formats.signatures import PROGRAM
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.scoring.inputs import open_inputs

@@ -14,8 +14,8 @@ from moses_rnn.errors import (
     Stopped,
 )
 from moses_rnn.files.outputs import NoOutput, StandardOutput
+from moses_rnn.moses.ini_editing import IniEdit
 from moses_rnn.scoring.outputs import open_outputs
-from moses_rnn.scoring.request import IniRequest
 from tests.scoring.tables import names, request_for
 
 MANIFEST = {"program": "moses_rnn"}
@@ -44,7 +44,7 @@ FOREIGN = {"memory": MemoryError("none is left"), "the system": OSError(5, "Inpu
 def rejecting(here, models):
     """To score the table into files of all four kinds."""
     (here / "ini").write_text("[feature]\n")
-    ini = IniRequest(str(here / "ini"), str(here / "new.ini"))
+    ini = IniEdit(str(here / "ini"), str(here / "new.ini"))
     return request_for(here, models, rejects=str(here / "scored.rejects"), ini=ini)
 
 

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from moses_rnn.formats.moses_ini import MosesIni
+from moses_rnn.moses.ini import MosesIni
 from moses_rnn.tuning.tunable import bleu_of
 from moses_rnn.tuning.tune import choose_start, format_ini, recover_weights, select_weights, tune
 from tests.tuning.lists import LINES, NAMES, nbest, read, two_features, weights_of

@@ -75,8 +75,8 @@ def results(request: ResultsRequest) -> None:
     """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
     from moses_rnn.analysis.results import as_json, compare_systems, list_warnings
     from moses_rnn.analysis.results_table import format_table
+    from moses_rnn.analysis.runs import Place
     from moses_rnn.files.outputs import OutputFile
-    from moses_rnn.formats.runs import Place
 
     place = Place(request.work, request.target, request.tests)
     comparison = compare_systems(place, request.systems, request.seeds, samples=request.samples)

@@ -111,7 +111,7 @@ def _explanation(request: Explain) -> Explanation:
 def _weights(request: Explain) -> Weights | None:
     """The weights and the table limit that an ini has for a table."""
     from moses_rnn.analysis.explain import TABLE_LIMIT, Weights
-    from moses_rnn.formats.moses_ini import MosesIni
+    from moses_rnn.moses.ini import MosesIni
 
     if request.moses_ini is None:
         if request.feature is not None:

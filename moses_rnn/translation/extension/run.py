@@ -14,8 +14,7 @@ from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.outputs import NoOutput, OutputFile, commit_all, refuse_equal
 from moses_rnn.files.streams import existing_input, read_lines, stamp_of
 from moses_rnn.formats.census import Census
-from moses_rnn.formats.dictionaries import Shape
-from moses_rnn.formats.phrase_table import TableLine, first_look, parse_table
+from moses_rnn.formats.phrase_table import Shape, TableLine, first_look, parse_table
 from moses_rnn.formats.signatures import ColumnSettings, extended_signature, recorded_columns, records_of
 from moses_rnn.models.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute, ScoreProducer, Wanted

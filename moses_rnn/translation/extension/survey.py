@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from moses_rnn.errors import FormatError
 from moses_rnn.files.streams import sorting
-from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.lexical_weights import LinkCounts
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, SEPARATOR, TableLine
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, SEPARATOR, Shape, TableLine
 from moses_rnn.translation.extension.sources import is_regular, normalised
 
 

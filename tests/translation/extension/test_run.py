@@ -11,9 +11,8 @@ import torch
 
 from moses_rnn.errors import InputError, MisfitError
 from moses_rnn.files.metered import show_nothing
-from moses_rnn.formats.dictionaries import Shape
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import parse_table
+from moses_rnn.formats.phrase_table import Shape, parse_table
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute

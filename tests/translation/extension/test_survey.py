@@ -3,7 +3,7 @@
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.dictionaries import Shape
+from moses_rnn.formats.phrase_table import Shape
 from moses_rnn.translation.extension.survey import key_of, look_over
 from tests.translation.extension.lines import TABLE, parsed
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 LISTS = "^(lex-[ef]2[ef]|references)$"  # keys whose paths are parted by commas
 # How Moses's features call what they read
@@ -28,8 +28,7 @@ WRITTEN = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class RelativePath:
+class RelativePath(NamedTuple):
     """Where it begins, and the folder that it is seen from; None: it looks like a path, but may be none."""
 
     line: int  # from 0
@@ -37,36 +36,36 @@ class RelativePath:
     text: str
     folder: Path | None
 
-    @property
-    def leads_somewhere(self) -> bool:
-        """Whether the folder has it, or a longer name: Moses puts .gz and the like behind some paths."""
-        return self.folder is not None and _begins_a_name(self.folder / self.text)
+
+def relative_paths(
+    lines: Sequence[str], sections: Iterable[tuple[int, str]], folders: Sequence[Path]
+) -> Iterator[RelativePath]:
+    """All relative paths on lines of these indices and sections.
+
+    What is seen from several folders is taken from the first of them.
+    """
+    for index, section in sections:
+        for column, key, text in _texts(section, lines[index], folders):
+            folder = _folder_of(key, text, folders)
+            may_be_one = key != "name" and ("/" in text or (not text.isdigit() and _first(folders, text) is not None))
+            is_relative = text and not text.startswith("/") and "://" not in text
+            if is_relative and (folder or may_be_one):
+                yield RelativePath(index, column, text, folder)
 
 
-def relative_paths(lines: list[str], sections: list[str | None], folders: Sequence[Path]) -> Iterator[RelativePath]:
-    """All relative paths of an ini; what is seen from several folders is taken from the first of them."""
-    for index, section in enumerate(sections):
-        for start, key, value in _values(section, lines[index]):
-            column = start
-            for text in _parts(key, value, folders):
-                folder = _folder_of(key, text, folders)
-                is_relative = text and not text.startswith("/") and "://" not in text
-                if is_relative and (folder or _may_be_a_path(key, text, folders)):
-                    yield RelativePath(index, column, text, folder)
-                column += len(text) + 1
-
-
-def _values(section: str | None, line: str) -> Iterator[tuple[int, str, str]]:
-    """Words of a line that may be paths: where they begin, their key, and the path."""
-    if section is None:
-        return
+def _texts(section: str, line: str, folders: Sequence[Path]) -> Iterator[tuple[int, str, str]]:
+    """What may be a path in a line: where it begins, its key, and the path."""
     code = line.partition("#")[0].rstrip(" \t\r")  # a CR inside a word is part of it
     for number, word in enumerate(re.finditer("[^ \t]+", code)):
         key, equals, value = word.group().partition("=")
-        if section in SETTINGS and equals:
-            yield word.end() - len(value), key, value
-        elif WRITTEN.search(section) or number >= READ.get(section, len(code)):
-            yield word.start(), section if number == READ.get(section) else "", word.group()
+        if not (section in SETTINGS and equals):
+            if not WRITTEN.search(section) and number < READ.get(section, len(code)):
+                continue
+            key, value = section if number == READ.get(section) else "", word.group()
+        column = word.end() - len(value)
+        for text in _parts(key, value, folders):
+            yield column, key, text
+            column += len(text) + 1
 
 
 def _parts(key: str, value: str, folders: Sequence[Path]) -> list[str]:
@@ -77,12 +76,8 @@ def _parts(key: str, value: str, folders: Sequence[Path]) -> list[str]:
 
 def _folder_of(key: str, text: str, folders: Sequence[Path]) -> Path | None:
     if KEYS.search(key):
-        return next((folder for folder in folders if _begins_a_name(folder / text)), folders[0])
+        return next((folder for folder in folders if begins_a_name(folder / text)), folders[0])
     return _first(folders, text) if "/" in text or "." in text else None
-
-
-def _may_be_a_path(key: str, text: str, folders: Sequence[Path]) -> bool:
-    return key != "name" and ("/" in text or (not text.isdigit() and _first(folders, text) is not None))
 
 
 def _first(folders: Sequence[Path], text: str) -> Path | None:
@@ -90,7 +85,8 @@ def _first(folders: Sequence[Path], text: str) -> Path | None:
     return next((folder for folder in folders if is_there(folder / text)), None)
 
 
-def _begins_a_name(place: Path) -> bool:
+def begins_a_name(place: Path) -> bool:
+    """Whether a path leads somewhere, or a longer one does: Moses puts .gz and the like behind some."""
     try:
         return place.exists() or any(other.name.startswith(place.name) for other in place.parent.iterdir())
     except (OSError, ValueError):

@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from moses_rnn.files.streams import without_compression_suffix
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import DIRECT_COLUMN, TableLine
+from moses_rnn.formats.phrase_table import DIRECT_COLUMN, Shape
 
 # Types whose path is a text table; the others need a binariser, so a new text table cannot take their place.
 TEXT_TYPES = frozenset({"PhraseDictionaryMemory", "RuleTable", "PhraseDictionarySCFG"})
 STORED_TARGETS = 100  # of a source in an on-disk dictionary, as EMS has it
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What a binariser must know of a table.
-
-    How many scores it has, how many factors source and target words have, and whether lines have alignments.
-    """
-
-    columns: int
-    factors: tuple[int, int] = (1, 1)
-    aligned: bool = True
-
-    @classmethod
-    def of(cls, line: TableLine) -> Shape:
-        """As a table's first line shows it."""
-        factors = [words(phrase)[0].count(b"|") + 1 if phrase else 1 for phrase in (line.source, line.target)]
-        return cls(len(words(line.scores)), (factors[0], factors[1]), bool(line.alignment))
 
 
 @dataclass(frozen=True)
@@ -39,12 +19,12 @@ class Binary:
 
     `suffix` stands behind the table's stem in ``path=``. In `command`, ``{table}``, ``{columns}``, ``{factors}``,
     ``{out}``, ``{most}`` (targets of a source), ``{rank}`` (the score that ranks targets, p(target | source): the
-    third, or the second of tables without lexical scores) and ``{unaligned}`` are filled in.
+    third, or the second of tables without lexical scores) and ``{unaligned}`` (an option for tables without alignments)
+    are filled in.
     """
 
     suffix: str
     command: str
-    unaligned: str = ""  # option for a table without alignments
 
     @property
     def program(self) -> str:
@@ -64,7 +44,7 @@ class Binary:
             factors=" ".join(map(str, shape.factors)),
             most=most,
             rank=DIRECT_COLUMN if shape.columns > DIRECT_COLUMN + 1 else min(1, shape.columns - 1),
-            unaligned="" if shape.aligned else self.unaligned,
+            unaligned="" if shape.aligned else " -encoding None",
         )
 
 
@@ -74,7 +54,6 @@ BINARY = {
     "PhraseDictionaryCompact": Binary(
         ".minphr",
         "$MOSES_ROOT/bin/processPhraseTableMin -nscores {columns} -rankscore {rank}{unaligned} -in {table} -out {out}",
-        " -encoding None",
     ),
     "ProbingPT": Binary(
         ".probing",
@@ -96,12 +75,16 @@ DICTIONARY_TYPES = LOADABLE | {
     "PhraseDictionaryBitextSampling",
 }
 
+KINDS = {  # that can be verified, by name: the type in an ini, and the decoder that loads it
+    "text": ("PhraseDictionaryMemory", "moses"),
+    "compact": ("PhraseDictionaryCompact", "moses"),
+    "on-disk": ("PhraseDictionaryOnDisk", "moses"),
+    "probing": ("ProbingPT", "moses"),
+    "moses2": ("ProbingPT", "moses2"),
+}
+OF_RULES = ("text", "on-disk")  # what rules can be; CreateProbingPT --scfg ends on those of train-model.perl
+
 
 def factor_list(count: int) -> str:
     """``0,1`` for two factors, as an ini names them."""
     return ",".join(map(str, range(count)))
-
-
-def listed(types: Iterable[str]) -> str:
-    """Types, for a message."""
-    return ", ".join(sorted(types))

@@ -3,8 +3,7 @@
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.ini_extension import place_paths
-from moses_rnn.formats.moses_ini import MosesIni
+from moses_rnn.moses.ini_editing import IniEdit, edit_ini
 
 # In the ini's folder: model/top.en, model/table.gz, list.txt, words; where the command runs: here/lm.gz.
 # `@` stands for the ini's folder, `~` for the other one.
@@ -13,6 +12,7 @@ MADE_ABSOLUTE = {
     "[feature]\nKENLM path=here/lm.gz": "[feature]\nKENLM path=~here/lm.gz",
     "[feature]\nKENLM path=here/lm # a/b": "[feature]\nKENLM path=~here/lm # a/b",  # Moses finds lm.gz
     "[feature]\nKENLM path=lm.gz\r": "[feature]\nKENLM path=@lm.gz\r",
+    "[feature]\nT path=/a/link/../b other-path=/corpus/": "[feature]\nT path=/a/link/../b other-path=/corpus/",
     "[feature]\nT path=/a lex-e2f=a,/b,c lex-f2e=a": "[feature]\nT path=/a lex-e2f=@a,/b,@c lex-f2e=@a",
     "[feature]\nT path=a,b/t": "[feature]\nT path=@a,b/t",
     "[feature]\nConstrainedDecoding path=list.txt,words": "[feature]\nConstrainedDecoding path=@list.txt,@words",
@@ -57,7 +57,10 @@ def folder(tmp_path, monkeypatch):
 
 
 def place(folder, text, *, absolute):
-    return place_paths(MosesIni(b"", str(folder / "ini" / "moses.ini")), text.encode(), absolute=absolute)
+    ini = folder / "ini" / "moses.ini"
+    ini.write_bytes(text.encode())
+    new = edit_ini(IniEdit(str(ini), "new", absolute_paths=absolute))
+    return new.content, new.warnings
 
 
 @pytest.mark.parametrize(("text", "expected"), MADE_ABSOLUTE.items(), ids=[text.split()[1] for text in MADE_ABSOLUTE])
@@ -95,5 +98,6 @@ def test_relative_paths_are_kept_and_named(folder):
 
 
 def test_a_folder_that_moses_cannot_read_is_refused(tmp_path):
-    with pytest.raises(FormatError, match=r"a b/moses.ini:2: expected a path that Moses can read .*\n  Move"):
-        place_paths(MosesIni(b"", str(tmp_path / "a b" / "moses.ini")), b"[feature]\nKENLM path=lm", absolute=True)
+    (tmp_path / "a b" / "ini").mkdir(parents=True)
+    with pytest.raises(FormatError, match=r"ini/moses.ini:2: expected a path that Moses can read .*\n  Move"):
+        place(tmp_path / "a b", "[feature]\nKENLM path=lm", absolute=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moses_rnn.errors import InputError
-from moses_rnn.formats.moses_ini import MosesIni
 from moses_rnn.formats.systems import read_systems
+from moses_rnn.moses.ini import MosesIni
 
 DEV = "dev"
 SPAN = re.compile(r"\|([0-9]+)-([0-9]+)\|")

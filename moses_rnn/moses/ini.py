@@ -1,0 +1,236 @@
+"""moses.ini: what names a phrase table, and what else concerns it.
+
+Grammar as moses/Parameter.cpp reads it: ``#`` comments anywhere, ``[section]`` headers, ``Type key=value …`` feature
+lines split at blanks and tabs and nothing else, ``Name= w1 w2 …`` weight lines with a blank behind ``=``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from moses_rnn.errors import FormatError, InputError
+from moses_rnn.formats.phrase_table import FLOAT32_LIMIT, NUMBER
+from moses_rnn.moses.dictionaries import DICTIONARY_TYPES
+from moses_rnn.moses.ini_paths import RelativePath, is_there, relative_paths
+
+WEIGHT = re.compile(NUMBER.pattern.decode())
+OLD_SECTIONS = ("ttable-file", "weight-t")  # of phrase tables, before there was [feature]
+READABLE = "a path that Moses can read (no blanks, no '#')"
+UNREADABLE = "Move it to a folder without them, or keep paths relative: moses-rnn ini without --absolute-paths."
+OVERRIDES = ("path", "tuneable", "tuneable-components")  # what an extension or MERT relies on
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A line of ``[feature]``; `line` counts from 0."""
+
+    type: str
+    name: str
+    options: dict[str, str]
+    line: int
+
+
+class MosesIni:
+    """A moses.ini, as its `lines`.
+
+    Args:
+        data: the file's bytes.
+        name: of the file, for messages.
+
+    Raises:
+        FormatError: at the first line that Moses itself would not read as meant.
+    """
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self.name = name
+        self.lines = data.decode("utf-8", "surrogateescape").split("\n")
+        self._sections = [*_sections_of(self.lines)]
+        self._features = [*self._read_features()]
+        self.phrase_dictionaries = [feature for feature in self._features if feature.type in DICTIONARY_TYPES]
+
+    def _read_features(self) -> Iterator[Feature]:
+        unnamed: Counter[str] = Counter()
+        for index, line in self.section("feature", "feature-add"):  # as Moses appends them
+            kind, *settings = tokens(line)
+            options: dict[str, str] = {}
+            for setting in settings:
+                key, equals, value = setting.partition("=")
+                if kind in DICTIONARY_TYPES and (not equals or key in options):
+                    problem = "given twice" if equals else "without '='"
+                    raise self.error(index, "key=value settings, each once", f"{setting!r} {problem}")
+                options[key] = value
+            yield Feature(kind, options.get("name", f"{kind}{unnamed[kind]}"), options, index)
+            unnamed[kind] += "name" not in options
+
+    def section(self, *names: str) -> list[tuple[int, str]]:
+        """Non-empty lines of all sections of these names, without comments, with their indices."""
+        return [(i, code_of(self.lines[i])) for name in names for i, section in self._sections if section == name]
+
+    def error(self, index: int | None, expected: str, found: str, advice: str = "") -> FormatError:
+        """What to raise about a line, by its index, or about the whole file."""
+        return FormatError(self.name, None if index is None else index + 1, expected, found, advice)
+
+    def choose(self, *, name: str | None = None, table: str | None = None) -> Feature:
+        """The phrase dictionary that is meant: by its name, else by its table's path, else the only one.
+
+        Raises:
+            InputError: there is none, or more than one could be meant.
+        """
+        candidates = self.phrase_dictionaries
+        if name is not None:
+            candidates = [feature for feature in candidates if feature.name == name]
+        elif len(candidates) > 1 and table is not None:
+            candidates = [feature for feature in candidates if self.is_path_of(feature, table)]
+        if len(candidates) == 1:
+            return candidates[0]
+        if not self.has_features and (old := self.section(*OLD_SECTIONS)):
+            found = f"[{dict(self._sections)[old[0][0]]}], of the old format"
+            advice = "Convert it first: $MOSES_ROOT/scripts/training/convert-moses-ini-to-v2.perl < OLD_INI > NEW_INI"
+            raise self.error(old[0][0], "phrase dictionaries in [feature]", found, advice)
+        known = ", ".join(feature.name for feature in self.phrase_dictionaries) or "none"
+        wanted = f"named {name!r}" if name is not None else f"for {table}"
+        raise InputError(
+            f"{self.name}: expected one phrase dictionary {wanted}, found {len(candidates)} (in the file: {known})",
+            advice="Name the one to extend with --feature." if self.phrase_dictionaries else "",
+        )
+
+    @property
+    def has_features(self) -> bool:
+        """Whether it says what a decoder shall use; weights for an n-best list stand alone."""
+        return bool(self.section("feature"))
+
+    def places(self, feature: Feature, *suffixes: str) -> list[Path]:
+        """Where there is something at the feature's ``path=`` and a suffix, seen from here or the ini's folder."""
+        written = feature.options.get("path", "")
+        places = [folder / (written + suffix) for folder in (Path(), Path(self.name).parent) for suffix in suffixes]
+        return [place for place in places if written and is_there(place)]
+
+    def is_path_of(self, feature: Feature, table: str) -> bool:
+        """Whether the feature's ``path=`` (or that with .gz) is that file."""
+        return Path(table).exists() and any(place.samefile(table) for place in self.places(feature, "", ".gz"))
+
+    def check_alone(self, feature: Feature) -> None:
+        """Refuse a dictionary whose numbers stand in more places than those that an extension edits."""
+        for other in self._features:
+            if other is not feature and other.name == feature.name:
+                raise self.error(other.line, f"one feature named {feature.name}", "another", "Give each a name=.")
+            for key, value in other.options.items():  # of a group, a mixture or VW
+                if other is not feature and key not in ("name", "path") and feature.name in value.split(","):
+                    advice = "It depends on the number of scores. Extend it by hand, or use an ini without it."
+                    raise self.error(other.line, f"no feature that uses {feature.name}", f"{key}={value}", advice)
+        for index, line in self.section("weight-overwrite"):
+            if f"{feature.name}=" in tokens(line):
+                advice = "These weights win over [weight] and would be too few: remove them, or move them there."
+                raise self.error(index, f"no {feature.name}= in [weight-overwrite]", repr(line), advice)
+
+    def check_not_overridden(self, feature: Feature) -> None:
+        """Refuse a dictionary whose type or settings are changed elsewhere in the ini."""
+        for index, line in self.section("feature-overwrite"):
+            name, *settings = tokens(line)
+            if name == feature.name and {setting.partition("=")[0] for setting in settings}.intersection(OVERRIDES):
+                expected = f"no {', '.join(OVERRIDES)} of {name} in [feature-overwrite]"
+                raise self.error(index, expected, repr(line), "It overrides [feature]. Move it there.")
+        for index, line in self.section("feature-name-overwrite"):
+            if feature.type in tokens(line)[::2]:
+                advice = "Write the type that it becomes into [feature]."
+                raise self.error(index, f"no {feature.type} in [feature-name-overwrite]", repr(line), advice)
+
+    def declared(self, feature: Feature) -> int:
+        """How many scores the ini says that a phrase dictionary has."""
+        number = feature.options.get("num-features", "")
+        if not re.fullmatch("[0-9]{1,4}", number):
+            found = f"num-features={number}" if number else "no num-features"
+            raise self.error(feature.line, "num-features= and a number", found)
+        return int(number)
+
+    def weight_lines(self, feature: Feature, columns: int) -> list[tuple[int, list[float]]]:
+        """Lines with a feature's weights, by index: the one of ``[weight]``, then those of alternate settings."""
+        own, alternate = (
+            [(i, tokens(line)) for i, line in self.section(section) if tokens(line)[0][:-1] == feature.name]
+            for section in ("weight", "alternate-weight-setting")
+        )  # Moses drops the last character of the name, whatever it is
+        if len(own) != 1:
+            advice = "Moses wants a blank behind the '=' and takes the last of several."
+            raise self.error(None, f"one line '{feature.name}= w w …' in [weight]", f"{len(own)}", advice)
+        lines = [(index, [weight_of(value) for value in values]) for index, (_, *values) in own + alternate]
+        for index, weights in lines:
+            if not all(abs(weight) < FLOAT32_LIMIT for weight in weights):
+                found = " ".join(tokens(code_of(self.lines[index]))[1:])
+                raise self.error(index, "finite numbers as weights", repr(found))
+            if len(weights) != columns:
+                raise self.error(index, f"{columns} weights, one for each score", f"{len(weights)}")
+        return lines
+
+    def weights(self, feature: Feature) -> list[float]:
+        """The weights of a phrase dictionary, as many as its scores."""
+        return self.weight_lines(feature, self.declared(feature))[0][1]
+
+    def all_weights(self) -> dict[str, list[float]]:
+        """The weights of all features, ``nan`` for other than numbers; of several lines the last, as in Moses.
+
+        ``[weight-overwrite]`` wins over ``[weight]``; an ``x`` there keeps a number (moses/Parameter.cpp).
+        """
+        weights = {}
+        for _, line in self.section("weight-add", "weight"):
+            name, *values = tokens(line)
+            if name.endswith("="):
+                weights[name[:-1]] = [weight_of(value) for value in values]
+        for index, line in self.section("weight-overwrite"):
+            before: list[float] = []
+            kept: list[float] | None = None
+            for word in tokens(line):
+                if word.endswith("="):
+                    before, kept = weights.get(word[:-1], []), []
+                    weights[word[:-1]] = kept
+                elif kept is None:
+                    raise self.error(index, "a feature's name and '=' before its weights", repr(word))
+                else:
+                    kept.append(before[len(kept)] if word == "x" and len(kept) < len(before) else weight_of(word))
+        return weights
+
+    def tuneable_components(self) -> dict[str, list[bool]]:
+        """By feature name, which of its scores MERT tunes and n-best lists show, where it has tuneable-components."""
+        key = "tuneable-components"
+        values = {feature.name: feature.options[key].split(",") for feature in self._features if key in feature.options}
+        return {name: [value.lower() in ("true", "yes", "y", "1") for value in flags] for name, flags in values.items()}
+
+    @property
+    def relative_paths(self) -> list[RelativePath]:
+        """What depends on where Moses is run; we see it from the ini's folder, or from here if only that is there."""
+        return [*relative_paths(self.lines, self._sections, (Path(self.name).absolute().parent, Path.cwd()))]
+
+
+def _sections_of(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """The index and the section of each line that is content of one: no header, comment or empty line."""
+    section = ""
+    for index, line in enumerate(lines):
+        code = code_of(line)
+        if code.startswith("["):  # Moses ignores what follows the closing bracket
+            section = code[1:].partition("]")[0] if "]" in code else section
+        elif code:
+            yield index, section
+
+
+def code_of(line: str) -> str:
+    """A line without its comment and surrounding white space."""
+    return line.partition("#")[0].strip(" \t\r\n")
+
+
+def tokens(line: str) -> list[str]:
+    """What Moses takes for words of a line: U+00A0, U+3000 or a form feed do not part them."""
+    return [word for word in re.split("[ \t]", line) if word]
+
+
+def weight_of(word: str) -> float:
+    """A number as Moses reads it; ``nan`` for anything else."""
+    return float(word) if WEIGHT.fullmatch(word) else math.nan
+
+
+def is_readable_path(path: str) -> bool:
+    """Whether Moses can read a path in an ini, where blanks part words and '#' begins a comment."""
+    return re.search(r"[ \t\r\n#]", path) is None

@@ -1,0 +1,33 @@
+"""What makes a dictionary of each type from a text table."""
+
+import pytest
+
+from moses_rnn.formats.phrase_forms import PhraseForm
+from moses_rnn.formats.phrase_table import Shape, parse_line
+from moses_rnn.moses.dictionaries import BINARY, KINDS, LOADABLE, OF_RULES
+
+COMPACT, PROBING, ON_DISK = "PhraseDictionaryCompact", "ProbingPT", "PhraseDictionaryOnDisk"
+SCORES = "0.5 1 1 1 1"
+COMMANDS = [
+    (COMPACT, f"a b ||| c ||| {SCORES} ||| 0-0", "processPhraseTableMin -nscores 5 -rankscore 2 -in t.gz -out t.minphr"),
+    (PROBING, f"a ||| b ||| {SCORES}", "CreateProbingPT --num-scores 5 --input-pt t.gz --output-dir t.probing"),
+    (ON_DISK, f" ||| b ||| {SCORES}", "CreateOnDiskPt 1 1 5 100 2 t.gz t.ondisk"),
+    (ON_DISK, "a|x b|y ||| c|z|w ||| 0.5 ||| 0-0", "CreateOnDiskPt 2 3 1 100 0 t.gz t.ondisk"),
+    (COMPACT, "a ||| b ||| 0.5 1 1 ||| ||| 1 1 1", "processPhraseTableMin -nscores 3 -rankscore 1 -encoding None -in t.gz -out t.minphr"),
+    (COMPACT, "a ||| b ||| 0.5", "processPhraseTableMin -nscores 1 -rankscore 0 -encoding None -in t.gz -out t.minphr"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "line", "command"), COMMANDS)
+def test_what_makes_a_dictionary_of_a_table_with_such_a_line(kind, line, command):
+    shape = Shape.of(parse_line(line.encode(), "t", 1, PhraseForm(0, 0)))
+    binary = BINARY[kind]
+    assert binary.command_for("t.gz", shape, binary.path_for("t.gz")) == f"$MOSES_ROOT/bin/{command}"
+    assert binary.program == command.split()[0]
+    assert " 'a b' " in binary.command_for("a b", shape, "o")
+
+
+def test_kinds_are_types_that_a_text_table_can_become():
+    assert {kind for kind, _ in KINDS.values()} <= LOADABLE
+    assert {decoder for _, decoder in KINDS.values()} == {"moses", "moses2"}
+    assert set(OF_RULES) < KINDS.keys()

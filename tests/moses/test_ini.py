@@ -1,0 +1,44 @@
+"""Which phrase dictionary of an ini is meant."""
+
+import pytest
+
+from moses_rnn.errors import FormatError, InputError
+from moses_rnn.moses.ini import MosesIni
+from tests.moses.ini_text import INI
+
+SECOND = b"PhraseDictionaryMemory name=Backoff num-features=4 path=/data/second.gz\nDistortion\n"
+
+
+def test_several_dictionaries_need_a_choice():
+    ini = MosesIni(INI.replace(b"Distortion\n", SECOND), "moses.ini")
+    known = r"found 0 \(in the file: TranslationModel0, Backoff\)"
+    with pytest.raises(InputError, match=f"expected one phrase dictionary for x.gz, {known}"):
+        ini.choose(table="x.gz")
+    with pytest.raises(InputError, match="expected one phrase dictionary named 'TM', found 0"):
+        ini.choose(name="TM")
+    assert ini.choose(name="Backoff").options["path"] == "/data/second.gz"
+
+
+def test_the_dictionary_of_the_scored_table_is_meant(tmp_path, monkeypatch):
+    (tmp_path / "a.gz").touch()
+    (tmp_path / "b.gz").touch()
+    lines = b"PhraseDictionaryMemory name=A path=a\nRuleTable name=B path=b.gz\nRuleTable path=/" + b"x" * 300
+    ini = MosesIni(b"[feature]\n" + lines, str(tmp_path / "moses.ini"))
+    assert ini.choose(table=str(tmp_path / "a.gz")).name == "A"  # `path=a` stands for a.gz
+    monkeypatch.chdir(tmp_path)
+    assert ini.choose(table="./b.gz").name == "B"
+
+
+def test_names_of_unnamed_features_count_only_these():
+    """As FeatureFunction::ParseLine counts them."""
+    kinds = [b"Memory name=A", b"Memory", b"Memory", b"OnDisk"]
+    ini = MosesIni(b"[feature]\n" + b"".join(b"PhraseDictionary%b path=x\n" % kind for kind in kinds), "i")
+    names = [feature.name.removeprefix("PhraseDictionary") for feature in ini.phrase_dictionaries]
+    assert names == ["A", "Memory0", "Memory1", "OnDisk0"]
+
+
+@pytest.mark.parametrize("wanted", [{"table": "t"}, {"name": "PhraseDictionaryMemory0"}])
+def test_an_ini_of_the_old_format_is_called_that(wanted):
+    old = b"[ttable-file]\n0 0 0 4 model/t.gz\n[weight-t]\n0.1\n"
+    with pytest.raises(FormatError, match=r"i:2: .* found \[ttable-file\], of the old format\n.*-to-v2.perl"):
+        MosesIni(old, "i").choose(**wanted)
