@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
 from moses_rnn.cli.analyse.options import layout_option, named_files
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
 from moses_rnn.cli.files import text_of
-from moses_rnn.errors import InputError
-
-if TYPE_CHECKING:
-    from moses_rnn.formats.grids import Grid
 
 EPILOG = """\b
 Examples: two networks that learned words -> brackets, or words -> actions (moses-rnn nmt linearise made their texts):
@@ -48,31 +42,11 @@ class ParsesRequest:
 @takes(ParsesRequest)
 def parses(request: ParsesRequest) -> None:
     """Compare OUTPUT with the trees of GOLD: F1 of bracketed trees, UAS and LAS of CoNLL-U, malformed ones."""
+    from moses_rnn.analysis.parses import compare_parses
     from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.formats.grids import LAYOUTS
 
     name = existing_input(request.gold)
     lines = list(read_lines(name))
-    first = next((line.strip() for line in lines if line.strip()), b"")
-    if not first:
-        raise InputError(f"{name}: expected bracketed trees or CoNLL-U, found neither")
     outputs = {key: text_of(path) for key, path in named_files(request.outputs).items()}
-    judge = _brackets if first.startswith(b"(") else _attachments
-    put(LAYOUTS[request.layout](judge(lines, name, outputs)))
-
-
-def _brackets(lines: Sequence[bytes], name: str, outputs: Mapping[str, Sequence[bytes]]) -> Grid:
-    from moses_rnn.analysis.brackets import as_grid, compare_brackets
-    from moses_rnn.formats.trees import read_trees
-
-    return as_grid(compare_brackets(list(read_trees(lines, name)), outputs))
-
-
-def _attachments(lines: Sequence[bytes], name: str, outputs: Mapping[str, Sequence[bytes]]) -> Grid:
-    from moses_rnn.analysis.attachments import as_grid, compare_attachments
-    from moses_rnn.formats.conllu import read_conllu
-
-    gold = list(read_conllu(lines, name))
-    if not gold:
-        raise InputError(f"{name}: expected sentences, found none")
-    return as_grid(compare_attachments(gold, outputs))
+    put(LAYOUTS[request.layout](compare_parses(lines, name, outputs)))
