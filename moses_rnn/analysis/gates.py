@@ -7,11 +7,9 @@ r = 0, where the unit ignores its state; an update gate near z = 1, where the un
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +17,14 @@ import numpy.typing as npt
 from moses_rnn.analysis.choices import NETWORKS
 from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.phrase_samples import Pair
-from moses_rnn.formats.grids import readable
+from moses_rnn.formats.grids import Grid, readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.inspection import PHRASES, Gates, decoder_gates, encoder_gates
 from moses_rnn.inference.tries import NOTHING
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.vocabulary import Vocabulary
 
 Mask = npt.NDArray[np.bool_]
-Show = Callable[[int], None]
+Ints = npt.NDArray[np.int64]
 
 BINS = 10
 MOST = 0.5  # of the steps
@@ -40,15 +37,13 @@ CSV_COLUMNS = ("unit", "mean_z", "mean_r", "update_active", "reset_active", "lon
 
 
 class WordGate(NamedTuple):
-    """A word and the mean gate of one unit at it, over its `times` in the sample."""
+    """A word and the mean gate of one unit at it."""
 
     word: str
     gate: float
-    times: int
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(NamedTuple):
     """A unit and the words at which its gate is highest and lowest: z of one that remembers, r of one that resets."""
 
     unit: int  # from 0
@@ -87,108 +82,66 @@ class GateReport:
         """Units whose reset gate is active at most steps; H."""
         return self.reset_active > MOST
 
-    def histogram(self, gate: str) -> list[int]:
-        """How many units have a mean "z" or "r" within 0 to 0.1, 0.1 to 0.2, … 0.9 to 1."""
-        counts: list[int] = np.histogram({"z": self.z, "r": self.r}[gate], BINS, (0, 1))[0].tolist()
-        return counts
+
+def histogram(means: Floats) -> list[int]:
+    """How many units have a mean within 0 to 0.1, 0.1 to 0.2, … 0.9 to 1."""
+    counts: list[int] = np.histogram(means, BINS, (0, 1))[0].tolist()
+    return counts
 
 
 def measure_gates(
-    checkpoint: Checkpoint, pairs: Sequence[Pair], network: str, show: Show = lambda _: None
+    checkpoint: Checkpoint, pairs: Sequence[Pair], network: str, show: Callable[[int], None] = lambda _: None
 ) -> GateReport:
-    """Run a network over phrases and look at its gates.
-
-    The phrases go through the network twice, for means of all units and then for words of few: all gates of all steps
-    would be too many to keep.
+    """Run a network over phrases and look at its gates, which are summed up by the words that are read.
 
     Args:
         checkpoint: of the network.
         pairs: a sample, in the network's words (of an encoder, only `read` counts).
         network: "encoder" or "decoder".
-        show: called with how many phrases are done; each counts twice.
+        show: called with how many phrases are done.
     """
-    runs = _Runs(checkpoint, pairs, network)
-    sums, steps, reset_steps = np.zeros((4, checkpoint.model.config.hidden_size)), 0, 0
-    for done, gates in runs:
-        resettable = gates.r[runs.has_state(gates)]
-        sums += [
-            gates.z.sum(0, dtype=np.float64),
-            resettable.sum(0, dtype=np.float64),
-            (gates.z > THRESHOLD).sum(0),
-            (resettable < THRESHOLD).sum(0),
-        ]
-        steps, reset_steps = steps + len(gates.z), reset_steps + len(resettable)
-        show(done)
-    z, r, update, reset = sums / np.maximum([[steps], [reset_steps], [steps], [reset_steps]], 1)
+    is_encoder = network == NETWORKS[0]
+    vocabulary = checkpoint.source_vocabulary if is_encoder else checkpoint.target_vocabulary
+    names = [*map(readable, vocabulary.words), BEGINNING]
+    sums = np.zeros((2, len(names), checkpoint.model.config.hidden_size))  # of z and of r, by word
+    times = np.zeros((2, len(names)), np.int64)
+    active = np.zeros((2, sums.shape[2]))
+    for first in range(0, len(pairs), PHRASES):
+        block = pairs[first : first + PHRASES]
+        gates = _run(checkpoint, block, is_encoder=is_encoder)
+        read = np.where(gates.words == NOTHING, len(names) - 1, gates.words)
+        has_state = np.ones(len(read), np.bool_)
+        if is_encoder:  # h_0 = 0
+            has_state[np.unique(gates.phrases, return_index=True)[1]] = False
+        for i, (values, at) in enumerate(((gates.z, read), (gates.r[has_state], read[has_state]))):
+            in_order = np.argsort(at, kind="stable")
+            distinct, begins = np.unique(at[in_order], return_index=True)
+            sums[i, distinct] += np.add.reduceat(values[in_order], begins, dtype=np.float64)
+            times[i] += np.bincount(at, minlength=len(names))
+            active[i] += ((values > THRESHOLD) if i == 0 else (values < THRESHOLD)).sum(0)
+        show(first + len(block))
+    steps = np.maximum(times.sum(1), 1)[:, None]
+    (z, r), (update, reset) = sums.sum(1) / steps, active / steps
     extremes = np.argsort(-z, kind="stable")[:UNITS], np.argsort(r, kind="stable")[:UNITS]
-    of_words = _WordSums(runs.vocabulary, *extremes)
-    for done, gates in runs:
-        of_words.add(gates, runs.has_state(gates))
-        show(len(pairs) + done)
-    units = ([Unit(int(i), z[i], r[i], *of_words.ends(gate, n)) for n, i in enumerate(chosen)]
-             for gate, chosen in enumerate(extremes))  # fmt: skip
-    return GateReport(network, len(pairs), steps, z, r, update, reset, *units)
+    units = ([Unit(int(u), z[u], r[u], *_ends(sums[i, :, u], times[i], names)) for u in extremes[i]] for i in (0, 1))
+    return GateReport(network, len(pairs), int(times[0].sum()), z, r, update, reset, *units)
 
 
-class _Runs:
-    """Runs of a network over phrases, some at a time."""
-
-    def __init__(self, checkpoint: Checkpoint, pairs: Sequence[Pair], network: str) -> None:
-        self._checkpoint = checkpoint
-        self._pairs = pairs
-        self._is_encoder = NETWORKS.index(network) == 0
-        self.vocabulary = checkpoint.source_vocabulary if self._is_encoder else checkpoint.target_vocabulary
-
-    def __iter__(self) -> Iterator[tuple[int, Gates]]:
-        """How many phrases are done, and the gates of the last ones."""
-        for first in range(0, len(self._pairs), PHRASES):
-            block = self._pairs[first : first + PHRASES]
-            yield first + len(block), self._gates(block)
-
-    def _gates(self, pairs: Sequence[Pair]) -> Gates:
-        model = self._checkpoint.model
-        read = [self._checkpoint.source_vocabulary.ids(words(pair.read)) for pair in pairs]
-        if self._is_encoder:
-            return encoder_gates(model, read)
-        return decoder_gates(model, read, [self._checkpoint.target_vocabulary.ids(words(p.written)) for p in pairs])
-
-    def has_state(self, gates: Gates) -> Mask:
-        """The steps before which there is a state: all of a decoder, all but the first of an encoder (h_0 = 0)."""
-        is_later: Mask = np.append(False, gates.phrases[1:] == gates.phrases[:-1])[: len(gates.phrases)]
-        return is_later if self._is_encoder else np.ones(len(gates.phrases), np.bool_)
+def _run(checkpoint: Checkpoint, pairs: Sequence[Pair], *, is_encoder: bool) -> Gates:
+    read = [checkpoint.source_vocabulary.ids(words(pair.read)) for pair in pairs]
+    if is_encoder:
+        return encoder_gates(checkpoint.model, read)
+    written = [checkpoint.target_vocabulary.ids(words(pair.written)) for pair in pairs]
+    return decoder_gates(checkpoint.model, read, written)
 
 
-class _WordSums:
-    """Sums of the gates of a few units, by word: z of the first ones, r of the others."""
-
-    def __init__(self, vocabulary: Vocabulary, remembering: Any, resetting: Any) -> None:
-        self._vocabulary = vocabulary
-        self._units = remembering, resetting
-        rows = len(vocabulary) + 1  # NOTHING is the last
-        self._sums = [np.zeros((rows, len(units))) for units in self._units]
-        self._times = [np.zeros(rows, np.int64) for _ in self._units]
-
-    def add(self, gates: Gates, has_state: Mask) -> None:
-        everywhere = np.ones(len(has_state), np.bool_)
-        for i, (values, steps) in enumerate(((gates.z, everywhere), (gates.r, has_state))):
-            read = gates.words[steps]
-            np.add.at(self._sums[i], read, values[steps][:, self._units[i]])
-            self._times[i] += np.bincount(np.where(read == NOTHING, len(self._vocabulary), read),
-                                          minlength=len(self._times[i]))  # fmt: skip
-
-    def ends(self, gate: int, unit: int) -> tuple[list[WordGate], list[WordGate]]:
-        """The words at which a unit's gate is highest, and lowest; of equal ones the more frequent in training."""
-        times = self._times[gate]
-        least = min(MIN_TIMES, int(times.max(initial=0)))
-        seen = np.flatnonzero(times >= max(least, 1))
-        means = self._sums[gate][seen, unit] / times[seen]
-        order = np.argsort(-means, kind="stable")
-        gates = [WordGate(self._name(int(seen[i])), float(means[i]), int(times[seen[i]])) for i in order]
-        shown = min(WORDS, len(gates) // 2)  # none on both sides
-        return gates[:shown], gates[::-1][:shown]
-
-    def _name(self, word: int) -> str:
-        return BEGINNING if word == len(self._vocabulary) else readable(self._vocabulary.words[word])
+def _ends(sums: Floats, times: Ints, names: Sequence[str]) -> tuple[list[WordGate], list[WordGate]]:
+    """The words at which a unit's gate is highest, and lowest; of equal ones the more frequent in training."""
+    seen = np.flatnonzero(times >= max(min(MIN_TIMES, times.max(initial=0)), 1))
+    means = sums[seen] / times[seen]
+    gates = [WordGate(names[seen[i]], float(means[i])) for i in np.argsort(-means, kind="stable")]
+    shown = min(WORDS, len(gates) // 2)  # none on both sides
+    return gates[:shown], gates[::-1][:shown]
 
 
 def as_text(report: GateReport) -> list[str]:
@@ -200,8 +153,8 @@ def as_text(report: GateReport) -> list[str]:
         "",
         "units by their mean gate:",
         _line("from", [f"{i / BINS:.1f}" for i in range(BINS)]),
-        _line("z (1 keeps)", report.histogram("z")),
-        _line("r (0 resets)", report.histogram("r")),
+        _line("z (1 keeps)", histogram(report.z)),
+        _line("r (0 resets)", histogram(report.r)),
         f"mean z from {report.z.min():.3f} to {report.z.max():.3f}, of all units {report.z.mean():.3f}",
         f"mean r from {report.r.min():.3f} to {report.r.max():.3f}, of all units {report.r.mean():.3f}",
         "",
@@ -222,16 +175,14 @@ def _units(title: str, units: Sequence[Unit], gate: str, verbs: tuple[str, str])
     for unit in units:
         yield f"  unit {unit.unit:<5} z {unit.z:.3f}  r {unit.r:.3f}"
         for verb, gates in zip(verbs, (unit.highest, unit.lowest), strict=True):
-            yield f"    {verb + ':':<13}" + "  ".join(f"{word} {value:.2f}" for word, value, _ in gates)
+            yield f"    {verb + ':':<13}" + "  ".join(f"{word} {value:.2f}" for word, value in gates)
 
 
-def as_csv(report: GateReport) -> str:
-    """A line for each unit, from 0: CSV_COLUMNS; shares and means from 0 to 1, long_term and short_term 0 or 1."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    columns = report.z, report.r, report.update_active, report.reset_active
-    for unit, values in enumerate(zip(*columns, strict=True)):
-        writer.writerow([unit, *(f"{value:.6f}" for value in values),
-                         int(report.long_term[unit]), int(report.short_term[unit])])  # fmt: skip
-    return text.getvalue()
+def as_grid(report: GateReport) -> Grid:
+    """A line for each unit, from 0: shares and means from 0 to 1, long_term and short_term 0 or 1."""
+    figures = np.column_stack([report.z, report.r, report.update_active, report.reset_active])
+    rows = [
+        [unit, *(f"{value:.6f}" for value in values), int(long), int(short)]
+        for unit, (values, long, short) in enumerate(zip(figures, report.long_term, report.short_term, strict=True))
+    ]
+    return Grid("", CSV_COLUMNS, rows)

@@ -230,8 +230,8 @@ def _gates(checkpoint: Checkpoint, survey: Survey, announce: Announce) -> GateRe
     pairs = survey.phrases()
     if not pairs:
         return None
-    advanced, total = announce("looking at gates", "phrases"), 2 * len(pairs)
-    return measure_gates(checkpoint, pairs, "encoder", lambda done: advanced(done, done / total))
+    advanced = announce("looking at gates", "phrases")
+    return measure_gates(checkpoint, pairs, "encoder", lambda done: advanced(done, done / len(pairs)))
 
 
 def _maps(model: OpenModel, survey: Survey, config: ReportConfig, method: str, announce: Announce) -> dict[str, Map]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from moses_rnn.analysis.explain import TABLE_COLUMNS, Explanation
-from moses_rnn.analysis.gates import THRESHOLD, GateReport, Unit, WordGate
+from moses_rnn.analysis.gates import THRESHOLD, GateReport, Unit, WordGate, histogram
 from moses_rnn.analysis.report import page
 from moses_rnn.analysis.report.findings import ReportConfig
 from moses_rnn.analysis.report.page import Figure, Markup, Section
@@ -65,8 +65,8 @@ def _gates(report: GateReport) -> Iterator[Markup]:
         f"{int((report.long_term & report.short_term).sum()):,} of them both. Mean z is {report.z.mean():.2f}, mean r "
         f"{report.r.mean():.2f}."
     )
-    yield page.element("div", page.columns(report.histogram("z"), "Units by mean z (1 keeps)"),
-                       page.columns(report.histogram("r"), "Units by mean r (0 forgets)"), class_="charts")  # fmt: skip
+    yield page.element("div", page.columns(histogram(report.z), "Units by mean z (1 keeps)"),
+                       page.columns(histogram(report.r), "Units by mean r (0 forgets)"), class_="charts")  # fmt: skip
     yield page.element("h3", "Units that remember most, with their mean z at words")
     yield page.table(_units(report.remembering, ("keeps at", "takes in")))
     yield page.element("h3", "Units that forget most, with their mean r at words")

@@ -372,15 +372,16 @@ def gates(request: GatesRequest) -> None:
     """Report what the gates of each unit of the network MODEL do over phrases of PHRASE_TABLE."""
     request = in_either_order(request)
     check_inputs(request.model, request.phrase_table)
-    from moses_rnn.analysis.gates import as_csv, as_text, measure_gates
+    from moses_rnn.analysis.gates import as_grid, as_text, measure_gates
     from moses_rnn.files.outputs import NoOutput, OutputFile
+    from moses_rnn.formats.grids import as_csv
 
     output, inputs = request.output, (request.phrase_table,)
     with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
         checkpoint = open_phrase_network(request.model).checkpoint
         pairs = _pairs(checkpoint, request)
-        report = measure_gates(checkpoint, pairs, request.network, progress_of("phrases", 2 * len(pairs)))
-        file.commit(as_csv(report).encode())
+        report = measure_gates(checkpoint, pairs, request.network, progress_of("phrases", len(pairs)))
+        file.commit(f"{as_csv(as_grid(report))}\n".encode())
     put("\n".join(as_text(report)))
 
 
