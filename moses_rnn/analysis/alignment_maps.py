@@ -5,9 +5,9 @@ N source words with the end symbol, T target words. A map is of a given translat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import Any
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
@@ -16,8 +16,8 @@ from moses_rnn.formats import grids
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.steps import Stepper
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.vocabulary import END, Vocabulary
-from moses_rnn.producers.base import HERE, Compute
+from moses_rnn.models.vocabulary import END
+from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.translation.alignments import Alpha, align, format_alignment, has_attention
 from moses_rnn.translation.beam_search import BeamConfig
@@ -27,7 +27,7 @@ from moses_rnn.translation.translate import MOST_WORDS, Translator
 BEAM = 12  # the paper's
 WORDS_PER_SOURCE_WORD = 3  # as moses-rnn nmt translate has it
 
-Lines = Mapping[int, bytes]  # chosen ones by their numbers, from 1
+Lines = Mapping[int, bytes]  # chosen ones by their numbers, from 1, in order
 
 
 @dataclass(frozen=True)
@@ -59,58 +59,31 @@ class AlignmentMap:
         return " → ".join(grids.unescaped(grids.readable(b" ".join(side))) for side in (self.source, self.target))
 
 
-def read_chosen(source: str, target: str | None, numbers: Collection[int]) -> tuple[Lines, Lines]:
-    """The chosen lines of a text and, if there is one, of its translation.
-
-    Args:
-        source: a file.
-        target: a file of as many lines, or None.
-        numbers: from 1.
+def choose_lines(lines: Sequence[bytes], name: str, numbers: Iterable[int]) -> Lines:
+    """Those lines of a source text, of a file of that name, that have these numbers.
 
     Raises:
-        InputError: there is no such line; or the texts differ in length.
-        FormatError: a chosen line of the source has no words, or more than `MOST_WORDS`.
+        InputError: there is no such line.
+        FormatError: a chosen line has no words, or more than `MOST_WORDS`.
     """
-    chosen: tuple[dict[int, bytes], dict[int, bytes]] = {}, {}
-    counts = [0, 0]
-    for number, pair in enumerate(_together(source, target), start=1):
-        for side, line in enumerate(pair):
-            if line is not None:
-                counts[side] = number
-                if number in numbers:
-                    chosen[side][number] = line.rstrip(b"\r\n")
-    if target is not None and counts[0] != counts[1]:
-        raise InputError(f"{target}: expected as many lines as {source} has, {counts[0]:,}, found {counts[1]:,}")
-    for number in sorted(numbers):
-        _check_line(source, number, chosen[0].get(number), counts[0])
+    chosen = {}
+    for number in sorted({*numbers}):
+        if number > len(lines):
+            raise InputError(f"{name}: expected a line {number:,}, found {len(lines):,} lines")
+        chosen[number] = lines[number - 1]
+        count = len(words(chosen[number]))
+        if not 0 < count <= MOST_WORDS:
+            raise FormatError(name, number, f"1 to {MOST_WORDS:,} words to align", f"{count:,}")
     return chosen
 
 
 def read_first(name: str, count: int, most_words: int) -> Lines:
-    """The first lines of a text that have words, and not too many of them.
-
-    Args:
-        name: of a file.
-        count: how many.
-        most_words: of each.
-    """
+    """The first `count` lines of a text that have words, and not more than `most_words` of them."""
     lines = enumerate((line.rstrip(b"\r\n") for line in read_lines(name)), start=1)
     return dict(islice(((number, line) for number, line in lines if 0 < len(words(line)) <= most_words), count))
 
 
-def _together(source: str, target: str | None) -> Iterator[tuple[bytes | None, bytes | None]]:
-    return zip_longest(read_lines(source), [] if target is None else read_lines(target))
-
-
-def _check_line(name: str, number: int, line: bytes | None, lines: int) -> None:
-    if line is None:
-        raise InputError(f"{name}: expected a line {number:,}, found {lines:,} lines")
-    count = len(words(line))
-    if not 0 < count <= MOST_WORDS:
-        raise FormatError(name, number, f"1 to {MOST_WORDS:,} words to align", f"{count:,}")
-
-
-def attentive_stepper(model: OpenModel, compute: Compute = HERE) -> Stepper[Any, Any]:
+def attentive_stepper(model: OpenModel) -> Stepper[Any, Any]:
     """The network, arranged for search.
 
     Raises:
@@ -119,7 +92,7 @@ def attentive_stepper(model: OpenModel, compute: Compute = HERE) -> Stepper[Any,
     """
     if not model.form.is_plain:
         raise InputError(f"{model.folder}: expected a model of plain words, found one of phrases ({model.form})")
-    stepper = model.make_stepper(compute)
+    stepper = model.make_stepper(HERE)
     if not has_attention(stepper):
         raise CheckpointError(
             f"{model.folder}: expected a network with attention, found {model.network_title}",
@@ -129,58 +102,32 @@ def attentive_stepper(model: OpenModel, compute: Compute = HERE) -> Stepper[Any,
 
 
 def given_maps(
-    checkpoint: Checkpoint, stepper: Stepper[Any, Any], sources: Lines, targets: Lines
+    checkpoint: Checkpoint, stepper: Stepper[Any, Any], sources: Lines, targets: Sequence[bytes]
 ) -> list[AlignmentMap]:
-    """α of given translations, by a forced pass over them; in the order of their lines.
-
-    Args:
-        checkpoint: the network.
-        stepper: the same; `attentive_stepper`.
-        sources: what it reads.
-        targets: the same lines of what it writes.
-    """
-    numbers = sorted(sources)
-    read, written = ([words(side[number]) for number in numbers] for side in (sources, targets))
+    """α of given translations, which are all lines of a text, by a forced pass over those of the chosen sources."""
+    read, written = [words(line) for line in sources.values()], [words(targets[number - 1]) for number in sources]
     hypotheses = [Hypothesis(tuple(checkpoint.target_vocabulary.ids(line)), 0.0, ended=True) for line in written]
     alphas = align(stepper, [checkpoint.source_vocabulary.ids(line) for line in read], hypotheses)
-    return [
-        _map(checkpoint, number, sides, alpha)
-        for number, *sides, alpha in zip(numbers, read, written, alphas, strict=True)
-    ]
+    return [_map(checkpoint, *one) for one in zip(sources, read, written, alphas, strict=True)]
 
 
 def own_maps(
     checkpoint: Checkpoint, stepper: Stepper[Any, Any], sources: Lines, beam: int = BEAM
 ) -> list[AlignmentMap]:
-    """α of the network's own translations, the best by beam search; in the order of their lines.
-
-    Args:
-        checkpoint: the network.
-        stepper: the same; `attentive_stepper`.
-        sources: what it reads.
-        beam: width of the search.
-    """
+    """α of the network's own translations, the best by beam search of that width."""
     config = BeamConfig(width=beam, words_per_source_word=WORDS_PER_SOURCE_WORD)
     translator = Translator(checkpoint.source_vocabulary, checkpoint.target_vocabulary, stepper, config, aligned=1)
-    numbers = sorted(sources)
-    translations = translator.translate([words(sources[number]) for number in numbers])
     maps = []
-    for number, translation in zip(numbers, translations, strict=True):
-        assert translation.alpha is not None
-        sides = translation.source, words(translation.best.words)
-        maps.append(_map(checkpoint, number, sides, translation.alpha))
+    for number, one in zip(sources, translator.translate([*map(words, sources.values())]), strict=True):
+        assert one.alpha is not None
+        maps.append(_map(checkpoint, number, one.source, words(one.best.words), one.alpha))
     return maps
 
 
-def _map(checkpoint: Checkpoint, number: int, sides: Sequence[list[bytes]], alpha: Alpha) -> AlignmentMap:
-    source, target = sides
-    unknown = _unknown(checkpoint.source_vocabulary, source) | _unknown(checkpoint.target_vocabulary, target)
-    return AlignmentMap(number, source, target, alpha, unknown)
-
-
-def _unknown(vocabulary: Vocabulary, line: Iterable[bytes]) -> frozenset[bytes]:
-    known = vocabulary.id_of()
-    return frozenset(word for word in line if word not in known)
+def _map(checkpoint: Checkpoint, number: int, source: list[bytes], target: list[bytes], alpha: Alpha) -> AlignmentMap:
+    known = checkpoint.source_vocabulary.id_of(), checkpoint.target_vocabulary.id_of()
+    unknown = (word for some, side in zip(known, (source, target), strict=True) for word in side if word not in some)
+    return AlignmentMap(number, source, target, alpha, frozenset(unknown))
 
 
 def as_grid(alignment: AlignmentMap) -> grids.Grid:
@@ -200,7 +147,6 @@ def as_text(alignment: AlignmentMap) -> str:
     return f"{text}\n  <unk> to the network: {unknown}" if unknown else text
 
 
-def as_json(alignment: AlignmentMap) -> str:
-    """A record on one line, as moses-rnn nmt translate --alignments writes it."""
-    record = format_alignment(alignment.line, alignment.source, alignment.target, alignment.alpha)
-    return record.decode().removesuffix("\n")
+def as_json_line(alignment: AlignmentMap) -> bytes:
+    """As moses-rnn nmt translate --alignments writes it."""
+    return format_alignment(alignment.line, alignment.source, alignment.target, alignment.alpha)

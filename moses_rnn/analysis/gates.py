@@ -17,7 +17,7 @@ import numpy.typing as npt
 from moses_rnn.analysis.choices import NETWORKS
 from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.phrase_samples import Pair
-from moses_rnn.formats.grids import Grid, readable
+from moses_rnn.formats.grids import Cell, Grid, readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.inspection import PHRASES, Gates, decoder_gates, encoder_gates
 from moses_rnn.inference.tries import NOTHING
@@ -181,7 +181,7 @@ def _units(title: str, units: Sequence[Unit], gate: str, verbs: tuple[str, str])
 def as_grid(report: GateReport) -> Grid:
     """A line for each unit, from 0: shares and means from 0 to 1, long_term and short_term 0 or 1."""
     figures = np.column_stack([report.z, report.r, report.update_active, report.reset_active])
-    rows = [
+    rows: list[list[Cell]] = [
         [unit, *(f"{value:.6f}" for value in values), int(long), int(short)]
         for unit, (values, long, short) in enumerate(zip(figures, report.long_term, report.short_term, strict=True))
     ]

@@ -7,12 +7,10 @@ the network too.
 
 from __future__ import annotations
 
-import csv
 import importlib
-import io
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,34 +18,26 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.correlation import Floats
 from moses_rnn.errors import CheckpointError, MosesRnnError
-from moses_rnn.formats.grids import readable
+from moses_rnn.formats.grids import Grid, readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.inspection import SIDES, sentence_summaries, summaries, word_embeddings
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.encdec import EncDec
-from moses_rnn.models.vocabulary import END_ID, Phrase
+from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import OpenModel
 
 Ints = npt.NDArray[np.int64]
 Floats32 = npt.NDArray[np.floating[Any]]
 
+PERPLEXITY = 30.0  # of t-SNE, lowered where there are fewer than three times as many points
 FEWEST = 5  # points of which t-SNE can make more than PCA does
+ZOOMS = 4  # parts that are enlarged
+ZOOM_POINTS = 24  # about so many in each
 LEAST_ZOOM = 3  # points
 NEIGHBOURS = 10  # whose agreement is counted
 ROWS = 256  # of distances at once
 CSV_COLUMNS = ("label", "x", "y", "zoom")
-
-
-@dataclass(frozen=True)
-class MapConfig:
-    """How points are laid out and which parts are enlarged."""
-
-    method: str = "tsne"
-    perplexity: float = 30.0  # lowered where there are fewer than three times as many points
-    seed: int = 1
-    zooms: int = 4
-    zoom_points: int = 24  # about so many in each
 
 
 class Zoom(NamedTuple):
@@ -92,63 +82,44 @@ def all_embeddings(model: OpenModel, side: str) -> tuple[list[bytes], Floats32]:
     return names[END_ID + 1 :], word_embeddings(network, side)[END_ID + 1 : len(names)]
 
 
-def phrase_points(checkpoint: Checkpoint, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:
-    """The summaries c of phrases in the network's words (Figure 5); labels and points × H.
-
-    Of phrases that the network cannot tell apart, because their words are ``<unk>`` to it, the first one is kept.
-    """
-    ids, labels = _distinct(checkpoint, phrases)
-    return labels, summaries(checkpoint.model, ids).astype(np.float64)
-
-
-def sentence_points(model: OpenModel, sentences: Sequence[bytes]) -> tuple[list[str], Floats]:
-    """Sentences as the one vector that the decoder begins with; labels and points × dimensions.
+def phrase_points(model: OpenModel, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:
+    """Phrases or sentences as the one vector that the decoder begins with (Figure 5); labels and points × dimensions.
 
     That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM (Sutskever et al. 2014, Figure 2), s_0 of an
-    RNNsearch. Of sentences that the network cannot tell apart, the first one is kept.
+    RNNsearch. Of phrases that the network cannot tell apart, because their words are ``<unk>`` to it, the first one is
+    kept.
 
     Raises:
         CheckpointError: the network has no such vector.
     """
-    if isinstance(model.checkpoint.model, EncDec):
-        return phrase_points(model.checkpoint, sentences)
-    ids, labels = _distinct(model.checkpoint, sentences)
-    vectors = sentence_summaries(model.make_stepper(HERE), ids)
+    ids_of, network = model.checkpoint.source_vocabulary.ids, model.checkpoint.model
+    distinct: dict[tuple[int, ...], bytes] = {}
+    for phrase in phrases:
+        distinct.setdefault(tuple(ids_of(words(phrase))), phrase)
+    ids, labels = list(distinct), [readable(phrase) for phrase in distinct.values()]
+    vectors = (
+        summaries(network, ids) if isinstance(network, EncDec) else sentence_summaries(model.make_stepper(HERE), ids)
+    )
     if vectors is None:
         expected = "a network that sums up a sentence as one vector"
         raise CheckpointError(f"{model.folder}: expected {expected}, found {model.network_title}")
     return labels, vectors.astype(np.float64)
 
 
-def _distinct(checkpoint: Checkpoint, phrases: Sequence[bytes]) -> tuple[list[Phrase], list[str]]:
-    """The ids of those phrases that the network can tell apart, and what they are called."""
-    ids = checkpoint.source_vocabulary.ids
-    distinct: dict[tuple[int, ...], bytes] = {}
-    for phrase in phrases:
-        distinct.setdefault(tuple(ids(words(phrase))), phrase)
-    return list(distinct), [readable(phrase) for phrase in distinct.values()]
-
-
-def draw_map(title: str, labels: Sequence[str], vectors: Floats, config: MapConfig) -> Map:
-    """Lay points out and choose what to enlarge; equal points and seeds give equal maps.
-
-    Args:
-        title: of the map.
-        labels: of the points.
-        vectors: points × dimensions.
-        config: how.
+def draw_map(title: str, labels: Sequence[str], vectors: Floats, method: str = "tsne", seed: int = 1) -> Map:
+    """Lay points out by one of METHODS and choose what to enlarge; equal points and seeds give equal maps.
 
     Raises:
         MosesRnnError: scikit-learn is not installed, or the vectors are too large for it.
     """
     coordinates = principal_components(vectors)
-    if config.method == "tsne" and len(np.unique(vectors, axis=0)) >= FEWEST:
+    if method == "tsne" and len(np.unique(vectors, axis=0)) >= FEWEST:
         with np.errstate(all="ignore"):  # told below
-            coordinates = _tsne(vectors, coordinates, config)
+            coordinates = _tsne(vectors, coordinates, seed)
     if not np.isfinite(coordinates).all():
         found = f"numbers of the network as large as {np.abs(vectors).max():g}"
         raise MosesRnnError(f"{title}: expected points that can be laid out, found {found}")
-    return Map(title, list(labels), coordinates, choose_zooms(vectors, coordinates, config))
+    return Map(title, list(labels), coordinates, choose_zooms(vectors, coordinates))
 
 
 def principal_components(vectors: Floats) -> Floats:
@@ -178,10 +149,10 @@ def _library(name: str) -> Any:
         raise MosesRnnError(f"t-SNE needs scikit-learn: {advice}") from error
 
 
-def _tsne(vectors: Floats, start: Floats, config: MapConfig) -> Floats:
-    perplexity = min(config.perplexity, (len(vectors) - 1) / 3)
+def _tsne(vectors: Floats, start: Floats, seed: int) -> Floats:
+    perplexity = min(PERPLEXITY, (len(vectors) - 1) / 3)
     start = (start / start[:, 0].std() * 1e-4).astype(np.float32)  # as scikit-learn scales its own
-    tsne = _library("sklearn.manifold").TSNE(perplexity=perplexity, init=start, random_state=config.seed, n_jobs=1)
+    tsne = _library("sklearn.manifold").TSNE(perplexity=perplexity, init=start, random_state=seed, n_jobs=1)
     with _library("threadpoolctl").threadpool_limits(1):  # threads would add up in another order each time
         return np.asarray(tsne.fit_transform(vectors.astype(np.float32)), np.float64)
 
@@ -207,15 +178,15 @@ def agreement(vectors: Floats, coordinates: Floats) -> Floats:
     return shares
 
 
-def choose_zooms(vectors: Floats, coordinates: Floats, config: MapConfig) -> list[Zoom]:
+def choose_zooms(vectors: Floats, coordinates: Floats, zooms: int = ZOOMS, points: int = ZOOM_POINTS) -> list[Zoom]:
     """Parts of a map that are true to the network, dense, set apart, and far from each other; the best first.
 
     A part is a point with its nearest ones on the map. Its worth is their mean `agreement`, times how much farther one
     must go for twice as many points.
     """
     others = len(coordinates) - 1
-    size = min(config.zoom_points, len(coordinates) // (2 * max(config.zooms, 1)), others // 2)
-    if not config.zooms or size < LEAST_ZOOM:
+    size = min(points, len(coordinates) // (2 * zooms), others // 2)
+    if size < LEAST_ZOOM:
         return []
     members, distances = nearest(coordinates, 2 * size)
     half = distances[:, size - 1]
@@ -226,7 +197,7 @@ def choose_zooms(vectors: Floats, coordinates: Floats, config: MapConfig) -> lis
     for apart in (extent / 4, 0.0):  # far from each other if that is possible, else only beside each other
         for i in np.argsort(-worth, kind="stable"):
             gaps = [float(np.abs(coordinates[i] - coordinates[j]).max()) - half[i] - half[j] for j in centres]
-            if len(centres) < config.zooms and worth[i] > 0 and min(gaps, default=extent) > apart:
+            if len(centres) < zooms and worth[i] > 0 and min(gaps, default=extent) > apart:
                 centres.append(int(i))
     return [_zoom(coordinates, i, 1.1 * float(half[i]), float(purity[i])) for i in centres]
 
@@ -247,19 +218,16 @@ def as_text(map_: Map) -> list[str]:
     return lines
 
 
-def as_csv(map_: Map) -> str:
-    """CSV_COLUMNS: a line for each point, with the number of its enlarged part, if any."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
+def as_grid(map_: Map) -> Grid:
+    """A line for each point, with the number of its enlarged part, if any."""
     zoom_of = {i: number for number, zoom in enumerate(map_.zooms, start=1) for i in zoom.points}
-    for i, (label, (x, y)) in enumerate(zip(map_.labels, map_.coordinates.tolist(), strict=True)):
-        writer.writerow([label, f"{x:.6g}", f"{y:.6g}", zoom_of.get(i, "")])
-    return text.getvalue()
+    points = enumerate(zip(map_.labels, map_.coordinates.tolist(), strict=True))
+    rows = [(label, f"{x:.6g}", f"{y:.6g}", zoom_of.get(i)) for i, (label, (x, y)) in points]
+    return Grid("", CSV_COLUMNS, rows)
 
 
 def as_json(map_: Map) -> str:
     """The fields of `Map`; points of a zoom count from 0."""
-    record: dict[str, Any] = {**asdict(map_), "zooms": [zoom._asdict() for zoom in map_.zooms]}
-    record["coordinates"] = np.round(map_.coordinates, 6).tolist()
+    zooms, coordinates = [zoom._asdict() for zoom in map_.zooms], np.round(map_.coordinates, 6).tolist()
+    record = {"title": map_.title, "labels": map_.labels, "coordinates": coordinates, "zooms": zooms}
     return json.dumps(record, indent=1, ensure_ascii=False)

@@ -58,23 +58,16 @@ def missing_libraries() -> list[str]:
 
 
 def check_matplotlib(otherwise: str = ".csv and .json need nothing") -> None:
-    """Raise MosesRnnError if pictures cannot be drawn here: better before a long pass than after it.
+    """Raise MosesRnnError if pictures cannot be drawn here, and say what can be written otherwise.
 
-    Args:
-        otherwise: what the message says can be written without.
+    Commands call it before a long pass.
     """
     if not _is_there("matplotlib"):
         raise MosesRnnError(f"drawing needs matplotlib: pip install 'moses-rnn[plot]' ({otherwise})")
 
 
 def picture(draw: Callable[[], Figure], kind: str, *, dots_per_inch: int) -> bytes:
-    """A figure as a file of one of PICTURES; equal figures give equal bytes.
-
-    Args:
-        draw: makes the figure, in our style.
-        kind: one of PICTURES.
-        dots_per_inch: of a png.
-    """
+    """A figure, drawn in our style, as a file of one of PICTURES; equal figures give equal bytes."""
     import matplotlib as mpl  # noqa: PLC0415, an extra
 
     out = io.BytesIO()
@@ -105,16 +98,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def map_image(map_: Map, kind: str) -> bytes:
-    """The map and its enlarged parts as a picture; equal maps give equal bytes.
-
-    Args:
-        map_: the map.
-        kind: svg or png.
-
-    Raises:
-        MosesRnnError: matplotlib is not installed.
-    """
-    check_matplotlib()
+    """The map and its enlarged parts as a picture."""
     return picture(lambda: _map_figure(map_), kind, dots_per_inch=MAP_DOTS_PER_INCH)
 
 
@@ -230,16 +214,7 @@ def scatter_file(scatter: Scatter, kind: str) -> bytes:
 
 
 def scatter_image(scatter: Scatter, kind: str) -> bytes:
-    """The histogram as a picture; equal histograms give equal bytes.
-
-    Args:
-        scatter: the pairs.
-        kind: svg or png.
-
-    Raises:
-        MosesRnnError: matplotlib is not installed.
-    """
-    check_matplotlib(SCATTER_OTHERWISE)
+    """The histogram as a picture."""
     return picture(lambda: _scatter_figure(scatter), kind, dots_per_inch=SCATTER_DOTS_PER_INCH)
 
 

@@ -17,7 +17,6 @@ from moses_rnn.analysis.plots import (
     MAP_DOTS_PER_INCH,
     MEASURED,
     SCATTER_DOTS_PER_INCH,
-    check_matplotlib,
     picture,
     shortened,
 )
@@ -40,17 +39,11 @@ HIDDEN = "\u200b"  # in front of a label that begins with an underscore, which a
 def alignment_image(alignment: AlignmentMap, kind: str) -> bytes:
     """A heat map: the source across, the target down, the darker the more a word looked there; white is 0, black 1.
 
-    Words that are ``<unk>`` to the network are grey. Equal maps give equal bytes.
-
-    Args:
-        alignment: the map.
-        kind: svg or png.
+    Words that are ``<unk>`` to the network are grey.
 
     Raises:
-        MosesRnnError: matplotlib is not installed.
         InputError: a side has more than `MOST_CELLS` words.
     """
-    check_matplotlib(ALIGNMENTS_OTHERWISE)
     most = max(alignment.alpha.shape)
     if most > MOST_CELLS:
         expected = f"at most {MOST_CELLS} words a side to draw, end symbols included"
@@ -97,16 +90,7 @@ def _widest(figure: Figure, labels: list[str]) -> float:
 
 
 def lengths_image(scores: LengthScores, kind: str) -> bytes:
-    """A curve for each system, of BLEU over the length of the source; equal scores give equal bytes.
-
-    Args:
-        scores: of all bins.
-        kind: svg or png.
-
-    Raises:
-        MosesRnnError: matplotlib is not installed.
-    """
-    check_matplotlib(LENGTHS_OTHERWISE)
+    """A curve for each system, of BLEU over the length of the source."""
     return picture(lambda: _lengths_figure(scores), kind, dots_per_inch=SCATTER_DOTS_PER_INCH)
 
 

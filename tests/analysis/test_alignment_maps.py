@@ -1,14 +1,13 @@
 """α of chosen lines: the network's, with the words that it is of."""
 
 import numpy as np
-import pytest
 
 from moses_rnn.analysis.alignment_maps import (
     AlignmentMap,
     attentive_stepper,
+    choose_lines,
     given_maps,
     own_maps,
-    read_chosen,
     read_first,
 )
 from moses_rnn.translation.alignments import align
@@ -18,30 +17,21 @@ from moses_rnn.translation.translate import Translator
 from tests.analysis.attentive import LINES, TRANSLATIONS, search
 from tests.producers.pairs import SOURCE, TARGET
 
+SOURCES, TARGETS = ([line.rstrip(b"\n") for line in lines] for lines in (LINES, TRANSLATIONS))
 
-@pytest.fixture
-def texts(tmp_path):
+
+def test_the_first_lines_are_those_with_words_and_not_too_many(tmp_path):
     (tmp_path / "src").write_bytes(b"".join(LINES))
-    (tmp_path / "trg").write_bytes(b"".join(TRANSLATIONS))
-    return str(tmp_path / "src"), str(tmp_path / "trg")
+    name = str(tmp_path / "src")
+    assert read_first(name, 3, 4) == {1: b"s2 s3  s4", 2: b"s5", 5: b"s6 s6"}
+    assert list(read_first(name, 3, 5)) == [1, 2, 4]
+    assert list(read_first(name, 1, 5)) == [1]
 
 
-def test_chosen_lines_are_read_by_their_numbers(texts):
-    assert read_chosen(*texts, {5, 1}) == ({1: b"s2 s3  s4", 5: b"s6 s6"}, {1: b"t2 t3", 5: b"t7"})
-    assert read_chosen(texts[0], None, {2}) == ({2: b"s5"}, {})
-
-
-def test_the_first_lines_are_those_with_words_and_not_too_many(texts):
-    assert read_first(texts[0], 3, 4) == {1: b"s2 s3  s4", 2: b"s5", 5: b"s6 s6"}
-    assert list(read_first(texts[0], 3, 5)) == [1, 2, 4]
-    assert list(read_first(texts[0], 1, 5)) == [1]
-
-
-def test_a_given_translation_is_forced(texts):
+def test_a_given_translation_is_forced():
     model = search()
     stepper = attentive_stepper(model)
-    sources, targets = read_chosen(*texts, {1, 2, 4})
-    maps = given_maps(model.checkpoint, stepper, sources, targets)
+    maps = given_maps(model.checkpoint, stepper, choose_lines(SOURCES, "src", [4, 1, 2]), TARGETS)
     assert [one.line for one in maps] == [1, 2, 4]
     assert maps[0].columns == [b"s2", b"s3", b"s4", b"</s>"]
     assert maps[0].rows == [b"t2", b"t3", b"</s>"]
@@ -55,10 +45,10 @@ def test_a_given_translation_is_forced(texts):
         np.testing.assert_allclose(one.alpha.sum(1), 1, atol=1e-6)
 
 
-def test_without_one_the_network_writes_it_itself(texts):
+def test_without_one_the_network_writes_it_itself():
     model = search()
     stepper = attentive_stepper(model)
-    sources, _ = read_chosen(texts[0], None, {1, 4})
+    sources = choose_lines(SOURCES, "src", [1, 4])
     maps = own_maps(model.checkpoint, stepper, sources, beam=3)
     config = BeamConfig(width=3, words_per_source_word=3)
     expected = Translator(SOURCE, TARGET, stepper, config, aligned=1)([sources[1], sources[4]], "src")

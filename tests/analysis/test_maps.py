@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
+from moses_rnn.analysis import maps
 from moses_rnn.analysis.maps import (
-    MapConfig,
     agreement,
     check_method,
     choose_zooms,
@@ -14,10 +14,9 @@ from moses_rnn.analysis.maps import (
     nearest,
     phrase_points,
     principal_components,
-    sentence_points,
     word_points,
 )
-from moses_rnn.analysis.plots import check_matplotlib, map_image
+from moses_rnn.analysis.plots import check_matplotlib
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.inference.inspection import sentence_summaries, summaries
 from moses_rnn.models.cells import ENCDEC_OF_CELLS
@@ -26,14 +25,11 @@ from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import OpenModel
 from tests.analysis.attentive import lstm, search
-from tests.analysis.sketches import sketch
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
 from tests.models import reference_cells
 from tests.models.networks import PAPERS, cell_network, weights_of
 from tests.producers.bigrams import random_stepper
 from tests.producers.pairs import SOURCE, TARGET
-
-PCA = MapConfig(method="pca")
 
 
 def clusters(count=4, each=15, dimensions=6, seed=1):
@@ -58,7 +54,7 @@ def test_words_are_the_most_frequent_without_special_ones():
 @pytest.mark.parametrize("cell", ["tanh", "lstm"])
 def test_phrases_of_other_cells_are_their_summaries(cell):
     of_cells = Checkpoint(ENCDEC_OF_CELLS, cell_network(PAPERS[cell]), {"source": SOURCE, "target": TARGET})
-    found, vectors = sentence_points(OpenModel(None, of_cells), [b"s2 s3", b"s4"])
+    found, vectors = phrase_points(OpenModel(None, of_cells), [b"s2 s3", b"s4"])
     assert found == ["s2 s3", "s4"]
     network, ids = of_cells.model, [[*SOURCE.ids([b"s2", b"s3"]), END_ID], [*SOURCE.ids([b"s4"]), END_ID]]
     expected = [reference_cells.summary(weights_of(network), one, PAPERS[cell]) for one in ids]
@@ -67,25 +63,17 @@ def test_phrases_of_other_cells_are_their_summaries(cell):
 
 def test_phrases_that_the_network_cannot_tell_apart_are_one_point():
     model = checkpoint()
-    found, vectors = phrase_points(model, [b"a qq", b"a rr", b"b \xff"])
+    found, vectors = phrase_points(OpenModel(None, model), [b"a qq", b"a rr", b"b \xff"])
     assert found == ["a qq", "b \\xff"]
     np.testing.assert_allclose(vectors, summaries(model.model, [[2, 0], [3, 0]]))
 
 
 @pytest.mark.parametrize(("model", "dimensions"), [(search(), 5), (lstm(), 2 * 5)])
 def test_sentences_are_what_the_decoder_begins_with(model, dimensions):
-    found, vectors = sentence_points(model, [b"s2 s9", b"s2 s99", b"s3", b"s2 s3"])
+    found, vectors = phrase_points(model, [b"s2 s9", b"s2 s99", b"s3", b"s2 s3"])
     assert found == ["s2 s9", "s3", "s2 s3"]
     assert (vectors.shape, vectors.dtype) == ((3, dimensions), np.float64)
     np.testing.assert_allclose(vectors, sentence_summaries(model.make_stepper(HERE), [[2, 0], [3], [2, 3]]), atol=1e-7)
-
-
-def test_sentences_of_a_phrase_model_are_its_summaries():
-    model = OpenModel(None, checkpoint())
-    found, vectors = sentence_points(model, [b"a qq", b"b"])
-    expected = phrase_points(model.checkpoint, [b"a qq", b"b"])
-    assert found == expected[0]
-    assert np.array_equal(vectors, expected[1])
 
 
 def test_a_network_without_summaries_is_refused_by_name():
@@ -97,7 +85,7 @@ def test_a_network_without_summaries_is_refused_by_name():
     with pytest.raises(
         CheckpointError, match="m: expected a network that sums up a sentence as one vector, found RNNs"
     ):
-        sentence_points(model, [b"s2"])
+        phrase_points(model, [b"s2"])
 
 
 def test_principal_components_are_the_axes_of_an_ellipse():
@@ -123,20 +111,21 @@ DEGENERATE = [
 def test_degenerate_points_have_places(method, points):
     if method == "tsne":
         pytest.importorskip("sklearn", reason="t-SNE is scikit-learn's")
-    found = draw_map("t", labels(points), points, MapConfig(method=method))
+    found = draw_map("t", labels(points), points, method)
     assert found.coordinates.shape == (len(points), 2)
     assert np.isfinite(found.coordinates).all()
 
 
-def test_tsne_keeps_clusters_and_is_repeatable():
+def test_tsne_keeps_clusters_and_is_repeatable(monkeypatch):
     pytest.importorskip("sklearn", reason="t-SNE is scikit-learn's")
     points = clusters()
-    first, second = (draw_map("t", labels(points), points, MapConfig(perplexity=10)).coordinates for _ in range(2))
+    monkeypatch.setattr(maps, "PERPLEXITY", 10)
+    first, second = (draw_map("t", labels(points), points).coordinates for _ in range(2))
     assert first.tolist() == second.tolist()
     found, _ = nearest(first, 5)
     assert (found // 15 == np.arange(60)[:, None] // 15).mean() > 0.99
-    other = draw_map("t", labels(points), points, MapConfig(perplexity=3)).coordinates
-    assert other.tolist() != first.tolist()
+    monkeypatch.setattr(maps, "PERPLEXITY", 3)
+    assert draw_map("t", labels(points), points).coordinates.tolist() != first.tolist()
 
 
 def test_the_nearest_are_others_in_order():
@@ -157,16 +146,15 @@ def test_zooms_are_true_parts_apart_from_each_other():
     points = clusters(count=6)
     flat = np.repeat(np.array([[0, 0], [9, 0], [0, 9], [9, 9], [40, 0], [40, 40]]), 15, axis=0) + clusters(6, 15, 2) * 0.05  # fmt: skip
     flat[75:] = np.random.default_rng(3).permutation(flat[75:] * 1.0)  # the last part is wrong
-    zooms = choose_zooms(points, flat, MapConfig(zooms=3, zoom_points=10))
+    zooms = choose_zooms(points, flat, zooms=3, points=10)
     assert len(zooms) == 3
     for i, zoom in enumerate(zooms):
         assert len({point // 15 for point in zoom.points}) == 1
         for other in zooms[:i]:
             assert max(abs(zoom.x - other.x), abs(zoom.y - other.y)) > zoom.half / 1.1 + other.half / 1.1
-    assert choose_zooms(points, flat, MapConfig(zooms=0)) == []
     for count in range(1, 20):  # of which no point has as many others as two parts would hold
-        choose_zooms(points[:count], flat[:count], MapConfig(zooms=1))
-    assert choose_zooms(points[:10], flat[:10], MapConfig()) == []
+        choose_zooms(points[:count], flat[:count], zooms=1)
+    assert choose_zooms(points[:10], flat[:10]) == []
 
 
 def test_missing_libraries_are_named(monkeypatch):
@@ -176,10 +164,7 @@ def test_missing_libraries_are_named(monkeypatch):
         check_method("tsne")
     assert str(caught.value) == ("t-SNE needs scikit-learn: pip install 'moses-rnn[plot]' (--method pca needs nothing)")
     check_method("pca")
-    for call in (check_matplotlib, lambda: map_image(sketch(), "svg")):
-        with pytest.raises(MosesRnnError) as caught:
-            call()
-        assert str(caught.value) == (
-            "drawing needs matplotlib: pip install 'moses-rnn[plot]' (.csv and .json need nothing)"
-        )
-    draw_map("t", SOURCE_WORDS, np.eye(9), PCA)
+    with pytest.raises(MosesRnnError) as caught:
+        check_matplotlib()
+    assert str(caught.value) == "drawing needs matplotlib: pip install 'moses-rnn[plot]' (.csv and .json need nothing)"
+    draw_map("t", SOURCE_WORDS, np.eye(9), "pca")

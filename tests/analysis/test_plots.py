@@ -5,13 +5,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.maps import (
-    Map,
-    MapConfig,
-    choose_zooms,
-)
+from moses_rnn.analysis.maps import Map, choose_zooms
 from moses_rnn.analysis.plots import map_image
-from tests.analysis.sketches import LABELS, sketch
+
+LABELS = ["<b>&amp;", "$x$ $", "日本 🙂", "a\\x1b[2J", "x" * 90, "e"]
 
 
 def test_a_picture_is_sound_repeatable_and_escaped():
@@ -24,7 +21,7 @@ def test_a_picture_is_sound_repeatable_and_escaped():
     }
     shown = ["<b>&", *LABELS[1:4]]  # without Moses's escapes; markup, formulas and control characters are text
     assert texts == {"a & b (6)", *shown, "x" * 43 + "…", "e"}
-    assert map_image(sketch(), "png").startswith(b"\x89PNG")
+    assert map_image(everything, "png").startswith(b"\x89PNG")
 
 
 def boxes(axes):
@@ -41,7 +38,7 @@ def test_labels_do_not_cover_each_other():
     from moses_rnn.analysis.plots import _map_figure
 
     points = np.random.default_rng(1).normal(size=(80, 2))
-    crowded = Map("t", [f"long word {i}" for i in range(80)], points, choose_zooms(points, points, MapConfig(zooms=2)))
+    crowded = Map("t", [f"long word {i}" for i in range(80)], points, choose_zooms(points, points, zooms=2))
     figure = _map_figure(crowded)
     written = [list(boxes(axes)) for axes in figure.axes[1:]]  # the first has numbers only
     assert sum(map(len, written)) > 10

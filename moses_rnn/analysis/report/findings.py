@@ -17,7 +17,7 @@ from moses_rnn.analysis.alignment_maps import (
 )
 from moses_rnn.analysis.explain import Explainer, Explanation
 from moses_rnn.analysis.gates import GateReport, measure_gates
-from moses_rnn.analysis.maps import Map, MapConfig, draw_map, sentence_points, word_points
+from moses_rnn.analysis.maps import Map, draw_map, phrase_points, word_points
 from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.preferences import Summary, summarise
 from moses_rnn.analysis.report.costs import CostClass, PositionCost, costs_by_position
@@ -237,14 +237,13 @@ def _gates(checkpoint: Checkpoint, survey: Survey, announce: Announce) -> GateRe
 def _maps(model: OpenModel, survey: Survey, config: ReportConfig, method: str, announce: Announce) -> dict[str, Map]:
     points = {
         "words": word_points(model.checkpoint, "source", config.points),
-        "phrases": sentence_points(model, survey.long_phrases()),
+        "phrases": phrase_points(model, survey.long_phrases()),
     }
-    laid_out = MapConfig(method=method, seed=config.seed)
     maps = {}
     for name, (labels, vectors) in points.items():
         if labels:
             announce(f"mapping {name}", "points")
-            maps[name] = draw_map(f"source {name}, {method}", labels, vectors, laid_out)
+            maps[name] = draw_map(f"source {name}, {method}", labels, vectors, method, config.seed)
     return maps
 
 

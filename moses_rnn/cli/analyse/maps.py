@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from moses_rnn.analysis.choices import METHODS, NETWORKS
 from moses_rnn.cli.analyse.options import (
@@ -25,7 +27,7 @@ from moses_rnn.cli.analyse.options import (
     seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, Program, Seed, put, reports_errors, takes
-from moses_rnn.cli.files import check_inputs, output_to
+from moses_rnn.cli.files import check_inputs, output_to, parallel_texts, text_of
 from moses_rnn.cli.nmt_options import warn_of_unit
 from moses_rnn.errors import FormatError, InputError, writing
 from moses_rnn.formats.grids import PICTURES
@@ -34,12 +36,14 @@ if TYPE_CHECKING:
     from moses_rnn.analysis.alignment_maps import AlignmentMap
     from moses_rnn.analysis.correlation import Floats
     from moses_rnn.analysis.phrase_samples import Pair
+    from moses_rnn.files.outputs import OutputFile
     from moses_rnn.models.checkpoint import Checkpoint
 
     Points = tuple[str, list[str], Floats]
 
 DATA = ("csv", "json")
 FEWEST_POINTS = 2
+MAX_POINTS, MAX_SENTENCES = 2000, 1000
 # the options of each kind of map
 OPTIONS = {
     "words": {"side", "max_points", "method", "seed", "export"},
@@ -47,7 +51,6 @@ OPTIONS = {
     "sentences": {"max_points", "method", "seed"},
     "alignments": {"lines", "beam"},
 }
-DEFAULTS: dict[str, dict[str, Any]] = {"sentences": {"max_points": 1000, "method": "pca"}}
 MAP_EPILOG = f"""\b
 Examples: words (Figure 4 of the paper), phrases of a table by their summaries c (Figure 5), lines of a text:
   moses-rnn analyse map words phrase-table.rnn-model -o words.svg -o words.csv
@@ -72,7 +75,7 @@ phrases: {EITHER_ORDER}
 
 @dataclass(frozen=True, kw_only=True)
 class MapRequest:
-    """What the command line asks for; None where it says nothing."""
+    """What the command line asks for; `method` and `max_points` depend on the kind of map where it says nothing."""
 
     what: str
     model: Path
@@ -80,28 +83,14 @@ class MapRequest:
     target: str | None
     outputs: tuple[str, ...]
     method: str | None
-    side: str | None
-    min_words: int | None
+    side: str
+    min_words: int
     max_points: int | None
     export: str | None
     lines: tuple[int, ...]
-    beam: int | None
-    seed: int | None
+    beam: int
+    seed: int
     force: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """How a map is made; defaults of DEFAULTS come first."""
-
-    side: str = "source"
-    min_words: int = 4
-    max_points: int = 2000
-    method: str = "tsne"
-    seed: int = 1
-    export: str | None = None
-    lines: tuple[int, ...] = ()
-    beam: int = 12
 
 
 @click.command("map", cls=Program, context_settings=CONTEXT, epilog=MAP_EPILOG)
@@ -117,8 +106,8 @@ class Settings:
     help="Picture (.svg, .png) or data (.csv, .json), may be repeated; of alignments also a folder of pictures",
 )
 @click.option("--method", type=click.Choice(METHODS), help="Of the layout [default: pca of sentences, else tsne]")
-@click.option("--side", type=click.Choice(["source", "target"]), help="Whose words [default: source]")
-@click.option("--min-words", type=click.IntRange(1), help="The least length of a phrase [default: 4]")
+@click.option("--side", type=click.Choice(["source", "target"]), default="source", help="Whose words [default: source]")
+@click.option("--min-words", type=click.IntRange(1), default=4, help="The least length of a phrase [default: 4]")
 @click.option(
     "--max-points",
     type=click.IntRange(2),
@@ -126,8 +115,8 @@ class Settings:
 )
 @click.option("--export", metavar="FILE", help="Write the embeddings of all words in word2vec's text")
 @click.option("--line", "lines", type=click.IntRange(1), multiple=True, help="Of alignments, from 1; may be repeated")
-@click.option("--beam", type=click.IntRange(1), help="Of alignments: the width of the search [default: 12]")
-@click.option("--seed", type=Seed(32), help="Of layout and sample [default: 1]")
+@click.option("--beam", type=click.IntRange(1), default=12, help="Of alignments: the width of the search [default: 12]")
+@click.option("--seed", type=Seed(32), default=1, help="Of layout and sample [default: 1]")
 @force_option
 @reports_errors
 @takes(MapRequest)
@@ -136,30 +125,28 @@ def map_(request: MapRequest) -> None:
 
     FILE is a phrase table (phrases) or a text (sentences, alignments); words need none.
     """
-    settings = _settings(request)
+    _check_options(request)
     _check_files(request)
     if request.what == "phrases":
         places = in_either_order(ModelAndTable(model=request.model, phrase_table=str(request.file)))
         request = replace(request, model=places.model, file=places.phrase_table)
     check_inputs(request.model, request.file, request.target)
+    if request.export:
+        _export(request, request.export)
     if request.what == "alignments":
-        _draw_alignments(request, settings)
-        return
-    if settings.export:
-        _export(request.model, settings, settings.export, force=request.force)
-    if request.outputs:
-        _draw(request, settings)
+        _draw_alignments(request)
+    elif request.outputs:
+        _draw_points(request)
 
 
-def _settings(request: MapRequest) -> Settings:
-    """The options of this kind of map; one of another kind is refused."""
-    names = sorted(set().union(*OPTIONS.values()))
-    given = {name: value for name in names if (value := getattr(request, name)) not in (None, ())}
-    if others := sorted(given.keys() - OPTIONS[request.what]):
-        option = "--line" if others[0] == "lines" else f"--{others[0].replace('_', '-')}"
-        kinds = " and ".join(what for what, own in OPTIONS.items() if others[0] in own)
-        raise click.UsageError(f"{option} is for {kinds}, not for {request.what}")
-    return Settings(**{**DEFAULTS.get(request.what, {}), **given})
+def _check_options(request: MapRequest) -> None:
+    """Refuse an option of another kind of map."""
+    context = click.get_current_context()
+    for name in sorted(set().union(*OPTIONS.values()) - OPTIONS[request.what]):
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            option = "--line" if name == "lines" else f"--{name.replace('_', '-')}"
+            kinds = " and ".join(what for what, own in OPTIONS.items() if name in own)
+            raise click.UsageError(f"{option} is for {kinds}, not for {request.what}")
 
 
 def _check_files(request: MapRequest) -> None:
@@ -177,75 +164,84 @@ def _check_files(request: MapRequest) -> None:
         raise click.UsageError("only one of FILE and TARGET can be -")
 
 
-def _export(model: Path, settings: Settings, output: str, *, force: bool) -> None:
+def _export(request: MapRequest, output: str) -> None:
     from moses_rnn.analysis.maps import all_embeddings
     from moses_rnn.formats.embeddings import embedding_lines
     from moses_rnn.producers.open import open_model
 
-    names, rows = all_embeddings(open_model(model), settings.side)
-    with output_to(output, force, ()) as file:
+    names, rows = all_embeddings(open_model(request.model), request.side)
+    with output_to(output, request.force, ()) as file:
         file.append(b"".join(embedding_lines(names, rows.tolist(), rows.shape[1])))
         file.commit()
 
 
-def _draw(request: MapRequest, settings: Settings) -> None:
+@contextmanager
+def _outputs(request: MapRequest, names: Sequence[str]) -> Iterator[list[OutputFile]]:
+    """Files that appear together, none in place of what is read."""
+    from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
+    from moses_rnn.producers.open import model_files
+
+    refuse_equal(names)
+    inputs = (*filter(None, [request.file, request.target]), *model_files(request.model))
+    with ExitStack() as stack:
+        files = [stack.enter_context(OutputFile(name, force=request.force, inputs=inputs)) for name in names]
+        yield files
+        commit_all(files)
+
+
+def _draw_points(request: MapRequest) -> None:
     """Draw points and write them, as each output's suffix says; what is missing is noticed before the long work."""
     kinds = [_kind_of(output) for output in request.outputs]
-    from moses_rnn.analysis.maps import MapConfig, as_csv, as_json, as_text, check_method, draw_map
+    from moses_rnn.analysis.maps import as_grid, as_json, as_text, check_method, draw_map
     from moses_rnn.analysis.plots import check_matplotlib, map_image
-    from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
+    from moses_rnn.formats.grids import as_csv
 
-    refuse_equal(request.outputs)
-    check_method(settings.method)
+    method = request.method or ("pca" if request.what == "sentences" else "tsne")
+    check_method(method)
     if set(kinds) & set(PICTURES):
         check_matplotlib()
-    inputs = _inputs(request)
-    with ExitStack() as stack:
-        files = [stack.enter_context(OutputFile(name, force=request.force, inputs=inputs)) for name in request.outputs]
-        title, labels, vectors = POINTS[request.what](request, settings)
-        map_ = draw_map(f"{title}, {settings.method}", labels, vectors, MapConfig(settings.method, seed=settings.seed))
-        texts = {"csv": as_csv, "json": as_json}
+    with _outputs(request, request.outputs) as files:
+        title, labels, vectors = POINTS[request.what](request)
+        map_ = draw_map(f"{title}, {method}", labels, vectors, method, request.seed)
+        texts = {"csv": lambda: f"{as_csv(as_grid(map_))}\n", "json": lambda: as_json(map_)}
         for file, kind in zip(files, kinds, strict=True):
-            file.append(texts[kind](map_).encode() if kind in texts else map_image(map_, kind))
-        commit_all(files)
+            file.append(texts[kind]().encode() if kind in texts else map_image(map_, kind))
     put("\n".join(as_text(map_)))
 
 
 def _kind_of(output: str) -> str:
-    kind = Path(output).suffix.removeprefix(".").lower()
+    kind = _suffix(output)
     if kind not in PICTURES + DATA:
         raise click.UsageError(f"--output {output}: expected a name that ends with .svg, .png, .csv or .json")
     return kind
 
 
-def _inputs(request: MapRequest) -> tuple[str, ...]:
-    """Files that no output may replace."""
-    from moses_rnn.producers.open import model_files
-
-    return (*filter(None, [request.file, request.target]), *model_files(request.model))
+def _suffix(output: str) -> str:
+    return Path(output).suffix.removeprefix(".").lower()
 
 
-def _word_points(request: MapRequest, settings: Settings) -> Points:
+def _word_points(request: MapRequest) -> Points:
     from moses_rnn.analysis.maps import word_points
 
-    labels, vectors = word_points(open_writer(request.model).checkpoint, settings.side, settings.max_points)
+    count = request.max_points or MAX_POINTS
+    labels, vectors = word_points(open_writer(request.model).checkpoint, request.side, count)
     if not labels:
-        raise InputError(f"{request.model}: expected a {settings.side} shortlist with words, found none")
-    return f"{settings.side} words", labels, vectors
+        raise InputError(f"{request.model}: expected a {request.side} shortlist with words, found none")
+    return f"{request.side} words", labels, vectors
 
 
-def _phrase_points(request: MapRequest, settings: Settings) -> Points:
+def _phrase_points(request: MapRequest) -> Points:
     from moses_rnn.analysis.maps import phrase_points
     from moses_rnn.analysis.phrase_samples import sample_phrases
 
-    checkpoint = open_phrase_network(request.model).checkpoint
-    blocks, inverse = model_blocks(str(request.file), checkpoint), is_inverse(checkpoint)
-    sample = sample_phrases(blocks, settings.max_points, settings.seed, inverse=inverse, min_words=settings.min_words)
-    return f"{'target' if inverse else 'source'} phrases", *phrase_points(checkpoint, sample)
+    model, count = open_phrase_network(request.model), request.max_points or MAX_POINTS
+    blocks, inverse = model_blocks(str(request.file), model.checkpoint), is_inverse(model.checkpoint)
+    sample = sample_phrases(blocks, count, request.seed, inverse=inverse, min_words=request.min_words)
+    return f"{'target' if inverse else 'source'} phrases", *phrase_points(model, sample)
 
 
-def _sentence_points(request: MapRequest, settings: Settings) -> Points:
-    from moses_rnn.analysis.maps import sentence_points
+def _sentence_points(request: MapRequest) -> Points:
+    from moses_rnn.analysis.maps import phrase_points
     from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.formats.phrase_forms import words
     from moses_rnn.producers.open import open_model
@@ -253,11 +249,11 @@ def _sentence_points(request: MapRequest, settings: Settings) -> Points:
     model = open_model(request.model)
     warn_of_unit(model)
     name = existing_input(str(request.file))
-    lines = [line.rstrip(b"\r\n") for line in islice(read_lines(name), settings.max_points)]
+    lines = [line.rstrip(b"\r\n") for line in islice(read_lines(name), request.max_points or MAX_SENTENCES)]
     for number, line in enumerate(lines, start=1):
         if not words(line):
             raise FormatError(name, number, "a sentence", "a blank line")
-    labels, vectors = sentence_points(model, lines)
+    labels, vectors = phrase_points(model, lines)
     if len(labels) < FEWEST_POINTS:
         raise InputError(f"{name}: expected two sentences that the network can tell apart, found {len(labels)}")
     return "sentences", labels, vectors
@@ -266,75 +262,59 @@ def _sentence_points(request: MapRequest, settings: Settings) -> Points:
 POINTS = {"words": _word_points, "phrases": _phrase_points, "sentences": _sentence_points}
 
 
-def _draw_alignments(request: MapRequest, settings: Settings) -> None:
+def _draw_alignments(request: MapRequest) -> None:
     """Print alpha, or write it as pictures or records."""
-    files = _alignment_files(request, settings)
-    from moses_rnn.analysis.alignment_maps import as_json, as_text
+    names = _alignment_files(request)
+    from moses_rnn.analysis.alignment_maps import as_json_line, as_text
     from moses_rnn.analysis.plots import check_matplotlib
     from moses_rnn.analysis.sentence_plots import ALIGNMENTS_OTHERWISE, alignment_image
 
-    if any(_suffix(path) in PICTURES for path in files):
+    kind = _suffix(names[0]) if names else "text"
+    if kind in PICTURES:
         check_matplotlib(ALIGNMENTS_OTHERWISE)
-    maps = _alignment_maps(request, settings)
-    if not files:
+    maps = _alignment_maps(request)
+    if not names:
         put("\n\n".join(map(as_text, maps)))
-    elif _suffix(files[0]) == "json":
-        _write({files[0]: "".join(f"{as_json(one)}\n" for one in maps).encode()}, request)
-    else:
-        _write({path: alignment_image(one, _suffix(path)) for path, one in zip(files, maps, strict=True)}, request)
+        return
+    drawn = [b"".join(map(as_json_line, maps))] if kind == "json" else [alignment_image(one, kind) for one in maps]
+    with writing(Path(names[0]).parent):
+        Path(names[0]).parent.mkdir(exist_ok=True)
+    with _outputs(request, names) as files:
+        for file, data in zip(files, drawn, strict=True):
+            file.append(data)
 
 
-def _alignment_files(request: MapRequest, settings: Settings) -> list[Path]:
+def _alignment_files(request: MapRequest) -> list[str]:
     """A picture of each line, in order, or a file of records; none: they are printed."""
     if not request.outputs:
         return []
-    numbers, place = sorted(set(settings.lines)), Path(request.outputs[0])
+    numbers, output = sorted(set(request.lines)), request.outputs[0]
     if len(request.outputs) > 1:
         raise click.UsageError("--output: expected one of alignments, a picture or a folder of pictures")
-    if not place.suffix or place.is_dir():
-        return [place / f"line-{number}.svg" for number in numbers]
-    if _suffix(place) not in (*PICTURES, "json"):
-        raise click.UsageError(f"--output {place}: expected a folder, or a name that ends with .svg, .png or .json")
-    if len(numbers) > 1 and _suffix(place) in PICTURES:
+    if not _suffix(output) or Path(output).is_dir():
+        return [str(Path(output, f"line-{number}.svg")) for number in numbers]
+    if _suffix(output) not in (*PICTURES, "json"):
+        raise click.UsageError(f"--output {output}: expected a folder, or a name that ends with .svg, .png or .json")
+    if len(numbers) > 1 and _suffix(output) in PICTURES:
         raise click.UsageError(
-            f"--output {place}: expected a folder for {len(numbers)} pictures, found the name of one"
+            f"--output {output}: expected a folder for {len(numbers)} pictures, found the name of one"
         )
-    return [place]
+    return [output]
 
 
-def _suffix(path: Path) -> str:
-    return path.suffix.removeprefix(".").lower()
-
-
-def _alignment_maps(request: MapRequest, settings: Settings) -> list[AlignmentMap]:
-    from moses_rnn.analysis.alignment_maps import attentive_stepper, given_maps, own_maps, read_chosen
+def _alignment_maps(request: MapRequest) -> list[AlignmentMap]:
+    from moses_rnn.analysis.alignment_maps import attentive_stepper, choose_lines, given_maps, own_maps
     from moses_rnn.files.streams import existing_input
     from moses_rnn.producers.open import open_model
 
-    source = existing_input(str(request.file))
-    target = None if request.target is None else existing_input(request.target)
-    model = open_model(request.model)
+    model, file = open_model(request.model), str(request.file)
     stepper = attentive_stepper(model)
     warn_of_unit(model)
-    sources, targets = read_chosen(source, target, frozenset(settings.lines))
-    if target is None:
-        return own_maps(model.checkpoint, stepper, sources, settings.beam)
-    return given_maps(model.checkpoint, stepper, sources, targets)
-
-
-def _write(contents: dict[Path, bytes], request: MapRequest) -> None:
-    """Write all files, or none."""
-    from moses_rnn.files.outputs import OutputFile, commit_all
-
-    for folder in {path.parent for path in contents}:
-        with writing(folder):
-            folder.mkdir(exist_ok=True)
-    with ExitStack() as stack:
-        inputs = _inputs(request)
-        files = [stack.enter_context(OutputFile(str(path), force=request.force, inputs=inputs)) for path in contents]
-        for file, data in zip(files, contents.values(), strict=True):
-            file.append(data)
-        commit_all(files)
+    sources, targets = parallel_texts(file, request.target) if request.target is not None else (text_of(file), None)
+    chosen = choose_lines(sources, existing_input(file), request.lines)
+    if targets is None:
+        return own_maps(model.checkpoint, stepper, chosen, request.beam)
+    return given_maps(model.checkpoint, stepper, chosen, targets)
 
 
 GATES_EPILOG = f"""\b
