@@ -9,7 +9,7 @@ from typing import NamedTuple
 from moses_rnn.analysis.phrase_samples import PhraseSample
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
-from moses_rnn.formats.phrase_table import SEPARATOR, parse_line
+from moses_rnn.formats.phrase_table import SEPARATOR, TableLine, parse_line
 from moses_rnn.formats.table_blocks import END, TableLines
 
 
@@ -19,6 +19,12 @@ class Option(NamedTuple):
     target: bytes
     scores: list[float]
     read: tuple[bytes, bytes]
+
+    @classmethod
+    def of(cls, line: TableLine, form: PhraseForm) -> Option:
+        """What a line has."""
+        read = form.read(line.source, line.target, line.alignment)
+        return cls(b" ".join(words(line.target)), [float(score) for score in words(line.scores)], read)
 
 
 @dataclass(frozen=True)
@@ -86,9 +92,8 @@ def _options(block: TableLines, name: str, source: bytes) -> Iterator[Option]:
             begin = int(block.places[i - 1, END]) if i else 0
             number = int(block.numbers[i])
             line = parse_line(block.text[begin : block.places[i, END]], name, number, block.form)
-            scores = [float(score) for score in words(line.scores)]
-            if min(scores) < 0:
+            option = Option.of(line, block.form)
+            if min(option.scores) < 0:
                 advice = "Moses cannot use a table of logarithms: score it again without --log."
                 raise FormatError(name, number, "probabilities as scores", shown(line.scores), advice)
-            target = b" ".join(words(line.target))
-            yield Option(target, scores, block.form.read(line.source, line.target, line.alignment))
+            yield option

@@ -7,16 +7,13 @@ are, how often both agree on one, and how well either's order of a source's targ
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from moses_rnn.analysis.correlation import SAMPLE_SIZE, Floats, draw, spearman
-from moses_rnn.analysis.scored_table import ALL, CLASSES, ScoredTable, class_number, counts_of, length
+from moses_rnn.analysis.scored_table import Pairs, split_by_count
 from moses_rnn.formats.grids import Cell, Grid
-from moses_rnn.formats.phrase_table import TableLine
 
 FIGURES = 8  # of a source
 
@@ -63,42 +60,24 @@ class Summary:
     rnn_over_pairs: float | None
 
 
-def summarise(
-    table: ScoredTable,
-    sources: Iterable[Sequence[TableLine]],
-    *,
-    min_words: int = 1,
-    min_targets: int = 2,
-    sample_size: int = SAMPLE_SIZE,
-    seed: int = 1,
-) -> Summary:
-    """Look at all sources of a table once.
-
-    Args:
-        table: which of its scores count.
-        sources: the lines of each, as ``table.sources()`` gives them.
-        min_words: shorter sources are left out.
-        min_targets: so are those with fewer targets.
-        sample_size: pairs to draw.
-        seed: of the draw.
-    """
-    figures = array("d")
-    counted: list[Floats] = [np.empty((0, 3))]
-    for lines in sources:
-        if length(lines[0].source) < min_words or len(lines) < min_targets:
-            continue
-        rows = np.array([(*table.log_probs(line), counts_of(line).pair) for line in lines])
-        counted.append(rows[rows[:, 2] > 0])
-        words = np.array([length(line.target) for line in lines])
-        figures.extend((class_number(counts_of(lines[0]).source), *_figures(rows, words)))
-    of_sources, pairs = np.array(figures).reshape(-1, FIGURES + 1), np.concatenate(counted)
-    classes = [_preferences(ALL, of_sources[:, 1:])]
-    for number, name in enumerate(CLASSES):
-        own = of_sources[of_sources[:, 0] == number, 1:]
-        if len(own):
-            classes.append(_preferences(name, own))
-    table_scores, rnn_scores, counts = draw(pairs, np.random.default_rng(seed).random(len(pairs)), sample_size).T
-    return Summary(classes, len(counts), spearman(table_scores, counts), spearman(rnn_scores, counts))
+def summarise(pairs: Pairs, *, min_words: int = 1, seed: int = 1) -> Summary:
+    """Look at all sources that have several targets, and `min_words` words or more; pairs are drawn by the seed."""
+    sizes = np.bincount(pairs.source, minlength=len(pairs.source_words))
+    looked_at = (pairs.source_words >= min_words) & (sizes > 1)
+    ends = np.cumsum(sizes)
+    parts = [slice(ends[i] - sizes[i], ends[i]) for i in np.flatnonzero(looked_at)]
+    rows = np.column_stack([pairs.logs, pairs.counts])
+    figures = np.array([_figures(rows[part], pairs.target_words[part]) for part in parts]).reshape(-1, FIGURES)
+    classes = split_by_count(pairs.source_counts[looked_at])
+    counted = rows[looked_at[pairs.source] & (pairs.counts > 0)]
+    keys = np.random.default_rng(seed).random(len(counted))
+    table_scores, rnn_scores, counts = draw(counted, keys, SAMPLE_SIZE).T
+    return Summary(
+        [_preferences(name, figures[own]) for name, own in classes],
+        len(counts),
+        spearman(table_scores, counts),
+        spearman(rnn_scores, counts),
+    )
 
 
 def _figures(rows: Floats, words: Floats) -> tuple[float, ...]:

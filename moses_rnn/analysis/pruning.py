@@ -20,18 +20,16 @@ so that the share is exact and a run can be repeated.
 from __future__ import annotations
 
 import math
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import compress
-from operator import not_
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.correlation import Floats
-from moses_rnn.analysis.scored_table import ScoredTable, length
+from moses_rnn.analysis.scored_table import Mask, Pairs, ScoredTable
 from moses_rnn.errors import InputError
 from moses_rnn.files.metered import Advanced, show_nothing
 from moses_rnn.formats.grids import Grid
@@ -39,7 +37,7 @@ from moses_rnn.formats.phrase_table import LOWEST, TableLine
 
 Ints = npt.NDArray[np.int64]
 
-WRITTEN_AT_ONCE = 1 << 20  # bytes
+WRITTEN_AT_ONCE = 20_000  # lines: compressed outputs are made of few and long members
 STEPS_PER_NAT = 10_000  # finer differences are ties
 QUANTILE_STEPS = 1_000_000
 MANY_TIES = 0.01  # of all lines: from this share of equal ones that go, the user is warned
@@ -52,48 +50,28 @@ class Sink(Protocol):
         """Take them."""
 
 
-@dataclass
-class Side:
-    """What stayed or went; `bytes` are those of the lines, before any compression."""
-
-    lines: int = 0
-    sources: int = 0
-    bytes: int = 0
-
-    def add(self, lines: Sequence[TableLine]) -> None:
-        """Count lines of a source in."""
-        self.lines += len(lines)
-        self.sources += bool(lines)
-        self.bytes += sum(len(line.line) for line in lines)
-
-
-@dataclass
+@dataclass(frozen=True)
 class Pruned:
     """What came of a table.
 
-    `wanted` lines were to stay; more do where more sources keep their best target. `lost` sources have no line left,
-    `lost_words` of them are single words. `tied` lines were at the threshold, of which `tied_stay` stay.
+    `wanted` lines were to stay; more do where more sources keep their best target. `lost_words` are single words that
+    have no line left. `tied` lines were at the threshold, of which `tied_stay` stay.
     """
 
     table: str
     by: str
-    wanted: int = 0
-    lost_words: int = 0
-    tied: int = 0
-    tied_stay: int = 0
-    before: Side = field(default_factory=Side)
-    after: Side = field(default_factory=Side)
-
-    def add(self, lines: Sequence[TableLine], stay: Sequence[TableLine]) -> None:
-        """Count the lines of a source in, of which some stay."""
-        self.before.add(lines)
-        self.after.add(stay)
-        self.lost_words += not stay and length(lines[0].source) == 1
+    wanted: int
+    lines: tuple[int, int]  # before and after, as what follows
+    sources: tuple[int, int]
+    bytes: tuple[int, int]  # of the lines, before any compression
+    lost_words: int
+    tied: int
+    tied_stay: int
 
     @property
     def lost(self) -> int:
         """Sources that are gone."""
-        return self.before.sources - self.after.sources
+        return self.sources[0] - self.sources[1]
 
 
 def prune_table(
@@ -124,41 +102,26 @@ def prune_table(
         InputError: the table is not sorted, has negative scores, was changed meanwhile, or is so small that no line
             would stay.
     """
-    before = _read(table, lambda lines, share: advanced(lines, share and share / 2))
-    count = len(before.logs)
-    pruned = Pruned(table.path, by, wanted=_wanted(table, keep, count))
-    stay = _choose(before, by, keep_best, pruned)
-    outputs, first = (_Buffered(kept), _Buffered(dropped)), 0
-    for lines in table.sources(lambda lines, share: advanced(count + lines, share and (1 + share) / 2)):
-        chosen = stay[first : first + len(lines)].tolist()
-        parts = list(compress(lines, chosen)), list(compress(lines, map(not_, chosen)))
-        pruned.add(lines, parts[0])
-        first += len(lines)
-        for output, part in zip(outputs, parts, strict=True):
-            output.append(part)
-    for output in outputs:
-        output.flush()
-    return pruned
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """All pairs of a table: `logs` of the scores that count [pairs, columns], and the `source` of each, from 0."""
-
-    logs: Floats
-    source: Ints
-    words: Ints  # of each source
-
-
-def _read(table: ScoredTable, advanced: Advanced) -> _Pairs:
-    logs, source, lengths = array("d"), array("q"), array("q")
-    for number, lines in enumerate(table.sources(advanced)):
-        for line in lines:
-            logs.extend(table.log_probs(line))
-        source.extend([number] * len(lines))
-        lengths.append(length(lines[0].source))
-    columns = len(table.columns)
-    return _Pairs(np.array(logs).reshape(-1, columns), np.array(source), np.array(lengths))
+    pairs = table.pairs(lambda lines, share: advanced(lines, share and share / 2))
+    count = len(pairs.logs)
+    wanted = int(keep * count + 0.5)
+    if not wanted:
+        raise InputError(f"{table.path}: expected a share of which something stays, found {keep:g} of {count:,} lines")
+    stay, tied, tied_stay = _choose(pairs, by, keep_best, wanted)
+    lines = table.lines(lambda lines, share: advanced(count + lines, share and (1 + share) / 2))
+    went, stayed = _write(lines, stay.tolist(), (dropped, kept))
+    lost = np.bincount(pairs.source[stay], minlength=len(pairs.source_words)) == 0
+    return Pruned(
+        table=table.path,
+        by=by,
+        wanted=wanted,
+        lines=(count, int(stay.sum())),
+        sources=(len(lost), int((~lost).sum())),
+        bytes=(went + stayed, stayed),
+        lost_words=int((pairs.source_words[lost] == 1).sum()),
+        tied=tied,
+        tied_stay=tied_stay,
+    )
 
 
 def _goodness(logs: Floats, by: str) -> Ints:
@@ -178,76 +141,64 @@ def _quantiles(values: Ints) -> Floats:
     return shares[group]
 
 
-def _choose(pairs: _Pairs, by: str, keep_best: float, pruned: Pruned) -> npt.NDArray[np.bool_]:
-    """Which pairs stay: the best of a protected source, the first of equal ones; and the best of all others."""
+def _choose(pairs: Pairs, by: str, keep_best: float, wanted: int) -> tuple[Mask, int, int]:
+    """Which pairs stay: the best of a protected source, the first of equal ones; and the best of all others.
+
+    Also how many were at the threshold, and how many of these stay.
+    """
     goodness = _goodness(pairs.logs, by)
     best_first = np.lexsort((-goodness, pairs.source))  # and in the table's order, as it is stable
     best = best_first[np.unique(pairs.source, return_index=True)[1]]
     stay = np.zeros(len(goodness), np.bool_)
-    stay[best[pairs.words <= keep_best]] = True
+    stay[best[pairs.source_words <= keep_best]] = True
     free = np.flatnonzero(~stay)
-    room = min(pruned.wanted - int(stay.sum()), len(free))
+    room = min(wanted - int(stay.sum()), len(free))
     if room <= 0:
-        return stay
+        return stay, 0, 0
     values = goodness[free]
     threshold = np.partition(values, len(free) - room)[len(free) - room]
     ties = free[values == threshold]
     stay[free[values > threshold]] = True
-    pruned.tied, pruned.tied_stay = len(ties), room - int((values > threshold).sum())
-    passed = np.arange(len(ties) + 1) * pruned.tied_stay // len(ties)
+    tied_stay = room - int((values > threshold).sum())
+    passed = np.arange(len(ties) + 1) * tied_stay // len(ties)
     stay[ties[np.diff(passed) > 0]] = True
-    return stay
+    return stay, len(ties), tied_stay
 
 
-def _wanted(table: ScoredTable, keep: float, lines: int) -> int:
-    wanted = int(keep * lines + 0.5)
-    if not wanted:
-        raise InputError(f"{table.path}: expected a share of which something stays, found {keep:g} of {lines:,} lines")
-    return wanted
-
-
-class _Buffered:
-    """Gathers lines, so that a compressed output is made of few and long members."""
-
-    def __init__(self, sink: Sink | None) -> None:
-        self._sink = sink
-        self._waiting: list[bytes] = []
-        self._bytes = 0
-
-    def append(self, lines: Iterable[TableLine]) -> None:
-        for line in lines:
-            self._waiting.append(line.line)
-            self._bytes += len(line.line)
-        if self._bytes >= WRITTEN_AT_ONCE:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._waiting and self._sink:
-            self._sink.append(b"".join(self._waiting))
-        self._waiting, self._bytes = [], 0
+def _write(lines: Iterable[TableLine], stay: Iterable[bool], sinks: tuple[Sink | None, Sink]) -> list[int]:
+    """Write the lines that go, and those that stay; the bytes of either."""
+    sizes, chosen = [0, 0], zip(lines, stay, strict=True)
+    while block := list(islice(chosen, WRITTEN_AT_ONCE)):
+        for stays, sink in enumerate(sinks):
+            data = b"".join(line.line for line, own in block if own == stays)
+            sizes[stays] += len(data)
+            if data and sink:
+                sink.append(data)
+    return sizes
 
 
 def as_grid(pruned: Pruned) -> Grid:
     """What stayed and went as a table, to be rendered by `grids`."""
     rows = []
     for name in ("lines", "sources", "bytes"):
-        before, after = getattr(pruned.before, name), getattr(pruned.after, name)
+        before, after = getattr(pruned, name)
         rows.append((name, before, after, before - after, f"{after / before:.1%}"))
     return Grid(f"{pruned.table}, pruned by {pruned.by}", ("", "before", "after", "dropped", "kept"), rows)
 
 
 def warnings(pruned: Pruned) -> Iterator[str]:
     """What the user should know of it."""
-    if pruned.after.lines > pruned.wanted:
+    lines, stay = pruned.lines
+    if stay > pruned.wanted:
         yield (
-            f"the {pruned.after.lines:,} best targets of a source are more than the {pruned.wanted:,} lines that were "
+            f"the {stay:,} best targets of a source are more than the {pruned.wanted:,} lines that were "
             "to stay: nothing else does (--keep-best-words 1 protects sources of one word only)"
         )
     if pruned.lost:
         words = f"{pruned.lost_words:,} of them single words, which are unknown now" if pruned.lost_words else (
             "none of them a single word")  # fmt: skip
         yield f"{pruned.lost:,} sources lost all their targets, {words}"
-    if pruned.tied - pruned.tied_stay > MANY_TIES * pruned.before.lines:
+    if pruned.tied - pruned.tied_stay > MANY_TIES * lines:
         yield (
             f"{pruned.tied:,} pairs are equally good at the threshold: {pruned.tied_stay:,} of them stay, spread "
             "evenly over the table"

@@ -8,16 +8,15 @@ stand in a line is the floor's doing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.correlation import SAMPLE_SIZE, Floats, draw, pearson, spearman
-from moses_rnn.analysis.scored_table import ALL, CLASSES, ScoredTable, class_number, counts_of
+from moses_rnn.analysis.scored_table import Pairs, split_by_count
 from moses_rnn.formats.grids import Grid
-from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, LOWEST, TableLine
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, LOWEST
 
 BIN = 0.25  # nats
 BINS = int(-LOWEST / BIN)
@@ -46,47 +45,27 @@ class Group:
 class Scatter:
     """How many pairs have which two log-probabilities.
 
-    `histogram[i, j]` counts pairs with log p(target | source) from -(i+1) to -i bins of `bin_width` nats (0 belongs to
-    the first), and the RNN's log p likewise by j; [400, 400]. `groups` are all pairs, then the classes of pair counts.
+    `histogram[i, j]` counts pairs with log p(target | source) from -(i+1) to -i bins of BIN nats (0 belongs to the
+    first), and the RNN's log p likewise by j; [400, 400]. `groups` are all pairs, then the classes of pair counts.
     """
 
-    table: str
     floor: float
-    bin_width: float
     histogram: npt.NDArray[np.int64]
     groups: list[Group]
 
 
-def compute_scatter(
-    table: ScoredTable,
-    lines: Iterable[TableLine],
-    *,
-    floor: float = DEFAULT_FLOOR,
-    sample_size: int = SAMPLE_SIZE,
-    seed: int = 1,
-) -> Scatter:
-    """Look at all pairs of a table once.
+def compute_scatter(pairs: Pairs, *, floor: float = DEFAULT_FLOOR, seed: int = 1) -> Scatter:
+    """Look at all pairs of a table.
 
     Args:
-        table: which of its scores count.
-        lines: all of its lines, as ``table.lines()`` gives them.
+        pairs: with two columns.
         floor: the natural logarithm below which the RNN's scores were raised to it.
-        sample_size: pairs to draw for Spearman's correlation, of all and of each class.
-        seed: of the draw.
-
-    Raises:
-        FormatError: a score is negative, so no probability.
+        seed: of the samples for Spearman's correlation, of all and of each class.
     """
-    values = ((*table.log_probs(line), class_number(counts_of(line).pair)) for line in lines)
-    rows = np.fromiter(itertools.chain.from_iterable(values), np.float64).reshape(-1, 3)
-    logs, keys = rows[:, :2], np.random.default_rng(seed).random(len(rows))
-    histogram = _histogram(logs[_has_logs(logs, floor)])
-    groups = [_group(ALL, logs, keys, floor, sample_size)]
-    for number, name in enumerate(CLASSES):
-        own = rows[:, 2] == number
-        if own.any():
-            groups.append(_group(name, logs[own], keys[own], floor, sample_size))
-    return Scatter(table.path, floor, BIN, histogram, groups)
+    keys = np.random.default_rng(seed).random(len(pairs.logs))
+    histogram = _histogram(pairs.logs[_has_logs(pairs.logs, floor)])
+    classes = split_by_count(pairs.counts)
+    return Scatter(floor, histogram, [_group(name, pairs.logs[own], keys[own], floor) for name, own in classes])
 
 
 def _has_logs(logs: Floats, floor: float) -> npt.NDArray[np.bool_]:
@@ -99,9 +78,9 @@ def _histogram(logs: Floats) -> npt.NDArray[np.int64]:
     return np.bincount(cells[:, 0] * BINS + cells[:, 1], minlength=BINS * BINS).reshape(BINS, BINS)
 
 
-def _group(name: str, logs: Floats, keys: Floats, floor: float, sample_size: int) -> Group:
+def _group(name: str, logs: Floats, keys: Floats, floor: float) -> Group:
     usable, without_log = _has_logs(logs, floor), (logs == LOWEST).any(axis=1)
-    good, sample = logs[usable], draw(logs[usable], keys[usable], sample_size)
+    good, sample = logs[usable], draw(logs[usable], keys[usable], SAMPLE_SIZE)
     at_floor = int((~usable & ~without_log).sum())
     return Group(name, len(logs), at_floor, int(without_log.sum()), pearson(*good.T), len(sample), spearman(*sample.T))
 
@@ -118,7 +97,7 @@ def groups_grid(pairs: Scatter) -> Grid:
 def histogram_grid(pairs: Scatter) -> Grid:
     """The figure as numbers: the middle of each cell that is not empty, in nats, and its pairs."""
     rows = [
-        (-(i + 0.5) * pairs.bin_width, -(j + 0.5) * pairs.bin_width, int(pairs.histogram[i, j]))
+        (-(i + 0.5) * BIN, -(j + 0.5) * BIN, int(pairs.histogram[i, j]))
         for i, j in np.argwhere(pairs.histogram).tolist()
     ]
     return Grid("", ("log_p_table", "log_p_rnn", "pairs"), rows)
@@ -141,7 +120,7 @@ def merge_by_quantiles(pairs: Scatter, parts: int = PARTS) -> tuple[npt.NDArray[
     for axis in (0, 1):
         last = _last_of_parts(cells.sum(axis=1 - axis), parts)
         cells = np.add.reduceat(cells, np.append(0, last[:-1] + 1), axis=axis)
-        ends.append(-pairs.bin_width * np.append(0, last + 1).astype(np.float64))
+        ends.append(-BIN * np.append(0, last + 1).astype(np.float64))
     return cells, ends[0], ends[1]
 
 

@@ -1,19 +1,23 @@
-"""A scored phrase table as the analyses read it: as often as need be, line by line or source by source.
+"""A scored phrase table as the analyses read it: source by source, or all pairs as arrays of what counts of them.
 
-Memory never holds more than the lines of one source. That takes a table in the order of ``LC_ALL=C sort``, which is how
-train-model.perl leaves it: there a source's lines follow each other, and whether they do can be seen without
-remembering all sources.
+The table must be in the order of ``LC_ALL=C sort``, which is how train-model.perl leaves it: there a source's lines
+follow each other, and whether they do can be seen without remembering all sources.
 """
 
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.analysis.correlation import Floats
 from moses_rnn.errors import FormatError, InputError, printable, shown
 from moses_rnn.files.metered import Advanced, Meter, show_nothing
 from moses_rnn.files.streams import STANDARD_STREAM, read_lines, sorting, stamp_of
@@ -27,10 +31,11 @@ RNN = "RNN"  # what the score of a network of p(target | source) is called as a 
 OF_TARGETS = ("log p(target | source)", "s(source, target)")  # in the meaning of such a network's score
 HOW_TO_SAY = "Or name the network's score with --column."
 LINES_BETWEEN_LOOKS = 10_000
-COUNT_CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more")
-UNCOUNTED = "without a count"
-CLASSES = (*COUNT_CLASSES, UNCOUNTED)
-ALL = "all"  # of these classes
+ALL = "all"  # pairs or sources, whatever their count
+CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more", "without a count")
+FIRST_COUNTS = (2, 10)  # of the second and the third class
+
+Mask = npt.NDArray[np.bool_]
 
 
 class Counts(NamedTuple):
@@ -52,20 +57,31 @@ def counts_of(line: TableLine) -> Counts:
     return Counts(*counts) if all(map(math.isfinite, counts)) else Counts()
 
 
-def class_number(count: float) -> int:
-    """The place of a count's class in CLASSES."""
-    return CLASSES.index(UNCOUNTED) if count <= 0 else 0 if count < 2 else 1 if count < 10 else 2
-
-
-def class_of(count: float) -> str:
-    """The name of a count's class."""
-    return CLASSES[class_number(count)]
+def split_by_count(counts: Floats) -> Iterator[tuple[str, Mask]]:
+    """All of them, then those of each of CLASSES that there are."""
+    yield ALL, np.ones(len(counts), np.bool_)
+    classes = np.where(counts > 0, np.searchsorted(FIRST_COUNTS, counts, side="right"), len(FIRST_COUNTS) + 1)
+    for number, name in enumerate(CLASSES):
+        if (classes == number).any():
+            yield name, classes == number
 
 
 def length(phrase: bytes) -> int:
     """Words of a phrase, gaps included, the left-hand side of a rule not."""
     all_words = words(phrase)
     return len(all_words) - bool(all_words and LEFT_HAND_SIDE.fullmatch(all_words[-1]))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All pairs of a table in its order, and its sources; counts are 0 where the table does not say."""
+
+    logs: Floats  # natural logarithms of the scores that are compared, as Moses takes them; pairs × columns
+    counts: Floats  # how often each pair was extracted
+    target_words: Floats
+    source: npt.NDArray[np.int64]  # number of each pair's source, from 0
+    source_counts: Floats  # how often each source was extracted
+    source_words: Floats
 
 
 @dataclass(frozen=True)
@@ -140,6 +156,18 @@ class ScoredTable:
     def sources(self, advanced: Advanced = show_nothing) -> Iterator[list[TableLine]]:
         """The lines of one source after the other; see `by_source`."""
         return by_source(self.lines(advanced), self.path)
+
+    def pairs(self, advanced: Advanced = show_nothing) -> Pairs:
+        """All pairs; raises as `lines`, and as `by_source`."""
+        logs, of_pairs, of_sources = array("d"), array("d"), array("d")
+        for number, lines in enumerate(self.sources(advanced)):
+            of_sources.extend((counts_of(lines[0]).source, length(lines[0].source)))
+            for line in lines:
+                logs.extend(self.log_probs(line))
+                of_pairs.extend((counts_of(line).pair, length(line.target), number))
+        counts, target_words, source = np.array(of_pairs).reshape(-1, 3).T
+        columns = np.array(logs).reshape(-1, len(self.columns))
+        return Pairs(columns, counts, target_words, source.astype(np.int64), *np.array(of_sources).reshape(-1, 2).T)
 
     def log_probs(self, line: TableLine) -> tuple[float, ...]:
         """Natural logarithms of the scores in `columns`, as Moses takes them."""

@@ -23,8 +23,7 @@ TABLE = [
 
 
 def found(tmp_path, lines=TABLE, **options):
-    table = scored(tmp_path / "t", lines)
-    return summarise(table, table.sources(), **options)
+    return summarise(scored(tmp_path / "t", lines).pairs(), **options)
 
 
 def test_means_over_sources(tmp_path):
@@ -49,7 +48,7 @@ def test_means_over_sources(tmp_path):
     assert (often.name, often.sources, often.agreement) == ("seen 10 times or more", 1, 1)
 
 
-def test_correlation_over_pairs(tmp_path):
+def test_correlation_over_pairs(tmp_path, monkeypatch):
     """The pairs' counts 3 1 1 1 18 2 have ranks 5 2 2 2 6 4, and scores .1 .3 .1 .3 .4 .1 ranks 2 4.5 2 4.5 6 2."""
     summary = found(tmp_path)
     x, y = [5, 2, 2, 2, 6, 4], [2, 4.5, 2, 4.5, 6, 2]
@@ -57,12 +56,13 @@ def test_correlation_over_pairs(tmp_path):
     spread = math.sqrt(sum((a - 3.5) ** 2 for a in x) * sum((b - 3.5) ** 2 for b in y))
     assert summary.rnn_over_pairs == pytest.approx(both / spread)
     assert summary.sample == 6
-    assert found(tmp_path, sample_size=4).sample == 4
+    monkeypatch.setattr("moses_rnn.analysis.preferences.SAMPLE_SIZE", 4)
+    assert found(tmp_path).sample == 4
 
 
 def test_limits_leave_sources_out(tmp_path):
     assert found(tmp_path, min_words=2).classes[0].sources == 2
-    assert found(tmp_path, min_targets=3).classes[0] == Preferences("all", 0, *[None] * 7, 0, None, None, 0, None)
+    assert found(tmp_path, min_words=3).classes[0] == Preferences("all", 0, *[None] * 7, 0, None, None, 0, None)
 
 
 @pytest.mark.parametrize(

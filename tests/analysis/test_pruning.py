@@ -30,8 +30,8 @@ def pruned(tmp_path, lines, **options):
     sides = [side.data.splitlines(keepends=True) for side in (kept, dropped)]
     assert sides == [[one for one in lines if one in side] for side in sides]  # as they were, in their order
     assert sorted(sides[0] + sides[1]) == sorted(lines)
-    assert found.before.lines == len(lines)
-    assert (found.after.lines, found.after.bytes) == (len(sides[0]), len(kept.data))
+    assert found.lines == (len(lines), len(sides[0]))
+    assert found.bytes == (len(b"".join(lines)), len(kept.data))
     return [one.split(b" ||| ")[1].decode() for one in sides[0]], found
 
 
@@ -80,7 +80,7 @@ TWO_SOURCES = [line("a", t, p, p) for t, p in (("p", 0.9), ("q", 0.8), ("r", 0.7
 def test_sources_keep_their_best_target(tmp_path, by, keep, keep_best, expected, lost):
     kept, found = pruned(tmp_path, TWO_SOURCES, keep=keep, by=by, keep_best=keep_best)
     assert "".join(kept) == expected
-    assert (found.before.sources, found.lost) == (2, lost)
+    assert (found.sources[0], found.lost) == (2, lost)
 
 
 @pytest.mark.parametrize("by", CRITERIA)

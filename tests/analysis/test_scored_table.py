@@ -1,15 +1,14 @@
 """Scored tables as the analyses read them, and those that are refused."""
 
+import numpy as np
 import pytest
 
 from moses_rnn.analysis.scored_table import (
-    COUNT_CLASSES,
-    UNCOUNTED,
     Counts,
     by_source,
-    class_of,
     counts_of,
     length,
+    split_by_count,
 )
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.phrase_table import LOWEST, parse_table
@@ -35,21 +34,17 @@ def test_counts(fields, expected):
     assert counts_of(parsed) == expected
 
 
-@pytest.mark.parametrize(
-    ("count", "name"),
-    [
-        (-1, UNCOUNTED),
-        (0, UNCOUNTED),
-        (0.5, COUNT_CLASSES[0]),
-        (1.9, COUNT_CLASSES[0]),
-        (2, COUNT_CLASSES[1]),
-        (9.9, COUNT_CLASSES[1]),
-        (10, COUNT_CLASSES[2]),
-        (1e9, COUNT_CLASSES[2]),
-    ],
-)
-def test_classes_of_counts(count, name):
-    assert class_of(count) == name
+def test_classes_of_counts():
+    counts = np.array([-1, 0, 0.5, 1.9, 2, 9.9, 10, 1e9])
+    found = {name: counts[own].tolist() for name, own in split_by_count(counts)}
+    assert found == {
+        "all": counts.tolist(),
+        "seen once": [0.5, 1.9],
+        "seen 2–9 times": [2, 9.9],
+        "seen 10 times or more": [10, 1e9],
+        "without a count": [-1, 0],
+    }
+    assert [name for name, _ in split_by_count(counts[-1:])] == ["all", "seen 10 times or more"]
 
 
 @pytest.mark.parametrize(
@@ -103,3 +98,15 @@ def test_progress_is_told(tmp_path):
     told = []
     assert len(next(table.sources(lambda *done: told.append(done)))) == 10_001
     assert told == [(10_000, pytest.approx(1))]
+
+
+def test_pairs_are_arrays(tmp_path):
+    lines = [line("a b", "x y", 1, 0.5, "9 7 3"), line("a b", "y", 0.5, 0.5, "9 7 4"), line("c", "x", 0.25, 0)]
+    pairs = scored(tmp_path / "t", lines).pairs()
+    np.testing.assert_allclose(pairs.logs, [[0, np.log(0.5)], [np.log(0.5)] * 2, [np.log(0.25), LOWEST]])
+    assert (pairs.counts.tolist(), pairs.target_words.tolist()) == ([3, 4, 0], [2, 1, 1])
+    assert (pairs.source.tolist(), pairs.source_counts.tolist(), pairs.source_words.tolist()) == (
+        [0, 0, 1],
+        [7, 0],
+        [2, 1],
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,10 +11,9 @@ import torch
 
 from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.phrase_samples import Pair
-from moses_rnn.analysis.scored_table import ALL, CLASSES, class_number, counts_of
+from moses_rnn.analysis.scored_table import ALL, Pairs, split_by_count
 from moses_rnn.errors import ScoreError, shown
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import TableLine
 from moses_rnn.models.batches import Batch
 from moses_rnn.producers.base import PhraseIds
 from moses_rnn.producers.open import OpenModel
@@ -43,25 +41,12 @@ def _cost_class(nats: Floats, lengths: npt.NDArray[np.int64]) -> CostClass:
     return CostClass(len(nats), float(nats.sum()), int(lengths.sum()) + len(lengths), bins)
 
 
-class CostTable:
-    """Costs of a table's pairs by class: all, by length, by count."""
-
-    def __init__(self) -> None:
-        self._nats, self._lengths, self._counts = array("d"), array("q"), array("b")
-
-    def add(self, lines: Sequence[TableLine], targets: Sequence[bytes], log_probs: Floats) -> None:
-        """Count lines; targets are in the network's words, `log_probs` the network's."""
-        self._nats.extend((-log_probs).tolist())
-        self._lengths.extend(len(words(target)) for target in targets)
-        self._counts.extend(class_number(counts_of(line).pair) for line in lines)
-
-    def classes(self) -> dict[str, CostClass]:
-        """Those that have pairs, by name."""
-        nats, lengths = np.array(self._nats), np.array(self._lengths)
-        parts = {ALL: np.ones(len(nats), np.bool_)}
-        for names, numbers in ((LENGTHS, np.searchsorted(LONGEST_OF, lengths)), (CLASSES, np.array(self._counts))):
-            parts |= {name: numbers == number for number, name in enumerate(names)}
-        return {name: _cost_class(nats[part], lengths[part]) for name, part in parts.items() if part.any()}
+def costs_by_class(pairs: Pairs, lengths: npt.NDArray[np.int64]) -> dict[str, CostClass]:
+    """Costs of a table's pairs, whose targets have these lengths in the network's words: all, by length, by count."""
+    nats, by_length = -pairs.logs[:, 1], np.searchsorted(LONGEST_OF, lengths)
+    parts = dict(split_by_count(pairs.counts))
+    parts = {ALL: parts.pop(ALL), **{name: by_length == i for i, name in enumerate(LENGTHS)}, **parts}
+    return {name: _cost_class(nats[part], lengths[part]) for name, part in parts.items() if part.any()}
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from moses_rnn import __version__
-from moses_rnn.analysis import preferences, scatter, tables
+from moses_rnn.analysis import preferences, scatter
 from moses_rnn.analysis.alignment_maps import AlignmentMap, as_grid
 from moses_rnn.analysis.maps import Map
 from moses_rnn.analysis.report import page
-from moses_rnn.analysis.report.findings import Findings, alignment_name
+from moses_rnn.analysis.report.findings import TOP, Findings, alignment_name
 from moses_rnn.analysis.report.head import head
 from moses_rnn.analysis.report.learning import costs, training, tuned
 from moses_rnn.analysis.report.model import explained, gates, samples
 from moses_rnn.analysis.report.page import Markup, Section
 from moses_rnn.analysis.report.survey import Coverage, WordCounts
 from moses_rnn.analysis.report.verdicts import verdicts
-from moses_rnn.analysis.selection import Targets
+from moses_rnn.analysis.targets import Targets
 from moses_rnn.formats.grids import Cell, Grid, unescaped
 
 CITATION = (
@@ -30,8 +30,8 @@ UNKNOWN_SHOWN = 20  # words outside a shortlist
 HOW_TO_GET = "pip install 'moses-rnn[plot]' brings what is missing; then write the report again."
 
 
-def write_report(findings: Findings) -> bytes:
-    """The page; equal findings give equal bytes."""
+def write_report(findings: Findings, made: str = "") -> bytes:
+    """The page, which says when and how it was made; equal findings give equal bytes."""
     looked_into = [gates(findings.gates), explained(findings.explained)] if findings.knows_gates else []
     sections = [
         training(findings),
@@ -39,18 +39,18 @@ def write_report(findings: Findings) -> bytes:
         costs(findings),
         *([tuned(findings, findings.tuning)] if findings.tuning else []),
         targets(findings),
-        samples(findings.proposals, findings.config),
+        samples(findings.proposals, findings.options.samples),
         observations(findings),
         scores(findings),
         word_map(findings),
         phrase_map(findings),
         *looked_into,
-        *[alignments(findings)] * bool(findings.config.source_text),
+        *[alignments(findings)] * bool(findings.options.source_text),
     ]
     network = "RNN" if findings.knows_gates else findings.model.network_title
     title = f"Phrase table {findings.name} and its {network}"
-    made = f"Made by moses_rnn {__version__}{findings.config.made}. The paper: {CITATION}"
-    return page.page(title, head(findings), sections, made)
+    foot = f"Made by moses_rnn {__version__}{made}. The paper: {CITATION}"
+    return page.page(title, head(findings), sections, foot)
 
 
 def coverage(counted: Coverage, pairs: scatter.Scatter) -> Section:
@@ -126,9 +126,9 @@ def _targets(findings: Findings) -> Iterator[Markup]:
 def _ranks(source: Targets, findings: Findings) -> Iterator[Sequence[Cell]]:
     """The best targets of a source; what else is known of it stands beside it, which spares two columns on a phone."""
     seen = f"seen {source.frequency:,g} times, " if source.frequency else ""
-    title = page.joined([page.phrase(source.source), page.element("small", f"{seen}{len(source.targets):,} targets")])
-    for rank, pick in enumerate(tables.picks(source, findings.table.column, findings.config.top), start=1):
-        yield title, rank, pick.by_table, pick.table_probability, pick.by_rnn, pick.rnn_probability
+    title = page.joined([page.phrase(source.source), page.element("small", f"{seen}{len(source.lines):,} targets")])
+    for rank, pick in enumerate(source.picks(findings.table.column, TOP), start=1):
+        yield title, rank, *pick
 
 
 def observations(findings: Findings) -> Section:

@@ -1,11 +1,13 @@
-"""All that a report tells, gathered from a scored table and its model in three passes over the table."""
+"""All that a report tells, gathered from a scored table and its model in two passes over the table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from moses_rnn.analysis import plots, sentence_plots
 from moses_rnn.analysis.alignment_maps import (
@@ -20,16 +22,16 @@ from moses_rnn.analysis.gates import GateReport, measure_gates
 from moses_rnn.analysis.maps import Map, draw_map, phrase_points, word_points
 from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.preferences import Summary, summarise
-from moses_rnn.analysis.report.costs import CostClass, PositionCost, costs_by_position
-from moses_rnn.analysis.report.survey import Coverage, Disagreement, Literalness, Survey, SurveyConfig
+from moses_rnn.analysis.report.costs import CostClass, PositionCost, costs_by_class, costs_by_position
+from moses_rnn.analysis.report.options import ReportOptions
+from moses_rnn.analysis.report.survey import Coverage, Disagreement, Literalness, Survey
 from moses_rnn.analysis.report.tuning import Tuning, read_tuning
 from moses_rnn.analysis.scatter import Scatter, compute_scatter
 from moses_rnn.analysis.scored_table import ScoredTable
-from moses_rnn.analysis.selection import Selection, select
-from moses_rnn.analysis.tables import long_sources
+from moses_rnn.analysis.targets import Selection, long_sources, select
 from moses_rnn.errors import InputError
 from moses_rnn.files.metered import Advanced
-from moses_rnn.formats.phrase_table import TableLine
+from moses_rnn.files.streams import existing_input
 from moses_rnn.formats.signatures import recorded_floor, recorded_names
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.encdec import ENCDEC
@@ -40,25 +42,8 @@ from moses_rnn.translation.sampling import Sampler, SamplingConfig
 
 EXACT = Compute(precision="fp64")
 TEXT_LINES = 3  # that a network with attention translates
+MIN_WORDS, TOP = 4, 3  # of the sources in Table 2, and targets of each by either
 Announce = Callable[[str, str], Advanced]  # of a long step: what it does, and the unit in which it shows how far it is
-
-
-@dataclass(frozen=True)
-class ReportConfig:
-    """How much a report shows and looks at."""
-
-    seed: int = 1
-    sources: int = 3  # of each kind in Table 2
-    min_words: int = 4  # of those
-    top: int = 3  # targets of each by either
-    samples: int = 50  # of each source in Table 3
-    top_samples: int = 5
-    pairs: int = 100_000  # from which rank correlations are estimated
-    phrases: int = 2000  # through whose gates is looked
-    points: int = 1000  # of either map
-    source_text: str | None = None  # whose first lines a network with attention translates
-    results: str | None = None  # results.json of systems without and with the score
-    made: str = ""  # when, by which command; stands at the page's end
 
 
 @dataclass(frozen=True)
@@ -72,7 +57,7 @@ class Findings:
 
     table: ScoredTable
     model: OpenModel
-    config: ReportConfig
+    options: ReportOptions
     signature: Mapping[str, Any]
     coverage: Coverage
     literalness: Literalness
@@ -107,12 +92,7 @@ class Findings:
 
 
 def gather(
-    table: ScoredTable,
-    model: OpenModel,
-    producer: ScoreProducer,
-    signature: Mapping[str, Any],
-    config: ReportConfig,
-    announce: Announce,
+    table: ScoredTable, model: OpenModel, producer: ScoreProducer, options: ReportOptions, announce: Announce
 ) -> Findings:
     """Look at everything.
 
@@ -120,8 +100,7 @@ def gather(
         table: scored by the model.
         model: a network of pairs.
         producer: of its scores.
-        signature: what is recorded beside the table; empty if there is nothing.
-        config: how much.
+        options: how much.
         announce: called with what is being done.
 
     Raises:
@@ -131,66 +110,37 @@ def gather(
     """
     reading = Reading(model.checkpoint)
     _check(table, model.checkpoint, reading)
-    tuning = read_tuning(config.results) if config.results else None
-    alignments = _alignments(model, config, announce)
-    read = _read(table, reading, signature, config, announce)
+    tuning = read_tuning(existing_input(options.results)) if options.results else None
+    alignments = _alignments(model, options, announce)
+    survey = Survey(table, reading, options)
+    wanted = long_sources(options.sources, min_words=MIN_WORDS, min_targets=TOP, seed=options.seed)
+    selections = select(survey.watch(table.sources(announce("counting and choosing", "lines"))), wanted)
+    pairs = table.pairs(announce("comparing scores", "lines"))
+    scatter = compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=options.seed)
     missing = missing_libraries()
-    maps = _maps(model, read.survey, config, "pca" if "scikit-learn" in missing else "tsne", announce)
-    findings = Findings(
+    maps = _maps(model, survey, options, "pca" if "scikit-learn" in missing else "tsne", announce)
+    is_known = model.checkpoint.kind is ENCDEC
+    return Findings(
         table=table,
         model=model,
-        config=config,
-        signature=signature,
-        coverage=read.survey.coverage,
-        literalness=read.survey.literalness,
-        selections=read.selections,
-        summary=read.summary,
-        scatter=read.scatter,
-        proposals=_proposals(model, reading, producer, read.lines, config, announce),
-        gates=None,
+        options=options,
+        signature=table.signature,
+        coverage=survey.coverage,
+        literalness=survey.literalness,
+        selections=selections,
+        summary=summarise(pairs, seed=options.seed),
+        scatter=scatter,
+        proposals=_proposals(model, reading, producer, selections, options, announce),
+        gates=_gates(model.checkpoint, survey, announce) if is_known else None,
         maps=maps,
-        explained=(),
-        costs=read.survey.costs.classes(),
-        positions=costs_by_position(model, read.survey.pairs()),
+        explained=list(_explained(model.checkpoint, producer, table, survey, announce)) if is_known else (),
+        costs=costs_by_class(pairs, np.array(survey.target_lengths)),
+        positions=costs_by_position(model, survey.pairs()),
         tuning=tuning,
         alignments=alignments,
-        pictures={} if "matplotlib" in missing else _pictures(read.scatter, maps, alignments, announce),
+        pictures={} if "matplotlib" in missing else _pictures(scatter, maps, alignments, announce),
         missing=missing,
     )
-    return _looked_into(findings, producer, read.survey, announce) if findings.knows_gates else findings
-
-
-def _looked_into(findings: Findings, producer: ScoreProducer, survey: Survey, announce: Announce) -> Findings:
-    """With what is known of an RNN Encoder-Decoder alone."""
-    gates = _gates(findings.checkpoint, survey, announce)
-    explained = list(_explained(findings.checkpoint, producer, findings.signature, survey, announce))
-    return replace(findings, gates=gates, explained=explained)
-
-
-class _Read(NamedTuple):
-    """What three passes over the table give; `lines` are those of the chosen sources."""
-
-    survey: Survey
-    selections: list[Selection]
-    summary: Summary
-    scatter: Scatter
-    lines: dict[bytes, list[TableLine]]
-
-
-def _read(
-    table: ScoredTable, reading: Reading, signature: Mapping[str, Any], config: ReportConfig, announce: Announce
-) -> _Read:
-    survey = Survey(table, reading, SurveyConfig(config.phrases, config.points, config.seed))
-    wanted = long_sources(config.sources, min_words=config.min_words, min_targets=config.top, seed=config.seed)
-    advanced = announce("counting and choosing", "lines")
-    selections = select(survey.watch(table.sources(advanced)), wanted)
-    advanced = announce("comparing preferences", "lines")
-    summary = summarise(table, table.sources(advanced), sample_size=config.pairs, seed=config.seed)
-    kept: dict[bytes, list[TableLine]] = {targets.source: [] for one in selections for targets in one.sources}
-    lines = _keeping(table.lines(announce("comparing scores", "lines")), kept)
-    floor = recorded_floor(signature, table.column)
-    scatter = compute_scatter(table, lines, floor=floor, sample_size=config.pairs, seed=config.seed)
-    return _Read(survey, selections, summary, scatter, kept)
 
 
 def _check(table: ScoredTable, checkpoint: Checkpoint, reading: Reading) -> None:
@@ -201,28 +151,21 @@ def _check(table: ScoredTable, checkpoint: Checkpoint, reading: Reading) -> None
     reading.check_form(table.path, table.form)
 
 
-def _keeping(lines: Iterable[TableLine], kept: dict[bytes, list[TableLine]]) -> Iterator[TableLine]:
-    """Hand lines on, and keep those of some sources."""
-    for line in lines:
-        if line.source in kept:
-            kept[line.source].append(line)
-        yield line
-
-
 def _proposals(
     model: OpenModel,
     reading: Reading,
     producer: ScoreProducer,
-    kept: Mapping[bytes, list[TableLine]],
-    config: ReportConfig,
+    selections: Sequence[Selection],
+    options: ReportOptions,
     announce: Announce,
 ) -> list[Proposals]:
     """What the network writes for the sources of Table 2."""
     announce("sampling targets", "sources")
-    sources = list(dict.fromkeys(reading.pair(lines[0])[0] for lines in kept.values() if lines))
-    known = known_targets((line for lines in kept.values() for line in lines), sources, reading)
+    lines = [line for selection in selections for one in selection.sources for line in one.lines]
+    sources = list(dict.fromkeys(reading.pair(line)[0] for line in lines))
+    known = known_targets(lines, sources, reading)
     network = model.make_stepper(EXACT)
-    writer = Sampler(network, SamplingConfig(samples=config.samples, seed=config.seed))
+    writer = Sampler(network, SamplingConfig(samples=options.samples, seed=options.seed))
     return list(Proposer(reading, writer, producer, known)(sources))
 
 
@@ -234,41 +177,40 @@ def _gates(checkpoint: Checkpoint, survey: Survey, announce: Announce) -> GateRe
     return measure_gates(checkpoint, pairs, "encoder", lambda done: advanced(done, done / len(pairs)))
 
 
-def _maps(model: OpenModel, survey: Survey, config: ReportConfig, method: str, announce: Announce) -> dict[str, Map]:
+def _maps(model: OpenModel, survey: Survey, options: ReportOptions, method: str, announce: Announce) -> dict[str, Map]:
     points = {
-        "words": word_points(model.checkpoint, "source", config.points),
+        "words": word_points(model.checkpoint, "source", options.points),
         "phrases": phrase_points(model, survey.long_phrases()),
     }
     maps = {}
     for name, (labels, vectors) in points.items():
         if labels:
             announce(f"mapping {name}", "points")
-            maps[name] = draw_map(f"source {name}, {method}", labels, vectors, method, config.seed)
+            maps[name] = draw_map(f"source {name}, {method}", labels, vectors, method, options.seed)
     return maps
 
 
 def _explained(
-    checkpoint: Checkpoint, producer: ScoreProducer, signature: Mapping[str, Any], survey: Survey, announce: Announce
+    checkpoint: Checkpoint, producer: ScoreProducer, table: ScoredTable, survey: Survey, announce: Announce
 ) -> Iterator[tuple[Disagreement, Explanation]]:
     """The pairs on which table and RNN disagree most."""
     announce("explaining pairs", "pairs")
-    explainer = Explainer(checkpoint, producer, recorded_names(signature))
+    explainer = Explainer(checkpoint, producer, recorded_names(table.signature))
     others = [pair.read for pair in survey.phrases()]
     for disagreement in survey.disagreements:
         if disagreement.lines:
-            yield disagreement, explainer(disagreement.lookup(survey.table, others))
+            yield disagreement, explainer(disagreement.lookup(table, others))
 
 
-def _alignments(model: OpenModel, config: ReportConfig, announce: Announce) -> list[AlignmentMap]:
+def _alignments(model: OpenModel, options: ReportOptions, announce: Announce) -> list[AlignmentMap]:
     """Of the first lines of the source text, if there is one, and the network's own translations."""
-    if config.source_text is None:
+    if options.source_text is None:
         return []
     stepper = attentive_stepper(model)
     announce("translating", "lines")
-    most_words = (
-        sentence_plots.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2
-    )  # whose translation can be drawn, however long it is
-    return own_maps(model.checkpoint, stepper, read_first(config.source_text, TEXT_LINES, most_words))
+    most_words = sentence_plots.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2  # whose translation can always be drawn
+    lines = read_first(existing_input(options.source_text), TEXT_LINES, most_words)
+    return own_maps(model.checkpoint, stepper, lines)
 
 
 def alignment_name(alignment: AlignmentMap) -> str:

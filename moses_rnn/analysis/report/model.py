@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from moses_rnn.analysis.explain import TABLE_COLUMNS, Explanation
 from moses_rnn.analysis.gates import THRESHOLD, GateReport, Unit, WordGate, histogram
 from moses_rnn.analysis.report import page
-from moses_rnn.analysis.report.findings import ReportConfig
 from moses_rnn.analysis.report.page import Figure, Markup, Section
 from moses_rnn.analysis.report.survey import Disagreement
 from moses_rnn.formats.grids import Cell, Grid
@@ -16,19 +15,20 @@ from moses_rnn.formats.phrase_table import DIRECT_COLUMN
 from moses_rnn.translation.proposals import Proposals, Totals
 
 NO_BREAK = Markup("&nbsp;")
+TOP_SAMPLES = 5  # of each source
 
 
-def samples(proposals: Sequence[Proposals], config: ReportConfig) -> Section:
+def samples(proposals: Sequence[Proposals], drawn: int) -> Section:
     """Table 3."""
     how = (
-        f"Table 3 (section 4.3): {config.samples} targets drawn from the RNN for each source of Table 2, the best "
-        f"{config.top_samples} by its log p. It proposes them without looking at the table; many that the table lacks "
+        f"Table 3 (section 4.3): {drawn} targets drawn from the RNN for each source of Table 2, the best "
+        f"{TOP_SAMPLES} by its log p. It proposes them without looking at the table; many that the table lacks "
         "and that read well would mean that the RNN could do more than rescore."
     )
     totals = Totals()
     for one in proposals:
         totals.add(one)
-    rows = [row for one in proposals for row in _proposals(one, config.top_samples)]
+    rows = [row for one in proposals for row in _proposals(one)]
     grid = Grid("", ("source", "#", "sampled target", "log p", "times drawn", "in the table"), rows, group_columns=1)
     body = [page.table(grid), page.paragraph(f"{totals.summary('samples')}.")] if rows else [page.paragraph("None.")]
     unknown = page.joined([page.phrase(word) for word in totals.unknown], ", ")
@@ -36,8 +36,8 @@ def samples(proposals: Sequence[Proposals], config: ReportConfig) -> Section:
     return Section("samples", "Table 3: samples", how, body)
 
 
-def _proposals(proposals: Proposals, top: int) -> Iterator[Sequence[Cell]]:
-    for rank, one in enumerate(proposals.best[:top], start=1):
+def _proposals(proposals: Proposals) -> Iterator[Sequence[Cell]]:
+    for rank, one in enumerate(proposals.best[:TOP_SAMPLES], start=1):
         known = {True: "yes", False: "no", None: "–"}[one.in_table]
         yield proposals.source, rank, one.target or "(nothing)", _fixed(one.log_prob), one.times, known
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +12,9 @@ import numpy as np
 from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.lookup import Lookup, Option
 from moses_rnn.analysis.phrase_samples import Pair, PhraseSample
-from moses_rnn.analysis.report.costs import CostTable
+from moses_rnn.analysis.report.options import ReportOptions
 from moses_rnn.analysis.scored_table import ScoredTable, counts_of, length
-from moses_rnn.analysis.selection import Limits
+from moses_rnn.analysis.targets import Limits
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import TableLine, log_of
 from moses_rnn.models.vocabulary import UNKNOWN
@@ -81,52 +82,29 @@ class Disagreement:
 
     def lookup(self, table: ScoredTable, others: Sequence[bytes]) -> Lookup:
         """For `explain`."""
-        form = table.form
-        options = [
-            Option(
-                b" ".join(words(line.target)),
-                [float(score) for score in words(line.scores)],
-                form.read(line.source, line.target, line.alignment),
-            )
-            for line in self.lines
-        ]
+        options = [Option.of(line, table.form) for line in self.lines]
         source = b" ".join(words(self.lines[0].source))
         target, _, read = options[self.chosen]
         return Lookup(source, target, read, options, self.chosen, list(others))
 
 
-@dataclass(frozen=True)
-class SurveyConfig:
-    """How much is sampled, and from which sources a pair to explain is picked."""
-
-    phrases: int = 2000
-    map_phrases: int = 1000
-    seed: int = 1
-    limits: Limits = FREQUENT
-
-
-@dataclass
 class Survey:
     """Watches a table.
 
     Args:
         table: that is watched.
         reading: of its phrases by a network that reads source phrases.
-        config: how much.
+        options: how much is sampled.
     """
 
-    table: ScoredTable
-    reading: Reading
-    config: SurveyConfig
-    coverage: Coverage = field(default_factory=Coverage)
-    literalness: Literalness = field(default_factory=Literalness)
-    costs: CostTable = field(default_factory=CostTable)
-
-    def __post_init__(self) -> None:
+    def __init__(self, table: ScoredTable, reading: Reading, options: ReportOptions) -> None:
+        self._table, self._reading = table, reading
+        self.coverage, self.literalness = Coverage(), Literalness()
         self.disagreements = Disagreement("table"), Disagreement("RNN")
-        self._phrases = PhraseSample(self.config.phrases, self.config.seed)
-        self._long = PhraseSample(self.config.map_phrases, self.config.seed)
-        self._pairs = PhraseSample(self.config.phrases, self.config.seed)
+        self.target_lengths = array("q")  # of all lines, in the network's words
+        self._phrases = PhraseSample(options.phrases, options.seed)
+        self._long = PhraseSample(options.points, options.seed)
+        self._pairs = PhraseSample(options.phrases, options.seed)
 
     def watch(self, sources: Iterable[Sequence[TableLine]]) -> Iterator[Sequence[TableLine]]:
         """Hand sources on, and look at each."""
@@ -147,10 +125,8 @@ class Survey:
         return [phrase for (phrase,) in self._long.items()]
 
     def _look(self, lines: Sequence[TableLine]) -> None:
-        pairs = [self.reading.pair(line) for line in lines]
+        pairs = [self._reading.pair(line) for line in lines]
         self._count(lines, pairs)
-        logs = np.array([self.table.log_probs(line) for line in lines])
-        self.costs.add(lines, [target for _, target in pairs], logs[:, 1])
         for pair in pairs:
             self._pairs.add(*pair)
         for phrase in dict.fromkeys(source for source, _ in pairs):  # rules of one source may have other gaps
@@ -158,7 +134,7 @@ class Survey:
             if length(phrase) >= MAP_WORDS:
                 self._long.add(phrase)
         if len(lines) > 1:
-            self._compare(lines, logs)
+            self._compare(lines, np.array([self._table.log_probs(line) for line in lines]))
 
     def _count(self, lines: Sequence[TableLine], pairs: Sequence[tuple[bytes, bytes]]) -> None:
         total = self.coverage
@@ -166,12 +142,13 @@ class Survey:
         total.sources += 1
         for line, (source, target) in zip(lines, pairs, strict=True):
             read, written = words(source), words(target)
-            unread, unwritten = self.reading.unknown(source), written.count(UNKNOWN)
+            unread, unwritten = self._reading.unknown(source), written.count(UNKNOWN)
             total.source_words += len(read)
             total.source_unknown += len(unread)
             total.source_words_unknown.add(unread)
-            total.target_words_unknown.add(self.reading.unwritten(line) if unwritten else ())
+            total.target_words_unknown.add(self._reading.unwritten(line) if unwritten else ())
             total.target_words += len(written)
+            self.target_lengths.append(len(written))
             total.target_unknown += unwritten
             total.pairs_unknown += bool(unread or unwritten)
 
@@ -181,7 +158,7 @@ class Survey:
         if not (best_table & best_rnn).any():
             literal = np.array([_lexical(line) for line in lines])
             self._weigh(float(literal[best_rnn].mean() - literal[best_table].mean()))
-        if self.config.limits.admit(lines):
+        if FREQUENT.admit(lines):
             self.disagreements[0].offer(by_table, by_rnn, lines)
             self.disagreements[1].offer(by_rnn, by_table, lines)
 

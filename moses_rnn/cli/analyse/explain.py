@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from moses_rnn.analysis.choices import ModelAndTable
 from moses_rnn.cli.analyse.options import (
     EITHER_ORDER,
-    ModelAndTable,
     force_option,
     in_either_order,
     is_inverse,

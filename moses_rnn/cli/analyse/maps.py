@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from moses_rnn.analysis.choices import METHODS, NETWORKS
+from moses_rnn.analysis.choices import METHODS, NETWORKS, ModelAndTable
 from moses_rnn.cli.analyse.options import (
     EITHER_ORDER,
-    ModelAndTable,
     force_option,
     in_either_order,
     is_inverse,

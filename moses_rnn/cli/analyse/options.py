@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from moses_rnn.analysis.choices import ModelAndTable
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.formats.grids import LAYOUTS
 
@@ -37,16 +38,8 @@ layout_option = click.option(
 seed_option = click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what is drawn")
 force_option = click.option("--force", is_flag=True, help="Replace existing outputs")
 
-SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it; it is read as a stream."
+SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it."
 EITHER_ORDER = "MODEL and table may come in either order: the model is a folder."
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelAndTable:
-    """What the commands that look at a network and at a table have in common."""
-
-    model: Path
-    phrase_table: str
 
 
 Request = TypeVar("Request", bound=ModelAndTable)

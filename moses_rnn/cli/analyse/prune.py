@@ -115,6 +115,6 @@ def _signature(
         "keep": request.keep,
         "keep_best": request.keep_best_words != 0,
         "keep_best_words": request.keep_best_words or None,
-        "lines_before": pruned.before.lines,
+        "lines_before": pruned.lines[0],
     }
-    return pruned_signature(signature, files, pruned.after.lines, table.scores, how)
+    return pruned_signature(signature, files, pruned.lines[1], table.scores, how)

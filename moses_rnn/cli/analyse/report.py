@@ -6,17 +6,16 @@ import os
 import shlex
 import sys
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from moses_rnn.analysis.report.options import ReportOptions
 from moses_rnn.cli.analyse.options import (
     EITHER_ORDER,
     SORTED,
-    ModelAndTable,
     column_option,
     force_option,
     in_either_order,
@@ -47,23 +46,6 @@ takes minutes. {EITHER_ORDER}
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report(ModelAndTable):
-    """What the command line asks for."""
-
-    output: str
-    sources: int
-    samples: int
-    phrases: int
-    points: int
-    source_text: str | None
-    results: str | None
-    column: int | None
-    threads: int | None
-    seed: int
-    force: bool
-
-
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("phrase_table", metavar="SCORED_TABLE")
 @model_argument
@@ -79,8 +61,8 @@ class Report(ModelAndTable):
 @seed_option
 @force_option
 @reports_errors
-@takes(Report)
-def report(request: Report) -> None:
+@takes(ReportOptions)
+def report(request: ReportOptions) -> None:
     """Write a page on SCORED_TABLE and the network MODEL that scored it: the paper's tables and figures of them."""
     request = in_either_order(request)
     check_inputs(request.phrase_table, request.model, request.source_text, request.results)
@@ -92,38 +74,26 @@ def report(request: Report) -> None:
 
     if request.threads:
         torch.set_num_threads(request.threads)
-    path = existing_input(request.phrase_table)
+    path, made = existing_input(request.phrase_table), _made()
     with OutputFile(
         request.output, force=request.force, inputs=(path, *filter(None, [request.source_text, request.results]))
     ) as file:
         findings = _gather(path, request)
-        file.commit(write_report(findings))
+        file.commit(write_report(findings, made))
     if findings.missing:
         say(f"warning: {' and '.join(findings.missing)} not found: pip install 'moses-rnn[plot]' for all pictures")
     put(f"The report is in {request.output}.")
 
 
-def _gather(path: str, request: Report) -> Findings:
-    from moses_rnn.analysis.report.findings import ReportConfig, gather
-    from moses_rnn.files.streams import existing_input
+def _gather(path: str, request: ReportOptions) -> Findings:
+    from moses_rnn.analysis.report.findings import gather
     from moses_rnn.producers.base import Compute
 
     model = open_writer(request.model)
     producer = model.make_producer(Compute(precision="fp64"))
-    table = open_table(path, request.column, model.row.name)
-    config = ReportConfig(
-        seed=request.seed,
-        sources=request.sources,
-        samples=request.samples,
-        phrases=request.phrases,
-        points=request.points,
-        source_text=request.source_text and existing_input(request.source_text),
-        results=request.results and existing_input(request.results),
-        made=_made(),
-    )
     steps = _Steps(quiet=not sys.stderr.isatty())
     try:
-        return gather(table, model, producer, table.signature, config, steps)
+        return gather(open_table(path, request.column, model.row.name), model, producer, request, steps)
     finally:
         steps.close()
 

@@ -25,7 +25,7 @@ from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
-    from moses_rnn.analysis.tables import SourceGroup
+    from moses_rnn.analysis.targets import SourceGroup
     from moses_rnn.files.metered import Advanced
 
 TARGETS_EPILOG = f"""\b
@@ -71,7 +71,7 @@ class TargetsRequest:
 @takes(TargetsRequest)
 def targets(request: TargetsRequest) -> None:
     """Show the best targets of source phrases by the table's p(target|source) and by the RNN (the paper's Table 2)."""
-    from moses_rnn.analysis.tables import as_grid, as_text
+    from moses_rnn.analysis.targets import as_grid, as_text
     from moses_rnn.formats.grids import LAYOUTS
 
     table = open_table(request.phrase_table, request.column)
@@ -84,8 +84,7 @@ def targets(request: TargetsRequest) -> None:
 
 
 def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> list[SourceGroup]:
-    from moses_rnn.analysis.selection import targets_of
-    from moses_rnn.analysis.tables import SourceGroup
+    from moses_rnn.analysis.targets import SourceGroup, targets_of
     from moses_rnn.formats.phrase_forms import words
 
     there = list(targets_of(table.sources(advanced), [os.fsencode(source) for source in sources]))
@@ -100,8 +99,7 @@ def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> 
 
 
 def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> list[SourceGroup]:
-    from moses_rnn.analysis.selection import select
-    from moses_rnn.analysis.tables import SourceGroup, long_sources
+    from moses_rnn.analysis.targets import SourceGroup, long_sources, select
 
     wanted = long_sources(request.count, min_words=request.min_words, min_targets=request.top, seed=request.seed)
     selections = select(table.sources(advanced), wanted)
@@ -160,16 +158,16 @@ def summary(request: SummaryRequest) -> None:
     table, show = open_table(request.phrase_table, request.column), LAYOUTS[request.layout]
     with OutputFile(output, force=request.force, inputs=(table.path,)) if output else NoOutput() as file:
         with progress() as advanced:
-            figures = summarise(table, table.sources(advanced), min_words=request.min_words, seed=request.seed)
+            pairs = table.pairs(advanced)
+        figures = summarise(pairs, min_words=request.min_words, seed=request.seed)
         agreement = []
         if output:
             from moses_rnn.analysis.plots import scatter_file
 
             floor = recorded_floor(table.signature, table.column)
-            with progress() as advanced:
-                pairs = compute_scatter(table, table.lines(advanced), floor=floor, seed=request.seed)
-            file.commit(scatter_file(pairs, kind))
-            agreement = ["", show(groups_grid(pairs))]
+            scatter = compute_scatter(pairs, floor=floor, seed=request.seed)
+            file.commit(scatter_file(scatter, kind))
+            agreement = ["", show(groups_grid(scatter))]
     put(show(as_grid(figures)))
     if request.layout == "text":
         put("\n".join(notes(figures)))

@@ -7,7 +7,7 @@ import torch
 
 from moses_rnn.analysis.report.findings import gather
 from moses_rnn.producers.open import OpenModel
-from tests.analysis.report.small import CONFIG, SIGNATURE, TABLE, Producer
+from tests.analysis.report.small import OPTIONS, SIGNATURE, TABLE, Producer
 from tests.analysis.scored import scored
 from tests.analysis.tiny import VOCABULARIES, checkpoint
 from tests.models.checkpoints import search_checkpoint
@@ -22,9 +22,9 @@ def findings(tmp_path_factory):
         steps.append(title)
         return lambda done, share: None
 
-    opened = scored(tmp_path_factory.mktemp("report") / "t<1>", TABLE)
-    gathered = gather(opened, OpenModel(None, checkpoint()), Producer(), SIGNATURE, CONFIG, step)
-    assert steps[:3] == ["counting and choosing", "comparing preferences", "comparing scores"]
+    opened = replace(scored(tmp_path_factory.mktemp("report") / "t<1>", TABLE), signature=SIGNATURE)
+    gathered = gather(opened, OpenModel(None, checkpoint()), Producer(), OPTIONS, step)
+    assert steps[:2] == ["counting and choosing", "comparing scores"]
     return gathered
 
 
@@ -34,5 +34,5 @@ def search_findings(findings, tmp_path_factory):
     text = tmp_path_factory.mktemp("text") / "text"
     text.write_bytes(b"a <b> &apos;c\n\n" + b"a " * 39 + b"\ng")
     model = OpenModel(None, search_checkpoint(search_network(dtype=torch.float32), *VOCABULARIES))
-    config = replace(CONFIG, source_text=str(text))
-    return gather(findings.table, model, Producer(), {}, config, lambda *_: lambda *_: None)
+    table, options = replace(findings.table, signature={}), replace(OPTIONS, source_text=str(text))
+    return gather(table, model, Producer(), options, lambda *_: lambda *_: None)

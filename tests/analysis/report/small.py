@@ -1,10 +1,11 @@
 """A small scored table with all that a page must escape, and what reads the page."""
 
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.analysis.report.findings import ReportConfig
+from moses_rnn.analysis.report.options import ReportOptions
 
 NAMES = [
     "training", "coverage", "costs", "targets", "samples", "preferences", "scores", "words", "phrases", "gates",
@@ -12,7 +13,21 @@ NAMES = [
 ]  # fmt: skip
 
 
-CONFIG = ReportConfig(sources=1, min_words=2, samples=5, phrases=20, points=8)
+OPTIONS = ReportOptions(
+    model=Path(),
+    phrase_table="",
+    output="",
+    sources=1,
+    samples=5,
+    phrases=20,
+    points=8,
+    source_text=None,
+    results=None,
+    column=None,
+    threads=None,
+    seed=1,
+    force=False,
+)
 
 
 SIGNATURE = {
@@ -29,7 +44,7 @@ def line(source, target, direct, rnn, counts):
 
 
 TABLE = [
-    *(line(b"a <script>alert(1)</script>", target, 0.2 + 0.01 * i, 0.3 - 0.01 * i, b"9 40 %d" % (5 + i))
+    *(line(b"a b c <script>alert(1)</script>", target, 0.2 + 0.01 * i, 0.3 - 0.01 * i, b"9 40 %d" % (5 + i))
       for i, target in enumerate([b"u \xff", b"v", b"w", b"<img/src=x> &amp;", b"\xe2\x80\xaex"])),
     *(line(b"b c d e", target, 0.33, 0.001, b"9 3 1") for target in [b"u", b"v", b"w"]),
     line(b"c d e f g", b"u v", 1, 0.2, b"9 1 1"),

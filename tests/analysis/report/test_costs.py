@@ -7,20 +7,20 @@ import pytest
 
 from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.report import costs
-from moses_rnn.analysis.report.costs import CostTable, costs_by_position
+from moses_rnn.analysis.report.costs import costs_by_class, costs_by_position
+from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.inspection import word_log_probs
 from moses_rnn.producers.open import OpenModel
 from tests.analysis.report.small import TABLE
+from tests.analysis.scored import line as small_line
 from tests.analysis.scored import scored
 from tests.analysis.tiny import SOURCE_WORDS, TARGET_WORDS, checkpoint
 
 
 def test_classes(tmp_path):
-    table, counted = scored(tmp_path / "t", TABLE), CostTable()
-    for lines in table.sources():
-        logs = np.array([table.log_probs(line)[1] for line in lines])
-        counted.add(lines, [line.target for line in lines], logs)
-    classes = counted.classes()
+    table = scored(tmp_path / "t", TABLE)
+    lengths = np.array([len(words(line.target)) for line in table.lines()])
+    classes = costs_by_class(table.pairs(), lengths)
     assert list(classes) == ["all", "1 word", "2 words", "seen once", "seen 2–9 times"]
     assert [one.pairs for one in classes.values()] == [9, 6, 3, 4, 5]
     rnn = [0.3, 0.29, 0.28, 0.27, 0.26, 0.001, 0.001, 0.001, 0.2]
@@ -31,13 +31,10 @@ def test_classes(tmp_path):
 
 
 def test_what_costs_very_much_is_in_the_last_part(tmp_path):
-    counted, (line, *_) = CostTable(), scored(tmp_path / "t", TABLE).lines()
-    counted.add(
-        [line] * 4, [b"a"] * 4, -np.array([-1.0, 0.0, 19.9, 500.0])
-    )  # e is no probability, but old tables have it
-    bins = counted.classes()["all"].bins
+    scores = ["2.718", 1, 2.3e-9, "1e-38"]  # e is no probability, but old tables have it
+    table = scored(tmp_path / "t", [small_line("a", "x", 1, score) for score in scores])
+    bins = costs_by_class(table.pairs(), np.ones(4, np.int64))["all"].bins
     assert (bins[0], bins[-1]) == (2, 2)
-    assert CostTable().classes() == {}
 
 
 def test_positions(monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.report.document import write_report
 from moses_rnn.analysis.report.findings import gather
-from tests.analysis.report.small import CONFIG, NAMES, SIGNATURE, Producer, Reader
+from tests.analysis.report.small import NAMES, OPTIONS, SIGNATURE, Producer, Reader
 
 
 def test_a_page_stands_alone(findings):
@@ -40,7 +40,7 @@ def test_every_word_is_escaped(findings):
 
 
 def test_equal_findings_give_equal_bytes(findings):
-    again = gather(findings.table, findings.model, Producer(), SIGNATURE, CONFIG, lambda *_: lambda *_: None)
+    again = gather(findings.table, findings.model, Producer(), OPTIONS, lambda *_: lambda *_: None)
     assert write_report(again) == write_report(findings)
 
 
@@ -114,5 +114,4 @@ def test_heat_maps_are_there_in_per_cent_too(search_findings):
     assert "Line 4 in per cent" in without
     nothing = write_report(replace(search_findings, alignments=())).decode()
     assert "There are no such lines." in nothing
-    config = replace(search_findings.config, source_text=None)
-    assert "Alignments" not in write_report(replace(search_findings, config=config, alignments=())).decode()
+    assert "Alignments" not in write_report(replace(search_findings, options=OPTIONS, alignments=())).decode()

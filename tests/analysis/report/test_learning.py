@@ -41,5 +41,4 @@ def test_bleu_and_weights(findings, tmp_path):
 
 
 def test_when_and_how_it_was_made(findings):
-    made = replace(findings, config=replace(findings.config, made=" on a day by: it <b>"))
-    assert " on a day by: it &lt;b&gt;. The paper:" in write_report(made).decode()
+    assert " on a day by: it &lt;b&gt;. The paper:" in write_report(findings, " on a day by: it <b>").decode()

@@ -4,13 +4,12 @@ import pytest
 
 from moses_rnn.analysis.report.model import explained, gates, samples
 from moses_rnn.translation.proposals import Proposal, Proposals
-from tests.analysis.report.small import CONFIG
 
 
 @pytest.mark.parametrize(
     ("section", "text"),
     [
-        (samples([], CONFIG), "None."),
+        (samples([], 5), "None."),
         (gates(None), "There are no phrases."),
         (explained([]), "There are no such pairs."),
     ],
@@ -22,7 +21,7 @@ def test_what_was_not_looked_at_is_named(section, text):
 
 def test_samples_stand_under_their_source_the_best_first():
     best = [Proposal(b"u &apos;", -0.004, 3, True), Proposal(b"", -9.0, 1, False)]
-    text = "".join(samples([Proposals(b"a <b>", best, 1, [b"zzz"], False)], CONFIG).body)
+    text = "".join(samples([Proposals(b"a <b>", best, 1, [b"zzz"], False)], 5).body)
     assert "<bdi>a &lt;b&gt;</bdi>" in text
     assert text.index("<bdi>u &#x27;</bdi>") < text.index("(nothing)")
     assert "-9.00" in text

@@ -1,9 +1,9 @@
-"""Which sources are chosen, by frequency or by fair draws."""
+"""Table 2: which sources are chosen, by frequency or by fair draws, and their targets ranked by a column."""
 
 import pytest
 
 from moses_rnn.analysis.scored_table import by_source
-from moses_rnn.analysis.selection import Limits, Target, Targets, Wanted, select, targets_of
+from moses_rnn.analysis.targets import Limits, Wanted, long_sources, select, side_by_side, targets_of
 from moses_rnn.formats.phrase_table import parse_table
 from tests.analysis.scored import line
 
@@ -72,14 +72,6 @@ def test_several_choices_in_one_pass_say_what_they_are():
     assert str(rare) == ("Rare (at least 3 words, at least 2 targets, seen 1 to 5 times; 1 of 1, drawn with seed 4)")
 
 
-def test_a_source_with_its_targets():
-    (found,) = targets_of(sources(), [b"d e f", b"nothing"])
-    scores = (0.1, 0.1, 0.5, 0.1, 0.5)
-    assert found == Targets(b"d e f", 20, [Target(b"x", scores, 1), Target(b"y", scores, 1)])
-    (found,) = targets_of(sources(), [b"g h i"])
-    assert (found.frequency, found.targets[0].times) == (0, 0)
-
-
 def test_odd_bytes_and_rules_count_as_words():
     odd = [b"a\xc2\xa0b \xff ||| x ||| .1 .1 .5 .1 .5\n"]
     assert chosen(Limits(2, 1), lines=odd) == [b"a\xc2\xa0b \xff"]
@@ -91,3 +83,39 @@ def test_odd_bytes_and_rules_count_as_words():
 
 def test_nothing_to_choose_from():
     assert chosen(Limits(1, 1), lines=[]) == []
+
+
+TARGETS = [
+    line("a b c", "x", 0.7, 0.2, "5 9 1"),
+    line("a b c", "y z", 0.2, 0.6, "5 9 1"),
+    line("g h i", "y", 0.4, 0.1),
+    line("g h i", "z", 0.4, 0.1),
+]
+
+
+def test_targets_are_ranked_by_a_column():
+    first, second = targets_of(sources(TARGETS), [b"g  h i", b"a b c", b"nothing"])
+    assert (first.source, first.frequency, second.frequency) == (b"a b c", 9, 0)
+    assert first.best(2, 1) == [(b"x", 0.7)]
+    assert first.best(-1, 2) == [(b"y z", 0.6), (b"x", 0.2)]
+    assert first.picks(-1, 9) == [(b"x", 0.7, b"y z", 0.6), (b"y z", 0.2, b"x", 0.2)]
+    assert second.picks(4, 1) == [(b"y", 0.4, b"y", 0.1)]  # of equal scores the first is best
+
+
+def test_both_rankings_stand_side_by_side():
+    first, second = targets_of(sources(TARGETS), [b"a b c", b"g h i"])
+    assert side_by_side(first, -1, 2) == [
+        "a b c   (seen 9 times, 2 targets)",
+        "    p(target|source)  RNN",
+        "    0.7       x       0.6       y z",
+        "    0.2       y z     0.2       x",
+    ]
+    assert side_by_side(second, -1, 1)[0] == "g h i   (2 targets)"
+
+
+def test_long_frequent_and_long_rare_sources():
+    found = select(sources(), long_sources(3, min_words=3, min_targets=2, seed=1))
+    assert [[one.source for one in selection.sources] for selection in found] == [
+        [b"d e f", b"a b c", b"j k l"],
+        [b"j k l"],
+    ]
