@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from moses_rnn.errors import InputError
+from moses_rnn.files.metered import Advanced, Meter, show_nothing
+from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_blocks
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.table_blocks import TableLines
+from moses_rnn.formats.phrase_table import first_look
+from moses_rnn.formats.table_blocks import TableLines, parse_blocks
+from moses_rnn.translation.proposals import Reading
 
 DIGEST_BYTES = 8
 
@@ -54,45 +58,44 @@ class PhraseSample:
         return [item for _, item in sorted(self._kept, reverse=True)]
 
 
+def read_for_network(table: str, reading: Reading, advanced: Advanced = show_nothing) -> Iterator[TableLines]:
+    """The blocks of a table, as they come.
+
+    Raises:
+        InputError: there is none, or its phrases are not of the form that the network learned from.
+    """
+    name, form, meter = existing_input(table), reading.form, Meter()
+    if name != STANDARD_STREAM:  # which cannot be read twice
+        _, form = first_look(name, form if form.is_factored else None)
+    reading.check_form(name, form)
+    for block in parse_blocks(read_blocks(name, meter=meter), name, form=form):
+        yield block
+        advanced(meter.lines_read, meter.share)
+
+
 def sample_phrases(
     blocks: Iterable[TableLines], count: int, seed: int, *, inverse: bool, min_words: int = 1
 ) -> list[bytes]:
-    """A sample of the distinct phrases that a network reads.
-
-    Args:
-        blocks: of a table, as they come.
-        count: the most phrases to keep.
-        seed: of the sample.
-        inverse: whether the network reads target phrases.
-        min_words: shorter ones are left out.
+    """A sample of the distinct phrases that a network reads, of so many words or more; an inverse one reads targets.
 
     Raises:
         InputError: the table has none.
     """
-    sample = PhraseSample(count, seed)
-    for block in blocks:
-        for phrase in dict.fromkeys(block.phrases()[inverse]):  # lines of one source stand together
-            if len(words(phrase)) >= min_words:
-                sample.add(phrase)
-    return [phrase for (phrase,) in _some(sample, min_words)]
+    some = (phrase for block in blocks for phrase in dict.fromkeys(block.phrases()[inverse]))  # a source's lines follow
+    long = ((phrase,) for phrase in some if len(words(phrase)) >= min_words)
+    return [phrase for (phrase,) in _draw(long, count, seed, min_words)]
 
 
 def sample_pairs(blocks: Iterable[TableLines], count: int, seed: int, *, inverse: bool) -> list[Pair]:
-    """A sample of the distinct pairs with words on both sides; see `sample_phrases`.
+    """A sample of the distinct pairs with words on both sides; see `sample_phrases`."""
+    pairs = (pair for block in blocks for pair in block.pairs(inverse=inverse) if all(map(words, pair)))
+    return [Pair(*pair) for pair in _draw(pairs, count, seed, 1)]
 
-    Raises:
-        InputError: the table has none.
-    """
+
+def _draw(items: Iterable[tuple[bytes, ...]], count: int, seed: int, min_words: int) -> list[tuple[bytes, ...]]:
     sample = PhraseSample(count, seed)
-    for block in blocks:
-        for read, written in block.pairs(inverse=inverse):
-            if words(read) and words(written):
-                sample.add(read, written)
-    return [Pair(*item) for item in _some(sample, 1)]
-
-
-def _some(sample: PhraseSample, min_words: int) -> list[tuple[bytes, ...]]:
-    items = sample.items()
-    if not items:
+    for item in items:
+        sample.add(*item)
+    if not (drawn := sample.items()):
         raise InputError(f"expected phrases of {min_words} or more words in the table, found none")
-    return items
+    return drawn

@@ -49,7 +49,6 @@ MARGIN = 0.08  # around the points of a part
 FAR = 8  # points, from where on a line leads from a label to its point
 INCHES = 5.0
 SCATTER_DOTS_PER_INCH = 200
-SCATTER_OTHERWISE = "a .csv needs nothing"
 
 
 def missing_libraries() -> list[str]:
@@ -57,7 +56,7 @@ def missing_libraries() -> list[str]:
     return [name for name in LIBRARIES if not _is_there(name)]
 
 
-def check_matplotlib(otherwise: str = ".csv and .json need nothing") -> None:
+def check_matplotlib(otherwise: str) -> None:
     """Raise MosesRnnError if pictures cannot be drawn here, and say what can be written otherwise.
 
     Commands call it before a long pass.

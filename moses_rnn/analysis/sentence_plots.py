@@ -30,8 +30,6 @@ CELL = 0.24  # inches of a word's row or column
 MOST_CELLS = 120  # a side of a picture of words
 WORD_POINTS = 9  # of letters
 GAP = 0.12  # inches around a picture, and between words and cells
-LENGTHS_OTHERWISE = "the table needs nothing"
-ALIGNMENTS_OTHERWISE = "a .json, and text without --output, need nothing"
 LINES = ("-", "--", ":")
 HIDDEN = "\u200b"  # in front of a label that begins with an underscore, which a legend would leave out
 

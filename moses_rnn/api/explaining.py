@@ -8,15 +8,14 @@ from pathlib import Path
 
 from moses_rnn.analysis.explain import Explainer, Explanation, Word
 from moses_rnn.analysis.lookup import Lookup, look_up
+from moses_rnn.analysis.phrase_samples import read_for_network
 from moses_rnn.api.arguments import BytesPair
 from moses_rnn.api.reading import PairReading
 from moses_rnn.errors import CheckpointError
-from moses_rnn.files.streams import existing_input, read_blocks
+from moses_rnn.files.streams import existing_input
 from moses_rnn.formats.grids import readable
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import first_look
 from moses_rnn.formats.signatures import recorded_names
-from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.formats.validation import signature_of
 from moses_rnn.inference.inspection import stepped_log_probs
 from moses_rnn.models.encdec import ENCDEC
@@ -57,19 +56,12 @@ def explain_pair(writer: Writer, producer: ScoreProducer, pair: BytesPair, table
             raise CheckpointError(f"table: expected an RNN Encoder-Decoder to compare with a table, found {title}")
         return _by_words(writer, producer, lookup)
     if table is not None:
-        lookup = _looked_up(Reading(model.checkpoint), lookup, str(table))
-        added = recorded_names(signature_of(existing_input(str(table))))
+        name, own = existing_input(str(table)), Reading(model.checkpoint)
+        blocks = read_for_network(name, own)
+        lookup = look_up(blocks, name, lookup, inverse=own.inverse, others=PHRASES, seed=SEED)
+        added = recorded_names(signature_of(name))
     explanation = Explainer(model.checkpoint, producer, added)(lookup)
     return explanation if table else replace(explanation, targets=None, ranks=[])
-
-
-def _looked_up(reading: Reading, lookup: Lookup, path: str) -> Lookup:
-    """The pair with what a table has for it."""
-    name = existing_input(path)
-    _, form = first_look(name, reading.form if reading.form.is_factored else None)
-    reading.check_form(name, form)
-    blocks = parse_blocks(read_blocks(name), name, form=form)
-    return look_up(blocks, name, lookup, inverse=reading.inverse, others=PHRASES, seed=SEED)
 
 
 def _by_words(writer: Writer, producer: ScoreProducer, pair: Lookup) -> Explanation:

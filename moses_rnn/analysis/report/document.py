@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from moses_rnn.analysis.report.head import head
 from moses_rnn.analysis.report.learning import costs, training, tuned
 from moses_rnn.analysis.report.model import explained, gates, samples
 from moses_rnn.analysis.report.page import Markup, Section
-from moses_rnn.analysis.report.survey import Coverage, WordCounts
+from moses_rnn.analysis.report.survey import Coverage
 from moses_rnn.analysis.report.verdicts import verdicts
 from moses_rnn.analysis.targets import Targets
 from moses_rnn.formats.grids import Cell, Grid, unescaped
@@ -84,7 +85,7 @@ def coverage(counted: Coverage, pairs: scatter.Scatter) -> Section:
     return Section("coverage", "Coverage", how, [page.table(grid), page.paragraph(_at_floor(pairs)), *outside])
 
 
-def _with_counts(counts: WordCounts) -> list[Markup]:
+def _with_counts(counts: Counter[bytes]) -> list[Markup]:
     """The most frequent of them; those that are as frequent in the order of their bytes."""
     first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:UNKNOWN_SHOWN]
     return [page.joined([page.phrase(word), page.element("small", f"{count:,}")], "") for word, count in first]

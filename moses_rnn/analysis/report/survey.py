@@ -21,17 +21,8 @@ from moses_rnn.models.vocabulary import UNKNOWN
 from moses_rnn.translation.proposals import Reading
 
 LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
-MOST_WORDS = 100_000  # different ones that are counted
 MAP_WORDS = 4  # of a phrase of Figure 5
 FREQUENT = Limits(min_words=2, min_targets=5, min_count=10)  # sources of which a pair is explained
-
-
-class WordCounts(Counter[bytes]):
-    """How often words were seen; of very many different ones those that came first are counted."""
-
-    def add(self, some: Iterable[bytes]) -> None:
-        """Count words."""
-        self.update(word for word in some if len(self) < MOST_WORDS or word in self)
 
 
 @dataclass
@@ -45,8 +36,8 @@ class Coverage:
     target_words: int = 0
     target_unknown: int = 0
     pairs_unknown: int = 0  # with one on either side
-    source_words_unknown: WordCounts = field(default_factory=WordCounts)
-    target_words_unknown: WordCounts = field(default_factory=WordCounts)
+    source_words_unknown: Counter[bytes] = field(default_factory=Counter)
+    target_words_unknown: Counter[bytes] = field(default_factory=Counter)
 
 
 @dataclass
@@ -145,8 +136,8 @@ class Survey:
             unread, unwritten = self._reading.unknown(source), written.count(UNKNOWN)
             total.source_words += len(read)
             total.source_unknown += len(unread)
-            total.source_words_unknown.add(unread)
-            total.target_words_unknown.add(self._reading.unwritten(line) if unwritten else ())
+            total.source_words_unknown.update(unread)
+            total.target_words_unknown.update(self._reading.unwritten(line) if unwritten else ())
             total.target_words += len(written)
             self.target_lengths.append(len(written))
             total.target_unknown += unwritten

@@ -14,10 +14,9 @@ from moses_rnn.cli.analyse.options import (
     EITHER_ORDER,
     force_option,
     in_either_order,
-    is_inverse,
     model_argument,
-    model_blocks,
     open_phrase_network,
+    progress_of,
     seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
@@ -88,23 +87,21 @@ def explain(request: Explain) -> None:
 def _explanation(request: Explain) -> Explanation:
     from moses_rnn.analysis.explain import Explainer
     from moses_rnn.analysis.lookup import look_up, parse_pair
+    from moses_rnn.analysis.phrase_samples import read_for_network
     from moses_rnn.files.streams import existing_input
     from moses_rnn.formats.signatures import recorded_names
     from moses_rnn.formats.validation import signature_of
+    from moses_rnn.translation.proposals import Reading
 
     added = recorded_names(signature_of(existing_input(request.phrase_table)))
     model = open_phrase_network(request.model)
     checkpoint = model.checkpoint
     pair = parse_pair(os.fsencode(request.pair), model.form)
     weights = _weights(request)
-    looked_up = look_up(
-        model_blocks(request.phrase_table, checkpoint),
-        request.phrase_table,
-        pair,
-        inverse=is_inverse(checkpoint),
-        others=request.phrases,
-        seed=request.seed,
-    )
+    reading = Reading(checkpoint)
+    blocks = read_for_network(request.phrase_table, reading, progress_of("lines", None))
+    drawn = {"others": request.phrases, "seed": request.seed}
+    looked_up = look_up(blocks, request.phrase_table, pair, inverse=reading.inverse, **drawn)
     return Explainer(checkpoint, model.make_producer(), added, weights)(looked_up)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.analyse.options import force_option, layout_option, named_files
+from moses_rnn.cli.analyse.options import force_option, kind_of, layout_option, named_files
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
 from moses_rnn.cli.files import check_inputs, text_of
 from moses_rnn.formats.grids import PICTURES
@@ -58,7 +58,7 @@ def lengths(request: LengthsRequest) -> None:
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.formats.grids import LAYOUTS
 
-    kind = _picture_kind(request.output) if request.output else ""
+    kind = kind_of(request.output, PICTURES, "the table needs nothing") if request.output else ""
     texts = (request.source, request.reference, *request.outputs)
     with ExitStack() as stack:
         if request.output:
@@ -69,18 +69,6 @@ def lengths(request: LengthsRequest) -> None:
         if request.output:
             file.commit(lengths_image(scores, kind))
     put(LAYOUTS[request.layout](as_grid(scores)))
-
-
-def _picture_kind(output: str) -> str:
-    """The kind of picture that an output's suffix asks for; refused before the work if it cannot be drawn."""
-    from moses_rnn.analysis.plots import check_matplotlib
-    from moses_rnn.analysis.sentence_plots import LENGTHS_OTHERWISE
-
-    kind = Path(output).suffix.removeprefix(".").lower()
-    if kind not in PICTURES:
-        raise click.BadParameter(f"{output!r} does not end in .svg or .png.", param_hint="--output")
-    check_matplotlib(LENGTHS_OTHERWISE)
-    return kind
 
 
 def _known_words(folder: Path) -> KnownWords:

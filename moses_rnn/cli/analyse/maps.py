@@ -17,13 +17,13 @@ from moses_rnn.cli.analyse.options import (
     EITHER_ORDER,
     force_option,
     in_either_order,
-    is_inverse,
+    kind_of,
     model_argument,
-    model_blocks,
     open_phrase_network,
     open_writer,
     progress_of,
     seed_option,
+    suffix_of,
 )
 from moses_rnn.cli.command import CONTEXT, Program, Seed, put, reports_errors, takes
 from moses_rnn.cli.files import check_inputs, output_to, parallel_texts, text_of
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     Points = tuple[str, list[str], Floats]
 
-DATA = ("csv", "json")
 FEWEST_POINTS = 2
 MAX_POINTS, MAX_SENTENCES = 2000, 1000
 # the options of each kind of map
@@ -190,15 +189,13 @@ def _outputs(request: MapRequest, names: Sequence[str]) -> Iterator[list[OutputF
 
 def _draw_points(request: MapRequest) -> None:
     """Draw points and write them, as each output's suffix says; what is missing is noticed before the long work."""
-    kinds = [_kind_of(output) for output in request.outputs]
+    kinds = [kind_of(name, (*PICTURES, "csv", "json"), ".csv and .json need nothing") for name in request.outputs]
     from moses_rnn.analysis.maps import as_grid, as_json, as_text, check_method, draw_map
-    from moses_rnn.analysis.plots import check_matplotlib, map_image
+    from moses_rnn.analysis.plots import map_image
     from moses_rnn.formats.grids import as_csv
 
     method = request.method or ("pca" if request.what == "sentences" else "tsne")
     check_method(method)
-    if set(kinds) & set(PICTURES):
-        check_matplotlib()
     with _outputs(request, request.outputs) as files:
         title, labels, vectors = POINTS[request.what](request)
         map_ = draw_map(f"{title}, {method}", labels, vectors, method, request.seed)
@@ -206,17 +203,6 @@ def _draw_points(request: MapRequest) -> None:
         for file, kind in zip(files, kinds, strict=True):
             file.append(texts[kind]().encode() if kind in texts else map_image(map_, kind))
     put("\n".join(as_text(map_)))
-
-
-def _kind_of(output: str) -> str:
-    kind = _suffix(output)
-    if kind not in PICTURES + DATA:
-        raise click.UsageError(f"--output {output}: expected a name that ends with .svg, .png, .csv or .json")
-    return kind
-
-
-def _suffix(output: str) -> str:
-    return Path(output).suffix.removeprefix(".").lower()
 
 
 def _word_points(request: MapRequest) -> Points:
@@ -231,12 +217,14 @@ def _word_points(request: MapRequest) -> Points:
 
 def _phrase_points(request: MapRequest) -> Points:
     from moses_rnn.analysis.maps import phrase_points
-    from moses_rnn.analysis.phrase_samples import sample_phrases
+    from moses_rnn.analysis.phrase_samples import read_for_network, sample_phrases
+    from moses_rnn.translation.proposals import Reading
 
     model, count = open_phrase_network(request.model), request.max_points or MAX_POINTS
-    blocks, inverse = model_blocks(str(request.file), model.checkpoint), is_inverse(model.checkpoint)
-    sample = sample_phrases(blocks, count, request.seed, inverse=inverse, min_words=request.min_words)
-    return f"{'target' if inverse else 'source'} phrases", *phrase_points(model, sample)
+    reading = Reading(model.checkpoint)
+    blocks = read_for_network(str(request.file), reading, progress_of("lines", None))
+    sample = sample_phrases(blocks, count, request.seed, inverse=reading.inverse, min_words=request.min_words)
+    return f"{'target' if reading.inverse else 'source'} phrases", *phrase_points(model, sample)
 
 
 def _sentence_points(request: MapRequest) -> Points:
@@ -265,12 +253,10 @@ def _draw_alignments(request: MapRequest) -> None:
     """Print alpha, or write it as pictures or records."""
     names = _alignment_files(request)
     from moses_rnn.analysis.alignment_maps import as_json_line, as_text
-    from moses_rnn.analysis.plots import check_matplotlib
-    from moses_rnn.analysis.sentence_plots import ALIGNMENTS_OTHERWISE, alignment_image
+    from moses_rnn.analysis.sentence_plots import alignment_image
 
-    kind = _suffix(names[0]) if names else "text"
-    if kind in PICTURES:
-        check_matplotlib(ALIGNMENTS_OTHERWISE)
+    otherwise = "a .json, and text without --output, need nothing"
+    kind = kind_of(names[0], (*PICTURES, "json"), otherwise) if names else "text"
     maps = _alignment_maps(request)
     if not names:
         put("\n\n".join(map(as_text, maps)))
@@ -290,11 +276,9 @@ def _alignment_files(request: MapRequest) -> list[str]:
     numbers, output = sorted(set(request.lines)), request.outputs[0]
     if len(request.outputs) > 1:
         raise click.UsageError("--output: expected one of alignments, a picture or a folder of pictures")
-    if not _suffix(output) or Path(output).is_dir():
+    if not suffix_of(output) or Path(output).is_dir():
         return [str(Path(output, f"line-{number}.svg")) for number in numbers]
-    if _suffix(output) not in (*PICTURES, "json"):
-        raise click.UsageError(f"--output {output}: expected a folder, or a name that ends with .svg, .png or .json")
-    if len(numbers) > 1 and _suffix(output) in PICTURES:
+    if len(numbers) > 1 and suffix_of(output) in PICTURES:
         raise click.UsageError(
             f"--output {output}: expected a folder for {len(numbers)} pictures, found the name of one"
         )
@@ -366,9 +350,11 @@ def gates(request: GatesRequest) -> None:
 
 def _pairs(checkpoint: Checkpoint, request: GatesRequest) -> list[Pair]:
     """What the network runs over; an encoder writes nothing."""
-    from moses_rnn.analysis.phrase_samples import Pair, sample_pairs, sample_phrases
+    from moses_rnn.analysis.phrase_samples import Pair, read_for_network, sample_pairs, sample_phrases
+    from moses_rnn.translation.proposals import Reading
 
-    blocks, inverse = model_blocks(request.phrase_table, checkpoint), is_inverse(checkpoint)
+    reading = Reading(checkpoint)
+    blocks, inverse = read_for_network(request.phrase_table, reading, progress_of("lines", None)), reading.inverse
     if request.network == "decoder":
         return sample_pairs(blocks, request.phrases, request.seed, inverse=inverse)
     return [Pair(phrase, b"") for phrase in sample_phrases(blocks, request.phrases, request.seed, inverse=inverse)]

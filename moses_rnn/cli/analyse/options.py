@@ -13,13 +13,11 @@ import click
 
 from moses_rnn.analysis.choices import ModelAndTable
 from moses_rnn.errors import CheckpointError, InputError
-from moses_rnn.formats.grids import LAYOUTS
+from moses_rnn.formats.grids import LAYOUTS, PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.metered import Advanced
-    from moses_rnn.formats.table_blocks import TableLines
-    from moses_rnn.models.checkpoint import Checkpoint
     from moses_rnn.producers.open import OpenModel
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
@@ -58,6 +56,30 @@ def open_table(path: str, column: int | None, name: str = "", *, by_table: bool 
     from moses_rnn.files.streams import existing_input
 
     return ScoredTable.open(existing_input(path), column, name, by_table=by_table)
+
+
+def kind_of(output: str, kinds: tuple[str, ...], otherwise: str) -> str:
+    """The kind of file that an output's suffix asks for; refused before the long work if it cannot be made.
+
+    Args:
+        output: a name.
+        kinds: that there are.
+        otherwise: what can be written where pictures cannot be drawn.
+    """
+    from moses_rnn.analysis.plots import check_matplotlib
+
+    kind = suffix_of(output)
+    if kind not in kinds:
+        *others, last = (f".{one}" for one in kinds)
+        raise click.BadParameter(f"{output!r} does not end in {', '.join(others)} or {last}.", param_hint="--output")
+    if kind in PICTURES:
+        check_matplotlib(otherwise)
+    return kind
+
+
+def suffix_of(output: str) -> str:
+    """What kind of file a name says it is."""
+    return Path(output).suffix.removeprefix(".").lower()
 
 
 def named_files(paths: tuple[str, ...]) -> dict[str, str]:
@@ -113,31 +135,6 @@ def open_writer(folder: Path) -> OpenModel:
     if model.row.stepper is None:
         raise CheckpointError(f"{folder}: expected a network that writes word by word, found: {model.network_title}")
     return model
-
-
-def is_inverse(checkpoint: Checkpoint) -> bool:
-    """Whether a network reads target phrases."""
-    return checkpoint.direction == "target-to-source"
-
-
-def model_blocks(phrase_table: str, checkpoint: Checkpoint) -> Iterator[TableLines]:
-    """A table as it is read, shown on a terminal; refused if its phrases are not of the form that the model knows."""
-    from moses_rnn.files.metered import Meter
-    from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_blocks
-    from moses_rnn.formats.phrase_forms import PhraseForm
-    from moses_rnn.formats.phrase_table import first_look
-    from moses_rnn.formats.table_blocks import parse_blocks
-
-    expected = PhraseForm.from_record(checkpoint.provenance.get("phrases"))
-    table, form, meter = existing_input(phrase_table), expected, Meter()
-    if table != STANDARD_STREAM:  # which cannot be read twice
-        _, form = first_look(table, expected if expected.is_factored else None)
-    if form != expected:
-        raise InputError(f"{table}: expected phrases as the model learned from ({expected}), found {form}")
-    show = progress_of("lines", None)
-    for block in parse_blocks(read_blocks(table, meter=meter), table, form=form):
-        yield block
-        show(meter.lines_read, meter.share)
 
 
 def progress_of(unit: str, total: int | None) -> Callable[..., None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from moses_rnn.cli.analyse.options import (
     SORTED,
     column_option,
     force_option,
+    kind_of,
     layout_option,
     open_table,
     progress,
@@ -154,7 +154,7 @@ def summary(request: SummaryRequest) -> None:
     from moses_rnn.formats.signatures import recorded_floor
 
     output = request.output
-    kind = _figure_kind(output) if output else ""
+    kind = kind_of(output, (*PICTURES, "csv"), "a .csv needs nothing") if output else ""
     table, show = open_table(request.phrase_table, request.column), LAYOUTS[request.layout]
     with OutputFile(output, force=request.force, inputs=(table.path,)) if output else NoOutput() as file:
         with progress() as advanced:
@@ -173,18 +173,6 @@ def summary(request: SummaryRequest) -> None:
         put("\n".join(notes(figures)))
     if agreement:
         put("\n".join(agreement))
-
-
-def _figure_kind(output: str) -> str:
-    """The kind of file that an output's suffix asks for; refused before the long work if it cannot be made."""
-    from moses_rnn.analysis.plots import SCATTER_OTHERWISE, check_matplotlib
-
-    kind = Path(output).suffix.removeprefix(".").lower()
-    if kind not in (*PICTURES, "csv"):
-        raise click.BadParameter(f"{output!r} does not end in .svg, .png or .csv.", param_hint="--output")
-    if kind in PICTURES:
-        check_matplotlib(SCATTER_OTHERWISE)
-    return kind
 
 
 TABLE_COMMANDS = (targets, summary)

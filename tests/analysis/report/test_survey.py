@@ -1,7 +1,5 @@
 """What is counted and picked out in one pass."""
 
-from moses_rnn.analysis.report.survey import WordCounts
-
 
 def test_the_survey(findings):
     n = findings.coverage
@@ -16,11 +14,3 @@ def test_words_outside_the_shortlists_are_counted(findings):
     n = findings.coverage
     assert n.source_words_unknown == {b"<script>alert(1)</script>": 5}
     assert n.target_words_unknown == {b"\xff": 1, b"<img/src=x>": 1, b"&amp;": 1, b"\xe2\x80\xaex": 1}
-
-
-def test_of_very_many_different_words_the_first_are_counted(monkeypatch):
-    monkeypatch.setattr("moses_rnn.analysis.report.survey.MOST_WORDS", 2)
-    counts = WordCounts()
-    counts.add([b"a", b"b", b"c", b"a"])
-    counts.add([b"c", b"b"])
-    assert counts == {b"a": 2, b"b": 2}
