@@ -50,10 +50,6 @@ def with_unigram(line):
     return MODEL.replace(b"-6e-1\tle\t0\n", line + b"\n")
 
 
-def test_n_grams_come_in_the_file_s_order():
-    assert parsed(MODEL) == N_GRAMS
-
-
 SAME = {
     "CRLF": MODEL.replace(b"\n", b"\r\n"),
     "no end of the last line": MODEL.removesuffix(b"\n"),
@@ -96,61 +92,37 @@ def test_odd_words_are_kept_byte_for_byte(word):
         assert n_grams == [(word,) if n_gram == (b"le",) else n_gram for n_gram in N_GRAMS]
 
 
-UNIGRAM = rf"^lm\.arpa:{line_of(b'-6e-1')}: expected a log-probability, 1 words and perhaps a backoff, found "
-BIGRAM = rf"^lm\.arpa:{line_of(b'-0.25')}: expected a log-probability, 2 words and perhaps a backoff, found "
 BINARY = b"mmap lm http://kheafield.com/code format version 5\n\0\0\0"
-ADVICE = r"\n  A binary model of KenLM cannot be read here: give the ARPA file it was made from\.$"
-REFUSED = {
-    "no log-probability": (with_unigram(b"le\t-0.3"), rf"{UNIGRAM}'le\\t-0\.3'$"),
-    "word alone": (with_unigram(b"le"), rf"{UNIGRAM}'le'$"),
-    "number alone": (with_unigram(b"-1"), rf"{UNIGRAM}'-1'$"),
-    "carriage return in a word": (with_unigram(b"-1\ta\rb"), rf"{UNIGRAM}'-1\\ta\\rb'$"),
-    "comment among n-grams": (with_unigram(b"# le"), rf"{UNIGRAM}'# le'$"),
-    "nan": (with_unigram(b"nan\tle"), rf"{UNIGRAM}'nan\\tle'$"),
-    "decimal comma": (with_unigram(b"-0,6\tle"), rf"{UNIGRAM}'-0,6\\tle'$"),
-    "three words": (with_unigram(b"-1\tle la les"), rf"{UNIGRAM}'-1\\tle la les'$"),
-    "bytes": (with_unigram(b"\xff"), rf"{UNIGRAM}'\\xff'$"),
-    "long": (with_unigram(b"x" * 1000), rf"{UNIGRAM}'{'x' * 200}' … \(1000 bytes\)$"),
-    "bigram of one word": (
-        MODEL.replace(b"-0.25\tle </s>", b"-0.25\tle"),
-        rf"{BIGRAM}'-0\.25\\tle'$",
-    ),
-    "order of any length": (  # int() would refuse so many digits
-        MODEL.replace(b"\\3-grams", b"\\" + b"3" * 5000 + b"-grams"),
-        r"^lm\.arpa:16: expected a log-probability, 2 words and perhaps a backoff, found '\\\\3{199}' … \(5008 bytes\)$",
-    ),
-    "cut short": (
-        MODEL[: MODEL.index(b"\\3-grams:")],
-        r"^lm\.arpa: expected \\end\\ as the last line, found none: the file was cut short$",
-    ),
-    "empty": (b"", r"^lm\.arpa: expected \\end\\ as the last line, found none: the file was cut short$"),
-    "a text": (
-        b"le chat dort\n",
-        r"^lm\.arpa:1: expected an ARPA file, which begins with \\data\\, found another line, of 12 bytes" + ADVICE,
-    ),
-    "a text after blank lines": (
-        b"\r\n\n" + MODEL.replace(b"\\data\\", b"le chat"),
-        r"^lm\.arpa:3: expected an ARPA file, which begins with \\data\\, found another line, of 7 bytes" + ADVICE,
-    ),
-    "a binary model": (
-        BINARY,
-        r"^lm\.arpa:1: expected an ARPA file, which begins with \\data\\, found a binary model" + ADVICE,
-    ),
+HERE = f":{line_of(b'-6e-1')}"
+REFUSED = {  # and where
+    "no log-probability": (with_unigram(b"le\t-0.3"), HERE),
+    "word alone": (with_unigram(b"le"), HERE),
+    "number alone": (with_unigram(b"-1"), HERE),
+    "carriage return in a word": (with_unigram(b"-1\ta\rb"), HERE),
+    "comment among n-grams": (with_unigram(b"# le"), HERE),
+    "nan": (with_unigram(b"nan\tle"), HERE),
+    "decimal comma": (with_unigram(b"-0,6\tle"), HERE),
+    "three words": (with_unigram(b"-1\tle la les"), HERE),
+    "bytes": (with_unigram(b"\xff"), HERE),
+    "long": (with_unigram(b"x" * 1000), HERE),
+    "bigram of one word": (MODEL.replace(b"-0.25\tle </s>", b"-0.25\tle"), f":{line_of(b'-0.25')}"),
+    "order of any length": (MODEL.replace(b"\\3-grams", b"\\" + b"3" * 5000 + b"-grams"), ":16"),  # too long for int()
+    "cut short": (MODEL[: MODEL.index(b"\\3-grams:")], ""),
+    "empty": (b"", ""),
+    "a text": (b"le chat dort\n", ":1"),
+    "a text after blank lines": (b"\r\n\n" + MODEL.replace(b"\\data\\", b"le chat"), ":3"),
+    "a binary model": (BINARY, ":1"),
 }
 
 
-@pytest.mark.parametrize(("data", "message"), REFUSED.values(), ids=REFUSED)
-def test_refuses(data, message):
-    with pytest.raises(FormatError, match=message) as refused:
+@pytest.mark.parametrize(("data", "place"), REFUSED.values(), ids=REFUSED)
+def test_refuses(data, place):
+    """By its line; what is no ARPA file may be anything, and nothing of it is repeated."""
+    with pytest.raises(FormatError, match=rf"^lm\.arpa{place}: expected ") as refused:
         list(parse_arpa(data.split(b"\n") if data else [], "lm.arpa"))
     assert refused.value.exit_code == 3
-
-
-def test_what_stands_before_the_error_was_given():
-    n_grams = parse_arpa(with_unigram(b"odd").split(b"\n"), "lm.arpa")
-    assert [next(n_grams) for _ in range(3)] == N_GRAMS[:3]
-    with pytest.raises(FormatError, match=UNIGRAM):
-        next(n_grams)
+    assert "chat" not in str(refused.value)
+    assert len(str(refused.value)) < 500
 
 
 @given(st.binary(max_size=80))

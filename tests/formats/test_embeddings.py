@@ -69,11 +69,6 @@ def test_what_is_refused_names_file_line_expectation_and_finding(text, line, mes
     assert message in str(refused.value)
 
 
-def test_a_width_of_its_own_is_told_with_the_option_for_it():
-    with pytest.raises(FormatError, match="--embedding-size 300 makes a network for them"):
-        read(b"2 300\n")
-
-
 def test_a_file_is_read_a_line_at_a_time():
     endless = (b"w%d 1 2 3\n" % i for i in itertools.count())
     rows = read_embeddings(endless, "w.vec", 3, {b"w5", b"w9"})

@@ -21,15 +21,6 @@ from moses_rnn.formats.grids import (
 GRID = Grid("Figures", ("name", "n", "share"), [(b"a|b", 1234, 0.123456789012), (b"c", None, 1.0)])
 
 
-def test_text_has_words_to_the_left_and_figures_to_the_right():
-    assert as_text(GRID).split("\n") == [
-        "Figures",
-        "  name      n  share",
-        "  a|b   1,234  0.123",
-        "  c         –      1",
-    ]
-
-
 def test_what_is_wider_than_a_terminal_comes_in_parts(monkeypatch):
     header = ("name", *(f"column {i}" for i in range(12)))
     grid = Grid("Figures", header, [(b"a", *range(12)), (b"b", *range(12))])
@@ -42,17 +33,6 @@ def test_what_is_wider_than_a_terminal_comes_in_parts(monkeypatch):
     assert lines.count("") == 1
     assert " ".join(lines[1].split()[1:] + lines[5].split()[1:]) == " ".join(header[1:])
     assert as_text(Grid("", ("n" * 99, "m"), [(1, 2)])).split("\n")[0] == f"  {'n' * 99}  m"  # what cannot be parted
-
-
-def test_markdown():
-    assert as_markdown(GRID).split("\n") == [
-        "**Figures**",
-        "",
-        "| name | n | share |",
-        "|---|---|---|",
-        "| a\\|b | 1,234 | 0.123 |",
-        "| c | – | 1 |",
-    ]
 
 
 def test_latex():

@@ -7,9 +7,9 @@ import statistics
 import pytest
 
 from moses_rnn.formats.alignments import parse_links
-from moses_rnn.formats.lexical_weights import LEAST, NO_WORD, LinkCounts, counts_of
+from moses_rnn.formats.lexical_weights import LEAST, NO_WORD, LinkCounts
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import parse_line, parse_table
+from moses_rnn.formats.phrase_table import parse_table
 from tests.conftest import EXAMPLES
 
 TABLE = [
@@ -90,12 +90,6 @@ def test_a_table_without_statistics_gives_the_diagonal_and_the_least():
     links = weights.align([b"a", b"b"], [b"x", b"y"])
     assert links == ((0, 0), (1, 1))
     assert weights.weigh([b"a", b"b"], [b"x", b"y"], links) == pytest.approx((LEAST**2, LEAST**2))
-
-
-def test_counts_are_three_numbers_or_nothing():
-    assert counts_of(parse_line(b"a ||| x ||| .1 ||| 0-0 ||| 3 2.5 1\r\n", "t", 1)) == [b"3", b"2.5", b"1"]
-    assert counts_of(parse_line(b"a ||| x ||| .1 ||| 0-0 ||| 3 2\n", "t", 1)) == []
-    assert counts_of(parse_line(b"a ||| x ||| .1\n", "t", 1)) == []
 
 
 def test_the_example_tables_own_weights_and_links_are_met():

@@ -1,6 +1,5 @@
 """The native core's work on tables is the same as the reference's, byte for byte."""
 
-import gzip
 import itertools
 import math
 import os
@@ -21,7 +20,6 @@ from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.formats.text_phrases import TextPhrases
 from moses_rnn.native import SWITCH
 from tests.commands import ROOT
-from tests.formats.line_cases import ACCEPTED, REFUSED
 
 pytestmark = pytest.mark.skipif(native_table() is None, reason="the native core was not built, or is switched off")
 
@@ -65,15 +63,6 @@ def assert_equally_regular(text, columns=(1, 2, 4, 17)):
             assert mine.dtype == reference.dtype
 
 
-@pytest.mark.parametrize("line", [case[0] for case in (*ACCEPTED.values(), *REFUSED.values())])
-@pytest.mark.parametrize("columns", [1, 2, 4, 20])
-def test_lines_of_every_kind(line, columns):
-    regular = b"a b ||| c d ||| 0.5" + b" 1" * (columns - 1) + b" ||| 0-0\n"
-    for text in (regular + line + regular, line + regular * 2, regular * 2 + line.removesuffix(b"\n"), line):
-        assert_equally_parsed(text)
-        assert_equally_regular(text, (1, columns))
-
-
 PIECES = [b" ||| ", b"|||", b"|", b" ", b"\t", b"\n", b"\r\n", b"a", b"b c", "é".encode(), b"\xff", b"\xe2\x80", b"]", b"[x]", b"\0"]  # fmt: skip
 NUMBERS = [b"0.5", b"1", b"1 0.25", b"1e-5", b"1e-3", b"e-39", b"0", b"-1", b".", b"0.000000", b"0.000001", b"9" * 15, b"9" * 16]  # fmt: skip
 FIELDS = [b"a ||| b ||| 0.5 1", b"c ||| d ||| 1 1 ||| 0-0\n", b"a ||| b ||| ", b" ||| 0-0\n"]
@@ -90,15 +79,6 @@ def test_any_text(text):
 @given(st.lists(st.sampled_from([*NUMBERS, b"e", b"-", b"5", b"e-0", b"0."]), max_size=6).map(b"".join))
 def test_any_number(number):
     assert_equally_regular(b"a ||| b ||| 1\na ||| b ||| %b ||| 0-0\na ||| b ||| %b 1\n" % (number, number), (1, 2))
-
-
-@given(st.lists(st.tuples(st.integers(0, 2 * len(REAL)), st.integers(0, 3), st.binary(max_size=4)), max_size=5))
-def test_changed_bytes(changes):
-    text = bytearray(REAL * 2)
-    for at, length, new in changes:
-        text[at : at + length] = new
-    assert_equally_regular(bytes(text), (4,))
-    assert_equally_parsed(bytes(text))
 
 
 def test_many_changes_of_lines_that_look_real():
@@ -118,11 +98,6 @@ def test_any_bytes_are_text_or_not(some):
     assert_equally_regular(b"a ||| b ||| 1\n%b ||| b ||| 1\n" % some, (1,))
 
 
-def test_the_real_table(multi30k):
-    with gzip.open(multi30k / "phrase-table.gz") as file:
-        assert_equally_parsed(b"".join(itertools.islice(file, 20_000)))
-
-
 def test_ends_that_are_none_are_refused():
     for ends in ([3, 2], [0, 5], [14, 15], [-1, 14]):
         with pytest.raises(ValueError, match="expected the ends of a text's lines"):
@@ -140,11 +115,6 @@ def written(values):
 
 def assert_as_c_writes(values):
     assert written(values) == b"".join(b" %.9g\n" % value for value in values)
-
-
-@pytest.mark.parametrize("lowest", [-1.0, -10.0, -90.0, -227.0, -745.0])
-def test_probabilities(lowest):
-    assert_as_c_writes(np.exp(np.random.default_rng(1).uniform(lowest, 0, 100_000)))
 
 
 def test_any_doubles():

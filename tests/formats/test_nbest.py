@@ -1,5 +1,3 @@
-import gzip
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +7,6 @@ from moses_rnn.formats.nbest import (
     alignment_of,
     check_source,
     format_nbest_line,
-    parse_nbest,
     parse_nbest_line,
     segmentation_of,
 )
@@ -125,14 +122,6 @@ def test_a_written_line_is_read_again(links, further):
     assert (line.sentence, line.hypothesis, line.total) == (7, hypothesis, b"-12.3457")
     assert (line.values("SEARCH0"), line.further) == ([-12.3457], further)
     assert segmentation_of(line, "n") is None
-
-
-def test_a_real_list(multi30k):
-    with gzip.open(multi30k / "nbest.val.100.gz") as lines:
-        for line in parse_nbest(lines, "nbest"):
-            assert len(line.values("TranslationModel0")) == 4
-            added = line.with_features([("RNN0", [b"-1"])])
-            assert added.replace(b" RNN0= -1", b"") == line.line
 
 
 @given(st.binary(max_size=80))

@@ -1,7 +1,7 @@
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.formats.phrase_table import Shape, first_look, parse_table
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 
@@ -109,15 +109,3 @@ def test_a_form_goes_through_a_record(form):
 @pytest.mark.parametrize("record", [None, 3, {}, {"source_factor": -1, "target_factor": "0", "hierarchical": 1}])
 def test_other_records_are_plain(record):
     assert PhraseForm.from_record(record) == PLAIN
-
-
-def test_forms_in_words():
-    assert [str(form) for form in (PLAIN, PhraseForm(0, 1), PhraseForm(hierarchical=True))] == [
-        "plain words",
-        "source factor 0, target factor 1",
-        "hierarchical",
-    ]
-
-
-def test_words_part_at_blanks_and_tabs_only():
-    assert words("a\u00a0b\tc  d\u2028".encode()) == ["a\u00a0b".encode(), b"c", "d\u2028".encode()]

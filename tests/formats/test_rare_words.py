@@ -65,18 +65,6 @@ def test_a_round_trip_gives_back_every_unknown_word_that_equals_its_source_word(
     assert restored.replaced + restored.words.count(b"<unk>") == unknown
 
 
-@given(pair=pairs())
-def test_without_links_the_unknown_words_come_in_their_order(pair):
-    source, target, links, known_source, known_target = pair
-    rare = RareWords("noalign")
-    _, written = rare.annotate(source, target, links, Shortlists(known_source, known_target))
-    restored = rare.restore(written, source, known_source, same)
-    unknown = [word for word in source if word not in known_source]
-    rare_words = [word for word in target if word not in known_target]
-    back = [new for old, new in zip(target, restored.words, strict=True) if old not in known_target]
-    assert back == [*unknown, *[b"<unk>"] * len(rare_words)][: len(rare_words)]
-
-
 NOTHING = frozenset()
 SOURCE = [b"x1", b"x2", b"x3"]
 RESTORED = {
@@ -106,26 +94,10 @@ def test_tokens_are_restored_from_where_they_point_to(case):
         assert word == written.split()[place] or written.split()[place].startswith(b"<unk")
 
 
-def test_a_number_is_that_of_the_first_word_of_its_spelling():
-    known = frozenset([b"the"])
-    source = [b"the", b"z", b"y", b"z"]
-    assert RareWords("copyable").annotate_source(source, known) == [b"the", b"<unk1>", b"<unk2>", b"<unk1>"]
-    assert RareWords("copyable").restore([b"<unk2>"], source, known, same).words == [b"y"]
-
-
 def test_the_tenth_unknown_word_has_no_number():
     source = [b"w%d" % i for i in range(11)]
     tokens = RareWords("copyable").annotate_source(source, NOTHING)
     assert tokens == [*(b"<unk%d>" % i for i in range(1, 10)), b"<unk0>", b"<unk0>"]
-
-
-@pytest.mark.parametrize("kind", MARKED)
-@pytest.mark.parametrize("away", [-8, -7, 7, 8])
-def test_a_pointer_reaches_to_the_windows_edge(kind, away):
-    source, target = [b"s"] * 20, [b"t"] * 20
-    _, written = RareWords(kind).annotate(source, target, ((10 + away, 10),), Shortlists(NOTHING, NOTHING))
-    distance = b"%d" % away if abs(away) == 7 else b"n"
-    assert (b"<unk:%s>" % distance if kind == "posunk" else b"<p:%s>" % distance) in written
 
 
 @pytest.mark.parametrize("kind", KINDS)

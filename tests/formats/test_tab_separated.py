@@ -1,13 +1,8 @@
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.tab_separated import as_table_blocks, split_pair
+from moses_rnn.formats.tab_separated import as_table_blocks
 from moses_rnn.formats.table_blocks import parse_blocks
-
-
-def test_a_line_is_a_source_and_a_target():
-    assert split_pair(b"the old man\tle vieil homme\n", "x", 1) == (b"the old man", b"le vieil homme")
-    assert split_pair(b"a|b\t c \tmore\t\n", "x", 1) == (b"a|b", b" c ")
 
 
 def test_blocks_become_those_of_a_table_line_for_line():

@@ -99,6 +99,17 @@ def test_changed_bytes_are_noticed_as_line_by_line(changes):
     assert_same_line_by_line(bytes(text).splitlines(keepends=True) if b"\r" not in text else [REGULAR])
 
 
+CHARACTERS = ["é", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff"]
+NO_CHARACTERS = [b"\x80", b"\xc0\x80", b"\xc1\xbf", b"\xe0\x9f\xbf", b"\xed\xa0\x80", b"\xf0\x8f\xbf\xbf", b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xff", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98"]  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", NO_CHARACTERS)
+def test_what_is_no_utf8_is_noticed_as_line_by_line(bad):
+    good = [REGULAR, *(b"%b ||| b ||| 0.5 1\n" % character.encode() for character in CHARACTERS)]
+    assert_same_line_by_line([*good, b"%b ||| b ||| 0.5 1\n" % bad, *good])
+    assert_same_line_by_line([*good, b"a ||| b ||| 0.5 1 ||| " + bad])
+
+
 def test_a_bad_line_is_an_error_after_the_lines_before_it():
     lines = [REGULAR] * 3 + [b"a ||| b ||| 1\n"] + [REGULAR]
     blocks = parse_blocks([b"".join(lines)], "t")

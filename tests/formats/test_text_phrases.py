@@ -24,25 +24,6 @@ def test_it_is_like_a_list(phrases):
         phrases[5]
 
 
-def test_slices_are_of_its_kind_and_of_the_same_text(phrases):
-    for part in (slice(1, 3), slice(None, None, 2), slice(None, None, -1), slice(4, 4)):
-        assert isinstance(phrases[part], TextPhrases)
-        assert list(phrases[part]) == LIST[part]
-        assert phrases[part].text is phrases.text
-    assert not phrases[4:4]
-
-
-def test_it_is_equal_to_any_sequence_of_the_same_phrases(phrases):
-    assert phrases == LIST
-    assert LIST == phrases  # noqa: SIM300, the other way round is asked for
-    assert phrases == tuple(LIST)
-    assert phrases == TextPhrases.of(LIST)
-    assert phrases != LIST[:4]
-    assert phrases != [*LIST[:4], b"e"]
-    assert phrases != b"a"
-    assert phrases != 5
-
-
 def test_any_phrases_can_be_laid_end_to_end(phrases):
     assert TextPhrases.of(phrases) is phrases
     laid = TextPhrases.of(LIST)
@@ -52,10 +33,6 @@ def test_any_phrases_can_be_laid_end_to_end(phrases):
         [3, 3, 4, 6, 7],
     )
     assert TextPhrases.of([]) == []
-
-
-def test_what_it_holds_can_be_seen(phrases):
-    assert repr(phrases[:2]) == "TextPhrases([b'a b', b''])"
 
 
 def test_aligned_phrases_are_phrases_that_know_their_links():
