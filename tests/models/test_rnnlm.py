@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from moses_rnn.models.batches import Batch
-from moses_rnn.models.rnnlm import grad_sums
 from moses_rnn.models.vocabulary import END_ID
 from tests.models import reference_rnnlm
 from tests.models.networks import rnnlm_network, some_sentences, weights_of
@@ -23,13 +22,3 @@ def test_errors_go_back_as_far_as_they_shall(reach):
             expected[name] += torch.tensor(rows)
     for name, rows in expected.items():
         torch.testing.assert_close(given[name], rows, rtol=1e-6, atol=1e-6)
-
-
-def test_errors_of_the_whole_sentence_are_those_of_every_reach_beyond_it():
-    random = torch.Generator().manual_seed(1)
-    active = [4, 3, 3, 1]
-    grads, states = (torch.rand(sum(active), 5, generator=random, dtype=torch.float64) for _ in range(2))
-    U = torch.randn(5, 5, generator=random, dtype=torch.float64)
-    whole = grad_sums(grads, states, U, active, 0)
-    torch.testing.assert_close(grad_sums(grads, states, U, active, 4), whole, rtol=0, atol=1e-12)
-    assert (grad_sums(grads, states, U, active, 3) - whole).abs().max() > 1e-3
