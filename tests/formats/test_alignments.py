@@ -54,3 +54,7 @@ def by_definition(links, i):
 @given(LINKS)
 def test_the_nearest_link_counts_and_of_two_the_left(links):
     assert nearest(links, 13) == [by_definition(links, i) for i in range(13)]
+
+
+def test_ties_go_to_the_left():
+    assert nearest(((5, 3), (1, 3), (4, 0), (2, 1), (0, 1)), 4) == [4, 0, None, 1]

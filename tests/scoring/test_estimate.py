@@ -1,11 +1,9 @@
 """How long scoring will take, by the first lines of a table."""
 
-import re
-
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.scoring.estimate import Estimate, estimate
+from moses_rnn.scoring.estimate import estimate
 from moses_rnn.scoring.phrase_tables import chunks_between_sources
 from tests.scoring.tables import LINES, names, request_for
 
@@ -33,8 +31,3 @@ def test_bad_lines_are_left_out_if_they_may_be(here, models):
         estimate(request_for(here, models))
     assert estimate(request_for(here, models, rejects=str(here / "r"))).lines == 2
     assert names(here) == ["table"]
-
-
-def test_it_is_a_line():
-    line = str(Estimate(51_400_000, 4_200.4, "native core, avx512, fp32"))
-    assert re.fullmatch(r"4,200 lines/s here \(native core, avx512, fp32\): 3:23:57 for about 51,400,000 lines", line)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moses_rnn.errors import CheckpointError, MisfitError
+from moses_rnn.errors import MisfitError
 from moses_rnn.models.variants import SWITCHES
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.scoring import fit
@@ -31,15 +31,8 @@ NAMES = ("WordPenalty", "RNN")
     ],
 )
 def test_a_misfit_is_refused(unknown, floored, found):
-    with pytest.raises(MisfitError) as refused:
+    with pytest.raises(MisfitError, match=rf"^t\.gz: .* RNN's model .*, found {found} in 1,000 lines\n"):
         FitWatch("t.gz", report(1000, unknown, floored), NAMES).judge()
-    expected = (
-        f"t.gz: expected a table that RNN's model knows, found {found} in 1,000 lines\n  Was the model trained on"
-    )
-    assert str(refused.value).startswith(expected)
-
-
-def test_what_fits_is_not():
     FitWatch("t.gz", report(1000, 800, 499), NAMES).judge()
     FitWatch("t.gz", report(0, 0, 0), NAMES).judge()
 
@@ -56,22 +49,12 @@ def test_a_table_is_judged_now_and_then_before_its_end(monkeypatch):
 
 def test_too_many_unknown_words_are_warned_of():
     assert list(fit_warnings(report(1000, 200, 0), NAMES)) == []
-    assert list(fit_warnings(report(1000, 201, 0), NAMES)) == [
-        "RNN: 20.1% of the pairs have a word outside the model's shortlists, which is read as <unk>: a model with "
-        "larger shortlists would tell such words apart"
-    ]
+    (warning,) = fit_warnings(report(1000, 201, 0), NAMES)
+    assert warning.startswith("RNN: 20.1% of the pairs ")
 
 
 def learned(history, unigram):
     return encdec_checkpoint(None, None, None, provenance={"history": history, "unigram_nats_per_token": unigram})
-
-
-@pytest.mark.parametrize("costs", [[5.0], [6.0, 5.5]])
-def test_a_model_no_better_than_unigrams_is_refused(costs):
-    history = [{"nats_per_token": cost} for cost in costs]
-    message = rf"model: expected a model that costs less than a unigram model's 5.00 nats .* found {costs[-1]:.2f}\n"
-    with pytest.raises(CheckpointError, match=message):
-        check_learned(OpenModel(Path("model"), learned(history, 5.0)))
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,9 @@ import torch
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.phrase_forms import PLAIN
-from moses_rnn.formats.phrase_table import Shape
 from moses_rnn.formats.signatures import PROGRAM
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.scoring.inputs import open_inputs
-from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.workers import ColumnOptions
 from tests.producers.rare import save_rare_model
 from tests.scoring.tables import LINES, request_for
@@ -32,12 +30,6 @@ def opened(here, models):
         return open_inputs(request_for(here, models, **changes), take, lambda: None)
 
     return open_changed
-
-
-def test_the_first_line_is_looked_at_and_still_there(opened):
-    inputs = opened()
-    assert (inputs.shape, inputs.form) == (Shape(2, (1, 1), True), PLAIN)
-    assert b"".join(block.text for block in inputs.lines) == b"".join(LINES)
 
 
 @pytest.mark.parametrize("number", [0, 1, 17, 29, 30])
@@ -73,36 +65,6 @@ def test_the_native_core_is_in_the_manifest(opened):
     assert manifest["threads"] == 1  # each chunk is computed in one, however many there are
 
 
-def test_how_much_is_done_is_what_was_read_less_the_lines_that_wait(opened):
-    inputs = opened()
-    list(inputs.lines)
-    report = ScoringReport()
-    for read, share in ((0, 0), (15, 0.5), (30, 1)):
-        report.read = read
-        assert inputs.share(report) == pytest.approx(share)
-    inputs.meter.share = None  # of a pipe
-    assert inputs.share(report) is None
-
-
-def test_bad_lines_are_taken_or_refused(opened, here):
-    (here / "table").write_bytes(b"bad\n" + b"".join(LINES) + b"worse\n")
-    with pytest.raises(FormatError, match="table:1: expected at least 3 fields"):
-        opened()
-    taken = []
-    inputs = opened(lambda line, error: taken.append((error.line, line)))
-    assert b"".join(block.text for block in inputs.lines) == b"".join(LINES)
-    assert taken == [(1, b"bad\n"), (32, b"worse\n")]
-
-
-def test_a_table_that_was_written_to_is_noticed(opened, here):
-    inputs = opened()
-    inputs.check_unchanged()
-    with (here / "table").open("ab") as table:
-        table.write(LINES[0])
-    with pytest.raises(InputError, match="table: was changed while it was read; nothing was written"):
-        inputs.check_unchanged()
-
-
 def signed(here, columns):
     file = {"bytes": (here / "table").stat().st_size}
     record = {"program": PROGRAM, "file": file, "added_columns": [{"name": name} for name in columns]}
@@ -136,15 +98,8 @@ def test_a_network_of_rare_words_needs_a_tables_alignments(opened, here, tmp_pat
     model = save_rare_model(tmp_path / "rare")
     assert opened(models=(model,)).models[0].folder == model
     (here / "table").write_bytes(b"s2 ||| t2 ||| 0.5\n")
-    with pytest.raises(
-        FormatError, match=r"table:1: expected a word alignment in field 4, by which .* found none"
-    ) as error:
-        opened(models=(model,))
-    assert "--NoWordAlignment" in error.value.advice
-    weights = (model / "model.safetensors").rename(tmp_path / "weights")  # they are not read in vain
     with pytest.raises(FormatError, match="table:1: expected a word alignment in field 4"):
         opened(models=(model,))
-    weights.rename(model / "model.safetensors")
     assert opened(models=(save_rare_model(tmp_path / "none", "noalign"),)).form == PLAIN
     (here / "table").write_bytes(b"s2 [X] ||| t2 [X] ||| 0.5 ||| 0-0\n")
     with pytest.raises(CheckpointError, match=r"expected a table of plain words, to annotate rare words in, found one"):

@@ -83,16 +83,6 @@ def test_a_second_run_keeps_what_is_recorded_of_the_first(here, models):
     assert recorded_names(read_signature(str(here / "other"))) == {4: "RNNInverse"}
 
 
-def test_shards_of_a_mean_of_models_are_merged_too(here, models):
-    folders = {"models": (models / "rnn", models / "groundhog")}
-    score(request_for(here, models, **folders), show_nothing, never)
-    merged(here, score_shards(here, models, 2, **folders))
-    check_same_scores((here / "merged").read_bytes(), (here / "scored").read_bytes())
-    whole, again = (json.loads((here / f"{name}.json").read_bytes()) for name in ("scored", "merged"))
-    assert again["models"] == whole["models"]
-    assert [column["name"] for column in again["added_columns"]] == ["ENS"]
-
-
 def test_rejected_lines_come_together(here, models):
     lines = (here / "table").read_bytes().splitlines(keepends=True)
     lines[3] = b"bad\n"
@@ -234,12 +224,6 @@ def test_a_merge_goes_on_where_it_stopped(here, models, monkeypatch):
     assert done[-1][1] == 1.0
     score(request_for(here, models), show_nothing, never)
     check_same_scores((here / "merged").read_bytes(), (here / "scored").read_bytes())
-
-
-def test_what_is_stored_otherwise_cannot_be_laid_together(here, models):
-    shards = score_shards(here, models)
-    with pytest.raises(InputError, match=r"merged.gz: expected a name that ends as the shards' do"):
-        merged(here, shards, name="merged.gz")
 
 
 def test_cores_that_differ_are_told(here, models):

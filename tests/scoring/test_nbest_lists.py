@@ -8,7 +8,7 @@ from moses_rnn.errors import FormatError, InputError, MisfitError, ScoreError
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
 from moses_rnn.scoring.hypotheses import KnownWords, PhraseSum, WholeHypothesis
-from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
+from moses_rnn.scoring.nbest_lists import NBestReport, label_features
 from tests.producers.pairs import TARGET, of_pairs, producer
 from tests.scoring.nbest_lists import ADDED, SOURCES, added, cslm, nbest, parsed, whole_sentences
 
@@ -186,13 +186,6 @@ def test_a_phrase_that_has_no_score_is_named_with_its_line():
     lines = [nbest(b"t2 t3", b" ||| 0-1=0 2=1"), nbest(b"t2 t4", b" ||| 0-1=0 2=1")]
     with pytest.raises(ScoreError, match="^RNN0, line 2 of the list: no score"):
         added(lines, [("RNN", PhraseSum(broken, "n"))])
-
-
-def test_nothing_is_given_out_before_an_error_in_the_same_block():
-    lines = parsed([nbest(b"t2"), nbest(b"t2", sentence=3)])
-    blocks = with_features(lines, SOURCES, label_features(None, whole_sentences()), "n", NBestReport())
-    with pytest.raises(FormatError, match="found 3"):
-        next(blocks)
 
 
 def test_a_source_text_of_another_list_is_noticed_by_what_reads_sources():

@@ -36,8 +36,6 @@ SCORERS = {
     "CSLM": lambda: WholeHypothesis(cslm()),
     "WP": lambda: WholeHypothesis(WordPenaltyProducer(TARGET)),
     "RNN": lambda: PhraseSum(producer()[0], "n"),
-    "RNNInverse": lambda: PhraseSum(producer(direction="target-to-source")[0], "n"),
-    "RNN of sentences": lambda: WholeHypothesis(producer()[0]),
 }
 
 

@@ -8,12 +8,11 @@ import pytest
 from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.files.outputs import Packing
 from moses_rnn.formats.census import Census
-from moses_rnn.formats.numbers import rows_as_text
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.pools.workers import Threads
 from moses_rnn.producers.base import check_scores
 from moses_rnn.scoring.phrase_tables import MOST_WORDS, ScoringReport, chunks_between_sources, scored_table
-from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions, numbers_of
+from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions
 
 pytestmark = pytest.mark.usefixtures("either_path")
 
@@ -50,11 +49,6 @@ def scored(lines, *producers, workers=1, options=None):
 
 def threads_of(*producers, workers=1, options=None):
     return Threads([ChunkScorer(producers, "t", options or ColumnOptions(), Packing())] * workers)
-
-
-def test_adds_columns_in_the_producers_order():
-    (line,), _ = scored([b"a ||| t0 ||| 1 ||| 0-0\n"], Length(), Fixed(-0.5))
-    assert line == b"a ||| t0 ||| 1 %.9g %.9g ||| 0-0\n" % (math.exp(-3), math.exp(-0.5))
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -129,18 +123,6 @@ def test_but_must_be_finite(bad):
         scored([b"a ||| t0 ||| 1\n"], Unbounded(bad))
 
 
-def test_a_table_with_such_a_column_is_read_again():
-    (line,), _ = scored([b"a ||| t0 ||| 1\n"], Unbounded(500.0))
-    (again,), _ = scored([line], Fixed(-1.0))
-    assert again == line.replace(b"\n", b" %.9g\n" % math.exp(-1))
-
-
-def test_nine_digits_keep_the_logarithm():
-    scores = np.linspace(-87, 0, 1001)[:, None]
-    written = [math.log(float(value)) for value in rows_as_text(numbers_of(scores, ColumnOptions()))]
-    np.testing.assert_allclose(written, scores[:, 0], atol=5e-9)
-
-
 def test_the_report_counts_floors_and_notices_constant_columns():
     lines = [b"a ||| t%d ||| 1\n" % i for i in range(3)]
     _, report = scored(lines, Fixed(-1, -90, -100), Fixed(-2, -2, -2))
@@ -196,20 +178,3 @@ def test_phrases_too_long_to_be_stepped_through_are_refused():
     assert len(scored([b"a ||| " + fits + b"||| 1\n"], Length())[0]) == 1
     with pytest.raises(FormatError, match="t:2: expected phrases of less than 65,536 words, found 65,536"):
         scored([b"a ||| b ||| 1\n", b"a ||| " + fits + b"b ||| 1\n"], Length())
-
-
-def test_columns_are_parted_by_single_blanks():
-    numbers = numbers_of(np.log([[0.5, 1.0], [0.25, 0.125]]), ColumnOptions())
-    assert rows_as_text(numbers) == [b" 0.5 1", b" 0.25 0.125"]
-
-
-def test_oddities_are_counted_and_strictly_refused():
-    lines = [b"a ||| t1 ||| 1\n", b"a ||| t2 ||| 0\r\n", b"a ||| ||| -1\n"]
-    report, census = ScoringReport(), Census("t")
-    with threads_of(Length()) as threads:
-        list(scored_table(parse_blocks([b"".join(lines)], "t"), threads, report, census))
-        assert {kind: oddity.lines for kind, oddity in census.oddities.items()} == {
-            "CRLF line end": 1, "score not above 0": 2, "empty target": 1
-        }  # fmt: skip
-        with pytest.raises(FormatError, match="t:2: expected no CRLF line end"):
-            list(scored_table(parse_blocks([b"".join(lines)], "t"), threads, report, Census("t", strict=True)))

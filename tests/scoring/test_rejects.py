@@ -121,15 +121,6 @@ def test_where_nothing_is_rejected_those_of_an_older_table_go(path):
     assert names(path.parent) == []
 
 
-def test_discarded_they_leave_nothing(path):
-    with rejects_at(path) as rejects:
-        rejects.begin(MANIFEST, 0)
-        rejects.take(b"bad\n", error_at(1))
-        rejects.write(1)
-        rejects.discard()
-    assert names(path.parent) == []
-
-
 @pytest.mark.parametrize(
     ("limit", "most", "lines", "message"),
     [
@@ -156,15 +147,6 @@ def test_written_lines_wait_no_longer(path, monkeypatch):
             rejects.write(line)
         rejects.commit()
     assert path.read_bytes() == b"bad\n" * 19
-
-
-def test_without_rejects_the_first_bad_line_is_nobodys_to_take(path):
-    with NoRejects(str(path)) as none:
-        none.begin(MANIFEST, 0)
-        none.write(10)
-        assert (none.take, none.lines, none.messages) == (None, 0, ())
-        none.commit()
-    assert names(path.parent) == []
 
 
 def test_a_run_without_rejects_removes_what_another_left_of_its_own(path):

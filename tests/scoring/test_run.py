@@ -6,24 +6,16 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
-from moses_rnn.errors import CheckpointError, InputError, MisfitError, MosesRnnError, Stopped
+from moses_rnn.errors import MisfitError, MosesRnnError, Stopped
 from moses_rnn.files.journal import BlockOutput
 from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.text_phrases import AlignedPhrases
-from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.variants import SWITCHES
-from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import native_core
 from moses_rnn.producers.open import open_model
-from moses_rnn.scoring import run
-from moses_rnn.scoring.phrase_tables import ScoringReport, chunks_between_sources
+from moses_rnn.scoring.phrase_tables import chunks_between_sources
 from moses_rnn.scoring.run import score
 from moses_rnn.scoring.workers import ColumnOptions
-from tests.models.checkpoints import encdec_checkpoint
-from tests.models.networks import encdec_network
-from tests.producers.pairs import SOURCE
 from tests.producers.rare import ALIGNED, save_rare_model
 from tests.scoring.tables import LINES, names, request_for
 
@@ -40,21 +32,6 @@ def in_small_chunks(monkeypatch):
     )
 
 
-def test_lines_come_out_with_further_scores(here, models):
-    request = request_for(here, models, inverse_models=(models / "inverse",), word_penalty=True, allow_misfit=True)
-    result = score(request, show_nothing, never)
-    assert result.column_names == ("RNN", "RNNInverse", "WordPenalty")
-    assert (result.report.lines, result.rejected) == (30, 0)
-    fields = [line.split(b" ||| ") for line in (here / "scored").read_bytes().splitlines(keepends=True)]
-    assert [line[2].count(b" ") for line in fields] == [4] * 30
-    before = [b" ||| ".join([*line[:2], b" ".join(line[2].split(b" ")[:2]), *line[3:]]) for line in fields]
-    assert before == LINES
-    assert "num-features=5" in result.feature_line
-    assert result.weight_line == "TranslationModel0= 0.2 0.2 0.2 0.2 0.2"
-    signature = json.loads((here / "scored.json").read_bytes())
-    assert (signature["lines"], signature["columns"], signature["output"]) == (30, 5, "scored")
-
-
 def log_columns(path, old=2):
     """The added columns of a scored table, in natural logarithms; lines × columns."""
     lines = path.read_bytes().splitlines()
@@ -65,8 +42,7 @@ def test_several_models_give_the_mean_of_their_columns(here, models):
     folders = (models / "rnn", models / "groundhog")
     for folder in folders:
         score(request_for(here, models, models=(folder,), output=str(here / folder.name)), show_nothing, never)
-    both = request_for(here, models, models=folders)
-    result = score(both, show_nothing, never)
+    result = score(request_for(here, models, models=folders), show_nothing, never)
     one, other = (log_columns(here / folder.name) for folder in folders)
     np.testing.assert_allclose(log_columns(here / "scored"), (one + other) / 2, rtol=1e-5)
     assert not np.allclose(one, other, rtol=1e-2)
@@ -92,18 +68,6 @@ def test_several_models_of_both_directions_are_two_means_or_a_column_each(here, 
     columns = log_columns(here / "each")
     expected = np.stack([columns[:, :2].mean(1), columns[:, 2:].mean(1)], axis=1)
     np.testing.assert_allclose(log_columns(here / "scored"), expected, rtol=1e-5)
-
-
-def test_models_without_a_mean_are_refused_before_anything_is_written(here, models):
-    other = models / "other words"
-    if not other.exists():
-        words = Vocabulary([b"<unk>", b"</s>", *(b"t%d" % i for i in range(3, 9))])
-        network = encdec_network(SWITCHES["paper"], dtype=torch.float32)
-        save_checkpoint(other, encdec_checkpoint(network, SOURCE, words))
-    before = names(here)
-    with pytest.raises(CheckpointError, match=r"other words: expected the words in target\.vocab of .*rnn in an"):
-        score(request_for(here, models, models=(models / "rnn", other)), show_nothing, never)
-    assert names(here) == before
 
 
 def test_a_mean_is_resumed_with_the_same_models_alone(here, models):
@@ -148,20 +112,6 @@ def test_a_misfit_is_noticed_at_the_latest_at_the_end(here, models):
     assert [warning[:10] for warning in result.warnings] == ["RNN: 100.0"]
 
 
-def test_rejected_lines_are_counted_and_the_first_are_shown(here, models):
-    lines = [*LINES[:3], b"bad\n", *LINES[3:], *[b"worse\n"] * 4]
-    (here / "table").write_bytes(b"".join(lines))
-    request = request_for(here, models, rejects=str(here / "scored.rejects"))
-    result = score(request, show_nothing, never)
-    assert result.rejected == 5
-    (warning,) = result.warnings
-    assert warning.startswith(
-        f"5 lines were left out, to {here}/scored.rejects, and others like: {here}/table:4: expected"
-    )
-    assert warning.count(f"{here}/table:") == 3
-    assert (here / "scored.rejects").read_bytes() == b"bad\n" + b"worse\n" * 4
-
-
 class Death(BaseException):
     """What no part of the program catches."""
 
@@ -191,16 +141,6 @@ def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeyp
     assert names(here) == ["scored", "scored.json", "scored.rejects", "table"]
 
 
-def test_what_the_user_should_know_of_a_report():
-    report = ScoringReport(halvings=1234, lines=2, unknown=[0, 0], floored=[0, 0], lowest=[-2, -1], highest=[-2, 0])
-    assert list(run._of_report(report, ("RNN", "WordPenalty"))) == [
-        "the device's memory ran out 1,234 times; work was halved, which can change the last digits of a score (by less "
-        "than 1e-4 in log p)",
-        "RNN is the same on every line: MERT cannot find a weight for it (leave the column out, or keep it from tuning "
-        "with tuneable-components=)",
-    ]
-
-
 def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tmp_path):
     """Lines that differ in nothing else have different scores, each that of its line alone."""
     model = save_rare_model(tmp_path / "rare")
@@ -215,12 +155,3 @@ def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tm
     expected = open_model(model).make_producer().log_probs(AlignedPhrases(sources, lambda: links), targets)
     assert np.log(values) == pytest.approx(expected[:, 0], rel=1e-5)
     assert "rare words by posunk" in json.loads((here / "scored.json").read_bytes())["added_columns"][0]["meaning"]
-
-
-def test_a_line_whose_links_are_of_other_words_is_named(here, models, tmp_path):
-    model = save_rare_model(tmp_path / "rare")
-    lines = [b"s2 ||| t8 ||| 0.5 ||| %s ||| 1 1 1\n" % links for links in (b"0-0", b"0-0", b"0-7", b"0-0")]
-    (here / "table").write_bytes(b"".join(lines))
-    with pytest.raises(InputError, match=r"table:3: expected links between 1 source .* found 0-7: 's2 \|\|\| t8'$"):
-        score(request_for(here, models, models=(model,), allow_misfit=True), show_nothing, never)
-    assert not (here / "scored").exists()
