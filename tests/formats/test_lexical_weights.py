@@ -41,7 +41,7 @@ def test_probabilities_are_shares_of_links():
 
 WITHOUT_COUNTS = {
     "no counts": [b"a ||| x ||| .1 ||| 0-0\n", b"a ||| y ||| .1 ||| 0-0\n"],
-    "other counts": [b"a ||| x ||| .1 ||| 0-0 ||| 3\n", b"a ||| y ||| .1 ||| 0-0 ||| k k k\n"],
+    "other counts": [b"a ||| x ||| .1 ||| 0-0 ||| 3 2\n", b"a ||| y ||| .1 ||| 0-0 ||| k k k\n"],
     "no alignment of single words": [b"a ||| x ||| .1\n", b"a ||| y ||| .1 ||| |||\n"],
     "alignments that say nothing": [
         b"a ||| q x ||| .1\n",

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pickle
+import shutil
 
 import pytest
 import torch
@@ -72,17 +73,14 @@ def in_thread(job, device):
 
 
 def test_a_model_that_was_changed_meanwhile_is_refused(here, models, monkeypatch):
-    def without_its_model(job, _address, device):
-        for file in (here / "model").iterdir():
-            file.unlink()
+    def of_another_model(job, _address, device):
+        shutil.copytree(models / "groundhog", here / "model", dirs_exist_ok=True)
         return in_thread(job, device)
 
-    monkeypatch.setattr("moses_rnn.scoring.pools.RayWorkers", without_its_model)
-    (here / "model").mkdir()
-    for file in (models / "rnn").iterdir():
-        (here / "model" / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr("moses_rnn.scoring.pools.RayWorkers", of_another_model)
+    shutil.copytree(models / "rnn", here / "model")
     before = names(here)
-    with pytest.raises(CheckpointError, match="config.json"):
+    with pytest.raises(CheckpointError, match="model: was changed after this run began"):
         score(request_for(here, models, models=(here / "model",), ray="auto"), show_nothing, never)
     assert names(here) == before
 
