@@ -1,6 +1,5 @@
-"""Embeddings that begin as a file has them: in each network, frozen or not, resumed; from a ranker to a phrase model."""
+"""Embeddings that begin as a file has them: in each network, frozen or not, resumed."""
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +8,11 @@ import torch
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.embeddings import read_embeddings
-from moses_rnn.models.ranker import Ranker, RankerConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.open import open_model
 from moses_rnn.training.architectures import check_network
 from moses_rnn.training.embeddings import GivenEmbeddings
 from moses_rnn.training.run import train_phrase_model
-from tests.cli.analyse.calls import invoke
 from tests.contract.rows import FIRST
 from tests.training.small import never, phrase_request
 from tests.training.texts import Listener
@@ -51,14 +48,6 @@ def test_words_of_the_shortlist_take_their_rows_and_others_keep_theirs(case, vec
     (vectors.parent / "w").write_bytes(b"a 1 2\n")
     with pytest.raises(FormatError, match="w:1: expected a word and 3 numbers, the network's embedding size, found 2"):
         GivenEmbeddings({"source": str(vectors.parent / "w")}).begin(model, WORDS)
-
-
-def test_frozen_rows_have_no_gradient(vectors):
-    model = Ranker(RankerConfig(5, 3, 3, 3, 4), seed=1)
-    GivenEmbeddings({"source": str(vectors)}, frozen=True).begin(model, WORDS)
-    pairs = torch.tensor([[2, 3, 4], [0, 5, 5]]), torch.tensor([[2, 3, 3], [0, 2, 3]])
-    gradient = torch.autograd.grad(model.scores(*pairs).sum(), model.source.embedding)[0]
-    assert gradient.abs().sum(1).gt(0).tolist() == [True, False, True, False, False, True]  # </s> was not there
 
 
 # --- in a training ------------------------------------------------------------------------------------------------------
@@ -163,15 +152,6 @@ def test_a_file_that_is_not_there_is_refused_before_the_table_is_read(table, tmp
     assert not hasattr(listener, "description")
 
 
-def test_a_damaged_file_leaves_no_model_behind(table, tmp_path):
-    (tmp_path / "w").write_bytes(b"s1 1 2 3 nan\n")
-    with pytest.raises(FormatError, match="w:1: expected finite numbers"):
-        train_phrase_model(
-            phrase_request(table, source_embeddings=str(tmp_path / "w")), tmp_path / "m", Listener(), never
-        )
-    assert not (tmp_path / "m").exists()
-
-
 CSTM = {"architecture": "cstm", "hidden_size": None, "maxout_size": None, "output_rank": None, "max_length": 0}
 
 
@@ -191,28 +171,3 @@ def test_what_would_do_nothing_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
         check_network(phrase_request("t", **given))
     check_network(phrase_request("t", **CSTM, target_embeddings="w", inverse=True))
-
-
-# --- from a ranker to a phrase model ------------------------------------------------------------------------------------
-
-
-def test_a_rankers_embeddings_begin_a_phrase_model(table, tmp_path):
-    ranker = {"architecture": "ranker", "maxout_size": None, "output_rank": None, "max_length": 0}
-    train_phrase_model(phrase_request(table, **LEARNING, **ranker), tmp_path / "ranker", Listener(), never)
-    for side in ("source", "target"):
-        invoke("map", "words", tmp_path / "ranker", "--side", side, "--export", tmp_path / f"{side}.vec.gz")
-    learned = open_model(tmp_path / "ranker")
-    files = {f"{side}_embeddings": str(tmp_path / f"{side}.vec.gz") for side in ("source", "target")}
-    listener = Listener()
-    train_phrase_model(
-        phrase_request(table, **LEARNING, **files, freeze_embeddings=True), tmp_path / "m", listener, never
-    )
-    assert (
-        f"target embeddings: 8 of 8 words as in {files['target_embeddings']}, not learned; 0 random"
-        in listener.description
-    )
-    model = open_model(tmp_path / "m")
-    for side, letter in zip(("source", "target"), b"st", strict=True):
-        for i in range(8):
-            assert torch.equal(*(row_of(each, side, b"%c%d" % (letter, i)) for each in (model, learned)))
-    assert gzip.decompress((tmp_path / "source.vec.gz").read_bytes()).startswith(b"8 4\n")

@@ -2,11 +2,10 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 import torch
 
-from moses_rnn.training.gradients import Gradients, rounds
+from moses_rnn.training.gradients import Gradients
 from moses_rnn.training.pairs import PhrasePairs
 from moses_rnn.training.ranks import ALONE
 from moses_rnn.training.threads import Threads
@@ -67,31 +66,3 @@ def test_dropout_depends_on_the_number_of_parts_and_not_on_who_computes_them(cor
         check_equal(way, ways[0])
     other = sums_and_gradients(corpus, rows, **dropout)
     assert abs(other[0].nats - ways[0][0].nats) > 1e-3
-
-
-def test_parts_of_a_minibatch_hold_each_example_once(corpus):
-    learned = []
-
-    class Task:
-        model = torch.nn.Linear(1, 1)
-
-        def cost(self, rows, step, part=0):
-            learned.append((part, rows))
-            from moses_rnn.training.gradients import Cost
-
-            return Cost(self.model(torch.ones(1)).sum(), 1.0, len(rows))
-
-    rows = np.arange(11)
-    in_ranks(
-        3,
-        lambda ranks: Gradients(Task(), dataclasses.replace(FAST, accumulate=5), Threads(), ranks).compute(
-            rows, 0, float
-        ),
-    )
-    assert sorted(part for part, _ in learned) == list(range(6))
-    assert sorted(np.concatenate([rows for _, rows in learned])) == list(rows)
-
-
-@pytest.mark.parametrize(("parts", "ranks", "expected"), [(1, 1, 1), (4, 1, 4), (4, 2, 2), (3, 2, 2), (1, 8, 1)])
-def test_parts_are_shared_by_ranks(parts, ranks, expected):
-    assert rounds(parts, ranks) == expected

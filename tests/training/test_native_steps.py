@@ -1,7 +1,6 @@
 """The native core's optimisers against torch's and Zeiler's equations, and trainings that it computes."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
@@ -12,9 +11,8 @@ from moses_rnn.models.native_learning import instructions_to_learn
 from moses_rnn.training.config import CUSTOMARY_RATES, for_optimiser
 from moses_rnn.training.native_steps import NativeSteps
 from moses_rnn.training.optimisers import make_optimiser
-from moses_rnn.training.pairs import epoch_batches
 from tests.models.native_kernels import FLOAT32, kernel_of, needs_native
-from tests.training.small import FAST, network, train, trainer_of
+from tests.training.small import FAST, network, train
 
 pytestmark = needs_native
 NATIVE = instructions_to_learn("cpu", "fp32")
@@ -58,19 +56,6 @@ def test_what_is_no_number_stays_none():
     steps = NativeSteps(kernel_of(0).core)
     assert np.isnan(steps.sum_squares(torch.tensor([1.0, float("nan")])))
     assert np.isinf(steps.sum_squares(torch.tensor([1.0, float("inf")])))
-
-
-@OPTIMISERS
-@pytest.mark.parametrize("threads", [1, 2])
-def test_the_core_learns_what_torch_learns(corpus, optimiser, threads):
-    plain = dataclasses.replace(for_optimiser(FAST, optimiser), threads=threads, learning_rate=0.01)
-    figures = []
-    for config in (plain, natively(plain)):
-        trainer = trainer_of(corpus, config)
-        for rows in itertools.islice(epoch_batches(corpus, config, 0), 12):
-            trainer.learn(rows)
-        figures.append(trainer.task.held_out(trainer._threads)["nats_per_token"])
-    assert figures[1] == pytest.approx(figures[0], rel=1e-5)
 
 
 def test_a_run_by_the_core_is_not_continued_by_torch(corpus, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from moses_rnn.errors import InputError, Stopped
 from moses_rnn.training import parallel
-from moses_rnn.training.parallel import ParallelTexts, turned
+from moses_rnn.training.parallel import ParallelTexts
 
 
 def texts(folder, source, target):
@@ -31,11 +31,6 @@ def test_compressed_texts_are_found(tmp_path):
     assert read(ParallelTexts.of_prefix(str(tmp_path / "t"), "en", "fr")) == [(b"a", b"x")]
 
 
-def test_a_missing_text_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"t\.en"):
-        ParallelTexts.of_prefix(str(tmp_path / "t"), "en", "fr")
-
-
 @pytest.mark.parametrize(("source", "target"), [(b"a\nb\n", b"x\n"), (b"a\n", b"x\ny\nz\n")])
 def test_texts_of_different_length_are_refused_with_both_counts(tmp_path, source, target):
     both = texts(tmp_path, source, target)
@@ -54,8 +49,3 @@ def test_reading_is_observed_and_can_be_stopped(tmp_path, monkeypatch):
     assert seen[-1] == (5, 1.0)
     with pytest.raises(Stopped, match="run the same command again"):
         list(both.pairs(lambda *_: None, lambda: True))
-
-
-def test_inverse_pairs_are_turned():
-    assert list(turned([(b"a", b"x")], inverse=True)) == [(b"x", b"a")]
-    assert list(turned([(b"a", b"x")], inverse=False)) == [(b"a", b"x")]

@@ -1,4 +1,4 @@
-"""What a ranker learns from: corruptions, the loss, the held-out figure; and a training from table to scores."""
+"""What a ranker learns from: corruptions, the loss, the held-out figure."""
 
 import dataclasses
 import math
@@ -141,6 +141,3 @@ def test_a_single_target_word_has_no_other(tmp_path):
     corpus = build_corpus(pairs, tmp_path, CorpusConfig(held_out_pairs=1))
     with pytest.raises(InputError, match="expected two target words at least, of which one can replace the other"):
         task(corpus)
-
-
-# --- from a table to scores ---------------------------------------------------------------------------------------------

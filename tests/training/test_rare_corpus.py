@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from moses_rnn.errors import FormatError, InputError
+from moses_rnn.errors import FormatError
 from moses_rnn.formats.rare_words import KINDS, RareWords
 from moses_rnn.training.corpus import CorpusConfig
 from moses_rnn.training.parallel import ParallelTexts
@@ -71,11 +71,6 @@ def test_a_dev_text_is_annotated_by_the_shortlists_of_training(prefix, tmp_path)
     assert [sentences(corpus.target, corpus.target_vocabulary)[i] for i in held_out] == [b"le le", b"<unk:0> chien"]
 
 
-def test_no_alignment_is_needed_where_it_says_nothing(prefix, tmp_path):
-    corpus = annotation(prefix, "noalign", texts=texts_of(prefix, None)).build(tmp_path / "arrays", CONFIG, WATCH)
-    assert sentences(corpus.target, corpus.target_vocabulary)[0] == b"le chat <unk>"
-
-
 REFUSED = {
     "a token in the source": (
         "train.src",
@@ -102,11 +97,3 @@ def test_what_cannot_be_annotated_is_named_with_its_line(prefix, tmp_path, case)
     with pytest.raises(FormatError) as caught:
         annotation(prefix).build(tmp_path / "arrays", CONFIG, WATCH)
     assert message in str(caught.value)
-
-
-def test_an_alignment_of_other_texts_is_refused(prefix, tmp_path):
-    (tmp_path / "train.links").write_bytes(b"0-0\n" * 3)
-    with pytest.raises(InputError, match=rf"train.links: expected as many lines as .* have, {len(LINES)}, found 3"):
-        texts_of(prefix)
-    with pytest.raises(InputError, match="nowhere: expected a file, found nothing"):
-        texts_of(prefix, "nowhere")

@@ -22,13 +22,6 @@ def table(tmp_path):
     return tmp_path / "table"
 
 
-def test_what_is_requested_is_planned():
-    plan = plan_of(phrase_request("t", hidden_size=7, sampled_words=3, held_out=4))
-    assert (plan.network["hidden_size"], plan.corpus.held_out_pairs) == (7, 4)
-    assert (plan.training.reduction, plan.training.sampled_words) == ("pair-mean", 3)
-    assert plan_of(phrase_request("t", variant="groundhog")).training.reduction == "sum"
-
-
 def test_the_native_core_learns_unless_compiling_is_asked_for(monkeypatch):
     monkeypatch.setattr("moses_rnn.training.run.instructions_to_learn", lambda device, precision: "avx2")
     monkeypatch.setattr("moses_rnn.training.run.choose_compiled", lambda wanted, *_, **__: wanted is not False)

@@ -41,13 +41,6 @@ def test_shortlists_are_of_the_texts_and_a_presets_of_what_is_read_and_written(p
         assert (len(checkpoint.source_vocabulary) - 2, len(checkpoint.target_vocabulary) - 2) == sizes
 
 
-def test_what_is_held_out_is_some_of_the_pairs_without_a_dev_text(prefix, tmp_path):
-    train(prefix, tmp_path / "m", held_out=20)
-    counts = open_model(tmp_path / "m").checkpoint.provenance["corpus"]
-    assert 5 < counts["held_out_pairs"] < 40
-    assert counts["held_out_pairs"] + counts["training_pairs"] == 300
-
-
 def weights(folder):
     return open_model(folder).checkpoint.model.state_dict()
 

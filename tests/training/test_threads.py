@@ -1,6 +1,5 @@
 """Threads that share a minibatch learn what one learns, and share work, cores and weights evenly."""
 
-import dataclasses
 import itertools
 import threading
 
@@ -8,16 +7,6 @@ import pytest
 import torch
 
 from moses_rnn.training.threads import Threads, even_parts, seed_of, share_cores
-from tests.training.small import FAST, trainer_of
-
-
-@pytest.mark.parametrize("threads", [2, 3])
-def test_threads_learn_what_one_learns(corpus, threads):
-    trainers = [trainer_of(corpus, dataclasses.replace(FAST, threads=count)) for count in (1, threads)]
-    for rows in itertools.islice(trainers[0].task.batches(0, 0), 12):
-        assert trainers[1].learn(rows) == pytest.approx(trainers[0].learn(rows), rel=1e-4)
-    for one, other in zip(*(trainer.model.parameters() for trainer in trainers), strict=True):
-        torch.testing.assert_close(other, one, rtol=1e-3, atol=2e-5)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 9])

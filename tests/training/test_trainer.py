@@ -53,13 +53,6 @@ def test_newbob_halves_and_ends(corpus, tmp_path):
     assert (again.progress.finished, listener.losses) == (trainer.progress.finished, [])
 
 
-def test_half_epochs_begin_after_the_fifth(corpus, tmp_path):
-    trainer = trainer_of(corpus, dataclasses.replace(FAST, schedule="half-epochs"))
-    for epochs, rate in ((4.9, 0.01), (5, 0.005), (5.5, 0.0025), (7.25, 0.0003125)):
-        trainer.progress.examples = round(epochs * trainer.task.examples)
-        assert trainer._learning_rate() == pytest.approx(rate)
-
-
 def test_the_learning_rate_rises_and_falls(corpus, tmp_path):
     trainer = trainer_of(corpus, dataclasses.replace(FAST, warm_up=4, cool_down=0.5, max_epochs=1))
     rates = []
