@@ -47,29 +47,6 @@ def test_equals_the_scalar_formulas(combination, shares):
         assert value == pytest.approx(expected, abs=1e-10)
 
 
-@pytest.mark.parametrize("combination", COMBINATIONS)
-def test_copies_of_a_network_are_that_network(combination):
-    stepper = RnnSearchStepper(search_network(dtype=torch.float32))
-    pairs = random_pairs(30)
-    np.testing.assert_allclose(score(ensemble(combination, *[stepper] * 3), pairs), score(stepper, pairs), rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("combination", "normalised"), [("geometric", True), ("mean-log", False), ("arithmetic", True)]
-)
-def test_what_is_a_distribution(combination, normalised):
-    stepper = both(combination)
-    terms, _ = stepper.read(np.array([2, 3, 4]), np.array([2, 1]))
-    total = stepper.next_log_probs(terms, stepper.start(terms)).exp().sum(1)
-    assert torch.allclose(total, torch.ones_like(total)) == normalised
-    assert (total < 1 + 1e-12).all()
-
-
-def test_arithmetic_is_no_less_than_geometric_before_it_is_normalised():
-    pairs = random_pairs(30)
-    assert (score(both("arithmetic"), pairs) >= score(both("mean-log"), pairs) - 1e-12).all()
-
-
 def test_members_may_number_source_words_otherwise():
     turned = np.array([0, 1, *range(8, 1, -1)])
     stepper = RnnSearchStepper(SEARCH, dtype=torch.float64)
@@ -104,12 +81,6 @@ def test_the_alignment_is_the_mean_of_those_that_have_one():
 def test_refuses(combination, shares, message):
     with pytest.raises(ValueError, match=message):
         both(combination, shares)
-
-
-def test_equal_shares_are_the_default():
-    pairs = random_pairs(10)
-    np.testing.assert_allclose(score(both("arithmetic"), pairs), score(both("arithmetic", (0.5, 0.5)), pairs))
-    assert math.isfinite(score(both("arithmetic"), pairs).sum())
 
 
 @pytest.mark.parametrize("combination", COMBINATIONS)

@@ -10,7 +10,6 @@ from moses_rnn.inference.inspection import (
     decoder_gates,
     encoder_gates,
     summaries,
-    word_embeddings,
     word_log_probs,
 )
 from moses_rnn.inference.rnnsearch import RnnSearchStepper
@@ -100,26 +99,6 @@ def test_a_phrase_depends_on_no_other():
     together = encoder_gates(model, phrases)
     assert np.bincount(together.phrases).tolist() == [len(phrase) + 1 for phrase in phrases]
     np.testing.assert_allclose(together.z[together.phrases == 5], encoder_gates(model, [phrases[5]]).z, atol=1e-6)
-
-
-def test_no_phrases_have_no_rows():
-    model = encdec_network(CUSTOM[0], dtype=torch.float32)
-    assert summaries(model, []).shape == (0, 5)
-    assert encoder_gates(model, []).z.shape == decoder_gates(model, [], []).r.shape == (0, 5)
-
-
-@every_switch
-def test_empty_targets_take_at_most_the_step_before_their_first_word(switches):
-    gates = decoder_gates(encdec_network(switches), [[2], [3]], [[], []])
-    steps = 1 if switches["first_step"] == "zero-embedding" else 0
-    assert gates.words.tolist() == [NOTHING] * 2 * steps
-    assert gates.z.shape == (2 * steps, 5)
-
-
-def test_embeddings_are_those_of_a_side():
-    model = encdec_network(CUSTOM[0])
-    assert word_embeddings(model, "source").tolist() == model.encoder.embedding.tolist()
-    assert word_embeddings(model, "target").shape == (8, 3)
 
 
 def test_sentences_are_summed_up_in_their_order(monkeypatch):

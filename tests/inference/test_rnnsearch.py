@@ -1,6 +1,5 @@
 """What else networks show against the scalar equations: alignments of RNNsearch, and each source as one vector."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -29,15 +28,6 @@ def test_alignments_equal_the_scalar_equations(phases):
             if step < len(target):
                 every = torch.arange(len(terms.s_0))
                 prefixes = stepper.step(terms, prefixes, every, torch.full((len(every),), target[step]))
-
-
-def test_without_weights_of_its_own_an_alignment_is_uniform():
-    model = search_network()
-    with torch.no_grad():
-        model.align.v.zero_()
-    stepper = RnnSearchStepper(model)
-    terms, _ = stepper.read(np.array([2, 3, 4]), np.array([3]))
-    assert stepper.alignment(terms, stepper.start(terms)).tolist() == [[0.25] * 4]
 
 
 def first_state(weights, source, _):

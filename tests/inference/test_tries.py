@@ -27,14 +27,6 @@ def check(trie, phrases, roots):
     assert (trie.nodes, trie.leaves) == (len(nodes), len(set(expected)))
 
 
-def test_a_trie_has_every_prefix_once():
-    phrases = [[5, 6], [], [5], [5, 6, 7], [5, 6], [4]]
-    roots = np.array([0, 0, 0, 0, 1, 1])
-    trie = build_trie(*flat(phrases), roots)
-    assert trie.roots == 2
-    check(trie, phrases, roots)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_random_phrases_give_the_tries_of_their_prefixes(seed):
     """Few words, so that prefixes repeat; lengths even and odd, words of as many bits as ids may have."""
@@ -57,11 +49,6 @@ def test_leaves_are_numbered_level_by_level():
     trie = build_trie(*flat([[5, 6], [5], [], [5, 6], [4]]))
     assert trie.leaf_of.tolist() == [3, 2, 0, 3, 1]
     assert [len(level.leaves) for level in trie.levels] == [1, 2, 1]
-
-
-def test_no_phrases_have_no_nodes():
-    trie = build_trie(*flat([]))
-    assert (trie.nodes, trie.leaves, trie.leaf_of.shape) == (0, 0, (0,))
 
 
 PHRASES = [[5, 6], [], [5], [5, 6, 7], [4]]

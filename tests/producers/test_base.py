@@ -26,13 +26,6 @@ def test_ids_of_phrases(phrases, expected):
     assert lengths.tolist() == [len(of_phrase) for of_phrase in expected]
 
 
-def test_many_phrases_have_the_ids_of_each():
-    phrases = [target for _, target in random_pairs(300)]
-    ids, lengths = PhraseIds(TARGET)(phrases)
-    assert lengths.tolist() == [len(phrase.split()) for phrase in phrases]
-    assert ids.tolist() == [i for phrase in phrases for i in TARGET.ids(phrase.split())]
-
-
 @pytest.mark.parametrize("phrases", [[b"t2 \n t3"], [b"t2", b"\n"], [b"\n", b"", b"t2"]])
 def test_a_phrase_with_a_line_end_is_refused(phrases):
     with pytest.raises(ValueError, match="expected phrases without line ends"):

@@ -5,7 +5,7 @@ import pytest
 
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.cslm import CslmProducer
-from moses_rnn.producers.language_models import sums, text, words_of
+from moses_rnn.producers.language_models import sums
 from tests.producers.tiny_lm import CORPUS, SMALL, checkpoint
 
 
@@ -30,27 +30,6 @@ def test_the_score_of_a_sentence_is_the_sum(producer):
     scores = producer.log_probs([b""] * len(CORPUS), CORPUS)
     assert scores.shape == (len(CORPUS), 1)
     assert scores[:, 0] == pytest.approx([producer.word_log_probs([sentence]).sum() for sentence in CORPUS])
-
-
-@pytest.mark.parametrize(
-    ("sentence", "expected"),
-    [
-        (b"", []),
-        (b" le\t chat ", [b"le", b"chat"]),
-        (b"<s> </s> <unk> le", [b"<unk>", b"<unk>", b"<unk>", b"le"]),
-        ("le\u00a0chat".encode(), ["le\u00a0chat".encode()]),
-    ],
-)
-def test_words_of_a_sentence(sentence, expected):
-    assert words_of(sentence) == expected
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [("été".encode(), "été"), (b"<unk>", "<unk>"), (b"\xff", "<unk>"), (b"le\0chat", "<unk>"), (b"\0", "<unk>")],
-)
-def test_words_as_kenlm_takes_them(word, expected):
-    assert text(word) == expected
 
 
 def test_sums_of_sentences_are_of_their_own_values_alone():

@@ -29,12 +29,6 @@ def nplm():
     return NplmProducer(bengio_checkpoint(bengio_network(dtype=torch.float32), CSLM_VOCABULARY))
 
 
-@pytest.mark.parametrize("combination", ["arithmetic", "mean-log"])
-def test_copies_of_a_model_are_that_model(combination):
-    mixture = Mixture([rnnlm()] * 3, combination)
-    assert mixture.word_log_probs(SENTENCES) == pytest.approx(rnnlm().word_log_probs(SENTENCES), abs=1e-12)
-
-
 def test_a_mixture_has_the_mean_probability_of_each_word():
     members = [rnnlm(), nplm(), rnnlm(0.3)]
     each = [member.word_log_probs(SENTENCES) for member in members]
@@ -43,12 +37,6 @@ def test_a_mixture_has_the_mean_probability_of_each_word():
     assert mixture.word_log_probs(SENTENCES) == pytest.approx(expected, abs=1e-12)
     assert mixture.log_probs([b""] * 3, SENTENCES)[0, 0] == pytest.approx(sum(expected[:4]))
     assert combined(np.array(each), "mean-log") == pytest.approx(np.mean(each, 0))
-
-
-def test_arithmetic_is_never_below_the_mean_of_logarithms():
-    each = np.log(np.random.default_rng(1).dirichlet(np.ones(4), size=3))
-    assert (combined(each) >= combined(each, "mean-log")).all()
-    assert np.exp(combined(each)).sum() == pytest.approx(1)
 
 
 def test_members_may_have_shares():

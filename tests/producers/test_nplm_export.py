@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from moses_rnn.errors import InputError
 from moses_rnn.formats.nplm import NEVER
 from moses_rnn.inference.cslm import NGramScores
 from moses_rnn.producers.cslm import CslmProducer
@@ -62,31 +61,6 @@ def exported():
     return Nplm(b"".join(nplm_network(checkpoint(), MEAN).lines()))
 
 
-def test_sections_and_sizes(exported):
-    assert list(exported.sections) == [
-        "\\config",
-        "\\input_vocab",
-        "\\output_vocab",
-        "\\input_embeddings",
-        "\\hidden_weights 1",
-        "\\hidden_biases 1",
-        "\\hidden_weights 2",
-        "\\hidden_biases 2",
-        "\\output_weights",
-        "\\output_biases",
-    ]
-    assert exported.config == {
-        "version": "1",
-        "ngram_size": "3",
-        "input_vocab_size": str(K + 2),
-        "output_vocab_size": str(K + 2),
-        "input_embedding_dimension": "4",
-        "num_hidden": "8",
-        "output_embedding_dimension": "4",
-        "activation_function": "rectifier",
-    }
-
-
 @pytest.mark.parametrize("order", [2, 3, 6])
 def test_log_probabilities_are_ours_but_for_the_mean(order):
     nplm = Nplm(b"".join(nplm_network(checkpoint(order), MEAN).lines()))
@@ -128,19 +102,3 @@ def test_how_far_log_z_is_from_0():
     assert found.mean == pytest.approx(mean, abs=1e-5)
     assert found.mean_abs == pytest.approx(sum(map(abs, log_Z)) / len(log_Z), abs=1e-5)
     assert found.mean_abs_without_mean == pytest.approx(sum(abs(z - mean) for z in log_Z) / len(log_Z), abs=1e-5)
-
-
-@pytest.mark.parametrize("lines", [[], [b"\n"], [b" \t\r\n", b""]])
-def test_a_text_without_sentences_is_refused(lines):
-    with pytest.raises(InputError, match=r"^dev\.fr: expected sentences, found none$"):
-        normalisers(checkpoint(), lines, "dev.fr")
-
-
-@pytest.mark.parametrize(("word", "found"), [(b"le la", "'le la'"), (b"<s>", "'<s>'"), (b"<null>", "'<null>'")])
-def test_a_shortlist_that_nplm_would_not_read_back_is_refused(word, found):
-    given = checkpoint()
-    given.target_vocabulary.words[2] = word
-    with pytest.raises(
-        InputError, match=f"expected words without blanks, each once, as NPLM reads them, found {found}$"
-    ):
-        list(nplm_network(given, MEAN).lines())

@@ -13,7 +13,7 @@ from moses_rnn.models.variants import SWITCHES
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.producers import open as door
 from moses_rnn.producers.base import Compute, Wanted
-from moses_rnn.producers.open import OpenModel, open_model
+from moses_rnn.producers.open import open_model
 from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint
 from tests.models.networks import (
     CSLM_VOCABULARY,
@@ -35,13 +35,6 @@ def models(tmp_path):
     save_checkpoint(tmp_path / "inverse", encdec_checkpoint(inverse, SOURCE, TARGET, "target-to-source"))
     save_checkpoint(tmp_path / "cells", Checkpoint(ENCDEC_OF_CELLS, cell_network(PAPERS["lstm"]), words))
     return tmp_path
-
-
-def test_a_model_is_not_arranged_to_be_described(models, monkeypatch):
-    monkeypatch.setattr(OpenModel, "make_stepper", None)  # which would take memory and time
-    assert open_model(models / "inverse").describe().name == "RNNInverse"
-    with pytest.raises(CheckpointError, match="nothing: expected a model folder, found nothing"):
-        open_model(models / "nothing")
 
 
 def test_another_cell_is_computed_by_torch_and_named(models):

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from moses_rnn.translation import alignments
-from moses_rnn.translation.alignments import align, format_alignment, has_attention, links
+from moses_rnn.translation.alignments import align, format_alignment, links
 from moses_rnn.translation.hypotheses import Hypothesis
 from tests.inference.id_pairs import flat
-from tests.translation.writers import Attentive, stepper
+from tests.translation.writers import Attentive
 
 SOURCES = [(2, 3, 4), (2, 3, 4), (5,), (6, 6, 7, 8, 2), (5,)]
 WRITTEN = [
@@ -42,15 +42,6 @@ def test_alpha_is_that_of_each_pair_alone(monkeypatch, at_once):
         assert alpha.shape == (len(hypothesis.words) + hypothesis.ended, len(source) + 1)
         np.testing.assert_allclose(alpha, expected(network, source, hypothesis), atol=1e-6)
         np.testing.assert_allclose(alpha.sum(1), 1, atol=1e-6)
-
-
-def test_nothing_is_aligned_to_nothing():
-    assert list(align(Attentive(), [], [])) == []
-
-
-def test_a_network_has_attention_or_not():
-    assert has_attention(Attentive())
-    assert not has_attention(stepper())
 
 
 def test_words_are_linked_to_the_source_word_that_they_look_at_most():

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from moses_rnn.errors import FormatError, OutputError
+from moses_rnn.errors import OutputError
 from moses_rnn.files.journal import BlockOutput, Opening
 from moses_rnn.translation.outputs import open_outputs
 
@@ -92,23 +92,6 @@ def test_what_lacks_blocks_is_refused(tmp_path, monkeypatch, dying):
     (tmp_path / ".list.part").write_bytes(b"list 0\n")
     with pytest.raises(OutputError, match="list: expected the 2 blocks that out has, found 1\n"):
         write(3, resume=True)
-
-
-def refused_after(blocks):
-    with open_outputs("out", NAMES[1:], Opening(), ()) as outputs, outputs.kept_if_resumable():
-        outputs.begin({})
-        for _ in range(blocks):
-            outputs.append(b"a\n", [b"b\n", b"c\n"], {})
-        raise FormatError("in", 3, "this", "that")
-
-
-@pytest.mark.parametrize("blocks", [0, 1])
-def test_a_refused_line_leaves_what_was_done_or_nothing(tmp_path, monkeypatch, blocks):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FormatError) as caught:
-        refused_after(blocks)
-    assert bool(caught.value.advice) == bool(blocks)
-    assert len(list(tmp_path.iterdir())) == 6 * blocks
 
 
 def test_beside_standard_output_files_are_whole_or_not_there(tmp_path, monkeypatch, capfdbinary):

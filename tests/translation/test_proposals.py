@@ -15,8 +15,6 @@ from moses_rnn.translation.proposals import (
     Proposal,
     Proposer,
     Reading,
-    Totals,
-    as_text,
     known_targets,
     parse_sources,
 )
@@ -89,32 +87,6 @@ def test_the_table_is_compared_in_the_networks_words():
     assert [proposal.in_table for proposal in first.best] == [False, True, True]
     assert [proposal.in_table for proposal in second.best] == [None, None]
     assert (first.is_lacking, second.is_lacking) == (False, True)
-
-
-def test_text_and_its_summaries():
-    known = known_targets(table_of(TABLE), [b"a b", b"c"], Reading(checkpoint()))
-    first, second = proposals(known)
-    # of the four samples that ended one is new, and one of the three distinct ones
-    assert as_text(first, 2, "samples") == [
-        "a b   (5 samples, 1 without an end, 3 distinct, 25.0% (33.3% of the distinct) not in the table)",
-        "      -1.000  v  not in the table",
-        "      -2.000  t u  ×2",
-    ]
-    assert as_text(second, 5, "targets") == [
-        "c   (2 targets, the table lacks this source)",
-        "      -0.500  (nothing)",
-        "      -1.000  v",
-    ]
-    totals = Totals().add(first).add(second)
-    # of the sources that the table has: the first alone
-    assert (
-        totals.summary("samples")
-        == "7 samples, 1 without an end, 5 distinct, 25.0% (33.3% of the distinct) not in the table"
-    )
-    assert list(totals.warnings(7)) == [
-        "the table lacks 1 of the sources: 'c'",
-        "1 had no end within 7 words and were left out",
-    ]
 
 
 @pytest.mark.parametrize("variant", SWITCHES)

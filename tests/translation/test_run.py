@@ -21,7 +21,7 @@ from moses_rnn.translation.run import translate_text
 from tests.models.checkpoints import encdec_checkpoint
 from tests.producers.pairs import SOURCE, TARGET
 from tests.producers.rare import READ, save_rare_model
-from tests.translation.sentences import AttentiveModel, UnsureModel, network, save_model, sentences, text
+from tests.translation.sentences import AttentiveModel, UnsureModel, network, sentences, text
 
 LINES = sentences(30)
 
@@ -98,17 +98,6 @@ def test_text_list_and_alignments_say_the_same(here):
             pairs = " ".join(f"{j}-{i}" for i, j in enumerate(alpha[:-1, :-1].argmax(1)))
             assert of_line[0].further == (pairs.encode(),)
     assert not [path for path in here.iterdir() if path.name.startswith(".")]
-
-
-def test_parts_of_whole_blocks_laid_end_to_end_are_the_whole(here):
-    model = open_model(save_model(here / "model"))
-    run(model, request())
-    parts = b""
-    for first, last in ((0, 16), (16, 24), (24, 30)):
-        (here / "in").write_bytes(text(LINES[first:last]))
-        run(model, request(output="part", force=True))
-        parts += (here / "part").read_bytes()
-    assert parts == (here / "out").read_bytes()
 
 
 @pytest.mark.parametrize("after", [1, 3, 5, 7])

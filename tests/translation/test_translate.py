@@ -7,7 +7,6 @@ import torch
 
 from moses_rnn.errors import ScoreError
 from moses_rnn.formats.lexicon import Lexicon
-from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.producers.base import HERE
@@ -159,17 +158,3 @@ def test_what_was_annotated_is_restored_unless_another_rule_is_given(tmp_path):
     assert [rule_of(model, None, None) for model in (plain, rare)] == ["no", "copy"]
     assert [rule_of(model, None, Lexicon({})) for model in (plain, rare)] == ["no", "dictionary"]
     assert rule_of(rare, "no", None) == "no"
-
-
-def test_what_is_read_may_be_annotated_and_what_is_written_restored():
-    rare = RareWords("posall")
-    handling = WordHandling(
-        read=lambda line: [b"s2"] * len(line),
-        finish=lambda source, written, _: rare.restore(
-            [b"<unk>", b"<p:0>", *written], source, frozenset(), bytes.upper
-        ),
-    )
-    (found,) = translator(Attentive(), aligned=1, handling=handling)([b"a b"], "t")
-    (plain,) = translator(Attentive())([b"s2 s2"], "t")
-    assert found.source == [b"a", b"b"]
-    assert found.text().split() == [b"A", *plain.best.words.split()]

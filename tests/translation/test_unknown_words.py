@@ -6,7 +6,6 @@ from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.translation.unknown_words import (
     RULES,
-    WITH_LEXICON,
     by_attention,
     by_tokens,
     replace_by_places,
@@ -32,10 +31,6 @@ def test_each_rule_writes_what_the_table_says(word):
     for rule, expected in RULE_TABLE[word].items():
         assert word_for(rule, LEXICON)(word) == expected
     assert set(RULES) == {"no", "never", *RULE_TABLE[word]}
-
-
-def test_some_rules_need_a_lexicon():
-    assert set(WITH_LEXICON) == {"dictionary", "lowercase"}
 
 
 SOURCE = [b"the", b"cat", b"Paris"]
