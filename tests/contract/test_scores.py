@@ -14,7 +14,6 @@ from tests.contract.rows import ALL, CASES, FIRST, ROWS, SOURCE, TARGET, of_tran
 from tests.producers.pairs import random_pairs
 
 PAIRS = [*random_pairs(24), (b"", b""), (b"s2 s9", b"t9 \xff"), (b" s3\t s2 ", b"\tt2  t3"), (b"s2", b"</s> <s> <unk>")]
-SIDES = tuple(map(list, zip(*PAIRS, strict=True)))
 IDS = [(SOURCE.ids(source.split()), TARGET.ids(target.split())) for source, target in PAIRS]
 CHUNKS = {  # how much is done at once, on which no score depends
     "producers.phrases.PAIRS": 7,

@@ -38,10 +38,6 @@ N_GRAMS = [
 ]
 
 
-def parsed(data):
-    return list(parse_arpa(data.splitlines(keepends=True), "lm.arpa"))
-
-
 def line_of(text):
     return MODEL[: MODEL.index(text)].count(b"\n") + 1
 

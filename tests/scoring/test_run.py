@@ -112,6 +112,13 @@ def test_a_misfit_is_noticed_at_the_latest_at_the_end(here, models):
     assert [warning[:10] for warning in result.warnings] == ["RNN: 100.0"]
 
 
+def test_rejected_lines_are_counted_and_the_first_are_shown(here, models):
+    (here / "table").write_bytes(b"".join([*LINES[:3], b"bad\n", *LINES[3:], *[b"worse\n"] * 4]))
+    result = score(request_for(here, models, rejects=str(here / "scored.rejects")), show_nothing, never)
+    (warning,) = result.warnings
+    assert (result.rejected, warning.startswith("5 lines "), warning.count(f"{here}/table:")) == (5, True, 3)
+
+
 class Death(BaseException):
     """What no part of the program catches."""
 
