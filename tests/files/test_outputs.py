@@ -4,7 +4,7 @@ import pytest
 from xopen import xopen
 
 from moses_rnn.errors import OutputError
-from moses_rnn.files.outputs import OutputFile, compressed
+from moses_rnn.files.outputs import OutputFile
 
 TEXT = b"un\ndeux\n"
 
@@ -26,10 +26,6 @@ def test_without_commit_nothing_stays(tmp_path):
         assert len(os.listdir(tmp_path)) == 2
     assert os.listdir(tmp_path) == ["t.gz"]
     assert (tmp_path / "t.gz").read_bytes() == b"old"
-
-
-def test_equal_content_gives_equal_bytes():
-    assert compressed(TEXT) == compressed(TEXT)
 
 
 def test_refuses_to_write_over_what_is_there(tmp_path):

@@ -39,11 +39,6 @@ def test_members_one_after_another_are_one_file(tmp_path):
     assert list(read_lines(str(tmp_path / "t.gz"))) == [b"a\n", b"bc\n"]
 
 
-def test_keeps_a_last_line_without_end(tmp_path):
-    (tmp_path / "t").write_bytes(b"a\nb")
-    assert list(read_lines(str(tmp_path / "t"))) == [b"a\n", b"b"]
-
-
 def test_lines_across_blocks(tmp_path):
     lines = [b"x" * n + b"\n" for n in (1, 700_000, 700_000, 3, 1_000_000)]
     (tmp_path / "t").write_bytes(b"".join(lines))
@@ -56,13 +51,6 @@ def test_reads_standard_input():
     assert done.stdout.decode() == f"{LINES}\n"
 
 
-@pytest.mark.parametrize("cut", [-1, -9, -30])
-def test_a_file_cut_short_is_refused(tmp_path, cut):
-    (tmp_path / "t").write_bytes(gzip.compress(TEXT * 9)[:cut])
-    with pytest.raises(FormatError, match="expected a (whole|sound) compressed file, found"):
-        list(read_lines(str(tmp_path / "t")))
-
-
 def test_the_message_says_where_it_ends(tmp_path):
     random = os.urandom(3 << 20).hex().encode()  # more than one block, hardly compressible
     data = b"\n".join(random[i : i + 63] for i in range(0, len(random), 63))
@@ -71,14 +59,6 @@ def test_the_message_says_where_it_ends(tmp_path):
         FormatError,
         match=r"t.gz: expected a whole compressed file, found an early end at compressed byte 3,145,728, after line \d\d,\d{3}",
     ):
-        list(read_lines(str(tmp_path / "t.gz")))
-
-
-def test_damage_is_refused(tmp_path):
-    data = bytearray(gzip.compress(TEXT * 1000))
-    data[len(data) // 2] ^= 4
-    (tmp_path / "t.gz").write_bytes(data)
-    with pytest.raises(FormatError, match="expected a sound compressed file, found damage after line 0"):
         list(read_lines(str(tmp_path / "t.gz")))
 
 
