@@ -4,9 +4,6 @@ import pytest
 
 import moses_rnn
 from moses_rnn.errors import InputError
-from moses_rnn.inference.inspection import stepped_log_probs
-from moses_rnn.producers.base import HERE
-from moses_rnn.producers.open import open_model
 
 
 @pytest.mark.parametrize("name", ["rnn", "inverse", "search"])
@@ -19,13 +16,6 @@ def test_words_sum_to_the_pair(models, name):
     assert text.startswith("s2 s3 s9 ||| t2 t3\n\n")
     assert "word by word" in text
     assert "table" not in text
-
-
-def test_any_network_is_explained_as_the_encoder_decoder_is(models):
-    model = open_model(models / "rnn")
-    log_probs = stepped_log_probs(model.make_stepper(HERE), [2, 3], [2, 4])
-    words = moses_rnn.load(models / "rnn", device="cpu").explain("s2 s3", "t2 t4").words
-    assert log_probs == pytest.approx([word.log_prob for word in words], rel=1e-5)
 
 
 def test_an_ensemble_is_explained(models):

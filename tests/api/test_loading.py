@@ -107,7 +107,7 @@ def test_networks_are_combined_as_said(models):
 def test_threads_are_torchs(models):
     before = torch.get_num_threads()
     try:
-        rnn(models, threads=3)
+        rnn(models, threads=3, device=torch.device("cpu"))
         assert torch.get_num_threads() == 3
         moses_rnn.load_language_model(models / "cslm", threads=2)
         assert torch.get_num_threads() == 2
