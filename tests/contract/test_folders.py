@@ -4,12 +4,11 @@ import dataclasses
 import json
 import math
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from moses_rnn.errors import CheckpointError, PairError
+from moses_rnn.errors import CheckpointError
 from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
 from moses_rnn.producers.base import Compute, is_unbounded
 from moses_rnn.producers.open import open_language_model, open_model
@@ -172,15 +171,3 @@ def test_it_is_what_it_is(case, folder):
     if row.stepper is None:
         with pytest.raises(CheckpointError, match=f"m: expected a network that writes, found: {row.title}"):
             open_model(folder, of_pairs=False).make_stepper(Compute())
-
-
-@pytest.mark.parametrize("case", [case for case in FIRST if "slots" in case.switches], ids=str)
-def test_a_phrase_without_a_slot_is_refused_or_scores_the_floor(case):
-    model, pairs = case.opened(), [(b"s2", b"t2"), (b"s2", b"t2 " * 7), (b"s3 " * 7, b"t3"), (b"s4", b"t4")]
-    with pytest.raises(PairError, match="at most 6 words, for which the network has slots, found 7"):
-        of_pairs(model.make_producer(), pairs)
-    floored = of_pairs(model.make_producer(Compute(floors_long=True)), pairs)[:, 0]
-    assert (floored[1:3] < -80).all()
-    np.testing.assert_allclose(floored[[0, 3]], of_pairs(model.make_producer(), [pairs[0], pairs[3]])[:, 0], rtol=1e-6)
-    alone = model.make_producer(Compute(floors_long=True))
-    assert of_pairs(alone, pairs[1:2])[0, 0] == floored[1]
