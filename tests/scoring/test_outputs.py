@@ -102,6 +102,13 @@ def test_of_a_table_from_a_pipe_nothing_stays(here, models, error):
     assert names(here) == ["table"]
 
 
+def test_a_leftover_survives_an_error_before_the_run_begins(rejecting, here):
+    run_into(rejecting, KEPT["a stop"][0])
+    with pytest.raises(CheckpointError), open_outputs(resumed(rejecting)) as outputs, outputs.kept_if_resumable():
+        raise CheckpointError("a misspelt --model")
+    assert names(here) == LEFT
+
+
 def resumed(request):
     return type(request)(**{**vars(request), "resume": True})
 
