@@ -59,9 +59,6 @@ class TextPhrases(Sequence[bytes]):
             return NotImplemented
         return len(self) == len(other) and list(self) == list(other)
 
-    def __repr__(self) -> str:
-        return f"TextPhrases({list(self)})"
-
 
 class AlignedPhrases(TextPhrases):
     """Source phrases that know how they are aligned to the targets beside them; a slice of them does not.
