@@ -7,14 +7,15 @@ A plan (benchmarks/plans/ has some) says what varies, which commands to run, and
     seeds = [1, 2, 3]
     before = ["command"]                      # run once, before all trials
     commands = ["command", "command"]         # run for each trial and seed, one after the other
+    settings = "cell = '{cell}'"              # optional, what to write to {run}/settings.toml before
     read = {nats = 'cost ([\\d.]+)'}           # columns: the last match in what the commands print
     every = {minutes = 5, options = ""}       # values that commands name in braces; NAME=VALUE replaces them
     [trial.small]                             # a row; its values replace those of all
     options = "--hidden-size 64"
 
-Commands may also name {seed}, {trial}, {run} (the folder of this trial and seed) and {folder}. They run without a
-shell. Δ is the difference to the first trial. Run the same command again to continue: a command that ended well does
-not run again.
+Commands and settings may also name {seed}, {trial}, {run} (the folder of this trial and seed) and {folder}. Commands
+run without a shell. Δ is the difference to the first trial. Run the same command again to continue: a command that
+ended well does not run again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from statistics import mean, stdev
 from threading import Event
 from typing import Any, NoReturn
 
-KEYS = {"seeds": list, "before": list, "commands": list, "read": dict, "every": dict, "trial": dict}
+KEYS = {"seeds": list, "before": list, "commands": list, "settings": str, "read": dict, "every": dict, "trial": dict}
 NEEDED = ("commands", "read", "trial")
 STOPPED = 75  # resumable
 INTERRUPTED = (STOPPED, 128 + SIGINT, -SIGINT)  # what commands end with upon Ctrl-C
@@ -58,6 +59,7 @@ class Run:
     name: str
     folder: Path
     commands: list[str]
+    settings: str  # the content of a file that commands may name
     printed: list[str] = field(default_factory=list)  # of each command that ended well
 
     @property
@@ -71,17 +73,18 @@ class Run:
         return len(self.printed) == len(self.commands)
 
     def restore(self) -> None:
-        """Take what is done from the record; other commands would be another experiment."""
+        """Take what is done from the record; other commands or settings would be another experiment."""
         if not self.record.exists():
             return
         record = json.loads(self.record.read_text(encoding="utf-8"))
-        if record["commands"] != self.commands:
-            refuse(f"{self.record}: expected the commands of the plan, found others; take another folder")
+        if record["commands"] != self.commands or record.get("settings") != self.settings:
+            refuse(f"{self.record}: expected the commands and settings of the plan, found others; take another folder")
         self.printed = record["printed"]
 
     def finish(self) -> str:
         """Run what is not done; why it failed, if it did."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "settings.toml").write_text(self.settings, encoding="utf-8")
         self._save()
         for command in self.commands[len(self.printed) :]:
             if stopping.is_set():
@@ -100,7 +103,7 @@ class Run:
         return ""
 
     def _save(self) -> None:
-        text = json.dumps({"commands": self.commands, "printed": self.printed}, indent=2)
+        text = json.dumps({"commands": self.commands, "settings": self.settings, "printed": self.printed}, indent=2)
         new = self.record.with_suffix(".new")
         new.write_text(text, encoding="utf-8")
         new.replace(self.record)
@@ -116,7 +119,7 @@ class Plan:
 
     def before(self) -> Run:
         """What is run once."""
-        return self._run("before", self.folder / "before", self.content.get("before", []), {})
+        return self._run("before", self.folder / "before", self.content.get("before", []), "", {})
 
     def trials(self, names: Sequence[str]) -> dict[str, list[Run]]:
         """The runs of each trial, one for each seed."""
@@ -129,13 +132,16 @@ class Plan:
         for seed in self.content.get("seeds", [1]):
             folder = self.folder / (re.sub(r"[^\w.-]+", "-", name) + f".{seed}")
             of_run = {**values, "trial": name, "seed": seed, "run": folder}
-            yield self._run(f"{name}, seed {seed}", folder, self.content["commands"], of_run)
+            settings = self.content.get("settings", "")
+            yield self._run(f"{name}, seed {seed}", folder, self.content["commands"], settings, of_run)
 
-    def _run(self, name: str, folder: Path, commands: Sequence[str], values: Mapping[str, object]) -> Run:
+    def _run(
+        self, name: str, folder: Path, commands: Sequence[str], settings: str, values: Mapping[str, object]
+    ) -> Run:
         known = {**self.content.get("every", {}), **self.values, **values, "folder": self.folder}
         try:
             known |= {key: str(value).format_map(known) for key, value in values.items()}
-            run = Run(name, folder, [command.format_map(known) for command in commands])
+            run = Run(name, folder, [command.format_map(known) for command in commands], settings.format_map(known))
         except KeyError as error:
             refuse(f"{name}: expected a value for {{{error.args[0]}}}, found none")
         run.restore()
@@ -223,7 +229,7 @@ def main() -> None:
     runs = [run for of_trial in trials.values() for run in of_trial]
     if given.dry_run:
         for run in (before, *runs):
-            print("\n".join([f"# {run.name}", *run.commands]))
+            print("\n".join([f"# {run.name}", *(f"#   {line}" for line in run.settings.splitlines()), *run.commands]))
         return
     good = given.report or (run_all([before], 1) and run_all(runs, given.at_once))
     print("\n".join(table(trials, content["read"])))

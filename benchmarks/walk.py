@@ -88,7 +88,7 @@ def main() -> None:
     """Run a command and print its table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="print the files and functions too")
-    parser.add_argument("command", help="as in moses-rnn-COMMAND")
+    parser.add_argument("command", help="as in moses-rnn COMMAND")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="its arguments")
     given = parser.parse_args()
     report(functions_of(command(given.command, given.words)), with_list=given.list)

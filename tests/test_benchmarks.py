@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from tests.commands import ROOT
+from benchmarks.trials import Plan, read_plan
+from tests.commands import ROOT, run
 
 pytestmark = pytest.mark.release
 
@@ -65,7 +66,8 @@ def test_a_cluster_is_measured_too(table, monkeypatch):
 PLAN = """
 seeds = [1, 2]
 before = ["tee {folder}/log"]
-commands = ["echo cost {cost}{seed}", "sh -c 'echo >> {run}/times; echo {word}; exit {code}'"]
+commands = ["cat {run}/settings.toml", "sh -c 'echo >> {run}/times; echo {word}; exit {code}'"]
+settings = "cost {cost}{seed}"
 read = {cost = 'cost (.*)'}
 every = {code = 0, word = "one"}
 [trial.small]
@@ -89,7 +91,7 @@ def test_trials_are_a_table_with_spread_and_are_continued(tmp_path):
     shutil.rmtree(tmp_path / "runs" / "small.1")
     other = trials(tmp_path)
     assert other.returncode == 3  # other commands in the folder of the first ones
-    assert "expected the commands of the plan" in other.stderr
+    assert "expected the commands and settings of the plan" in other.stderr
     shutil.rmtree(tmp_path / "runs")
     assert trials(tmp_path, "--only", "small").returncode == 0
     times = tmp_path / "runs" / "small.1" / "times"
@@ -128,20 +130,32 @@ def test_what_is_no_plan_is_refused(plan, named, tmp_path):
     assert named in done.stderr
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "plans").glob("*.toml")), ids=lambda path: path.stem)
-def test_the_plans_name_commands_and_options_that_there_are(path, tmp_path):
-    from moses_rnn.cli.main import main
+def command_lines(trial):
+    """The commands of a trial as words; in place of the pipeline those to which it hands options."""
+    for words in map(shlex.split, trial.commands):
+        if "pipeline" in words:
+            flags = dict(word.split("=", 1) for word in words if "=" in word)
+            yield ["moses-rnn-train", "missing", *flags["TRAIN_FLAGS"].split()]
+            yield ["moses-rnn-score", "missing", *flags["SCORE_FLAGS"].split()]
+        else:
+            yield words
 
-    text = path.read_text(encoding="utf-8")
-    needed = set(re.findall(r"(\w+)=", text.partition("\nseeds")[0]))
-    done = trials(tmp_path, "--dry-run", *(f"{name}=x" for name in needed), plan=text)
-    assert done.returncode == 0, done.stderr
-    for words in map(shlex.split, re.findall(r"^moses-rnn-.*(?:\n +.*)*", done.stdout, re.MULTILINE)):
-        command = main.get_command(None, words[0].removeprefix("moses-rnn-"))
-        if hasattr(command, "commands"):
-            command = command.commands[words.pop(1)]
-        if command.name != "pipeline":
-            command.make_context(None, words[1:], resilient_parsing=True)
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "plans").glob("*.toml")), ids=lambda path: path.stem)
+def test_the_plans_name_commands_options_and_settings_that_there_are(path, tmp_path):
+    needed = re.findall(r"(\w+)=", path.read_text(encoding="utf-8").partition("\nseeds")[0])
+    values = dict.fromkeys(needed, "missing") | {"minutes": "1", "words": "9"}
+    plan = Plan(read_plan(path), tmp_path / "missing.runs", values)
+    for trial in (plan.before(), *(runs[0] for runs in plan.trials([]).values())):
+        trial.folder.mkdir(parents=True)
+        (trial.folder / "settings.toml").write_text(trial.settings)
+        for first, *words in command_lines(trial):
+            name = first.partition("moses-rnn-")[2] or words.pop(0)
+            done = run(name, *words, cwd=tmp_path, check=False)
+            # All that is wrong is that there are no such files
+            assert done.returncode == 3, done.stderr
+            assert "missing" in done.stderr
+            assert "settings.toml" not in done.stderr
 
 
 def test_a_walk_counts_what_a_command_enters(table):
