@@ -19,7 +19,7 @@ COMMANDS = {
     "verify": "Compare what real Moses sees with the table",
     "nbest": "Add features to n-best lists, tune their weights, rerank",
     "cslm": "Train and judge language models of the target side",
-    "nmt": "Train networks of whole sentences, translate, score",
+    "nmt": "Train networks of whole sentences, translate, parse",
     "sample": "Propose target phrases by the network alone",
     "extend": "Add phrase pairs that the network proposes to a table",
     "analyse": "Show what the network learned: tables, figures, a report",
