@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -41,7 +42,8 @@ def test_stopped_half_way_it_leaves_no_final_file_and_goes_on_to_the_same_bytes(
     assert " blocks of it; --resume goes on, --force starts over" in again.stderr
     run("score", *LONG, "--resume", cwd=here)
     assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()
-    assert (here / "moses.rnn.ini").read_text().replace("long.rnn.gz", "whole.gz") == (here / "whole.ini").read_text()
+    new, whole = ((here / name).read_text() for name in ("moses.rnn.ini", "whole.ini"))
+    assert new.replace(f"{here}/long.rnn.gz", "TABLE") == re.sub(r"/\S+/whole\.gz", "TABLE", whole)
     signatures = [json.loads((here / f"{name}.json").read_text()) for name in ("long.rnn.gz", "whole.gz")]
     assert {**signatures[0], "output": ""} == {**signatures[1], "output": ""}
     assert not [name for name in names(here) if name.startswith(".")]
