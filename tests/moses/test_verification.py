@@ -3,8 +3,8 @@
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.moses.programs import Dictionary
-from moses_rnn.moses.verification import check_ini, choose_lines
+from moses_rnn.moses.programs import Dictionary, Moses
+from moses_rnn.moses.verification import Verification, check_ini, choose_lines, verify
 
 
 def test_a_table_that_no_source_can_be_taken_of(tmp_path):
@@ -38,3 +38,12 @@ def test_the_dictionary_of_an_ini_is_found_and_every_line_looked_at(tmp_path):
     table.write_bytes(table.read_bytes() + b"c ||| d ||| 0.5\n")
     with pytest.raises(InputError, match="t:3: expected 2 scores as on line 1, found 1"):
         check_ini(str(table), str(ini), None)
+
+
+def test_a_decoder_that_fails_is_named_with_what_it_printed(tmp_path):
+    (tmp_path / "t").write_bytes(b"a ||| b ||| 0.5\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "moses").write_text("#!/bin/sh\ntest -s $2 && echo no memory >&2\nexit 7\n")
+    (tmp_path / "bin" / "moses").chmod(0o755)
+    (comparison,) = verify(Verification(str(tmp_path / "t"), Moses(tmp_path), ("text",)), print)
+    assert comparison.failure.endswith("ended with code 7:\n    no memory")
