@@ -7,7 +7,7 @@ r = 0, where the unit ignores its state; an update gate near z = 1, where the un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from moses_rnn.analysis.choices import NETWORKS
 from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.phrase_samples import Pair
+from moses_rnn.files.metered import Advanced, show_nothing
 from moses_rnn.formats.grids import Cell, Grid, readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.inspection import PHRASES, Gates, decoder_gates, encoder_gates
@@ -90,7 +91,7 @@ def histogram(means: Floats) -> list[int]:
 
 
 def measure_gates(
-    checkpoint: Checkpoint, pairs: Sequence[Pair], network: str, show: Callable[[int], None] = lambda _: None
+    checkpoint: Checkpoint, pairs: Sequence[Pair], network: str, advanced: Advanced = show_nothing
 ) -> GateReport:
     """Run a network over phrases and look at its gates, which are summed up by the words that are read.
 
@@ -98,7 +99,7 @@ def measure_gates(
         checkpoint: of the network.
         pairs: a sample, in the network's words (of an encoder, only `read` counts).
         network: "encoder" or "decoder".
-        show: called with how many phrases are done.
+        advanced: called with how many phrases are done, and their share.
     """
     is_encoder = network == NETWORKS[0]
     vocabulary = checkpoint.source_vocabulary if is_encoder else checkpoint.target_vocabulary
@@ -119,7 +120,7 @@ def measure_gates(
             sums[i, distinct] += np.add.reduceat(values[in_order], begins, dtype=np.float64)
             times[i] += np.bincount(at, minlength=len(names))
             active[i] += ((values > THRESHOLD) if i == 0 else (values < THRESHOLD)).sum(0)
-        show(first + len(block))
+        advanced(first + len(block), (first + len(block)) / len(pairs))
     steps = np.maximum(times.sum(1), 1)[:, None]
     (z, r), (update, reset) = sums.sum(1) / steps, active / steps
     extremes = np.argsort(-z, kind="stable")[:UNITS], np.argsort(r, kind="stable")[:UNITS]

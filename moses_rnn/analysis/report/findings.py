@@ -173,8 +173,7 @@ def _gates(checkpoint: Checkpoint, survey: Survey, announce: Announce) -> GateRe
     pairs = survey.phrases()
     if not pairs:
         return None
-    advanced = announce("looking at gates", "phrases")
-    return measure_gates(checkpoint, pairs, "encoder", lambda done: advanced(done, done / len(pairs)))
+    return measure_gates(checkpoint, pairs, "encoder", announce("looking at gates", "phrases"))
 
 
 def _maps(model: OpenModel, survey: Survey, options: ReportOptions, method: str, announce: Announce) -> dict[str, Map]:

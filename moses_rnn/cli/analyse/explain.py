@@ -16,7 +16,7 @@ from moses_rnn.cli.analyse.options import (
     in_either_order,
     model_argument,
     open_phrase_network,
-    progress_of,
+    progress,
     seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
@@ -99,9 +99,10 @@ def _explanation(request: Explain) -> Explanation:
     pair = parse_pair(os.fsencode(request.pair), model.form)
     weights = _weights(request)
     reading = Reading(checkpoint)
-    blocks = read_for_network(request.phrase_table, reading, progress_of("lines", None))
     drawn = {"others": request.phrases, "seed": request.seed}
-    looked_up = look_up(blocks, request.phrase_table, pair, inverse=reading.inverse, **drawn)
+    with progress() as advanced:
+        blocks = read_for_network(request.phrase_table, reading, advanced)
+        looked_up = look_up(blocks, request.phrase_table, pair, inverse=reading.inverse, **drawn)
     return Explainer(checkpoint, model.make_producer(), added, weights)(looked_up)
 
 

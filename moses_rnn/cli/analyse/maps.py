@@ -21,7 +21,7 @@ from moses_rnn.cli.analyse.options import (
     model_argument,
     open_phrase_network,
     open_writer,
-    progress_of,
+    progress,
     seed_option,
     suffix_of,
 )
@@ -222,8 +222,9 @@ def _phrase_points(request: MapRequest) -> Points:
 
     model, count = open_phrase_network(request.model), request.max_points or MAX_POINTS
     reading = Reading(model.checkpoint)
-    blocks = read_for_network(str(request.file), reading, progress_of("lines", None))
-    sample = sample_phrases(blocks, count, request.seed, inverse=reading.inverse, min_words=request.min_words)
+    with progress() as advanced:
+        blocks = read_for_network(str(request.file), reading, advanced)
+        sample = sample_phrases(blocks, count, request.seed, inverse=reading.inverse, min_words=request.min_words)
     return f"{'target' if reading.inverse else 'source'} phrases", *phrase_points(model, sample)
 
 
@@ -343,7 +344,8 @@ def gates(request: GatesRequest) -> None:
     with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
         checkpoint = open_phrase_network(request.model).checkpoint
         pairs = _pairs(checkpoint, request)
-        report = measure_gates(checkpoint, pairs, request.network, progress_of("phrases", len(pairs)))
+        with progress("phrases") as advanced:
+            report = measure_gates(checkpoint, pairs, request.network, advanced)
         file.commit(f"{as_csv(as_grid(report))}\n".encode())
     put("\n".join(as_text(report)))
 
@@ -354,10 +356,12 @@ def _pairs(checkpoint: Checkpoint, request: GatesRequest) -> list[Pair]:
     from moses_rnn.translation.proposals import Reading
 
     reading = Reading(checkpoint)
-    blocks, inverse = read_for_network(request.phrase_table, reading, progress_of("lines", None)), reading.inverse
-    if request.network == "decoder":
-        return sample_pairs(blocks, request.phrases, request.seed, inverse=inverse)
-    return [Pair(phrase, b"") for phrase in sample_phrases(blocks, request.phrases, request.seed, inverse=inverse)]
+    count, seed, inverse = request.phrases, request.seed, reading.inverse
+    with progress() as advanced:
+        blocks = read_for_network(request.phrase_table, reading, advanced)
+        if request.network == "decoder":
+            return sample_pairs(blocks, count, seed, inverse=inverse)
+        return [Pair(phrase, b"") for phrase in sample_phrases(blocks, count, seed, inverse=inverse)]
 
 
 MAP_COMMANDS = (map_, gates)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -96,11 +96,11 @@ def named_files(paths: tuple[str, ...]) -> dict[str, str]:
 
 
 @contextmanager
-def progress() -> Iterator[Advanced]:
-    """Lines as they are read, shown on a terminal only."""
+def progress(unit: str = "lines") -> Iterator[Advanced]:
+    """Shows on a terminal, and only there, how much is done."""
     from moses_rnn.cli.progress import Display
 
-    display = Display("lines", quiet=not sys.stderr.isatty())
+    display = Display(unit, quiet=not sys.stderr.isatty())
     try:
         yield display.show
     finally:
@@ -135,18 +135,3 @@ def open_writer(folder: Path) -> OpenModel:
     if model.row.stepper is None:
         raise CheckpointError(f"{folder}: expected a network that writes word by word, found: {model.network_title}")
     return model
-
-
-def progress_of(unit: str, total: int | None) -> Callable[..., None]:
-    """Shows on a terminal, and only there, how much is done."""
-    from moses_rnn.cli.progress import Display
-
-    display = Display(unit, quiet=not sys.stderr.isatty())
-
-    def show(done: int, share: float | None = None) -> None:
-        share = done / total if total else share
-        display.show(done, share)
-        if share == 1:
-            display.close()
-
-    return show
