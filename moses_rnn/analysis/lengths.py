@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
 
 from moses_rnn.analysis.results import open_bleu
 from moses_rnn.errors import InputError
@@ -19,18 +21,11 @@ BINS = ("≤ 8", "9–10", "11–12", "13–15", "16–20", "> 20")
 ALL, NO_UNKNOWN = "All", "No UNK"
 
 
-class Part(NamedTuple):
-    """Some sentences of a test set, by number from 0."""
-
-    title: str
-    sentences: list[int]
-
-
 @dataclass(frozen=True)
 class LengthScores:
     """BLEU of systems on the parts of a test set, 0 to 100; None where a part has no sentence."""
 
-    parts: list[Part]  # BINS, then ALL, then NO_UNKNOWN if a model's words are known
+    parts: dict[str, list[int]]  # sentences, from 0, of BINS, then ALL, then NO_UNKNOWN if a model's words are known
     bleu: dict[str, list[float | None]]  # by system, of each part
 
 
@@ -64,20 +59,14 @@ def compare_lengths(
     for name, lines in {"reference": references, **outputs}.items():
         if len(lines) != len(sources):
             raise InputError(f"{name}: expected {len(sources):,} lines as the source has, found {len(lines):,}")
-    parts = [*_bins(sources), Part(ALL, list(range(len(sources))))]
+    bin_of = np.searchsorted(LAST_OF_BINS, [len(words(line)) for line in sources])
+    parts = {title: np.flatnonzero(bin_of == i).tolist() for i, title in enumerate(BINS)}
+    parts[ALL] = list(range(len(sources)))
     if known:
         pairs = enumerate(zip(sources, references, strict=True))
-        parts.append(Part(NO_UNKNOWN, [i for i, pair in pairs if known.know(*pair)]))
-    bleu = {name: [_bleu(lines, references, part.sentences) for part in parts] for name, lines in outputs.items()}
+        parts[NO_UNKNOWN] = [i for i, pair in pairs if known.know(*pair)]
+    bleu = {name: [_bleu(lines, references, part) for part in parts.values()] for name, lines in outputs.items()}
     return LengthScores(parts, bleu)
-
-
-def _bins(sources: Lines) -> Iterator[Part]:
-    lengths = [len(words(line)) for line in sources]
-    first = 0
-    for title, last in zip(BINS, (*LAST_OF_BINS, max(lengths, default=0)), strict=True):
-        yield Part(title, [i for i, length in enumerate(lengths) if first <= length <= last])
-        first = last + 1
 
 
 def _bleu(lines: Lines, references: Lines, sentences: Sequence[int]) -> float | None:
@@ -89,6 +78,6 @@ def _bleu(lines: Lines, references: Lines, sentences: Sequence[int]) -> float | 
 
 def as_grid(scores: LengthScores) -> Grid:
     """A system a row, under the numbers of sentences."""
-    counts: list[Cell] = ["sentences", *(len(part.sentences) for part in scores.parts)]
+    counts: list[Cell] = ["sentences", *map(len, scores.parts.values())]
     rows = [[name, *(None if b is None else f"{b:.2f}" for b in bleu)] for name, bleu in scores.bleu.items()]
-    return Grid("BLEU by source words", ["system", *(part.title for part in scores.parts)], [counts, *rows])
+    return Grid("BLEU by source words", ["system", *scores.parts], [counts, *rows])

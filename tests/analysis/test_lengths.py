@@ -16,7 +16,7 @@ def vocabulary(letter, last):
 
 
 def sizes(scores):
-    return {part.title: [LENGTHS[i] for i in part.sentences] for part in scores.parts}
+    return {title: [LENGTHS[i] for i in sentences] for title, sentences in scores.parts.items()}
 
 
 def test_every_sentence_is_in_its_bin():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from moses_rnn.analysis import plots, sentence_plots
+from moses_rnn.analysis import plots
 from moses_rnn.analysis.alignment_maps import (
     WORDS_PER_SOURCE_WORD,
     AlignmentMap,
@@ -20,7 +20,6 @@ from moses_rnn.analysis.alignment_maps import (
 from moses_rnn.analysis.explain import Explainer, Explanation
 from moses_rnn.analysis.gates import GateReport, measure_gates
 from moses_rnn.analysis.maps import Map, draw_map, phrase_points, word_points
-from moses_rnn.analysis.plots import missing_libraries
 from moses_rnn.analysis.preferences import Summary, summarise
 from moses_rnn.analysis.report.costs import CostClass, PositionCost, costs_by_class, costs_by_position
 from moses_rnn.analysis.report.options import ReportOptions
@@ -117,7 +116,7 @@ def gather(
     selections = select(survey.watch(table.sources(announce("counting and choosing", "lines"))), wanted)
     pairs = table.pairs(announce("comparing scores", "lines"))
     scatter = compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=options.seed)
-    missing = missing_libraries()
+    missing = plots.missing_libraries()
     maps = _maps(model, survey, options, "pca" if "scikit-learn" in missing else "tsne", announce)
     is_known = model.checkpoint.kind is ENCDEC
     return Findings(
@@ -207,7 +206,7 @@ def _alignments(model: OpenModel, options: ReportOptions, announce: Announce) ->
         return []
     stepper = attentive_stepper(model)
     announce("translating", "lines")
-    most_words = sentence_plots.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2  # whose translation can always be drawn
+    most_words = plots.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2  # whose translation can always be drawn
     lines = read_first(existing_input(options.source_text), TEXT_LINES, most_words)
     return own_maps(model.checkpoint, stepper, lines)
 
@@ -222,5 +221,5 @@ def _pictures(
 ) -> dict[str, bytes]:
     announce("drawing", "pictures")
     drawn = {name: plots.map_image(map_, "svg") for name, map_ in maps.items()}
-    heat_maps = {alignment_name(one): sentence_plots.alignment_image(one, "svg") for one in alignments}
+    heat_maps = {alignment_name(one): plots.alignment_image(one, "svg") for one in alignments}
     return {"scatter": plots.scatter_image(scatter, "svg"), **drawn, **heat_maps}

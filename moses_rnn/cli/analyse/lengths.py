@@ -54,7 +54,7 @@ def lengths(request: LengthsRequest) -> None:
     """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
     check_inputs(request.source, request.reference, *request.outputs, request.model)
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
-    from moses_rnn.analysis.sentence_plots import lengths_image
+    from moses_rnn.analysis.plots import lengths_image
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.formats.grids import LAYOUTS
 

@@ -254,7 +254,7 @@ def _draw_alignments(request: MapRequest) -> None:
     """Print alpha, or write it as pictures or records."""
     names = _alignment_files(request)
     from moses_rnn.analysis.alignment_maps import as_json_line, as_text
-    from moses_rnn.analysis.sentence_plots import alignment_image
+    from moses_rnn.analysis.plots import alignment_image
 
     otherwise = "a .json, and text without --output, need nothing"
     kind = kind_of(names[0], (*PICTURES, "json"), otherwise) if names else "text"
