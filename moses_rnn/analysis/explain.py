@@ -18,11 +18,12 @@ from moses_rnn.formats.phrase_forms import has_gaps, words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, log_of
 from moses_rnn.inference.inspection import summaries, word_log_probs
 from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.vocabulary import END as END_WORD
+from moses_rnn.models.vocabulary import END, Vocabulary
 from moses_rnn.producers.base import ScoreProducer
 
 TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
 TABLE_LIMIT = 20  # Moses's own
+NEAREST = 5  # phrases that are named, by their summary c
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Neighbour(NamedTuple):
     cosine: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Explanation:
     """What is known of a pair.
 
@@ -82,19 +83,26 @@ class Explanation:
 
     source: str
     target: str
-    in_table: bool
-    targets: int | None  # of the source in the table; None: no table was looked at
+    in_table: bool = False
+    targets: int | None = None  # of the source in the table; None: no table was looked at
     producer: str
     log_prob: float
     words: list[Word]
     unknown: list[str]
-    columns: list[Column]
-    ranks: list[Rank]
-    table_limit: int | None
-    neighbours: list[Neighbour]
+    columns: list[Column] = field(default_factory=list)
+    ranks: list[Rank] = field(default_factory=list)
+    table_limit: int | None = None
+    neighbours: list[Neighbour] = field(default_factory=list)
 
     def __str__(self) -> str:
         return "\n".join(as_text(self))
+
+
+def name_words(vocabulary: Vocabulary, written: Sequence[bytes], log_probs: Sequence[float]) -> list[Word]:
+    """Words that a network writes, and the ``</s>`` behind them, with the log-probability of each."""
+    known = vocabulary.id_of()
+    pairs = zip([*written, END], log_probs, strict=True)
+    return [Word(readable(word), log_prob, word == END or word in known) for word, log_prob in pairs]
 
 
 def column_names(columns: int, added: Mapping[int, str]) -> list[str]:
@@ -112,14 +120,12 @@ class Explainer:
         producer: of its scores, called by the name of its column in a scored table; the first column counts.
         added: names of the columns that the table had not before it was scored, by column.
         weights: of the dictionary, if they are known.
-        nearest: how many phrases to name that are near by their summary c.
     """
 
     checkpoint: Checkpoint
     producer: ScoreProducer
     added: Mapping[int, str] = field(default_factory=dict)
     weights: Weights | None = None
-    nearest: int = 5
 
     def __call__(self, pair: Lookup) -> Explanation:
         """Explain one.
@@ -174,9 +180,7 @@ class Explainer:
         vocabulary = self.checkpoint.target_vocabulary
         source = self.checkpoint.source_vocabulary.ids(words(read))
         log_probs = word_log_probs(self.checkpoint.model, source, vocabulary.ids(words(written))).tolist()
-        known = vocabulary.id_of()
-        its_words = [(readable(word), word in known) for word in words(written)] + [(END_WORD.decode(), True)]
-        return [Word(word, p, is_known) for (word, is_known), p in zip(its_words, log_probs, strict=True)]
+        return name_words(vocabulary, words(written), log_probs)
 
     def _ranks(self, pair: Lookup, names: list[str], own: int, rnn: Floats) -> Iterator[Rank]:
         logs = np.array([[log_of(score) for score in option.scores] for option in pair.options])
@@ -215,7 +219,7 @@ class Explainer:
         c = summaries(self.checkpoint.model, [ids(words(phrase)) for phrase in (read, *others)])  # phrases × H
         c = c / np.maximum(np.linalg.norm(c, axis=1, keepdims=True), 1e-30)
         cosines = c[1:] @ c[0]
-        nearest = np.argsort(-cosines, kind="stable")[: self.nearest]
+        nearest = np.argsort(-cosines, kind="stable")[:NEAREST]
         return [Neighbour(readable(others[i]), float(cosines[i])) for i in nearest]
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from moses_rnn.analysis.explain import Explainer, Explanation, Word
+from moses_rnn.analysis.explain import Explainer, Explanation, name_words
 from moses_rnn.analysis.lookup import Lookup, look_up
 from moses_rnn.analysis.phrase_samples import read_for_network
 from moses_rnn.api.arguments import BytesPair
@@ -19,7 +18,6 @@ from moses_rnn.formats.signatures import recorded_names
 from moses_rnn.formats.validation import signature_of
 from moses_rnn.inference.inspection import stepped_log_probs
 from moses_rnn.models.encdec import ENCDEC
-from moses_rnn.models.vocabulary import END
 from moses_rnn.producers.base import HERE, ScoreProducer
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.translation.proposals import Reading
@@ -66,28 +64,15 @@ def explain_pair(writer: Writer, producer: ScoreProducer, pair: BytesPair, table
 
 def _by_words(writer: Writer, producer: ScoreProducer, pair: Lookup) -> Explanation:
     """What any network says of a pair."""
-    read, written = pair.read[::-1] if writer.inverse else pair.read
-    known = writer.source_vocabulary.id_of()
+    read, written = map(words, pair.read[::-1] if writer.inverse else pair.read)
+    source, target = writer.source_vocabulary, writer.target_vocabulary
+    log_probs = stepped_log_probs(writer.make_stepper(HERE), source.ids(read), target.ids(written))
+    known = source.id_of()
     return Explanation(
         source=readable(pair.source),
         target=readable(pair.target),
-        in_table=False,
-        targets=None,
         producer=producer.name,
         log_prob=float(producer.log_probs([pair.read[0]], [pair.read[1]])[0, 0]),
-        words=list(_word_log_probs(writer, words(read), words(written))),
-        unknown=[readable(word) for word in words(read) if word not in known],
-        columns=[],
-        ranks=[],
-        table_limit=None,
-        neighbours=[],
+        words=name_words(target, written, log_probs),
+        unknown=[readable(word) for word in read if word not in known],
     )
-
-
-def _word_log_probs(writer: Writer, read: list[bytes], written: list[bytes]) -> Iterator[Word]:
-    vocabulary = writer.target_vocabulary
-    ids = writer.source_vocabulary.ids(read), vocabulary.ids(written)
-    log_probs = stepped_log_probs(writer.make_stepper(HERE), *ids)
-    known = vocabulary.id_of()
-    for word, log_prob in zip([*written, END], log_probs, strict=True):
-        yield Word(readable(word), log_prob, word == END or word in known)

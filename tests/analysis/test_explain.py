@@ -50,11 +50,11 @@ class Producer:
 STUB = Producer()
 
 
-def explain(text, lines=SCORED, *, of=None, producer=STUB, weights=None, added=NAMED, nearest=5):
+def explain(text, lines=SCORED, *, of=None, producer=STUB, weights=None, added=NAMED):
     of = of or checkpoint()
     inverse = of.direction == "target-to-source"
     found = look_up(parse_blocks([b"".join(lines)], "t"), "t", parse_pair(text), inverse=inverse, others=9, seed=1)
-    return Explainer(of, producer, added, weights, nearest)(found)
+    return Explainer(of, producer, added, weights)(found)
 
 
 # variant, direction, pair: known words, unknown ones, not in the table
@@ -213,7 +213,7 @@ def test_a_source_that_is_not_in_the_table():
 
 def test_the_nearest_phrases_are_others():
     model = checkpoint()
-    found = explain(b"a b ||| u", nearest=2)
+    found = explain(b"a b ||| u")
     c = {phrase: summaries(model.model, [model.source_vocabulary.ids(phrase.split())])[0] for phrase in (b"a b", b"a", b"a c")}  # fmt: skip
     cosines = {
         phrase.decode(): c[phrase] @ c[b"a b"] / np.linalg.norm(c[phrase]) / np.linalg.norm(c[b"a b"])
@@ -222,7 +222,6 @@ def test_the_nearest_phrases_are_others():
     assert [n.phrase for n in found.neighbours] == sorted(cosines, key=cosines.get, reverse=True)
     assert [n.cosine for n in found.neighbours] == pytest.approx(sorted(cosines.values(), reverse=True), abs=1e-5)
     assert explain(b"a b ||| u", SCORED[1:4]).neighbours == []
-    assert explain(b"a b ||| u", nearest=0).neighbours == []
 
 
 def test_a_pasted_line_is_a_pair():
