@@ -60,18 +60,9 @@ def parse_pair(text: bytes, form: PhraseForm = PLAIN) -> Lookup:
 
 
 def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: bool, others: int, seed: int) -> Lookup:
-    """Read a table once, keeping the targets of the pair's source and a sample of phrases.
+    """The pair with what the blocks of a table of that name have, and so many other phrases that a network reads.
 
-    Args:
-        blocks: of the table, as they come.
-        name: of the table, for messages.
-        pair: of `parse_pair`.
-        inverse: whether the network reads target phrases.
-        others: how many phrases to sample.
-        seed: of the sample.
-
-    Returns:
-        The pair with what the table has; if a rule is in the table more than once, the first one counts.
+    If a rule is in the table more than once, the first one counts. An inverse network reads target phrases.
     """
     sample = PhraseSample(others, seed)
     options: list[Option] = []

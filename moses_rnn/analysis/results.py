@@ -66,17 +66,10 @@ def check_length(run: Run, name: str, references: Mapping[str, list[str]]) -> No
 def compare_runs(
     runs: Sequence[Run], references: Mapping[str, list[str]], tests: Sequence[str], samples: int
 ) -> tuple[list[Json], Json]:
-    """Scores of one run of each system, compared with the first one; and the metrics' signatures.
+    """Scores of one run of each system, all of one seed, compared with the first one; and the metrics' signatures.
 
-    Args:
-        runs: of the same seed; the baseline's first.
-        references: of every set.
-        tests: the sets that systems are compared on, each and all together.
-        samples: of the paired bootstrap.
-
-    Returns:
-        Of each run its seed, ``SET_BLEU`` and ``SET_chrF`` of every set and, of all but the first, the p-values
-        ``SET_p`` and ``p``.
+    Of each run these are its seed, ``SET_BLEU`` and ``SET_chrF`` of every set and, of all but the first, the p-values
+    ``SET_p`` of each test set and ``p`` of all together.
 
     Raises:
         MosesRnnError: sacreBLEU is not installed.

@@ -25,11 +25,7 @@ BY_THEMSELVES = (
 
 
 def format_table(results: Json) -> Iterator[str]:
-    """The lines of the table, of the text below it included.
-
-    Args:
-        results: of `moses_rnn.analysis.results.compare_systems`.
-    """
+    """The lines of the table, of the text below it included, from what `results.compare_systems` returns."""
     rows, tests = read_systems(), results["tests"]
     first_name, first = next(iter(results["systems"].items()))
     baseline = _title(rows.get(first_name), first_name)

@@ -55,13 +55,7 @@ class Scatter:
 
 
 def compute_scatter(pairs: Pairs, *, floor: float = DEFAULT_FLOOR, seed: int = 1) -> Scatter:
-    """Look at all pairs of a table.
-
-    Args:
-        pairs: with two columns.
-        floor: the natural logarithm below which the RNN's scores were raised to it.
-        seed: of the samples for Spearman's correlation, of all and of each class.
-    """
+    """Look at all pairs of a table, whose RNN scores were raised to a floor (a natural logarithm)."""
     keys = np.random.default_rng(seed).random(len(pairs.logs))
     histogram = _histogram(pairs.logs[_has_logs(pairs.logs, floor)])
     classes = split_by_count(pairs.counts)

@@ -222,11 +222,7 @@ def _checked(path: str, scores: int, column: int) -> int:
 
 
 def by_source(lines: Iterable[TableLine], name: str) -> Iterator[list[TableLine]]:
-    """The lines of one source after the other.
-
-    Args:
-        lines: of a sorted table.
-        name: of the table, for messages.
+    """The lines of one source after the other, of a sorted table of that name.
 
     Raises:
         FormatError: a source stands before one that belongs before it, so that its lines may stand apart.

@@ -59,11 +59,7 @@ class PositionCost:
 
 
 def costs_by_position(model: OpenModel, pairs: Sequence[Pair]) -> list[PositionCost]:
-    """Means over a sample, for places at which enough targets have a word; each one's ``</s>`` counts as a word.
-
-    Args:
-        model: a network of pairs.
-        pairs: in its words.
+    """Means over a sample in the network's words, for places at which enough targets have a word, or their ``</s>``.
 
     Raises:
         ScoreError: a word has no log-probability.

@@ -93,14 +93,7 @@ class Findings:
 def gather(
     table: ScoredTable, model: OpenModel, producer: ScoreProducer, options: ReportOptions, announce: Announce
 ) -> Findings:
-    """Look at everything.
-
-    Args:
-        table: scored by the model.
-        model: a network of pairs.
-        producer: of its scores.
-        options: how much.
-        announce: called with what is being done.
+    """Look at a table and the network of pairs that scored it, by a producer of its scores.
 
     Raises:
         InputError: the model is of the inverse direction or learned from phrases of another form; the table is damaged

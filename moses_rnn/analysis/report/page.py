@@ -227,14 +227,7 @@ def picture(data: bytes, kind: str, caption: str, description: str) -> Markup:
 
 
 def page(title: str, head: Sequence[Markup], sections: Sequence[Section], foot: str) -> bytes:
-    """The whole page.
-
-    Args:
-        title: of it.
-        head: what stands before all sections.
-        sections: in their order.
-        foot: what stands under them.
-    """
+    """The whole page."""
     style = files("moses_rnn.analysis.report").joinpath("report.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"

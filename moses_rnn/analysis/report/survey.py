@@ -80,13 +80,7 @@ class Disagreement:
 
 
 class Survey:
-    """Watches a table.
-
-    Args:
-        table: that is watched.
-        reading: of its phrases by a network that reads source phrases.
-        options: how much is sampled.
-    """
+    """Watches a table whose source phrases a network reads."""
 
     def __init__(self, table: ScoredTable, reading: Reading, options: ReportOptions) -> None:
         self._table, self._reading = table, reading

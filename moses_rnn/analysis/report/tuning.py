@@ -55,9 +55,6 @@ class Tuning:
 def read_tuning(path: str) -> Tuning:
     """Read what results.json tells of the score.
 
-    Args:
-        path: of the file.
-
     Raises:
         InputError: it is not such a file, or has no system beside the baseline.
     """
