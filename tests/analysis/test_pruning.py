@@ -138,13 +138,6 @@ def test_odd_lines_stay_byte_for_byte(tmp_path, by, lines):
     assert kept.data == b"".join(lines)
 
 
-def test_progress_covers_all_passes(tmp_path):
-    table = scored(tmp_path / "t", [line("a", f"x{i}", 1, 1) for i in range(10_000)])
-    told = []
-    prune_table(table, Kept(), keep=0.5, by="both", advanced=lambda *done: told.append(done))
-    assert told == [(10_000 * (i + 1), (i + 1) / 2) for i in range(2)]
-
-
 def test_what_came_of_it_is_told(tmp_path):
     _, found = pruned(tmp_path, TWO_SOURCES, keep=0.2, by="rnn")
     size = len(TWO_SOURCES[0])

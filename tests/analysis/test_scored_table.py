@@ -93,13 +93,6 @@ def test_a_table_that_changes_is_noticed(tmp_path):
         list(table.lines())
 
 
-def test_progress_is_told(tmp_path):
-    table = scored(tmp_path / "t", [line("a", f"x{i}", 1, 1) for i in range(10_001)])
-    told = []
-    assert len(next(table.sources(lambda *done: told.append(done)))) == 10_001
-    assert told == [(10_000, pytest.approx(1))]
-
-
 def test_pairs_are_arrays(tmp_path):
     lines = [line("a b", "x y", 1, 0.5, "9 7 3"), line("a b", "y", 0.5, 0.5, "9 7 4"), line("c", "x", 0.25, 0)]
     pairs = scored(tmp_path / "t", lines).pairs()

@@ -81,10 +81,6 @@ def test_odd_bytes_and_rules_count_as_words():
     assert chosen(Limits(3, 1), lines=rules) == []
 
 
-def test_nothing_to_choose_from():
-    assert chosen(Limits(1, 1), lines=[]) == []
-
-
 TARGETS = [
     line("a b c", "x", 0.7, 0.2, "5 9 1"),
     line("a b c", "y z", 0.2, 0.6, "5 9 1"),

@@ -45,25 +45,6 @@ def test_equal_findings_give_equal_bytes(findings):
 
 
 @pytest.mark.parametrize(
-    "told",
-    [
-        "3 of 9 pairs (33.33%) have an RNN score at the floor, log p = -5; none has a score of 0.",  # log 0.001 < -5
-        "seen 40 times, 5 targets",
-        "(section 4.1:",
-        "Table 2 (section 4.3):",
-        "Table 3 (section 4.3):",
-        "Figure 4 (section 4.4):",
-        "Section 2.3:",
-        "The RNN prefers shorter targets (section 4.3): Not to be decided here.",
-        "Score 5, RNN:",
-        "is number 5 of 5 with the RNN",
-    ],
-)
-def test_what_is_told(findings, told):
-    assert told in write_report(findings).decode()
-
-
-@pytest.mark.parametrize(
     ("change", "warned"),
     [
         ({"signature": {**SIGNATURE, "lines": 8}}, "tells of 8 lines, the table has 9"),

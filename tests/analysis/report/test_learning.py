@@ -21,13 +21,6 @@ def test_a_training_is_drawn(findings):
     assert 'class="beside"' not in write_report(replace(findings, model=odd)).decode()
 
 
-def test_costs_are_told(findings):
-    page = write_report(findings).decode()
-    for text in ("<td>seen 2–9 times</td>", "2 words: how many pairs cost how much", "from 0 to 20 nats and more"):
-        assert text in page
-    assert "<th" in page.partition('id="costs"')[2]
-
-
 def test_bleu_and_weights(findings, tmp_path):
     assert "BLEU and weights" not in write_report(findings).decode()
     (tmp_path / "results.json").write_text(json.dumps(RESULTS))

