@@ -20,9 +20,9 @@ so that the share is exact and a run can be repeated.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import compress, islice
 from typing import Protocol
 
 import numpy as np
@@ -109,7 +109,7 @@ def prune_table(
         raise InputError(f"{table.path}: expected a share of which something stays, found {keep:g} of {count:,} lines")
     stay, tied, tied_stay = _choose(pairs, by, keep_best, wanted)
     lines = table.lines(lambda lines, share: advanced(count + lines, share and (1 + share) / 2))
-    went, stayed = _write(lines, stay.tolist(), (dropped, kept))
+    went, stayed = _write(lines, stay, (dropped, kept))
     lost = np.bincount(pairs.source[stay], minlength=len(pairs.source_words)) == 0
     return Pruned(
         table=table.path,
@@ -165,15 +165,18 @@ def _choose(pairs: Pairs, by: str, keep_best: float, wanted: int) -> tuple[Mask,
     return stay, len(ties), tied_stay
 
 
-def _write(lines: Iterable[TableLine], stay: Iterable[bool], sinks: tuple[Sink | None, Sink]) -> list[int]:
+def _write(lines: Iterator[TableLine], stay: Mask, sinks: tuple[Sink | None, Sink]) -> list[int]:
     """Write the lines that go, and those that stay; the bytes of either."""
-    sizes, chosen = [0, 0], zip(lines, stay, strict=True)
-    while block := list(islice(chosen, WRITTEN_AT_ONCE)):
-        for stays, sink in enumerate(sinks):
-            data = b"".join(line.line for line, own in block if own == stays)
-            sizes[stays] += len(data)
+    sizes = [0, 0]
+    for first in range(0, len(stay), WRITTEN_AT_ONCE):
+        stays, block = stay[first : first + WRITTEN_AT_ONCE], [line.line for line in islice(lines, WRITTEN_AT_ONCE)]
+        for i, (chosen, sink) in enumerate(zip((~stays, stays), sinks, strict=True)):
+            data = b"".join(compress(block, chosen.tolist()))
+            sizes[i] += len(data)
             if data and sink:
                 sink.append(data)
+    for _ in lines:  # to the end, where a table that was changed meanwhile is refused
+        pass
     return sizes
 
 

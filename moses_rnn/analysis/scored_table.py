@@ -10,6 +10,7 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,9 +50,13 @@ class Counts(NamedTuple):
 def counts_of(line: TableLine) -> Counts:
     """The counts of a line; a field that is missing or odd has none."""
     fields = line.line[line.places.scores_end :].split(SEPARATOR, 3)
-    numbers = words(fields[2].strip()) if len(fields) > 2 else []
+    return _parse_counts(fields[2]) if len(fields) > 2 else Counts()
+
+
+@lru_cache(maxsize=1 << 16)  # most lines have one of few fields, such as "1 1 1"
+def _parse_counts(field: bytes) -> Counts:
     try:
-        counts = [float(count) for count in numbers[:3]]
+        counts = [float(count) for count in words(field.strip())[:3]]
     except ValueError:
         return Counts()
     return Counts(*counts) if all(map(math.isfinite, counts)) else Counts()
@@ -165,9 +170,11 @@ class ScoredTable:
             for line in lines:
                 logs.extend(self.log_probs(line))
                 of_pairs.extend((counts_of(line).pair, length(line.target), number))
-        counts, target_words, source = np.array(of_pairs).reshape(-1, 3).T
-        columns = np.array(logs).reshape(-1, len(self.columns))
-        return Pairs(columns, counts, target_words, source.astype(np.int64), *np.array(of_sources).reshape(-1, 2).T)
+        counts, target_words, source = np.frombuffer(of_pairs).reshape(-1, 3).T
+        columns = np.frombuffer(logs).reshape(-1, len(self.columns))
+        return Pairs(
+            columns, counts, target_words, source.astype(np.int64), *np.frombuffer(of_sources).reshape(-1, 2).T
+        )
 
     def log_probs(self, line: TableLine) -> tuple[float, ...]:
         """Natural logarithms of the scores in `columns`, as Moses takes them."""
