@@ -18,6 +18,12 @@ def test_a_record_is_a_checksum_and_json():
     assert format_record({"end": 3}) == b'%08x {"end": 3}\n' % zlib.crc32(b'{"end": 3}')
 
 
+@pytest.mark.parametrize("cut", [1, 5, 30])
+def test_a_torn_record_does_not_count(journal, cut):
+    journal.write_bytes(journal.read_bytes()[:-cut])
+    assert [record for record, _ in read_records(journal)] == RECORDS[:-1]
+
+
 @pytest.mark.parametrize("damage", [b"[1]", b"7"])
 def test_a_changed_record_and_all_after_it_do_not_count(journal, damage):
     first, second, third = journal.read_bytes().splitlines(keepends=True)

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
 
 from moses_rnn.errors import InputError
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
@@ -70,6 +71,19 @@ def test_without_reshuffling_all_epochs_are_the_first_one(many_words):
     task = task_of(many_words, reshuffle=True)
     assert len({str(epoch(task, number)) for number in range(3)}) == 3
     assert epoch(task, 0) == epoch(task_of(many_words), 0)
+
+
+def test_rows_outside_a_partition_are_left_alone(many_words):
+    task = task_of(many_words)
+    batch = next(task.batches(0, 0))
+    inside = task._partition.words
+    task.cost(batch, 0).objective.backward()
+    outside = torch.ones(len(many_words.target_vocabulary), dtype=torch.bool)
+    outside[inside] = False
+    decoder = task.model.decoder
+    assert outside.any()
+    assert not decoder.b_G.grad[outside].any()
+    assert decoder.b_G.grad[inside].all()
 
 
 def test_held_out_pairs_cost_what_they_cost_over_all_words(many_words):

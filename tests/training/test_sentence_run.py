@@ -39,6 +39,7 @@ def test_shortlists_are_of_the_texts_and_a_presets_of_what_is_read_and_written(p
         train(prefix, tmp_path / name, architecture="seq2seq", inverse=inverse, **given)
         checkpoint = open_model(tmp_path / name).checkpoint
         assert (len(checkpoint.source_vocabulary) - 2, len(checkpoint.target_vocabulary) - 2) == sizes
+        assert checkpoint.source_vocabulary.words[-1][:1] == (b"t" if inverse else b"s")
 
 
 def weights(folder):
