@@ -13,7 +13,8 @@ from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.native import native_core
 from moses_rnn.producers.open import open_model
-from moses_rnn.scoring.phrase_tables import chunks_between_sources
+from moses_rnn.scoring import run
+from moses_rnn.scoring.phrase_tables import ScoringReport, chunks_between_sources
 from moses_rnn.scoring.run import score
 from moses_rnn.scoring.workers import ColumnOptions
 from tests.producers.rare import ALIGNED, save_rare_model
@@ -146,6 +147,12 @@ def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeyp
     assert json.loads((here / "scored.json").read_bytes())["rejected_lines"] == 1
     assert (here / "scored.rejects").read_bytes() == b"bad\n"
     assert names(here) == ["scored", "scored.json", "scored.rejects", "table"]
+
+
+def test_work_that_was_halved_is_told():
+    report = ScoringReport(halvings=1234, lines=2, unknown=[0], floored=[0], lowest=[-2], highest=[-1])
+    (warning,) = run._of_report(report, ("RNN",))
+    assert "1,234 times" in warning
 
 
 def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tmp_path):
