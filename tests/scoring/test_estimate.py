@@ -3,7 +3,7 @@
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.scoring.estimate import estimate
+from moses_rnn.scoring.estimate import Estimate, estimate
 from moses_rnn.scoring.phrase_tables import chunks_between_sources
 from tests.scoring.tables import LINES, names, request_for
 
@@ -31,3 +31,7 @@ def test_bad_lines_are_left_out_if_they_may_be(here, models):
         estimate(request_for(here, models))
     assert estimate(request_for(here, models, rejects=str(here / "r"))).lines == 2
     assert names(here) == ["table"]
+
+
+def test_it_is_in_hours_minutes_and_seconds():
+    assert "3:23:57" in str(Estimate(51_400_000, 4_200.4, "native core, avx512, fp32"))

@@ -39,6 +39,13 @@ def test_a_false_start_leaves_nothing(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_false_start_removes_no_other_files(tmp_path):
+    (tmp_path / "mine").touch()
+    with pytest.raises(KeyboardInterrupt):
+        start_falsely(tmp_path)
+    assert names(tmp_path) == ["mine"]
+
+
 def test_a_second_run_is_refused_until_the_first_has_ended(tmp_path):
     with ModelFolder(tmp_path, ENCDEC):
         for restart in (False, True):
