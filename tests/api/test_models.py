@@ -25,6 +25,9 @@ def test_scores_are_those_of_the_network(models, name):
     assert scores == pytest.approx(by_producer(models / name), rel=1e-5)
     assert model.score(*zip(*PAIRS, strict=True)) == pytest.approx(scores, rel=1e-6)
     assert model.inverse == (name == "inverse")
+    exact = moses_rnn.load(models / name, device="cpu", precision="fp64")
+    assert exact.score(PAIRS) == pytest.approx(scores, rel=1e-4)
+    assert "fp64>" in repr(exact)  # without the native core
 
 
 def test_scores_are_those_of_a_scored_table(table, model, tmp_path):

@@ -65,6 +65,18 @@ def test_a_round_trip_gives_back_every_unknown_word_that_equals_its_source_word(
     assert restored.replaced + restored.words.count(b"<unk>") == unknown
 
 
+@given(pair=pairs())
+def test_without_links_the_unknown_words_come_in_their_order(pair):
+    source, target, links, known_source, known_target = pair
+    rare = RareWords("noalign")
+    _, written = rare.annotate(source, target, links, Shortlists(known_source, known_target))
+    restored = rare.restore(written, source, known_source, same)
+    unknown = [word for word in source if word not in known_source]
+    rare_words = [word for word in target if word not in known_target]
+    back = [new for old, new in zip(target, restored.words, strict=True) if old not in known_target]
+    assert back == [*unknown, *[b"<unk>"] * len(rare_words)][: len(rare_words)]
+
+
 NOTHING = frozenset()
 SOURCE = [b"x1", b"x2", b"x3"]
 RESTORED = {

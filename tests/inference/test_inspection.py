@@ -10,6 +10,7 @@ from moses_rnn.inference.inspection import (
     decoder_gates,
     encoder_gates,
     summaries,
+    word_embeddings,
     word_log_probs,
 )
 from moses_rnn.inference.rnnsearch import RnnSearchStepper
@@ -99,6 +100,12 @@ def test_a_phrase_depends_on_no_other():
     together = encoder_gates(model, phrases)
     assert np.bincount(together.phrases).tolist() == [len(phrase) + 1 for phrase in phrases]
     np.testing.assert_allclose(together.z[together.phrases == 5], encoder_gates(model, [phrases[5]]).z, atol=1e-6)
+
+
+def test_embeddings_are_those_of_a_side():
+    model = encdec_network(CUSTOM[0])
+    for side, part in (("source", model.encoder), ("target", model.decoder)):
+        assert word_embeddings(model, side).tolist() == part.embedding.tolist()
 
 
 def test_sentences_are_summed_up_in_their_order(monkeypatch):

@@ -12,6 +12,7 @@ from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
+from moses_rnn.producers.annotated import shortlists_of
 from moses_rnn.producers.base import HERE, Tally
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.producers.phrases import PhraseProducer
@@ -102,3 +103,8 @@ def test_pairs_without_links_are_refused_where_these_are_needed():
 def test_links_of_other_words_are_an_error(links):
     with pytest.raises(PairError, match=r"^expected links"):
         scores(rare_model(), SOURCES[:1], TARGETS[:1], [links])
+
+
+def test_shortlists_have_no_tokens():
+    model = rare_model("copyable")
+    assert shortlists_of(model, RareWords("copyable", 2)) == (frozenset(READ), frozenset(WRITTEN))

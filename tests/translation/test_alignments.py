@@ -44,6 +44,10 @@ def test_alpha_is_that_of_each_pair_alone(monkeypatch, at_once):
         np.testing.assert_allclose(alpha.sum(1), 1, atol=1e-6)
 
 
+def test_nothing_is_aligned_to_nothing():
+    assert list(align(Attentive(), [], [])) == []
+
+
 def test_words_are_linked_to_the_source_word_that_they_look_at_most():
     alpha = np.array([[0.2, 0.3, 0.5], [0.4, 0.4, 0.2], [0.0, 0.0, 1.0], [0.9, 0.1, 0.0]], np.float32)
     assert links(alpha, 3) == (1, 0, 0)
