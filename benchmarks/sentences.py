@@ -240,9 +240,8 @@ def main() -> None:
     texts = ParallelTexts.of_prefix(given.prefix, given.source, given.target)
     with tempfile.TemporaryDirectory() as folder:
         pairs = texts.pairs(lambda *_: None, lambda: False)
-        sizes = CorpusConfig(
-            preset.words_read, preset.words_written, 1000, 50, repeated=True, min_count=preset.min_count
-        )
+        known = preset.words_read or preset.shortlist, preset.shortlist
+        sizes = CorpusConfig(*known, 1000, 50, repeated=True, min_count=preset.min_count)
         corpus = build_corpus(pairs, Path(folder), sizes)
         words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
         network = {**preset.network, **({"hidden_size": given.hidden_size} if given.hidden_size else {})}
