@@ -144,7 +144,7 @@ def real(tmp_path_factory, moses_root, multi30k):
     folder = tmp_path_factory.mktemp("real")
     for path in multi30k.iterdir():
         (folder / path.name).symlink_to(path)
-    run("train", "phrase-table.gz", *TINY, "--max-minutes", "0.2", "--no-compile", "--quiet", cwd=folder)
+    run("train", "phrase-table.gz", *TINY, "--max-minutes", "0.2", "--quiet", cwd=folder)
     run("score", "phrase-table.gz", "--allow-misfit", "--quiet", cwd=folder)
     run("ini", "moses.tuned.ini", "--table", "phrase-table.rnn.gz", "--weight", "0", "-o", "moses.rnn.ini", cwd=folder)
     return folder
