@@ -13,7 +13,7 @@ from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.native import native_core
 from moses_rnn.producers.open import open_model
-from moses_rnn.scoring import run
+from moses_rnn.scoring import fit, run
 from moses_rnn.scoring.phrase_tables import ScoringReport, chunks_between_sources
 from moses_rnn.scoring.run import score
 from moses_rnn.scoring.workers import ColumnOptions
@@ -105,12 +105,15 @@ def test_stopped_and_resumed_it_ends_with_the_same_bytes(here, models, after):
     assert names(here) == ["scored", "scored.json", "table", "whole", "whole.json"]
 
 
-def test_a_misfit_is_noticed_at_the_latest_at_the_end(here, models):
+def test_a_misfit_is_noticed_at_the_latest_at_the_end(here, models, monkeypatch):
     (here / "table").write_bytes(b"".join(line.replace(b"t", b"x") for line in LINES))
     with pytest.raises(MisfitError, match="found 100.0% of the pairs with a word outside its shortlists in 30 lines"):
         score(request_for(here, models), show_nothing, never)
     result = score(request_for(here, models, resume=True, allow_misfit=True), show_nothing, never)
     assert [warning[:10] for warning in result.warnings] == ["RNN: 100.0"]
+    monkeypatch.setattr(fit, "FIRST_LOOK", 10)
+    with pytest.raises(MisfitError, match="in 10 lines"):
+        score(request_for(here, models, force=True), show_nothing, never)
 
 
 def test_rejected_lines_are_counted_and_the_first_are_shown(here, models):
