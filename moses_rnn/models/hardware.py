@@ -91,7 +91,7 @@ def require_fusing() -> None:
         fused(torch.sin)(torch.zeros(3))
     except Exception as error:  # whatever is missing of the tool chain has its own class
         reason = str(error).strip().partition("\n")[0]
-        raise MosesRnnError(f"--compile: torch cannot compile here (is there a C++ compiler?): {reason}") from error
+        raise MosesRnnError(f"compiled: torch cannot compile here (is there a C++ compiler?): {reason}") from error
 
 
 def can_fuse() -> bool:

@@ -16,7 +16,7 @@ from moses_rnn.models.softmax import WordPartition
 from moses_rnn.models.variants import SWITCHES
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
-from tests.commands import run
+from tests.commands import run, settings
 from tests.conftest import LEARNED, TINY
 from tests.inference.id_pairs import flat, random_pairs, score
 from tests.models.checkpoints import encdec_checkpoint, make_producer
@@ -141,7 +141,8 @@ def test_a_partition_is_learned_as_on_the_cpu():
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_trains_and_scores(table, tmp_path, precision):
     model = tmp_path / "model"
-    run("train", table, *TINY, "--model", model, "--device", "cuda", "--precision", precision, *LEARNED)
+    file = settings(tmp_path, precision=precision)
+    run("train", table, *TINY, "--model", model, "--device", "cuda", *file, *LEARNED)
     assert load_checkpoint(model).provenance["device"] == "cuda"
     done = run("score", table, "--model", model, "--device", "cuda", "-o", tmp_path / "t.gz")
     assert "3,000 lines in and out" in done.stderr
