@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ParamSpec
+from typing import ParamSpec
 
 import click
 
@@ -22,19 +22,15 @@ class PoolOptions:
     shard: Shard | None
 
 
-class _ShardType(click.ParamType[Shard]):
-    name = "shard"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
-        """Read k/N."""
-        try:
-            return Shard.parse(value)
-        except ValueError:
-            self.fail(f"expected k/N with k from 1 to N, found {value!r}", param, ctx)
+def _read_shard(text: str) -> Shard:
+    try:
+        return Shard.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(f"expected k/N with k from 1 to N, found {text!r}") from error
 
 
 shard_option = click.option(
-    "--shard", type=_ShardType(), metavar="k/N", help="Do only part k of N of the lines, into OUTPUT.k-of-N"
+    "--shard", type=_read_shard, metavar="k/N", help="Do only part k of N of the lines, into OUTPUT.k-of-N"
 )
 
 
