@@ -25,6 +25,7 @@ from moses_rnn.formats.grids import as_csv, readable, unescaped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.backend_bases import RendererBase
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
@@ -110,6 +111,7 @@ def map_image(map_: Map, kind: str) -> bytes:
 
 
 def _map_figure(map_: Map) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415, an extra
     from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
 
     columns = (len(map_.zooms) + 1) // 2
@@ -129,8 +131,9 @@ def _map_figure(map_: Map) -> Figure:
     if len(map_.labels) <= FEW:
         parts.append((whole, list(range(len(map_.labels)))))
     whole.apply_aspect()
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
     for axes, points in parts:
-        _label(axes, map_, points)
+        _label(axes, map_, points, renderer)
     return figure
 
 
@@ -167,12 +170,10 @@ def _enlarge(whole: Axes, part: Axes, map_: Map, zoom: Zoom, number: int) -> Non
     part.set_ylim(low, high)
 
 
-def _label(axes: Axes, map_: Map, points: list[int]) -> None:
+def _label(axes: Axes, map_: Map, points: list[int], renderer: RendererBase) -> None:
     """Write the labels of points, each where it covers no other; one without such a place is left out."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415, an extra
     from matplotlib.transforms import Bbox  # noqa: PLC0415, an extra
 
-    renderer = FigureCanvasAgg(axes.get_figure(root=True)).get_renderer()  # type: ignore[no-untyped-call]
     frame = axes.get_window_extent()
     dots = axes.transData.transform(map_.coordinates[points])
     taken = [Bbox.from_extents(x - 2 * DOTS, y - 2 * DOTS, x + 2 * DOTS, y + 2 * DOTS) for x, y in dots]
