@@ -267,7 +267,7 @@ def test_networks_of_sentences_choose_from_lists(moses_root, corpus, tmp_path):
         "rnnsearch.2",
         "seq2seq.1",
     ]
-    for text in ("| +RNNsearch* |", "| +RNNsearch×4* |", "| RNNsearch |", "| five reversed LSTMs | 36.5 |"):
+    for text in ("| +RNNsearch* |", "| +RNNsearch×4* |", "| RNNsearch |"):
         assert text in done.stdout
     assert "RNNsearch, RNNsearch×4, seq2seq, RNNenc: without Moses;" in done.stdout
     assert "| nbest-ensemble.1.test.fr |" in (work / "lengths.test.md").read_text()
