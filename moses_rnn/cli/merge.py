@@ -17,7 +17,7 @@ Example: four runs, on as many machines, then one table and the ini that mert-mo
 
 Each shard's signature says what scored it, and the hash of its file: a shard that is missing, doubled, torn or of
 another model is refused and named. Members are laid end to end, nothing is compressed again. After an interruption,
-kill -9 included, --resume goes on. Exit codes as moses-rnn-score's.
+kill -9 included, --resume continues. Exit codes are those of moses-rnn-score.
 """
 
 
