@@ -38,7 +38,7 @@ demo-table: $(INSTALLED)
 	@echo
 	@$(BIN)/moses-rnn analyse targets $(DEMO)/phrase-table.rnn.gz --source 'far from the' --source 'in front of this' \
 		--source 'not buy the'
-	$(BIN)/moses-rnn analyse report $(DEMO)/phrase-table.rnn.gz $(DEMO)/model -o $(DEMO)/report.html --force
+	$(BIN)/moses-rnn analyse report $(DEMO)/phrase-table.rnn.gz --model $(DEMO)/model -o $(DEMO)/report.html --force
 	@echo "The new table, its signature and the new moses.ini are in $(DEMO)/. To be read in a browser: $(DEMO)/report.html"
 
 # The last step: a corpus on which frequencies go wrong, from it a baseline and +RNN by the pipeline, and both tuned

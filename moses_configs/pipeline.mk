@@ -178,7 +178,7 @@ define add_network
 MODEL_$(1) = $(W)/nmt/$(1).$$(1)
 TRAINED_$(1) = $(DONE)/train-$(1).$$(1)
 LIST_OPTIONS_$(1) = --add $(W)/nmt/$(1).$(NETWORK_SEED)
-TRANSLATE_$(1) = $$(translate) $(W)/nmt/$(1).$$$$SEED
+TRANSLATE_$(1) = $$(translate) --model $(W)/nmt/$(1).$$$$SEED
 endef
 translate = $(BIN)/moses-rnn nmt translate --beam 12 $(TRANSLATE_FLAGS)
 $(foreach network,$(NETWORKS),$(eval $(call add_network,$(network))))
@@ -195,12 +195,12 @@ ENSEMBLE = $(ENSEMBLE_SEEDS:%=$(W)/nmt/rnnsearch.%)
 MODEL_ensemble = $(firstword $(ENSEMBLE))
 TRAINED_ensemble = $(ENSEMBLE_SEEDS:%=$(DONE)/train-rnnsearch.%)
 LIST_OPTIONS_ensemble = --ensemble $(subst $(SPACE),$(COMMA),$(ENSEMBLE))
-TRANSLATE_rnnsearch-x4 = $(translate) $(ENSEMBLE)
+TRANSLATE_rnnsearch-x4 = $(translate) $(ENSEMBLE:%=--model %)
 # what becomes of words outside the shortlist
 DICTIONARY = $(W)/model/words.$(SRC)-$(TRG)
 TRAINED_words = $(DONE)/dictionary
-TRANSLATE_rnnsearch-unk = $(translate) $(W)/nmt/rnnsearch.$$SEED --unknown dictionary --dictionary $(DICTIONARY)
-TRANSLATE_posunk = $(translate) $(W)/nmt/posunk.$$SEED --unknown dictionary --dictionary $(DICTIONARY)
+TRANSLATE_rnnsearch-unk = $(translate) --model $(W)/nmt/rnnsearch.$$SEED --unknown dictionary --dictionary $(DICTIONARY)
+TRANSLATE_posunk = $(translate) --model $(W)/nmt/posunk.$$SEED --unknown dictionary --dictionary $(DICTIONARY)
 
 # The columns NAME KIND BASE ADDED DECODER of a row; \043 is the sign that comments begin with
 define read_row
@@ -440,7 +440,7 @@ $(DONE)/score-baseline: $(DONE)/baseline
 # The CSLM as NeuralLM: its feature and its weight in the ini of another system
 $(DONE)/export-cslm: $(DONE)/train-cslm $(DONE)/dev
 	mkdir -p $(W)/cslm
-	$(BIN)/moses-rnn cslm export-nplm $(CSLM_MODEL) $(W)/cslm/cslm.nplm --dev $(W)/corpus/dev.$(TRG) --force \
+	$(BIN)/moses-rnn cslm export-nplm $(W)/cslm/cslm.nplm --model $(CSLM_MODEL) --dev $(W)/corpus/dev.$(TRG) --force \
 		> $(W)/cslm/lines
 	touch $@
 
@@ -488,7 +488,7 @@ $(foreach system,$(EXTENDED),$(eval $(DONE)/extend-$(system): $(DONE)/score-$(BA
 $(EXTENDED:%=$(DONE)/extend-%): $(DONE)/extend-%: $(DONE)/dev $(DONE_TESTS)
 	mkdir -p $(W)/$*
 	for set in $(SETS); do \
-		$(BIN)/moses-rnn extend $(call table_of,$(BASE_$*)) $(RNN_MODEL) --text $(W)/corpus/$$set.$(SRC) \
+		$(BIN)/moses-rnn extend $(call table_of,$(BASE_$*)) --model $(RNN_MODEL) --text $(W)/corpus/$$set.$(SRC) \
 			$(foreach added,$(ADDED_$*),$(EXTEND_OPTIONS_$(added))) $(EXTEND_FLAGS) \
 			-o $(W)/$*/$$set.phrase-table.gz --force || exit 1; done
 	touch $@

@@ -22,7 +22,7 @@ step "the one command's version" "$BIN/python" -m moses_rnn --version
 step "train for an epoch" "$BIN/moses-rnn-train" phrase-table.gz --preset small --hidden-size 32 --max-epochs 1
 step "score the table" "$BIN/moses-rnn-score" phrase-table.gz --allow-misfit
 step "validate it" "$BIN/moses-rnn" validate phrase-table.rnn.gz
-step "write the report" "$BIN/moses-rnn" analyse report phrase-table.rnn.gz phrase-table.rnn-model -o report.html
+step "write the report" "$BIN/moses-rnn" analyse report phrase-table.rnn.gz -o report.html
 step "load it and score two pairs, from Python" "$BIN/python" -c '
 import moses_rnn
 model = moses_rnn.load("phrase-table.rnn-model")

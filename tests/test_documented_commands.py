@@ -26,7 +26,7 @@ SMALLER = {
     "moses-rnn nmt train": ("--hidden-size 16 --embedding-size 16 --max-epochs 20 --learning-rate 0.02 --dropout 0"),
     "moses-rnn nmt train train --source words": "--max-epochs 2",
     "moses-rnn nmt train treebank": "--max-epochs 2",
-    "moses-rnn nmt translate parser": "--beam 1",
+    "moses-rnn nmt translate test.words --model parser": "--beam 1",
     "moses-rnn cslm train train.fr --network rnnlm": "--hidden-size 6 --max-epochs 1",
     "moses-rnn cslm train train.fr --network bengio": "--order 3 --embedding-size 4 --hidden-size 5 --max-epochs 1",
     "moses-rnn cslm train train.fr --model": "--order 3 --embedding-size 4 --shortlist 60 --max-epochs 1",

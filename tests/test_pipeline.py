@@ -213,7 +213,7 @@ def test_an_extended_table_has_the_weights_of_its_base(tmp_path, system, base, t
     (extending,) = [line for line in commands if "moses-rnn extend" in line]
     assert extending.startswith("for set in dev test; do ")
     assert (
-        f"moses-rnn extend {tmp_path}/{table}/phrase-table.gz {tmp_path}/rnn/model --text {tmp_path}/corpus/$set.en "
+        f"moses-rnn extend {tmp_path}/{table}/phrase-table.gz --model {tmp_path}/rnn/model --text {tmp_path}/corpus/$set.en "
         f"{options.format(tmp_path)}--top 1 -o {tmp_path}/{system}/$set.phrase-table.gz --force" in extending
     )
     tunings = [line for line in commands if "mert-moses.pl" in line]

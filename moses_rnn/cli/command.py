@@ -121,6 +121,11 @@ threads_option = click.option(
 )
 
 
+def model_option(*name: str, text: str = "Model folder", **how: Any) -> Callable[[Any], Any]:
+    """The option that names a model; of several models, with `multiple`, it is repeated."""
+    return click.option("--model", *name, metavar="FOLDER", type=click.Path(path_type=Path), help=text, **how)
+
+
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if not wanted:
         return

@@ -12,6 +12,7 @@ from moses_rnn.cli.command import (
     FiniteFloat,
     Program,
     ProgramGroup,
+    model_option,
     put,
     reports_errors,
     say,
@@ -36,8 +37,8 @@ from moses_rnn.training.lm_config import NETWORKS, LanguageModelRequest
 EPILOG = """\b
 Example: train on the target side of the corpus, compare with the system's n-gram model, write it for the decoder:
   moses-rnn cslm train train.fr --model cslm --preset small --self-normalise 0.1
-  moses-rnn cslm perplexity cslm dev.fr test.fr --lm lm.arpa
-  moses-rnn cslm export-nplm cslm cslm.nplm --dev dev.fr
+  moses-rnn cslm perplexity dev.fr test.fr --model cslm --lm lm.arpa
+  moses-rnn cslm export-nplm cslm.nplm --model cslm --dev dev.fr
 \b
 A recurrent network instead, for n-best lists:
   moses-rnn cslm train train.fr --network rnnlm --dev dev.fr --model rnnlm
@@ -76,7 +77,7 @@ SETTINGS = [
 
 @main.command(cls=Program, context_settings=CONTEXT, epilog=TRAIN_EPILOG, params=[*SETTINGS, *learning_settings()])
 @click.argument("texts", nargs=-1, required=True)
-@click.option("--model", type=click.Path(path_type=Path), required=True, help="Model folder")
+@model_option(required=True)
 @click.option(
     "--network",
     "--architecture",
@@ -126,7 +127,8 @@ def train(request: LanguageModelRequest) -> None:
     display.close()
     unit = "sentences" if request.network == "rnnlm" else "n-grams"
     say_end(outcome, request.model, unit, quiet=request.quiet, leads=ranks.leads)
-    say_next("moses-rnn", "cslm", "perplexity", request.model, request.dev or request.texts[0], quiet=request.quiet)
+    text = request.dev or request.texts[0]
+    say_next("moses-rnn", "cslm", "perplexity", text, "--model", request.model, quiet=request.quiet)
 
 
 main.add_command(perplexity)
@@ -134,7 +136,7 @@ main.add_command(perplexity)
 
 NPLM_EPILOG = """\b
 Example:
-  moses-rnn cslm export-nplm cslm cslm.nplm --dev dev.fr
+  moses-rnn cslm export-nplm cslm.nplm --model cslm --dev dev.fr
 
 For a Moses built with --with-nplm. Its NeuralLM does not normalise: train with --self-normalise. The mean of log Z on
 the --dev text is taken off the output biases.
@@ -143,12 +145,12 @@ FAR_FROM_NORMAL = 0.5  # nats a word
 
 
 @main.command("export-nplm", cls=Program, context_settings=CONTEXT, epilog=NPLM_EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
 @click.argument("output")
+@model_option(required=True)
 @click.option("--dev", required=True, help="A tokenised text, to see how far log Z is from 0")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @reports_errors
-def export_nplm(model: Path, output: str, dev: str, force: bool) -> None:
+def export_nplm(output: str, model: Path, dev: str, force: bool) -> None:
     """Write a CSLM as NPLM text file OUTPUT, and print the lines of moses.ini that load it."""
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import STANDARD_STREAM, existing_input, is_gzip, read_lines

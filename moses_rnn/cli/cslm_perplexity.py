@@ -15,6 +15,7 @@ from moses_rnn.cli.command import (
     FiniteFloat,
     Program,
     choose_device,
+    model_option,
     put,
     reports_errors,
     takes,
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example: the first text decides the interpolation's weights:
-  moses-rnn cslm perplexity cslm dev.fr test.fr --lm lm.arpa
-  moses-rnn cslm perplexity rnnlm.1 rnnlm.2 rnnlm.3 dev.fr test.fr --lm lm.arpa --dynamic sentence
+  moses-rnn cslm perplexity dev.fr test.fr --model cslm --lm lm.arpa
+  moses-rnn cslm perplexity dev.fr test.fr --model rnnlm.1 --model rnnlm.2 --lm lm.arpa --dynamic sentence
 
 \b
 All models share one vocabulary, that of the n-gram model and the shortlists together: words outside a shortlist get
@@ -46,8 +47,8 @@ words of all shortlists count. --lm must be an ARPA file, plain or .gz: a binary
 class Judging:
     """Options of `perplexity`."""
 
-    model: Path
     texts: tuple[str, ...]
+    models: tuple[Path, ...]
     lm: tuple[str, ...]
     rare: str | None
     vocabulary: str | None
@@ -57,16 +58,6 @@ class Judging:
     device: str
     threads: int | None
     quiet: bool
-
-    @property
-    def models(self) -> list[Path]:
-        """All model folders."""
-        return [self.model, *(Path(text) for text in self.texts if Path(text).is_dir())]
-
-    @property
-    def files(self) -> list[str]:
-        """The texts."""
-        return [text for text in self.texts if not Path(text).is_dir()]
 
 
 @dataclass(frozen=True)
@@ -79,8 +70,8 @@ class Text:
 
 
 @click.command("perplexity", cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
 @click.argument("texts", nargs=-1, required=True)
+@model_option("models", multiple=True, required=True, text="Model folder; repeat it for several")
 @click.option("--lm", multiple=True, help="An n-gram model to compare, to back off to and to interpolate with; ARPA")
 @click.option("--rare", type=click.Choice(["uniform"]), help="Share <unk> evenly among the words outside the shortlist")
 @click.option(
@@ -107,12 +98,9 @@ class Text:
 @reports_errors
 @takes(Judging)
 def perplexity(given: Judging) -> None:
-    """Print perplexities of tokenised TEXTS: the MODEL's, n-gram models', and of all together.
-
-    Folders among TEXTS are further models.
-    """
+    """Print perplexities of tokenised TEXTS by each model, by n-gram models, and by all together."""
     _check(given)
-    check_inputs(*given.models, *given.files, *given.lm, given.vocabulary)
+    check_inputs(*given.models, *given.texts, *given.lm, given.vocabulary)
     import torch
 
     from moses_rnn.analysis.perplexity import score_text
@@ -125,7 +113,7 @@ def perplexity(given: Judging) -> None:
     models = [open_language_model(folder) for folder in given.models]
     if given.dynamic and not any(_learns(model, given) for model in models):
         raise InputError(f"{models[0].folder}: expected an RNNLM for --dynamic, found: {models[0].title}")
-    texts = _read(given.files)
+    texts = _read(given.texts)
     n_grams = _n_gram_models(given.lm)
     closed = ClosedVocabulary([model.target_vocabulary for model in models], n_grams[0]) if n_grams else None
     shares = list(_shares(models, n_grams, given))
@@ -147,15 +135,11 @@ def perplexity(given: Judging) -> None:
 
 def _check(given: Judging) -> None:
     """Refuse what does not go together."""
-    if given.model.is_file():
-        raise click.UsageError(f"{given.model}: expected a model's folder first and texts behind it, found a file")
-    if not given.files:
-        raise click.UsageError("Missing argument 'TEXTS...': folders are models.")
     if given.vocabulary and not given.rare:
         raise click.UsageError("--vocabulary is for --rare uniform")
     if given.vocabulary and given.lm:
         raise click.UsageError("--vocabulary: with --lm the words are those of the n-gram model")
-    if given.rare and not given.vocabulary and not given.lm and "-" in given.files:
+    if given.rare and not given.vocabulary and not given.lm and "-" in given.texts:
         raise click.UsageError("--rare uniform reads standard input twice: name a --vocabulary")
     for option, value in (("--dynamic-rate", given.dynamic_rate), ("--bptt", given.bptt)):
         if value is not None and not given.dynamic:
@@ -226,7 +210,7 @@ def _shares(models: Sequence[OpenModel], n_grams: Sequence[KenlmProducer], given
         if given.lm:
             types |= _words_of_arpa(existing_input(given.lm[0]))
         else:
-            named = [given.vocabulary] if given.vocabulary else given.files
+            named = [given.vocabulary] if given.vocabulary else given.texts
             types.update(*(types_of(read_lines(existing_input(text))) for text in named))
         yield from (even_shares(types, vocabulary, with_unknown=bool(given.lm)) for vocabulary in vocabularies)
     elif n_grams:

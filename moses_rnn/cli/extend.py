@@ -24,6 +24,7 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.progress import Display
 from moses_rnn.cli.signatures import sound_signature
+from moses_rnn.cli.table_options import choose_model, model_beside_option
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input
 from moses_rnn.translation.extension.request import ExtensionRequest
 
@@ -36,10 +37,9 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Example: what a text needs and the table lacks; more targets for sources with one or two; both, with an ini:
-  moses-rnn extend phrase-table.gz phrase-table.rnn-model --text test.en
-  moses-rnn extend phrase-table.gz phrase-table.rnn-model --fewer-than 3 --top 2
-  moses-rnn extend phrase-table.gz phrase-table.rnn-model --text test.en --fewer-than 3 --provenance column \\
-      --moses-ini moses.ini
+  moses-rnn extend phrase-table.gz --text test.en
+  moses-rnn extend phrase-table.gz --fewer-than 3 --top 2
+  moses-rnn extend phrase-table.gz --text test.en --fewer-than 3 --provenance column --moses-ini moses.ini
 
 The table's own lines stay byte for byte as they are, but for the column of --provenance. New lines are put among them
 in the order of LC_ALL=C sort, in which the table must be. Words that the network does not know are neither proposed nor
@@ -50,7 +50,7 @@ line, 3 table, text, model or ini rejected.
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("phrase_table")
-@click.argument("model", type=click.Path(path_type=Path))
+@model_beside_option
 @click.option("-o", "--output", help="New table [default: PHRASE_TABLE's name + .extended.gz]")
 @click.option(
     "--fewer-than", type=click.IntRange(2, 1000), help="Extend the table's sources that have fewer targets than that"
@@ -88,9 +88,10 @@ line, 3 table, text, model or ini rejected.
 @reports_errors
 @takes(ExtensionRequest)
 def main(request: ExtensionRequest) -> None:
-    """Extend a Moses PHRASE_TABLE by phrase pairs that the network MODEL proposes."""
+    """Extend a Moses PHRASE_TABLE by phrase pairs that a network proposes."""
     _check_options(request)
-    check_inputs(request.phrase_table, request.model, request.text, request.inverse_model, request.moses_ini)
+    folder = choose_model(request.model, request.phrase_table)
+    check_inputs(request.phrase_table, folder, request.text, request.inverse_model, request.moses_ini)
     end_cleanly_on_sigterm()
     import torch
 
@@ -100,7 +101,7 @@ def main(request: ExtensionRequest) -> None:
     if request.threads:
         torch.set_num_threads(request.threads)
     request = replace(request, device=choose_device(request.device))
-    model = _open(request.model, "source-to-target", request)
+    model = _open(folder, "source-to-target", request)
     inverse = _open(request.inverse_model, "target-to-source", request) if request.inverse_model else None
     given = Given(model, inverse, sound_signature(request.table))
     made: list[NewIni] = []

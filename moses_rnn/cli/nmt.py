@@ -13,7 +13,7 @@ from moses_rnn.cli.nmt_trees import linearise, rebuild
 EPILOG = """\b
 Example: a network, a text translated by it, and the log-probabilities of given translations:
   moses-rnn nmt train corpus/train --source en --target fr --model search
-  moses-rnn nmt translate search test.en > test.out
+  moses-rnn nmt translate test.en --model search > test.out
   paste test.en test.fr | moses-rnn-score - --format tsv --model search -o test.scored
 """
 

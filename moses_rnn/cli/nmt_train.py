@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from moses_rnn.cli.command import CONTEXT, STOPPED, Program, reports_errors, section, takes
+from moses_rnn.cli.command import CONTEXT, STOPPED, Program, model_option, reports_errors, section, takes
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.training_options import (
     Setting,
@@ -25,7 +23,7 @@ EPILOG = f"""\b
 Example: at most an hour on a laptop, then a feature of n-best lists, and translations:
   moses-rnn nmt train corpus/train --source en --target fr --dev corpus/dev --model search
   moses-rnn nbest dev.100best.gz --source corpus/dev.en --add search -o dev.search.gz
-  moses-rnn nmt translate search < corpus/test.en > test.fr
+  moses-rnn nmt translate --model search < corpus/test.en > test.fr
 By all GPUs of a machine (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --no-python moses-rnn nmt train corpus/train --source en --target fr \\
     --dev corpus/dev --model search
@@ -59,7 +57,7 @@ SETTINGS = [
 @click.option("--source", required=True, help="The source text is PREFIX.SOURCE, plain or compressed")
 @click.option("--target", required=True, help="The target text is PREFIX.TARGET, line by line its translation")
 @click.option("--dev", help="Held-out texts, DEV.SOURCE and DEV.TARGET [default: some of the pairs]")
-@click.option("--model", type=click.Path(path_type=Path), required=True, help="Model folder")
+@model_option(required=True)
 @click.option(
     "--architecture",
     type=click.Choice(list(ARCHITECTURES)),
@@ -108,4 +106,4 @@ def train(request: SentenceRequest) -> None:
     display.close()
     say_end(outcome, request.model, "pairs", quiet=request.quiet, leads=ranks.leads)
     text = f"{request.dev or request.prefix}.{request.target if request.inverse else request.source}"
-    say_next("moses-rnn", "nmt", "translate", request.model, text, quiet=request.quiet)
+    say_next("moses-rnn", "nmt", "translate", text, "--model", request.model, quiet=request.quiet)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, STOPPED, Program, StopRequest, reports_errors, say, takes
+from moses_rnn.cli.command import CONTEXT, STOPPED, Program, StopRequest, model_option, reports_errors, say, takes
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.nmt_options import choose_compute, text_options, warn_of_unit
+from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.translation.request import TranslationRequest
 from moses_rnn.translation.unknown_words import RULES, WITH_LEXICON
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 EPILOG = f"""\b
 Example: from stdin to stdout; and a large text with its 100-best lists, which may be interrupted:
-  moses-rnn nmt translate search < test.en > test.out
-  moses-rnn nmt translate search big.en -o big.out --n-best 100 big.nbest.gz --resume
-  moses-rnn nmt translate search1 search2 search3 test.en > test.out
+  moses-rnn nmt translate --model search < test.en > test.out
+  moses-rnn nmt translate big.en --model search -o big.out --n-best 100 big.nbest.gz --resume
+  moses-rnn nmt translate test.en --model search1 --model search2 --model search3 > test.out
 
 \b
 One line in, one line out, in order; an empty line stays empty. Text is tokenised as the network learned it; words
@@ -37,7 +38,8 @@ failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and r
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("places", metavar="MODEL... [INPUT]", nargs=-1, required=True)
+@click.argument("input", default=STANDARD_STREAM)
+@model_option("models", multiple=True, required=True, text="Model folder; repeat it for several together")
 @click.option("--beam", type=click.IntRange(1), default=12, show_default=True, help="Width of the search; 1 is greedy")
 @click.option(
     "--length-score",
@@ -76,10 +78,10 @@ failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and r
 @reports_errors
 @takes(TranslationRequest)
 def translate(request: TranslationRequest) -> None:
-    """Translate the lines of INPUT, or of stdin, by the network MODEL alone, or by several together."""
+    """Translate the lines of INPUT, or of stdin, by a network alone, or by several together."""
     _check_options(request)
     lexicon = _read_dictionary(request.dictionary)
-    check_inputs(*request.models, request.text)
+    check_inputs(*request.models, request.input)
     from moses_rnn.cli.progress import Display
     from moses_rnn.producers.ensembles import open_writer
     from moses_rnn.translation.run import translate_text

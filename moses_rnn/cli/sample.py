@@ -16,6 +16,7 @@ from moses_rnn.cli.command import (
     CONTROL,
     Program,
     choose_device,
+    model_option,
     put,
     reports_errors,
     say,
@@ -36,9 +37,10 @@ PRECISION = "fp64"  # with fp32, one of some ten thousand samples would depend o
 
 EPILOG = """\b
 Example: the best of 50 samples and which are not in the table; the likeliest targets of all; many sources:
-  moses-rnn sample phrase-table.rnn-model --source "far from the" --table phrase-table.gz
-  moses-rnn sample phrase-table.rnn-model --source "far from the" --beam 50
-  zcat phrase-table.gz | sed 's/ *|||.*//' | uniq | moses-rnn sample phrase-table.rnn-model - --format tsv > samples.tsv
+  moses-rnn sample --model phrase-table.rnn-model --source "far from the" --table phrase-table.gz
+  moses-rnn sample --model phrase-table.rnn-model --source "far from the" --beam 50
+  zcat phrase-table.gz | sed 's/ *|||.*//' | uniq \\
+    | moses-rnn sample - --model phrase-table.rnn-model --format tsv > samples.tsv
 
 Samples are drawn word by word from p(word | words before, source) up to the end symbol, then ranked by the model's
 log p(target | source): natural, with the end symbols of both sides. ×3: drawn three times. A source's samples depend on
@@ -67,8 +69,8 @@ class Sampling:
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("model", type=click.Path(path_type=Path))
 @click.argument("file", metavar="[SOURCES]", required=False)
+@model_option(required=True)
 @click.option("--source", "sources", multiple=True, help="A source phrase; may be repeated")
 @click.option("--samples", type=click.IntRange(1), help=f"Of each source [default: {SAMPLES}]")
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Targets to print of each source")
@@ -82,7 +84,7 @@ class Sampling:
 @reports_errors
 @takes(Sampling)
 def main(request: Sampling) -> None:
-    """Propose target phrases for source phrases by the network MODEL alone (the paper's Table 3).
+    """Propose target phrases for source phrases by a network alone (the paper's Table 3).
 
     Source phrases are those of --source, then the lines of the file SOURCES; - is stdin.
     """

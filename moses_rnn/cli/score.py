@@ -15,6 +15,7 @@ from moses_rnn.cli.command import (
     Program,
     StopRequest,
     choose_device,
+    model_option,
     put,
     reports_errors,
     say,
@@ -88,12 +89,10 @@ class Scoring(PoolOptions):
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("phrase_table")
 @click.argument("new_table", required=False)
-@click.option(
-    "--model",
+@model_option(
     "models",
-    type=click.Path(path_type=Path),
     multiple=True,
-    help="Model folder; repeat it for several together, see --combine [default: the one beside the table]",
+    text="Model folder; repeat it for several together, see --combine [default: the one beside the table]",
 )
 @click.option("-o", "--output", help="The same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]")
 @click.option("--moses-ini", help="Also write a moses.ini that loads the new table, made from this one")

@@ -9,8 +9,9 @@ from typing import ParamSpec
 
 import click
 
+from moses_rnn.cli.command import model_option
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import without_compression_suffix
+from moses_rnn.files.streams import existing_input, without_compression_suffix
 from moses_rnn.formats.tab_separated import LAYOUTS
 
 P = ParamSpec("P")
@@ -53,6 +54,11 @@ pairs_option = click.option(
 )
 
 
+model_beside_option = model_option(
+    text="Model folder [default: the one beside PHRASE_TABLE, as moses-rnn-train puts it]"
+)
+
+
 def default_model(table: str, *, inverse: bool = False) -> Path:
     """Where moses-rnn-train puts a table's model and moses-rnn-score looks for it: beside the table."""
     stem = without_compression_suffix(table)
@@ -85,3 +91,12 @@ def model_beside(table: str) -> Path:
             advice=f"Make one with: moses-rnn-train {table}\nor name one with --model.",
         )
     return folder
+
+
+def choose_model(named: Path | None, table: str) -> Path:
+    """The model that is named, or the one beside a table or beside the table that it was scored from."""
+    if named is not None:
+        return named
+    path = existing_input(table)
+    stem = without_compression_suffix(path)
+    return model_beside(str(stem.with_suffix("")) if stem.suffix == ".rnn" else path)

@@ -14,6 +14,7 @@ from moses_rnn.cli.command import (
     STOPPED,
     FiniteFloat,
     Program,
+    model_option,
     put,
     reports_errors,
     section,
@@ -91,9 +92,7 @@ SETTINGS = [
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG, params=[*SETTINGS, *learning_settings()])
 @click.argument("phrase_table")
-@click.option(
-    "--model", type=click.Path(path_type=Path), help="Model folder [default: PHRASE_TABLE's name + .rnn-model]"
-)
+@model_option(text="Model folder [default: PHRASE_TABLE's name + .rnn-model]")
 @click.option(
     "--architecture",
     type=click.Choice(ARCHITECTURES),

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from moses_rnn.files.streams import STANDARD_STREAM, existing_input
+from moses_rnn.files.streams import existing_input
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationRequest:
     """A text to translate, how, and what to write."""
 
-    places: tuple[str, ...]  # folders of models, then the text unless it is stdin
+    input: str
+    models: tuple[Path, ...]  # folders
     beam: int
     length_score: Literal["sum", "mean"]
     unknown: str | None  # a rule of `unknown_words`
@@ -30,19 +31,9 @@ class TranslationRequest:
     quiet: bool
 
     @property
-    def models(self) -> list[Path]:
-        """Folders of the models."""
-        return list(map(Path, self.places[: len(self.places) - self._names_text]))
-
-    @property
     def text(self) -> str:
         """The file to translate."""
-        return existing_input(self.places[-1] if self._names_text else STANDARD_STREAM)
-
-    @property
-    def _names_text(self) -> bool:
-        """Whether the last of several places is no folder of a model."""
-        return len(self.places) > 1 and not Path(self.places[-1]).is_dir()
+        return existing_input(self.input)
 
     @property
     def others(self) -> list[str]:

@@ -64,44 +64,52 @@ def figures(out):
 def test_how_far_it_is_among_the_sentences_of_all_texts(prepared, monkeypatch):
     monkeypatch.chdir(prepared)
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", -1)  # each time
-    for models in (["cslm"], ["r1", "bengio"]):
-        done = CliRunner().invoke(command_of_perplexity, [*models, "test.fr", "dev.fr"])
+    for models in (["--model", "cslm"], ["--model", "r1", "--model", "bengio"]):
+        done = CliRunner().invoke(command_of_perplexity, ["test.fr", "dev.fr", *models])
         assert done.exit_code == 0, done.output
         total = 2 + sum(line != b"" for line in CORPUS)
         assert re.sub(r", [\d:]+ left\), [\d,]+/s", ")", done.stderr) == (
             f"2 sentences ({2 / total:.0%})\n{total} sentences (100%)\n"
         )
-        quiet = CliRunner().invoke(command_of_perplexity, [*models, "test.fr", "dev.fr", "--quiet"])
+        quiet = CliRunner().invoke(command_of_perplexity, ["test.fr", "dev.fr", *models, "--quiet"])
         assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 
 
 def test_with_an_n_gram_model_all_its_words_count(perplexity):
     pytest.importorskip("kenlm")
-    out = perplexity("r1", "r2", "r3", "dev.fr", "--lm", "lm.arpa")
+    out = perplexity("dev.fr", "--model", "r1", "--model", "r2", "--model", "r3", "--lm", "lm.arpa")
     rows = list(figures(out))
     assert rows[:9] == [
         "r1 (RNNLM)", "r2 (RNNLM)", "r3 (RNNLM)", "lm.arpa", "the 3 networks evenly", "0.75 r1 (RNNLM), 0.25 lm.arpa",
         "0.75 r2 (RNNLM), 0.25 lm.arpa", "0.75 r3 (RNNLM), 0.25 lm.arpa", "0.75 the 3 networks evenly, 0.25 lm.arpa",
     ]  # fmt: skip
     assert "% outside a shortlist\n" in out
-    assert figures(perplexity("r1", "dev.fr", "--lm", "lm.arpa"))["r1 (RNNLM)"] == figures(out)["r1 (RNNLM)"]
-    assert list(figures(perplexity("bengio", "dev.fr", "--lm", "lm.arpa")))[2] == "0.5 bengio (NPLM), 0.5 lm.arpa"
-    assert figures(perplexity("cslm", "bengio", "dev.fr", "--lm", "lm.arpa"))["lm.arpa"] == figures(out)["lm.arpa"]
+    assert figures(perplexity("dev.fr", "--model", "r1", "--lm", "lm.arpa"))["r1 (RNNLM)"] == figures(out)["r1 (RNNLM)"]
+    assert (
+        list(figures(perplexity("dev.fr", "--model", "bengio", "--lm", "lm.arpa")))[2]
+        == "0.5 bengio (NPLM), 0.5 lm.arpa"
+    )
+    assert (
+        figures(perplexity("dev.fr", "--model", "cslm", "--model", "bengio", "--lm", "lm.arpa"))["lm.arpa"]
+        == figures(out)["lm.arpa"]
+    )
 
 
 def test_several_n_gram_models_know_the_same_words(perplexity):
     pytest.importorskip("kenlm")
-    out = figures(perplexity("cslm", "dev.fr", "--lm", "lm.arpa", "--lm", "same.arpa"))
+    out = figures(perplexity("dev.fr", "--model", "cslm", "--lm", "lm.arpa", "--lm", "same.arpa"))
     assert out["lm.arpa"] == out["same.arpa"]
-    error = perplexity("r1", "dev.fr", "--lm", "lm.arpa", "--lm", "other.arpa", code=3)
+    error = perplexity("dev.fr", "--model", "r1", "--lm", "lm.arpa", "--lm", "other.arpa", code=3)
     assert "other.arpa: expected the words of lm.arpa.gz, found 2 different ones\n" in error
 
 
 def test_even_shares_of_a_given_text_or_of_the_texts(perplexity):
-    plain = figures(perplexity("r1", "test.fr"))["r1 (RNNLM)"][0]
-    own = perplexity("r1", "test.fr", "--rare", "uniform")
+    plain = figures(perplexity("test.fr", "--model", "r1"))["r1 (RNNLM)"][0]
+    own = perplexity("test.fr", "--model", "r1", "--rare", "uniform")
     assert own.rstrip().endswith("test.fr: 7 tokens, 14.29% outside a shortlist")
-    given = figures(perplexity("r1", "test.fr", "--rare", "uniform", "--vocabulary", "words"))["r1 (RNNLM)"][0]
+    given = figures(perplexity("test.fr", "--model", "r1", "--rare", "uniform", "--vocabulary", "words"))["r1 (RNNLM)"][
+        0
+    ]
     # `rare` is one word of test.fr's, and one of the six of `words`
     assert given == pytest.approx(figures(own)["r1 (RNNLM)"][0] * 6 ** (1 / 7), abs=0.01)
     assert plain != figures(own)["r1 (RNNLM)"][0]
@@ -109,28 +117,28 @@ def test_even_shares_of_a_given_text_or_of_the_texts(perplexity):
 
 def test_words_of_other_shortlists_count(perplexity, prepared):
     def of_few(*arguments):
-        return figures(perplexity("few", *arguments))["few (RNNLM)"][0]
+        return figures(perplexity(*arguments, "--model", "few"))["few (RNNLM)"][0]
 
     # outside are chat and rare of test.fr, beside the CSLM neuf too
     even = "test.fr", "--rare", "uniform"
-    assert of_few("cslm", *even) == pytest.approx(of_few(*even) * (3 / 2) ** (2 / 7), abs=0.02)
+    assert of_few(*even, "--model", "cslm") == pytest.approx(of_few(*even) * (3 / 2) ** (2 / 7), abs=0.02)
     pytest.importorskip("kenlm")
     (prepared / "never.fr").write_text("never\n")
     # neuf, which neither knows, takes half of what both give to unknown words
     beside = "never.fr", "--lm", "lm.arpa"
-    assert of_few("cslm", *beside) == pytest.approx(of_few(*beside) * 2 ** (1 / 2), abs=0.02)
+    assert of_few(*beside, "--model", "cslm") == pytest.approx(of_few(*beside) * 2 ** (1 / 2), abs=0.02)
 
 
 def test_even_shares_beside_an_n_gram_model_are_of_its_words(perplexity):
     """What a network gives to them, and to the n-gram model's <unk>, sums to what it gives to <unk>."""
     pytest.importorskip("kenlm")
-    even = perplexity("r1", "test.fr", "--lm", "lm.arpa", "--rare", "uniform")
-    backed_off = perplexity("r1", "test.fr", "--lm", "lm.arpa")
+    even = perplexity("test.fr", "--model", "r1", "--lm", "lm.arpa", "--rare", "uniform")
+    backed_off = perplexity("test.fr", "--model", "r1", "--lm", "lm.arpa")
     assert figures(even)["lm.arpa"] == figures(backed_off)["lm.arpa"]
     sections = SMALL.arpa().partition(b"\\2-grams")[0].splitlines()
     words = {line.split(b"\t")[1] for line in sections if b"\t" in line}
     outside = len(words - set(WORDS.words) - {b"<s>"}) + 1
-    one = figures(perplexity("r1", "test.fr", "--rare", "uniform"))["r1 (RNNLM)"][0]  # of one word outside
+    one = figures(perplexity("test.fr", "--model", "r1", "--rare", "uniform"))["r1 (RNNLM)"][0]  # of one word outside
     assert outside > 1
     assert figures(even)["r1 (RNNLM)"][0] == pytest.approx(one * outside ** (1 / 7), abs=0.02)
 
@@ -140,15 +148,19 @@ def test_dynamic_models_learn_from_each_text_anew(perplexity, mode):
     pytest.importorskip("kenlm")
     name = f"r1 (RNNLM, dynamic by {mode})"
     dynamic = "--dynamic", mode, "--dynamic-rate", "0.1", "--lm", "lm.arpa"
-    both = perplexity("r1", "bengio", "dev.fr", "dev.fr", *dynamic)
+    both = perplexity("dev.fr", "dev.fr", "--model", "r1", "--model", "bengio", *dynamic)
     first, second = figures(both)[name]
     assert first == second
-    static = figures(perplexity("r1", "bengio", "dev.fr", "--lm", "lm.arpa"))
+    static = figures(perplexity("dev.fr", "--model", "r1", "--model", "bengio", "--lm", "lm.arpa"))
     assert static["r1 (RNNLM)"][0] != first
     assert static["bengio (NPLM)"][0] == figures(both)["bengio (NPLM)"][0]
-    still = figures(perplexity("r1", "bengio", "dev.fr", "--dynamic", mode, "--dynamic-rate", "0", "--lm", "lm.arpa"))
+    still = figures(
+        perplexity(
+            "dev.fr", "--model", "r1", "--model", "bengio", "--dynamic", mode, "--dynamic-rate", "0", "--lm", "lm.arpa"
+        )
+    )
     assert still[name] == static["r1 (RNNLM)"]
-    shorter = figures(perplexity("r1", "bengio", "dev.fr", *dynamic, "--bptt", "1"))
+    shorter = figures(perplexity("dev.fr", "--model", "r1", "--model", "bengio", *dynamic, "--bptt", "1"))
     assert shorter[name][0] != first
 
 
@@ -160,27 +172,27 @@ def test_words_that_the_n_gram_model_does_not_know_share_its_unknown_word(perple
     strange = [word for word in SHORTLIST if word != "le"]
     (prepared / "strange.fr").write_text(f"{strange[0]} {strange[1]} never\n")
     for network in ("r1", "cslm"):
-        out = perplexity(network, "strange.fr", "--lm", "few.arpa")
+        out = perplexity("strange.fr", "--model", network, "--lm", "few.arpa")
         # three words of 0.25 / (1 + strange words), and the end
         expected = (0.25 * (0.25 / (1 + len(strange))) ** 3) ** (-1 / 4)
         assert f"{expected:.2f}" in out
         told = f"Words of the shortlists that the n-gram model does not know: {len(strange)}."
         assert told in " ".join(out.split())
-    assert "does not know" not in perplexity("r1", "dev.fr")
+    assert "does not know" not in perplexity("dev.fr", "--model", "r1")
 
 
 def test_texts_of_one_name_are_told_apart_and_broken_ones_named(perplexity, prepared):
     for folder in ("a", "b"):
         (prepared / folder).mkdir(exist_ok=True)
         (prepared / folder / "x.fr").write_bytes(b"le chat\n")
-    out = perplexity("r1", "a/x.fr", "b/x.fr", "--threads", "1")
+    out = perplexity("a/x.fr", "b/x.fr", "--model", "r1", "--threads", "1")
     assert "| a/x.fr | b/x.fr |" in out
     (prepared / "a" / "blank.fr").write_bytes(b" \n")
-    assert "a/blank.fr: expected sentences, found none" in perplexity("r1", "a/blank.fr", code=3)
+    assert "a/blank.fr: expected sentences, found none" in perplexity("a/blank.fr", "--model", "r1", code=3)
 
 
 def test_a_rate_that_is_too_high_is_named(perplexity):
-    error = perplexity("r1", "dev.fr", "--dynamic", "sentence", "--dynamic-rate", "1e6", code=1)
+    error = perplexity("dev.fr", "--model", "r1", "--dynamic", "sentence", "--dynamic-rate", "1e6", code=1)
     assert "dynamic evaluation diverged: expected log-probabilities above -1000, found -" in error
     assert "Learn at a lower rate than 1e+06." in error
     assert re.search(r"\n  It was reading sentence [12]: '.*'\n", error)

@@ -42,7 +42,7 @@ def test_the_example_of_the_help_as_a_process(here, text):
         "--moses-ini",
         "moses.ini",
     ]
-    done = run("extend", "phrase-table.gz", "phrase-table.rnn-model", *options, *ALL, cwd=here)
+    done = run("extend", "phrase-table.gz", *options, *ALL, cwd=here)
     old, new = (lines_of(here / f"phrase-table{suffix}.gz") for suffix in ("", ".extended"))
     assert new == sorted(new)
     parsed = list(parse_table(new, "new"))
@@ -65,7 +65,7 @@ def test_a_scored_table_gets_scored_lines(here, text):
     """What the network's column of a new line says is what scoring that line says."""
     table, model = here / "phrase-table.gz", here / "phrase-table.rnn-model"
     run("score", table, "--quiet", "--word-penalty")
-    extend(here / "phrase-table.rnn.gz", model, "--text", text, "--longest", 3, *ALL, "-q")
+    extend(here / "phrase-table.rnn.gz", "--text", text, "--longest", 3, *ALL, "-q")
     lines = list(parse_table(lines_of(here / "phrase-table.rnn.extended.gz"), "new"))
     old = set(lines_of(here / "phrase-table.rnn.gz"))
     new = [line for line in lines if line.line not in old]

@@ -23,29 +23,29 @@ nbest add @list --source @text --add @arpa --backoff @arpa2 -o new
 nbest tune @list --reference @text
 nbest rerank @list @ini
 cslm train @text @text2 --dev @text3 --model new
-cslm perplexity @model/ @model2/ @text @text2 --lm @arpa
-cslm export-nplm @model/ new --dev @text
+cslm perplexity @text @text2 --model @model/ --model @model2/ --lm @arpa
+cslm export-nplm new --model @model/ --dev @text
 nmt train prefix --source @en --target @fr --dev prefix2 --model new
 nmt train prefix --source @en --target @fr --alignment @links --rare posunk --model new
-nmt translate @model/ @model2/ @text --dictionary @words --unknown dictionary
+nmt translate @text --model @model/ --model @model2/ --dictionary @words --unknown dictionary
 nmt dictionary prefix --source @en --target @fr --alignment @links -o new
 nmt dictionary @table -o new
 nmt linearise @trees -o new
 nmt rebuild @text --words @text2 --as trees
-sample @model/ @text --table @table
-extend @table @model/ --text @text --inverse-model @inverse/ --moses-ini @ini
+sample @text --model @model/ --table @table
+extend @table --model @model/ --text @text --inverse-model @inverse/ --moses-ini @ini
 analyse targets @table
 analyse summary @table
 analyse prune @table --keep 0.5 -o new
-analyse gates @model/ @table
-analyse map words @model/ --export new
-analyse map phrases @model/ @table -o new.csv
-analyse explain @model/ @table pair --moses-ini @ini
-analyse map alignments @model/ @text @text2 --line 1
-analyse map sentences @model/ @text -o new.csv
+analyse gates @table --model @model/
+analyse map words --model @model/ --export new
+analyse map phrases @table --model @model/ -o new.csv
+analyse explain @table pair --model @model/ --moses-ini @ini
+analyse map alignments @text @text2 --model @model/ --line 1
+analyse map sentences @text --model @model/ -o new.csv
 analyse lengths @text @text2 @text3 --model @model/
 analyse parses @text text
-analyse report @table @model/ --source-text @text --results @results -o new
+analyse report @table --model @model/ --source-text @text --results @results -o new
 """.strip().splitlines()
 OTHERS = {"moses-rnn analyse results", "moses-rnn pipeline", "moses-rnn tokenise"}  # whose inputs are no files
 RUN_ALL = """

@@ -22,7 +22,7 @@ def test_the_score_of_a_translation_is_that_of_the_search(tmp_path, score, direc
     model = save_model(tmp_path / "model", direction=direction)
     (tmp_path / "in").write_bytes(text(line for line in sentences(50) if line))
     beam = "--beam", 4, "--length-score", score, "--n-best", 1, tmp_path / "list"
-    nmt("translate", model, tmp_path / "in", "-o", tmp_path / "out", *beam, "--quiet")
+    nmt("translate", tmp_path / "in", "--model", model, "-o", tmp_path / "out", *beam, "--quiet")
     sides = [tmp_path / "in", tmp_path / "out"][:: 1 if direction == "source-to-target" else -1]
     pairs = zip(*(side.read_bytes().splitlines() for side in sides), strict=True)
     forced = moses_rnn.load(model).score(pairs)

@@ -62,15 +62,15 @@ OPTIONS = {
 @pytest.mark.parametrize("case", OPTIONS)
 def test_options_are_the_searchs(here, case):
     options, config = OPTIONS[case]
-    assert translated("model", "in", *options, "--threads", 1).stdout_bytes == expected(here, **config)
+    assert translated("in", "--model", "model", *options, "--threads", 1).stdout_bytes == expected(here, **config)
 
 
 def test_lines_come_from_files_and_pipes_alike_and_empty_ones_stay(here):
-    done = translated("model", "in", "-o", "out")
+    done = translated("in", "--model", "model", "-o", "out")
     out = (here / "out").read_bytes()
-    piped = run("nmt", "translate", "model", given=text(LINES).decode(), cwd=here)
+    piped = run("nmt", "translate", "--model", "model", given=text(LINES).decode(), cwd=here)
     assert piped.stdout.encode() == out
-    assert run("nmt", "translate", "model", "-", given=text(LINES).decode(), cwd=here).stdout.encode() == out
+    assert run("nmt", "translate", "-", "--model", "model", given=text(LINES).decode(), cwd=here).stdout.encode() == out
     lines = out.split(b"\n")[:-1]
     assert len(lines) == len(LINES)
     assert [line for line, source in zip(lines, LINES, strict=True) if not source] == [b""] * LINES.count(b"")
@@ -78,11 +78,11 @@ def test_lines_come_from_files_and_pipes_alike_and_empty_ones_stay(here):
     said = f"40 lines, {LINES.count(b'')} of them empty; {words.count(b's9')} of {len(words)} words read as <unk>\n"
     assert said in done.stderr
     assert said in piped.stderr
-    assert "<unk>" not in translated("model", "in", "-q").stderr
+    assert "<unk>" not in translated("in", "--model", "model", "-q").stderr
 
 
 def test_what_met_the_limit_is_counted(here):
-    done = translated("model", "in", "--beam", 1, "--length-score", "mean", "--max-words-factor", 1, "-q")
+    done = translated("in", "--model", "model", "--beam", 1, "--length-score", "mean", "--max-words-factor", 1, "-q")
     assert re.search(
         r"warning: translations that met the limit of their length; they stand as they were: [1-9]\d*\n", done.stderr
     )
@@ -93,17 +93,17 @@ def test_a_network_that_writes_nothing_is_noticed(here):
     with torch.no_grad():
         model.decoder.b_G[END_ID] = 500.0
     save_checkpoint(here / "silent", encdec_checkpoint(model, SOURCE, TARGET, provenance={"unit": "sentences"}))
-    assert translated("silent", "in").stdout_bytes == b"\n" * len(LINES)
+    assert translated("in", "--model", "silent").stdout_bytes == b"\n" * len(LINES)
     for model in ("silent", "model"):
-        done = translated(model, "in")
+        done = translated("in", "--model", model)
         written = done.stdout_bytes.split(b"\n")[:-1]
         empty = sum(source != b"" == line for source, line in zip(LINES, written, strict=True))
         assert f"warning: empty translations of lines with words: {empty}\n" in done.stderr
 
 
 def test_lists_parse_and_begin_with_the_translation(here):
-    translated("model", "in", "-o", "out", "--n-best", 5, "list.gz")
-    translated("model", "in", "--n-best", 5, "list", "-q")
+    translated("in", "--model", "model", "-o", "out", "--n-best", 5, "list.gz")
+    translated("in", "--model", "model", "--n-best", 5, "list", "-q")
     with (here / "list").open("rb") as lines:
         hypotheses = list(parse_nbest(lines, "list"))
     first = {h.sentence: h.hypothesis for h in reversed(hypotheses)}
@@ -113,7 +113,22 @@ def test_lists_parse_and_begin_with_the_translation(here):
     assert run("nbest", "rerank", "list.gz", "weights", cwd=here).stdout.encode() == (here / "out").read_bytes()
 
 
-LONG = ["translate", "model", "long", "-o", "out", "--n-best", "3", "list.gz", "--beam", "3", "--threads", "1", "-q"]
+LONG = [
+    "translate",
+    "long",
+    "--model",
+    "model",
+    "-o",
+    "out",
+    "--n-best",
+    "3",
+    "list.gz",
+    "--beam",
+    "3",
+    "--threads",
+    "1",
+    "-q",
+]
 
 
 def start(folder, *options):
@@ -160,22 +175,23 @@ def test_killed_twice_and_resumed_it_gives_the_same_bytes(here):
 )
 def test_columns_in_the_other_order_are_noticed(here, dictionary, is_noticed):
     (here / "words").write_bytes(dictionary)
-    done = translated("model", "in", "--candidates", 2, 1, "--dictionary", "words", "-q")
+    done = translated("in", "--model", "model", "--candidates", 2, 1, "--dictionary", "words", "-q")
     assert ("warning: words: " in done.stderr) == is_noticed
 
 
 @pytest.mark.parametrize("kind", ["posunk", "copyable"])
 def test_rare_words_are_restored_unless_they_are_to_be_seen(here, kind):
     save_rare_model(here / "rare", kind)
+    rare = "in", "--model", "rare"
     (here / "in").write_bytes(b"zork s2\nbork zork s3\n")
     (here / "words").write_bytes(b"zork ZORK 1\nbork BORK 1\n")
-    raw = translated("rare", "in", "--unknown", "no", "--beam", 30, "--n-best", 5, "raw").stdout_bytes
-    done = translated("rare", "in", "--beam", 30, "--n-best", 5, "list")
-    translated("rare", "in", "--beam", 30, "--n-best", 5, "dict", "--unknown", "dictionary", "--dictionary", "words")
+    raw = translated(*rare, "--unknown", "no", "--beam", 30, "--n-best", 5, "raw").stdout_bytes
+    done = translated(*rare, "--beam", 30, "--n-best", 5, "list")
+    translated(*rare, "--beam", 30, "--n-best", 5, "dict", "--unknown", "dictionary", "--dictionary", "words")
     assert b"<unk" in (here / "raw").read_bytes()
     lists = {name: (here / name).read_bytes() for name in ("raw", "list", "dict")}
     assert lists["list"] != lists["raw"]
-    again = translated("rare", "in", "--beam", 30, "--dictionary", "words").stdout_bytes
+    again = translated(*rare, "--beam", 30, "--dictionary", "words").stdout_bytes
     assert again == done.stdout_bytes.replace(b"zork", b"ZORK").replace(b"bork", b"BORK")
     assert "; 3 of 5 words read as <unk>\n" in done.stderr
     assert lists["dict"] == lists["list"].replace(b"zork", b"ZORK").replace(b"bork", b"BORK")

@@ -108,22 +108,22 @@ COMMANDS = [
     ("score t --model words -o out/t.gz -q", SCORED.format(1, r"s2 s3 \|\|\| t4 t5")),
     ("score t --model word -o out/t.gz -q", SCORED.format(3, r"s2 \|\|\| t3")),
     ("score pairs.tsv --model word --format tsv -o out/t", r"pairs\.tsv:3: RNN: .* for 's2 \|\|\| t3'"),
-    ("nmt translate words src -q --n-best 3 out/n", f"src:\\d: 's.*': {NEXT}"),
-    ("nmt translate word src -o out/t -q --length-score mean", f"src:\\d: 's.*': {NEXT}"),
-    ("nmt translate looks src -o out/t --alignments out/a -q", f"src:\\d: 's.*': {NEXT}"),
-    ("extend t words --text src --allow-misfit -o out/t.gz -q", f"'s.*': {NEXT}"),
+    ("nmt translate src --model words -q --n-best 3 out/n", f"src:\\d: 's.*': {NEXT}"),
+    ("nmt translate src --model word -o out/t -q --length-score mean", f"src:\\d: 's.*': {NEXT}"),
+    ("nmt translate src --model looks -o out/t --alignments out/a -q", f"src:\\d: 's.*': {NEXT}"),
+    ("extend t --model words --text src --allow-misfit -o out/t.gz -q", f"'s.*': {NEXT}"),
     ("nbest add list --source src --add words --whole --allow-misfit -o out/n -q", f"RNN0, line 2 of the list: RNN: {LISTED} 's2.* ... .*'"),
     ("nbest add list --source src --add cslm -o out/n -q", f"CSLM0, line 2 of the list: CSLM: {LISTED} '.*' in '.*'"),
-    ("cslm perplexity cslm text -q", f"text, sentence 1: CSLM: {LISTED} 'le' in 'le chat'"),
-    ("cslm perplexity bengio text -q", f"text, sentence 1: NPLM: {LISTED} 'le' in 'le chat'"),
-    ("cslm perplexity small rnnlm text -q", r"text, sentence 1: RNNLM: .*\n.*\n.*The model is rnnlm \(RNNLM\)"),
-    ("cslm perplexity unlikely text -q", "text: expected a perplexity that a float can hold, found exp"),
-    ("cslm export-nplm cslm out/n --dev text", "expected finite weights and a finite mean of log Z, found nan"),
-    ("analyse explain word t.gz s2|||t3", r"RNN: expected a log-probability, found .* for 's2 \|\|\| t3'"),
-    ("analyse gates read t.gz -o out/g.csv", INSIDE),
-    ("analyse map phrases read t.gz --min-words 1 --method pca -o out/p.csv", INSIDE),
-    ("analyse map alignments looks src tgt --line 2", INSIDE),
-    ("analyse report t.gz word -o out/r.html", r"RNN: expected the log-probability of each word, found .* \|\|\| "),
+    ("cslm perplexity text --model cslm -q", f"text, sentence 1: CSLM: {LISTED} 'le' in 'le chat'"),
+    ("cslm perplexity text --model bengio -q", f"text, sentence 1: NPLM: {LISTED} 'le' in 'le chat'"),
+    ("cslm perplexity text --model small --model rnnlm -q", r"text, sentence 1: RNNLM: .*\n.*\n.*The model is rnnlm \(RNNLM\)"),
+    ("cslm perplexity text --model unlikely -q", "text: expected a perplexity that a float can hold, found exp"),
+    ("cslm export-nplm out/n --model cslm --dev text", "expected finite weights and a finite mean of log Z, found nan"),
+    ("analyse explain t.gz s2|||t3 --model word", r"RNN: expected a log-probability, found .* for 's2 \|\|\| t3'"),
+    ("analyse gates t.gz --model read -o out/g.csv", INSIDE),
+    ("analyse map phrases t.gz --model read --min-words 1 --method pca -o out/p.csv", INSIDE),
+    ("analyse map alignments src tgt --model looks --line 2", INSIDE),
+    ("analyse report t.gz --model word -o out/r.html", r"RNN: expected the log-probability of each word, found .* \|\|\| "),
 ]  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def test_a_network_that_overflows_ends_the_run(models, tmp_path, command, messag
 
 def test_a_word_that_an_n_gram_model_never_expects_ends_the_run(models, tmp_path):
     pytest.importorskip("kenlm")
-    command = "cslm perplexity small rare --lm never.arpa -q"
+    command = "cslm perplexity rare --model small --lm never.arpa -q"
     ended(
         models,
         tmp_path,

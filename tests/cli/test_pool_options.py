@@ -8,7 +8,21 @@ from tests.translation.sentences import save_model, sentences, text
 def test_shards_of_a_list_are_the_whole(tmp_path):
     here, model = tmp_path, save_model(tmp_path / "network")
     (here / "text").write_bytes(text(sentences(600)))
-    run("nmt", "translate", model, "text", "-o", "out", "--n-best", "3", "whole.list", "--beam", "4", cwd=here)
+    run(
+        "nmt",
+        "translate",
+        "text",
+        "--model",
+        model,
+        "-o",
+        "out",
+        "--n-best",
+        "3",
+        "whole.list",
+        "--beam",
+        "4",
+        cwd=here,
+    )
     options = ["nbest", "whole.list", "--source", "text", "--add", model]
     run(*options, "-o", "list.whole", cwd=here)
     for number in (1, 2):

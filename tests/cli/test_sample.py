@@ -36,7 +36,7 @@ def os_text(source):
 def test_columns_hold_the_producers_log_prob(model, table, tmp_path, beam):
     sources = sources_of(table, 5)
     (tmp_path / "sources").write_bytes(b"".join(source + b"\n" for source in sources))
-    rows = columns(sample(model, tmp_path / "sources", "--format", "tsv", "--table", table, *beam))
+    rows = columns(sample(tmp_path / "sources", "--model", model, "--format", "tsv", "--table", table, *beam))
     assert rows[0] == [b"source", b"rank", b"target", b"log_prob", b"times", b"in_table"]
     assert list(dict.fromkeys(row[0] for row in rows[1:])) == sources
     expected = make_producer(load_checkpoint(model), precision="fp64").log_probs(
@@ -52,11 +52,13 @@ def test_sources_come_from_options_files_and_pipes_alike(model, table, tmp_path)
     first, second = sources_of(table, 2)
     text = first + b"\r\n" + second  # the last line without its end
     (tmp_path / "sources.gz").write_bytes(gzip.compress(text))
-    by_options = sample(model, "--source", first.decode(), "--source", second.decode())
-    assert sample(model, tmp_path / "sources").stdout_bytes == by_options.stdout_bytes
-    mixed = sample(model, tmp_path / "sources.gz", "--source", second.decode(), "--format", "tsv", "--top", 1)
+    by_options = sample("--model", model, "--source", first.decode(), "--source", second.decode())
+    assert sample(tmp_path / "sources", "--model", model).stdout_bytes == by_options.stdout_bytes
+    mixed = sample(
+        tmp_path / "sources.gz", "--model", model, "--source", second.decode(), "--format", "tsv", "--top", 1
+    )
     assert [row[0] for row in columns(mixed)[1:]] == [second, first, second]
-    piped = run("sample", model, "-", given=text.decode())
+    piped = run("sample", "-", "--model", model, given=text.decode())
     assert piped.stdout.encode() == by_options.stdout_bytes
     assert piped.stderr == by_options.stderr  # and no bar in either
 
@@ -64,7 +66,7 @@ def test_sources_come_from_options_files_and_pipes_alike(model, table, tmp_path)
 def test_what_the_user_should_know_goes_to_stderr(model, table):
     with gzip.open(table) as lines:
         source = next(lines).split(b" ||| ")[0].decode()
-    done = sample(model, "--source", source, "--source", "zork", "--table", table, "--top", 1, "--quiet")
+    done = sample("--model", model, "--source", source, "--source", "zork", "--table", table, "--top", 1, "--quiet")
     assert "warning: the table lacks 1 of the sources: 'zork'\n" in done.stderr
     assert "words outside the shortlist, which are read as <unk>: " in done.stderr
     assert "'zork'\n" in done.stderr
@@ -74,8 +76,8 @@ def test_what_the_user_should_know_goes_to_stderr(model, table):
 
 def test_bytes_are_printed_as_they_came_but_for_what_commands_a_terminal(model):
     odd = b"\xff\x1b[31m \xc2\xa0".decode("utf-8", "surrogateescape")
-    assert sample(model, "--source", odd).stdout_bytes.startswith(b"\xff\\x1b[31m \xc2\xa0   (50 samples")
-    rows = columns(sample(model, "--source", odd, "--format", "tsv"))
+    assert sample("--model", model, "--source", odd).stdout_bytes.startswith(b"\xff\\x1b[31m \xc2\xa0   (50 samples")
+    rows = columns(sample("--model", model, "--source", odd, "--format", "tsv"))
     assert {row[0] for row in rows[1:]} == {b"\xff\x1b[31m \xc2\xa0"}
 
 
@@ -85,5 +87,5 @@ def test_an_inverse_model_reads_target_phrases(model, table, tmp_path):
     config.write_text(config.read_text().replace("source-to-target", "target-to-source"))
     with gzip.open(table) as lines:
         source, target = (phrase.decode() for phrase in next(lines).split(b" ||| ")[:2])
-    assert "lacks" not in sample(tmp_path / "inverse", "--source", target, "--table", table).output
-    assert "lacks this source" in sample(tmp_path / "inverse", "--source", source, "--table", table).stdout
+    assert "lacks" not in sample("--model", tmp_path / "inverse", "--source", target, "--table", table).output
+    assert "lacks this source" in sample("--model", tmp_path / "inverse", "--source", source, "--table", table).stdout

@@ -85,7 +85,7 @@ def test_it_is_a_feature_of_a_list(case, here):
 
 @pytest.mark.parametrize("case", [case for case in FIRST if case.network.stepper], ids=str)
 def test_its_likeliest_targets_are_found(case, here, capfd):
-    run(sample.main, "m", "--source", "s2 s3", "--beam", 60, "--top", 3, "--format", "tsv")
+    run(sample.main, "--model", "m", "--source", "s2 s3", "--beam", 60, "--top", 3, "--format", "tsv")
     rows = [line.split("\t") for line in capfd.readouterr().out.splitlines()[1:]]
     found = expected(case, *((b"s2 s3", target.encode()) for _, _, target, *_ in rows))
     np.testing.assert_allclose([float(row[3]) for row in rows], found, atol=1e-5)
@@ -97,7 +97,7 @@ def test_its_likeliest_targets_are_found(case, here, capfd):
 
 @pytest.mark.parametrize("case", [case for case in FIRST if not case.network.stepper], ids=str)
 def test_nothing_is_sampled_from_what_does_not_write(case, here, capfd):
-    run(sample.main, "m", "--source", "s2 s3", code=3)
+    run(sample.main, "--model", "m", "--source", "s2 s3", code=3)
     assert "m: expected a network that writes" in "".join(capfd.readouterr()) or case.network.language_model
 
 

@@ -140,7 +140,7 @@ def test_training_killed_at_random_times_ends_with_the_same_weights(tmp_path, nm
 def test_translating_killed_at_random_times_ends_with_the_same_bytes(tmp_path, nmt, kills):
     save_model(tmp_path / "model")
     (tmp_path / "long").write_bytes(text(sentences(3000, seed=7)))
-    command = ["translate", "model", *LONG, "--resume"]
+    command = ["translate", *LONG, "--model", "model", "--resume"]
     seconds = seconds_of(nmt, command)
     expected = {name: (tmp_path / name).read_bytes() for name in ("out", "list.gz")}
 

@@ -70,9 +70,24 @@ def written(tmp_path_factory, table, model):
 
 SINGLE = {
     "nbest": ["nbest", "add", "list", "--source", "source", "--add", "model", "--whole", "-o"],
-    "report": ["analyse", "report", "t", "model", "--phrases", 9, "--points", 9, "--samples", 2, "--sources", 1, "-o"],
+    "report": [
+        "analyse",
+        "report",
+        "t",
+        "--model",
+        "model",
+        "--phrases",
+        9,
+        "--points",
+        9,
+        "--samples",
+        2,
+        "--sources",
+        1,
+        "-o",
+    ],
     "prune": ["analyse", "prune", "t", "--keep", 0.9, "-o"],
-    "words": ["analyse", "map", "words", "model", "--export"],
+    "words": ["analyse", "map", "words", "--model", "model", "--export"],
 }
 
 

@@ -37,7 +37,7 @@ def extended(tmp_path_factory, moses_root):
         "--moses-ini",
         "moses.ini",
     ]
-    run("extend", "phrase-table.gz", "phrase-table.rnn-model", *options, *ANY, "--allow-misfit", "-q", cwd=folder)
+    run("extend", "phrase-table.gz", *options, *ANY, "--allow-misfit", "-q", cwd=folder)
     return folder
 
 

@@ -44,7 +44,8 @@ def unsure(folder):
 
 
 ASKED = {
-    "places": ("model", "in"),
+    "input": "in",
+    "models": ("model",),
     "beam": 4,
     "length_score": "sum",
     "unknown": None,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from moses_rnn.analysis.choices import ModelAndTable
+from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(ModelAndTable):
+class ReportOptions:
     """What the command line asks for."""
 
+    phrase_table: str
+    model: Path | None  # None: the one beside the table
     output: str
     sources: int
     samples: int

@@ -9,38 +9,35 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.analysis.choices import ModelAndTable
 from moses_rnn.cli.analyse.options import (
-    EITHER_ORDER,
     force_option,
-    in_either_order,
-    model_argument,
     open_phrase_network,
     progress,
     seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
 from moses_rnn.cli.files import check_inputs
+from moses_rnn.cli.table_options import choose_model, model_beside_option
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.explain import Explanation, Weights
 
-EXPLAIN_EPILOG = f"""\b
+EXPLAIN_EPILOG = """\b
 Example:
-  moses-rnn analyse explain phrase-table.rnn-model phrase-table.rnn.gz "far from the ||| loin de la" \\
-      --moses-ini tuned/moses.ini
+  moses-rnn analyse explain phrase-table.rnn.gz "far from the ||| loin de la" --moses-ini tuned/moses.ini
 
 A pair that is not in the table is explained too. Log-probabilities are natural, with the end symbols of both sides.
-{EITHER_ORDER}
 """
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explain(ModelAndTable):
+class Explain:
     """What the command line asks for."""
 
+    phrase_table: str
     pair: str
+    model: Path | None
     moses_ini: str | None
     feature: str | None
     phrases: int
@@ -50,9 +47,9 @@ class Explain(ModelAndTable):
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EXPLAIN_EPILOG)
-@model_argument
 @click.argument("phrase_table")
 @click.argument("pair")
+@model_beside_option
 @click.option("--moses-ini", help="With tuned weights of the table's scores: also rank by their weighted sum")
 @click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
 @click.option(
@@ -68,23 +65,23 @@ class Explain(ModelAndTable):
 @reports_errors
 @takes(Explain)
 def explain(request: Explain) -> None:
-    """Print everything that the network MODEL, PHRASE_TABLE and the weights of a moses.ini say about a PAIR.
+    """Print everything that a network, PHRASE_TABLE and the weights of a moses.ini say about a PAIR.
 
     PAIR is "source ||| target", in the table's words, or a whole line of it.
     """
-    request = in_either_order(request)
-    check_inputs(request.model, request.phrase_table, request.moses_ini)
+    folder = choose_model(request.model, request.phrase_table)
+    check_inputs(folder, request.phrase_table, request.moses_ini)
     from moses_rnn.analysis.explain import as_json, as_text
     from moses_rnn.files.outputs import NoOutput, OutputFile
 
     output, inputs = request.output, (request.phrase_table, request.moses_ini or "")
     with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
-        explanation = _explanation(request)
+        explanation = _explanation(folder, request)
         file.commit(as_json(explanation).encode())
     put("\n".join(as_text(explanation)))
 
 
-def _explanation(request: Explain) -> Explanation:
+def _explanation(folder: Path, request: Explain) -> Explanation:
     from moses_rnn.analysis.explain import Explainer
     from moses_rnn.analysis.lookup import look_up, parse_pair
     from moses_rnn.analysis.phrase_samples import read_for_network
@@ -94,7 +91,7 @@ def _explanation(request: Explain) -> Explanation:
     from moses_rnn.translation.proposals import Reading
 
     added = recorded_names(signature_of(existing_input(request.phrase_table)))
-    model = open_phrase_network(request.model)
+    model = open_phrase_network(folder)
     checkpoint = model.checkpoint
     pair = parse_pair(os.fsencode(request.pair), model.form)
     weights = _weights(request)

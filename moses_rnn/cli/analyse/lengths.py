@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.analyse.options import force_option, kind_of, layout_option, named_files
-from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
+from moses_rnn.cli.command import CONTEXT, Program, model_option, put, reports_errors, takes
 from moses_rnn.cli.files import check_inputs, text_of
 from moses_rnn.formats.grids import PICTURES
 
@@ -22,7 +22,7 @@ Example: two systems, also on the sentences whose words a network all knows, and
   moses-rnn analyse lengths test.en test.fr search.out moses.out --model search -o lengths.svg
 
 Texts are line by line translations of each other, tokenised; BLEU is sacreBLEU's, without tokenisation. No UNK are the
-sentences without a word, in source or reference, that is unknown to MODEL. Exit codes: 0 done, 1 failure, 2 wrong
+sentences without a word, in source or reference, that is unknown to the model. Exit codes: 0 done, 1 failure, 2 wrong
 command line, 3 texts or model rejected.
 """
 
@@ -44,7 +44,7 @@ class LengthsRequest:
 @click.argument("source")
 @click.argument("reference")
 @click.argument("outputs", metavar="OUTPUT...", nargs=-1, required=True)
-@click.option("--model", type=click.Path(path_type=Path), help="Also where this network knows all words")
+@model_option(text="Also compare where this network knows all words")
 @click.option("-o", "--output", help="Draw the curves: .svg or .png (needs matplotlib)")
 @layout_option
 @force_option

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from moses_rnn.analysis.choices import METHODS, NETWORKS, ModelAndTable
+from moses_rnn.analysis.choices import METHODS, NETWORKS
 from moses_rnn.cli.analyse.options import (
-    EITHER_ORDER,
     force_option,
-    in_either_order,
     kind_of,
-    model_argument,
     open_phrase_network,
     open_writer,
     progress,
     seed_option,
     suffix_of,
 )
-from moses_rnn.cli.command import CONTEXT, Program, Seed, put, reports_errors, takes
+from moses_rnn.cli.command import CONTEXT, Program, Seed, model_option, put, reports_errors, takes
 from moses_rnn.cli.files import check_inputs, output_to, parallel_texts, text_of
 from moses_rnn.cli.nmt_options import warn_of_unit
+from moses_rnn.cli.table_options import choose_model, model_beside_option
 from moses_rnn.errors import FormatError, InputError, writing
 from moses_rnn.formats.grids import PICTURES
 
@@ -49,25 +47,23 @@ OPTIONS = {
     "sentences": {"max_points", "method", "seed"},
     "alignments": {"lines", "beam"},
 }
-MAP_EPILOG = f"""\b
+MAP_EPILOG = """\b
 Examples: words (Figure 4 of the paper), phrases of a table by their summaries c (Figure 5), lines of a text:
-  moses-rnn analyse map words phrase-table.rnn-model -o words.svg -o words.csv
-  moses-rnn analyse map phrases phrase-table.rnn-model phrase-table.gz -o phrases.svg
-  moses-rnn analyse map sentences search test.en --max-points 50 -o sentences.svg
+  moses-rnn analyse map words --model phrase-table.rnn-model -o words.svg -o words.csv
+  moses-rnn analyse map phrases phrase-table.gz --model phrase-table.rnn-model -o phrases.svg
+  moses-rnn analyse map sentences test.en --model search --max-points 50 -o sentences.svg
 All source words with their numbers, as moses-rnn-train --source-embeddings reads them:
-  moses-rnn analyse map words phrase-table.rnn-model --export source.vec
+  moses-rnn analyse map words --model phrase-table.rnn-model --export source.vec
 Where a network looked while it wrote lines 3 and 7 itself; of a given translation, as text:
-  moses-rnn analyse map alignments search test.en --line 3 --line 7 -o maps
-  moses-rnn analyse map alignments search test.en test.fr --line 3
+  moses-rnn analyse map alignments test.en --model search --line 3 --line 7 -o maps
+  moses-rnn analyse map alignments test.en test.fr --model search --line 3
 
 sentences: what the decoder begins with stands for a sentence: of a deep LSTM h of all layers after the last word, of an
 RNNsearch s_0, of an RNN Encoder-Decoder c. Of sentences that differ in <unk> alone, the first one is shown.
 
 alignments: the source is across and the target down, both with </s>. Each row is alpha of one target word, and sums to
-1; white is 0, black 1. Words that are <unk> to the network are grey. FILE is a text that MODEL reads, TARGET one that
-it writes, line by line; without TARGET, it is the best translation by beam search.
-
-phrases: {EITHER_ORDER}
+1; white is 0, black 1. Words that are <unk> to the network are grey. FILE is a text that the network reads, TARGET one
+that it writes, line by line; without TARGET, it is the best translation by beam search.
 """
 
 
@@ -76,9 +72,9 @@ class MapRequest:
     """What the command line asks for; `method` and `max_points` depend on the kind of map where it says nothing."""
 
     what: str
-    model: Path
     file: str | None
     target: str | None
+    model: Path
     outputs: tuple[str, ...]
     method: str | None
     side: str
@@ -93,9 +89,9 @@ class MapRequest:
 
 @click.command("map", cls=Program, context_settings=CONTEXT, epilog=MAP_EPILOG)
 @click.argument("what", type=click.Choice(list(OPTIONS)))
-@model_argument
 @click.argument("file", required=False)
 @click.argument("target", required=False)
+@model_option(required=True)
 @click.option(
     "-o",
     "--output",
@@ -119,15 +115,12 @@ class MapRequest:
 @reports_errors
 @takes(MapRequest)
 def map_(request: MapRequest) -> None:
-    """Draw the words, phrases or sentences that the network MODEL knows as points, or where it looked while it wrote.
+    """Draw the words, phrases or sentences that a network knows as points, or where it looked while it wrote.
 
     FILE is a phrase table (phrases) or a text (sentences, alignments); words need none.
     """
     _check_options(request)
     _check_files(request)
-    if request.what == "phrases":
-        places = in_either_order(ModelAndTable(model=request.model, phrase_table=str(request.file)))
-        request = replace(request, model=places.model, file=places.phrase_table)
     check_inputs(request.model, request.file, request.target)
     if request.export:
         _export(request, request.export)
@@ -301,20 +294,21 @@ def _alignment_maps(request: MapRequest) -> list[AlignmentMap]:
     return given_maps(model.checkpoint, stepper, chosen, targets)
 
 
-GATES_EPILOG = f"""\b
+GATES_EPILOG = """\b
 Example: which units of a network remember and which forget, the numbers of all units in a file
-  moses-rnn analyse gates phrase-table.rnn-model phrase-table.gz -o gates.csv
+  moses-rnn analyse gates phrase-table.gz -o gates.csv
 
 z near 1: the unit keeps its state (long-term); r near 0: it forgets it (short-term); section 2.3 of the paper. A gate
 is active beyond 0.5. Words that come five times or more in the sample are shown.
-{EITHER_ORDER}
 """
 
 
 @dataclass(frozen=True, kw_only=True)
-class GatesRequest(ModelAndTable):
+class GatesRequest:
     """What the command line asks for."""
 
+    phrase_table: str
+    model: Path | None
     network: str
     phrases: int
     seed: int
@@ -323,8 +317,8 @@ class GatesRequest(ModelAndTable):
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=GATES_EPILOG)
-@model_argument
 @click.argument("phrase_table")
+@model_beside_option
 @click.option("--network", type=click.Choice(NETWORKS), default="encoder", show_default=True, help="Whose gates")
 @click.option("--phrases", type=click.IntRange(1), default=2000, show_default=True, help="To sample from the table")
 @seed_option
@@ -333,16 +327,16 @@ class GatesRequest(ModelAndTable):
 @reports_errors
 @takes(GatesRequest)
 def gates(request: GatesRequest) -> None:
-    """Report what the gates of each unit of the network MODEL do over phrases of PHRASE_TABLE."""
-    request = in_either_order(request)
-    check_inputs(request.model, request.phrase_table)
+    """Report what the gates of each unit of a network do over phrases of PHRASE_TABLE."""
+    folder = choose_model(request.model, request.phrase_table)
+    check_inputs(folder, request.phrase_table)
     from moses_rnn.analysis.gates import as_grid, as_text, measure_gates
     from moses_rnn.files.outputs import NoOutput, OutputFile
     from moses_rnn.formats.grids import as_csv
 
     output, inputs = request.output, (request.phrase_table,)
     with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
-        checkpoint = open_phrase_network(request.model).checkpoint
+        checkpoint = open_phrase_network(folder).checkpoint
         pairs = _pairs(checkpoint, request)
         with progress("phrases") as advanced:
             report = measure_gates(checkpoint, pairs, request.network, advanced)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.analysis.choices import ModelAndTable
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.formats.grids import LAYOUTS, PICTURES
 
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from moses_rnn.files.metered import Advanced
     from moses_rnn.producers.open import OpenModel
 
-model_argument = click.argument("model", type=click.Path(path_type=Path))
 column_option = click.option(
     "--column",
     type=int,
@@ -37,17 +34,6 @@ seed_option = click.option("--seed", type=click.IntRange(0), default=1, show_def
 force_option = click.option("--force", is_flag=True, help="Replace existing outputs")
 
 SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it."
-EITHER_ORDER = "MODEL and table may come in either order: the model is a folder."
-
-
-Request = TypeVar("Request", bound=ModelAndTable)
-
-
-def in_either_order(request: Request) -> Request:
-    """The request with model and table in their places: a model is a folder, a table is not."""
-    if Path(request.phrase_table).is_dir() and not request.model.is_dir():
-        return replace(request, model=Path(request.phrase_table), phrase_table=str(request.model))
-    return request
 
 
 def open_table(path: str, column: int | None, name: str = "", *, by_table: bool = True) -> ScoredTable:

@@ -8,24 +8,23 @@ import sys
 import time
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from moses_rnn.analysis.report.options import ReportOptions
 from moses_rnn.cli.analyse.options import (
-    EITHER_ORDER,
     SORTED,
     column_option,
     force_option,
-    in_either_order,
-    model_argument,
     open_table,
     open_writer,
     seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, takes, threads_option
 from moses_rnn.cli.files import check_inputs
+from moses_rnn.cli.table_options import choose_model, model_beside_option
 from moses_rnn.errors import MosesRnnError, shown_value
 
 if TYPE_CHECKING:
@@ -36,19 +35,19 @@ if TYPE_CHECKING:
 EPOCH = "SOURCE_DATE_EPOCH"
 EPILOG = f"""\b
 Example:
-  moses-rnn analyse report phrase-table.rnn.gz phrase-table.rnn-model -o report.html
+  moses-rnn analyse report phrase-table.rnn.gz -o report.html
 
 The page needs no network and no other file. Pictures need pip install 'moses-rnn[plot]'; without it the page is made
 without them. Of other networks than the RNN Encoder-Decoder, gates and pairs in dispute are left out. Equal tables,
 models and options give equal pages but for the date at the end, which {EPOCH} sets. A table of 839 112 lines
-takes minutes. {EITHER_ORDER}
+takes minutes.
 {SORTED}
 """
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("phrase_table", metavar="SCORED_TABLE")
-@model_argument
+@click.argument("phrase_table")
+@model_beside_option
 @click.option("-o", "--output", required=True, help="The page, one file of HTML")
 @click.option("--sources", type=click.IntRange(1), default=3, show_default=True, help="Of each kind in Table 2")
 @click.option("--samples", type=click.IntRange(1), default=50, show_default=True, help="Of each source in Table 3")
@@ -63,9 +62,9 @@ takes minutes. {EITHER_ORDER}
 @reports_errors
 @takes(ReportOptions)
 def report(request: ReportOptions) -> None:
-    """Write a page on SCORED_TABLE and the network MODEL that scored it: the paper's tables and figures of them."""
-    request = in_either_order(request)
-    check_inputs(request.phrase_table, request.model, request.source_text, request.results)
+    """Write a page on a scored PHRASE_TABLE and the network that scored it: the paper's tables and figures of them."""
+    folder = choose_model(request.model, request.phrase_table)
+    check_inputs(request.phrase_table, folder, request.source_text, request.results)
     import torch
 
     from moses_rnn.analysis.report.document import write_report
@@ -78,18 +77,18 @@ def report(request: ReportOptions) -> None:
     with OutputFile(
         request.output, force=request.force, inputs=(path, *filter(None, [request.source_text, request.results]))
     ) as file:
-        findings = _gather(path, request)
+        findings = _gather(path, folder, request)
         file.commit(write_report(findings, made))
     if findings.missing:
         say(f"warning: {' and '.join(findings.missing)} not found: pip install 'moses-rnn[plot]' for all pictures")
     put(f"The report is in {request.output}.")
 
 
-def _gather(path: str, request: ReportOptions) -> Findings:
+def _gather(path: str, folder: Path, request: ReportOptions) -> Findings:
     from moses_rnn.analysis.report.findings import gather
     from moses_rnn.producers.base import Compute
 
-    model = open_writer(request.model)
+    model = open_writer(folder)
     producer = model.make_producer(Compute(precision="fp64"))
     steps = _Steps(quiet=not sys.stderr.isatty())
     try:

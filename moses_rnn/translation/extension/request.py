@@ -16,7 +16,7 @@ class ExtensionRequest:
     """A table to extend, by which networks, and what to write."""
 
     phrase_table: str
-    model: Path
+    model: Path | None  # None: the one beside the table
     output: str | None
     fewer_than: int | None  # targets of sources of the table that are extended; None: such are not
     text: str | None

@@ -8,7 +8,7 @@ from tests.cli.analyse.calls import invoke
 
 
 def test_an_inverse_model_reads_targets(table, inverse_model):
-    done = invoke("gates", inverse_model, table, "--phrases", 20)
+    done = invoke("gates", table, "--model", inverse_model, "--phrases", 20)
     assert done.stdout.startswith("encoder: 8 units, 20 phrases, ")
 
 
@@ -16,16 +16,16 @@ def test_words_and_phrases(tmp_path, table, model):
     pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
     pytest.importorskip("sklearn", reason="t-SNE is scikit-learn's")
     outputs = [argument for kind in ("svg", "png", "csv", "json") for argument in ("-o", tmp_path / f"words.{kind}")]
-    invoke("map", "words", model, "--side", "target", "--max-points", 30, "--method", "pca", *outputs)
+    invoke("map", "words", "--model", model, "--side", "target", "--max-points", 30, "--method", "pca", *outputs)
     assert (tmp_path / "words.svg").read_bytes().startswith(b"<?xml")
     assert (tmp_path / "words.png").read_bytes().startswith(b"\x89PNG")
     assert len(json.loads((tmp_path / "words.json").read_bytes())["labels"]) == 30
-    done = invoke("map", "phrases", model, table, "--max-points", 40, "-o", tmp_path / "phrases.csv")
+    done = invoke("map", "phrases", table, "--model", model, "--max-points", 40, "-o", tmp_path / "phrases.csv")
     assert done.stdout.startswith("source phrases, tsne: 39 points")  # two differ in unknown words only
 
 
 def test_all_words_are_exported(model):
-    done = invoke("map", "words", model, "--side", "target", "--export", "-")
+    done = invoke("map", "words", "--model", model, "--side", "target", "--export", "-")
     header, *rows = done.stdout.encode().splitlines()
     vocabulary = (model / "target.vocab").read_bytes().splitlines()[2:]
     assert header.split()[0] == b"%d" % len(vocabulary)

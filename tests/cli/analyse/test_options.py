@@ -1,4 +1,4 @@
-"""What the subcommands of moses-rnn analyse share: columns, signatures, models and tables in either order."""
+"""What the subcommands of moses-rnn analyse share: columns, signatures, the model beside a table."""
 
 import csv
 import io
@@ -106,22 +106,14 @@ def test_names_of_a_table_that_was_changed_are_not_told(tmp_path, model):
     path.write_bytes(FIVE)
     sign(path, {4: "RNN"})
     path.write_bytes(FIVE.replace(b"|||", b" |||"))
-    done = seen("explain", model, path, "a ||| x")
+    done = seen("explain", path, "a ||| x", "--model", model)
     assert (done.exit_code, "as in its signature, found" in done.stderr) == (3, True), done.stderr
 
 
-# arguments behind model and table
-EITHER_ORDER = [
-    ["gates", "--phrases", 9],
-    ["map phrases", "--method", "pca", "--max-points", 9],
-    ["explain", "a ||| b", "--phrases", 9],
-]
-
-
-@pytest.mark.parametrize("arguments", EITHER_ORDER, ids=lambda arguments: arguments[0])
-def test_model_and_table_come_in_either_order(tmp_path, model, table, arguments):
-    command, *rest = arguments
-    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
-    invoke(*command.split(), model, table, *rest, "-o", first)
-    invoke(*command.split(), table, model, *rest, "-o", second)
-    assert first.read_bytes() == second.read_bytes()
+@pytest.mark.parametrize("name", ["t.gz", "t.rnn.gz"])
+def test_the_model_beside_the_table_is_the_default(tmp_path, model, table, name):
+    """Also beside the one that a scored table was made from."""
+    for path, target in ((tmp_path / name, table), (tmp_path / "t.rnn-model", model)):
+        path.symlink_to(target)
+    named = invoke("gates", table, "--model", model)
+    assert invoke("gates", tmp_path / name).stdout == named.stdout

@@ -39,10 +39,10 @@ def scored(tmp_path_factory, table, model):
 def test_a_report_and_the_same_once_more(tmp_path, scored, model, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")  # or its date could change in between
     page = tmp_path / "report.html"
-    done = invoke(scored, model, "-o", page, *FEW)
+    done = invoke(scored, "--model", model, "-o", page, *FEW)
     assert done.stdout == f"The report is in {page}.\n"
     text = page.read_text(encoding="utf-8")
-    invoke(model, scored, "-o", page, *FEW, "--force")  # in the other order, too
+    invoke(scored, "--model", model, "-o", page, *FEW, "--force")
     assert page.read_text(encoding="utf-8") == text
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
@@ -50,14 +50,14 @@ def test_a_report_and_the_same_once_more(tmp_path, scored, model, monkeypatch):
 @pytest.mark.parametrize("moment", ["yesterday", "nan", "1e99", "-1e99"])
 def test_a_moment_that_is_none_is_refused_before_the_work(tmp_path, scored, model, monkeypatch, moment):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", moment)
-    done = invoke(scored, model, "-o", tmp_path / "report.html", code=1)
+    done = invoke(scored, "--model", model, "-o", tmp_path / "report.html", code=1)
     assert f"SOURCE_DATE_EPOCH: expected seconds since 1970, up to the year 9999, found '{moment}'" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
 def test_without_the_extra_there_are_no_pictures(tmp_path, scored, model):
     page = tmp_path / "report.html"
-    arguments = ["report", *map(str, [scored, model, "-o", page, *FEW])]
+    arguments = ["report", *map(str, [scored, "--model", model, "-o", page, *FEW])]
     done = subprocess.run([sys.executable, "-c", WITHOUT_PLOT, *arguments], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"The report is in {page}.\n")
     missing = "matplotlib and scikit-learn not found: pip install 'moses-rnn[plot]' for all pictures"

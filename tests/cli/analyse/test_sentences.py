@@ -9,6 +9,8 @@ from tests.analysis.attentive import LINES, TRANSLATIONS, lstm, save, search
 from tests.cli.analyse.calls import invoke
 from tests.commands import run
 
+SEARCH = "--model", "search"
+
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
@@ -21,12 +23,12 @@ def here(tmp_path, monkeypatch):
 
 
 def test_alignments_are_printed(here):
-    done = invoke("map", "alignments", "search", "src", "trg", "--line", 4, "--line", 1, "--line", 1)
+    done = invoke("map", "alignments", "src", "trg", *SEARCH, "--line", 4, "--line", 1, "--line", 1)
     first, second = done.stdout.split("\n\n")
     assert first.split("\n")[0].split() == ["line", "1", "s2", "s3", "s4", "</s>"]
     assert [row.split()[0] for row in first.split("\n")[1:]] == ["t2", "t3", "</s>"]
     assert second.endswith("<unk> to the network: s9\n")
-    written = invoke("map", "alignments", "search", "src", "--line", 1, "--line", 2, "-o", "alpha.json")
+    written = invoke("map", "alignments", "src", *SEARCH, "--line", 1, "--line", 2, "-o", "alpha.json")
     assert written.stdout == ""
     records = (here / "alpha.json").read_text().splitlines()
     assert [json.loads(record)["source"] for record in records] == [["s2", "s3", "s4"], ["s5"]]
@@ -34,13 +36,13 @@ def test_alignments_are_printed(here):
 
 def test_alignments_are_drawn(here):
     pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
-    invoke("map", "alignments", "search", "src", "trg", "--line", 1, "-o", "maps")
+    invoke("map", "alignments", "src", "trg", *SEARCH, "--line", 1, "-o", "maps")
     drawn = (here / "maps" / "line-1.svg").read_bytes()
-    invoke("map", "alignments", "search", "src", "trg", "--line", 1, "-o", "one.svg")
+    invoke("map", "alignments", "src", "trg", *SEARCH, "--line", 1, "-o", "one.svg")
     assert (here / "one.svg").read_bytes() == drawn
-    invoke("map", "alignments", "search", "src", "--line", 1, "-o", "one.PNG")
+    invoke("map", "alignments", "src", *SEARCH, "--line", 1, "-o", "one.PNG")
     assert (here / "one.PNG").read_bytes().startswith(b"\x89PNG")
-    again = ["map", "alignments", "search", "src", "trg", "--line", 1, "--line", 2, "-o", "maps"]
+    again = ["map", "alignments", "src", "trg", *SEARCH, "--line", 1, "--line", 2, "-o", "maps"]
     assert "line-1.svg: exists already" in invoke(*again, code=1).stderr
     assert [path.name for path in (here / "maps").iterdir()] == ["line-1.svg"]
     invoke(*again, "--force")
@@ -52,7 +54,7 @@ def test_who_learned_from_phrases_is_named(here):
     network = model.checkpoint.model
     network.config = dataclasses.replace(network.config, unit="phrases")
     save(here / "of-phrases", model)
-    done = invoke("map", "alignments", "of-phrases", "src", "--line", 1)
+    done = invoke("map", "alignments", "src", "--model", "of-phrases", "--line", 1)
     assert "warning: of-phrases learned from phrases (its unit)" in done.stderr
 
 
@@ -61,7 +63,9 @@ def test_sentences_are_points(here):
     save(here / "lstm", lstm())
     (here / "text").write_bytes(b"s2 s3\r\ns3 s2\ns4\n\n")
     for model in ("search", "lstm"):
-        done = invoke("map", "sentences", model, "text", "--max-points", 3, "-o", f"{model}.csv", "-o", f"{model}.svg")
+        done = invoke(
+            "map", "sentences", "text", "--model", model, "--max-points", 3, "-o", f"{model}.csv", "-o", f"{model}.svg"
+        )
         assert done.stdout == "sentences, pca: 3 points\n"
         rows = (here / f"{model}.csv").read_text().splitlines()
         assert [row.split(",")[0] for row in rows] == ["label", "s2 s3", "s3 s2", "s4"]
@@ -73,10 +77,10 @@ def test_a_table_that_an_rnnsearch_scored_has_its_report(here):
     (here / "t").write_text("".join(lines))
     run("score", "t", "--model", "search", "-o", "scored.gz", "--allow-misfit", "--quiet", cwd=here)
     few = ["--phrases", 20, "--points", 30, "--samples", 3, "--sources", 1, "--threads", 1]
-    done = invoke("report", "scored.gz", "search", "-o", "r.html", "--source-text", "src", *few)
+    done = invoke("report", "scored.gz", *SEARCH, "-o", "r.html", "--source-text", "src", *few)
     assert done.stdout == "The report is in r.html.\n"
     text = (here / "r.html").read_text(encoding="utf-8")
     assert "Line 1: s2 s3 s4 → " in text
     assert "Gates" not in text
-    again = ["report", "scored.gz", "search", "-o", "src", "--source-text", "src", "--force", *few]
+    again = ["report", "scored.gz", *SEARCH, "-o", "src", "--source-text", "src", "--force", *few]
     assert "src: is the input" in invoke(*again, code=1).stderr

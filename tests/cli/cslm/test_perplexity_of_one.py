@@ -14,7 +14,7 @@ from tests.commands import program
 
 def test_perplexity_of_standard_input(here):
     pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
-    arguments = ["perplexity", "cslm", "--lm", "lm.arpa.gz"]
+    arguments = ["perplexity", "--model", "cslm", "--lm", "lm.arpa.gz"]
     data = gzip.compress((here / "dev.fr").read_bytes())
     done = subprocess.run([*program("cslm"), *arguments, "-"], input=data, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -32,7 +32,7 @@ main(prog_name="moses-rnn cslm")
 
 def test_interrupted_it_says_so(here):
     os.mkfifo(here / "pipe")
-    command = [sys.executable, "-c", HEEDS_CTRL_C, "perplexity", "cslm", "pipe"]
+    command = [sys.executable, "-c", HEEDS_CTRL_C, "perplexity", "pipe", "--model", "cslm"]
     with (
         subprocess.Popen(command, stderr=subprocess.PIPE) as process,
         (here / "pipe").open("wb"),  # which waits until it is read from
@@ -44,7 +44,7 @@ def test_interrupted_it_says_so(here):
 
 def test_an_n_gram_model_needs_kenlm(here, monkeypatch):
     monkeypatch.setitem(sys.modules, "kenlm", None)  # as if it were not installed
-    code, _, messages = cslm("perplexity", "cslm", "dev.fr", "--lm", "lm.arpa")
+    code, _, messages = cslm("perplexity", "dev.fr", "--model", "cslm", "--lm", "lm.arpa")
     assert (code, messages.startswith("moses-rnn cslm: kenlm is not installed: pip install 'moses-rnn[lm]' (")) == (
         1,
         True,
