@@ -121,6 +121,11 @@ threads_option = click.option(
 )
 
 
+resume_option = click.option(
+    "--resume", is_flag=True, help="Continue what an interrupted run left, or begin; the bytes are those of one run"
+)
+
+
 def model_option(*name: str, text: str = "Model folder", **how: Any) -> Callable[[Any], Any]:
     """The option that names a model; of several models, with `multiple`, it is repeated."""
     return click.option("--model", *name, metavar="FOLDER", type=click.Path(path_type=Path), help=text, **how)

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, STOPPED, Program, StopRequest, model_option, reports_errors, say, takes
+from moses_rnn.cli.command import (
+    CONTEXT,
+    STOPPED,
+    Program,
+    StopRequest,
+    model_option,
+    reports_errors,
+    resume_option,
+    say,
+    takes,
+)
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.nmt_options import choose_compute, text_options, warn_of_unit
 from moses_rnn.files.streams import STANDARD_STREAM
@@ -32,7 +42,7 @@ outside its shortlist are read as <unk>. Lists are Moses's own, of one feature, 
 ENS0 of several: log p(words, </s> | source), natural, never divided by the length; with attention, each word's source
 word stands behind. A line of --alignments is a JSON record of the line's number, its words and α, where the last
 column, and the last row if there is one more than words, is the end symbol's. With -o, blocks of lines are durable as
-they are done: after any interruption the same command with --resume goes on to the same bytes. Exit codes: 0 done, 1
+they are done: after any interruption the same command with --resume continues to the same bytes. Exit codes: 0 done, 1
 failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and resumable.
 """
 
@@ -73,7 +83,7 @@ failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and r
     show_default=True,
     help="Longest translation, in words for each source word and its end symbol",
 )
-@click.option("--resume", is_flag=True, help="Go on where an interrupted run ended, or begin; needs -o")
+@resume_option
 @text_options
 @reports_errors
 @takes(TranslationRequest)

@@ -18,6 +18,7 @@ from moses_rnn.cli.command import (
     model_option,
     put,
     reports_errors,
+    resume_option,
     say,
     shows_version,
     takes,
@@ -51,7 +52,7 @@ Three networks that differ in their --seed, as one column:
 
 The column holds p(target | source) of the network, because Moses takes the logarithm itself: inside the decoder the
 feature's value is the natural log p, with the end symbols of both sides included. Everything else in the table stays
-byte for byte as it was. After an interruption, kill -9 included, --resume goes on. Exit codes: 0 done, 1 failure,
+byte for byte as it was. After an interruption, kill -9 included, --resume continues. Exit codes: 0 done, 1 failure,
 2 wrong command line, 3 table, model or ini rejected, {STOPPED} stopped and resumable.
 """
 
@@ -102,7 +103,7 @@ class Scoring(PoolOptions):
     "inverse_models",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="Add p(source | target) by a model of moses-rnn-train --inverse; repeat it likewise",
+    help="Add p(source | target) by a model of moses-rnn-train --inverse; repeat it for several",
 )
 @click.option(
     "--combine",
@@ -130,9 +131,7 @@ class Scoring(PoolOptions):
 )
 @long_option
 @threads_option
-@click.option(
-    "--resume", is_flag=True, help="Go on with what an interrupted run left; the same bytes as without the interruption"
-)
+@resume_option
 @click.option(
     "--on-bad-line",
     type=click.Choice(["error", "skip"]),

@@ -26,7 +26,7 @@ def test_shards_of_a_list_are_the_whole(tmp_path):
     options = ["nbest", "whole.list", "--source", "text", "--add", model]
     run(*options, "-o", "list.whole", cwd=here)
     for number in (1, 2):
-        run(*options, "-o", "list", "--shard", f"{number}/2", cwd=here)
+        run(*options, "-o", f"list.{number}", "--shard", f"{number}/2", cwd=here)
     whole = (here / "list.whole").read_bytes()
     assert b"RNN1=" in whole
-    check_same_scores(b"".join((here / f"list.{n}-of-2").read_bytes() for n in (1, 2)), whole)
+    check_same_scores(b"".join((here / f"list.{n}").read_bytes() for n in (1, 2)), whole)

@@ -11,7 +11,7 @@ import click
 from moses_rnn.cli.command import CONTEXT, Program, choose_device, reports_errors, say, takes, threads_option
 from moses_rnn.cli.files import check_inputs, inputs_of, output_to, text_of
 from moses_rnn.cli.nbest.files import parsed_list
-from moses_rnn.cli.pool_options import shard_option, with_shard
+from moses_rnn.cli.pool_options import shard_option
 from moses_rnn.cli.table_options import long_option
 from moses_rnn.scoring.nbest_request import ListRequest
 
@@ -121,7 +121,7 @@ def add(given: ListRequest) -> None:
     report = NBestReport(whole=given.shard is None, allow_misfit=given.allow_misfit)
     display = Display("hypotheses", quiet=given.quiet)
     inputs = inputs_of(name, given.source, given.backoff)
-    with output_to(with_shard(given.output, given.shard), given.force, inputs) as file:
+    with output_to(given.output, given.force, inputs) as file:
         listed = itertools.chain([first], lines) if first else lines
         for block in with_features(listed, sources, features, name, report):
             file.append(block)
