@@ -26,14 +26,14 @@ from moses_rnn.cli.progress import Display
 from moses_rnn.cli.signatures import sound_signature
 from moses_rnn.cli.table_options import choose_model, model_beside_option
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input
-from moses_rnn.translation.extension.request import ExtensionRequest
+from moses_rnn.translation.extension import ExtensionRequest
 
 if TYPE_CHECKING:
     from moses_rnn.files.metered import Advanced
     from moses_rnn.formats.phrase_table import Shape
     from moses_rnn.moses.ini_editing import NewIni
     from moses_rnn.producers.open import OpenModel
-    from moses_rnn.translation.extension.run import Extended
+    from moses_rnn.translation.extend import Extended
 
 EPILOG = """\b
 Example: what a text needs and the table lacks; more targets for sources with one or two; both, with an ini:
@@ -96,7 +96,7 @@ def main(request: ExtensionRequest) -> None:
     import torch
 
     from moses_rnn.scoring.fit import unit_warnings
-    from moses_rnn.translation.extension.run import Given, extend
+    from moses_rnn.translation.extend import Given, extend
 
     if request.threads:
         torch.set_num_threads(request.threads)

@@ -1,10 +1,15 @@
-"""A whole extension: a phrase table in, the same lines and new ones among them out."""
+"""A whole extension: a phrase table in, the same lines and new ones among them out.
+
+The table is read once for its columns, its words' links and the phrases that it lacks. Then two readers go through it
+side by side: one chooses sources, for which the network proposes targets; the other is merged with the new lines, which
+come in the table's order. So memory does not grow with the table.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,28 +19,37 @@ from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.outputs import NoOutput, OutputFile, commit_all, refuse_equal
 from moses_rnn.files.streams import existing_input, read_lines, stamp_of
 from moses_rnn.formats.census import Census
+from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import Shape, TableLine, first_look, parse_table
 from moses_rnn.formats.signatures import ColumnSettings, extended_signature, recorded_columns, records_of
 from moses_rnn.models.vocabulary import END, UNKNOWN
-from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
+from moses_rnn.producers.base import Compute, Wanted
 from moses_rnn.producers.open import OpenModel, model_files
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
-from moses_rnn.translation.extension.columns import (
+from moses_rnn.translation.extension import (
     INVERSE,
     LOWEST,
     NETWORK,
     PROVENANCE,
     PROVENANCE_MEANING,
+    Counts,
+    ExtensionRequest,
     Fill,
+    LineForm,
+    LineMaker,
+    Survey,
+    TextPhrases,
     choose_fills,
+    look_over,
+    merge,
+    phrases_of_text,
+    sources_of_few,
 )
-from moses_rnn.translation.extension.lines import Counts, LineForm, LineMaker, merge
-from moses_rnn.translation.extension.request import BEAM, MOST_WORDS, ExtensionRequest
-from moses_rnn.translation.extension.sources import FewTargets, TextPhrases, phrases_of_text
-from moses_rnn.translation.extension.sources import Wanted as WantedSource
-from moses_rnn.translation.extension.survey import Survey, look_over
+from moses_rnn.translation.extension import Wanted as WantedSource
 from moses_rnn.translation.proposals import Proposer, Reading
 
+BEAM = 12  # prefixes of a source
+MOST_WORDS = 10  # of a target
 LINES_BETWEEN_LOOKS = 1000
 WRITTEN_AT_ONCE = 1 << 20  # bytes
 ROUNDING = 0.01  # by which the search and the producer, which has the last word, may differ in log p
@@ -57,7 +71,7 @@ class Given(NamedTuple):
         return [model for model in (self.model, self.inverse) if model]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Extended:
     """What came of a table.
 
@@ -66,11 +80,11 @@ class Extended:
     """
 
     lines_before: int
-    counts: Counts
-    unknown_sources: int
     text: TextPhrases
-    fills: tuple[Fill, ...]
-    warnings: tuple[str, ...]
+    fills: list[Fill]
+    counts: Counts
+    unknown_sources: int = 0
+    warnings: tuple[str, ...] = ()
 
     @property
     def lines(self) -> int:
@@ -80,9 +94,6 @@ class Extended:
 
 def extend(request: ExtensionRequest, given: Given, make_ini: MakeIni, stage: Stage) -> Extended:
     """Extend a phrase table.
-
-    It is read twice. The second time two readers go through it side by side: one chooses sources, for which the network
-    writes; the other puts the new lines among the old ones. So memory does not grow with the table.
 
     Args:
         request: all choices.
@@ -106,13 +117,12 @@ def extend(request: ExtensionRequest, given: Given, make_ini: MakeIni, stage: St
         survey = look_over(table, census.passing(_lines(table, stage("lines looked at"))), text.phrases)
         fills = _choose_fills(table, survey, given)
         new_ini = make_ini(survey.shape, int(request.marks))  # refused now rather than after hours
-        few = FewTargets(request.fewer_than or 0, request.longest, survey.apart, known)
         maker = _line_maker(request, given, survey, fills)
-        new_lines = maker(_wanted(few, survey, table))
+        extended = Extended(survey.lines, text, fills, maker.counts, warnings=tuple(census.warnings()))
+        new_lines = maker(_wanted(request, survey, known, extended))
         _write(new_table, merge(_lines(table, stage("lines")), new_lines, marked=request.marks))
         if stamp_of(table) != stamp:
             raise InputError(f"{table}: was changed while it was read; nothing was written")
-        extended = Extended(survey.lines, maker.counts, few.unknown, text, tuple(fills), tuple(census.warnings()))
         signature.append(_signature(request, given, extended, new_table.digest()))
         ini.complete(new_ini)
         commit_all([new_table, signature, ini])
@@ -165,9 +175,6 @@ def _choose_fills(table: str, survey: Survey, given: Given) -> list[Fill]:
     signature = given.signature or {}
     added = {i: column for i, column in recorded_columns(signature).items() if i < len(survey.columns)}
     names = {i: str(column["name"]) for i, column in added.items()}
-    fills = choose_fills(
-        survey.columns, names, dict(zip((m.name for m in given.models), (NETWORK, INVERSE), strict=False))
-    )
     recorded = [record.get("sha256") for record in records_of(signature, "models")]
     for column, name in names.items():
         for model in given.models:
@@ -181,33 +188,44 @@ def _choose_fills(table: str, survey: Survey, given: Given) -> list[Fill]:
                     f"signature beside it, found {'one of several whose mean it is' if is_mean else found}",
                     advice="Name that model, or extend the table before it is scored.",
                 )
-    return fills
+    networks = zip((model.name for model in given.models), (NETWORK, INVERSE), strict=False)
+    return choose_fills(survey.columns, names, dict(networks))
 
 
-def _line_maker(request: ExtensionRequest, given: Given, survey: Survey, fills: Sequence[Fill]) -> LineMaker:
+def _line_maker(request: ExtensionRequest, given: Given, survey: Survey, fills: list[Fill]) -> LineMaker:
     """What makes new lines: the network, searched by torch in float32 and judged as moses-rnn-score judges."""
-    best = request.best
+    best = _best(request)
     search = BeamSearch(
         given.model.make_stepper(Compute(request.device)),
         BeamConfig(max(BEAM, best), best, MOST_WORDS, allow_unknown=False),
         least_log_prob=request.min_log_prob - ROUNDING,
     )
+    producer, *inverse = (model.make_producer(model.choose_compute(Wanted(request.device))) for model in given.models)
+    proposer = Proposer(Reading(given.model.checkpoint), search, producer)
     settled = [column.least if fill == LOWEST else fill for fill, column in zip(fills, survey.columns, strict=True)]
     form = LineForm(survey.fields, settled, survey.links.weights(), request.marks)
-    proposer = Proposer(Reading(given.model.checkpoint), search, _producer(given.model, request.device))
-    inverse = _producer(given.inverse, request.device) if given.inverse else None
-    return LineMaker(proposer, inverse, form, request.top, request.min_log_prob)
+    return LineMaker(proposer, inverse[0] if inverse else None, form, request.top, request.min_log_prob)
 
 
-def _producer(model: OpenModel, device: str) -> ScoreProducer:
-    return model.make_producer(model.choose_compute(Wanted(device)))
+def _best(request: ExtensionRequest) -> int:
+    """Targets to search for: as many as are wanted if all that the table has are among them."""
+    return request.top + (request.fewer_than or 1) - 1
 
 
-def _wanted(few: FewTargets, survey: Survey, table: str) -> Iterator[WantedSource]:
-    """The sources to be extended, in the order of their keys."""
-    of_table = few(_lines(table)) if few.fewer_than else iter(())
+def _wanted(
+    request: ExtensionRequest, survey: Survey, known: frozenset[bytes], extended: Extended
+) -> Iterator[WantedSource]:
+    """The sources to be extended, in the order of their keys; those of the table that are not known are counted."""
+
+    def is_readable(source: WantedSource) -> bool:
+        of_source = words(source.source)
+        is_known = known.issuperset(of_source)
+        extended.unknown_sources += not is_known
+        return is_known and len(of_source) <= request.longest
+
+    few = sources_of_few(_lines(request.table), request.fewer_than, survey.apart) if request.fewer_than else iter(())
     lacking = sorted(map(WantedSource, survey.lacking), key=lambda source: source.key)
-    return heapq.merge(of_table, lacking, key=lambda source: source.key)
+    return heapq.merge(filter(is_readable, few), lacking, key=lambda source: source.key)
 
 
 def _write(table: OutputFile, lines: Iterator[bytes]) -> None:
@@ -227,14 +245,14 @@ def _signature(request: ExtensionRequest, given: Given, extended: Extended, dige
         "fewer_than": request.fewer_than or 0,
         "text": request.text is not None,
         "longest": request.longest,
-        "beam": max(BEAM, request.best),
+        "beam": max(BEAM, _best(request)),
         "top": request.top,
         "min_log_prob": request.min_log_prob,
         "max_words": MOST_WORDS,
         "models": [
             {"direction": model.checkpoint.direction, "sha256": dict(model.checkpoint.hashes)} for model in given.models
         ],
-        "fills": list(extended.fills),
+        "fills": extended.fills,
         "lines_before": extended.lines_before,
         **asdict(extended.counts),
     }

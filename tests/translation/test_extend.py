@@ -17,9 +17,8 @@ from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import open_model
-from moses_rnn.translation.extension.columns import LOWEST, NETWORK
-from moses_rnn.translation.extension.request import ExtensionRequest
-from moses_rnn.translation.extension.run import Given, extend
+from moses_rnn.translation.extend import Given, extend
+from moses_rnn.translation.extension import LOWEST, NETWORK, ExtensionRequest
 from tests.models.checkpoints import encdec_checkpoint
 from tests.producers.pairs import SOURCE, TARGET
 from tests.translation.writers import writer
@@ -115,6 +114,8 @@ def test_what_a_text_needs_and_sources_of_few_targets(here, models):
     assert (result.counts.few, result.counts.lacking, result.unknown_sources) == (2, 4, 1)
     assert result.text.unknown == {b"zork"}
     assert result.lines == len(lines)
+    short, _ = extended(here, models, fewer_than=3, longest=1, output="short.gz")
+    assert (short.counts.few, short.unknown_sources) == (2, 1)  # not the source of two words
 
 
 def test_the_inverse_network_says_what_its_producer_says(here, models):
@@ -175,7 +176,7 @@ def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
         extended(here, models, text="text", signature=two)
     own = {**signature, "models": [{"sha256": hashes}]}
     result, _ = extended(here, models, text="text", signature=own, output="own.gz")
-    assert result.fills == (LOWEST, LOWEST, LOWEST, NETWORK)
+    assert result.fills == [LOWEST, LOWEST, LOWEST, NETWORK]
 
 
 def test_a_second_run_extends_no_further(here, models):

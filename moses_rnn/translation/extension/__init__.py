@@ -1,1 +1,0 @@
-"""The network extends a phrase table: it proposes targets, and whole lines are made of them."""

@@ -1,0 +1,287 @@
+"""Which sources of a table and phrases of a text are wanted, and lines made of what a network proposes for them."""
+
+import heapq
+import itertools
+import math
+import random
+
+import numpy as np
+import pytest
+
+from moses_rnn.errors import FormatError
+from moses_rnn.formats.phrase_table import Shape, parse_line, parse_table
+from moses_rnn.translation.extension import (
+    INVERSE,
+    INVERSE_LEXICAL,
+    LEXICAL,
+    LOWEST,
+    NETWORK,
+    ColumnValues,
+    Counts,
+    LineForm,
+    LineMaker,
+    Wanted,
+    choose_fills,
+    is_regular,
+    key_of,
+    look_over,
+    merge,
+    normalised,
+    phrases_of_text,
+    sources_of_few,
+)
+from moses_rnn.translation.proposals import Proposal, Proposals
+
+TABLE = [
+    b"a b ||| x y ||| 0.5 0.4 0.5 0.3 ||| 0-0 1-1 ||| 2 3 1 ||| |||\n",
+    b"a b ||| x ||| 0.5 0.2 0.25 0.1 ||| 0-0 1-0 ||| 4 3 1 ||| |||\n",
+    b"a ||| x ||| 0.8 0.7 0.6 0.5 ||| 0-0 ||| 5 6 4 ||| |||\n",
+    b"b ||| y ||| 1 0.9 0.2 0.1 ||| 0-0 ||| 3 3 3 ||| |||\n",
+]
+
+
+def parsed(lines=TABLE):
+    return list(parse_table(lines, "t"))
+
+
+def test_a_table_is_measured():
+    survey = look_over("t", parsed(TABLE), {b"a b", b"b a", b"b"})
+    assert survey.lacking == {b"b a"}
+    assert (survey.lines, survey.fields, survey.shape) == (4, 7, Shape(4))
+    assert [(column.least, column.highest) for column in survey.columns] == [(0.5, 1), (0.2, 0.9), (0.2, 0.6), (0.1, 0.5)]  # fmt: skip
+    assert survey.links.weights().of_target(b"x", b"a") == 5 / 5
+    assert survey.apart == {}
+
+
+def test_targets_on_odd_lines_are_remembered():
+    odd = [b" a  b ||| x  y ||| 1\n", b"a b ||| x ||| 1\n"]
+    survey = look_over("t", parsed(odd), {b"a b"})
+    assert survey.apart == {b"a b": {b"x y"}}
+    assert not survey.lacking
+
+
+def test_lines_are_sorted_by_what_is_before_the_scores():
+    assert key_of(parsed()[0]) == b"a b ||| x y ||| "
+    look_over("t", parsed([b"a ||| x ||| 2\n", b"a ||| x ||| 1\n"]), [])
+
+
+def test_nothing_is_no_table():
+    with pytest.raises(FormatError, match="t: expected at least one line, found none"):
+        look_over("t", [], [])
+
+
+KNOWN = frozenset(b"a b c".split())
+
+
+def test_phrases_of_a_text_are_of_known_words_and_not_too_long():
+    text = phrases_of_text([b"a b  c a\r\n", b"\n", b"b zork\ta b\n", b"other"], 2, KNOWN)
+    assert text.phrases == {b"a", b"b", b"c", b"a b", b"b c", b"c a"}
+    assert text.unknown == {b"zork", b"other"}
+    assert text.words == 5
+
+
+def test_a_phrase_does_not_reach_over_an_unknown_word():
+    assert phrases_of_text([b"a zork b\n"], 7, KNOWN).phrases == {b"a", b"b"}
+
+
+def test_what_separates_fields_is_no_word():
+    assert phrases_of_text([b"a ||| b\n"], 7, KNOWN).phrases == {b"a", b"b"}
+
+
+LAYOUTS = [
+    (b"a b ||| x ||| 1\n", True),
+    (b"a b ||| x  y||| 1\n", True),  # the target may be as it likes
+    (b"a  b ||| x ||| 1\n", False),
+    (b"a\tb ||| x ||| 1\n", False),
+    (b" a b ||| x ||| 1\n", False),
+    (b"a b||| x ||| 1\n", False),
+    (b"a b  ||| x ||| 1\n", False),
+]
+
+
+@pytest.mark.parametrize(("line", "regular"), LAYOUTS)
+def test_lines_with_odd_blanks_before_the_target_stand_apart(line, regular):
+    (of_table,) = parsed([line])
+    assert is_regular(of_table) == regular
+    assert normalised(of_table.source) == b"a b"
+
+
+def few(lines, fewer_than=2, apart=()):
+    return list(sources_of_few(parsed(lines), fewer_than, dict(apart)))
+
+
+def line(source, target):
+    return b"%b ||| %b ||| 1\n" % (source, target)
+
+
+def merged(lines, chosen, lacking=(), *, marked=False):
+    """With lines of the targets p and z for each source."""
+    sources = heapq.merge(chosen, map(Wanted, sorted(lacking, key=lambda s: s + b" ||| ")), key=lambda w: w.key)
+    new = ((line(s.source, t)[:-2], line(s.source, t)) for s in sources for t in (b"p", b"z"))
+    return b"".join(merge(parsed(lines), new, marked=marked)).splitlines(keepends=True)
+
+
+def test_sources_of_few_targets_are_chosen_with_what_they_have():
+    assert few(TABLE) == [Wanted(b"a", frozenset([b"x"]), b"6"), Wanted(b"b", frozenset([b"y"]), b"3")]
+    assert [source.source for source in few(TABLE, 3)] == [b"a b", b"a", b"b"]
+
+
+def test_equal_targets_count_once_and_those_on_odd_lines_too():
+    lines = [line(b"a", b"x"), line(b"a", b"x  "), line(b"b", b"y")]
+    assert [source.source for source in few(lines)] == [b"a", b"b"]
+    (of_b,) = few(lines, 3, {b"a": {b"u", b"v"}, b"b": {b"w"}})
+    assert of_b == Wanted(b"b", frozenset([b"w", b"y"]))
+
+
+def test_odd_lines_and_empty_sources_are_left_alone():
+    assert few([b" a ||| x ||| 1\n", b" ||| x ||| 1\n", b"a  b ||| x ||| 1\n"], 9) == []
+
+
+def test_any_table_is_sorted_and_complete():
+    rng = random.Random(3)
+    sources = [b" ".join(words) for n in (1, 2, 3) for words in itertools.product(b"a b c\xc3".split(), repeat=n)]
+    there = rng.sample(sources, len(sources) // 2)
+    lacking = [source for source in sources if source not in there]
+    pairs = [(source, target) for source in there for target in rng.sample([b"m", b"x", b"y y"], rng.randint(1, 3))]
+    lines = sorted(itertools.starmap(line, pairs))
+    wanted = [*lacking, *(s for s in there if [source for source, _ in pairs].count(s) < 2)]
+    new = [line(source, target) for source in wanted for target in (b"p", b"z")]
+    assert merged(lines, few(lines), lacking) == sorted(lines + new)
+
+
+def test_old_lines_get_a_column_and_no_other_byte():
+    lines = [TABLE[0], b" a  b |||  x ||| .5  1 \r\n"]
+    expected = [b"a b ||| x y ||| 0.5 0.4 0.5 0.3 1 ||| 0-0 1-1 ||| 2 3 1 ||| |||\n"]
+    assert merged(lines[:1], [], marked=True) == expected
+    assert merged([lines[1]], [], marked=True) == [b" a  b |||  x ||| .5  1 1 \r\n"]
+    assert merged([lines[1]], []) == [lines[1]]
+
+
+@pytest.mark.parametrize("lacking", [[b"a"], [b"c"], [b"a", b"c"]])
+def test_a_last_line_without_an_end_gets_one_where_others_follow(lacking):
+    new = b"".join(merged([b"b ||| m ||| 1"], [], lacking))
+    assert sorted(new.splitlines()) == new.splitlines()
+    assert len(new.splitlines()) == 1 + 2 * len(lacking)
+    assert new.endswith(b"\n") == (b"c" in lacking)
+
+
+RNN = {"RNN": NETWORK}
+BOTH = {"RNN": NETWORK, "RNNInverse": INVERSE}
+STANDARD = [INVERSE_LEXICAL, INVERSE_LEXICAL, NETWORK, LEXICAL]
+
+
+def column(*values):
+    """A column with these values."""
+    of_table = ColumnValues()
+    for value in values:
+        of_table.add(value)
+    return of_table
+
+
+def chosen(*values, added=(), networks=RNN):
+    return choose_fills([column(*pair) for pair in values], dict(added), networks)
+
+
+FOUR = [(0.5, 0.125)] * 4
+
+
+def test_moses_four_columns_are_known_by_their_places():
+    assert chosen(*FOUR) == STANDARD
+    assert chosen(*FOUR, networks=BOTH) == [INVERSE, *STANDARD[1:]]
+
+
+def test_further_columns_have_their_constant_or_the_lowest_value():
+    assert chosen(*FOUR, (2.718, 2.718), (0.1, 0.3)) == [*STANDARD, 2.718, LOWEST]
+    assert chosen((0.1, 0.3), (1, 1), (0.2, 0.4)) == [LOWEST, 1, LOWEST]
+
+
+def test_added_columns_are_known_by_their_names():
+    names = list(enumerate(["RNN", "RNNInverse", "WordPenalty", "Proposed", "Else"], 4))
+    assert chosen(*FOUR * 2, (1, 2), added=names) == [*STANDARD, NETWORK, LOWEST, 1.0, math.e, LOWEST]
+    assert chosen(*FOUR * 2, (1, 2), added=names, networks=BOTH)[5] == INVERSE
+    assert chosen(*FOUR, added=[(3, "RNN")]) == [LOWEST] * 3 + [NETWORK]  # less than Moses's four before
+
+
+def test_values_that_have_no_logarithm_are_passed_over():
+    assert column(0.0, 0.25, -1.0).least == 0.25
+    assert math.isclose(column(0.0).least, math.exp(-87))
+
+
+WRITTEN = {
+    b"b": [(b"y", -0.1), (b"x y", -0.2), (b"", -0.3), (b"x", -1.0), (b"x x", -1.5), (b"y y", -9.0)],
+    b"b a": [(b"y x", -0.5)],
+    b"a a": [],
+}
+
+
+def propose(sources):
+    for source in sources:
+        yield Proposals(source, [Proposal(*pair, 1, None) for pair in WRITTEN[source]], 0, [], False)
+
+
+class Inverse:
+    """log p(source | target): minus the words of both."""
+
+    def log_probs(self, sources, targets, tally=None):
+        return np.array([[-float(len(pair.split()))] for pair in map(b" ".join, zip(sources, targets, strict=True))])
+
+
+def form(fills=(NETWORK, INVERSE_LEXICAL), fields=7, marked=False):
+    return LineForm(fields, fills, look_over("t", parsed(), []).links.weights(), marked)
+
+
+def maker(top=2, least=-2.0, inverse=None, **of_form):
+    make = LineMaker(propose, inverse, form(**of_form), top, least)
+    return make, lambda *sources: list(make(sources))
+
+
+def test_the_best_new_proposals_become_lines_and_the_others_are_counted():
+    make, lines_for = maker()
+    lines = lines_for(Wanted(b"a a"), Wanted(b"b a"), Wanted(b"b", frozenset([b"y"]), b"3"))
+    assert [line.split(b" ||| ")[:2] for _, line in lines] == [[b"b a", b"y x"], [b"b", b"x y"], [b"b", b"x"]]
+    assert lines == sorted(lines)
+    assert make.counts == Counts(few=1, lacking=2, likely=6, there=1, empty=1, surplus=1, lines=3, extended=1, made=1)
+
+
+def test_every_field_is_filled():
+    _, (key, line), _ = maker()[1](Wanted(b"b a"), Wanted(b"b", frozenset([b"y"]), b"3"))
+    # p(b | x) is 1/6, p(b | y) 1: b is linked to both, and its lexical weight is their mean
+    assert key == b"b ||| x y ||| "
+    assert line == b"b ||| x y ||| 0.818730753 0.583333333 ||| 0-0 0-1 ||| 0 3 0 ||| |||\n"
+
+
+FIELDS = [
+    (3, b"b a ||| y x ||| 0.606530660\n"),
+    (4, b"b a ||| y x ||| 0.606530660 ||| 0-0 1-1\n"),
+    (5, b"b a ||| y x ||| 0.606530660 ||| 0-0 1-1 ||| 0 0 0\n"),
+    (6, b"b a ||| y x ||| 0.606530660 ||| 0-0 1-1 ||| 0 0 0 |||\n"),
+    (7, b"b a ||| y x ||| 0.606530660 ||| 0-0 1-1 ||| 0 0 0 ||| |||\n"),
+]
+
+
+@pytest.mark.parametrize(("fields", "expected"), FIELDS)
+def test_a_line_has_as_many_fields_as_the_tables_first(fields, expected):
+    ((_, new),) = maker(fields=fields, fills=[NETWORK])[1](Wanted(b"b a"))
+    assert new == expected.replace(b"0.606530660", b"%.9g" % math.exp(-0.5))
+
+
+def test_the_inverse_network_is_asked_of_the_same_pairs():
+    ((_, new),) = maker(inverse=Inverse(), fills=[INVERSE])[1](Wanted(b"b a"))
+    assert float(parse_line(new, "t", 1).scores) == pytest.approx(math.exp(-4))
+    assert maker(inverse=Inverse(), fills=[INVERSE])[1](Wanted(b"a a")) == []
+
+
+def test_a_column_says_that_a_line_is_new():
+    ((_, new),) = maker(fills=[NETWORK], marked=True)[1](Wanted(b"b a"))
+    assert parse_line(new, "t", 1).scores == b"0.60653066 2.718281828"
+
+
+def test_scores_have_nine_digits_and_are_numbers_that_float32_holds():
+    fills = [NETWORK, INVERSE, LEXICAL, INVERSE_LEXICAL, 2.718]
+    _, line = form(fills).line(Wanted(b"a"), b"x", math.log(0.75), -200.0)
+    assert parse_line(line, "t", 1).scores == b"0.75 1.64581143e-38 1 0.833333333 2.718"
+
+
+def test_words_that_would_break_a_line_are_an_error():
+    with pytest.raises(FormatError, match="a proposal:1: expected target words without factors"):
+        form([LEXICAL]).line(Wanted(b"a"), b"x|y", -1.0, None)
