@@ -12,11 +12,10 @@ import importlib
 TYPE_CHECKING = False  # the commands heed Ctrl-C once this module is imported, and typing takes most of that
 if TYPE_CHECKING:
     from moses_rnn.analysis.explain import Explanation
-    from moses_rnn.api.language_models import LanguageModel
-    from moses_rnn.api.loading import load, load_language_model
-    from moses_rnn.api.models import Model
-    from moses_rnn.api.tables import Row, Table, read_table
-    from moses_rnn.api.writing import Hypothesis, Sample, Translated
+    from moses_rnn.api.language_models import LanguageModel, load_language_model
+    from moses_rnn.api.models import Hypothesis, Model, Sample, Translated, load
+    from moses_rnn.api.pairs import Row
+    from moses_rnn.api.tables import Table, read_table
     from moses_rnn.errors import (
         ArgumentError,
         CheckpointError,
@@ -47,11 +46,10 @@ __all__ = [
 
 _MODULES = {
     "analysis.explain": ("Explanation",),
-    "api.language_models": ("LanguageModel",),
-    "api.loading": ("load", "load_language_model"),
-    "api.models": ("Model",),
-    "api.tables": ("Row", "Table", "read_table"),
-    "api.writing": ("Hypothesis", "Sample", "Translated"),
+    "api.language_models": ("LanguageModel", "load_language_model"),
+    "api.models": ("Hypothesis", "Model", "Sample", "Translated", "load"),
+    "api.pairs": ("Row",),
+    "api.tables": ("Table", "read_table"),
     "errors": (
         "ArgumentError",
         "CheckpointError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -96,6 +97,9 @@ class Explanation:
 
     def __str__(self) -> str:
         return "\n".join(as_text(self))
+
+    def _repr_html_(self) -> str:  # what a notebook shows
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def name_words(vocabulary: Vocabulary, written: Sequence[bytes], log_probs: Sequence[float]) -> list[Word]:

@@ -1,15 +1,14 @@
-"""Everything that is known of one pair, by any network of pairs."""
+"""A pair explained by a loaded network: log p word by word, and what a table has beside it."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
-from pathlib import Path
 
 from moses_rnn.analysis.explain import Explainer, Explanation, name_words
 from moses_rnn.analysis.lookup import Lookup, look_up
 from moses_rnn.analysis.phrase_samples import read_for_network
-from moses_rnn.api.arguments import BytesPair
-from moses_rnn.api.reading import PairReading
+from moses_rnn.api.pairs import BytesPair, PairReading, PathLike
 from moses_rnn.errors import CheckpointError
 from moses_rnn.files.streams import existing_input
 from moses_rnn.formats.grids import readable
@@ -26,21 +25,17 @@ PHRASES = 5000  # of a table, of which the nearest ones are named
 SEED = 1  # of their sample
 
 
-def explain_pair(writer: Writer, producer: ScoreProducer, pair: BytesPair, table: Path | None) -> Explanation:
-    """Explain a pair.
-
-    Args:
-        writer: the network.
-        producer: of its score.
-        pair: as a table has it.
-        table: to compare with.
+def explain_pair(
+    writer: Writer, producer: ScoreProducer, reading: PairReading, pair: BytesPair, table: PathLike | None
+) -> Explanation:
+    """Explain a pair as a table has it, compared with what a table has if there is one.
 
     Raises:
         ArgumentError: the network cannot read the pair.
         CheckpointError: its rare words are annotated; or it is no RNN Encoder-Decoder, and there is a table.
         InputError: the table cannot be read, has other phrases, or is not the one that its signature is of.
     """
-    (model, *others), reading = writer.models, PairReading(writer)
+    model, *others = writer.models
     if writer.rare:
         raise CheckpointError(
             f"{model.folder}: expected a model without annotated words to explain, found one with {writer.rare.kind}"
@@ -52,9 +47,9 @@ def explain_pair(writer: Writer, producer: ScoreProducer, pair: BytesPair, table
         if table is not None:
             title = writer.title
             raise CheckpointError(f"table: expected an RNN Encoder-Decoder to compare with a table, found {title}")
-        return _by_words(writer, producer, lookup)
+        return _explain_words(writer, producer, lookup)
     if table is not None:
-        name, own = existing_input(str(table)), Reading(model.checkpoint)
+        name, own = existing_input(os.fspath(table)), Reading(model.checkpoint)
         blocks = read_for_network(name, own)
         lookup = look_up(blocks, name, lookup, inverse=own.inverse, others=PHRASES, seed=SEED)
         added = recorded_names(signature_of(name))
@@ -62,7 +57,7 @@ def explain_pair(writer: Writer, producer: ScoreProducer, pair: BytesPair, table
     return explanation if table else replace(explanation, targets=None, ranks=[])
 
 
-def _by_words(writer: Writer, producer: ScoreProducer, pair: Lookup) -> Explanation:
+def _explain_words(writer: Writer, producer: ScoreProducer, pair: Lookup) -> Explanation:
     """What any network says of a pair."""
     read, written = map(words, pair.read[::-1] if writer.inverse else pair.read)
     source, target = writer.source_vocabulary, writer.target_vocabulary

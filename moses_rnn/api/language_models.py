@@ -1,4 +1,4 @@
-"""A loaded language model of the target side: what Python code scores sentences with."""
+"""A language model of the target side, loaded from Python."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import torch
 
-from moses_rnn.api.arguments import Text, check_range, texts_of
-from moses_rnn.api.chunks import PAIRS, Floats, scored
-from moses_rnn.api.options import Options
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.api.computing import PAIRS, Floats, Options, scored
+from moses_rnn.api.pairs import PathLike, Text, check_range, texts_of
+from moses_rnn.errors import CheckpointError
+from moses_rnn.models.folders import read_network
+from moses_rnn.producers.open import NETWORKS, OpenModel, open_language_model
 
 
 class LanguageModel:
@@ -82,3 +84,29 @@ class LanguageModel:
 
     def _log_probs(self, sentences: list[bytes]) -> Floats:
         return self._producer.log_probs(sentences, sentences)[:, 0]
+
+
+def load_language_model(
+    folder: PathLike, *, device: str | torch.device = "auto", precision: str = "fp32", threads: int | None = None
+) -> LanguageModel:
+    """Load a language model from what moses-rnn cslm train has written.
+
+    Args:
+        folder: of the model.
+        device: see `load`.
+        precision: see `load`.
+        threads: see `load`.
+
+    Raises:
+        ArgumentError: an option is not possible; it is named.
+        CheckpointError: the folder cannot be read, or is of a network of pairs.
+    """
+    options = Options.checked(device, precision, threads)
+    path = Path(folder)
+    network = read_network(path)
+    if network in NETWORKS and NETWORKS[network].language_model is None:
+        found = f"a network of pairs ({NETWORKS[network].title})"
+        raise CheckpointError(f"{path}: expected a language model, found {found}", advice="moses_rnn.load loads it.")
+    model = LanguageModel(open_language_model(path), options)
+    options.set_threads()
+    return model

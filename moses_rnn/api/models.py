@@ -3,41 +3,87 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import overload
 
 import numpy as np
+import torch
 
 from moses_rnn.analysis.explain import Explanation
-from moses_rnn.api.arguments import (
+from moses_rnn.api.computing import PAIRS, Floats, Options, scored
+from moses_rnn.api.explaining import explain_pair
+from moses_rnn.api.pairs import (
     BytesPair,
     Pair,
+    PairReading,
     PathLike,
     Text,
+    as_str,
     check_choice,
     check_range,
     pairs_of,
     texts_of,
 )
-from moses_rnn.api.chunks import PAIRS, Floats, scored
-from moses_rnn.api.explaining import explain_pair
-from moses_rnn.api.options import Options
-from moses_rnn.api.reading import PairReading
-from moses_rnn.api.writing import Sample, Translated, draw_samples, translate
-from moses_rnn.errors import ArgumentError
-from moses_rnn.producers.base import ScoreProducer
-from moses_rnn.producers.ensembles import Writer
+from moses_rnn.errors import ArgumentError, CheckpointError
+from moses_rnn.models.folders import read_network
+from moses_rnn.producers.base import Compute, ScoreProducer
+from moses_rnn.producers.ensembles import COMBINATIONS, GEOMETRIC, Writer, open_writer
+from moses_rnn.producers.open import NETWORKS
+from moses_rnn.scoring.fit import unit_warnings
 from moses_rnn.translation.beam_search import BeamConfig
-from moses_rnn.translation.sampling import SamplingConfig
-from moses_rnn.translation.translate import make_translator
+from moses_rnn.translation.proposals import Proposer
+from moses_rnn.translation.sampling import Sampler, SamplingConfig
+from moses_rnn.translation.translate import Translation, make_translator
 from moses_rnn.translation.unknown_words import COPY, NEVER, NO
 
-LENGTH_SCORES = "sum", "mean"
-UNKNOWN_RULES = NO, COPY, NEVER
+DRAWING = "fp64"  # in float32, one of some ten thousand samples would depend on what else is sampled
 WORDS_PER_SOURCE_WORD = 3  # and for its </s>: the longest translation
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A target that the network wrote, its log p given the source, and how often it was drawn."""
+
+    text: str
+    log_prob: float
+    times: int
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation: log p of its words and ``</s>``; of one that has not `ended` within the limit, of the words.
+
+    `places` are the places, from 0, of the source word that each word looks at most; None of a network without
+    attention.
+    """
+
+    text: str
+    log_prob: float
+    ended: bool
+    places: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A sentence and its likeliest translations, best first; at least one."""
+
+    source: str
+    hypotheses: tuple[Hypothesis, ...]
+
+    @property
+    def text(self) -> str:
+        """The best translation."""
+        return self.hypotheses[0].text
+
+    @property
+    def log_prob(self) -> float:
+        """Of the best translation."""
+        return self.hypotheses[0].log_prob
 
 
 class Model:
@@ -89,18 +135,12 @@ class Model:
         """Whether it learned from sentences, not from phrases."""
         return self._writer.learned_sentences
 
-    @overload
-    def score(self, pairs: Iterable[Pair]) -> Floats: ...
-
-    @overload
-    def score(self, pairs: Iterable[Text], targets: Iterable[Text]) -> Floats: ...
-
-    def score(self, pairs: Iterable[Pair] | Iterable[Text], targets: Iterable[Text] | None = None) -> Floats:
+    def score(self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None) -> Floats:
         """log p of each pair, or a ranker's score; as many, float64.
 
         Args:
             pairs: any number of (source, target), or of (source, target, alignment) where the phrases are rules or
-                rare words are annotated; or, with `targets`, the sources alone.
+                rare words are annotated; or rows of a table; or, with `targets`, the sources alone.
             targets: as many.
 
         Raises:
@@ -108,14 +148,8 @@ class Model:
         """
         return np.concatenate([np.zeros(0), *self._chunks(pairs_of(pairs, targets), PAIRS)])
 
-    @overload
-    def score_iter(self, pairs: Iterable[Pair], *, chunk: int = PAIRS) -> Iterator[float]: ...
-
-    @overload
-    def score_iter(self, pairs: Iterable[Text], targets: Iterable[Text], *, chunk: int = PAIRS) -> Iterator[float]: ...
-
     def score_iter(
-        self, pairs: Iterable[Pair] | Iterable[Text], targets: Iterable[Text] | None = None, *, chunk: int = PAIRS
+        self, pairs: Iterable[Pair | Text], targets: Iterable[Text] | None = None, *, chunk: int = PAIRS
     ) -> Iterator[float]:
         """log p of each pair of a stream of any length, one after the other; raises as `score`.
 
@@ -124,8 +158,7 @@ class Model:
             targets: see `score`.
             chunk: pairs that are scored together.
         """
-        size = check_range("chunk", chunk)
-        scores = self._chunks(pairs_of(pairs, targets), size)
+        scores = self._chunks(pairs_of(pairs, targets), check_range("chunk", chunk))
         return chain.from_iterable(map(np.ndarray.tolist, scores))
 
     def explain(
@@ -144,8 +177,7 @@ class Model:
             InputError: the table cannot be read, or its phrases are not of the form that the model knows.
         """
         (pair,) = pairs_of([(source, target) if alignment is None else (source, target, alignment)])
-        path = None if table is None else Path(table)
-        return explain_pair(self._writer, self._producer, pair, path)
+        return explain_pair(self._writer, self._producer, self._reading, pair, table)
 
     def sample(
         self,
@@ -181,7 +213,10 @@ class Model:
             max_words=check_range("max_words", max_words),
             allow_unknown=unknown,
         )
-        return draw_samples(self._writer, self._producer, self._options.device, texts_of("sources", sources), config)
+        read = list(self._reading.sources(texts_of("sources", sources)))
+        sampler = Sampler(self._writer.make_stepper(Compute(self._options.device, DRAWING)), config)
+        proposer = Proposer(self._reading.reading, sampler, self._producer)
+        return [[Sample(as_str(p.target), p.log_prob, p.times) for p in drawn.best] for drawn in proposer(read)]
 
     def translate(
         self,
@@ -191,11 +226,11 @@ class Model:
         n_best: int = 1,
         length_score: str = "sum",
         unknown: str | None = None,
-    ) -> Iterator[Translated]:
-        """The network's own translations of sentences by beam search, one after the other, in order.
+    ) -> list[Translated]:
+        """The network's own translations of sentences by beam search, in order.
 
         Args:
-            sentences: any number; read some hundred ahead. An empty one's translation is empty.
+            sentences: any number. An empty one's translation is empty.
             beam: width of the search; 1 is greedy.
             n_best: hypotheses of each, at most.
             length_score: what decides: "sum", log p, or "mean", log p per word.
@@ -204,18 +239,21 @@ class Model:
 
         Raises:
             ArgumentError: an option is not possible, or something is no text.
-            InputError: the network learned from factored phrases or rules, or has no attention to copy by.
+            InputError: a sentence is too long, or the network learned from factored phrases or rules, or has no
+                attention to copy by.
         """
-        rule = None if unknown is None else check_choice("unknown", unknown, UNKNOWN_RULES)
-        beam_config = BeamConfig(
+        config = BeamConfig(
             width=check_range("beam", beam),
             best=check_range("n_best", n_best),
             words_per_source_word=WORDS_PER_SOURCE_WORD,
-            length_score="mean" if check_choice("length_score", length_score, LENGTH_SCORES) == "mean" else "sum",
+            length_score="mean" if check_choice("length_score", length_score, ("sum", "mean")) == "mean" else "sum",
         )
+        rule = None if unknown is None else check_choice("unknown", unknown, (NO, COPY, NEVER))
         compute = self._options.writing(self._writer.models)
-        translator = make_translator(self._writer, compute, beam_config, unknown=rule, aligned=beam_config.best)
-        return translate(self._writer, translator, texts_of("sentences", sentences))
+        translator = make_translator(self._writer, compute, config, unknown=rule, aligned=config.best)
+        for text in chain.from_iterable(unit_warnings(model, on_sentences=True) for model in self._writer.models):
+            warnings.warn(text, stacklevel=2)
+        return list(map(_translated, translator(texts_of("sentences", sentences), "sentences")))
 
     @cached_property
     def _producer(self) -> ScoreProducer:
@@ -226,9 +264,63 @@ class Model:
         return PairReading(self._writer)
 
     def _chunks(self, pairs: Iterator[BytesPair], size: int) -> Iterator[Floats]:
-        threads = self._options.threads_or_all if self._compute.native else 1  # torch has threads of its own
+        threads = 1  # torch has threads of its own
+        if self._compute.native:
+            threads = self._options.threads or torch.get_num_threads()
         checked = self._reading.checked(pairs)
         return scored(checked, self._log_probs, threads, size, unbounded=self._writer.unbounded)
 
     def _log_probs(self, pairs: list[BytesPair]) -> Floats:
         return self._producer.log_probs(*self._reading.sides(pairs))[:, 0]
+
+
+def _translated(translation: Translation) -> Translated:
+    hypotheses = []
+    for place, candidate in enumerate(translation.candidates):
+        links, text = translation.links(place), as_str(translation.text(place))
+        places = None if links is None else tuple(links)
+        hypotheses.append(Hypothesis(text, candidate.log_prob, candidate.ended, places))
+    return Translated(as_str(b" ".join(translation.source)), tuple(hypotheses))
+
+
+def load(
+    folder: PathLike | Sequence[PathLike],
+    *,
+    device: str | torch.device = "auto",
+    precision: str = "fp32",
+    threads: int | None = None,
+    combine: str | None = None,
+) -> Model:
+    """Load a network of pairs, or several as one, from what moses-rnn-train or moses-rnn nmt train has written.
+
+    Args:
+        folder: of the model; a list of several makes an ensemble of networks that write the same words.
+        device: "cpu", "cuda", "cuda:1" …; "auto" is CUDA if there is one.
+        precision: of matrix products: "fp32", "bf16", "fp64", or "auto", bf16 where it is faster and the network
+            large.
+        threads: of the processor; for all of torch in this process. None: all cores.
+        combine: how several are one: "geometric" (the default), "mean-log" or "arithmetic".
+
+    Raises:
+        ArgumentError: an option is not possible; it is named.
+        CheckpointError: a folder cannot be read, is of a language model, or does not go with the first one.
+    """
+    options = Options.checked(device, precision, threads)
+    folders = [Path(path) for path in ([folder] if isinstance(folder, str | os.PathLike) else folder)]
+    if not folders:
+        raise ArgumentError("folder", "a folder, or a list of at least one", "an empty list")
+    if combine is not None:
+        check_choice("combine", combine, COMBINATIONS)
+        if len(folders) == 1:
+            raise ArgumentError("combine", "several folders, of which it makes one network", f"{folders[0]} alone")
+    for path in folders:
+        network = read_network(path)
+        row = NETWORKS.get(network) if isinstance(network, str) else None  # what else it is, open_writer refuses
+        if row and row.language_model is not None:
+            raise CheckpointError(
+                f"{path}: expected a network of pairs, found a language model ({row.title})",
+                advice="moses_rnn.load_language_model loads it.",
+            )
+    model = Model(open_writer(folders, combine or GEOMETRIC), options)
+    options.set_threads()
+    return model

@@ -6,14 +6,13 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.explain import column_names
 from moses_rnn.analysis.scored_table import counts_of
-from moses_rnn.api.arguments import PathLike, as_str, check_range
+from moses_rnn.api.pairs import PathLike, Row, as_str, check_range
 from moses_rnn.errors import ArgumentError
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_lines
 from moses_rnn.formats.phrase_forms import words
@@ -26,16 +25,6 @@ TEXTS = "source", "target", "alignment"
 COUNTS = "target_count", "source_count", "pair_count"
 
 Column = list[str] | npt.NDArray[np.float64]
-
-
-class Row(NamedTuple):
-    """A line of a table; `counts` are how often target, source and pair were extracted, 0 where it does not say."""
-
-    source: str
-    target: str
-    scores: tuple[float, ...]  # as the table has them: probabilities, unless it was scored with --log
-    alignment: str
-    counts: tuple[float, float, float]
 
 
 class Table:

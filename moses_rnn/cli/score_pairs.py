@@ -18,8 +18,8 @@ from moses_rnn.cli.summaries import put_json
 from moses_rnn.errors import ArgumentError, InputError, ScoreError
 
 if TYPE_CHECKING:
-    from moses_rnn.api.arguments import Pair
     from moses_rnn.api.models import Model
+    from moses_rnn.api.pairs import Pair
     from moses_rnn.cli.score import Scoring
     from moses_rnn.files.metered import Meter
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from moses_rnn.api.arguments import as_str, pairs_of, texts_of
+from moses_rnn.api.pairs import Row, as_str, pairs_of, texts_of
 
 
 def plain(pairs):
@@ -35,6 +35,11 @@ def test_sources_and_targets_may_come_apart():
 
 def test_an_alignment_is_the_third_part():
     assert plain(pairs_of([("a", "b", "0-0")])) == [(b"a", b"b", b"0-0")]
+
+
+def test_a_row_of_a_table_is_a_pair():
+    row = Row("a", "b", (1.0,), "0-0", (1.0, 1.0, 1.0))
+    assert plain(pairs_of([row])) == [(b"a", b"b", b"0-0")]
 
 
 def test_pairs_are_taken_as_they_come():

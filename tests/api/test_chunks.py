@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from moses_rnn.api.chunks import scored
+from moses_rnn.api.computing import scored
 from moses_rnn.errors import MosesRnnError, ScoreError
 
 

@@ -16,6 +16,7 @@ def test_words_sum_to_the_pair(models, name):
     assert text.startswith("s2 s3 s9 ||| t2 t3\n\n")
     assert "word by word" in text
     assert "table" not in text
+    assert model.explain("s2 <b>", "t2")._repr_html_().startswith("<pre>s2 &lt;b&gt; ||| t2\n")
 
 
 def test_an_ensemble_is_explained(models):

@@ -53,7 +53,7 @@ WRONG = {
     "one text to translate": (lambda m: search(m).translate(b"s2 s3"), ArgumentError, "sentences: expected an iterable of texts, found a single one: b's2 s3'"),
     "another mean": (lambda m: search(m).translate(["s2"], length_score="norm"), ArgumentError, "length_score: expected one of sum, mean, found 'norm'"),
     "another rule": (lambda m: search(m).translate(["s2"], unknown="drop"), ArgumentError, "unknown: expected one of no, copy, never, found 'drop'"),
-    "a long sentence": (lambda m: list(search(m).translate(["s2 " * 1001])), ArgumentError, "sentences[0]: expected at most 1,000 words to translate, found 1,001"),
+    "a long sentence": (lambda m: search(m).translate(["s2", "s2 " * 1001]), InputError, "sentences:2: expected at most 1,000 words in a line to translate, found 1,001"),
     "rules to translate by": (lambda m: moses_rnn.load(m / "rules").translate(["s2"]), InputError, "{}/rules: expected a model of plain words, found one of phrases (hierarchical)"),
     "a table of another": (lambda m: search(m).explain("s2", "t2", table=m / "table"), CheckpointError, "table: expected an RNN Encoder-Decoder to compare with a table, found RNNsearch of sentences"),
     "annotated words": (lambda m: moses_rnn.load(m / "rare").explain("s2", "t2"), CheckpointError, "{}/rare: expected a model without annotated words to explain, found one with posunk"),

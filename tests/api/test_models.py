@@ -36,7 +36,7 @@ def test_scores_are_those_of_a_scored_table(table, model, tmp_path):
     run("score", table, "--model", model, "--log", "-o", tmp_path / "scored.gz", "--quiet")
     scored = moses_rnn.read_table(tmp_path / "scored.gz")
     rows = list(itertools.islice(scored, 200))
-    scores = moses_rnn.load(model, device="cpu").score((row.source, row.target) for row in rows)
+    scores = moses_rnn.load(model, device="cpu").score(rows)
     assert scores == pytest.approx([row.scores[-1] for row in rows], rel=1e-5)
 
 

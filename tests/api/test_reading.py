@@ -1,7 +1,6 @@
 """Pairs as a network reads them, before anything is computed."""
 
-from moses_rnn.api.arguments import pairs_of
-from moses_rnn.api.reading import PairReading
+from moses_rnn.api.pairs import PairReading, pairs_of
 from moses_rnn.producers.open import open_model
 
 

@@ -1,0 +1,108 @@
+"""Where and how a loaded model computes, and streams of anything scored chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count, islice
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from moses_rnn.api.pairs import check_choice, check_range
+from moses_rnn.errors import placing
+from moses_rnn.models.hardware import choose_device, choose_precision
+from moses_rnn.native import MOST_THREADS
+from moses_rnn.pools.workers import Threads, map_in_order
+from moses_rnn.producers.base import PRECISIONS, Compute, Wanted
+from moses_rnn.producers.open import OpenModel
+
+Floats = npt.NDArray[np.float64]
+PAIRS = 4096  # of a chunk: enough to share prefixes, few enough for several threads
+
+Item = TypeVar("Item")
+Chunk = tuple[int, list[Item]]  # with the number of its first item, from 0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose, checked; `threads` is None where torch decides."""
+
+    device: str
+    precision: str
+    threads: int | None
+
+    @classmethod
+    def checked(cls, device: str | torch.device, precision: str, threads: int | None) -> Options:
+        """The choices of a user.
+
+        Raises:
+            ArgumentError: one of them is not possible; it is named.
+        """
+        most = None if threads is None else check_range("threads", threads, most=MOST_THREADS)
+        return cls(
+            choose_device(str(device), "device"), check_choice("precision", precision, ("auto", *PRECISIONS)), most
+        )
+
+    def set_threads(self) -> None:
+        """Tell torch how many threads to use."""
+        if self.threads:
+            torch.set_num_threads(self.threads)
+
+    def scoring(self, models: Sequence[OpenModel]) -> Compute:
+        """How pairs are scored: by the native core where it has the network, as moses-rnn-score does."""
+        compute = self.writing(models)
+        native = len(models) == 1 and models[0].core_for(Wanted(self.device), compute.precision)
+        return Compute(self.device, compute.precision, native=bool(native))
+
+    def writing(self, models: Sequence[OpenModel]) -> Compute:
+        """How a network writes: by torch."""
+        width = max(model.checkpoint.model.config.width for model in models)
+        return Compute(self.device, choose_precision(self.precision, self.device, width))
+
+
+def scored(
+    items: Iterable[Item],
+    score: Callable[[list[Item]], Floats],
+    threads: int,
+    size: int = PAIRS,
+    *,
+    unbounded: bool = False,
+) -> Iterator[Floats]:
+    """The scores of chunks, in order; a few chunks are worked at ahead of the one that comes next.
+
+    Args:
+        items: to be scored, any number of them.
+        score: of the items of a chunk; called by several threads at once.
+        threads: how many.
+        size: items of a chunk.
+        unbounded: whether scores are no log-probabilities.
+
+    Raises:
+        ScoreError: of `score`; the item is named by its number.
+    """
+    chunks = _chunks(iter(items), size)
+
+    def work(chunk: Chunk[Item]) -> Floats:
+        first, taken = chunk
+        with placing(lambda row: f"pairs[{first + row}]"):
+            scores = score(taken)
+        return scores if unbounded else np.minimum(scores, 0.0)
+
+    first, second = next(chunks, None), next(chunks, None)
+    if second is None:  # threads would take longer to start than some pairs do
+        yield from map(work, [first] if first else [])
+        return
+    with Threads([work] * threads) as workers:
+        for _, scores in map_in_order(chain(filter(None, (first, second)), chunks), workers):
+            yield scores
+
+
+def _chunks(items: Iterator[Item], size: int) -> Iterator[Chunk[Item]]:
+    for number in count():
+        chunk = list(islice(items, size))
+        if not chunk:
+            return
+        yield number * size, chunk

@@ -1,0 +1,183 @@
+"""What Python code gives: texts and pairs become bytes, as a network reads them, or are refused by their name."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import NamedTuple
+
+from moses_rnn.errors import ArgumentError, FormatError, shown_value
+from moses_rnn.formats.alignments import broken, check_links, parse_links
+from moses_rnn.formats.phrase_forms import has_gaps, words
+from moses_rnn.formats.text_phrases import AlignedPhrases
+from moses_rnn.producers.ensembles import Writer
+from moses_rnn.translation.proposals import Reading, parse_sources
+
+Text = str | bytes  # str counts as UTF-8; surrogates stand for bytes that are none
+PathLike = str | os.PathLike[str]
+
+PAIR = "a pair (source, target), or (source, target, alignment)"
+
+
+class Row(NamedTuple):
+    """A line of a table; `counts` are how often target, source and pair were extracted, 0 where it does not say."""
+
+    source: str
+    target: str
+    scores: tuple[float, ...]  # as the table has them: probabilities, unless it was scored with --log
+    alignment: str
+    counts: tuple[float, float, float]
+
+
+Pair = tuple[Text, Text] | tuple[Text, Text, Text] | Row  # source, target, and where a model needs them word alignments
+
+
+class BytesPair(NamedTuple):
+    """A pair as a table has it, and which one it is, from 0; `alignment` is None where none was given."""
+
+    number: int
+    source: bytes
+    target: bytes
+    alignment: bytes | None = None
+
+    @property
+    def name(self) -> str:
+        """In messages."""
+        return f"pairs[{self.number}]"
+
+
+def check_range(argument: str, value: int, least: int = 1, most: float = math.inf) -> int:
+    """Raise ArgumentError if a number is not one from `least` to `most`."""
+    if not least <= value <= most:
+        expected = f"a whole number from {least} {'on' if most == math.inf else f'to {most}'}"
+        raise ArgumentError(argument, expected, shown_value(value))
+    return value
+
+
+def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
+    """Raise ArgumentError if a name is not one of some."""
+    if value not in choices:
+        raise ArgumentError(argument, f"one of {', '.join(choices)}", shown_value(value))
+    return value
+
+
+def texts_of(argument: str, values: Iterable[Text]) -> Iterator[bytes]:
+    """Any number of phrases or sentences, as bytes.
+
+    Raises:
+        ArgumentError: they are a single text; or, when its turn comes, one is no text, or has a line end.
+    """
+    if isinstance(values, str | bytes):  # which would be taken for texts of one letter
+        advice = f"A single one goes into a list: [{shown_value(values)}]."
+        raise ArgumentError(argument, "an iterable of texts", f"a single one: {shown_value(values)}", advice)
+    return (_bytes_of(value, f"{argument}[{i}]") for i, value in enumerate(values))
+
+
+def pairs_of(sources: Iterable[Pair | Text], targets: Iterable[Text] | None = None) -> Iterator[BytesPair]:
+    """Pairs as bytes, from pairs or rows alone, or from as many sources as targets.
+
+    Raises:
+        ArgumentError: as `texts_of`; a pair is something else, or has not two parts, or three.
+        ValueError: there are more sources than targets, or fewer.
+    """
+    if targets is None:
+        return (_pair_of(i, pair) for i, pair in enumerate(sources))
+    both = zip(texts_of("sources", sources), texts_of("targets", targets), strict=True)  # type: ignore[arg-type]
+    return (BytesPair(i, *pair) for i, pair in enumerate(both))
+
+
+def _pair_of(number: int, pair: Pair | Text) -> BytesPair:
+    name = f"pairs[{number}]"
+    if isinstance(pair, str | bytes | Mapping | Set):  # of two letters, or in no order
+        raise ArgumentError(name, PAIR, shown_value(pair), "Two lists are scored by score(sources, targets).")
+    parts = (pair.source, pair.target, pair.alignment) if isinstance(pair, Row) else tuple(pair)
+    if len(parts) not in {2, 3}:
+        raise ArgumentError(name, PAIR, f"{len(parts)} parts: {shown_value(pair)}")
+    return BytesPair(number, *[_bytes_of(part, name) for part in parts])
+
+
+def _bytes_of(text: Text, name: str) -> bytes:
+    data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    if not isinstance(data, bytes) or b"\n" in data:
+        raise ArgumentError(name, "str or bytes without line ends", shown_value(text))
+    return data
+
+
+def as_str(data: bytes) -> str:
+    """Text as it is given back: what is not UTF-8 stands as surrogates, which this package takes back."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+class PairReading:
+    """Reads pairs for a network: one factor of words, numbered gaps, the alignments by which rare words are annotated.
+
+    Args:
+        writer: a network, or several.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self.reading = Reading(writer.models[0].checkpoint)
+        self.reading.source_vocabulary = writer.source_vocabulary  # of an ensemble: of all its members
+        self._needs_links = writer.rare is not None and writer.rare.needs_links
+
+    def checked(self, pairs: Iterable[BytesPair]) -> Iterator[BytesPair]:
+        """The pairs as they come, each as the network reads it.
+
+        Raises:
+            ArgumentError: it cannot be read, or lacks the alignment that the network needs.
+        """
+        for pair in pairs:
+            try:
+                yield self._checked(pair)
+            except FormatError as error:
+                raise _argument_error(pair.name, error) from error
+
+    def _checked(self, pair: BytesPair) -> BytesPair:
+        form = self.reading.form
+        if self._needs_links:
+            _check_links(pair)
+        if form.is_plain:
+            return pair
+        alignment = pair.alignment or b""
+        if pair.alignment is None and form.hierarchical and (has_gaps(pair.source) or has_gaps(pair.target)):
+            expected = "(source, target, alignment), which pairs the gaps of a rule"
+            raise FormatError(pair.name, None, expected, "no alignment")
+        form.check(pair.source, pair.target, alignment, pair.name, None)
+        source, target = form.read(pair.source, pair.target, alignment)
+        return pair._replace(source=source, target=target)
+
+    def sides(self, pairs: Sequence[BytesPair]) -> tuple[Sequence[bytes], list[bytes]]:
+        """Sources and targets of checked pairs, as producers take them."""
+        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        if not self._needs_links:
+            return sources, targets
+        return AlignedPhrases(sources, lambda: [pair.alignment or b"" for pair in pairs]), targets
+
+    def sources(self, texts: Iterable[bytes]) -> Iterator[bytes]:
+        """Sources alone, in the network's words.
+
+        Raises:
+            ArgumentError: one is blank or cannot be read.
+        """
+        for number, text in enumerate(texts):
+            name = f"sources[{number}]"
+            try:
+                yield from parse_sources([text], name, self.reading)
+            except FormatError as error:
+                raise _argument_error(name, error) from error
+
+
+def _argument_error(argument: str, error: FormatError) -> ArgumentError:
+    """What a file would have been refused for, as an error about an argument."""
+    return ArgumentError(argument, error.expected, error.finding, error.advice)
+
+
+def _check_links(pair: BytesPair) -> None:
+    if pair.alignment is None:
+        expected = "(source, target, alignment), by which this model's rare words are annotated"
+        raise FormatError(pair.name, None, expected, "no alignment", "Written as Moses does: 0-0 1-2 …")
+    try:
+        check_links(parse_links(pair.alignment), len(words(pair.source)), len(words(pair.target)))
+    except ValueError as error:
+        raise broken(pair.name, None, error) from error
