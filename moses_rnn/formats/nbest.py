@@ -50,16 +50,19 @@ class NBestLine(NamedTuple):
             text += b" %s= %s" % (name.encode(), b" ".join(values))
         return self.line[: self.end_of_features] + text + self.line[self.end_of_features :]
 
-    def values(self, name: str) -> list[float]:
-        """The values of one feature; none if it is not there."""
-        values: list[float] = []
-        inside = False
+    def labels(self) -> list[tuple[str, list[float]]]:
+        """Each label of the features with its values."""
+        labels: list[tuple[str, list[float]]] = []
         for word in words(self.features):
             if word.endswith(b"="):
-                inside = word[:-1] == name.encode()
-            elif inside:
-                values.append(float(word))
-        return values
+                labels.append((word[:-1].decode("utf-8", "surrogateescape"), []))
+            else:
+                labels[-1][1].append(float(word))
+        return labels
+
+    def values(self, name: str) -> list[float]:
+        """The values of one feature; none if it is not there."""
+        return [value for label, values in self.labels() if label == name for value in values]
 
 
 def parse_nbest(lines: Iterable[bytes], name: str, lines_before: int = 0) -> Iterator[NBestLine]:

@@ -1,15 +1,22 @@
-"""The features that a user asks for, made of models on disk."""
+"""The features that a user asks for, made of models on disk, and how each scores a hypothesis of an n-best list."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from moses_rnn.errors import FormatError, InputError
+import numpy as np
+
+from moses_rnn.errors import FormatError, InputError, ScoreError
 from moses_rnn.files.streams import existing_input
+from moses_rnn.formats.alignments import broken, check_links, format_links
 from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.producers.backoff import open_backoff
-from moses_rnn.producers.base import Compute, ScoreProducer, Wanted
+from moses_rnn.producers.base import Compute, Phrases, ScoreProducer, Scores, Wanted
 from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, Writer, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, text
@@ -17,8 +24,111 @@ from moses_rnn.producers.mixtures import ARITHMETIC, Mixture, check_mixture
 from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
 from moses_rnn.scoring.fit import check_learned
-from moses_rnn.scoring.hypotheses import AlignedHypothesis, Feature, KnownWords, PhraseSum, WholeHypothesis
 from moses_rnn.scoring.nbest_request import ListRequest
+
+Knows = Callable[[bytes], bool]  # tells of a word whether a model knows it
+
+
+class Part(NamedTuple):
+    """What of a hypothesis is scored at once."""
+
+    source: bytes
+    target: bytes
+    links: bytes = b""
+
+
+Parts = Callable[[NBestLine, bytes, str], list[Part]]  # of a line of a list of that name, given its source sentence
+
+
+def whole(line: NBestLine, source: bytes, _name: str) -> list[Part]:
+    """The hypothesis: for a language model, a word penalty, a network that has read sentences."""
+    return [Part(source, line.hypothesis)]
+
+
+def aligned(line: NBestLine, source: bytes, name: str) -> list[Part]:
+    """The hypothesis with its alignment, by which a network's rare words are annotated.
+
+    Raises:
+        FormatError: the line has no alignment, or one of other words.
+    """
+    links = alignment_of(line, name)
+    try:
+        check_links(links, len(words(source)), len(words(line.hypothesis)))
+    except ValueError as error:
+        raise broken(name, line.number, error) from error
+    return [Part(source, line.hypothesis, format_links(links))]
+
+
+def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
+    """The phrase pairs that the hypothesis is made of.
+
+    Words that the decoder copied because no phrase has them are pairs too: their score is the same in all hypotheses.
+
+    Raises:
+        FormatError: the line has no segmentation, or one that does not fit.
+    """
+    read, written = words(source), words(line.hypothesis)
+    segments = segmentation_of(line, name)
+    if segments is None:
+        if not written:
+            return []
+        advice = "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole."
+        raise FormatError(name, line.number, "a segmentation", "none", advice)
+    return [
+        Part(b" ".join(read[first : last + 1]), b" ".join(written[begin:end])) for first, last, begin, end in segments
+    ]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Values of hypotheses, each the sum of a producer's scores of its parts, as the decoder adds up phrases.
+
+    Args:
+        producer: of the scores.
+        parts: what it scores of a hypothesis: `whole`, `aligned` or `phrases`.
+        of_sources: whether source sentences count, all of which must then be the list's.
+        knows_source: of a model that reads source words.
+        knows_target: of a model that reads or writes target words.
+    """
+
+    producer: ScoreProducer
+    parts: Parts = whole
+    of_sources: bool = True
+    knows_source: Knows | None = None
+    knows_target: Knows | None = None
+
+    def scores(self, lines: Sequence[NBestLine], sources: Phrases, name: str) -> Scores:
+        """Natural logarithms; lines × num_scores.
+
+        Equal parts are scored once, in an order that does not depend on the list's.
+
+        Args:
+            lines: of the list, of whole sentences.
+            sources: of each line the source sentence.
+            name: of the list, for messages.
+
+        Raises:
+            FormatError: a line lacks what its parts are told by.
+            ScoreError: a part has no score; `row` is that of its line.
+        """
+        of_lines = [self.parts(line, source, name) for line, source in zip(lines, sources, strict=True)]
+        rows = np.repeat(np.arange(len(lines)), [len(parts) for parts in of_lines])
+        parts = [part for of_line in of_lines for part in of_line]
+        totals = np.zeros((len(lines), self.producer.num_scores))
+        if parts:
+            distinct = sorted(set(parts))
+            place = {part: i for i, part in enumerate(distinct)}
+            read, written, links = map(list, zip(*distinct, strict=True))
+            try:
+                values = self.producer.log_probs(
+                    AlignedPhrases(read, lambda: links) if self.parts is aligned else read, written
+                )
+            except ScoreError as error:
+                error.row = int(rows[parts.index(distinct[error.row])])
+                raise
+            # No differences of running sums: their rounding would depend on the lines before.
+            np.add.at(totals, rows, values[[place[part] for part in parts]])
+        return totals
 
 
 def make_features(first: NBestLine | None, name: str, request: ListRequest) -> Iterator[tuple[str, Feature]]:
@@ -34,92 +144,77 @@ def make_features(first: NBestLine | None, name: str, request: ListRequest) -> I
         CheckpointError: models cannot be an ensemble.
         FormatError: the list has no segmentation, and phrases are to be scored.
     """
-    _check_before(first, name, request)
+    if request.backoff and all(open_model(folder, of_pairs=False).reads_sources for folder in request.folders):
+        raise InputError("--backoff: expected a language model among the networks, whose <unk> it shares, found none")
+    if first is not None and any(map(needs_alignments, request.folders)):
+        alignment_of(first, name)
     for path in request.add:
-        if not path.is_dir():
-            yield KenlmProducer.name, _of_n_grams(path)
-            continue
-        model = open_model(path, of_pairs=False)
-        if not request.allow_misfit:
-            check_learned(model)
-        yield model.name, _know(_feature(model, first, name, request), model)
+        yield _of_model(path, first, name, request)
     for folders in request.ensembles:
-        if _are_language_models(folders):
-            yield Mixture.name, _of_mixture(folders, request)
-            continue
-        if request.shares:
-            raise InputError("--shares: expected an ensemble of language models, found one of networks of pairs")
-        ensemble = open_ensemble(folders, request.combine or GEOMETRIC)
-        yield ensemble.name, _know(_of_ensemble(ensemble, first, name, request), ensemble)
+        yield _of_models(folders, first, name, request)
     if request.word_penalty:
-        shortlist = read_shortlist(request.word_penalty)
-        yield "WP", WholeHypothesis(WordPenaltyProducer(shortlist))
+        yield "WP", Feature(WordPenaltyProducer(read_shortlist(request.word_penalty)), of_sources=False)
 
 
-def _of_n_grams(path: Path) -> Feature:
-    producer = KenlmProducer(existing_input(str(path)))
-    feature = WholeHypothesis(producer)
-    feature.known = KnownWords(target=_knows(producer))
-    return feature
+def _of_model(path: Path, first: NBestLine | None, name: str, request: ListRequest) -> tuple[str, Feature]:
+    if not path.is_dir():
+        n_grams = KenlmProducer(existing_input(str(path)))
+        return n_grams.name, Feature(n_grams, of_sources=False, knows_target=_knows(n_grams))
+    model = open_model(path, of_pairs=False)
+    if not request.allow_misfit:
+        check_learned(model)
+    if model.reads_sources:
+        return model.name, _of_pairs(model, first, name, request)
+    return model.name, Feature(_language_model(model, request), of_sources=False, knows_target=_knows(model))
 
 
-def _knows(producer: KenlmProducer) -> Callable[[bytes], bool]:
-    return lambda word: text(word) in producer.model
+def _of_models(
+    paths: tuple[Path, ...], first: NBestLine | None, name: str, request: ListRequest
+) -> tuple[str, Feature]:
+    """Whether they are language models, the first one tells."""
+    if not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).reads_sources:
+        return Mixture.name, _of_mixture(paths, request)
+    if request.shares:
+        raise InputError("--shares: expected an ensemble of language models, found one of networks of pairs")
+    ensemble = open_ensemble(paths, request.combine or GEOMETRIC)
+    return ensemble.name, _of_pairs(ensemble, first, name, request)
 
 
-def _know(feature: Feature, model: Writer) -> Feature:
-    """The feature of a model, with the words that the model knows."""
-    written = model.target_vocabulary.id_of().__contains__
-    read = model.source_vocabulary.id_of().__contains__ if feature.of_sources else None
-    feature.known = KnownWords(written, read) if model.inverse else KnownWords(read, written)
-    return feature
+def _knows(model: Writer | KenlmProducer) -> Knows:
+    """Of the words that a model writes."""
+    if isinstance(model, KenlmProducer):
+        return lambda word: text(word) in model.model
+    return model.target_vocabulary.id_of().__contains__
 
 
-def _feature(model: OpenModel, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
-    """Of the phrases of a hypothesis if the network learned from phrases, unless sentences are wanted."""
-    if not model.reads_sources:
-        return WholeHypothesis(_language_model(model, request))
-    _check_form(model)
-    producer = model.make_producer(_compute(model, request))
-    if model.rare is not None and model.rare.needs_links:
-        return AlignedHypothesis(producer, name)
-    return _of_pairs(producer, first, name, whole=request.whole or model.learned_sentences)
-
-
-def _of_ensemble(ensemble: Ensemble, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
-    for model in ensemble.models:
-        _check_form(model)
+def _of_pairs(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Feature:
+    """Of the phrases of a hypothesis if the networks learned from phrases, unless sentences are wanted."""
+    for member in model.models:
         if not request.allow_misfit:
-            check_learned(model)
-    producer = ensemble.make_producer(Compute(request.device))
-    if ensemble.rare is not None and ensemble.rare.needs_links:
-        return AlignedHypothesis(producer, name)
-    return _of_pairs(producer, first, name, whole=request.whole or ensemble.learned_sentences)
+            check_learned(member)
+        if member.form.hierarchical:
+            found = "found one of rules, which no hypothesis shows"
+            raise InputError(f"{member.folder}: expected a model of phrases, {found}")
+        if member.form.is_factored:
+            raise InputError(f"{member.folder}: expected a model of plain words, found one of {member.form}")
+    compute = Compute(request.device) if isinstance(model, Ensemble) else _compute(model, request)
+    read, written = model.source_vocabulary.id_of().__contains__, _knows(model)
+    sides = (written, read) if model.inverse else (read, written)
+    return Feature(model.make_producer(compute), _parts_for(model, first, name, request), True, *sides)
 
 
-def _of_pairs(producer: ScoreProducer, first: NBestLine | None, name: str, *, whole: bool) -> Feature:
-    """Of whole hypotheses, or of their phrases.
-
-    Args:
-        producer: of pairs.
-        first: line of the list; None if it is empty.
-        name: of the list, for messages.
-        whole: whether hypotheses are scored as sentences.
-    """
-    if whole or first is None:
-        return WholeHypothesis(producer, of_sources=True)
+def _parts_for(model: Writer, first: NBestLine | None, name: str, request: ListRequest) -> Parts:
+    if model.rare is not None and model.rare.needs_links:
+        return aligned
+    if request.whole or model.learned_sentences or first is None:
+        return whole
     if first.hypothesis and segmentation_of(first, name) is None:
         advice = (
             "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole, which a\n"
             "  network that learned phrases was not made for."
         )
         raise FormatError(name, 1, "a segmentation, for the phrases of a hypothesis", "none", advice)
-    return PhraseSum(producer, name)
-
-
-def _are_language_models(paths: tuple[Path, ...]) -> bool:
-    """Whether the first model, and so all of an ensemble, reads no sources."""
-    return not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).reads_sources
+    return phrases
 
 
 def _of_mixture(paths: tuple[Path, ...], request: ListRequest) -> Feature:
@@ -138,11 +233,8 @@ def _of_mixture(paths: tuple[Path, ...], request: ListRequest) -> Feature:
         mixture = Mixture(members, combination, request.shares or None)
     except ValueError as error:
         raise InputError(f"--shares: {error}") from error
-    feature = WholeHypothesis(mixture)
-    knows: list[Callable[[bytes], bool]] = [model.target_vocabulary.id_of().__contains__ for model in models.values()]
-    knows = knows or [_knows(producer) for producer in n_grams.values()]
-    feature.known = KnownWords(target=lambda word: any(known(word) for known in knows))
-    return feature
+    knows = [*map(_knows, models.values())] or [*map(_knows, n_grams.values())]
+    return Feature(mixture, of_sources=False, knows_target=lambda word: any(known(word) for known in knows))
 
 
 def _language_model(model: OpenModel, request: ListRequest) -> NetworkLanguageModel:
@@ -153,18 +245,3 @@ def _language_model(model: OpenModel, request: ListRequest) -> NetworkLanguageMo
 def _compute(model: OpenModel, request: ListRequest) -> Compute:
     floors_long = request.long_phrases == "floor"
     return model.choose_compute(Wanted(request.device, "fp32", floors_long=floors_long))
-
-
-def _check_before(first: NBestLine | None, name: str, request: ListRequest) -> None:
-    """Refuse what would fail before models are loaded."""
-    if request.backoff and all(open_model(folder, of_pairs=False).reads_sources for folder in request.folders):
-        raise InputError("--backoff: expected a language model among the networks, whose <unk> it shares, found none")
-    if first is not None and any(map(needs_alignments, request.folders)):
-        alignment_of(first, name)
-
-
-def _check_form(model: OpenModel) -> None:
-    if model.form.hierarchical:
-        raise InputError(f"{model.folder}: expected a model of phrases, found one of rules, which no hypothesis shows")
-    if model.form.is_factored:
-        raise InputError(f"{model.folder}: expected a model of plain words, found one of {model.form}")

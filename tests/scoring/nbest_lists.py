@@ -8,8 +8,8 @@ from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.models.cslm import CslmConfig
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.phrases import WordPenaltyProducer
-from moses_rnn.scoring.hypotheses import WholeHypothesis
-from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
+from moses_rnn.scoring.nbest_features import Feature
+from moses_rnn.scoring.nbest_lists import ListFeatures, label_features
 from tests.models.checkpoints import cslm_checkpoint
 from tests.models.networks import cslm_network
 from tests.producers.pairs import TARGET
@@ -27,7 +27,11 @@ def cslm(**changed):
 
 
 def whole_sentences():
-    return [("CSLM", WholeHypothesis(cslm())), ("WP", WholeHypothesis(WordPenaltyProducer(TARGET)))]
+    return [("CSLM", of_targets(cslm())), ("WP", of_targets(WordPenaltyProducer(TARGET)))]
+
+
+def of_targets(producer):
+    return Feature(producer, of_sources=False)
 
 
 def nbest(hypothesis, further=b"", sentence=0, features=b"LM0= -4 TM0= -1.5 -2"):
@@ -38,8 +42,13 @@ def parsed(lines):
     return list(parse_nbest(lines, "n"))
 
 
-def added(lines, named, sources=SOURCES, report=None):
+def added(lines, named, sources=SOURCES, **options):
     """The list with features, as bytes."""
+    return adding(lines, named, sources, **options)[1]
+
+
+def adding(lines, named, sources=SOURCES, **options):
+    """What adds the features, when it has, and the list with them."""
     given_lines = parsed(lines)
-    features = label_features(given_lines[0], named)
-    return b"".join(with_features(given_lines, sources, features, "n", report or NBestReport()))
+    features = ListFeatures("n", sources, label_features(given_lines[0], named), **options)
+    return features, b"".join(features.add(given_lines))

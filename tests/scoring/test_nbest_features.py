@@ -10,8 +10,7 @@ from moses_rnn.formats.nbest import parse_nbest_line
 from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.producers.open import open_model
-from moses_rnn.scoring.hypotheses import AlignedHypothesis, PhraseSum, WholeHypothesis
-from moses_rnn.scoring.nbest_features import make_features
+from moses_rnn.scoring.nbest_features import aligned, make_features, phrases, whole
 from moses_rnn.scoring.nbest_request import ListRequest
 from tests.models.checkpoints import make_producer
 from tests.producers.pairs import of_pairs
@@ -36,23 +35,23 @@ def features_of(line=SEGMENTED, **wanted):
 
 def values(feature, hypotheses, sources=None):
     lines = [parse_nbest_line(b"0 ||| %b ||| F= 1 ||| 1" % text, "n", 1) for text in hypotheses]
-    return feature.scores(lines, sources or [b"s2 s3"] * len(lines))[:, 0].tolist()
+    return feature.scores(lines, sources or [b"s2 s3"] * len(lines), "n")[:, 0].tolist()
 
 
 @pytest.mark.parametrize(("name", "folder"), [("RNN", "rnn"), ("RNNInverse", "inverse")])
 @pytest.mark.parametrize(
-    ("line", "whole", "kind"),
+    ("line", "sentences", "parts"),
     [
-        (SEGMENTED, False, PhraseSum),
-        (EMPTY, False, PhraseSum),  # says nothing about the lines to come
-        (SEGMENTED, True, WholeHypothesis),
-        (UNSEGMENTED, True, WholeHypothesis),
-        (None, False, WholeHypothesis),  # an empty list
+        (SEGMENTED, False, phrases),
+        (EMPTY, False, phrases),  # says nothing about the lines to come
+        (SEGMENTED, True, whole),
+        (UNSEGMENTED, True, whole),
+        (None, False, whole),  # an empty list
     ],
 )
-def test_networks_score_phrases_unless_they_shall_not(models, name, folder, line, whole, kind):
-    feature = features_of(line, whole=whole, add=(models / folder,))[name]
-    assert type(feature) is kind
+def test_networks_score_phrases_unless_they_shall_not(models, name, folder, line, sentences, parts):
+    feature = features_of(line, whole=sentences, add=(models / folder,))[name]
+    assert feature.parts is parts
     pairs = [(b"s2 s3", b"t2")]
     expected = of_pairs(make_producer(load_checkpoint(models / folder)), pairs)
     np.testing.assert_allclose(of_pairs(feature.producer, pairs), expected, rtol=1e-5)
@@ -62,7 +61,7 @@ def test_networks_score_phrases_unless_they_shall_not(models, name, folder, line
 @pytest.mark.parametrize("of", ["rnn", "inverse", "cslm", "words"])  # of the hypothesis's side each
 def test_the_word_penalty_counts_what_is_outside(models, of):
     feature = features_of(UNSEGMENTED, word_penalty=models / of)["WP"]
-    assert isinstance(feature, WholeHypothesis)
+    assert feature.parts is whole
     assert values(feature, [b"t2 t3 t4", b"t3 t9", b"x </s>"]) == [0, -1, -2]
 
 
@@ -76,7 +75,7 @@ def rare(tmp_path):
 
 def test_a_network_of_rare_words_annotates_hypotheses_by_their_alignments(rare):
     feature = features_of(ALIGNED_LINE, add=(rare,))["SEARCH"]
-    assert type(feature) is AlignedHypothesis
+    assert feature.parts is aligned
     assert feature.of_sources
     sources, targets, links = map(list, zip(*ALIGNED, strict=True))
     lines = [
@@ -84,9 +83,9 @@ def test_a_network_of_rare_words_annotates_hypotheses_by_their_alignments(rare):
     ]
     expected = open_model(rare).make_producer().log_probs(AlignedPhrases(sources, lambda: links), targets)
     for times in (1, 2):
-        values = feature.scores(lines * times, sources * times)
+        values = feature.scores(lines * times, sources * times, "n")
         np.testing.assert_allclose(values, np.concatenate([expected] * times), rtol=1e-5)
-    assert feature.scores([], []).shape == (0, 1)
+    assert feature.scores([], [], "n").shape == (0, 1)
 
 
 @pytest.mark.parametrize("how", ["add", "ensembles"])
@@ -103,10 +102,10 @@ def test_without_alignments_it_is_refused_before_it_is_loaded(rare, how):
 def test_without_links_to_need_hypotheses_are_scored_as_they_are(tmp_path):
     folder = save_rare_model(tmp_path / "noalign", "noalign")
     feature = features_of(SEGMENTED, add=(folder,), whole=True)["SEARCH"]
-    assert type(feature) is WholeHypothesis
+    assert feature.parts is whole
     assert np.isfinite(values(feature, [b"t2 t9", b""])).all()
 
 
 def test_an_ensemble_of_networks_of_rare_words_annotates_too(rare):
     (feature,) = features_of(ALIGNED_LINE, ensembles=((rare, rare),)).values()
-    assert type(feature) is AlignedHypothesis
+    assert feature.parts is aligned

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from moses_rnn.errors import FormatError, InputError, MisfitError, ScoreError
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
-from moses_rnn.scoring.hypotheses import KnownWords, PhraseSum, WholeHypothesis
-from moses_rnn.scoring.nbest_lists import NBestReport, label_features
+from moses_rnn.scoring.nbest_features import Feature, phrases, whole
+from moses_rnn.scoring.nbest_lists import label_features
 from tests.producers.pairs import TARGET, of_pairs, producer
-from tests.scoring.nbest_lists import ADDED, SOURCES, added, cslm, nbest, parsed, whole_sentences
+from tests.scoring.nbest_lists import ADDED, SOURCES, added, adding, cslm, nbest, of_targets, parsed, whole_sentences
 
 # The bytes of a list
 
@@ -66,10 +66,10 @@ def test_any_words(phrase):
     ],
 )
 def test_labels_have_the_next_free_number(features, names, labels):
-    feature_of_words = WholeHypothesis(WordPenaltyProducer(TARGET))
+    feature_of_words = of_targets(WordPenaltyProducer(TARGET))
     (first,) = parsed([nbest(b"t2", features=features)])
-    assert [label for label, _ in label_features(first, [(name, feature_of_words) for name in names])] == labels
-    assert label_features(None, [("WP", feature_of_words)])[0][0] == "WP0"
+    assert list(label_features(first, [(name, feature_of_words) for name in names])) == labels
+    assert list(label_features(None, [("WP", feature_of_words)])) == ["WP0"]
 
 
 # The values
@@ -77,7 +77,7 @@ def test_labels_have_the_next_free_number(features, names, labels):
 
 def test_values_have_the_precision_that_moses_prints():
     (line,) = parsed([added([nbest(b"t2 t3 x")], whole_sentences())])
-    ((value,),) = WholeHypothesis(cslm()).scores([line], [b""])
+    ((value,),) = of_targets(cslm()).scores([line], [b""], "n")
     assert line.values("CSLM0") == [float(f"{value:.6g}")] != [value]
 
 
@@ -95,7 +95,7 @@ class Counting:
 def test_equal_phrase_pairs_are_scored_once():
     counting = Counting(producer()[0])
     lines = parsed([nbest(b"t2 t2", b" ||| 0=0 1=1"), nbest(b"t2 t3", b" ||| 0=0 1=1"), nbest(b"")])
-    scores = PhraseSum(counting, "n").scores(lines, [b"s2 s2", b"s2 s2", b""])
+    scores = Feature(counting, phrases).scores(lines, [b"s2 s2", b"s2 s2", b""], "n")
     assert counting.asked == [(b"s2", b"t2"), (b"s2", b"t3")]
     once, other = of_pairs(counting.of, [(b"s2", b"t2"), (b"s2", b"t3")])[:, 0]
     assert scores[:, 0].tolist() == [once + once, once + other, 0]
@@ -118,8 +118,7 @@ def test_equal_phrase_pairs_are_scored_once():
 @pytest.mark.parametrize("together", [1, 20_000])
 def test_features_that_can_choose_nothing_are_reported(monkeypatch, hypotheses, constant, together):
     monkeypatch.setattr(nbest_lists, "LINES", together)
-    report = NBestReport()
-    added([nbest(text, sentence=sentence) for sentence, text in hypotheses], whole_sentences(), report=report)
+    report, _ = adding([nbest(text, sentence=sentence) for sentence, text in hypotheses], whole_sentences())
     assert (report.constant, list(report.choosing)) == (constant, ["CSLM0", "WP0"])
     assert (report.lines, report.sentences) == (len(hypotheses), len({sentence for sentence, _ in hypotheses}))
 
@@ -130,16 +129,16 @@ def test_features_that_can_choose_nothing_are_reported(monkeypatch, hypotheses, 
 @pytest.mark.parametrize("hypothesis", [b"t2 |0-1| t3 |2-2|", b"t2|X t3|Y", b"t2 | t3"])
 def test_hypotheses_that_are_not_plain_words_are_refused_for_any_feature(hypothesis):
     with pytest.raises(FormatError, match=r"^n:2: expected a hypothesis of plain words"):
-        added([nbest(b"t2"), nbest(hypothesis)], [("WP", WholeHypothesis(WordPenaltyProducer(TARGET)))])
+        added([nbest(b"t2"), nbest(hypothesis)], [("WP", of_targets(WordPenaltyProducer(TARGET)))])
 
 
-@pytest.mark.parametrize("feature", [PhraseSum(producer()[0], "n"), WholeHypothesis(producer()[0], of_sources=True)])
+@pytest.mark.parametrize("feature", [Feature(producer()[0], phrases), Feature(producer()[0])])
 def test_a_source_that_the_segmentation_does_not_cover_is_refused_by_all_that_read_it(feature):
     lines = [nbest(b"t2", b" ||| 0-2=0"), nbest(b"t3", b" ||| 0-3=0", sentence=1)]
     with pytest.raises(FormatError, match=r"^n:2: expected 4 source words of sentence 1, .*, found 3: 's3 s4 s5'"):
         added(lines, [("RNN", feature)], [b"s2 s3 s4", b"s3 s4 s5"])
     assert added(lines, [("RNN", feature)], [b"s2 s3 s4", b"s3 s4 s5 s6"])
-    language_model = [("CSLM", WholeHypothesis(cslm()))]
+    language_model = [("CSLM", of_targets(cslm()))]
     assert added(lines, language_model, [b"s2", b"s3"]) == added(lines, language_model, None)  # reads no source
 
 
@@ -155,10 +154,9 @@ def test_a_source_that_the_segmentation_does_not_cover_is_refused_by_all_that_re
 def test_a_model_that_knows_less_than_half_of_the_words_is_refused_unless_it_is_allowed(
     source, hypothesis, side, share
 ):
-    feature = WholeHypothesis(producer()[0], of_sources=True)
-    feature.known = KnownWords(frozenset([b"s2", b"s3"]).__contains__, frozenset([b"t2"]).__contains__)
-    allowed = NBestReport(allow_misfit=True)
-    assert added([nbest(hypothesis)], [("RNN", feature)], [source], allowed)
+    knows = [frozenset(known).__contains__ for known in ([b"s2", b"s3"], [b"t2"])]
+    feature = Feature(producer()[0], whole, True, *knows)
+    allowed, _ = adding([nbest(hypothesis)], [("RNN", feature)], [source], allow_misfit=True)
     assert allowed.unknown == {"RNN0": pytest.approx(share)}
     if side is None:
         assert added([nbest(hypothesis)], [("RNN", feature)], [source])
@@ -172,7 +170,7 @@ def test_a_model_that_knows_less_than_half_of_the_words_is_refused_unless_it_is_
 def test_scores_that_are_not_finite_are_an_error_that_names_the_hypothesis():
     lines = [nbest(b"t3 \xff"), nbest(b"t2")]
     with pytest.raises(ScoreError) as caught:
-        added(lines, [("CSLM", WholeHypothesis(cslm(b_G=float("nan"))))])
+        added(lines, [("CSLM", of_targets(cslm(b_G=float("nan"))))])
     of_line = "CSLM0, line 2 of the list: CSLM: "  # which comes first among the distinct ones
     assert caught.value.message == f"{of_line}expected a log-probability, found nan for 't2' in 't2'"
 
@@ -185,12 +183,12 @@ def test_a_phrase_that_has_no_score_is_named_with_its_line():
     broken = Broken.__new__(Broken)
     lines = [nbest(b"t2 t3", b" ||| 0-1=0 2=1"), nbest(b"t2 t4", b" ||| 0-1=0 2=1")]
     with pytest.raises(ScoreError, match="^RNN0, line 2 of the list: no score"):
-        added(lines, [("RNN", PhraseSum(broken, "n"))])
+        added(lines, [("RNN", Feature(broken, phrases))])
 
 
 def test_a_source_text_of_another_list_is_noticed_by_what_reads_sources():
     lines = [nbest(b"t2", sentence=1)]
-    of_sources = [("RNN", WholeHypothesis(producer()[0], of_sources=True))]
+    of_sources = [("RNN", Feature(producer()[0]))]
     with pytest.raises(InputError, match=r"n: expected as many sentences as there are source sentences, 3, found 2"):
         added(lines, of_sources)
     assert added(lines, of_sources, SOURCES[:2])

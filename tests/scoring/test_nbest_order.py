@@ -7,10 +7,10 @@ import pytest
 
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring import nbest_lists
-from moses_rnn.scoring.hypotheses import PhraseSum, WholeHypothesis
-from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
+from moses_rnn.scoring.nbest_features import Feature, phrases
+from moses_rnn.scoring.nbest_lists import ListFeatures, label_features
 from tests.producers.pairs import TARGET, producer
-from tests.scoring.nbest_lists import added, cslm, nbest, parsed, whole_sentences
+from tests.scoring.nbest_lists import added, cslm, nbest, of_targets, parsed, whole_sentences
 
 
 def random_list(sentences=6, hypotheses=12, seed=4):
@@ -33,9 +33,9 @@ ORDERS = {
     "all": np.random.default_rng(2).permutation(len(LINES)),
 }
 SCORERS = {
-    "CSLM": lambda: WholeHypothesis(cslm()),
-    "WP": lambda: WholeHypothesis(WordPenaltyProducer(TARGET)),
-    "RNN": lambda: PhraseSum(producer()[0], "n"),
+    "CSLM": lambda: of_targets(cslm()),
+    "WP": lambda: of_targets(WordPenaltyProducer(TARGET)),
+    "RNN": lambda: Feature(producer()[0], phrases),
 }
 
 
@@ -51,9 +51,9 @@ class Lengths:
 def test_a_sum_does_not_depend_on_the_lines_before():
     lines = parsed(LINES)
     sources = [OF_LINES[line.sentence] for line in lines]
-    scorer = PhraseSum(Lengths(), "n")
-    alone = [scorer.scores([line], [source]) for line, source in zip(lines, sources, strict=True)]
-    assert scorer.scores(lines, sources).tobytes() == np.concatenate(alone).tobytes()
+    scorer = Feature(Lengths(), phrases)
+    alone = [scorer.scores([line], [source], "n") for line, source in zip(lines, sources, strict=True)]
+    assert scorer.scores(lines, sources, "n").tobytes() == np.concatenate(alone).tobytes()
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
@@ -66,7 +66,7 @@ def test_lines_in_another_order_are_the_same_lines(order):
 def test_a_sentence_is_never_parted(monkeypatch):
     monkeypatch.setattr(nbest_lists, "LINES", 13)
     features = label_features(None, whole_sentences())
-    blocks = list(with_features(parsed(LINES), OF_LINES, features, "n", NBestReport()))
+    blocks = list(ListFeatures("n", OF_LINES, features).add(parsed(LINES)))
     assert [block.count(b"\n") for block in blocks] == [24, 24, 24]
     monkeypatch.undo()
     assert b"".join(blocks) == added(LINES, whole_sentences(), OF_LINES)

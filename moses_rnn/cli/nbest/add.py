@@ -106,7 +106,7 @@ def add(given: ListRequest) -> None:
 
     from moses_rnn.cli.progress import Display
     from moses_rnn.scoring.nbest_features import make_features
-    from moses_rnn.scoring.nbest_lists import NBestReport, label_features, with_features
+    from moses_rnn.scoring.nbest_lists import ListFeatures, label_features
 
     if given.threads:
         torch.set_num_threads(given.threads)
@@ -115,24 +115,24 @@ def add(given: ListRequest) -> None:
     sources = text_of(given.source) if given.source else None
     request = replace(given, device=choose_device(given.device))
     features = label_features(first, make_features(first, name, request))
-    readers = [label for label, feature in features if feature.of_sources]
+    readers = [label for label, feature in features.items() if feature.of_sources]
     if sources is None and readers:
         raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
-    report = NBestReport(whole=given.shard is None, allow_misfit=given.allow_misfit)
+    added = ListFeatures(name, sources, features, given.shard is None, given.allow_misfit)
     display = Display("hypotheses", quiet=given.quiet)
     inputs = inputs_of(name, given.source, given.backoff)
     with output_to(given.output, given.force, inputs) as file:
         listed = itertools.chain([first], lines) if first else lines
-        for block in with_features(listed, sources, features, name, report):
+        for block in added.add(listed):
             file.append(block)
-            display.show(report.lines)
+            display.show(added.lines)
         file.commit()
     display.close()
     if not given.quiet:
-        say(f"{report.lines:,} hypotheses of {report.sentences:,} sentences, with {', '.join(report.choosing)}")
-        for label, share in report.unknown.items():
+        say(f"{added.lines:,} hypotheses of {added.sentences:,} sentences, with {', '.join(added.choosing)}")
+        for label, share in added.unknown.items():
             say(f"{label}: {share:.1%} of the hypothesis words are outside the model's shortlist")
-    for label in report.constant:
+    for label in added.constant:
         say(f"warning: {label} is the same for all hypotheses of each sentence: leave it out, no tuning can use it")
 
 
