@@ -16,7 +16,7 @@ import numpy as np
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.moses.programs import Moses
 from moses_rnn.tuning.bleu import MATCHES, REFERENCE_LENGTH, TOTALS, Floats, Integers
-from moses_rnn.tuning.tunable import TunableList
+from moses_rnn.tuning.lists import TunableList
 
 FILES = ("--ffile", "features.dat", "--scfile", "scores.dat")
 ROUNDS = 300  # scripts/nbest-rescore/train.py; 60 are meant for one of several decoder runs

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.tuning.bleu import Floats, Integers, corpus_bleu
-from moses_rnn.tuning.tunable import TunableList, model_scores, statistics_of
+from moses_rnn.tuning.lists import TunableList, model_scores, statistics_of
 
 # Of the step that changes the weights as much as they are large (L1): what lies between two nearer corners is noise, as
 # weights are written with nine digits and Moses reads them as float32.

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from moses_rnn.tuning import RESTARTS
 from moses_rnn.tuning.bleu import Floats
 from moses_rnn.tuning.line_search import search_line
-from moses_rnn.tuning.optimisers import RESTARTS
-from moses_rnn.tuning.tunable import Booleans, TunableList, bleu_of
+from moses_rnn.tuning.lists import TunableList, bleu_of
 
-DIRECTIONS = 10
+DIRECTIONS = 10  # random ones a round, besides the axes
 LEAST_GAIN = 1e-4  # of BLEU (0 to 1) in a round, below which it was the last; Moses's kEPS
 
 
@@ -35,11 +35,10 @@ class TunedWeights:
 class Descent:
     """How to search from a starting point.
 
-    `directions` are random ones a round, besides the axes; `should_stop` is called after every line.
+    `should_stop` is called after every line.
     """
 
     points: TunableList
-    directions: int
     should_stop: Callable[[], bool]
 
     def run(self, weights: Floats, rng: np.random.Generator) -> tuple[Floats, float]:
@@ -63,7 +62,7 @@ class Descent:
         tuned = ~self.points.is_constant
         axes = np.eye(len(tuned))[tuned]
         yield from axes[rng.permutation(len(axes))]
-        yield from rng.standard_normal((self.directions, len(tuned))) * tuned
+        yield from rng.standard_normal((DIRECTIONS, len(tuned))) * tuned
 
     def _move(self, weights: Floats, best: float, direction: Floats) -> tuple[Floats, float]:
         step, bleu = search_line(self.points, weights, direction)
@@ -81,7 +80,6 @@ def search_weights(
     *,
     seed: int,
     restarts: int = RESTARTS,
-    directions: int = DIRECTIONS,
     should_stop: Callable[[], bool] | None = None,
 ) -> TunedWeights:
     """Tune the weights of all features that are not constant, from several starting points.
@@ -92,7 +90,6 @@ def search_weights(
         seed: not negative; the same seed gives the same weights. Each restart has random numbers of its own, so that
             more restarts never give less.
         restarts: searches that begin somewhere else, at random within `choose_ranges`.
-        directions: random ones a round, besides the axes.
         should_stop: called after every line; when true the best so far is returned.
     """
     first = np.asarray(start, np.float64)
@@ -105,7 +102,7 @@ def search_weights(
 
     best, best_bleu = first, bleu_of(points, first)
     for begin, rng in _draw_starts(points, first, seed, restarts):
-        weights, bleu = Descent(points, directions, stop).run(begin, rng)
+        weights, bleu = Descent(points, stop).run(begin, rng)
         if bleu > best_bleu:
             best, best_bleu = weights, bleu
         if stopped:
@@ -133,12 +130,6 @@ def choose_ranges(start: Floats) -> tuple[Floats, Floats]:
 
 def measure_weights(points: TunableList, start: Floats, best: Floats) -> TunedWeights:
     """An optimiser's best weights, made to add up to 1, the start's where a feature is constant; and their BLEU."""
-    weights = normalise(best, ~points.is_constant)
-    weights[points.is_constant] = start[points.is_constant]
+    norm = np.abs(best[~points.is_constant]).sum() or 1.0
+    weights = np.where(points.is_constant, start, best / norm)
     return TunedWeights(weights, bleu_of(points, weights), bleu_of(points, start), points.constant)
-
-
-def normalise(weights: Floats, tuned: Booleans) -> Floats:
-    """The weights, divided by the sum of the absolute values of those that were tuned, if it is not 0."""
-    norm = np.abs(weights[tuned]).sum()
-    return weights / norm if norm else weights.copy()

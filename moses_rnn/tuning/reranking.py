@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,18 +10,8 @@ from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.nbest import NBestLine, segmentation_of
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.tuning.bleu import Integers, References, corpus_bleu, smoothed_bleu
-from moses_rnn.tuning.reading import Features, read_tunable
-from moses_rnn.tuning.tunable import TunableList, statistics_of
-from moses_rnn.tuning.tune import select_weights
-from moses_rnn.tuning.weights import Weights
-
-
-class BleuComparison(NamedTuple):
-    """BLEU, 0 to 100, of three choices from one list."""
-
-    first: float  # the decoder's
-    reranked: float
-    best: float  # an oracle's
+from moses_rnn.tuning.lists import Features, TunableList, read_tunable, statistics_of
+from moses_rnn.tuning.weights import Weights, select_weights
 
 
 def choose_hypotheses(lines: Iterable[NBestLine], weights: Weights, name: str) -> dict[int, NBestLine]:
@@ -104,7 +93,7 @@ def compare_bleu(
     references: Sequence[Sequence[bytes]],
     name: str,
     chosen: Sequence[bytes],
-) -> BleuComparison:
+) -> tuple[float, ...]:
     """BLEU, 0 to 100, of each sentence's first hypothesis, of the chosen ones, and of the best that the list allows.
 
     The last is an oracle's: see `find_oracle`. Arguments as of `read_tunable` and `choose_hypotheses`; `chosen` has a
@@ -114,7 +103,7 @@ def compare_bleu(
     texts = References(references)
     of_chosen = np.array([texts.statistics(i, line) for i, line in enumerate(chosen)])
     sums = points.statistics[:, 0].sum(0), of_chosen.sum(0), statistics_of(points, find_oracle(points))
-    return BleuComparison(*(100 * float(corpus_bleu(of_all)) for of_all in sums))
+    return tuple(100 * float(corpus_bleu(of_all)) for of_all in sums)
 
 
 def _format_phrases(line: NBestLine, name: str) -> bytes:

@@ -1,14 +1,19 @@
-"""The weights that an ini gives to the features of an n-best list, as Moses and mert-moses.pl read them."""
+"""Weights of the features of an n-best list, as Moses and mert-moses.pl read and write them in an ini."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.moses.ini import MosesIni, weight_of
+from moses_rnn.tuning.bleu import Floats
+from moses_rnn.tuning.lists import SPARSE
 
 
 @dataclass(frozen=True)
@@ -93,3 +98,41 @@ def _content(path: str) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def select_weights(names: Sequence[str], weights: Weights) -> Floats:
+    """The weights of a list's features; that of the weighted sum of sparse features is 1.
+
+    Raises:
+        InputError: some are missing, or more or other than numbers.
+    """
+    selected: list[float] = []
+    for label, count in count_values(names).items():
+        selected += [1.0] if label == SPARSE and weights.sparse else weights.of(label, count)
+    return np.array(selected)
+
+
+def format_ini(
+    names: Sequence[str], weights: Sequence[float] | Floats, sparse_weights: Mapping[str, float] | None = None
+) -> bytes:
+    """A ``[weight]`` section as Moses and its scripts/nbest-rescore/rescore.py read it; the latter knows no comments.
+
+    Args:
+        names: of the list.
+        weights: as many.
+        sparse_weights: those that were given when the list was read; each is written times the weight of their sum.
+    """
+    left = [float(weight) for weight in weights]
+    lines = ["[weight]"]
+    for label, count in count_values(names).items():
+        values, left = left[:count], left[count:]
+        if label == SPARSE and sparse_weights is not None:
+            lines += [f"{name}= {weight * values[0]:.9g}" for name, weight in sparse_weights.items()]
+        else:
+            lines.append(f"{label}= {' '.join(f'{value:.9g}' for value in values)}")
+    return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+def count_values(names: Sequence[str]) -> dict[str, int]:
+    """How many values each label has; in order."""
+    return dict(Counter(name.rpartition("_")[0] for name in names))

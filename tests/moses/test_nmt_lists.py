@@ -8,7 +8,7 @@ from moses_rnn.formats.nbest import format_nbest_line, parse_nbest
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.translate import Translator
 from moses_rnn.tuning.kbmira import format_features, format_scores
-from moses_rnn.tuning.reading import read_tunable
+from moses_rnn.tuning.lists import read_tunable
 from tests.producers.pairs import SOURCE, TARGET
 from tests.translation.sentences import sentences, text
 from tests.translation.writers import Attentive

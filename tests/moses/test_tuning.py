@@ -11,12 +11,11 @@ import pytest
 
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.moses.programs import Moses
+from moses_rnn.tuning import RESTARTS
 from moses_rnn.tuning.kbmira import format_features, format_scores
-from moses_rnn.tuning.optimisers import RESTARTS
-from moses_rnn.tuning.reading import read_tunable
-from moses_rnn.tuning.tunable import bleu_of, choose
-from moses_rnn.tuning.tune import format_ini, recover_weights, select_weights, tune
-from moses_rnn.tuning.weights import read_weights
+from moses_rnn.tuning.lists import bleu_of, choose, read_tunable
+from moses_rnn.tuning.tune import recover_weights, tune
+from moses_rnn.tuning.weights import format_ini, read_weights, select_weights
 
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
 SEEDS = (1, 2, 3)
@@ -70,7 +69,7 @@ def test_with_several_references_too(moses_root, folder, points):
 
 
 def test_the_weights_of_the_lists_are_found(points, of_ini):
-    recovered = recover_weights(points, points.totals)
+    recovered = recover_weights(points)
     assert recovered == pytest.approx(select_weights(points.names, of_ini[1]), abs=2e-5)
 
 

@@ -6,8 +6,7 @@ import numpy as np
 
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.tuning.bleu import smoothed_bleu
-from moses_rnn.tuning.reading import read_tunable
-from moses_rnn.tuning.tunable import TunableList
+from moses_rnn.tuning.lists import TunableList, read_tunable
 from moses_rnn.tuning.weights import Weights
 
 # lengths of hypothesis and reference; matches; n-grams that there are
@@ -22,7 +21,7 @@ def listed(features, statistics, present=None):
     features = np.array(features, np.float64)
     names = tuple(f"{chr(65 + k)}_0" for k in range(features.shape[2]))
     present = np.ones(features.shape[:2], bool) if present is None else np.array(present, bool)
-    return TunableList(names, features, np.array(statistics, np.int64), present)
+    return TunableList(names, features, np.array(statistics, np.int64), present, np.zeros(present.shape))
 
 
 def random_list(seed, sentences=4, hypotheses=5, weights=3, whole=False):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from moses_rnn.tuning.lists import bleu_of
 from moses_rnn.tuning.mert import choose_ranges, search_weights
-from moses_rnn.tuning.tunable import bleu_of
 from tests.tuning.lists import FAIR, GOOD, OF_FAIR, listed, random_list, telling_list
 
 

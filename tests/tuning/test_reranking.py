@@ -9,6 +9,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.tuning.bleu import corpus_bleu, smoothed_bleu
+from moses_rnn.tuning.lists import statistics_of
 from moses_rnn.tuning.reranking import (
     choose_evenly,
     choose_hypotheses,
@@ -17,7 +18,6 @@ from moses_rnn.tuning.reranking import (
     format_segments,
     list_translations,
 )
-from moses_rnn.tuning.tunable import statistics_of
 from tests.tuning.lists import listed, plain_bleu, random_list, weights_of
 
 WEIGHTS = {"A": [1.0], "B": [0.5, -2.0]}

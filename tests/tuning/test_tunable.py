@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from moses_rnn.tuning.line_search import search_line
+from moses_rnn.tuning.lists import bleu_of, choose, model_scores
 from moses_rnn.tuning.mert import search_weights
 from moses_rnn.tuning.reranking import find_oracle
-from moses_rnn.tuning.tunable import bleu_of, choose, model_scores
 from tests.tuning.lists import BAD, GOOD, listed, random_list
 
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from moses_rnn.moses.ini import MosesIni
-from moses_rnn.tuning.tunable import bleu_of
-from moses_rnn.tuning.tune import choose_start, format_ini, recover_weights, select_weights, tune
+from moses_rnn.tuning.lists import bleu_of
+from moses_rnn.tuning.tune import choose_start, recover_weights, tune
+from moses_rnn.tuning.weights import format_ini, select_weights
 from tests.tuning.lists import LINES, NAMES, nbest, read, two_features, weights_of
 
 
@@ -25,7 +26,7 @@ def made_with(weights, unknown_words=0.0, digits=9):
 def test_the_weights_of_a_list_are_found_from_its_totals(unknown_words):
     weights = np.array([0.5, -0.25, 0.125])
     points = made_with(weights, unknown_words)
-    recovered = recover_weights(points, points.totals)
+    recovered = recover_weights(points)
     assert recovered == pytest.approx(weights, abs=1e-6)
 
 
@@ -33,10 +34,10 @@ def test_nothing_is_found_of_a_constant_feature():
     lines = [nbest(b"A= %d B= 7 C= %d" % (i, 2 * i), total=b"%d" % (-3 * i)) for i in range(4)]
     points = read([*lines, nbest(b"A= 1 B= 9 C= 1", sentence=1, total=b"5")])
     assert points.constant == ("B_0",)
-    recovered = recover_weights(points, points.totals)
+    recovered = recover_weights(points)
     assert recovered == pytest.approx([-3 / 5, 0, -6 / 5])  # A + 2 C = -3, the shortest such
     one_each = read([LINES[0], LINES[1]])
-    assert recover_weights(one_each, one_each.totals).tolist() == [0, 0, 0]
+    assert recover_weights(one_each).tolist() == [0, 0, 0]
 
 
 def test_weights_are_read_back_from_the_ini():

@@ -11,7 +11,7 @@ from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors,
 from moses_rnn.cli.files import output_to, text_of
 from moses_rnn.cli.nbest.files import parsed_list
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.tuning.optimisers import OPTIMISERS, RESTARTS
+from moses_rnn.tuning import OPTIMISERS, RESTARTS
 
 EPILOG = """\b
 Example:
@@ -61,10 +61,10 @@ class Tuning:
 def tune(given: Tuning) -> None:
     """Find weights by which an n-best list gets a good BLEU."""
     from moses_rnn.moses.programs import Moses
-    from moses_rnn.tuning.reading import read_tunable
-    from moses_rnn.tuning.tune import choose_start, format_ini
+    from moses_rnn.tuning.lists import read_tunable
+    from moses_rnn.tuning.tune import choose_start
     from moses_rnn.tuning.tune import tune as tune_weights
-    from moses_rnn.tuning.weights import read_weights
+    from moses_rnn.tuning.weights import format_ini, read_weights
 
     name, lines = parsed_list(given.nbest)
     inputs = (name, *given.references, *filter(None, [given.weights]))

@@ -3,8 +3,8 @@ import math
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.tuning.tunable import choose
-from moses_rnn.tuning.tune import format_ini
+from moses_rnn.tuning.lists import choose
+from moses_rnn.tuning.weights import format_ini
 from tests.tuning.lists import LINES, NAMES, SPARSE, nbest, read
 
 

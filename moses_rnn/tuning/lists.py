@@ -1,0 +1,225 @@
+"""N-best lists and references as numbers: what a tuning of weights looks at."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from moses_rnn.errors import FormatError, InputError, shown
+from moses_rnn.formats.nbest import NBestLine, check_plain
+from moses_rnn.tuning.bleu import STATISTICS, Floats, Integers, References, corpus_bleu
+
+SPARSE = "Sparse"  # the one feature that stands for all sparse ones, each times its given weight
+
+Booleans = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class TunableList:
+    """N-best lists of a corpus, padded to the longest.
+
+    A sentence's hypotheses come first, in the order of its list. A sentence without hypotheses has the statistics
+    of an empty translation in place 0 and counts as translated by it.
+    """
+
+    names: tuple[str, ...]  # one a weight: "LM0_0", "TranslationModel0_2" for the third value, as in features.dat
+    features: Floats  # sentences × hypotheses × weights; natural logarithms mostly
+    statistics: Integers  # sentences × hypotheses × 10; see bleu.py
+    present: Booleans  # sentences × hypotheses; the rest is padding
+    totals: Floats  # sentences × hypotheses; field 4 of the list
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The sentences, from 0, of which there is no hypothesis."""
+        return tuple(np.flatnonzero(~self.present.any(1)).tolist())
+
+    @cached_property
+    def columns(self) -> Floats:
+        """Features, weights × sentences × hypotheses; padding repeats the first hypothesis and so never beats it."""
+        filled = np.where(self.present[:, :, None], self.features, self.features[:, :1])
+        return np.ascontiguousarray(np.moveaxis(filled, 2, 0))
+
+    @cached_property
+    def is_constant(self) -> Booleans:
+        """For each weight, whether its feature is the same for all hypotheses of each sentence: it can choose none."""
+        return np.asarray((self.columns == self.columns[:, :, :1]).all((1, 2)))
+
+    @property
+    def constant(self) -> tuple[str, ...]:
+        """The names of the constant features."""
+        return tuple(name for name, is_so in zip(self.names, self.is_constant, strict=True) if is_so)
+
+
+def model_scores(points: TunableList, weights: npt.ArrayLike) -> Floats:
+    """Σ weight · feature of every hypothesis, sentences × hypotheses; padding scores as the first hypothesis.
+
+    Feature after feature, not by a matrix product: equal hypotheses then have equal scores to the last bit, wherever
+    they stand in the list and whatever the processor, and ties stay ties.
+    """
+    scores = np.zeros(points.present.shape)
+    for column, weight in zip(points.columns, np.asarray(weights, np.float64).tolist(), strict=True):
+        if weight:
+            scores += weight * column
+    return scores
+
+
+def choose(points: TunableList, weights: npt.ArrayLike) -> Integers:
+    """The best hypothesis of each sentence; of equally good ones the first in the list."""
+    return np.asarray(model_scores(points, weights).argmax(1))
+
+
+def statistics_of(points: TunableList, chosen: Integers) -> Integers:
+    """Sum of the statistics of one hypothesis of each sentence, 10."""
+    return np.asarray(points.statistics[np.arange(len(chosen)), chosen].sum(0))
+
+
+def bleu_of(points: TunableList, weights: npt.ArrayLike) -> float:
+    """BLEU, 0 to 1, of the hypotheses that the weights choose."""
+    return float(corpus_bleu(statistics_of(points, choose(points, weights))))
+
+
+@dataclass(frozen=True)
+class Features:
+    """How the feature field of a list's lines is read; `labels` are those of its first line, with their values' count.
+
+    Sparse features have an underscore in their label. Their sum, weighted by `sparse_weights`, is one feature more, the
+    last one, as in Moses's ``mert --sparse-weights``; one without a weight weighs 0. None: they are refused.
+    """
+
+    name: str
+    labels: Mapping[str, int]
+    sparse_weights: Mapping[str, float] | None
+
+    @classmethod
+    def of_first_line(cls, line: NBestLine, name: str, sparse_weights: Mapping[str, float] | None) -> Features:
+        """What all lines must have, from the first one."""
+        counts: dict[str, int] = {}
+        for label, values in line.labels():
+            if label in counts:
+                raise FormatError(name, 1, "each feature once", f"{label} twice")
+            if "_" not in label:
+                counts[label] = len(values)
+        if not counts:
+            advice = "Does the ini set tuneable=false for all features? Lists show only tuneable features."
+            raise FormatError(name, line.number, "dense features in field 3", shown(line.features), advice)
+        return cls(name, counts, sparse_weights)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each weight, as Moses's extractor gives them: ``LM0_0``."""
+        dense = [f"{label}_{k}" for label, count in self.labels.items() for k in range(count)]
+        return (*dense, f"{SPARSE}_0") if self.sparse_weights else tuple(dense)
+
+    def values(self, line: NBestLine) -> list[float]:
+        """A line's features in the order of `names`.
+
+        Raises:
+            FormatError: they are not those of the first line, sparse without a weight, or not finite.
+        """
+        dense: list[float] = []
+        sparse = 0.0
+        counts: dict[str, int] = {}
+        for label, values in line.labels():
+            if "_" in label:
+                sparse += self._sparse(label, values, line.number)
+            else:
+                counts[label] = counts.get(label, 0) + len(values)
+                dense += values
+        if counts != self.labels or list(counts) != list(self.labels):
+            expected = f"the features of line 1, {_describe(self.labels)}"
+            raise FormatError(self.name, line.number, expected, _describe(counts) or "none")
+        if self.sparse_weights:
+            dense.append(sparse)
+        if not all(map(math.isfinite, dense)):
+            raise FormatError(self.name, line.number, "finite feature values", f"{max(dense, key=abs)}")
+        return dense
+
+    def _sparse(self, label: str, values: Sequence[float], number: int) -> float:
+        if self.sparse_weights is None:
+            advice = "Give the weights of sparse features with --weights. Their weighted sum is tuned as one feature."
+            raise FormatError(self.name, number, "dense features", f"the sparse {label}", advice)
+        weight = self.sparse_weights.get(label, 0.0)
+        if len(values) != 1 or math.isnan(weight):
+            expected = f"one value and one weight, a number, of the sparse feature {label}"
+            raise FormatError(self.name, number, expected, f"{len(values)} and {weight}")
+        return weight * values[0]
+
+
+def read_tunable(
+    lines: Iterable[NBestLine],
+    references: Sequence[Sequence[bytes | str]],
+    *,
+    name: str = "n-best list",
+    sparse_weights: Mapping[str, float] | None = None,
+) -> TunableList:
+    """Compare all hypotheses of n-best lists with the references.
+
+    A sentence of the references without a line counts as an empty translation (`TunableList.missing` has them; Moses's
+    own tools leave such a sentence out of the corpus). Statistics of equal hypotheses are computed once.
+
+    Args:
+        lines: parsed; those of one sentence need not follow each other.
+        references: the lines of one or several reference translations.
+        name: of the list, for messages.
+        sparse_weights: by label; see `Features`. None: sparse features are refused.
+
+    Raises:
+        FormatError: a line has other features than the first, or none, a sentence number beyond the references, an
+            infinite total, or words with factors or marks where the references have plain ones.
+        InputError: there are no lines, or references of different lengths.
+        MosesRnnError: sacreBLEU is not installed.
+    """
+    texts = References(references)
+    features: Features | None = None
+    sentences, statistics = array("q"), array("q")
+    values, totals = array("d"), array("d")
+    known: dict[tuple[int, bytes], tuple[int, ...]] = {}
+    for line in lines:
+        features = features or Features.of_first_line(line, name, sparse_weights)
+        _check(line, texts, name)
+        hypothesis = line.sentence, line.hypothesis
+        if hypothesis not in known:
+            known[hypothesis] = texts.statistics(*hypothesis)
+        sentences.append(line.sentence)
+        statistics.extend(known[hypothesis])
+        values.extend(features.values(line))
+        totals.append(float(line.total))
+    if features is None:
+        raise InputError(f"{name}: expected hypotheses, found an empty list")
+    rows = np.array(sentences)
+    order = rows.argsort(kind="stable")
+    counts = np.bincount(rows, minlength=len(texts))
+    at = rows[order], np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])
+    points = TunableList(
+        features.names,
+        np.zeros((len(texts), counts.max(), len(features.names))),
+        np.zeros((len(texts), counts.max(), STATISTICS), np.int64),
+        np.arange(counts.max()) < counts[:, None],
+        np.zeros((len(texts), counts.max())),
+    )
+    points.features[at] = np.reshape(values, (len(rows), -1))[order]
+    points.statistics[at] = np.reshape(statistics, (len(rows), -1))[order]
+    points.totals[at] = np.array(totals)[order]
+    for sentence in points.missing:
+        points.statistics[sentence, 0] = texts.statistics(sentence, b"")
+    return points
+
+
+def _check(line: NBestLine, texts: References, name: str) -> None:
+    if line.sentence >= len(texts):
+        expected = f"a sentence number below {len(texts)}, the number of lines of the references"
+        raise FormatError(name, line.number, expected, str(line.sentence))
+    if not math.isfinite(float(line.total)):
+        raise FormatError(name, line.number, "a finite total score in field 4", shown(line.total))
+    if not texts.has_bars:
+        check_plain(line, name)
+
+
+def _describe(labels: Mapping[str, int]) -> str:
+    return " ".join(f"{label}({count})" for label, count in labels.items())
