@@ -14,7 +14,7 @@ from moses_rnn.cli.command import put
 
 if TYPE_CHECKING:
     from moses_rnn.formats.validation import Validation
-    from moses_rnn.moses.comparison import Comparison
+    from moses_rnn.moses.decoder import Comparison
     from moses_rnn.scoring.request import ScoringRequest, ScoringResult
     from moses_rnn.training.run import Outcome
 

@@ -24,8 +24,7 @@ from moses_rnn.moses.dictionaries import KINDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from moses_rnn.moses.comparison import Comparison
-    from moses_rnn.moses.programs import Dictionary
+    from moses_rnn.moses.decoder import Comparison, Dictionary
 
 EPILOG = """\b
 Example: the table as text and in all its binary forms, then a table and its ini without Moses:
@@ -72,7 +71,7 @@ class Check:
 def main(request: Check) -> None:
     """Check with real Moses that the decoder sees what a scored PHRASE_TABLE says."""
     from moses_rnn.files.streams import existing_input
-    from moses_rnn.moses.verification import check_ini
+    from moses_rnn.moses.decoder import check_ini
 
     if request.no_decoder and not request.moses_ini:
         raise click.UsageError("--no-decoder is about an ini: name it with --moses-ini")
@@ -92,21 +91,20 @@ def main(request: Check) -> None:
 
 
 def _ask_moses(table: str, own: Dictionary | None, request: Check) -> Sequence[Comparison]:
-    from moses_rnn.moses.programs import Moses
-    from moses_rnn.moses.verification import Verification, verify
+    from moses_rnn.moses.decoder import Moses, verify
 
     if request.moses_root is None:
         raise click.UsageError("MOSES_ROOT is not set: name a built Moses with it, or give --no-decoder")
-    verification = Verification(
+    end_cleanly_on_sigterm()
+    comparisons = verify(
         table,
         Moses(request.moses_root.absolute()),
         request.kinds or tuple(KINDS),
-        request.sources,
-        request.whole,
-        own,
+        lambda text: None if request.quiet else say(text),
+        sources=request.sources,
+        whole=request.whole,
+        own=own,
     )
-    end_cleanly_on_sigterm()
-    comparisons = verify(verification, lambda text: None if request.quiet else say(text))
     if not request.as_json:
         for comparison in comparisons:
             put("\n".join(comparison.summary()))

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.moses.programs import Moses
+from moses_rnn.moses.decoder import Moses
 from moses_rnn.tuning.bleu import MATCHES, REFERENCE_LENGTH, TOTALS, Floats, Integers
 from moses_rnn.tuning.lists import TunableList
 

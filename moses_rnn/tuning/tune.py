@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError
-from moses_rnn.moses.programs import Moses
+from moses_rnn.moses.decoder import Moses
 from moses_rnn.tuning import RESTARTS
 from moses_rnn.tuning.bleu import Floats
 from moses_rnn.tuning.kbmira import run_kbmira

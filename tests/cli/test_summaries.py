@@ -7,7 +7,7 @@ import json
 import pytest
 
 from moses_rnn.cli.summaries import put_json, verification_record
-from moses_rnn.moses.comparison import Comparison
+from moses_rnn.moses.decoder import Comparison
 from tests.commands import run
 from tests.conftest import LEARNED, TINY
 

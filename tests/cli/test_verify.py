@@ -6,8 +6,8 @@ With the real decoders it is tested in tests/moses/test_verify.py.
 import pytest
 
 from moses_rnn.cli import verify as command
-from moses_rnn.moses import verification
-from moses_rnn.moses.comparison import Comparison
+from moses_rnn.moses import decoder
+from moses_rnn.moses.decoder import Comparison
 from moses_rnn.moses.dictionaries import KINDS
 
 GOOD = Comparison("text", pairs=2, values=4)
@@ -25,12 +25,12 @@ def verify(tmp_path, monkeypatch, capsys):
     def verify_with(seen, *arguments):
         requests = []
 
-        def look(request, log):
-            requests.append(request)
+        def look(_table, _moses, kinds, log, **options):
+            requests.append({"kinds": kinds, **options})
             log("text: moses translates")
             return seen
 
-        monkeypatch.setattr(verification, "verify", look)
+        monkeypatch.setattr(decoder, "verify", look)
         with pytest.raises(SystemExit) as leaving:
             command.main([str(tmp_path / "t"), "--moses-root", "moses", *arguments])
         return leaving.value.code, *capsys.readouterr(), *requests
@@ -42,15 +42,14 @@ def test_what_the_decoder_saw_is_printed_and_judged(verify):
     code, output, messages, request = verify([GOOD])
     assert (code, messages) == (0, "text: moses translates\n")
     assert output == "text     ok: 2 pairs, 4 values, max |Δ| 0\n"
-    assert (request.kinds, request.sources, request.whole) == (tuple(KINDS), 300, False)
+    assert request == {"kinds": tuple(KINDS), "sources": 300, "whole": False, "own": None}
 
 
 def test_options_reach_the_verification(verify):
     options = ["--kind", "text", "--kind", "compact", "--sources", "7", "--whole"]
     *_, messages, request = verify([GOOD], *options, "--quiet")
     assert messages == ""
-    assert (request.kinds, request.sources) == (("text", "compact"), 7)
-    assert (request.whole, request.own) == (True, None)
+    assert request == {"kinds": ("text", "compact"), "sources": 7, "whole": True, "own": None}
 
 
 def test_what_the_table_does_not_say_is_a_rejection(verify):

@@ -6,7 +6,7 @@ import pytest
 
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import parse_table
-from moses_rnn.moses.comparison import compare
+from moses_rnn.moses.decoder import compare
 
 LINES = [b"a ||| b ||| 0.5 0.25\n", b"a ||| c ||| 1 1e-50\n", b"x  y ||| z ||| 1e-38 0.5\n"]
 
@@ -18,9 +18,9 @@ RIGHT = [
 ]
 
 
-def compare_with(seen, lines=LINES, tolerance=1e-4):
+def compare_with(seen, lines=LINES):
     table = [((b" ".join(words(line.source)), line.target), words(line.scores)) for line in parse_table(lines, "t")]
-    return compare("text", table, seen, tolerance)
+    return compare("text", table, seen)
 
 
 def test_all_as_it_should_be():

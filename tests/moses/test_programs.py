@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.moses.programs import Dictionary, Moses
+from moses_rnn.moses.decoder import Dictionary, Moses
 
 
 @pytest.fixture

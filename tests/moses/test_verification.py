@@ -3,8 +3,7 @@
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.moses.programs import Dictionary, Moses
-from moses_rnn.moses.verification import Verification, check_ini, choose_lines, verify
+from moses_rnn.moses.decoder import Dictionary, Moses, check_ini, choose_lines, verify
 
 
 def test_a_table_that_no_source_can_be_taken_of(tmp_path):
@@ -45,5 +44,5 @@ def test_a_decoder_that_fails_is_named_with_what_it_printed(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "moses").write_text("#!/bin/sh\ntest -s $2 && echo no memory >&2\nexit 7\n")
     (tmp_path / "bin" / "moses").chmod(0o755)
-    (comparison,) = verify(Verification(str(tmp_path / "t"), Moses(tmp_path), ("text",)), print)
+    (comparison,) = verify(str(tmp_path / "t"), Moses(tmp_path), ["text"], print)
     assert comparison.failure.endswith("ended with code 7:\n    no memory")

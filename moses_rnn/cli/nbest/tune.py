@@ -60,7 +60,7 @@ class Tuning:
 @takes(Tuning)
 def tune(given: Tuning) -> None:
     """Find weights by which an n-best list gets a good BLEU."""
-    from moses_rnn.moses.programs import Moses
+    from moses_rnn.moses.decoder import Moses
     from moses_rnn.tuning.lists import read_tunable
     from moses_rnn.tuning.tune import choose_start
     from moses_rnn.tuning.tune import tune as tune_weights

@@ -1,0 +1,432 @@
+"""Does the decoder see what the table says? Real Moses is run with every kind of phrase dictionary.
+
+Single phrases are translated as sentences; the features of every translation by a single phrase pair are compared with
+the logarithms of the pair's scores.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import shlex
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.files.streams import read_lines
+from moses_rnn.formats.nbest import NBestLine, parse_nbest
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, has_gaps, words
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, Shape, TableLine, first_look, log_of, parse_table
+from moses_rnn.moses.dictionaries import BINARY, KINDS, OF_RULES, TEXT_TYPES, factor_list
+from moses_rnn.moses.ini import MosesIni, is_readable_path
+
+SHOWN_LINES = 8  # of what a program printed before it failed
+EVERYTHING = 1_000_000  # of translation options, hypotheses and the like: none may be pruned
+ONE_PHRASE = -100.0  # weight of the phrase penalty: translations by a single phrase come before all others
+GLUE_RULES = 3  # that a translation by a single rule needs besides: begin, append, end
+SEED = 1
+TOLERANCE = 1e-4  # of a feature above -87
+FULL_PRECISION = DEFAULT_FLOOR  # below it, probabilities are denormal as float32
+DENORMAL_TOLERANCE = 0.03  # and come back as inexactly as this
+
+Log = Callable[[str], None]
+Pair = tuple[bytes, bytes]
+Values = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """A phrase dictionary for the decoder to load; `labels` are the left-hand sides of rules, if it has such."""
+
+    type: str
+    path: Path
+    columns: int
+    decoder: str = "moses"
+    factors: tuple[int, int] = (1, 1)  # of source and target words
+    labels: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True)
+class Moses:
+    """A built Moses.
+
+    Raises:
+        InputError: on use, a program is not there.
+    """
+
+    root: Path
+
+    def program(self, name: str) -> Path:
+        """Where one of its programs is."""
+        path = self.root / "bin" / name
+        if not os.access(path, os.X_OK):
+            raise InputError(
+                f"{path}: expected a program of Moses, found none",
+                advice="MOSES_ROOT must be the folder of a built Moses (github.com/moses-smt/mosesdecoder, ./bjam "
+                "-j4); compact tables need --with-cmph.",
+            )
+        return path
+
+    def shell(self, command: str, folder: Path) -> None:
+        """Run a command that begins with one of its programs."""
+        self.run(shlex.split(command.replace("$MOSES_ROOT", shlex.quote(str(self.root)))), b"", folder)
+
+    def run(self, command: Sequence[str], given: bytes, folder: Path) -> bytes:
+        """Run one of its programs; returns what it printed.
+
+        Raises:
+            MosesRnnError: it failed; the message has the end of what it printed.
+        """
+        self.program(Path(command[0]).name)
+        done = subprocess.run(command, input=given, capture_output=True, cwd=folder, check=False)  # noqa: S603, Moses's
+        if done.returncode:
+            printed = (done.stderr or done.stdout).decode("utf-8", "replace").rstrip("\n").split("\n")
+            end = "\n    ".join(printed[-SHOWN_LINES:])
+            raise MosesRnnError(f"{shlex.join(command)}\n  ended with code {done.returncode}:\n    {end}")
+        return done.stdout
+
+    def translate_singly(
+        self, dictionary: Dictionary, sources: Sequence[bytes], most: int, folder: Path
+    ) -> list[NBestLine]:
+        """Translate sources, each by a single phrase pair, in all ways; as the decoder lists them.
+
+        Args:
+            dictionary: what is loaded, and nothing else.
+            sources: each translated as a sentence.
+            most: phrase pairs that one of them has at most.
+            folder: for files that come and go.
+        """
+        ini, nbest, glue = (folder / name for name in ("moses.ini", "nbest", "glue-grammar"))
+        ini.write_text(_format_ini(dictionary, glue), encoding="utf-8", errors="surrogateescape")
+        glue.write_bytes(_format_glue(dictionary.labels))
+        nbest.unlink(missing_ok=True)
+        command = [str(self.program(dictionary.decoder)), "-f", str(ini), "-n-best-list", str(nbest), str(most)]
+        command += ["-max-phrase-length", "1000", "-stack", str(EVERYTHING), "-v", "0"]  # nothing is pruned
+        if dictionary.decoder == "moses":
+            command += ["-max-trans-opt-per-coverage", str(EVERYTHING), "-beam-threshold", "0"]
+        self.run(command, b"".join(source + b"\n" for source in sources), folder)
+        lines = parse_nbest(read_lines(str(nbest)), f"{dictionary.decoder}'s n-best list")
+        used = 1.0 + (GLUE_RULES if dictionary.labels else 0)
+        return [line for line in lines if line.values("PhrasePenalty0") == [used] and not _is_unknown(line, used)]
+
+
+def _is_unknown(line: NBestLine, used: float) -> bool:
+    """Whether a word went through that no phrase pair translates; its features are all 0, its penalty is not."""
+    return not any(line.values("TranslationModel0")) and float(line.total) < (used + 0.5) * ONE_PHRASE
+
+
+PHRASES_INI = "[mapping]\n0 T 0\n[distortion-limit]\n0", "Distortion", "Distortion0= 0"
+RULES_INI = (
+    f"[mapping]\n0 T 0\n1 T 1\n[non-terminals]\nX\n[search-algorithm]\n3\n[inputtype]\n3\n"
+    f"[max-chart-span]\n1000\n1000\n[cube-pruning-pop-limit]\n{EVERYTHING}",
+    "PhraseDictionaryMemory name=TranslationModel1 num-features=1 path={glue} input-factor=0 output-factor=0 "
+    f"table-limit={EVERYTHING}",
+    "TranslationModel1= 0",
+)
+
+
+def _format_ini(dictionary: Dictionary, glue: Path) -> str:
+    """A moses.ini with a phrase dictionary and nothing else that prefers one translation to another."""
+    source, target = map(factor_list, dictionary.factors)
+    weights = " ".join([f"{0.1 / dictionary.columns:g}"] * dictionary.columns)  # however many: less than a phrase costs
+    search, features, of_features = RULES_INI if dictionary.labels else PHRASES_INI
+    return f"""[input-factors]
+{source.replace(",", chr(10))}
+[output-factors]
+{target.replace(",", chr(10))}
+{search}
+[feature]
+UnknownWordPenalty
+WordPenalty
+PhrasePenalty
+{dictionary.type} name=TranslationModel0 num-features={dictionary.columns} path={dictionary.path} \
+input-factor={source} output-factor={target} table-limit={EVERYTHING}
+{features.format(glue=glue)}
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= 0
+PhrasePenalty0= {ONE_PHRASE:g}
+TranslationModel0= {weights}
+{of_features}
+"""
+
+
+def _format_glue(labels: Sequence[bytes]) -> bytes:
+    """A glue grammar for rules with these left-hand sides, as train-model.perl writes it."""
+    rules = [b"<s> [X] ||| <s> [S] ||| 1 ||| 0-0", b"[X][S] </s> [X] ||| [X][S] </s> [S] ||| 1 ||| 0-0 1-1"]
+    rules += [b"[X][S] [X]%b [X] ||| [X][S] [X]%b [S] ||| 2.718 ||| 0-0 1-1" % (label, label) for label in labels]
+    return b"".join(rule + b" ||| 0 ||| |||\n" for rule in rules)
+
+
+@dataclass
+class Comparison:
+    """What a decoder saw of one kind of dictionary."""
+
+    kind: str
+    pairs: int = 0
+    values: int = 0
+    largest: float = 0.0  # |difference| where the logarithm is above -87
+    below: int = 0  # values that are not
+    largest_below: float = 0.0
+    missing: list[Pair] = field(default_factory=list)
+    wrong: list[tuple[Pair, Values, Values]] = field(default_factory=list)  # expected, seen
+    failure: str = ""  # what a program of Moses printed before it ended
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all is as the table says."""
+        return bool(self.pairs) and not self.missing and not self.wrong and not self.failure
+
+    def add(self, pair: Pair, expected: Values, seen: Values) -> None:
+        """Count a pair."""
+        good = len(expected) == len(seen)
+        for a, b in zip(expected, seen, strict=False):
+            self.values += 1
+            difference = abs(a - b)
+            if a > FULL_PRECISION + TOLERANCE:
+                self.largest = max(self.largest, difference)
+                good &= difference <= TOLERANCE
+            else:
+                self.below += 1
+                self.largest_below = max(self.largest_below, difference)
+                good &= difference <= (TOLERANCE if a > FULL_PRECISION - TOLERANCE else DENORMAL_TOLERANCE)
+        if not good:
+            self.wrong.append((pair, expected, seen))
+
+    def summary(self) -> Iterator[str]:
+        """As lines of text."""
+        if self.failure:
+            yield f"{self.kind:<8} FAILED: {self.failure}"
+            return
+        below = f"; {self.below:,} at or below -87 (there {self.largest_below:.2g})" if self.below else ""
+        verdict = "ok" if self.is_good else "WRONG"
+        looked_at = f"{self.pairs:,} pairs, {self.values:,} values"
+        yield f"{self.kind:<8} {verdict}: {looked_at}, max |Δ| {self.largest:.2g}{below}"
+        for name, pairs in (("not found by the decoder", self.missing), ("seen otherwise", [w[0] for w in self.wrong])):
+            if pairs:
+                first = b" ||| ".join(pairs[0]).decode("utf-8", "replace")
+                yield f"         {len(pairs):,} pairs {name}, first: {first}"
+        if self.wrong:
+            expected, seen = (" ".join(f"{value:.6g}" for value in values) for values in self.wrong[0][1:])
+            yield f"         expected {expected}, seen {seen}"
+
+
+def feature_of(score: bytes) -> float:
+    """What Moses makes of a score: the logarithm of a float32, not below -100."""
+    return log_of(float(np.float32(float(score))))
+
+
+def compare(
+    kind: str, table: Iterable[tuple[Pair, Sequence[bytes]]], seen: Iterable[tuple[Pair, Values]]
+) -> Comparison:
+    """Compare a table's scores with a decoder's features.
+
+    Where several lines have one pair, each that was seen must agree with one of them.
+    """
+    comparison = Comparison(kind)
+    expected: dict[Pair, list[Values]] = {}
+    for pair, scores in table:
+        expected.setdefault(pair, []).append(tuple(map(feature_of, scores)))
+    met = set()
+    for pair, values in seen:
+        if pair in expected:  # the decoder made others by other means
+            met.add(pair)
+            comparison.add(pair, min(expected[pair], key=lambda scores: _distance(scores, values)), values)
+    comparison.pairs = len(met)
+    comparison.missing = [pair for pair in expected if pair not in met]
+    return comparison
+
+
+def _distance(expected: Values, seen: Values) -> float:
+    if len(expected) != len(seen):
+        return math.inf
+    return max(abs(a - b) for a, b in zip(expected, seen, strict=True))
+
+
+def check_ini(table: str, name: str, feature_name: str | None) -> tuple[list[str], Dictionary]:
+    """Check that all lines of a table have as many scores as its ini says, and the ini as many weights.
+
+    Returns:
+        What holds, as lines of text, and the dictionary that the ini names.
+
+    Raises:
+        InputError: they have not, or the ini names no dictionary that is there.
+    """
+    ini = MosesIni(Path(name).read_bytes(), name)
+    feature = ini.choose(name=feature_name, table=table)
+    declared, (first, form) = ini.declared(feature), first_look(table)
+    shape = Shape.of(first)
+    lines = sum(1 for _ in parse_table(read_lines(table), table, form=form))
+    if declared != shape.columns:
+        raise ini.error(feature.line, f"num-features={shape.columns}, as {table} has scores", f"{declared}")
+    ini.weight_lines(feature, declared)
+    ini.check_not_overridden(feature)
+    ini.check_alone(feature)
+    written, places = feature.options.get("path", ""), ini.places(feature, "")
+    if not places:
+        raise ini.error(feature.line, "a dictionary at path=", f"nothing at {written}")
+    if feature.type in TEXT_TYPES and not places[0].samefile(table):
+        raise ini.error(feature.line, f"path={table}", f"path={written}")
+    holds = [
+        f"{table}: {lines:,} lines with {shape.columns} scores",
+        f"{name}:{feature.line + 1}: {feature.name} has num-features={declared} and {declared} weights",
+    ]
+    if relative := ", ".join(path.text for path in ini.relative_paths if path.folder):
+        holds.append(f"{name}: relative paths ({relative}): run Moses in their folder")
+    return holds, Dictionary(feature.type, places[0].absolute(), declared, "moses", shape.factors)
+
+
+def verify(
+    table: str,
+    moses: Moses,
+    kinds: Sequence[str],
+    log: Log,
+    *,
+    sources: int = 300,
+    whole: bool = False,
+    own: Dictionary | None = None,
+) -> list[Comparison]:
+    """Have the decoder translate single phrases and compare its features with the table's scores.
+
+    Args:
+        table: its file.
+        moses: whose decoders are asked.
+        kinds: of dictionaries.
+        log: called with what is being done, which may take minutes.
+        sources: how many source phrases are looked at.
+        whole: have the dictionaries made from the whole table instead of these phrases' lines.
+        own: a dictionary that is there already, of the user's ini, to be looked at too.
+
+    Raises:
+        InputError: the table is not valid, or a program of Moses is not there.
+    """
+    first, form = first_look(table)
+    possible = _choose_kinds(kinds, Shape.of(first), form, log)
+    if not possible and own is None:
+        raise InputError(f"{table}: expected a table for {', '.join(kinds)}, found {form}")
+    for kind in possible:
+        type_name, decoder = KINDS[kind]
+        moses.program(decoder)
+        if type_name in BINARY:
+            moses.program(BINARY[type_name].program)
+    chosen = choose_lines(table, sources, SEED, form)
+    with tempfile.TemporaryDirectory(prefix="moses-rnn-verify-") as folder:
+        text = Path(table).absolute() if whole else Path(folder) / "sample"
+        if not is_readable_path(str(text)):
+            raise InputError(f"{text}: expected a path without blanks and '#', as Moses needs it (see TMPDIR)")
+        if not whole:
+            text.write_bytes(b"".join(line.line.rstrip(b"\n") + b"\n" for line in chosen))
+        session = _Session(moses, chosen, form, Path(folder), log)
+        found = [session.compare("ini", lambda: own)] if own else []
+        return found + [session.compare(kind, partial(session.make, kind, text)) for kind in possible]
+
+
+def _choose_kinds(kinds: Sequence[str], shape: Shape, form: PhraseForm, log: Log) -> list[str]:
+    """The kinds that such a table can be."""
+    possible = [kind for kind in kinds if not form.hierarchical or kind in OF_RULES]
+    if max(shape.factors) > 1 and "moses2" in possible:
+        possible.remove("moses2")
+    for kind in sorted(set(kinds) - set(possible)):
+        log(f"{kind}: left out, because it does not survive such tables ({form})")
+    return possible
+
+
+@dataclass(frozen=True)
+class _Session:
+    """The chosen lines and a folder in which dictionaries come and go."""
+
+    moses: Moses
+    chosen: list[TableLine]
+    form: PhraseForm
+    folder: Path
+    log: Log
+
+    def compare(self, kind: str, make: Callable[[], Dictionary]) -> Comparison:
+        """Compare a dictionary with the table."""
+        expected = [(_pair_of(line, self.form), words(line.scores)) for line in self.chosen]
+        labels = {words(line.target)[-1] for line in self.chosen} if self.form.hierarchical else set()
+        counts = Counter(source for (source, _), _ in expected)
+        sources = list(counts)
+        try:
+            dictionary = replace(make(), labels=tuple(sorted(labels)))
+            self.log(f"{kind}: {dictionary.decoder} translates {len(sources):,} source phrases")
+            lines = self.moses.translate_singly(dictionary, sources, max(counts.values()), self.folder)
+        except MosesRnnError as error:
+            return Comparison(kind, failure=str(error))
+        seen = [((sources[line.sentence], line.hypothesis), tuple(line.values("TranslationModel0"))) for line in lines]
+        return compare(kind, expected, seen)
+
+    def make(self, kind: str, text: Path) -> Dictionary:
+        """The dictionary of a text table, made if it is not there."""
+        type_name, decoder = KINDS[kind]
+        shape, path = Shape.of(self.chosen[0]), text
+        if type_name in BINARY:
+            path = self.folder / f"dictionary{BINARY[type_name].suffix}"
+            if not path.exists():
+                command = BINARY[type_name].command_for(str(text), shape, str(path), EVERYTHING)
+                self.log(f"{kind}: {command}")
+                self.moses.shell(command, self.folder)
+        return Dictionary(type_name, path, shape.columns, decoder, shape.factors)
+
+
+def choose_lines(table: str, count: int, seed: int, form: PhraseForm = PLAIN) -> list[TableLine]:
+    """All lines of the sources of some random lines, in the table's order.
+
+    Up to a tenth as many sources with scores below e^-87 are added; and where a source's lines do not stand together, a
+    line that parts them, because some dictionaries do not survive that.
+
+    Raises:
+        InputError: the table is not valid, or has no line with words on both sides.
+    """
+    generator = random.Random(seed)  # noqa: S311, a sample
+    sample: list[bytes] = []
+    low: list[bytes] = []
+    for i, line in enumerate(_with_words(table, form)):
+        if len(low) < max(count // 10, 1) and line.source not in low[-1:] and _has_low(line.scores):
+            low.append(line.source)
+        place = i if i < count else generator.randrange(i + 1)
+        if place < count:
+            sample[place : place + 1] = [line.source]
+    chosen = {*sample, *low}
+    if not chosen:
+        raise InputError(f"{table}: expected a line with words on both sides, found none")
+    return list(_select_lines(chosen, _with_words(table, form)))
+
+
+def _with_words(table: str, form: PhraseForm) -> Iterator[TableLine]:
+    """The lines that the decoder can be made to use: those with words on both sides, and without gaps."""
+    for line in parse_table(read_lines(table), table, form=form):
+        if all(_pair_of(line, form)) and not (form.hierarchical and has_gaps(line.source)):
+            yield line
+
+
+def _pair_of(line: TableLine, form: PhraseForm) -> Pair:
+    """What the decoder is given and what it then prints: words parted by single blanks, without left-hand sides."""
+    source, target = words(line.source), words(line.target)
+    if form.hierarchical:
+        source, target = source[:-1], target[:-1]
+    return b" ".join(source), b" ".join(target)
+
+
+def _select_lines(sources: Collection[bytes], lines: Iterable[TableLine]) -> Iterator[TableLine]:
+    before: TableLine | None = None
+    met: set[bytes] = set()
+    for line in lines:
+        if line.source in sources:
+            if before is not None and before.source not in sources and line.source in met:
+                yield before
+            met.add(line.source)
+            yield line
+        before = line
+
+
+def _has_low(scores: bytes) -> bool:
+    return b"e-" in scores and any(feature_of(score) <= FULL_PRECISION for score in words(scores))
