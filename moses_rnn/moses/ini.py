@@ -9,20 +9,40 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.formats.phrase_table import FLOAT32_LIMIT, NUMBER
 from moses_rnn.moses.dictionaries import DICTIONARY_TYPES
-from moses_rnn.moses.ini_paths import RelativePath, is_there, relative_paths
 
 WEIGHT = re.compile(NUMBER.pattern.decode())
 OLD_SECTIONS = ("ttable-file", "weight-t")  # of phrase tables, before there was [feature]
 READABLE = "a path that Moses can read (no blanks, no '#')"
 UNREADABLE = "Move it to a folder without them, or keep paths relative: moses-rnn ini without --absolute-paths."
 OVERRIDES = ("path", "tuneable", "tuneable-components")  # what an extension or MERT relies on
+# Which words of an ini are paths
+LISTS = "^(lex-[ef]2[ef]|references)$"  # keys whose paths are parted by commas
+# How Moses's features call what they read
+KEYS = re.compile(
+    "(^|[-_])(path|file|dir|list|vocab|vocabulary)([-_]|$)|File$|^sparse-(words|clusters|weights)|^(base|extra)$|"
+    f"{LISTS}|^unknown-lhs$|^spe-"
+)
+SETTINGS = frozenset({"feature", "feature-add", "feature-overwrite", "alternate-weight-setting"})  # lines of key=value
+# Sections of what Moses reads, and which word of their lines is the path
+READ = {"weight-file": 0, "input-file": 0, "unknown-lhs": 0, "spe-src": 0, "spe-trg": 0, "spe-aln": 0} | {
+    "slmodel-file": 0,
+    "global-lexical-file": 1,
+    "lmodel-file": 3,
+    "distortion-file": 3,
+    "generation-file": 3,
+    "ttable-file": 4,
+}
+WRITTEN = re.compile(
+    "^(n-best-list|lattice-samples|alignment-output-file|server-log|output-.*|.*translation-.*details)$"
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +53,15 @@ class Feature:
     name: str
     options: dict[str, str]
     line: int
+
+
+class RelativePath(NamedTuple):
+    """Where it begins, and the folder that it is seen from; None: it looks like a path, but may be none."""
+
+    line: int  # from 0
+    column: int
+    text: str
+    folder: Path | None
 
 
 class MosesIni:
@@ -202,7 +231,15 @@ class MosesIni:
     @property
     def relative_paths(self) -> list[RelativePath]:
         """What depends on where Moses is run; we see it from the ini's folder, or from here if only that is there."""
-        return [*relative_paths(self.lines, self._sections, (Path(self.name).absolute().parent, Path.cwd()))]
+        folders, paths = (Path(self.name).absolute().parent, Path.cwd()), []
+        for index, section in self._sections:
+            for column, key, text in _texts(section, self.lines[index], folders):
+                folder = _folder_of(key, text, folders)
+                found = "/" in text or (not text.isdigit() and _first(folders, text) is not None)
+                is_relative = text and not text.startswith("/") and "://" not in text
+                if is_relative and (folder or (key != "name" and found)):
+                    paths.append(RelativePath(index, column, text, folder))
+        return paths
 
 
 def _sections_of(lines: list[str]) -> Iterator[tuple[int, str]]:
@@ -234,3 +271,51 @@ def weight_of(word: str) -> float:
 def is_readable_path(path: str) -> bool:
     """Whether Moses can read a path in an ini, where blanks part words and '#' begins a comment."""
     return re.search(r"[ \t\r\n#]", path) is None
+
+
+def _texts(section: str, line: str, folders: Sequence[Path]) -> Iterator[tuple[int, str, str]]:
+    """What may be a path in a line: where it begins, its key, and the path."""
+    code = line.partition("#")[0].rstrip(" \t\r")  # a CR inside a word is part of it
+    for number, word in enumerate(re.finditer("[^ \t]+", code)):
+        key, equals, value = word.group().partition("=")
+        if not (section in SETTINGS and equals):
+            if not WRITTEN.search(section) and number < READ.get(section, len(code)):
+                continue
+            key, value = section if number == READ.get(section) else "", word.group()
+        column = word.end() - len(value)
+        for text in _parts(key, value, folders):
+            yield column, key, text
+            column += len(text) + 1
+
+
+def _parts(key: str, value: str, folders: Sequence[Path]) -> list[str]:
+    """The paths of a value: some features take several, others a path with a comma."""
+    parts = value.split(",")
+    return parts if re.search(LISTS, key) or all(_first(folders, part) for part in parts) else [value]
+
+
+def _folder_of(key: str, text: str, folders: Sequence[Path]) -> Path | None:
+    if KEYS.search(key):
+        return next((folder for folder in folders if begins_a_name(folder / text)), folders[0])
+    return _first(folders, text) if "/" in text or "." in text else None
+
+
+def _first(folders: Sequence[Path], text: str) -> Path | None:
+    """The first folder in which there is something of that name."""
+    return next((folder for folder in folders if is_there(folder / text)), None)
+
+
+def begins_a_name(place: Path) -> bool:
+    """Whether a path leads somewhere, or a longer one does: Moses puts .gz and the like behind some."""
+    try:
+        return place.exists() or any(other.name.startswith(place.name) for other in place.parent.iterdir())
+    except (OSError, ValueError):
+        return False
+
+
+def is_there(place: Path) -> bool:
+    """Whether an ini's path leads somewhere; one that the system cannot even look up does not."""
+    try:
+        return place.exists()
+    except OSError:
+        return False

@@ -11,8 +11,7 @@ from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.formats.phrase_table import Shape, first_look
 from moses_rnn.formats.signatures import read_signature
 from moses_rnn.moses.dictionaries import BINARY, LOADABLE, TEXT_TYPES, factor_list
-from moses_rnn.moses.ini import READABLE, UNREADABLE, Feature, MosesIni, code_of, is_readable_path
-from moses_rnn.moses.ini_paths import begins_a_name
+from moses_rnn.moses.ini import READABLE, UNREADABLE, Feature, MosesIni, begins_a_name, code_of, is_readable_path
 
 DEFAULT_WEIGHT = 0.2  # what train-model.perl gives each phrase-table score
 NO = frozenset({"no", "n", "false", "0"})  # as Moses reads it, in any case
