@@ -57,20 +57,14 @@ class BeamSearch(Writer):
         self.config = config
         self._least_log_prob = least_log_prob
 
-    def among(self, sources: Sequence[Phrase], columns: Columns | None) -> list[list[Hypothesis]]:
+    @torch.inference_mode()
+    def together(self, sources: Sequence[Phrase], columns: Columns | None = None) -> list[list[Hypothesis]]:
         """The targets of each source, of candidate words alone and by their probabilities among these.
 
         Args:
             sources: ids without end symbols, searched together.
             columns: of these sources; None: all words.
         """
-        return self._search(sources, columns)
-
-    def _block(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
-        return self._search(sources, None)
-
-    @torch.inference_mode()
-    def _search(self, sources: Sequence[Phrase], columns: Columns | None) -> list[list[Hypothesis]]:
         terms = read_sources(self._stepper, sources)
         live = Live(
             self._stepper.start(terms),

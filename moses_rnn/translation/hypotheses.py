@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,13 +40,6 @@ def read_sources(stepper: Stepper[SomeTerms, Any], sources: Sequence[Phrase]) ->
     return terms.take(torch.from_numpy(term_of).to(stepper.device))
 
 
-def source_blocks(sources: Sequence[Phrase], prefixes_of_each: int) -> Iterator[Sequence[Phrase]]:
-    """Sources whose targets are written together, at least one."""
-    count = max(PREFIXES_AT_ONCE // prefixes_of_each, 1)
-    for first in range(0, len(sources), count):
-        yield sources[first : first + count]
-
-
 class Writer(ABC):
     """Writes targets of sources with a network.
 
@@ -70,17 +63,18 @@ class Writer(ABC):
             ScoreError: the network gives no log p of the words that may follow.
         """
         written: list[list[Hypothesis]] = []
-        for block in source_blocks(sources, self._prefixes_of_each):
+        count = max(PREFIXES_AT_ONCE // self._prefixes_of_each, 1)
+        for first in range(0, len(sources), count):
             try:
-                written += self._block(block)
+                written += self.together(sources[first : first + count])
             except ScoreError as error:
-                error.row += len(written)
+                error.row += first
                 raise
         return written
 
     @abstractmethod
-    def _block(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
-        """The targets of sources that are written together."""
+    def together(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+        """The targets of sources that are few enough to be written together."""
 
     def _next_log_probs(self, terms: Terms, prefixes: Prefixes, columns: Columns | None = None) -> Tensor:
         """See `Stepper`; some may be minus infinity, which no target has."""

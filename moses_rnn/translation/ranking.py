@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -66,28 +65,30 @@ class BySum(Ranking):
     """
 
     def __init__(self, sources: int, width: int, best: int, least_log_prob: float = -math.inf) -> None:
-        self._width = width
-        self._ended = [_Best(best, least_log_prob) for _ in range(sources)]
+        self._width, self._best = width, best
+        self._least = math.nextafter(least_log_prob, -math.inf)
+        self._ended: list[list[tuple[float, tuple[int, ...]]]] = [[] for _ in range(sources)]  # the best, best first
 
     def choose(self, ends: Tensor, longer: Longer, live: Live) -> Longer:
         """See `Ranking`."""
-        self._keep(ends, live)
+        good = (ends > self._bounds(ends.device)[live.prefixes.sources]).nonzero().flatten()
+        for source, target, log_prob in _listed(good, ends, live):
+            ended = self._ended[source]
+            ended.append((log_prob, target))
+            ended.sort(reverse=True)
+            del ended[self._best :]
         sources = live.prefixes.sources[longer.rows]
         hopeful = (longer.totals > self._bounds(ends.device)[sources]).nonzero().flatten()
         return longer.take(hopeful[best_of_each(longer.totals[hopeful], sources[hopeful], self._width)])
 
-    def _keep(self, ends: Tensor, live: Live) -> None:
-        """Put the targets that end here among the best of their sources."""
-        good = (ends > self._bounds(ends.device)[live.prefixes.sources]).nonzero().flatten()
-        for source, target, log_prob in _listed(good, ends, live):
-            self._ended[source].add(log_prob, target)
-
     def _bounds(self, device: torch.device) -> Tensor:
-        return torch.tensor([best.bound for best in self._ended], dtype=torch.float64, device=device)
+        """What a further target of each source must exceed."""
+        bounds = [ended[-1][0] if len(ended) == self._best else self._least for ended in self._ended]
+        return torch.tensor(bounds, dtype=torch.float64, device=device)
 
     def in_order(self, source: int) -> list[Hypothesis]:
         """See `Ranking`."""
-        return self._ended[source].in_order()
+        return [Hypothesis(words, log_prob, ended=True) for log_prob, words in self._ended[source]]
 
 
 class ByMean(Ranking):
@@ -131,30 +132,6 @@ def _listed(rows: Tensor, ends: Tensor, live: Live) -> list[tuple[int, tuple[int
     """Source, words and log p of the targets that some live prefixes are when they end."""
     sources, words, log_probs = (tensor[rows].tolist() for tensor in (live.prefixes.sources, live.words, ends))
     return list(zip(sources, map(tuple, words), log_probs, strict=True))
-
-
-class _Best:
-    """The best targets of a source that have ended."""
-
-    def __init__(self, count: int, least: float) -> None:
-        self._count = count
-        self._least = math.nextafter(least, -math.inf)
-        self._heap: list[tuple[float, tuple[int, ...]]] = []
-
-    @property
-    def bound(self) -> float:
-        """What a further one must exceed."""
-        return self._heap[0][0] if len(self._heap) == self._count else self._least
-
-    def add(self, log_prob: float, words: tuple[int, ...]) -> None:
-        """Take it in, and the worst out if there are too many."""
-        heapq.heappush(self._heap, (log_prob, words))
-        if len(self._heap) > self._count:
-            heapq.heappop(self._heap)
-
-    def in_order(self) -> list[Hypothesis]:
-        """Best first."""
-        return [Hypothesis(words, log_prob, ended=True) for log_prob, words in sorted(self._heap, reverse=True)]
 
 
 def best_of_each(totals: Tensor, sources: Tensor, count: int | Tensor) -> Tensor:

@@ -55,7 +55,8 @@ class Sampler(Writer):
         self.config = config
 
     @torch.inference_mode()
-    def _block(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+    def together(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
+        """See `Writer`."""
         steps, device = self.config.max_words + 1, self._stepper.device  # one more for </s>
         random = torch.cat([self._random(source) for source in sources], 1).to(device)  # steps × samples
         words = torch.full(random.shape, END_ID, device=device)

@@ -208,7 +208,7 @@ class Translator:
     def _translate(self, group: Sequence[Query]) -> Iterator[tuple[list[Candidate], Alpha | None]]:
         """Candidates of sources, and α of the best."""
         sources = [line.ids for line in group]
-        hypotheses_of = self._search.among(sources, self._columns(group))
+        hypotheses_of = self._search.together(sources, self._columns(group))
         if [] in hypotheses_of:
             raise ScoreError("expected a word or the end that may follow, found none", hypotheses_of.index([]))
         proposed = [[h for h in of_source if h.ended] or of_source for of_source in hypotheses_of]
