@@ -36,11 +36,7 @@ class Options:
 
     @classmethod
     def checked(cls, device: str | torch.device, precision: str, threads: int | None) -> Options:
-        """The choices of a user.
-
-        Raises:
-            ArgumentError: one of them is not possible; it is named.
-        """
+        """The choices of a user; one that is not possible is an ArgumentError."""
         most = None if threads is None else check_range("threads", threads, most=MOST_THREADS)
         return cls(
             choose_device(str(device), "device"), check_choice("precision", precision, ("auto", *PRECISIONS)), most
@@ -71,17 +67,9 @@ def scored(
     *,
     unbounded: bool = False,
 ) -> Iterator[Floats]:
-    """The scores of chunks, in order; a few chunks are worked at ahead of the one that comes next.
+    """The scores of chunks, in order, of any number of items; a few chunks are scored ahead of the one that is next.
 
-    Args:
-        items: to be scored, any number of them.
-        score: of the items of a chunk; called by several threads at once.
-        threads: how many.
-        size: items of a chunk.
-        unbounded: whether scores are no log-probabilities.
-
-    Raises:
-        ScoreError: of `score`; the item is named by its number.
+    `score` is called by several threads at once. A ScoreError names the item by its number.
     """
     chunks = _chunks(iter(items), size)
 

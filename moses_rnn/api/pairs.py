@@ -63,11 +63,7 @@ def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
 
 
 def texts_of(argument: str, values: Iterable[Text]) -> Iterator[bytes]:
-    """Any number of phrases or sentences, as bytes.
-
-    Raises:
-        ArgumentError: they are a single text; or, when its turn comes, one is no text, or has a line end.
-    """
+    """Any number of phrases or sentences, as bytes; refuses a single text, what is no text, and line ends."""
     if isinstance(values, str | bytes):  # which would be taken for texts of one letter
         advice = f"A single one goes into a list: [{shown_value(values)}]."
         raise ArgumentError(argument, "an iterable of texts", f"a single one: {shown_value(values)}", advice)
@@ -110,11 +106,7 @@ def as_str(data: bytes) -> str:
 
 
 class PairReading:
-    """Reads pairs for a network: one factor of words, numbered gaps, the alignments by which rare words are annotated.
-
-    Args:
-        writer: a network, or several.
-    """
+    """Reads pairs for a network: one factor of words, numbered gaps, alignments by which rare words are annotated."""
 
     def __init__(self, writer: Writer) -> None:
         self.reading = Reading(writer.models[0].checkpoint)
@@ -122,11 +114,7 @@ class PairReading:
         self._needs_links = writer.rare is not None and writer.rare.needs_links
 
     def checked(self, pairs: Iterable[BytesPair]) -> Iterator[BytesPair]:
-        """The pairs as they come, each as the network reads it.
-
-        Raises:
-            ArgumentError: it cannot be read, or lacks the alignment that the network needs.
-        """
+        """The pairs as they come, each as the network reads it; refuses one that lacks what it needs."""
         for pair in pairs:
             try:
                 yield self._checked(pair)
@@ -155,11 +143,7 @@ class PairReading:
         return AlignedPhrases(sources, lambda: [pair.alignment or b"" for pair in pairs]), targets
 
     def sources(self, texts: Iterable[bytes]) -> Iterator[bytes]:
-        """Sources alone, in the network's words.
-
-        Raises:
-            ArgumentError: one is blank or cannot be read.
-        """
+        """Sources alone, in the network's words; refuses one that is blank or cannot be read."""
         for number, text in enumerate(texts):
             name = f"sources[{number}]"
             try:

@@ -38,11 +38,7 @@ class NBestLine(NamedTuple):
     line: bytes
 
     def with_features(self, added: Iterable[tuple[str, Sequence[bytes]]]) -> bytes:
-        """The line with further features behind its own, every other byte as it came.
-
-        Raises:
-            ValueError: Moses's tools would not read a name.
-        """
+        """The line with further features behind its own, every other byte as it came."""
         text = b""
         for name, values in added:
             if not NAME.fullmatch(name):
@@ -66,16 +62,7 @@ class NBestLine(NamedTuple):
 
 
 def parse_nbest(lines: Iterable[bytes], name: str, lines_before: int = 0) -> Iterator[NBestLine]:
-    """Parse an n-best list, as read.
-
-    Args:
-        lines: with their line ends.
-        name: of the list, for messages.
-        lines_before: how many of the list are left out before these.
-
-    Raises:
-        FormatError: at the first line that is not valid.
-    """
+    """Parse the lines of the n-best list `name`, of which some before these are left out."""
     for number, line in enumerate(lines, start=lines_before + 1):
         yield parse_nbest_line(line, name, number)
 
@@ -117,13 +104,9 @@ def format_nbest_line(
 ) -> bytes:
     """A line of a list with a single feature, whose weight is 1: its value is the total too.
 
-    Args:
-        sentence: from 0.
-        hypothesis: words with blanks between.
-        feature: its label, ``SEARCH0`` say.
-        value: natural logarithm; written with six digits, which is what Moses's extractor keeps.
-        links: for each word the source word that it belongs to, from 0; written where Moses puts the alignment when
-            there is no segmentation, as pairs source-target.
+    The value is a natural logarithm and has six digits, which is what Moses's extractor keeps. `links` have for each
+    word the source word that it belongs to, from 0; they are written where Moses puts the alignment when there is no
+    segmentation, as pairs source-target.
     """
     line = b"%d ||| %s ||| %s= %.6g ||| %.6g" % (sentence, hypothesis, feature.encode(), value, value)
     if links is not None:
@@ -132,11 +115,7 @@ def format_nbest_line(
 
 
 def check_plain(line: NBestLine, name: str) -> None:
-    """Refuse a hypothesis that is not plain words.
-
-    Raises:
-        FormatError: a word has factors (``-report-all-factors-in-n-best``), or is a mark such as ``|0-1|``.
-    """
+    """Refuse words with factors (``-report-all-factors-in-n-best``) and marks such as ``|0-1|`` in a hypothesis."""
     if b"|" in line.hypothesis:
         word = next(word for word in words(line.hypothesis) if b"|" in word)
         advice = (
@@ -150,9 +129,6 @@ def check_source(line: NBestLine, source: bytes, name: str) -> None:
     """Refuse a source sentence that the decoder did not read for this line, or not as plain words.
 
     A segmentation covers each source word exactly once. Without one, only markup and factors can be noticed.
-
-    Raises:
-        FormatError: the source has other words than the segmentation covers, or words that are not plain.
     """
     segments = segmentation_of(line, name)
     if b"|" in source or (segments is None and MARKUP.search(source)):
@@ -182,13 +158,6 @@ def alignment_of(line: NBestLine, name: str) -> Links:
     """The links of a hypothesis, as Moses prints them behind the total and the segmentation, if there is one.
 
     Further fields may follow: the recovered input or a tree (moses/Manager.cpp, moses/ChartManager.cpp).
-
-    Args:
-        line: of the list.
-        name: of the list, for messages.
-
-    Raises:
-        FormatError: it has none.
     """
     fields = _behind_segmentation(line)
     if not fields[:1] or not ALIGNMENT.fullmatch(fields[0]):
@@ -206,9 +175,6 @@ def segmentation_of(line: NBestLine, name: str) -> list[tuple[int, int, int, int
     All from 0. A phrase without target words (an unknown word under ``-drop-unknown``) is printed as if it had one, or
     2^64 of them at the beginning of the sentence (moses/TrellisPath.cpp, GetTargetWordsRange); but the next phrase
     begins where it does.
-
-    Raises:
-        FormatError: of the list `name`; the phrases are not, one behind the other, the hypothesis.
     """
     if not line.further or not SEGMENTATION.fullmatch(line.further[0]):
         return None

@@ -56,11 +56,7 @@ class Dictionary:
 
 @dataclass(frozen=True)
 class Moses:
-    """A built Moses.
-
-    Raises:
-        InputError: on use, a program is not there.
-    """
+    """A built Moses; when it is used, a program that is not there is an InputError."""
 
     root: Path
 
@@ -80,11 +76,7 @@ class Moses:
         self.run(shlex.split(command.replace("$MOSES_ROOT", shlex.quote(str(self.root)))), b"", folder)
 
     def run(self, command: Sequence[str], given: bytes, folder: Path) -> bytes:
-        """Run one of its programs; returns what it printed.
-
-        Raises:
-            MosesRnnError: it failed; the message has the end of what it printed.
-        """
+        """Run one of its programs; returns what it printed. If it fails, the end of that is quoted."""
         self.program(Path(command[0]).name)
         done = subprocess.run(command, input=given, capture_output=True, cwd=folder, check=False)  # noqa: S603, Moses's
         if done.returncode:
@@ -96,13 +88,9 @@ class Moses:
     def translate_singly(
         self, dictionary: Dictionary, sources: Sequence[bytes], most: int, folder: Path
     ) -> list[NBestLine]:
-        """Translate sources, each by a single phrase pair, in all ways; as the decoder lists them.
+        """Translate sources, each by a single phrase pair of the dictionary, in all ways; as the decoder lists them.
 
-        Args:
-            dictionary: what is loaded, and nothing else.
-            sources: each translated as a sentence.
-            most: phrase pairs that one of them has at most.
-            folder: for files that come and go.
+        `most` is how many phrase pairs one of them has at most; in the folder files come and go.
         """
         ini, nbest, glue = (folder / name for name in ("moses.ini", "nbest", "glue-grammar"))
         ini.write_text(_format_ini(dictionary, glue), encoding="utf-8", errors="surrogateescape")
@@ -254,11 +242,7 @@ def _distance(expected: Values, seen: Values) -> float:
 def check_ini(table: str, name: str, feature_name: str | None) -> tuple[list[str], Dictionary]:
     """Check that all lines of a table have as many scores as its ini says, and the ini as many weights.
 
-    Returns:
-        What holds, as lines of text, and the dictionary that the ini names.
-
-    Raises:
-        InputError: they have not, or the ini names no dictionary that is there.
+    Returns what holds, as lines of text, and the dictionary that the ini names.
     """
     ini = MosesIni(Path(name).read_bytes(), name)
     feature = ini.choose(name=feature_name, table=table)
@@ -304,9 +288,6 @@ def verify(
         sources: how many source phrases are looked at.
         whole: have the dictionaries made from the whole table instead of these phrases' lines.
         own: a dictionary that is there already, of the user's ini, to be looked at too.
-
-    Raises:
-        InputError: the table is not valid, or a program of Moses is not there.
     """
     first, form = first_look(table)
     possible = _choose_kinds(kinds, Shape.of(first), form, log)
@@ -382,9 +363,6 @@ def choose_lines(table: str, count: int, seed: int, form: PhraseForm = PLAIN) ->
 
     Up to a tenth as many sources with scores below e^-87 are added; and where a source's lines do not stand together, a
     line that parts them, because some dictionaries do not survive that.
-
-    Raises:
-        InputError: the table is not valid, or has no line with words on both sides.
     """
     generator = random.Random(seed)  # noqa: S311, a sample
     sample: list[bytes] = []

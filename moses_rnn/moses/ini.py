@@ -65,15 +65,7 @@ class RelativePath(NamedTuple):
 
 
 class MosesIni:
-    """A moses.ini, as its `lines`.
-
-    Args:
-        data: the file's bytes.
-        name: of the file, for messages.
-
-    Raises:
-        FormatError: at the first line that Moses itself would not read as meant.
-    """
+    """A moses.ini, as its `lines`; refuses the first line that Moses itself would not read as meant."""
 
     def __init__(self, data: bytes, name: str) -> None:
         self.name = name
@@ -105,11 +97,7 @@ class MosesIni:
         return FormatError(self.name, None if index is None else index + 1, expected, found, advice)
 
     def choose(self, *, name: str | None = None, table: str | None = None) -> Feature:
-        """The phrase dictionary that is meant: by its name, else by its table's path, else the only one.
-
-        Raises:
-            InputError: there is none, or more than one could be meant.
-        """
+        """The phrase dictionary that is meant: by its name, else by its table's path, else the only one."""
         candidates = self.phrase_dictionaries
         if name is not None:
             candidates = [feature for feature in candidates if feature.name == name]

@@ -53,11 +53,7 @@ class NewIni:
 
 
 def edit_ini(edit: IniEdit) -> NewIni:
-    """Make the changes, for a table that is there.
-
-    Raises:
-        InputError: the ini or the table is not valid, or they do not fit each other.
-    """
+    """Make the changes, for a table that is there."""
     ini = MosesIni(Path(edit.ini).read_bytes(), edit.ini)
     if edit.table is None:
         lines, warnings = _place_paths(ini, absolute=edit.absolute_paths)
@@ -90,16 +86,9 @@ def edit_ini(edit: IniEdit) -> NewIni:
 
 
 def extend_ini(edit: IniEdit, before: str, columns: int, added: int) -> NewIni:
-    """Make the changes, for a table that is yet to be made.
+    """Make the changes, for a table that is yet to be made from the table `before`, which the ini loads.
 
-    Args:
-        edit: its table is the one to be made.
-        before: the table that it is made from, which the ini loads.
-        columns: scores that this one has.
-        added: scores that the new one has besides.
-
-    Raises:
-        InputError: the ini is not valid, or does not fit the table.
+    It has `added` scores besides the `columns` of that one.
     """
     ini = MosesIni(Path(edit.ini).read_bytes(), edit.ini)
     feature = ini.choose(name=edit.feature, table=before)

@@ -46,11 +46,7 @@ def whole(line: NBestLine, source: bytes, _name: str) -> list[Part]:
 
 
 def aligned(line: NBestLine, source: bytes, name: str) -> list[Part]:
-    """The hypothesis with its alignment, by which a network's rare words are annotated.
-
-    Raises:
-        FormatError: the line has no alignment, or one of other words.
-    """
+    """The hypothesis with its alignment, by which a network's rare words are annotated; refuses a line without one."""
     links = alignment_of(line, name)
     try:
         check_links(links, len(words(source)), len(words(line.hypothesis)))
@@ -60,12 +56,9 @@ def aligned(line: NBestLine, source: bytes, name: str) -> list[Part]:
 
 
 def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
-    """The phrase pairs that the hypothesis is made of.
+    """The phrase pairs that the hypothesis is made of; refuses a line without a segmentation that fits.
 
     Words that the decoder copied because no phrase has them are pairs too: their score is the same in all hypotheses.
-
-    Raises:
-        FormatError: the line has no segmentation, or one that does not fit.
     """
     read, written = words(source), words(line.hypothesis)
     segments = segmentation_of(line, name)
@@ -81,14 +74,10 @@ def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
 
 @dataclass(frozen=True)
 class Feature:
-    """Values of hypotheses, each the sum of a producer's scores of its parts, as the decoder adds up phrases.
+    """Values of hypotheses, each the sum of a producer's scores of its `parts`, as the decoder adds up phrases.
 
-    Args:
-        producer: of the scores.
-        parts: what it scores of a hypothesis: `whole`, `aligned` or `phrases`.
-        of_sources: whether source sentences count, all of which must then be the list's.
-        knows_source: of a model that reads source words.
-        knows_target: of a model that reads or writes target words.
+    If it is `of_sources`, the source sentences count, all of which must then be the list's. A model that reads source
+    words, or reads or writes target words, knows some of them.
     """
 
     producer: ScoreProducer
@@ -98,17 +87,12 @@ class Feature:
     knows_target: Knows | None = None
 
     def scores(self, lines: Sequence[NBestLine], sources: Phrases, name: str) -> Scores:
-        """Natural logarithms; lines × num_scores.
+        """Natural logarithms of lines, each with its source sentence; lines × num_scores.
 
         Equal parts are scored once, in an order that does not depend on the list's.
 
-        Args:
-            lines: of the list, of whole sentences.
-            sources: of each line the source sentence.
-            name: of the list, for messages.
-
         Raises:
-            FormatError: a line lacks what its parts are told by.
+            FormatError: a line of the list `name` lacks what its parts are told by.
             ScoreError: a part has no score; `row` is that of its line.
         """
         of_lines = [self.parts(line, source, name) for line, source in zip(lines, sources, strict=True)]
@@ -132,17 +116,9 @@ class Feature:
 
 
 def make_features(first: NBestLine | None, name: str, request: ListRequest) -> Iterator[tuple[str, Feature]]:
-    """The features, each with its name.
+    """The features of the list `name`, each with its name.
 
-    Args:
-        first: line of the list; it tells whether segmentations are there.
-        name: of the list, for messages.
-        request: what is wanted.
-
-    Raises:
-        InputError: a model cannot be read.
-        CheckpointError: models cannot be an ensemble.
-        FormatError: the list has no segmentation, and phrases are to be scored.
+    The first line tells whether alignments or segmentations are there, where models need them.
     """
     if request.backoff and all(open_model(folder, of_pairs=False).reads_sources for folder in request.folders):
         raise InputError("--backoff: expected a language model among the networks, whose <unk> it shares, found none")

@@ -31,13 +31,7 @@ def has_attention(stepper: Stepper[Any, Any]) -> bool:
 
 
 def align(stepper: Stepper[Any, Any], sources: Sequence[Phrase], hypotheses: Sequence[Hypothesis]) -> Iterator[Alpha]:
-    """α of each target that was written for the source beside it.
-
-    Args:
-        stepper: a network that `has_attention`.
-        sources: ids without end symbols; repeated at will.
-        hypotheses: as many.
-    """
+    """α of each target that was written for the source beside it; sources have no end symbols and may repeat."""
     if hypotheses:
         largest = max(map(_rows, hypotheses)) * (max(map(len, sources)) + 1)
         count = min(max(NUMBERS_AT_ONCE // max(largest, 1), 1), PREFIXES_AT_ONCE)
@@ -92,23 +86,14 @@ class _Forced:
 
 
 def links(alpha: Alpha, target_words: int) -> tuple[int, ...]:
-    """For each target word the source word that it looks at most, from 0; end symbols are left out.
-
-    Args:
-        alpha: of a source that has words.
-        target_words: T.
-    """
+    """For each of T target words the source word that it looks at most, from 0; end symbols are left out."""
     return tuple(alpha[:target_words, :-1].argmax(1).tolist())
 
 
 def format_alignment(number: int, source: Sequence[bytes], target: Sequence[bytes], alpha: Alpha) -> bytes:
-    """A line of JSON: α with the words that it is of, rounded to four digits.
+    """A line of JSON: α with the words that it is of, rounded to four digits; the line's number is from 1.
 
-    Args:
-        number: of the line, from 1.
-        source: words without the end symbol, which is the last column of α.
-        target: words without the end symbol, which is the last row of α if there is one row more than words.
-        alpha: of the pair; nothing of an empty line.
+    Words come without end symbols, which are the last column of α and the last row if there is one row more than words.
     """
     record = {
         "line": number,

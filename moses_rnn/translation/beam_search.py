@@ -45,11 +45,7 @@ class BeamSearch(Writer):
     What it finds is the best of what it looked at: only a beam that loses no prefix is sure to find the best of all.
     Of each source it gives at most `config.best` targets, best first. Where the length limit ended a search that might
     have found better ones, the likeliest of the prefixes it was left with follows, which has not `ended`.
-
-    Args:
-        stepper: the network; its type of products decides the precision.
-        config: how far to search.
-        least_log_prob: of a target that is wanted, where the sum decides; no prefix below is followed.
+    Where the sum decides, no prefix below `least_log_prob` is followed.
     """
 
     def __init__(self, stepper: Stepper[Any, Any], config: BeamConfig, *, least_log_prob: float = -math.inf) -> None:
@@ -59,12 +55,7 @@ class BeamSearch(Writer):
 
     @torch.inference_mode()
     def together(self, sources: Sequence[Phrase], columns: Columns | None = None) -> list[list[Hypothesis]]:
-        """The targets of each source, of candidate words alone and by their probabilities among these.
-
-        Args:
-            sources: ids without end symbols, searched together.
-            columns: of these sources; None: all words.
-        """
+        """The targets of each source; with columns, of candidate words alone and by their probabilities among these."""
         terms = read_sources(self._stepper, sources)
         live = Live(
             self._stepper.start(terms),
@@ -110,12 +101,7 @@ class BeamSearch(Writer):
 
 
 class _Limits:
-    """How long the targets of each source may be, and the likeliest prefix that its limit kept from going on, if any.
-
-    Args:
-        words: at most, of each source.
-        device: of the prefixes.
-    """
+    """How many words the targets of each source may have, and the likeliest prefix that its limit stopped, if any."""
 
     def __init__(self, words: Sequence[int], device: torch.device) -> None:
         self.left: list[list[Hypothesis]] = [[] for _ in words]

@@ -47,12 +47,7 @@ class CandidateLists:
         return self._of_word[word]
 
     def columns(self, sources: Sequence[Further], device: torch.device) -> Columns:
-        """The candidates of sources that are searched together.
-
-        Args:
-            sources: of each what `of` gives.
-            device: that computes.
-        """
+        """The candidates of sources that are searched together, given what `of` gives for each."""
         further = np.unique(np.fromiter((word for of_source in sources for word in of_source), np.int64))
         allowed = np.zeros((len(sources), self._always + len(further)), np.bool_)
         allowed[:, : self._always] = True

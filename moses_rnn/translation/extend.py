@@ -167,11 +167,7 @@ def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
 
 
 def _choose_fills(table: str, survey: Survey, given: Given) -> list[Fill]:
-    """What stands in the columns; those that the table has of a network are of this very one.
-
-    Raises:
-        MisfitError: one is of another network, as far as the table's signature says.
-    """
+    """What stands in the columns; refuses a column of another network, as far as the table's signature tells."""
     signature = given.signature or {}
     added = {i: column for i, column in recorded_columns(signature).items() if i < len(survey.columns)}
     names = {i: str(column["name"]) for i, column in added.items()}

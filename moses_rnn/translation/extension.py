@@ -145,16 +145,7 @@ class Survey:
 
 
 def look_over(table: str, lines: Iterable[TableLine], phrases: Iterable[bytes]) -> Survey:
-    """Look at all lines of a table.
-
-    Args:
-        table: its name.
-        lines: of the table.
-        phrases: sources, of which those that the table lacks are found.
-
-    Raises:
-        FormatError: there are no lines, or they are not in the order of their bytes.
-    """
+    """Look at all lines of a table, which must be in the order of their bytes, and for phrases that it lacks."""
     survey, key_before = None, b""
     for line in lines:
         if survey is None:
@@ -191,12 +182,9 @@ class Wanted:
 def sources_of_few(
     lines: Iterable[TableLine], fewer_than: int, apart: Mapping[bytes, Collection[bytes]]
 ) -> Iterator[Wanted]:
-    """The sources that have few targets, of all lines of a table, in their order.
+    """The sources of a table that have fewer targets, in their order.
 
-    Args:
-        lines: of the table.
-        fewer_than: targets.
-        apart: targets on lines that do not stand with the others of their source.
+    `apart` has targets on lines that do not stand with the others of their source.
     """
     for source, of_source in itertools.groupby(filter(is_regular, lines), lambda line: line.source):
         first = next(of_source)
@@ -222,13 +210,7 @@ class TextPhrases:
 
 
 def phrases_of_text(lines: Iterable[bytes], longest: int, known: Collection[bytes]) -> TextPhrases:
-    """All phrases of a text, up to `longest` words.
-
-    Args:
-        lines: of the text, with their ends.
-        longest: most words of a phrase.
-        known: the words that the network reads.
-    """
+    """All phrases of a text, up to `longest` words, all of them known to the network."""
     text, every = TextPhrases(), set[bytes]()
     for line in lines:
         sentence = words(line.rstrip(b"\r\n"))
@@ -250,10 +232,8 @@ def _n_grams(sentence: list[bytes], longest: int) -> Iterator[bytes]:
 def choose_fills(values: Sequence[ColumnValues], added: Mapping[int, str], networks: Mapping[str, Fill]) -> list[Fill]:
     """What stands in each column of a new line.
 
-    Args:
-        values: of the table's columns.
-        added: the names of those that were added to the table, by column, from 0.
-        networks: what stands in columns that have the names of the networks' scores.
+    `added` names the columns that the table did not have at first, from 0; `networks` says what stands in columns that
+    have the names of the networks' scores.
     """
     fills: list[Fill] = [column.least if column.lowest == column.highest else LOWEST for column in values]
     if min([*added, len(values)]) >= len(STANDARD):
@@ -274,11 +254,8 @@ def _probability(log_prob: float | None) -> float:
 class LineForm:
     """What a new line is made of.
 
-    Args:
-        fields: as many as the table's first line has; three at least.
-        fills: of its columns, none of them LOWEST.
-        weights: of words, which align and weigh.
-        marked: whether a column says that the line is new.
+    It has as many `fields` as the table's first line, three at least; `fills` are of its columns, none of them LOWEST;
+    `weights` are of words, which align and weigh; `marked` is whether a column says that the line is new.
     """
 
     fields: int
@@ -289,14 +266,7 @@ class LineForm:
     def line(self, source: Wanted, target: bytes, network: float, inverse: float | None) -> tuple[bytes, bytes]:
         """A line of the table behind its key; what was never extracted has counts of 0, and the target's is not known.
 
-        Args:
-            source: phrase.
-            target: phrase, its words between single blanks.
-            network: log p(target | source).
-            inverse: log p(source | target) of another network, if there is one.
-
-        Raises:
-            FormatError: the network's words are not those of a table.
+        `network` is log p(target | source), `inverse` is log p(source | target) of another network, if there is one.
         """
         sides = words(source.source), words(target)
         links = self.weights.align(*sides)
@@ -337,14 +307,9 @@ class Counts:
 
 @dataclass
 class LineMaker:
-    """Makes lines for source phrases.
+    """Makes lines for source phrases: of each at most `top`, whose log p is at least `least`.
 
-    Args:
-        proposer: has the network write.
-        inverse: producer of log p(source | target), if there is one.
-        form: of the lines.
-        top: lines of a source, at most.
-        least: log p of a target that becomes a line.
+    `proposer` has the network write; `inverse` scores p(source | target), if there is such a network.
     """
 
     proposer: Proposer
@@ -397,12 +362,9 @@ class LineMaker:
 
 
 def merge(old: Iterable[TableLine], new: Iterable[tuple[bytes, bytes]], *, marked: bool) -> Iterator[bytes]:
-    """All lines in the order of their keys, of equal keys the old one first.
+    """All lines in the order of their keys, as old and new ones are; of equal keys the old one first.
 
-    Args:
-        old: lines of a table, in the order of their keys.
-        new: lines behind their keys, too.
-        marked: whether the old ones get the column that says that they are not new.
+    If the table is `marked`, the old lines get the column that says that they are not new.
     """
     before = b"\n"
     keyed = ((key_of(line), line.with_scores(OTHERS) if marked else line.line) for line in old)

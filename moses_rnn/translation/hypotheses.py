@@ -41,11 +41,9 @@ def read_sources(stepper: Stepper[SomeTerms, Any], sources: Sequence[Phrase]) ->
 
 
 class Writer(ABC):
-    """Writes targets of sources with a network.
+    """Writes targets of sources with a network, whose type of products decides the precision.
 
-    Args:
-        stepper: the network; its type of products decides the precision.
-        prefixes_of_each: how many prefixes of a source are live at once.
+    `prefixes_of_each` is how many prefixes of a source are live at once.
     """
 
     def __init__(self, stepper: Stepper[Any, Any], prefixes_of_each: int) -> None:
@@ -54,10 +52,7 @@ class Writer(ABC):
         self._prefixes_of_each = prefixes_of_each
 
     def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:
-        """The targets of each source.
-
-        Args:
-            sources: ids without end symbols.
+        """The targets of each source, which are ids without end symbols.
 
         Raises:
             ScoreError: the network gives no log p of the words that may follow.

@@ -32,11 +32,7 @@ TSV_COLUMNS = "source\trank\ttarget\tlog_prob\ttimes\tin_table"
 
 
 def refuse_annotated(model: OpenModel) -> None:
-    """Refuse a model whose own proposals it could not score.
-
-    Raises:
-        InputError: it annotates pairs by word alignments, which proposals do not have.
-    """
+    """Refuse a model that annotates pairs by word alignments: its own proposals have none, so it cannot score them."""
     if model.rare and model.rare.needs_links:
         raise InputError(
             f"{model.folder}: expected a model that scores pairs alone, found one whose rare words are annotated "
@@ -86,11 +82,7 @@ class Reading:
         return b" ".join(self.target_vocabulary.words[i] for i in ids)
 
     def check_form(self, table: str, form: PhraseForm) -> None:
-        """Refuse a table of other phrases.
-
-        Raises:
-            InputError: the network learned from phrases of another form.
-        """
+        """Refuse a table of phrases of another form than the network learned from."""
         if form != self.form:
             raise InputError(f"{table}: expected phrases as the model learned from ({self.form}), found {form}")
 
@@ -98,9 +90,7 @@ class Reading:
 def parse_sources(lines: Iterable[bytes], name: str, reading: Reading) -> Iterator[bytes]:
     """Source phrases in the network's words, one a line.
 
-    Raises:
-        FormatError: a line is blank, is a line of a phrase table, lacks the factor that the network reads, or has
-            gaps without numbers.
+    Refuses a blank line, a line of a phrase table, words without the factor that is read, gaps without numbers.
     """
     for number, line in enumerate(lines, start=1):
         phrase = line.rstrip(b"\r\n")

@@ -55,13 +55,7 @@ class BySum(Ranking):
     """By log p, the sum over words and ``</s>``.
 
     Every end of a live prefix is judged. Since no word makes a target likelier, a source is done as soon as none of its
-    live prefixes is above the worst of the targets that are wanted.
-
-    Args:
-        sources: how many.
-        width: live prefixes of a source.
-        best: targets wanted of each.
-        least_log_prob: of a target that is wanted.
+    live prefixes is above the worst of the targets that are wanted: `best` of each, none below `least_log_prob`.
     """
 
     def __init__(self, sources: int, width: int, best: int, least_log_prob: float = -math.inf) -> None:
@@ -97,12 +91,6 @@ class ByMean(Ranking):
     ``</s>`` competes with the other words for the places of a beam, and a target that ends keeps its place: the width
     of its source shrinks by one, and at 0 its search is over. Nothing is proven to be the best. The code's forced
     minimum length is not taken over.
-
-    Args:
-        sources: how many.
-        width: live prefixes and ended targets of a source together.
-        best: targets wanted of each.
-        device: of the prefixes.
     """
 
     def __init__(self, sources: int, width: int, best: int, device: torch.device) -> None:
@@ -137,10 +125,7 @@ def _listed(rows: Tensor, ends: Tensor, live: Live) -> list[tuple[int, tuple[int
 def best_of_each(totals: Tensor, sources: Tensor, count: int | Tensor) -> Tensor:
     """The places of each source's highest totals, best first, source by source.
 
-    Args:
-        totals: any number of them for a source.
-        sources: of each.
-        count: how many to take of a source; or beside each total how many to take of its source.
+    `count` is how many to take of a source, or beside each total how many to take of its source.
     """
     order = totals.argsort(descending=True, stable=True)
     order = order[sources[order].argsort(stable=True)]

@@ -44,10 +44,6 @@ class Sampler(Writer):
 
     Of each source it gives `config.samples`, in the order in which they were drawn; equal sources get equal samples.
     Those without ``</s>`` among `max_words` + 1 words have not `ended`.
-
-    Args:
-        stepper: the network; its type of products decides the precision.
-        config: how to draw.
     """
 
     def __init__(self, stepper: Stepper[Any, Any], config: SamplingConfig) -> None:

@@ -154,24 +154,14 @@ class Translator:
         self._at_once = max(prefixes // config.width, 1)
 
     def __call__(self, lines: Iterable[bytes], name: str) -> Iterator[Translation]:
-        """The translation of each line, in order.
-
-        Args:
-            lines: with or without their ends.
-            name: of the text, for messages.
-
-        Raises:
-            FormatError: a line has more than `MOST_WORDS` words.
-        """
+        """The translation of each line of the text `name`, in order; refuses a line of more than `MOST_WORDS` words."""
         for block in blocks_of(lines, name):
             yield from self.translate(block)
 
     def translate(self, block: Sequence[Words], advanced: Callable[[int], None] = _show_nothing) -> list[Translation]:
         """The translations of lines that are searched together.
 
-        Args:
-            block: words of each line.
-            advanced: called now and then with the number of lines that are done; may raise.
+        `advanced` is called now and then with the number of lines that are done; it may raise.
 
         Raises:
             ScoreError: a line has no translation; its row is that of the block.
@@ -252,8 +242,7 @@ class Translator:
 def blocks_of(lines: Iterable[bytes], name: str, first: int = 1) -> Iterator[list[Words]]:
     """The words of lines, of which the first has that number, in blocks of `LINES`, the last one of fewer.
 
-    Raises:
-        FormatError: a line has more than `MOST_WORDS` words.
+    Refuses a line of more than `MOST_WORDS` words.
     """
     parsed = _parsed(lines, name, first)
     while block := list(islice(parsed, LINES)):

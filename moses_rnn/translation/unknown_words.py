@@ -20,10 +20,8 @@ Finish = Callable[[Words, Words, Places | None], Restored]  # of source, what wa
 def word_for(rule: str, lexicon: Lexicon | None) -> WordFor:
     """What is written for a source word.
 
-    Args:
-        rule: "copy": the word itself; "dictionary": its likeliest translation, or else itself; "lowercase": the same
-            for words that begin with a lower-case letter, and others themselves.
-        lexicon: for the latter two.
+    "copy": the word itself; "dictionary": its likeliest translation, or else itself; "lowercase": the same for words
+    that begin with a lower-case letter, and others themselves.
     """
     if rule == COPY or lexicon is None:
         return lambda word: word
@@ -37,14 +35,7 @@ def _is_lower(word: bytes) -> bool:
 
 
 def replace_by_places(source: Words, written: Words, places: Places | None, chosen: WordFor) -> Restored:
-    """Each ``<unk>`` replaced by what is chosen for the source word in its place; without one it stays.
-
-    Args:
-        source: words that were read.
-        written: words, as many as there are places.
-        places: None: nothing is known of them.
-        chosen: see `word_for`.
-    """
+    """Each ``<unk>`` replaced by what is chosen for the source word in its place; without a place it stays."""
     both = zip(written, places or [None] * len(written), strict=True)
     return restore_words((Written(word, place, at) for at, (word, place) in enumerate(both)), source, chosen)
 
@@ -55,11 +46,5 @@ def by_attention(chosen: WordFor) -> Finish:
 
 
 def by_tokens(rare: RareWords, shortlist: frozenset[bytes], chosen: WordFor) -> Finish:
-    """Restore what tokens stand for.
-
-    Args:
-        rare: how rare words were annotated.
-        shortlist: of what is read.
-        chosen: see `word_for`.
-    """
+    """Restore what tokens stand for; `shortlist` has the words that were read."""
     return lambda source, written, _: rare.restore(written, source, shortlist, chosen)

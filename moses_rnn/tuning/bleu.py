@@ -27,28 +27,18 @@ MATCHES, TOTALS = slice(2, 6), slice(6, 10)
 
 
 def corpus_bleu(statistics_sum: npt.ArrayLike) -> Floats:
-    """Unsmoothed BLEU-4, as Moses's mert computes it (mert/BleuScorer.cpp, calculateScore).
+    """Unsmoothed BLEU-4, 0 to 1, as Moses's mert computes it (mert/BleuScorer.cpp, calculateScore); … × 10 to ….
 
     sacreBLEU's ``BLEU(smooth_method="none")`` gives a hundred times this. Its default is another only for a corpus
     without a single match of some n: it smoothes (``exp``), we and Moses say 0. The brevity penalty is the same,
     exp(1 - reference length / hypothesis length) where the hypothesis is the shorter. Moses computes in float32 and
     prints six digits; we compute in float64.
-
-    Args:
-        statistics_sum: … × 10.
-
-    Returns:
-        0 to 1, shape ….
     """
     return _bleu(np.asarray(statistics_sum, np.float64))
 
 
 def smoothed_bleu(statistics: npt.ArrayLike) -> Floats:
-    """BLEU-4 of single sentences, 0 to 1: one match and one n-gram more for n above 1 (Lin and Och, 2004).
-
-    Args:
-        statistics: … × 10.
-    """
+    """BLEU-4 of sentences, … × 10 to …: one match and one n-gram more for n above 1 (Lin and Och, 2004)."""
     added = np.zeros(STATISTICS)
     added[MATCHES.start + 1 : MATCHES.stop] = added[TOTALS.start + 1 : TOTALS.stop] = 1
     return _bleu(np.asarray(statistics, np.float64) + added)

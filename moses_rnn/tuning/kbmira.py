@@ -23,10 +23,7 @@ ROUNDS = 300  # scripts/nbest-rescore/train.py; 60 are meant for one of several 
 
 
 def run_kbmira(points: TunableList, start: Floats, moses: Moses, *, seed: int) -> Floats:
-    """Run Moses's kbmira (batch MIRA; Cherry and Foster, 2012).
-
-    Returns:
-        The weights it finds, in the order of the list's names.
+    """The weights, in the order of the list's names, that Moses's kbmira finds (batch MIRA; Cherry and Foster, 2012).
 
     Raises:
         InputError: there is no such program.

@@ -71,11 +71,7 @@ def trace_envelopes(origin: Floats, slopes: Floats) -> Corners:
     """Find the corners of the upper envelopes of every sentence's lines, all sentences at once.
 
     Each round finds the next corner of all sentences that have one: where the present best line is crossed first by a
-    steeper one.
-
-    Args:
-        origin: heights of the lines at step 0, sentences × hypotheses.
-        slopes: the same shape.
+    steeper one. `origin` are heights at step 0 and `slopes` those of the lines; sentences × hypotheses.
     """
     first = _find_leftmost(origin, slopes)
     rounds = list(_trace_rounds(origin, slopes, first))

@@ -119,8 +119,7 @@ class Features:
     def values(self, line: NBestLine) -> list[float]:
         """A line's features in the order of `names`.
 
-        Raises:
-            FormatError: they are not those of the first line, sparse without a weight, or not finite.
+        Refuses others than those of the first line, sparse ones without a weight, and numbers that are not finite.
         """
         dense: list[float] = []
         sparse = 0.0

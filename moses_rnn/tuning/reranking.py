@@ -17,14 +17,7 @@ from moses_rnn.tuning.weights import Weights, select_weights
 def choose_hypotheses(lines: Iterable[NBestLine], weights: Weights, name: str) -> dict[int, NBestLine]:
     """Choose the line with the largest Σ weight · feature of each sentence; of equally good ones the first in the list.
 
-    Args:
-        lines: those of one sentence need not follow each other.
-        weights: of an ini.
-        name: of the list, for messages.
-
-    Raises:
-        FormatError: a line has other features than the first, or none.
-        InputError: the list is empty, or a weight is missing.
+    Lines of one sentence need not follow each other. Refuses an empty list, and weights or lines without some feature.
     """
     features: Features | None = None
     chosen: list[float] = []
@@ -43,14 +36,7 @@ def choose_evenly(lines: Iterable[NBestLine], label: str, name: str) -> dict[int
     """Choose the line with the largest total + feature of each sentence, of equally good ones the first in the list.
 
     That is the even average of Sutskever et al. (2014), section 3.4; it depends on the scale of the totals' weights.
-
-    Args:
-        lines: those of one sentence need not follow each other.
-        label: of the feature.
-        name: of the list, for messages.
-
-    Raises:
-        InputError: the list is empty, or a line has not exactly one value of that label.
+    Refuses an empty list, and lines that have not exactly one value of that label.
     """
 
     def score(line: NBestLine) -> float:
@@ -80,11 +66,7 @@ def list_translations(best: Mapping[int, NBestLine], sentences: int) -> list[byt
 
 
 def format_segments(best: Mapping[int, NBestLine], sentences: int, name: str) -> list[bytes]:
-    """The same with ``|0-1|`` behind each phrase, as the decoder's ``-report-segmentation`` prints it.
-
-    Raises:
-        InputError: a hypothesis has no segmentation, or one that does not fit.
-    """
+    """The same with ``|0-1|`` behind each phrase, as the decoder's ``-report-segmentation`` prints it."""
     return [_format_phrases(best[i], name) if i in best else b"" for i in range(sentences)]
 
 
@@ -119,13 +101,10 @@ def _format_phrases(line: NBestLine, name: str) -> bytes:
 
 
 def find_oracle(points: TunableList) -> Integers:
-    """Find a choice of hypotheses that no change of a single one improves in the corpus's BLEU.
+    """Find a choice of hypotheses that no change of a single one improves in the corpus's BLEU, one for each sentence.
 
     It begins with the best smoothed BLEU of each sentence and then goes through the sentences until none changes; the
-    true oracle may be better still. Of equally good hypotheses the first in the list.
-
-    Returns:
-        The index of a hypothesis for each sentence; 0 where there is none.
+    true oracle may be better still. Of equally good hypotheses the first in the list; 0 where there is none.
     """
     # Padding repeats the first hypothesis, which comes before it.
     statistics = np.where(points.present[:, :, None], points.statistics, points.statistics[:, :1])

@@ -28,16 +28,9 @@ def tune(
     moses: Moses | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> TunedWeights:
-    """Find weights with a good BLEU on the lists.
+    """Find weights with a good BLEU on the lists, beginning with those of `start`.
 
-    Args:
-        points: the lists.
-        start: weights, as many as the list has names.
-        optimiser: one of OPTIMISERS.
-        seed: not negative.
-        restarts: of mert; kbmira has none.
-        moses: whose kbmira is run.
-        should_stop: called by mert only, between lines; kbmira runs to its end.
+    `restarts` are of mert; `moses` is whose kbmira is run, to its end: only mert asks `should_stop`, between lines.
 
     Raises:
         InputError: kbmira is not there.
@@ -72,11 +65,7 @@ def recover_weights(points: TunableList) -> Floats:
 
 
 def choose_start(points: TunableList, weights: Weights | None) -> Floats:
-    """The weights that a search begins with: given ones, or those that the list was made with; 0 for added features.
-
-    Raises:
-        InputError: a given weight does not fit.
-    """
+    """The weights that a search begins with: given ones, or those that the list was made with; 0 for added features."""
     if weights is None:
         return recover_weights(points)
     added = {label: [0.0] * count for label, count in count_values(points.names).items()}

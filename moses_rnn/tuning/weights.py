@@ -29,15 +29,7 @@ class Weights:
     sparse: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, label: str, count: int) -> list[float]:
-        """The weights of a dense feature's values in a list.
-
-        Args:
-            label: of the feature.
-            count: how many values the list has of it.
-
-        Raises:
-            InputError: they are not as many, or other than numbers.
-        """
+        """The weights of a dense feature's values in a list; refuses others than `count` finite numbers."""
         values = list(self.dense.get(label, ()))
         tuneable = self.tuneable.get(label, ())
         if len(values) != count and len(values) == len(tuneable):
@@ -53,13 +45,8 @@ class Weights:
 def read_weights(path: str) -> Weights:
     """Read the weights of an ini.
 
-    Args:
-        path: of the ini. Those of its ``[weight-file]`` count too; the decoder looks for it where it is run, and so do
-            we, and then in the ini's folder.
-
-    Raises:
-        InputError: a file cannot be read.
-        FormatError: a line is not as Moses reads it.
+    Those of its ``[weight-file]`` count too; the decoder looks for it where it is run, and so do we, and then in the
+    ini's folder.
     """
     ini = MosesIni(_content(path), path)
     of_ini = ini.all_weights()
@@ -71,11 +58,7 @@ def read_weights(path: str) -> Weights:
 
 
 def parse_sparse_weights(data: bytes, name: str) -> dict[str, float]:
-    """Sparse weights by label: lines of a label and a number, and comments (moses/FeatureVector.cpp).
-
-    Raises:
-        FormatError: a line is something else.
-    """
+    """Sparse weights by label: lines of a label and a number, and comments (moses/FeatureVector.cpp)."""
     weights = {}
     for number, line in enumerate(data.split(b"\n"), 1):
         label, *values = (part.decode("utf-8", "surrogateescape") for part in line.split() or [b"#"])
@@ -101,11 +84,7 @@ def _content(path: str) -> bytes:
 
 
 def select_weights(names: Sequence[str], weights: Weights) -> Floats:
-    """The weights of a list's features; that of the weighted sum of sparse features is 1.
-
-    Raises:
-        InputError: some are missing, or more or other than numbers.
-    """
+    """The weights of a list's features; that of the weighted sum of sparse features is 1."""
     selected: list[float] = []
     for label, count in count_values(names).items():
         selected += [1.0] if label == SPARSE and weights.sparse else weights.of(label, count)
@@ -117,10 +96,7 @@ def format_ini(
 ) -> bytes:
     """A ``[weight]`` section as Moses and its scripts/nbest-rescore/rescore.py read it; the latter knows no comments.
 
-    Args:
-        names: of the list.
-        weights: as many.
-        sparse_weights: those that were given when the list was read; each is written times the weight of their sum.
+    `sparse_weights` are those that were given when the list was read; each is written times the weight of their sum.
     """
     left = [float(weight) for weight in weights]
     lines = ["[weight]"]
