@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,14 +23,12 @@ from moses_rnn.cli.command import (
     threads_option,
 )
 from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.progress import Display
 from moses_rnn.cli.signatures import sound_signature
 from moses_rnn.cli.table_options import choose_model, model_beside_option
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input
 from moses_rnn.translation.extension import ExtensionRequest
 
 if TYPE_CHECKING:
-    from moses_rnn.files.metered import Advanced
     from moses_rnn.formats.phrase_table import Shape
     from moses_rnn.moses.ini_editing import NewIni
     from moses_rnn.producers.open import OpenModel
@@ -95,27 +94,25 @@ def main(request: ExtensionRequest) -> None:
     end_cleanly_on_sigterm()
     import torch
 
+    from moses_rnn.cli.progress import progress
     from moses_rnn.scoring.fit import unit_warnings
-    from moses_rnn.translation.extend import Given, extend
+    from moses_rnn.translation.extend import extend
 
     if request.threads:
         torch.set_num_threads(request.threads)
     request = replace(request, device=choose_device(request.device))
-    model = _open(folder, "source-to-target", request)
-    inverse = _open(request.inverse_model, "target-to-source", request) if request.inverse_model else None
-    given = Given(model, inverse, sound_signature(request.table))
+    models = [_open(folder, "source-to-target", request)]
+    if request.inverse_model:
+        models.append(_open(request.inverse_model, "target-to-source", request))
     made: list[NewIni] = []
 
     def make(shape: Shape, added: int) -> bytes:
         made.append(_make_ini(request, shape, added))
         return made[0].content
 
-    stages = _Stages(quiet=request.quiet)
-    try:
-        extended = extend(request, given, make, stages.begin)
-    finally:
-        stages.close()
-    warnings = (*unit_warnings(model, on_sentences=False), *extended.warnings, *made[0].warnings)
+    stage = partial(progress, quiet=request.quiet)
+    extended = extend(request, models, sound_signature(request.table), make, stage)
+    warnings = (*unit_warnings(models[0], on_sentences=False), *extended.warnings, *made[0].warnings)
     summary = [] if request.quiet else _summary(request, extended)
     for line in [*summary, *(f"warning: {text}" for text in warnings)]:
         say(line)
@@ -149,23 +146,6 @@ def _make_ini(request: ExtensionRequest, shape: Shape, added: int) -> NewIni:
     old = existing_input(request.moses_ini)
     edit = IniEdit(old, request.new_ini, request.new_table, weights=(0.0,), absolute_paths=True)
     return extend_ini(edit, request.table, shape.columns, added)
-
-
-class _Stages:
-    """Shows the progress of one reading after the other."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._display: Display | None = None
-
-    def begin(self, unit: str) -> Advanced:
-        self.close()
-        self._display = Display(unit, quiet=self._quiet)
-        return self._display.show
-
-    def close(self) -> None:
-        if self._display:
-            self._display.close()
 
 
 def _summary(request: ExtensionRequest, extended: Extended) -> Iterator[str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tqdm import tqdm
 
 from moses_rnn.cli.command import say
+from moses_rnn.files.metered import Advanced
 
 SECONDS_BETWEEN_LINES = 30.0
 
@@ -54,6 +57,16 @@ class Display:
         """Leave the bar as it is."""
         if self._bar is not None:
             self._bar.close()
+
+
+@contextmanager
+def progress(unit: str, *, quiet: bool = False) -> Iterator[Advanced]:
+    """Shows how far a piece of work is while it lasts."""
+    display = Display(unit, quiet=quiet)
+    try:
+        yield display.show
+    finally:
+        display.close()
 
 
 def duration(seconds: float) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from moses_rnn.errors import CheckpointError, InputError, MisfitError
 from moses_rnn.files.metered import Advanced, Meter
@@ -55,20 +56,9 @@ WRITTEN_AT_ONCE = 1 << 20  # bytes
 ROUNDING = 0.01  # by which the search and the producer, which has the last word, may differ in log p
 
 MakeIni = Callable[[Shape, int], bytes]  # of a table and of how many columns are added
-Stage = Callable[[str], Advanced]  # shows the progress of one of several works, of what is counted in that unit
-
-
-class Given(NamedTuple):
-    """What is read beside a table: networks, and its signature if it is of this very file."""
-
-    model: OpenModel
-    inverse: OpenModel | None
-    signature: Mapping[str, Any] | None
-
-    @property
-    def models(self) -> list[OpenModel]:
-        """One or both."""
-        return [model for model in (self.model, self.inverse) if model]
+Stage = Callable[[str], AbstractContextManager[Advanced]]  # shows a stage's progress, of what is counted in that unit
+Models = Sequence[OpenModel]  # what writes, and perhaps one of the inverse direction
+Signature = Mapping[str, Any] | None  # of the table, if it has one that is of this very file
 
 
 @dataclass
@@ -92,12 +82,13 @@ class Extended:
         return self.lines_before + self.counts.lines
 
 
-def extend(request: ExtensionRequest, given: Given, make_ini: MakeIni, stage: Stage) -> Extended:
+def extend(request: ExtensionRequest, models: Models, before: Signature, make_ini: MakeIni, stage: Stage) -> Extended:
     """Extend a phrase table.
 
     Args:
         request: all choices.
-        given: what was read already.
+        models: what writes, and perhaps one of the inverse direction.
+        before: the table's signature, if it has one that is of this very file.
         make_ini: the content of the new ini, if one is wanted; it may raise.
         stage: called at the beginning of each reading.
 
@@ -106,32 +97,34 @@ def extend(request: ExtensionRequest, given: Given, make_ini: MakeIni, stage: St
         OutputError: an output cannot be written, exists, or is an input.
     """
     table = request.table
-    _check(table, given)
+    _check(table, models)
     stamp = stamp_of(table)
-    with _outputs(request, given) as (new_table, signature, ini):
-        known = frozenset(given.model.source_vocabulary.words) - {UNKNOWN, END}
+    with _outputs(request, models) as (new_table, signature, ini):
+        known = frozenset(models[0].source_vocabulary.words) - {UNKNOWN, END}
         text = TextPhrases()
         if request.text is not None:
             text = phrases_of_text(read_lines(existing_input(request.text)), request.longest, known)
         census = Census(table)
-        survey = look_over(table, census.passing(_lines(table, stage("lines looked at"))), text.phrases)
-        fills = _choose_fills(table, survey, given)
+        with stage("lines looked at") as advanced:
+            survey = look_over(table, census.passing(_lines(table, advanced)), text.phrases)
+        fills = _choose_fills(table, survey, models, before or {})
         new_ini = make_ini(survey.shape, int(request.marks))  # refused now rather than after hours
-        maker = _line_maker(request, given, survey, fills)
+        maker = _line_maker(request, models, survey, fills)
         extended = Extended(survey.lines, text, fills, maker.counts, warnings=tuple(census.warnings()))
         new_lines = maker(_wanted(request, survey, known, extended))
-        _write(new_table, merge(_lines(table, stage("lines")), new_lines, marked=request.marks))
+        with stage("lines") as advanced:
+            _write(new_table, merge(_lines(table, advanced), new_lines, marked=request.marks))
         if stamp_of(table) != stamp:
             raise InputError(f"{table}: was changed while it was read; nothing was written")
-        signature.append(_signature(request, given, extended, new_table.digest()))
+        signature.append(_signature(request, models, before, extended, new_table.digest()))
         ini.complete(new_ini)
         commit_all([new_table, signature, ini])
     return extended
 
 
-def _check(table: str, given: Given) -> None:
+def _check(table: str, models: Models) -> None:
     """Refuse phrases of other than plain words, words that stand for rare ones, and a table that can be read once."""
-    for model in given.models:
+    for model in models:
         if not model.form.is_plain or model.rare is not None:
             found = f"one of {model.form}" if model.rare is None else "one that learned annotated rare words"
             raise CheckpointError(f"{model.folder}: expected a model of plain words, found {found}")
@@ -143,11 +136,13 @@ def _check(table: str, given: Given) -> None:
 
 
 @contextlib.contextmanager
-def _outputs(request: ExtensionRequest, given: Given) -> Iterator[tuple[OutputFile, OutputFile, OutputFile | NoOutput]]:
+def _outputs(
+    request: ExtensionRequest, models: Models
+) -> Iterator[tuple[OutputFile, OutputFile, OutputFile | NoOutput]]:
     """The files of a run, held against other runs."""
     new, ini = request.new_table, request.new_ini
     read = (existing_input(path) for path in (request.text, request.moses_ini) if path)
-    inputs = (request.table, *(name for model in given.models for name in model_files(model.folder)), *read)
+    inputs = (request.table, *(name for model in models for name in model_files(model.folder)), *read)
     refuse_equal(name for name in (new, f"{new}.json", ini) if name)
 
     def open_one(path: str) -> OutputFile:
@@ -166,14 +161,13 @@ def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
         yield line
 
 
-def _choose_fills(table: str, survey: Survey, given: Given) -> list[Fill]:
+def _choose_fills(table: str, survey: Survey, models: Models, signature: Mapping[str, Any]) -> list[Fill]:
     """What stands in the columns; refuses a column of another network, as far as the table's signature tells."""
-    signature = given.signature or {}
     added = {i: column for i, column in recorded_columns(signature).items() if i < len(survey.columns)}
     names = {i: str(column["name"]) for i, column in added.items()}
     recorded = [record.get("sha256") for record in records_of(signature, "models")]
     for column, name in names.items():
-        for model in given.models:
+        for model in models:
             alone = list(names.values()).count(name) == 1
             is_mean = str(added[column].get("meaning")).startswith("mean of ")  # of several, see producers/ensembles
             other = recorded and dict(model.checkpoint.hashes) not in recorded
@@ -184,20 +178,20 @@ def _choose_fills(table: str, survey: Survey, given: Given) -> list[Fill]:
                     f"signature beside it, found {'one of several whose mean it is' if is_mean else found}",
                     advice="Name that model, or extend the table before it is scored.",
                 )
-    networks = zip((model.name for model in given.models), (NETWORK, INVERSE), strict=False)
+    networks = zip((model.name for model in models), (NETWORK, INVERSE), strict=False)
     return choose_fills(survey.columns, names, dict(networks))
 
 
-def _line_maker(request: ExtensionRequest, given: Given, survey: Survey, fills: list[Fill]) -> LineMaker:
+def _line_maker(request: ExtensionRequest, models: Models, survey: Survey, fills: list[Fill]) -> LineMaker:
     """What makes new lines: the network, searched by torch in float32 and judged as moses-rnn-score judges."""
     best = _best(request)
     search = BeamSearch(
-        given.model.make_stepper(Compute(request.device)),
+        models[0].make_stepper(Compute(request.device)),
         BeamConfig(max(BEAM, best), best, MOST_WORDS, allow_unknown=False),
         least_log_prob=request.min_log_prob - ROUNDING,
     )
-    producer, *inverse = (model.make_producer(model.choose_compute(Wanted(request.device))) for model in given.models)
-    proposer = Proposer(Reading(given.model.checkpoint), search, producer)
+    producer, *inverse = (model.make_producer(model.choose_compute(Wanted(request.device))) for model in models)
+    proposer = Proposer(Reading(models[0].checkpoint), search, producer)
     settled = [column.least if fill == LOWEST else fill for fill, column in zip(fills, survey.columns, strict=True)]
     form = LineForm(survey.fields, settled, survey.links.weights(), request.marks)
     return LineMaker(proposer, inverse[0] if inverse else None, form, request.top, request.min_log_prob)
@@ -235,7 +229,9 @@ def _write(table: OutputFile, lines: Iterator[bytes]) -> None:
     table.append(bytes(waiting))
 
 
-def _signature(request: ExtensionRequest, given: Given, extended: Extended, digest: Mapping[str, Any]) -> bytes:
+def _signature(
+    request: ExtensionRequest, models: Models, before: Signature, extended: Extended, digest: Mapping[str, Any]
+) -> bytes:
     files = {"input": Path(request.table).name, "output": Path(request.new_table).name, "file": digest}
     how = {
         "fewer_than": request.fewer_than or 0,
@@ -246,7 +242,7 @@ def _signature(request: ExtensionRequest, given: Given, extended: Extended, dige
         "min_log_prob": request.min_log_prob,
         "max_words": MOST_WORDS,
         "models": [
-            {"direction": model.checkpoint.direction, "sha256": dict(model.checkpoint.hashes)} for model in given.models
+            {"direction": model.checkpoint.direction, "sha256": dict(model.checkpoint.hashes)} for model in models
         ],
         "fills": extended.fills,
         "lines_before": extended.lines_before,
@@ -254,4 +250,4 @@ def _signature(request: ExtensionRequest, given: Given, extended: Extended, dige
     }
     added = [ColumnSettings(PROVENANCE, PROVENANCE_MEANING)] * request.marks
     shape = extended.lines, len(extended.fills) + len(added)
-    return extended_signature(given.signature, files, shape, added, how)
+    return extended_signature(before, files, shape, added, how)

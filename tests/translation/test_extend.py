@@ -1,5 +1,6 @@
 """A whole extension by small networks: proposals at their places, all columns filled, nothing half-written."""
 
+import contextlib
 import gzip
 import json
 import math
@@ -17,7 +18,7 @@ from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import open_model
-from moses_rnn.translation.extend import Given, extend
+from moses_rnn.translation.extend import extend
 from moses_rnn.translation.extension import LOWEST, NETWORK, ExtensionRequest
 from tests.models.checkpoints import encdec_checkpoint
 from tests.producers.pairs import SOURCE, TARGET
@@ -84,10 +85,14 @@ def extended(here, models, *, inverse=None, signature=None, output="new.gz", mak
     request = ExtensionRequest(
         phrase_table=str(here / "table"), model=models / "rnn", output=str(here / output), **asked
     )
-    given = Given(open_model(models / "rnn"), open_model(models / inverse) if inverse else None, signature)
+    opened = [open_model(models / name) for name in ("rnn", inverse) if name]
     shapes = []
     found = extend(
-        request, given, make_ini or (lambda *given: shapes.append(given) or b"new ini\n"), lambda unit: show_nothing
+        request,
+        opened,
+        signature,
+        make_ini or (lambda *given: shapes.append(given) or b"new ini\n"),
+        lambda unit: contextlib.nullcontext(show_nothing),
     )
     assert shapes == [(Shape(4), int(request.marks))]
     with gzip.open(here / output) as lines:
