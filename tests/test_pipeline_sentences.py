@@ -294,4 +294,4 @@ def test_a_column_that_tells_unknown_words_apart_is_tuned(moses_root, corpus, tm
     assert weights[4] not in (0.0, 0.2)
     table = work / "rnn" / "phrase-table.gz"
     ini = work / "rnn" / "moses.ini"
-    run("verify", table, "--moses-ini", ini, "--kind", "text", "--sources", "50", "--moses-root", moses_root)
+    run("verify", table, "--moses-ini", ini, "--kind", "text", "--sources", "50")

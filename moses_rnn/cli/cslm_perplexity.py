@@ -54,10 +54,8 @@ class Judging:
     vocabulary: str | None
     dynamic: str | None
     dynamic_rate: float | None
-    bptt: int | None
     device: str
     threads: int | None
-    quiet: bool
 
 
 @dataclass(frozen=True)
@@ -82,19 +80,13 @@ class Text:
 @click.option(
     "--dynamic",
     type=click.Choice(["word", "sentence"]),
-    help="RNNLMs go on learning, after each word or each sentence of a text",
+    help="RNNLMs learn from the text that they read, after each word or each sentence",
 )
 @click.option(
-    "--dynamic-rate", type=FiniteFloat(0), help="They do so at this rate; the paper's is 0.1 [default: 0.003]"
-)
-@click.option(
-    "--bptt",
-    type=click.IntRange(0),
-    help="With --dynamic: steps back that the error of a word is followed [default: 0, to its sentence's beginning]",
+    "--dynamic-rate", type=FiniteFloat(0), help="Learning rate of --dynamic; the paper's is 0.1 [default: 0.003]"
 )
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @threads_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @reports_errors
 @takes(Judging)
 def perplexity(given: Judging) -> None:
@@ -118,7 +110,7 @@ def perplexity(given: Judging) -> None:
     closed = ClosedVocabulary([model.target_vocabulary for model in models], n_grams[0]) if n_grams else None
     shares = list(_shares(models, n_grams, given))
     scored = []
-    with _progress(texts, given) as show:
+    with _progress(texts) as show:
         for text in texts:  # models that learn begin each text anew
             contenders = _contenders(models, shares, n_grams, closed, given)
             scored.append(replace(score_text(text.sentences, text.path, contenders, show), name=text.name))
@@ -141,9 +133,8 @@ def _check(given: Judging) -> None:
         raise click.UsageError("--vocabulary: with --lm the words are those of the n-gram model")
     if given.rare and not given.vocabulary and not given.lm and "-" in given.texts:
         raise click.UsageError("--rare uniform reads standard input twice: name a --vocabulary")
-    for option, value in (("--dynamic-rate", given.dynamic_rate), ("--bptt", given.bptt)):
-        if value is not None and not given.dynamic:
-            raise click.UsageError(f"{option} is for --dynamic")
+    if given.dynamic_rate is not None and not given.dynamic:
+        raise click.UsageError("--dynamic-rate is for --dynamic")
 
 
 def _put_cslm_table(scored: Sequence[Scored], backoff: Shares | None) -> None:
@@ -253,11 +244,11 @@ def _read(files: Sequence[str]) -> list[Text]:
 
 
 @contextmanager
-def _progress(texts: Sequence[Text], given: Judging) -> Iterator[Callable[[int], None]]:
+def _progress(texts: Sequence[Text]) -> Iterator[Callable[[int], None]]:
     """Shows how far the scoring of all texts is; to be called with how many more sentences are scored."""
     from moses_rnn.cli.progress import Display
 
-    display = Display("sentences", quiet=given.quiet)
+    display = Display("sentences")
     total, done = sum(len(text.sentences) for text in texts), 0
 
     def show(more: int) -> None:
@@ -272,7 +263,7 @@ def _progress(texts: Sequence[Text], given: Judging) -> Iterator[Callable[[int],
 
 
 def _learns(model: OpenModel, given: Judging) -> bool:
-    """Whether a model goes on learning from the text."""
+    """Whether a model learns from the text that it reads."""
     return given.dynamic is not None and model.checkpoint.kind.network == "rnnlm"
 
 
@@ -289,5 +280,5 @@ def _language_model(model: OpenModel, shares: Shares | None, given: Judging) -> 
     compute = Compute(choose_device(given.device))
     if given.dynamic and _learns(model, given):
         rate = RATE if given.dynamic_rate is None else given.dynamic_rate
-        return DynamicRnnlm(model.checkpoint, given.dynamic, compute, shares, rate=rate, reach=given.bptt or 0)
+        return DynamicRnnlm(model.checkpoint, given.dynamic, compute, shares, rate=rate)
     return model.make_language_model(compute, shares)

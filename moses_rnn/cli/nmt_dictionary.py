@@ -38,7 +38,6 @@ class Counting:
     dictionary_count: int
     output: str
     force: bool
-    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -51,7 +50,6 @@ class Counting:
 )
 @click.option("-o", "--output", default="-", show_default=True, help="Compressed if its suffix says so")
 @click.option("--force", is_flag=True, help="Replace an existing output")
-@click.option("-q", "--quiet", is_flag=True, help="No summary on stderr")
 @reports_errors
 @takes(Counting)
 def dictionary(given: Counting) -> None:
@@ -73,9 +71,8 @@ def dictionary(given: Counting) -> None:
     with output_to(given.output, given.force, inputs) as file:
         file.append(b"".join(lexicon.lines()))
         file.commit()
-    if not given.quiet:
-        pairs = sum(map(len, lexicon.entries.values()))
-        say(f"{len(lexicon.entries):,} words with {pairs:,} translations, of {len(counts):,} words that are linked")
+    pairs = sum(map(len, lexicon.entries.values()))
+    say(f"{len(lexicon.entries):,} words with {pairs:,} translations, of {len(counts):,} words that are linked")
 
 
 def _of_texts(given: Counting) -> Counted:

@@ -27,7 +27,7 @@ arcs, which have no actions, are left out and counted. Exit codes: 0 done, 1 fai
 rejected.
 """
 REBUILD_EPILOG = """\b
-Examples: bracketed trees of linearised ones; relations as factors of a text that Moses is to be trained on:
+Examples: bracketed trees of linearised ones; relations as factors of a text to train Moses on:
   moses-rnn nmt rebuild test.out --words test.words --as trees -o test.trees
   moses-rnn nmt rebuild corpus/train.actions --words corpus/train.en --as factors -o corpus/factored.en
 
@@ -45,7 +45,6 @@ class Linearising:
     words_only: bool
     output: str
     force: bool
-    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=LINEARISE_EPILOG)
@@ -53,7 +52,6 @@ class Linearising:
 @click.option("--words-only", is_flag=True, help="Write PREFIX.words alone, of every sentence")
 @click.option("-o", "--output", metavar="PREFIX", required=True, help="Prefix of the texts")
 @click.option("--force", is_flag=True, help="Replace existing outputs")
-@click.option("-q", "--quiet", is_flag=True, help="No summary on stderr")
 @reports_errors
 @takes(Linearising)
 def linearise(given: Linearising) -> None:
@@ -78,9 +76,8 @@ def linearise(given: Linearising) -> None:
             expected = "sentences without crossing arcs" if dependencies else "trees"
             raise InputError(f"{name}: expected {expected}, found none")
         commit_all(files)
-    if not given.quiet:
-        crossing = f"; {left_out:,} with crossing arcs left out" if left_out else ""
-        say(f"{written:,} sentences in {' and '.join(paths)}{crossing}")
+    crossing = f"; {left_out:,} with crossing arcs left out" if left_out else ""
+    say(f"{written:,} sentences in {' and '.join(paths)}{crossing}")
 
 
 def _lines_of_trees(name: str) -> Iterator[tuple[bytes, bytes] | None]:
@@ -112,7 +109,6 @@ class Rebuilding:
     kind: str
     output: str
     force: bool
-    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=REBUILD_EPILOG)
@@ -127,7 +123,6 @@ class Rebuilding:
 )
 @click.option("-o", "--output", default="-", show_default=True, help="Compressed if its suffix says so")
 @click.option("--force", is_flag=True, help="Replace an existing output")
-@click.option("-q", "--quiet", is_flag=True, help="No summary on stderr")
 @reports_errors
 @takes(Rebuilding)
 def rebuild(given: Rebuilding) -> None:
@@ -146,8 +141,7 @@ def rebuild(given: Rebuilding) -> None:
             malformed += is_malformed
         file.append(b"".join(pieces))
         file.commit()
-    if not given.quiet:
-        say(f"{len(sentences):,} sentences; {malformed:,} were malformed")
+    say(f"{len(sentences):,} sentences; {malformed:,} were malformed")
 
 
 def _rebuilt(kind: str, written: list[bytes], text: list[bytes]) -> tuple[bytes, bool]:

@@ -32,7 +32,6 @@ class Validation(FactorOptions):
     must_be_sorted: bool
     strict: bool
     as_json: bool
-    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -42,7 +41,6 @@ class Validation(FactorOptions):
 @click.option("--strict", is_flag=True, help="Refuse what is merely odd: scores not above 0, invalid UTF-8, CRLF, …")
 @factor_options
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress and no summary; warnings and errors stay")
 @reports_errors
 @takes(Validation)
 def main(request: Validation) -> None:
@@ -65,7 +63,7 @@ def _compare_with_signature(table: str, request: Validation) -> None:
     sound = check_signature(table)
     if request.as_json:
         put_json({"table": table, "sound": True, "signature": sound})
-    elif not request.quiet:
+    else:
         put(f"{table}: {sound}")
 
 
@@ -74,7 +72,7 @@ def _read_every_line(table: str, request: Validation) -> None:
     from moses_rnn.formats.phrase_forms import PhraseForm
     from moses_rnn.formats.validation import validate
 
-    display = Display("lines", quiet=request.quiet)
+    display = Display("lines")
     try:
         report = validate(
             table,
@@ -90,7 +88,7 @@ def _read_every_line(table: str, request: Validation) -> None:
         say(f"warning: {warning}")
     if request.as_json:
         put_json(validation_record(report))
-    elif not request.quiet:
+    else:
         put("\n".join(report.summary()))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -49,9 +48,7 @@ class Check:
     kinds: tuple[str, ...]
     sources: int
     whole: bool
-    moses_root: Path | None
     as_json: bool
-    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -63,13 +60,11 @@ class Check:
 )
 @click.option("--sources", type=click.IntRange(1), default=300, show_default=True, help="Source phrases to look at")
 @click.option("--whole", is_flag=True, help="Make the dictionaries of the whole table, not of these sources' lines")
-@click.option("--moses-root", type=click.Path(path_type=Path), envvar="MOSES_ROOT", help="A built Moses [$MOSES_ROOT]")
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="Do not say what is being done")
 @reports_errors
 @takes(Check)
 def main(request: Check) -> None:
-    """Check with real Moses that the decoder sees what a scored PHRASE_TABLE says."""
+    """Check with the Moses in MOSES_ROOT that the decoder sees what a scored PHRASE_TABLE says."""
     from moses_rnn.files.streams import existing_input
     from moses_rnn.moses.decoder import check_ini
 
@@ -93,14 +88,15 @@ def main(request: Check) -> None:
 def _ask_moses(table: str, own: Dictionary | None, request: Check) -> Sequence[Comparison]:
     from moses_rnn.moses.decoder import Moses, verify
 
-    if request.moses_root is None:
+    moses = Moses.of_environment()
+    if moses is None:
         raise click.UsageError("MOSES_ROOT is not set: name a built Moses with it, or give --no-decoder")
     end_cleanly_on_sigterm()
     comparisons = verify(
         table,
-        Moses(request.moses_root.absolute()),
+        moses,
         request.kinds or tuple(KINDS),
-        lambda text: None if request.quiet else say(text),
+        say,
         sources=request.sources,
         whole=request.whole,
         own=own,

@@ -29,21 +29,18 @@ class Learner:
         model: a network on its device, which stays as it is.
         precision: of the matrix products while scoring.
         rate: of learning.
-        reach: how many steps back the error of a word is followed; 0: to its sentence's beginning.
     """
 
-    def __init__(
-        self, model: Rnnlm, precision: torch.dtype = torch.float32, rate: float = RATE, reach: int = 0
-    ) -> None:
+    def __init__(self, model: Rnnlm, precision: torch.dtype = torch.float32, rate: float = RATE) -> None:
         self.model = copy.deepcopy(model).requires_grad_(True)
         self.scores = SentenceScores(self.model, precision)
-        self._rate, self._reach = rate, reach
+        self._rate = rate
 
     def learn(self, ids: Sequence[int]) -> None:
         """One step from a sentence, given without its end symbol."""
         weights = list(self.model.parameters())
         sentence = Batch.from_lists([ids], self.model.G.device)
-        nats = -self.model.word_log_probs(sentence, reach=self._reach).sum()
+        nats = -self.model.word_log_probs(sentence).sum()
         gradients = torch.autograd.grad(nats, weights)
         with torch.no_grad():
             for tensor, gradient in zip(weights, gradients, strict=True):
@@ -87,9 +84,8 @@ class Learner:
 
     def _grad_sums(self, grad_state: Tensor, states: Sequence[Tensor]) -> Tensor:
         """From the gradient of the last state to those of the sums inside σ, the earliest first; steps × H."""
-        steps = len(states) - 1
         sums: list[Tensor] = []
-        for s in reversed(states[-min(self._reach or steps, steps) :]):
+        for s in reversed(states[1:]):
             sums.append(grad_state * s[0] * (1 - s[0]))
             grad_state = sums[-1] @ self.model.U
         return torch.stack(sums[::-1])

@@ -60,6 +60,12 @@ class Moses:
 
     root: Path
 
+    @classmethod
+    def of_environment(cls) -> Moses | None:
+        """The one that MOSES_ROOT names."""
+        root = os.environ.get("MOSES_ROOT")
+        return cls(Path(root).absolute()) if root else None
+
     def program(self, name: str) -> Path:
         """Where one of its programs is."""
         path = self.root / "bin" / name

@@ -27,11 +27,10 @@ class DynamicRnnlm(NetworkLanguageModel):
         compute: where and how.
         shares: of words outside the shortlist in the probability of ``<unk>``.
         rate: of learning.
-        reach: how many steps back the error of a word is followed; 0: to its sentence's beginning.
     """
 
     name = "RNNLM"
-    title = "RNNLM that goes on learning"
+    title = "RNNLM that learns from the text"
 
     def __init__(
         self,
@@ -41,11 +40,10 @@ class DynamicRnnlm(NetworkLanguageModel):
         shares: Shares | None = None,
         *,
         rate: float = RATE,
-        reach: int = 0,
     ) -> None:
         super().__init__(checkpoint.target_vocabulary, shares)
         self._mode, self._rate = mode, rate
-        self._learner = Learner(on_device(checkpoint.model, compute), compute.dtype, rate, reach)
+        self._learner = Learner(on_device(checkpoint.model, compute), compute.dtype, rate)
         self._sentences = 0  # that were read, or begun
 
     def word_log_probs(self, sentences: Phrases) -> Values:

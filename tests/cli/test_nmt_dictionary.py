@@ -29,11 +29,11 @@ def test_links_of_texts_are_counted(here):
     done = counted(*TEXTS)
     assert done.stdout_bytes == b"cat chat 1\ndog chien 1\nthe le 1\n"
     assert done.stderr.endswith("3 words with 3 translations, of 6 words that are linked\n")
-    counted(*TEXTS, "--dictionary-count", 1, "-o", "all.gz", "-q")
-    assert counted(*TEXTS, "--dictionary-count", 1, "-q").stdout_bytes.splitlines()[1] == b"dog chien 1"
+    counted(*TEXTS, "--dictionary-count", 1, "-o", "all.gz")
+    assert counted(*TEXTS, "--dictionary-count", 1).stdout_bytes.splitlines()[1] == b"dog chien 1"
 
 
 def test_links_of_a_table_are_counted(here):
-    assert counted("table", "-q").stdout_bytes == b"cat chat 0.833333333\n"
-    lines = counted("table", "-q", "--dictionary-count", 1).stdout_bytes.splitlines()
+    assert counted("table").stdout_bytes == b"cat chat 0.833333333\n"
+    lines = counted("table", "--dictionary-count", 1).stdout_bytes.splitlines()
     assert read_lexicon(lines, "d").likeliest(b"cat", 9) == [b"chat", b"minou"]

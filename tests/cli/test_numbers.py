@@ -114,10 +114,10 @@ COMMANDS = [
     ("extend t --model words --text src --allow-misfit -o out/t.gz -q", f"'s.*': {NEXT}"),
     ("nbest add list --source src --add words --whole --allow-misfit -o out/n -q", f"RNN0, line 2 of the list: RNN: {LISTED} 's2.* ... .*'"),
     ("nbest add list --source src --add cslm -o out/n -q", f"CSLM0, line 2 of the list: CSLM: {LISTED} '.*' in '.*'"),
-    ("cslm perplexity text --model cslm -q", f"text, sentence 1: CSLM: {LISTED} 'le' in 'le chat'"),
-    ("cslm perplexity text --model bengio -q", f"text, sentence 1: NPLM: {LISTED} 'le' in 'le chat'"),
-    ("cslm perplexity text --model small --model rnnlm -q", r"text, sentence 1: RNNLM: .*\n.*\n.*The model is rnnlm \(RNNLM\)"),
-    ("cslm perplexity text --model unlikely -q", "text: expected a perplexity that a float can hold, found exp"),
+    ("cslm perplexity text --model cslm", f"text, sentence 1: CSLM: {LISTED} 'le' in 'le chat'"),
+    ("cslm perplexity text --model bengio", f"text, sentence 1: NPLM: {LISTED} 'le' in 'le chat'"),
+    ("cslm perplexity text --model small --model rnnlm", r"text, sentence 1: RNNLM: .*\n.*\n.*The model is rnnlm \(RNNLM\)"),
+    ("cslm perplexity text --model unlikely", "text: expected a perplexity that a float can hold, found exp"),
     ("cslm export-nplm out/n --model cslm --dev text", "expected finite weights and a finite mean of log Z, found nan"),
     ("analyse explain t.gz s2|||t3 --model word", r"RNN: expected a log-probability, found .* for 's2 \|\|\| t3'"),
     ("analyse gates t.gz --model read -o out/g.csv", INSIDE),
@@ -134,7 +134,7 @@ def test_a_network_that_overflows_ends_the_run(models, tmp_path, command, messag
 
 def test_a_word_that_an_n_gram_model_never_expects_ends_the_run(models, tmp_path):
     pytest.importorskip("kenlm")
-    command = "cslm perplexity rare --model small --lm never.arpa -q"
+    command = "cslm perplexity rare --model small --lm never.arpa"
     ended(
         models,
         tmp_path,

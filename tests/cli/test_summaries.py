@@ -70,7 +70,7 @@ def test_what_a_decoder_saw():
 
 @pytest.mark.moses
 def test_a_decoders_dictionary(moses_root, table):
-    done = run("verify", table, "--kind", "text", "--sources", "2", "--json", "--moses-root", moses_root, "-q")
+    done = run("verify", table, "--kind", "text", "--sources", "2", "--json")
     (kind,) = json.loads(done.stdout)["kinds"]
     assert kind["good"]
     assert kind["pairs"] > 0

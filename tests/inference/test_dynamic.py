@@ -9,8 +9,6 @@ from tests.inference.id_pairs import flat
 from tests.models import reference_rnnlm
 from tests.models.networks import rnnlm_network, some_sentences, weights_of
 
-REACHES = pytest.mark.parametrize("reach", [0, 1, 2])
-
 
 def by_sentences(learner, sentences):
     """Each sentence's values, with a step after each."""
@@ -28,15 +26,12 @@ def by_words(learner, sentences):
 WAYS = [(by_sentences, reference_rnnlm.dynamic_by_sentences), (by_words, reference_rnnlm.dynamic_by_words)]
 
 
-@REACHES
 @pytest.mark.parametrize(("way", "reference"), WAYS, ids=["sentence", "word"])
-def test_values_and_weights_are_those_of_the_equations(way, reference, reach):
+def test_values_and_weights_are_those_of_the_equations(way, reference):
     sentences = some_sentences(12, longest=6)
-    learner = Learner(rnnlm_network(), torch.float64, 0.1, reach)
+    learner = Learner(rnnlm_network(), torch.float64, 0.1)
     values = way(learner, sentences)
-    expected, weights = reference(
-        weights_of(rnnlm_network()), [[*ids, END_ID] for ids in sentences], rate=0.1, reach=reach
-    )
+    expected, weights = reference(weights_of(rnnlm_network()), [[*ids, END_ID] for ids in sentences], rate=0.1)
     for one, other in zip(values, expected, strict=True):
         assert one == pytest.approx(other, abs=1e-10)
     for name, rows in weights.items():

@@ -36,7 +36,7 @@ def zeros_like(weights):
     return {name: [[0.0] * len(row) for row in rows] for name, rows in weights.items()}
 
 
-def add_word_gradient(gradient, weights, states, read, word, reach):
+def add_word_gradient(gradient, weights, states, read, word, reach=0):
     """Add that of -log p of a word.
 
     Args:
@@ -82,16 +82,16 @@ def stepped(weights, gradient, rate):
     }
 
 
-def dynamic_by_sentences(weights, sentences, rate, reach=0):
+def dynamic_by_sentences(weights, sentences, rate):
     """log p of each word of each sentence, the weights taking a step after each; and the weights in the end."""
     values, weights = [], copy.deepcopy(weights)
     for ids in sentences:
         values.append(log_probs(weights, ids))
-        weights = stepped(weights, sentence_gradient(weights, ids, reach), rate)
+        weights = stepped(weights, sentence_gradient(weights, ids), rate)
     return values, weights
 
 
-def dynamic_by_words(weights, sentences, rate, reach=0):
+def dynamic_by_words(weights, sentences, rate):
     """The same with a step after each word; a sentence's states stay what they were."""
     values, weights = [], copy.deepcopy(weights)
     for ids in sentences:
@@ -102,6 +102,6 @@ def dynamic_by_words(weights, sentences, rate, reach=0):
             states.append(next_state(weights, read[-1], states[-1]))
             values[-1].append(log(softmax(product(weights["G"], states[-1]))[word]))
             gradient = zeros_like(weights)
-            add_word_gradient(gradient, weights, states, read, word, reach)
+            add_word_gradient(gradient, weights, states, read, word)
             weights = stepped(weights, gradient, rate)
     return values, weights

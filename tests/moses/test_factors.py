@@ -47,7 +47,7 @@ Distortion0= 1
 def test_a_relation_decides_how_a_word_is_translated(moses_root, tmp_path):
     (tmp_path / "words").write_text(WORDS)
     (tmp_path / "actions").write_text(ACTIONS)
-    arguments = [str(tmp_path / "actions"), "--words", str(tmp_path / "words"), "--as", "factors", "-q"]
+    arguments = [str(tmp_path / "actions"), "--words", str(tmp_path / "words"), "--as", "factors"]
     done = CliRunner().invoke(rebuild, arguments)
     assert done.exit_code == 0, done.output
     table = tmp_path / "table"

@@ -116,7 +116,7 @@ def test_only_a_score_was_added(system):
 
 def test_verify_agrees(moses_root, system):
     kind, model, _, _, _ = system
-    done = run("verify", "scored.gz", "--moses-root", moses_root, cwd=model)
+    done = run("verify", "scored.gz", cwd=model)
     print(done.stdout)
     assert ("moses2: left out" in done.stderr) == (kind in {"hierarchical", "factored"})
     assert done.stdout.count(" ok: ") == {"hierarchical": 2, "factored": 4}.get(kind, 5)  # what Moses survives

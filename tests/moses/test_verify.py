@@ -35,13 +35,13 @@ def paste_commands(messages, folder, moses_root):
         subprocess.run(command, shell=True, check=True, cwd=folder, env=environment, capture_output=True)
 
 
-def verify(folder, moses_root, table, *options):
-    return run("verify", table, "--moses-root", moses_root, *options, "--quiet", cwd=folder, check=False)
+def verify(folder, table, *options):
+    return run("verify", table, *options, cwd=folder, check=False)
 
 
 @pytest.mark.parametrize("options", [[], ["--whole"]], ids=["sample", "whole"])
 def test_all_kinds_show_what_the_table_says(moses_root, scored, options):
-    done = verify(scored, moses_root, "phrase-table.rnn.gz", "--moses-ini", "moses.rnn.ini", *options)
+    done = verify(scored, "phrase-table.rnn.gz", "--moses-ini", "moses.rnn.ini", *options)
     print(done.stdout)
     assert done.returncode == 0, done.stderr
     verdicts = re.findall(r"(?m)^(\S+) +ok: (\d+) pairs, [\d,]+ values, max \|Δ\| (\S+)", done.stdout)
@@ -52,7 +52,7 @@ def test_all_kinds_show_what_the_table_says(moses_root, scored, options):
 def test_low_scores_and_odd_lines(moses_root, tmp_path):
     lines = ["a ||| b ||| 0.5 1e-38 ||| 0-0\n", "a ||| c ||| 1e-43 1 ||| 0-0\n", "a ||| d ||| 1e-60 0.1 ||| 0-0\n", "é\u00a0b ||| c\u2028 ||| 1 1 ||| 0-0\n"]  # fmt: skip
     (tmp_path / "low").write_text("".join(lines))
-    done = verify(tmp_path, moses_root, "low")
+    done = verify(tmp_path, "low")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("ok: 4 pairs, 8 values") == 5
     assert "3 at or below -87" in done.stdout
@@ -64,9 +64,7 @@ def test_an_unsorted_table_loses_pairs_in_some_kinds(moses_root, tmp_path):
         some = list(itertools.islice(lines, 2000))
     random.Random(1).shuffle(some)
     (tmp_path / "shuffled").write_bytes(b"".join(some))
-    done = verify(
-        tmp_path, moses_root, "shuffled", "--whole", "--kind", "text", "--kind", "probing", "--sources", "500"
-    )
+    done = verify(tmp_path, "shuffled", "--whole", "--kind", "text", "--kind", "probing", "--sources", "500")
     assert done.returncode == 3
     assert "text     ok" in done.stdout
     assert re.search(r"probing  WRONG.*\n +\d+ pairs not found by the decoder, first: ", done.stdout)
@@ -76,7 +74,7 @@ def test_an_unsorted_table_loses_pairs_in_some_kinds(moses_root, tmp_path):
 def test_a_sample_shows_what_parts_the_lines_of_a_source(moses_root, tmp_path):
     lines = [f"b ||| b{i:02d} ||| 0.5 0.4 0.3 0.2 ||| 0-0\n" for i in range(100)]
     (tmp_path / "parted").write_text("".join([*lines[:50], "c ||| c ||| 1 1 1 1 ||| 0-0\n", *lines[50:]]))
-    done = verify(tmp_path, moses_root, "parted", "--sources", "1", "--kind", "text", "--kind", "probing")
+    done = verify(tmp_path, "parted", "--sources", "1", "--kind", "text", "--kind", "probing")
     assert done.returncode == 3
     assert "text     ok" in done.stdout
     assert "probing  WRONG" in done.stdout
@@ -87,13 +85,13 @@ def test_many_scores_at_the_floor(moses_root, tmp_path):
     lines = [f"{word} ||| {word}{i} ||| {halves} ||| 0-0\n" for word in "ab" for i in range(10)]
     lines.insert(0, f"a b ||| x ||| {lows} ||| 0-0 1-0\n")
     (tmp_path / "low").write_text("".join(lines))
-    done = verify(tmp_path, moses_root, "low")
+    done = verify(tmp_path, "low")
     assert done.stdout.count("ok: 21 pairs, 294 values") == 5, done.stdout
 
 
 def test_a_program_that_fails_is_named_and_the_others_go_on(moses_root, tmp_path):
     (tmp_path / "t").write_text("b ||| b ||| 0.5 0.5\na ||| b ||| 0.5 0.5\n" * 2000)  # not sorted
-    done = verify(tmp_path, moses_root, "t", "--whole", "--kind", "compact", "--kind", "text")
+    done = verify(tmp_path, "t", "--whole", "--kind", "compact", "--kind", "text")
     assert done.returncode == 1
     assert re.search(r"compact  FAILED: \S+processPhraseTableMin .*\n  ended with code", done.stdout)
     assert "text     ok: 2 pairs" in done.stdout
@@ -102,7 +100,7 @@ def test_a_program_that_fails_is_named_and_the_others_go_on(moses_root, tmp_path
 
 def test_a_place_that_moses_cannot_read(moses_root, tmp_path):
     (tmp_path / "a b").write_text("a ||| b ||| 0.5\n")
-    done = verify(tmp_path, moses_root, "a b", "--whole", "--kind", "text")
+    done = verify(tmp_path, "a b", "--whole", "--kind", "text")
     assert (done.returncode, "/a b: expected a path without blanks and '#'" in done.stderr) == (3, True)
 
 
@@ -110,26 +108,26 @@ def test_the_dictionary_of_an_ini_is_compared_too(moses_root, scored):
     options = ["--table", "phrase-table.rnn.gz", "--type", "ProbingPT", "-o", "probing.ini", "--force"]
     paste_commands(run("ini", "moses.ini", *options, cwd=scored).stderr, scored, moses_root)
     options = ["--moses-ini", "probing.ini", "--kind", "text"]
-    done = verify(scored, moses_root, "phrase-table.rnn.gz", *options)
+    done = verify(scored, "phrase-table.rnn.gz", *options)
     assert re.search(r"(?m)^ini +ok: ", done.stdout), done.stdout + done.stderr
     # and a dictionary of another table is not taken for it
     with gzip.open(scored / "phrase-table.rnn.gz", "rt", encoding="utf-8") as lines:
         fields = [line.split(" ||| ", 3) for line in lines]
     others = [(source, target, f"0.123 {scores.split(' ', 1)[1]}", rest) for source, target, scores, rest in fields]
     (scored / "other").write_text("".join(" ||| ".join(line) for line in others))
-    done = verify(scored, moses_root, "other", *options)
+    done = verify(scored, "other", *options)
     assert done.returncode == 3
     assert re.search(r"(?m)^ini +WRONG: ", done.stdout), done.stdout
     (scored / "nowhere.ini").write_text(
         (scored / "probing.ini").read_text().replace("phrase-table.rnn.probing", "nowhere")
     )
-    done = verify(scored, moses_root, "phrase-table.rnn.gz", "--moses-ini", "nowhere.ini")
+    done = verify(scored, "phrase-table.rnn.gz", "--moses-ini", "nowhere.ini")
     assert (done.returncode, "found nothing at nowhere" in done.stderr) == (3, True)
 
 
 def test_nothing_temporary_stays_after_sigterm(moses_root, tmp_path):
     (tmp_path / "place").mkdir()
-    command = [*program("verify"), EXAMPLES / "phrase-table.gz", "--moses-root", moses_root, "--whole", "--sources", "5000"]  # fmt: skip
+    command = [*program("verify"), EXAMPLES / "phrase-table.gz", "--whole", "--sources", "5000"]  # fmt: skip
     running = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path / "place")}, stderr=subprocess.PIPE)
     assert b"text: moses translates" in running.stderr.readline()
     running.terminate()

@@ -55,7 +55,6 @@ class ResultsRequest:
     systems: tuple[str, ...]
     tests: tuple[str, ...]
     seeds: tuple[str, ...]
-    samples: int
     output: str | None
     force: bool
 
@@ -66,7 +65,6 @@ class ResultsRequest:
 @click.option("--system", "systems", multiple=True, required=True, help="A system, the baseline first; repeat it")
 @click.option("--test", "tests", multiple=True, default=["test"], show_default=True, help="A test set; repeat it")
 @click.option("--seed", "seeds", multiple=True, required=True, help="Of a tuning; repeat it")
-@click.option("--samples", type=click.IntRange(1), default=1000, show_default=True, help="Of the paired bootstrap")
 @click.option("-o", "--output", help="Write all numbers as JSON")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @reports_errors
@@ -79,7 +77,7 @@ def results(request: ResultsRequest) -> None:
     from moses_rnn.files.outputs import OutputFile
 
     place = Place(request.work, request.target, request.tests)
-    comparison = compare_systems(place, request.systems, request.seeds, samples=request.samples)
+    comparison = compare_systems(place, request.systems, request.seeds)
     if request.output:
         with OutputFile(request.output, force=request.force) as file:
             file.commit(as_json(comparison))

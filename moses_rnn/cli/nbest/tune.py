@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
@@ -33,7 +32,6 @@ class Tuning:
     optimiser: str
     seed: int
     restarts: int
-    moses_root: Path | None
     output: str
     force: bool
 
@@ -47,13 +45,10 @@ class Tuning:
     type=click.Choice(OPTIMISERS),
     default="mert",
     show_default=True,
-    help="Minimum error rate training by this package, or Moses's kbmira (batch MIRA)",
+    help="Minimum error rate training by this package, or kbmira (batch MIRA) of the Moses in MOSES_ROOT",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @click.option("--restarts", type=click.IntRange(0), default=RESTARTS, show_default=True, help="Of mert")
-@click.option(
-    "--moses-root", type=click.Path(path_type=Path), envvar="MOSES_ROOT", help="Moses, for kbmira [$MOSES_ROOT]"
-)
 @click.option("-o", "--output", default="-", show_default=True, help="The weights, as an ini")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @reports_errors
@@ -76,8 +71,7 @@ def tune(given: Tuning) -> None:
         if points.missing:
             say(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
         start = choose_start(points, weights)
-        moses = Moses(given.moses_root.absolute()) if given.moses_root else None
-        stop = StopRequest()
+        moses, stop = Moses.of_environment(), StopRequest()
         tuned = tune_weights(
             points, start, given.optimiser, moses=moses, should_stop=stop, seed=given.seed, restarts=given.restarts
         )
