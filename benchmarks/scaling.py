@@ -22,7 +22,7 @@ from pathlib import Path
 from stages import FakeDevice
 
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.census import Census
+from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.pools.ray_tasks import RayWorkers
 from moses_rnn.pools.workers import Threads, Workers
@@ -49,7 +49,7 @@ def lines_of(table: str, count: int) -> Iterator[TableLines]:
     given = 0
     for number in itertools.count():
         for block in parse_blocks(read_blocks(table), table):
-            yield TableLines(block.text, block.places, block.numbers + given, form=block.form)
+            yield TableLines(block.text, block.spans, block.numbers + given, form=block.form)
             if given + int(block.numbers[-1]) >= count:
                 return
         given += int(block.numbers[-1])
@@ -61,7 +61,7 @@ def rate_of(table: str, count: int, workers: Workers[Chunk, ScoredChunk], speed:
     report = ScoringReport()
     begun = 0.0
     with workers, Path("/dev/null").open("wb") as output:
-        for block in scored_table(lines_of(table, count), workers, report, Census(table)):
+        for block in scored_table(lines_of(table, count), workers, report, LineWarnings(table)):
             begun = begun or time.monotonic() - (CHUNK_LINES / speed if speed else 0)
             output.write(block)
     return report.lines / (time.monotonic() - begun)

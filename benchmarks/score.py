@@ -30,9 +30,10 @@ from stages import GEMM, Pair, Stage, gemm_rate, pairs_of, threads_of_each, time
 from moses_rnn.files.journal import BlockOutput
 from moses_rnn.files.outputs import DEFAULT_LEVEL
 from moses_rnn.files.streams import read_blocks, read_lines
-from moses_rnn.formats.census import Census
+from moses_rnn.formats.line_warnings import LineWarnings
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.table_blocks import parse_blocks
+from moses_rnn.formats.table_blocks import PhraseIds, parse_blocks
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.native import NativeEncDec
 from moses_rnn.inference.trie_scoring import score_trie
@@ -44,7 +45,7 @@ from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.pools.workers import Threads
-from moses_rnn.producers.base import Compute, PhraseIds, Scores, Tally
+from moses_rnn.producers.base import Compute, Scores, Tally
 from moses_rnn.producers.open import OpenModel
 from moses_rnn.producers.phrases import PAIRS
 from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ScoringReport, scored_table
@@ -91,8 +92,8 @@ class Levers:
     ) -> None:
         self._workers = workers
         self._stepper = stepper
-        self._read = PhraseIds(checkpoint.source_vocabulary)
-        self._written = PhraseIds(checkpoint.target_vocabulary)
+        self._read = PhraseIds(checkpoint.source_vocabulary.id_of())
+        self._written = PhraseIds(checkpoint.target_vocabulary.id_of())
         self._sources, self._targets = sources, targets
 
     def tries(self, pairs: Sequence[Pair]) -> tuple[Trie, Trie]:
@@ -146,9 +147,9 @@ class Random:
     def __init__(self) -> None:
         self._values = np.random.default_rng(1).uniform(-30.0, 0.0, (2 * CHUNK_LINES, 1))
 
-    def log_probs(self, sources: Sequence[bytes], _targets: Sequence[bytes], _tally: Tally | None = None) -> Scores:
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
         """Something else for every pair, as digits that compress no better than real ones."""
-        return self._values[: len(sources)]
+        return self._values[: len(pairs)]
 
 
 def whole(table: str, path: str, producer: object, level: int = DEFAULT_LEVEL) -> None:
@@ -159,7 +160,7 @@ def whole(table: str, path: str, producer: object, level: int = DEFAULT_LEVEL) -
         lines = parse_blocks(read_blocks(table), table)
         scorer = ChunkScorer([producer], table, ColumnOptions(), output.pack)  # type: ignore[list-item]
         with Threads([scorer] * count) as workers:
-            for block in scored_table(lines, workers, ScoringReport(), Census(table)):
+            for block in scored_table(lines, workers, ScoringReport(), LineWarnings(table)):
                 output.append(block, {})
         output.commit()
     Path(path).unlink()
@@ -223,7 +224,7 @@ def native_stages(checkpoint: Checkpoint, pairs: list[Pair], workers: int) -> li
     """The native core's ways of scoring the pairs, in as many threads."""
     core = native_core()
     cores = [NativeCore(core.functions, i) for i in range(core.instructions + 1)] if core else []
-    sides = PhraseIds(checkpoint.source_vocabulary), PhraseIds(checkpoint.target_vocabulary)
+    sides = PhraseIds(checkpoint.source_vocabulary.id_of()), PhraseIds(checkpoint.target_vocabulary.id_of())
     blocks = [pairs[first : first + PAIRS] for first in range(0, len(pairs), PAIRS)]
 
     def scoring(network: NativeEncDec) -> Callable[[], object]:

@@ -25,6 +25,7 @@ import torch
 from stages import Pair, pairs_of
 
 from moses_rnn.files.streams import read_blocks
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.encdec import ENCDEC, EncDec
@@ -94,11 +95,11 @@ def scoring_line(name: str, checkpoint: Checkpoint, pairs: list[Pair], workers: 
     producer = model.make_producer(compute)
     pool = ThreadPoolExecutor(workers)
     chunks = [pairs[i * CHUNK : (i + 1) * CHUNK] for i in range(SHARES * workers)]
-    shares = [list(zip(*chunk, strict=True)) for chunk in chunks if chunk]
+    shares = [Pairs.of(chunk) for chunk in chunks if chunk]
     torch.set_num_threads(1)
 
     def step() -> int:
-        return sum(len(scores) for scores in pool.map(lambda share: producer.log_probs(*share), shares))
+        return sum(len(scores) for scores in pool.map(producer.log_probs, shares))
 
     return line(f"{name}{', native core' * compute.native}", step)
 

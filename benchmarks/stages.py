@@ -68,7 +68,8 @@ def gemm_rate(dtype: torch.dtype) -> float:
 
 def pairs_of(blocks: Iterable[bytes], name: str) -> Iterator[Pair]:
     """The phrase pairs of a table."""
-    return (pair for block in parse_blocks(blocks, name) for pair in block.pairs())
+    both = (block.pairs() for block in parse_blocks(blocks, name))
+    return (pair for pairs in both for pair in zip(pairs.sources, pairs.targets, strict=True))
 
 
 @dataclass(frozen=True)

@@ -26,15 +26,16 @@ import numpy as np
 from moses_rnn.files.journal import BlockOutput
 from moses_rnn.files.outputs import compressed
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.census import Census
+from moses_rnn.formats.line_warnings import LineWarnings
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.table_blocks import TableLines, parse_blocks
+from moses_rnn.formats.table_blocks import PhraseIds, TableLines, parse_blocks
 from moses_rnn.models.vocabulary import Vocabulary, shortlist
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.pools.workers import Threads
-from moses_rnn.producers.base import PhraseIds, Scores, Tally
+from moses_rnn.producers.base import Scores, Tally
 from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ScoringReport, chunks_between_sources, scored_table
-from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions, numbers_of
+from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions, to_probabilities
 
 WORDS = 15_000  # of the shortlist
 WORKERS = 2  # beside the thread that reads and writes
@@ -62,9 +63,9 @@ class Random:
     name, num_scores, meaning = "Random", 1, "nothing"
     values = np.random.default_rng(1).uniform(-30.0, 0.0, (2 * CHUNK_LINES, 1))
 
-    def log_probs(self, sources: Sequence[bytes], _targets: Sequence[bytes], _tally: Tally | None = None) -> Scores:
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
         """Something else for every pair, as digits that compress no better than real ones."""
-        return self.values[: len(sources)]
+        return self.values[: len(pairs)]
 
 
 def whole(table: str, path: str) -> None:
@@ -73,7 +74,7 @@ def whole(table: str, path: str) -> None:
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
         with Threads([ChunkScorer([Random()], table, ColumnOptions(), output.pack)] * WORKERS) as workers:
-            for block in scored_table(lines, workers, ScoringReport(), Census(table)):
+            for block in scored_table(lines, workers, ScoringReport(), LineWarnings(table)):
                 output.append(block, {})
         output.commit()
     Path(path).unlink()
@@ -82,7 +83,7 @@ def whole(table: str, path: str) -> None:
 def shortlist_of(chunks: Sequence[TableLines]) -> Vocabulary:
     """The most frequent target words."""
     return shortlist(
-        Counter(word for chunk in chunks for phrase in chunk.phrases()[1] for word in words(phrase)), WORDS
+        Counter(word for chunk in chunks for phrase in chunk.pairs().targets for word in words(phrase)), WORDS
     )
 
 
@@ -91,16 +92,16 @@ def stages(blocks: Sequence[bytes], folder: Path) -> list[Row]:
     table, out = folder / "table.gz", str(folder / "out.gz")
     table.write_bytes(b"".join(compressed(block) for block in blocks))
     chunks = list(chunks_between_sources(parse_blocks(blocks, "table")))
-    targets = [chunk.phrases()[1] for chunk in chunks]
+    targets = [chunk.pairs().targets for chunk in chunks]
     vocabulary = shortlist_of(chunks)
 
     def written() -> list[bytes]:
-        return [chunk.with_numbers(numbers_of(Random.values[: len(chunk)], ColumnOptions())) for chunk in chunks]
+        return [chunk.append_scores(to_probabilities(Random.values[: len(chunk)], ColumnOptions())) for chunk in chunks]
 
     scored = written()
 
     def ids() -> object:
-        of_phrases = PhraseIds(vocabulary)
+        of_phrases = PhraseIds(vocabulary.id_of())
         return [of_phrases(phrases) for phrases in targets]
 
     return [

@@ -1,4 +1,4 @@
-// What the files of phrase tables share. Text is bytes as they stand in the table, places are bytes from its beginning.
+// What the files of phrase tables share. Text is bytes as they stand in the table, spans are bytes from its beginning.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace moses_rnn {
 using Byte = unsigned char;
 using Int = std::int64_t;
 
-// Of a line: source, its end, target, its end, the scores' end, the line's end.
-constexpr Int PLACES = 6, SCORES_END = 4;
+// Of a line: source, its end, target, its end, the scores' end, field 4, its end, the line's end.
+constexpr Int SPANS = 8, SCORES_END = 4, LINE_END = 7;
 
 constexpr Byte BLANK = ' ', TAB = '\t', NEWLINE = '\n', PIPE = '|';
 

@@ -1,5 +1,5 @@
 // The regular lines of a phrase table: single blanks, plain numbers, nothing odd. What is regular, and where its fields
-// stand, is decided as in moses_rnn/formats/regular_lines.py, which is the reference; all other lines are left to it.
+// stand, is decided as by the regular expression of moses_rnn/formats/table_blocks.py, which is the reference.
 #include <algorithm>
 
 #include "core.h"
@@ -113,8 +113,16 @@ const Byte* skip_scores(const Byte* at, Int columns) {
   return *at == NEWLINE || (*at == BLANK && is_separator(at + 1)) ? at : nullptr;
 }
 
-// Writes the places of a regular line's fields, all but its end; false: it is not regular, nothing is written.
-bool find_fields(const Byte* text, const Byte* line, const Byte* end, Int columns, Int* places) {
+bool is_line_blank(Byte byte) { return is_blank(byte) || byte == '\r' || byte == NEWLINE; }
+
+// The first separator from `at` on; `end` if there is none.
+const Byte* find_separator(const Byte* at, const Byte* end) {
+  while ((at = find(at, end, PIPE)) != end && !(end - at >= 3 && is_separator(at))) ++at;
+  return at;
+}
+
+// Writes the spans of a regular line's fields, all but its end; false: it is not regular, nothing is written.
+bool find_fields(const Byte* text, const Byte* line, const Byte* end, Int columns, Int* spans) {
   if (line == end || end[-1] != NEWLINE) return false;
   const Byte* first = find(line, end, PIPE);
   if (first == end || !is_separator(first) || !is_phrase(line, first) || first[3] != BLANK) return false;
@@ -123,21 +131,16 @@ bool find_fields(const Byte* text, const Byte* line, const Byte* end, Int column
   if (second == end || !is_separator(second) || !is_phrase(target, second)) return false;
   const Byte* scores_end = skip_scores(second + 3, columns);
   if (!scores_end) return false;
-  const Byte* fields[] = {line, first - 1, target, second - 1, scores_end};
-  for (Int i = 0; i < PLACES - 1; ++i) places[i] = fields[i] - text;
-  return true;
-}
-
-// In a byte so many at a time, of which compilers make vectors.
-Int count_newlines(const Byte* at, const Byte* end) {
-  Int count = 0;
-  while (at < end) {
-    const Byte* stop = at + std::min<Int>(end - at, 255);
-    Byte of_these = 0;
-    for (; at < stop; ++at) of_these = static_cast<Byte>(of_these + (*at == NEWLINE));
-    count += of_these;
+  const Byte *field = scores_end, *field_end = scores_end;
+  if (*scores_end == BLANK) {
+    field += 4;
+    field_end = find_separator(field, end);
+    while (field_end > field && is_line_blank(field_end[-1])) --field_end;
+    while (field < field_end && is_line_blank(*field)) ++field;
   }
-  return count;
+  const Byte* fields[] = {line, first - 1, target, second - 1, scores_end, field, field_end};
+  for (Int i = 0; i < LINE_END; ++i) spans[i] = fields[i] - text;
+  return true;
 }
 
 }  // namespace
@@ -146,36 +149,20 @@ Int count_newlines(const Byte* at, const Byte* end) {
 using moses_rnn::Byte;
 using moses_rnn::Int;
 
-// How many lines a text of so many bytes has; a last one may lack its newline.
-MOSES_RNN_API Int moses_rnn_count_lines(const Byte* text, Int size) {
-  const Int newlines = moses_rnn::count_newlines(text, text + size);
-  return newlines + (size && text[size - 1] != moses_rnn::NEWLINE);
-}
-
-// The end of each line, behind its newline; `lines` are as many as moses_rnn_count_lines says.
-MOSES_RNN_API void moses_rnn_line_ends(const Byte* text, Int size, Int* ends, Int lines) {
-  const Byte *at = text, *end = text + size;
-  for (Int i = 0; i < lines; ++i) {
-    const Byte* newline = moses_rnn::find(at, end, moses_rnn::NEWLINE);
-    at = newline == end ? end : newline + 1;
-    ends[i] = at - text;
-  }
-}
-
-// Finds the regular lines from the line `first` on.
-//   ends: of each line; lines
-//   places: of each regular line are written, all but the last, its end; lines × PLACES
-//   regular: 1 for these; lines, zeros before
+// Finds the regular lines of a text.
+//   spans: the last of each is the line's end; the others of regular lines are written; lines × SPANS
+//   regular: 1 for these; lines
 // Returns 0, or -1 if the ends are not those of lines of this text.
-MOSES_RNN_API int moses_rnn_find_regular(const Byte* text, Int size, const Int* ends, Int lines, Int first, Int columns,
-                                         Int* places, Byte* regular) {
+MOSES_RNN_API int moses_rnn_find_regular(const Byte* text, Int size, Int* spans, Int lines, Int columns,
+                                         Byte* regular) {
   const moses_rnn::Block block(text, size);
-  Int begin = first > 0 ? ends[first - 1] : 0;
-  for (Int i = first; i < lines; begin = ends[i++]) {
-    if (begin < 0 || ends[i] <= begin || ends[i] > size) return -1;
-    const Byte *line = text + begin, *end = text + ends[i];
-    regular[i] = !block.is_odd(line, end) &&
-                 moses_rnn::find_fields(text, line, end, columns, places + i * moses_rnn::PLACES);
+  Int begin = 0;
+  for (Int i = 0; i < lines; ++i, spans += moses_rnn::SPANS) {
+    const Int behind = spans[moses_rnn::LINE_END];
+    if (behind <= begin || behind > size) return -1;
+    const Byte *line = text + begin, *end = text + behind;
+    regular[i] = !block.is_odd(line, end) && moses_rnn::find_fields(text, line, end, columns, spans);
+    begin = behind;
   }
   return 0;
 }

@@ -112,17 +112,17 @@ using moses_rnn::Byte;
 using moses_rnn::Int;
 
 // Copies a text with numbers added behind the scores of each line, a blank before each.
-//   places: lines × PLACES
+//   spans: lines × SPANS
 //   values: lines × columns
 //   out: of `room` bytes, at least size + lines × columns × WIDTH
-// Returns how many bytes were written; -1: there is too little room, or the places are not those of this text.
-MOSES_RNN_API Int moses_rnn_add_numbers(const Byte* text, Int size, const Int* places, Int lines, const double* values,
+// Returns how many bytes were written; -1: there is too little room, or the spans are not those of this text.
+MOSES_RNN_API Int moses_rnn_add_numbers(const Byte* text, Int size, const Int* spans, Int lines, const double* values,
                                         Int columns, char* out, Int room) {
   if (room < size + lines * columns * moses_rnn::WIDTH) return -1;
   char* at = out;
   Int done = 0;
   for (Int i = 0; i < lines; ++i) {
-    const Int cut = places[i * moses_rnn::PLACES + moses_rnn::SCORES_END];
+    const Int cut = spans[i * moses_rnn::SPANS + moses_rnn::SCORES_END];
     if (cut < done || cut > size) return -1;
     at = std::copy(text + done, text + cut, at);
     done = cut;

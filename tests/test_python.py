@@ -11,6 +11,7 @@ import torch
 
 import moses_rnn
 from moses_rnn.errors import CheckpointError
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import open_model
@@ -19,7 +20,7 @@ from tests.commands import ROOT
 
 def test_a_folder_may_be_text(model):
     producer = open_model(str(model)).make_producer(Compute(precision="fp64"))
-    assert producer.log_probs([b"in front of"], [b"devant"]).shape == (1, 1)
+    assert producer.log_probs(Pairs([b"in front of"], [b"devant"])).shape == (1, 1)
     assert load_checkpoint(str(model)).direction == "source-to-target"
     with pytest.raises(CheckpointError, match="nowhere: expected a model folder, found nothing"):
         open_model("nowhere")
@@ -30,8 +31,8 @@ def test_phrases_are_bytes(model):
     with pytest.raises(
         TypeError, match="expected phrases as bytes, as a table has them, found str: encode them as UTF"
     ):
-        producer.log_probs(["in front of"], ["devant"])
-    assert np.isfinite(producer.log_probs([b"in front of"], ["devant à".encode()])).all()
+        producer.log_probs(Pairs(["in front of"], ["devant"]))
+    assert np.isfinite(producer.log_probs(Pairs([b"in front of"], ["devant à".encode()]))).all()
 
 
 def test_a_precision_and_a_device_are_known():

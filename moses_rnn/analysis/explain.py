@@ -15,6 +15,7 @@ from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.lookup import Lookup
 from moses_rnn.errors import InputError, shown
 from moses_rnn.formats.grids import readable
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import has_gaps, words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, log_of
 from moses_rnn.inference.inspection import summaries, word_log_probs
@@ -176,8 +177,7 @@ class Explainer:
     def _scores(self, pair: Lookup) -> Floats:
         """The producer's log p of every target of the source, then of the pair itself."""
         read = [*(option.read for option in pair.options), pair.read]
-        sources, targets = zip(*read, strict=True)
-        scores: Floats = self.producer.log_probs(list(sources), list(targets))[:, 0]
+        scores: Floats = self.producer.log_probs(Pairs.of(read))[:, 0]
         return scores
 
     def _words(self, read: bytes, written: bytes) -> list[Word]:

@@ -10,7 +10,7 @@ from moses_rnn.analysis.phrase_samples import PhraseSample
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine, parse_line
-from moses_rnn.formats.table_blocks import END, TableLines
+from moses_rnn.formats.table_blocks import TableLines
 
 
 class Option(NamedTuple):
@@ -67,7 +67,7 @@ def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: b
     sample = PhraseSample(others, seed)
     options: list[Option] = []
     for block in blocks:
-        for phrase in dict.fromkeys(block.phrases()[inverse]):
+        for phrase in dict.fromkeys(block.pairs().sides(inverse=inverse)[0]):
             sample.add(phrase)
         options += _options(block, name, pair.source)
     chosen = next((i for i, option in enumerate(options) if option.target == pair.target), None)
@@ -78,13 +78,11 @@ def look_up(blocks: Iterable[TableLines], name: str, pair: Lookup, *, inverse: b
 def _options(block: TableLines, name: str, source: bytes) -> Iterator[Option]:
     if source not in block.text:
         return
-    for i in range(len(block)):
-        if block.source(i) == source:
-            begin = int(block.places[i - 1, END]) if i else 0
-            number = int(block.numbers[i])
-            line = parse_line(block.text[begin : block.places[i, END]], name, number, block.form)
+    for i, of_line in enumerate(block.sources):
+        if of_line == source:
+            line = parse_line(block[i : i + 1].text, name, int(block.numbers[i]), block.form)
             option = Option.of(line, block.form)
             if min(option.scores) < 0:
                 advice = "Moses cannot use a table of logarithms: score it again without --log."
-                raise FormatError(name, number, "probabilities as scores", shown(line.scores), advice)
+                raise FormatError(name, line.number, "probabilities as scores", shown(line.scores), advice)
             yield option

@@ -11,7 +11,7 @@ from moses_rnn.errors import InputError
 from moses_rnn.files.metered import Advanced, Meter, show_nothing
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_blocks
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import first_look
+from moses_rnn.formats.phrase_table import read_first_line
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.translation.proposals import Reading
 
@@ -66,7 +66,7 @@ def read_for_network(table: str, reading: Reading, advanced: Advanced = show_not
     """
     name, form, meter = existing_input(table), reading.form, Meter()
     if name != STANDARD_STREAM:  # which cannot be read twice
-        _, form = first_look(name, form if form.is_factored else None)
+        _, form = read_first_line(name, form if form.is_factored else None)
     reading.check_form(name, form)
     for block in parse_blocks(read_blocks(name, meter=meter), name, form=form):
         yield block
@@ -81,14 +81,16 @@ def sample_phrases(
     Raises:
         InputError: the table has none.
     """
-    some = (phrase for block in blocks for phrase in dict.fromkeys(block.phrases()[inverse]))  # a source's lines follow
+    read = (block.pairs().sides(inverse=inverse)[0] for block in blocks)
+    some = (phrase for of_block in read for phrase in dict.fromkeys(of_block))  # a source's lines follow
     long = ((phrase,) for phrase in some if len(words(phrase)) >= min_words)
     return [phrase for (phrase,) in _draw(long, count, seed, min_words)]
 
 
 def sample_pairs(blocks: Iterable[TableLines], count: int, seed: int, *, inverse: bool) -> list[Pair]:
     """A sample of the distinct pairs with words on both sides; see `sample_phrases`."""
-    pairs = (pair for block in blocks for pair in block.pairs(inverse=inverse) if all(map(words, pair)))
+    sides = (zip(*block.pairs().sides(inverse=inverse), strict=True) for block in blocks)
+    pairs = (pair for of_block in sides for pair in of_block if all(map(words, pair)))
     return [Pair(*pair) for pair in _draw(pairs, count, seed, 1)]
 
 

@@ -6,14 +6,12 @@ follow each other, and whether they do can be seen without remembering all sourc
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +21,7 @@ from moses_rnn.errors import FormatError, InputError, printable, shown
 from moses_rnn.files.metered import Advanced, Meter, show_nothing
 from moses_rnn.files.streams import STANDARD_STREAM, read_lines, sorting, stamp_of
 from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
-from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, first_look, log_of, parse_table
+from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_table, read_first_line
 from moses_rnn.formats.signatures import first_added, recorded_columns
 from moses_rnn.formats.validation import signature_of
 
@@ -37,29 +35,6 @@ CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more", "without a 
 FIRST_COUNTS = (2, 10)  # of the second and the third class
 
 Mask = npt.NDArray[np.bool_]
-
-
-class Counts(NamedTuple):
-    """Field 5 of a line: how often target, source and pair were extracted; 0 for what it does not say."""
-
-    target: float = 0.0
-    source: float = 0.0
-    pair: float = 0.0
-
-
-def counts_of(line: TableLine) -> Counts:
-    """The counts of a line; a field that is missing or odd has none."""
-    fields = line.line[line.places.scores_end :].split(SEPARATOR, 3)
-    return _parse_counts(fields[2]) if len(fields) > 2 else Counts()
-
-
-@lru_cache(maxsize=1 << 16)  # most lines have one of few fields, such as "1 1 1"
-def _parse_counts(field: bytes) -> Counts:
-    try:
-        counts = [float(count) for count in words(field.strip())[:3]]
-    except ValueError:
-        return Counts()
-    return Counts(*counts) if all(map(math.isfinite, counts)) else Counts()
 
 
 def split_by_count(counts: Floats) -> Iterator[tuple[str, Mask]]:
@@ -121,7 +96,7 @@ class ScoredTable:
         if path == STANDARD_STREAM or not Path(path).is_file():
             raise InputError(f"{path}: expected a regular file, which can be read more than once")
         stamp = stamp_of(path)
-        line, form = first_look(path)
+        line, form = read_first_line(path)
         scores = len(words(line.scores))
         signature = _signature(path, scores, needed=column is None)
         column = _recorded(path, signature, scores, name) if column is None else _checked(path, scores, column)
@@ -166,10 +141,10 @@ class ScoredTable:
         """All pairs; raises as `lines`, and as `by_source`."""
         logs, of_pairs, of_sources = array("d"), array("d"), array("d")
         for number, lines in enumerate(self.sources(advanced)):
-            of_sources.extend((counts_of(lines[0]).source, length(lines[0].source)))
+            of_sources.extend((lines[0].counts.source, length(lines[0].source)))
             for line in lines:
                 logs.extend(self.log_probs(line))
-                of_pairs.extend((counts_of(line).pair, length(line.target), number))
+                of_pairs.extend((line.counts.pair, length(line.target), number))
         counts, target_words, source = np.frombuffer(of_pairs).reshape(-1, 3).T
         columns = np.frombuffer(logs).reshape(-1, len(self.columns))
         return Pairs(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from moses_rnn.analysis.scored_table import counts_of, length
+from moses_rnn.analysis.scored_table import length
 from moses_rnn.formats.grids import Cell, Grid, readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN, TableLine
@@ -45,7 +45,7 @@ class Targets:
     @property
     def frequency(self) -> float:
         """How often the source was extracted; 0 if unknown."""
-        return counts_of(self.lines[0]).source
+        return self.lines[0].counts.source
 
     def best(self, column: int, count: int) -> list[tuple[bytes, float]]:
         """Targets with the highest value in one column; of equal ones the first in the table."""
@@ -75,7 +75,7 @@ class Limits:
         """Whether the source of these lines fits."""
         if len(lines) < self.min_targets or length(lines[0].source) < self.min_words:
             return False
-        return self.min_count <= counts_of(lines[0]).source <= self.max_count
+        return self.min_count <= lines[0].counts.source <= self.max_count
 
     def __str__(self) -> str:
         parts = [f"at least {self.min_words} words", f"at least {self.min_targets} targets"]
@@ -100,7 +100,7 @@ class Wanted:
     def priority(self, lines: Sequence[TableLine]) -> float:
         """The sources of highest priority are taken."""
         if self.seed is None:
-            return counts_of(lines[0]).source
+            return lines[0].counts.source
         key = str(self.seed).encode()
         return float(int.from_bytes(blake2b(lines[0].source, key=key, digest_size=HASH_BYTES).digest()))
 

@@ -12,6 +12,7 @@ from moses_rnn.api.pairs import BytesPair, PairReading, PathLike
 from moses_rnn.errors import CheckpointError
 from moses_rnn.files.streams import existing_input
 from moses_rnn.formats.grids import readable
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.signatures import recorded_names
 from moses_rnn.formats.validation import signature_of
@@ -67,7 +68,7 @@ def _explain_words(writer: Writer, producer: ScoreProducer, pair: Lookup) -> Exp
         source=readable(pair.source),
         target=readable(pair.target),
         producer=producer.name,
-        log_prob=float(producer.log_probs([pair.read[0]], [pair.read[1]])[0, 0]),
+        log_prob=float(producer.log_probs(Pairs.of([pair.read]))[0, 0]),
         words=name_words(target, written, log_probs),
         unknown=[readable(word) for word in read if word not in known],
     )

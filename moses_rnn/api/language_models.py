@@ -12,6 +12,7 @@ import torch
 from moses_rnn.api.computing import PAIRS, Floats, Options, scored
 from moses_rnn.api.pairs import PathLike, Text, check_range, texts_of
 from moses_rnn.errors import CheckpointError
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.models.folders import read_network
 from moses_rnn.producers.open import NETWORKS, OpenModel, open_language_model
 
@@ -83,7 +84,7 @@ class LanguageModel:
         return scored(sentences, self._log_probs, 1, size)
 
     def _log_probs(self, sentences: list[bytes]) -> Floats:
-        return self._producer.log_probs(sentences, sentences)[:, 0]
+        return self._producer.log_probs(Pairs(sentences, sentences))[:, 0]
 
 
 def load_language_model(

@@ -271,7 +271,7 @@ class Model:
         return scored(checked, self._log_probs, threads, size, unbounded=self._writer.unbounded)
 
     def _log_probs(self, pairs: list[BytesPair]) -> Floats:
-        return self._producer.log_probs(*self._reading.sides(pairs))[:, 0]
+        return self._producer.log_probs(self._reading.pairs(pairs))[:, 0]
 
 
 def _translated(translation: Translation) -> Translated:

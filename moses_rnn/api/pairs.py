@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
 from moses_rnn.formats.alignments import broken, check_links, parse_links
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import has_gaps, words
-from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.translation.proposals import Reading, parse_sources
 
@@ -135,12 +135,10 @@ class PairReading:
         source, target = form.read(pair.source, pair.target, alignment)
         return pair._replace(source=source, target=target)
 
-    def sides(self, pairs: Sequence[BytesPair]) -> tuple[Sequence[bytes], list[bytes]]:
-        """Sources and targets of checked pairs, as producers take them."""
-        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        if not self._needs_links:
-            return sources, targets
-        return AlignedPhrases(sources, lambda: [pair.alignment or b"" for pair in pairs]), targets
+    def pairs(self, pairs: Sequence[BytesPair]) -> Pairs:
+        """Checked pairs, as producers take them."""
+        alignments = [pair.alignment or b"" for pair in pairs] if self._needs_links else None
+        return Pairs([pair.source for pair in pairs], [pair.target for pair in pairs], alignments)
 
     def sources(self, texts: Iterable[bytes]) -> Iterator[bytes]:
         """Sources alone, in the network's words; refuses one that is blank or cannot be read."""

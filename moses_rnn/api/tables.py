@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.analysis.explain import column_names
-from moses_rnn.analysis.scored_table import counts_of
 from moses_rnn.api.pairs import PathLike, Row, as_str, check_range
 from moses_rnn.errors import ArgumentError
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_lines
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import first_look, parse_table
+from moses_rnn.formats.phrase_table import parse_table, read_first_line
 from moses_rnn.formats.signatures import recorded_names
 from moses_rnn.formats.validation import signature_of
 
@@ -36,7 +35,7 @@ class Table:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        line, self._form = first_look(path)
+        line, self._form = read_first_line(path)
         count = len(words(line.scores))
         names = column_names(count, recorded_names(signature_of(path)))
         self.scores = tuple(_distinct([name.replace(" ", "_") for name in names]))
@@ -63,7 +62,7 @@ class Table:
         for line in parse_table(read_lines(self._path), self._path, form=self._form):
             scores = tuple(map(float, words(line.scores)))
             alignment = as_str(line.alignment)
-            yield Row(as_str(line.source), as_str(line.target), scores, alignment, counts_of(line))
+            yield Row(as_str(line.source), as_str(line.target), scores, alignment, line.counts)
 
     def batches(self, rows: int = ROWS) -> Iterator[dict[str, Column]]:
         """The table in parts of so many rows: lists of str, and arrays of float64, by name.

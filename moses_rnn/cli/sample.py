@@ -141,13 +141,13 @@ def _sources(request: Sampling, reading: Reading) -> list[bytes]:
 def _known(table: str | None, sources: Sequence[bytes], reading: Reading) -> Known | None:
     """The targets that the table has."""
     from moses_rnn.files.streams import existing_input, read_lines
-    from moses_rnn.formats.phrase_table import first_look, parse_table
+    from moses_rnn.formats.phrase_table import parse_table, read_first_line
     from moses_rnn.translation.proposals import known_targets
 
     if table is None:
         return None
     path = existing_input(table)
-    _, form = first_look(path, reading.form if reading.form.is_factored else None)
+    _, form = read_first_line(path, reading.form if reading.form.is_factored else None)
     reading.check_form(path, form)
     return known_targets(parse_table(read_lines(path), path, form=form), sources, reading)
 

@@ -13,19 +13,11 @@ from collections import defaultdict
 
 from moses_rnn.formats.alignments import Links, check_links, parse_links
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import NUMBER, SEPARATOR, TableLine
+from moses_rnn.formats.phrase_table import TableLine
 
 NO_WORD = b""  # what a word without a link is linked to
 LEAST = 1e-7  # probability of words that are never linked
-COUNTS_FIELD = 4  # of a line, from 0
 WHOLE_LINK: Links = ((0, 0),)
-
-
-def counts_of(line: TableLine) -> list[bytes]:
-    """Field 5 of a line, its counts of target, source and pair; nothing if they are not three numbers."""
-    fields = line.line.split(SEPARATOR, COUNTS_FIELD + 1)
-    counts = words(fields[COUNTS_FIELD].strip(b" \t\r\n")) if len(fields) > COUNTS_FIELD else []
-    return counts[:3] if len(counts) >= 3 and all(NUMBER.fullmatch(count) for count in counts[:3]) else []
 
 
 class LinkCounts:
@@ -46,8 +38,7 @@ class LinkCounts:
         links = _links(line, len(source), len(target))
         if not links or 1 not in (len(source), len(target)):
             return
-        counts = counts_of(line)
-        times = float(counts[2]) if counts else 1.0
+        times = line.counts.pair or 1.0
         for s, t in _with_unlinked(links, source, target):
             row = self._counts[s]
             row[t] = row.get(t, 0.0) + times

@@ -119,10 +119,13 @@ def is_rule(source: bytes, target: bytes) -> bool:
     return all(LEFT_HAND_SIDE.fullmatch(last) for last in lasts)
 
 
-def alignment_field(line: bytes, scores_end: int) -> bytes:
-    """Field 4 of a line, or nothing."""
-    fields = line[scores_end:].split(b"|||", 2)
-    return fields[1].strip(b" \t\r\n") if len(fields) > 1 else b""
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are text in UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def has_gaps(phrase: bytes) -> bool:

@@ -2,10 +2,14 @@
 
 Only the end of the third field is ever touched. Moses splits at the bare three characters ``|||`` and takes words
 between spaces and tabs (LoaderStandard.cpp); so do we. Scores are probabilities: the decoder takes their logarithm.
+
+Here one line is read with care: all that Moses reads is, and of the rest it is said what is wrong. Many lines at once
+are read by `table_blocks`.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,11 +18,12 @@ from typing import NamedTuple, NoReturn
 
 from moses_rnn.errors import FormatError, shown
 from moses_rnn.files.streams import read_lines
-from moses_rnn.formats.phrase_forms import BLANKS, LEFT_HAND_SIDE, PLAIN, PhraseForm, alignment_field, is_rule, words
+from moses_rnn.formats.phrase_forms import BLANKS, LEFT_HAND_SIDE, PLAIN, PhraseForm, is_rule, words
 
 Rejected = Callable[[bytes, FormatError], None]  # called with an invalid line and why it is one
 
 SEPARATOR = b"|||"
+LINE_BLANKS = b" \t\r\n"
 LOWEST = -100.0  # Moses's own floor of a feature, which a score of 0 becomes
 # Moses holds probabilities as float32: exp(-87) is near the smallest one of full precision (exp(-87.34)), and below
 # exp(-100) the decoder would see its own floor. Scores are raised to this one unless a user wants otherwise.
@@ -41,7 +46,7 @@ MAYBE_INFINITE = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{39}")
 FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)  # and from there on infinite
 
 
-class Places(NamedTuple):
+class Spans(NamedTuple):
     """Where the fields of a line begin and end, without the blanks around them; bytes from the line's beginning."""
 
     source: int
@@ -49,6 +54,16 @@ class Places(NamedTuple):
     target: int
     target_end: int
     scores_end: int
+    alignment: int  # of a line without field 4, both are the scores' end
+    alignment_end: int
+
+
+class Counts(NamedTuple):
+    """Field 5 of a line: how often target, source and pair were extracted; 0 for what it does not say."""
+
+    target: float = 0.0
+    source: float = 0.0
+    pair: float = 0.0
 
 
 class TableLine(NamedTuple):
@@ -57,112 +72,34 @@ class TableLine(NamedTuple):
     source: bytes
     target: bytes
     scores: bytes
-    places: Places
+    spans: Spans
     line: bytes
     number: int  # of the line in its file, from 1
 
     @property
     def alignment(self) -> bytes:
         """Field 4, or nothing."""
-        return alignment_field(self.line, self.places.scores_end)
+        return self.line[self.spans.alignment : self.spans.alignment_end]
+
+    @property
+    def counts(self) -> Counts:
+        """Field 5; a field that is missing or odd says nothing."""
+        fields = self.line[self.spans.alignment_end :].split(SEPARATOR, 2)
+        return _parse_counts(fields[1]) if len(fields) > 1 else Counts()
 
     def with_scores(self, added: bytes) -> bytes:
         """The line with further scores, parted by blanks, behind its own; every other byte as it came."""
-        line, end = self.line, self.places.scores_end
+        line, end = self.line, self.spans.scores_end
         return b"%b %b%b" % (line[:end], added, line[end:])
 
 
-def log_of(score: float) -> float:
-    """What Moses makes of a score: its natural logarithm, LOWEST at least."""
-    return max(math.log(score), LOWEST) if score > 0 else LOWEST
-
-
-def parse_line(line: bytes, name: str, number: int, form: PhraseForm = PLAIN) -> TableLine:
-    """Parse one line.
-
-    Args:
-        line: as read, with its line end.
-        name: of the table, for messages.
-        number: of the line, from 1, for messages.
-        form: of its phrases.
-
-    Raises:
-        FormatError: this package cannot score the line.
-    """
-    parsed = _split(line, name, number, form)
-    if not form.is_plain or b"]" in parsed.source or b"]" in parsed.target:
-        form.check(parsed.source, parsed.target, parsed.alignment, name, number)
-    return parsed
-
-
-def _split(line: bytes, name: str, number: int, form: PhraseForm) -> TableLine:
-    match = (FACTORED_LINE if form.is_factored else LINE).match(line)
-    if match is None:
-        _explain(line, name, number, form)
-    source, target, scores = match.groups()
-    source, target = source.rstrip(BLANKS), target.rstrip(BLANKS)
-    for side, phrase, factor in (("source", source, form.source_factor), ("target", target, form.target_factor)):
-        if factor is None and b"|" in phrase:  # the other side's words have factors
-            _refuse_factors(side, phrase, name, number)
-    if MAYBE_INFINITE.search(scores):
-        _refuse_infinite(scores, name, number)
-    (source_at, target_at), scores_end = match.regs[1:3], match.end(3)
-    places = Places(source_at[0], source_at[0] + len(source), target_at[0], target_at[0] + len(target), scores_end)
-    return TableLine(source, target, scores, places, line, number)
-
-
-class LineParser:
-    """Parses the lines of one table: all must have as many scores as the first.
-
-    Whether the table is hierarchical is seen by the first line: then both its phrases end with a left-hand side.
-
-    Args:
-        name: of the table, for messages.
-        form: which factors its words have, if any.
-        rejected: called with every invalid line, which is then left out; it may raise. None: such a line is an error.
-    """
-
-    def __init__(self, name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN) -> None:
-        self.name = name
-        self.form = form
-        self.columns = 0  # scores of each line, once a line was seen
-        self._first: TableLine | None = None
-        self._rejected = rejected
-
-    def parse(self, line: bytes, number: int) -> TableLine | None:
-        """The line, or None if it was rejected.
-
-        Raises:
-            FormatError: it is not a line of such a table, and `rejected` is None.
-        """
-        try:
-            if self._first is None:
-                self._look_at_form(line, number)
-            parsed = parse_line(line, self.name, number, self.form)
-            self._check_columns(parsed)
-        except FormatError as error:
-            if self._rejected is None:
-                raise
-            self._rejected(line, error)
-            return None
-        return parsed
-
-    def _look_at_form(self, line: bytes, number: int) -> None:
-        first = _split(line, self.name, number, self.form)
-        self.form = replace(self.form, hierarchical=is_rule(first.source, first.target))
-
-    def _check_columns(self, line: TableLine) -> None:
-        found = len(words(line.scores))
-        if self._first is None:
-            self._first, self.columns = line, found
-        elif found != self.columns:
-            raise FormatError(
-                self.name,
-                line.number,
-                f"{self.columns} scores as on line {self._first.number}",
-                f"{found}: {shown(line.scores)}",
-                "Moses stops at such a line; was the table put together from two?",
-            )
+@functools.lru_cache(maxsize=1 << 16)  # most lines have one of few fields, such as "1 1 1"
+def _parse_counts(field: bytes) -> Counts:
+    numbers = words(field.strip())[:3]
+    if not all(map(NUMBER.fullmatch, numbers)):
+        return Counts()
+    counts = Counts(*map(float, numbers))
+    return counts if all(map(math.isfinite, counts)) else Counts()
 
 
 @dataclass(frozen=True)
@@ -183,7 +120,133 @@ class Shape:
         return cls(len(words(line.scores)), (factors[0], factors[1]), bool(line.alignment))
 
 
-def first_look(table: str, form: PhraseForm | None = None) -> tuple[TableLine, PhraseForm]:
+def log_of(score: float) -> float:
+    """What Moses makes of a score: its natural logarithm, LOWEST at least."""
+    return max(math.log(score), LOWEST) if score > 0 else LOWEST
+
+
+# --- one line --------------------------------------------------------------------------------------------------------
+
+
+def parse_line(line: bytes, name: str, number: int, form: PhraseForm = PLAIN) -> TableLine:
+    """Parse one line.
+
+    Args:
+        line: as read, with its line end.
+        name: of the table, for messages.
+        number: of the line, from 1, for messages.
+        form: of its phrases.
+
+    Raises:
+        FormatError: this package cannot score the line.
+    """
+    parsed = _split(line, name, number, form)
+    _check_form(parsed, name, form)
+    return parsed
+
+
+def _split(line: bytes, name: str, number: int, form: PhraseForm) -> TableLine:
+    match = (FACTORED_LINE if form.is_factored else LINE).match(line)
+    if match is None:
+        _explain(line, name, number, form)
+    source, target, scores = match.groups()
+    source, target = source.rstrip(BLANKS), target.rstrip(BLANKS)
+    for side, phrase, factor in (("source", source, form.source_factor), ("target", target, form.target_factor)):
+        if factor is None and b"|" in phrase:  # the other side's words have factors
+            _refuse_factors(side, phrase, name, number)
+    _refuse_infinite(scores, name, number)
+    (source_at, target_at), scores_end = (match.start(1), match.start(2)), match.end(3)
+    alignment = alignment_span(line, scores_end, len(line))
+    ends = source_at + len(source), target_at + len(target)
+    spans = Spans(source_at, ends[0], target_at, ends[1], scores_end, *alignment)
+    return TableLine(source, target, scores, spans, line, number)
+
+
+def alignment_span(text: bytes, scores_end: int, line_end: int) -> tuple[int, int]:
+    """Where field 4 of a line begins and ends, without the blanks around it; without such a field, the scores' end."""
+    bars = text.find(SEPARATOR, scores_end, line_end)
+    if bars < 0:
+        return scores_end, scores_end
+    begin, end = bars + len(SEPARATOR), text.find(SEPARATOR, bars + len(SEPARATOR), line_end)
+    field = text[begin : line_end if end < 0 else end].rstrip(LINE_BLANKS)
+    return begin + len(field) - len(field.lstrip(LINE_BLANKS)), begin + len(field)
+
+
+def _check_form(line: TableLine, name: str, form: PhraseForm) -> None:
+    if not form.is_plain or b"]" in line.source or b"]" in line.target:
+        form.check(line.source, line.target, line.alignment, name, line.number)
+
+
+# --- a table ---------------------------------------------------------------------------------------------------------
+
+
+class LineParser:
+    """Parses the lines of one table: all must have as many scores as the first.
+
+    Whether the table is hierarchical is seen by the first line: then both its phrases end with a left-hand side.
+
+    Args:
+        name: of the table, for messages.
+        rejected: called with every invalid line, which is then left out; it may raise. None: such a line is an error.
+        form: which factors its words have, if any.
+    """
+
+    def __init__(self, name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN) -> None:
+        self.name = name
+        self.form = form
+        self.first: TableLine | None = None  # sound line; None: not yet read
+        self.columns = 0  # scores of each line; 0: not yet known
+        self._rejected = rejected
+
+    def parse(self, line: bytes, number: int) -> TableLine | None:
+        """The line, or None if it was rejected.
+
+        Raises:
+            FormatError: it is not a line of such a table, and `rejected` is None.
+        """
+        try:
+            return self._parsed(line, number)
+        except FormatError as error:
+            if self._rejected is None:
+                raise
+            self._rejected(line, error)
+            return None
+
+    def _parsed(self, line: bytes, number: int) -> TableLine:
+        parsed = _split(line, self.name, number, self.form)
+        columns = len(words(parsed.scores))
+        if self.first is None:
+            form = replace(self.form, hierarchical=is_rule(parsed.source, parsed.target))
+            _check_form(parsed, self.name, form)
+            self.first, self.form, self.columns = parsed, form, columns
+            return parsed
+        _check_form(parsed, self.name, self.form)
+        if columns != self.columns:
+            raise FormatError(
+                self.name,
+                number,
+                f"{self.columns} scores as on line {self.first.number}",
+                f"{columns}: {shown(parsed.scores)}",
+                "Moses stops at such a line; was the table put together from two?",
+            )
+        return parsed
+
+    def lines(self, lines: Iterable[bytes]) -> Iterator[TableLine]:
+        """The sound lines of a table, one by one; raises as `parse`."""
+        for number, line in enumerate(lines, start=1):
+            parsed = self.parse(line, number)
+            if parsed is not None:
+                yield parsed
+
+
+def parse_table(
+    lines: Iterable[bytes], name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN
+) -> Iterator[TableLine]:
+    """Parse a table line by line; see `LineParser`."""
+    return LineParser(name, rejected, form).lines(lines)
+
+
+def read_first_line(table: str, form: PhraseForm | None = None) -> tuple[TableLine, PhraseForm]:
     """The first line of a table, and the form of its phrases.
 
     Args:
@@ -195,33 +258,20 @@ def first_look(table: str, form: PhraseForm | None = None) -> tuple[TableLine, P
     """
     if form is None:
         try:
-            return first_look(table, PLAIN)
+            return read_first_line(table, PLAIN)
         except FormatError:
-            return first_look(table, PhraseForm(0, 0))
+            return read_first_line(table, PhraseForm(0, 0))
     parser = LineParser(table, form=form)
-    for line in read_lines(table):
-        parsed = parser.parse(line, 1)
-        if parsed is not None:
-            return parsed, parser.form
+    for line in parser.lines(read_lines(table)):
+        return line, parser.form
     raise FormatError(table, None, "at least one line", "none")
 
 
-def parse_table(
-    lines: Iterable[bytes], name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN
-) -> Iterator[TableLine]:
-    """Parse a table line by line; see `LineParser`. For many lines at once there is `table_blocks.parse_blocks`.
-
-    Raises:
-        FormatError: at the first line that is not one of such a table, if `rejected` is None.
-    """
-    parser = LineParser(name, rejected, form)
-    for number, line in enumerate(lines, start=1):
-        parsed = parser.parse(line, number)
-        if parsed is not None:
-            yield parsed
+# --- what is wrong with a line ---------------------------------------------------------------------------------------
 
 
 def _refuse_factors(side: str, phrase: bytes, name: str, number: int) -> NoReturn:
+    """Say that words have factors that are not expected."""
     advice = (
         f"If these are factors, moses-rnn-train --{side}-factor says which one is the word; if not, '|' is escaped as "
         "&#124; in an unfactored table."
@@ -230,6 +280,9 @@ def _refuse_factors(side: str, phrase: bytes, name: str, number: int) -> NoRetur
 
 
 def _refuse_infinite(scores: bytes, name: str, number: int) -> None:
+    """Raise FormatError if a score is too large for a float32."""
+    if not MAYBE_INFINITE.search(scores):
+        return
     for i, score in enumerate(words(scores), start=1):
         if abs(float(score)) >= FLOAT32_LIMIT:
             raise FormatError(name, number, f"a finite number as score {i}", shown(score))

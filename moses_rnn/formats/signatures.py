@@ -15,11 +15,14 @@ from moses_rnn import __version__
 from moses_rnn.files.records import parse_json
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
+Column = tuple[str, str, bool]  # its name, what it means, and whether it may be above 0: no log-probability
+
 MAX_BYTES = 1 << 20
 PROGRAM = f"moses_rnn {__version__}"
 EARLIER = "earlier_columns"  # of a table that was scored more than once: what earlier signatures say of added ones
 # of a column: over all lines
 COUNTED = ("unknown", "unknown_share", "floored", "floored_share", "lowest", "highest")
+PROBABILITY = "exp of it; Moses takes the logarithm"
 UNKNOWN_WARNING = 0.2  # share of the pairs with a word that the model reads as <unk>
 UNKNOWN_REFUSAL = 0.8  # the same, from which on the model is another table's
 FLOORED_REFUSAL = 0.5  # share of the scores that were raised to the floor
@@ -90,113 +93,6 @@ def recorded_floor(signature: Mapping[str, Any], column: int) -> float:
     return float(floor) if isinstance(floor, int | float) else DEFAULT_FLOOR
 
 
-@dataclass(frozen=True)
-class ModelSettings:
-    """A model that scores: its direction, and the hashes of its files."""
-
-    direction: str
-    sha256: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class ColumnSettings:
-    """A column that is added: its name, what it means, and whether it is no log-probability and may be above 0."""
-
-    name: str
-    meaning: str
-    unbounded: bool = False
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Everything that decides the bytes of a scored table."""
-
-    torch: str  # its version
-    table: Mapping[str, Any]  # what tells it from another
-    models: Sequence[ModelSettings]
-    columns: Sequence[ColumnSettings]
-    floor: float
-    logarithms: bool
-    chunk: Sequence[int]  # lines and bytes that are scored together
-    level: int  # of compression
-    devices: Sequence[str]  # their types
-    threads: int
-    precision: str
-    native: str | None  # the core that computes; None: torch
-    phrases: str  # their form
-    shard: str | None = None  # of the table: which one, of how many lines
-
-    @property
-    def computed_by(self) -> str:
-        """For the user."""
-        return f"{self.native or 'torch'}, {self.precision}"
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        """For the journal: a run is resumed only with equal settings."""
-        return {
-            "program": PROGRAM,
-            "torch": self.torch,
-            "input": dict(self.table),
-            "resumable": "pipe" not in self.table,
-            "models": [dict(model.sha256) for model in self.models],
-            "columns": [column.name for column in self.columns],
-            "floor": self.floor,
-            "logarithms": self.logarithms,
-            "chunk": list(self.chunk),
-            "level": self.level,
-            "device": list(self.devices),
-            "threads": self.threads,
-            "precision": self.precision,
-            "compiled": False,  # true in some older ones
-            **({"native": self.native} if self.native else {}),  # older journals have no such key
-            **({"shard": self.shard} if self.shard else {}),
-            "phrases": self.phrases,
-        }
-
-    def signature(
-        self, files: Mapping[str, Any], old_columns: int, counts: ColumnCounts, before: Mapping[str, Any]
-    ) -> bytes:
-        """The signature as a JSON file.
-
-        Args:
-            files: names of input and output, size and hash of the output, how many lines were rejected.
-            old_columns: scores that the table had.
-            counts: of all lines.
-            before: the table's own signature; empty if it has none.
-        """
-        earlier = [_without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]
-        record = {
-            "program": PROGRAM,
-            "torch": self.torch,
-            **files,
-            "precision": self.precision,
-            "compiled": False,  # true in some older ones
-            "native": self.native,
-            "phrases": self.phrases,
-            "lines": counts.lines,
-            "columns": old_columns + len(self.columns),
-            **({EARLIER: earlier} if earlier else {}),
-            "added_columns": [
-                {
-                    "index": old_columns + i,  # from 0, as Moses counts
-                    "name": column.name,
-                    "meaning": column.meaning,
-                    **({"unbounded": True} if column.unbounded else {}),  # a column of probabilities has no such key
-                    "written_as": "natural logarithm" if self.logarithms else "exp of it; Moses takes the logarithm",
-                    "floor": None if self.logarithms else self.floor,
-                    **counts.of_column(i),
-                }
-                for i, column in enumerate(self.columns)
-            ],
-            "models": [
-                *records_of(before, "models"),
-                *({"direction": model.direction, "sha256": dict(model.sha256)} for model in self.models),
-            ],
-        }
-        return _as_file(record)
-
-
 @dataclass
 class ColumnCounts:
     """What was counted over all lines; lists have one value for each added column.
@@ -238,6 +134,55 @@ def _share(count: int, lines: int) -> float:
     return round(count / lines, 6) if lines else 0.0
 
 
+def scored_signature(
+    manifest: Mapping[str, Any],
+    files: Mapping[str, Any],
+    old_columns: int,
+    columns: Sequence[Column],
+    counts: ColumnCounts,
+    before: Mapping[str, Any],
+) -> bytes:
+    """The signature of a table that was scored, as a JSON file.
+
+    Args:
+        manifest: everything that decides the table's bytes, see `Inputs.manifest`.
+        files: names of input and output, size and hash of the output, how many lines were rejected.
+        old_columns: scores that the table had.
+        columns: that were added.
+        counts: of all lines.
+        before: the table's own signature; empty if it has none.
+    """
+    logarithms = manifest["logarithms"]
+    earlier = [_without_counts(one) for column, one in recorded_columns(before).items() if column < old_columns]
+    added = [
+        {
+            "index": old_columns + i,  # from 0, as Moses counts
+            "name": name,
+            "meaning": meaning,
+            **({"unbounded": True} if unbounded else {}),  # a column of probabilities has no such key
+            "written_as": "natural logarithm" if logarithms else PROBABILITY,
+            "floor": None if logarithms else manifest["floor"],
+            **counts.of_column(i),
+        }
+        for i, (name, meaning, unbounded) in enumerate(columns)
+    ]
+    record = {
+        "program": PROGRAM,
+        "torch": manifest["torch"],
+        **files,
+        "precision": manifest["precision"],
+        "compiled": False,  # true in some older ones
+        "native": manifest["native"],
+        "phrases": manifest["phrases"],
+        "lines": counts.lines,
+        "columns": old_columns + len(added),
+        **({EARLIER: earlier} if earlier else {}),
+        "added_columns": added,
+        "models": [*records_of(before, "models"), *manifest["models"]],
+    }
+    return _as_file(record)
+
+
 def pruned_signature(
     before: Mapping[str, Any] | None, files: Mapping[str, Any], lines: int, columns: int, how: Mapping[str, Any]
 ) -> bytes:
@@ -258,7 +203,7 @@ def extended_signature(
     before: Mapping[str, Any] | None,
     files: Mapping[str, Any],
     shape: tuple[int, int],
-    added: Sequence[ColumnSettings],
+    added: Sequence[tuple[str, str]],
     how: Mapping[str, Any],
 ) -> bytes:
     """The signature of a table to which lines were added, as a JSON file.
@@ -267,14 +212,13 @@ def extended_signature(
         before: the signature of the smaller table, if it has one.
         files: names of input and output, size and hash of the output.
         shape: lines and columns of the output.
-        added: columns that it has beside those of the smaller table, the last ones.
+        added: names and meanings of the columns that it has beside those of the smaller table, the last ones.
         how: what was added.
     """
     lines, columns = shape
     record = _of_other_lines(before, {**files, "lines": lines, "columns": columns})
-    for i, column in enumerate(added, start=columns - len(added)):
-        written_as = "exp of it; Moses takes the logarithm"
-        new = {"index": i, "name": column.name, "meaning": column.meaning, "written_as": written_as, "floor": None}
+    for i, (name, meaning) in enumerate(added, start=columns - len(added)):
+        new = {"index": i, "name": name, "meaning": meaning, "written_as": PROBABILITY, "floor": None}
         record["added_columns"].append(new)
     return _as_file(_with_step(record, "extended", how))
 

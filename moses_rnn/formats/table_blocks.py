@@ -1,41 +1,52 @@
-"""Many lines of a phrase table at once: what `phrase_table` does line by line, for blocks (bytes of whole lines).
+"""Many lines of a phrase table at once: by the native core (``native/table*.cpp``) outside Python's lock, or in Python.
 
-Nearly all lines of a table are regular. Those are found and vouched for all at once, by the native core or else by
-`regular_lines`; every other line is parsed for itself. No Python runs for each regular line.
+Nearly all lines of a table are regular: single blanks around separators, numbers that are plainly finite and above 0,
+nothing odd. One regular expression says which lines are regular. The core finds the same ones, and writes the same
+bytes. All other lines go through `LineParser`, one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import ctypes
+import functools
+import itertools
+import re
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.formats import regular_lines
-from moses_rnn.formats.native_table import native_table
-from moses_rnn.formats.numbers import Floats, rows_as_text
-from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, alignment_field
-from moses_rnn.formats.phrase_table import LineParser, Places, Rejected, TableLine
-from moses_rnn.formats.text_phrases import AlignedPhrases, TextPhrases
+from moses_rnn.formats.pairs import Pairs, Phrases, TextPhrases
+from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, is_utf8, words
+from moses_rnn.formats.phrase_table import LineParser, Rejected, Spans, TableLine, alignment_span
+from moses_rnn.native import native_core
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
-END = len(Places._fields)  # the column of a line's end, behind those of its places
+SCORES_END, LINE_END = Spans._fields.index("scores_end"), len(Spans._fields)  # columns of the spans of many lines
+COLUMNS = LINE_END + 1
+NUMBER_BYTES = 24  # of a number with its blank at most
+UNKNOWN_ID = 0  # of a word that a vocabulary lacks
+OUTSIDE, LINE_END_FOUND = -1, -2  # what the core answers to spans outside the text, and to a word that is a line end
+NEWLINE = b"\n"[0]
 
 
 @dataclass(frozen=True)
 class TableLines:
     """Sound lines laid end to end, and where their fields stand.
 
-    `places` has a row for each line: its `Places`, then its end, as bytes from the beginning of `text`. `numbers` are
-    those of the lines in the file, from 1. `irregular` are the lines that may be odd, parsed.
+    `spans` has a row for each line: its `Spans`, then its end, as bytes from the beginning of `text`. `numbers` are
+    those of the lines in the file, from 1. `odd_lines` are the lines that are not regular, parsed.
     """
 
     text: bytes
-    places: Ints
+    spans: Ints
     numbers: Ints
-    irregular: tuple[TableLine, ...] = ()
+    odd_lines: tuple[TableLine, ...] = ()
     form: PhraseForm = PLAIN
 
     def __len__(self) -> int:
@@ -45,15 +56,11 @@ class TableLines:
         """Some of the lines, one after the other."""
         first, last, _ = lines.indices(len(self))
         if last <= first:
-            return TableLines(b"", self.places[:0], self.numbers[:0], form=self.form)
-        begin, end = self._begin_of(first), int(self.places[last - 1, END])
+            return TableLines(b"", self.spans[:0], self.numbers[:0], form=self.form)
+        begin, end = int(self.spans[first - 1, LINE_END]) if first else 0, int(self.spans[last - 1, LINE_END])
         numbers = self.numbers[first:last]
-        low, high = numbers[0], numbers[-1]
-        irregular = tuple(line for line in self.irregular if low <= line.number <= high)
-        return TableLines(self.text[begin:end], self.places[first:last] - begin, numbers, irregular, self.form)
-
-    def _begin_of(self, line: int) -> int:
-        return int(self.places[line - 1, END]) if line else 0
+        odd_lines = tuple(line for line in self.odd_lines if numbers[0] <= line.number <= numbers[-1])
+        return TableLines(self.text[begin:end], self.spans[first:last] - begin, numbers, odd_lines, self.form)
 
     @classmethod
     def joined(cls, parts: Sequence[TableLines]) -> TableLines:
@@ -63,137 +70,271 @@ class TableLines:
         begins = np.cumsum([0, *(len(part.text) for part in parts[:-1])])
         return cls(
             b"".join([part.text for part in parts]),
-            np.concatenate([part.places + begin for part, begin in zip(parts, begins, strict=True)]),
+            np.concatenate([part.spans + begin for part, begin in zip(parts, begins, strict=True)]),
             np.concatenate([part.numbers for part in parts]),
-            tuple(line for part in parts for line in part.irregular),
+            tuple(line for part in parts for line in part.odd_lines),
             parts[0].form,
         )
-
-    @property
-    def line_ends(self) -> Ints:
-        """Where each line ends; bytes from the beginning of `text`."""
-        return self.places[:, END]
 
     def after(self, number: int) -> TableLines:
         """The lines of higher numbers."""
         return self[int(np.searchsorted(self.numbers, number, side="right")) :]
 
-    def source(self, line: int) -> bytes:
-        """A source phrase."""
-        begin, end = self.places[line, :2]
-        return self.text[begin:end]
+    @property
+    def line_ends(self) -> Ints:
+        """Where each line ends; bytes from the beginning of `text`."""
+        return self.spans[:, LINE_END]
 
-    def phrases(self) -> tuple[Sequence[bytes], Sequence[bytes]]:
-        """All source phrases and all target phrases, as a network reads them (see `PhraseForm`).
+    def _field(self, begin: str) -> TextPhrases:
+        column = Spans._fields.index(begin)
+        return TextPhrases(self.text, self.spans[:, column], self.spans[:, column + 1])
 
-        Sources of plain words know their alignments.
-        """
-        sources, targets = (self._texts(first, first + 1) for first in (0, 2))
+    @property
+    def sources(self) -> TextPhrases:
+        """The source phrases as they stand in the table."""
+        return self._field("source")
+
+    def pairs(self) -> Pairs:
+        """The phrase pairs as a network reads them (see `PhraseForm`), and their alignments."""
+        sources, targets, alignments = self.sources, self._field("target"), self._field("alignment")
         if self.form.is_plain:
-            return AlignedPhrases(sources, self._alignments), targets
-        fields = zip(sources, targets, self._alignments(), strict=True)
-        read = [self.form.read(source, target, alignment) for source, target, alignment in fields]
-        return [source for source, _ in read], [target for _, target in read]
+            return Pairs(sources, targets, alignments)
+        read = Pairs.of(map(self.form.read, sources, targets, alignments))
+        return replace(read, alignments=alignments)
 
-    def _texts(self, begins: int, ends: int) -> TextPhrases:
-        """What stands between two columns of the places."""
-        return TextPhrases(self.text, self.places[:, begins], self.places[:, ends])
+    def append_scores(self, values: Floats) -> bytes:
+        """The lines with further scores of 9 significant digits behind their own; every other byte as it came.
 
-    def _alignments(self) -> list[bytes]:
-        return [alignment_field(rest, 0) for rest in self._texts(END - 1, END)]
-
-    def pairs(self, *, inverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """What is read and what is predicted from it: source and target phrases, or the other way round."""
-        sources, targets = self.phrases()
-        return zip(targets, sources, strict=True) if inverse else zip(sources, targets, strict=True)
-
-    def with_scores(self, added: Sequence[bytes]) -> bytes:
-        """The lines with further scores, a blank before each, behind each one's own; every other byte as it came."""
-        cuts = self.places[:, Places._fields.index("scores_end")].tolist()
-        text = self.text
-        pieces = [b""] * (2 * len(cuts) + 1)
-        pieces[::2] = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-        pieces[1::2] = added
-        return b"".join(pieces)
-
-    def with_numbers(self, values: Floats) -> bytes:
-        """The same with numbers of 9 significant digits; lines × columns."""
-        table = native_table()
-        if table is None:
-            return self.with_scores(rows_as_text(values))
-        return table.add_numbers(self.text, self.places, values)
+        Args:
+            values: lines × columns.
+        """
+        return append_scores(self.text, self.spans, values)
 
 
 def parse_blocks(
-    blocks: Iterable[bytes],
-    name: str,
-    rejected: Rejected | None = None,
-    form: PhraseForm = PLAIN,
-    lines_before: int = 0,
+    blocks: Iterable[bytes], name: str, rejected: Rejected | None = None, form: PhraseForm = PLAIN
 ) -> Iterator[TableLines]:
-    """Parse a table of which each block holds whole lines, behind so many others; see `LineParser`.
+    """Parse a table of which each block holds whole lines; see `LineParser` and `parse_with`."""
+    return parse_with(LineParser(name, rejected, form), blocks)
+
+
+def parse_with(parser: LineParser, blocks: Iterable[bytes], lines_before: int = 0) -> Iterator[TableLines]:
+    """The sound lines of blocks of whole lines, behind so many others of the table.
 
     Raises:
-        FormatError: at the first line that is not one of such a table, if `rejected` is None; the lines before it are
-            given out first.
+        FormatError: as `LineParser.parse`; the lines before that one are given out first.
     """
-    parser = LineParser(name, rejected, form)
+    number = lines_before + 1
     for text in filter(None, blocks):
-        block = _Block(text, lines_before + 1)
-        try:
-            block.parse(parser)
-        finally:
-            if sound := block.sound(parser.form):
-                yield sound
-        lines_before += len(block.ends)
+        at = 0
+        while parser.first is None and at < len(text):  # how many scores the others have is not known before
+            end = text.find(b"\n", at) + 1 or len(text)
+            if parser.parse(text[at:end], number) is None:
+                at, number = end, number + 1
+        if at < len(text):
+            spans = line_spans(text[at:])
+            yield from _parse_block(parser, text[at:], spans, number)
+            number += len(spans)
 
 
-class _Block:
-    """A block that is being parsed."""
+def _parse_block(parser: LineParser, text: bytes, spans: Ints, number: int) -> Iterator[TableLines]:
+    """The sound lines among those of a text, before the first that is refused."""
+    sound = np.zeros(len(spans), np.bool_)
+    if parser.form.is_plain:
+        sound = find_regular(text, spans, parser.columns)
+    begins = np.append(0, spans[:-1, LINE_END])
+    odd_lines: list[TableLine] = []
+    done = 0
+    try:
+        for i in np.flatnonzero(~sound).tolist():
+            done = i
+            line = parser.parse(text[begins[i] : spans[i, LINE_END]], number + i)
+            if line is not None:
+                spans[i, :LINE_END] = np.array(line.spans) + begins[i]
+                sound[i] = True
+                odd_lines.append(line)
+        done = len(spans)
+    finally:
+        sound[done:] = False
+        lines = TableLines(text, spans, number + np.arange(len(spans)), tuple(odd_lines), parser.form)
+        edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).reshape(-1, 2)
+        if runs := [lines[first:last] for first, last in edges.tolist()]:
+            yield TableLines.joined(runs)
 
-    def __init__(self, text: bytes, first_number: int) -> None:
-        self._text = text
-        self._lines = native_table() or regular_lines
-        self.ends = self._lines.line_ends(text)
-        self._begins = np.append(0, self.ends[:-1])
-        self._first_number = first_number
-        self._places = np.zeros((len(self.ends), END + 1), np.int64)
-        self._places[:, END] = self.ends
-        self._regular = np.zeros(len(self.ends), np.bool_)
-        self._irregular: list[TableLine] = []
-        self._done = 0  # lines that were looked at
 
-    def parse(self, parser: LineParser) -> None:
-        """Parse all lines, those that are not regular one by one."""
-        while not parser.columns and self._done < len(self.ends):  # until the number of scores is known
-            self._parse_line(self._done, parser)
-            self._done += 1
-        if parser.form.is_plain:
-            lines = self._text, self.ends, self._done
-            self._places, self._regular = self._lines.find_regular(*lines, parser.columns)
-        for i in (np.flatnonzero(~self._regular[self._done :]) + self._done).tolist():
-            self._done = i
-            self._parse_line(i, parser)
-        self._done = len(self.ends)
+# --- regular lines ---------------------------------------------------------------------------------------------------
 
-    def _parse_line(self, i: int, parser: LineParser) -> None:
-        line = parser.parse(self._text[self._begins[i] : self.ends[i]], self._first_number + i)
-        if line is not None:
-            self._irregular.append(line)
+ODD = rb"\n\0\r\]"  # on no regular line, but for the newline at its end
+NOT_ASCII = rb"\x80-\xff"
+# Plainly finite and above 0; Moses reads more than that
+PLAIN_NUMBER = rb"(?:0\.0{0,5}+[1-9]|[1-9][0-9]{0,14}+(?![0-9])\.?+)[0-9]*+(?:e-[0-3]?+[0-9])?"
 
-    def sound(self, form: PhraseForm) -> TableLines | None:
-        """The lines that are sound so far; None without any."""
-        sound = self._regular.copy()
-        sound[self._done :] = False
-        if self._irregular:
-            rows = np.array([line.number for line in self._irregular]) - self._first_number
-            places = np.array([line.places for line in self._irregular])
-            self._places[rows, :END] = places + self._begins[rows, None]
-            sound[rows] = True
-        numbers = self._first_number + np.arange(len(self.ends))
-        lines = TableLines(self._text, self._places, numbers, tuple(self._irregular), form)
-        if sound.all():
-            return lines
-        edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).tolist()
-        runs = [lines[first:last] for first, last in zip(edges[::2], edges[1::2], strict=True)]
-        return TableLines.joined(runs) if runs else None
+
+def line_spans(text: bytes) -> Ints:
+    """Room for the spans of each line; in the last column where it ends, behind its newline, which a last one may lack.
+
+    Returns:
+        lines × COLUMNS
+    """
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE) + 1
+    if not len(ends) or ends[-1] != len(text):
+        ends = np.append(ends, len(text))
+    spans = np.zeros((len(ends), COLUMNS), np.int64)
+    spans[:, LINE_END] = ends
+    return spans
+
+
+def find_regular(text: bytes, spans: Ints, columns: int) -> Mask:
+    """Which lines are regular; their spans, as bytes from the text's beginning, are filled in.
+
+    Args:
+        text: whole lines.
+        spans: from `line_spans`.
+        columns: scores of each regular line.
+
+    Raises:
+        ValueError: the spans are those of another text.
+    """
+    regular = np.zeros(len(spans), np.bool_)
+    library = _library()
+    if library is None:
+        found = np.fromiter(itertools.chain.from_iterable(_matches(text, columns)), np.int64).reshape(-1, COLUMNS)
+        at = np.searchsorted(spans[:, LINE_END], found[:, LINE_END])
+        spans[at], regular[at] = found, True
+    elif library.moses_rnn_find_regular(text, len(text), spans, len(spans), columns, regular):
+        raise ValueError("expected the ends of a text's lines")
+    return regular
+
+
+def _matches(text: bytes, columns: int) -> Iterator[tuple[int, ...]]:
+    """Of each regular line its spans, and its end."""
+    odd = ODD if is_utf8(text) else ODD + NOT_ASCII
+    for match in _regular_line(columns, odd).finditer(text):
+        (begin, end), (_, source_end), (target, target_end), (_, scores_end) = match.regs
+        alignment = alignment_span(text, scores_end, end)
+        yield begin, source_end - 1, target, target_end - 1, scores_end, *alignment, end
+
+
+@functools.cache
+def _regular_line(columns: int, odd: bytes) -> re.Pattern[bytes]:
+    """A line with so many plain scores; its groups are the source and the target with a blank each, and the scores."""
+    phrase = rb"([^| \t%b][^|%b]*+)(?<=[^ \t] )" % (odd, odd)
+    scores = b" ".join([PLAIN_NUMBER] * columns)
+    return re.compile(rb"^%b\|\|\| %b\|\|\| (%b)(?: \|\|\|[^%b]*+)?\n" % (phrase, phrase, scores, odd), re.MULTILINE)
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+def append_scores(text: bytes, spans: Ints, values: Floats) -> bytes:
+    """The text with numbers as ``%.9g`` behind the scores of each line, a blank before each.
+
+    Args:
+        text: whole lines.
+        spans: of all its lines; lines × COLUMNS.
+        values: lines × columns.
+
+    Raises:
+        ValueError: there are not as many values as lines, or the spans are not those of the text's lines.
+    """
+    if spans.shape != (len(values), COLUMNS):
+        raise ValueError(f"expected {COLUMNS} spans of {len(values):,} lines, found {spans.shape}")
+    library = _library()
+    if library is None:
+        cuts = spans[:, SCORES_END].tolist()
+        kept = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+        added = [b"".join([b" %.9g" % value for value in row]) for row in values.tolist()]
+        return b"".join(itertools.chain.from_iterable(zip(kept, [*added, b""], strict=True)))
+    out = np.empty(len(text) + values.size * NUMBER_BYTES, np.uint8)
+    arguments = text, len(text), np.ascontiguousarray(spans), len(values), np.ascontiguousarray(values)
+    size: int = library.moses_rnn_add_numbers(*arguments, values.shape[1], out, len(out))
+    if size < 0:
+        raise ValueError("expected the spans of a text's lines")
+    return out[:size].tobytes()
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+class PhraseIds:
+    """Maps the words of many phrases to ids at once; words that are not in the vocabulary have UNKNOWN_ID.
+
+    Args:
+        id_of: the vocabulary.
+    """
+
+    def __init__(self, id_of: Mapping[bytes, int]) -> None:
+        self._id_of = id_of
+        self._library = _library()
+        if self._library is None:
+            return
+        all_words = TextPhrases.of(list(id_of))
+        ids = np.fromiter(id_of.values(), np.int64, len(id_of))
+        self._table = self._library.moses_rnn_new_words(all_words.text, all_words.ends, ids, len(ids))
+        if not self._table:
+            raise MemoryError
+        weakref.finalize(self, self._library.moses_rnn_delete_words, self._table)
+
+    def __call__(self, phrases: Phrases) -> tuple[Ints, Ints]:
+        """Ids of all words end to end, and how many each phrase has.
+
+        Raises:
+            TypeError: phrases are not bytes.
+            ValueError: a word is a line end, or a phrase is outside its text.
+        """
+        if any(isinstance(phrase, str) for phrase in phrases[:1]):
+            raise TypeError("expected phrases as bytes, as a table has them, found str: encode them as UTF-8")
+        if self._library is None:
+            split = [words(phrase) for phrase in phrases]
+            lengths = np.fromiter(map(len, split), np.int64, len(split))
+            flat = list(itertools.chain.from_iterable(split))
+            if b"\n" in flat:
+                raise ValueError("expected phrases without line ends")
+            known = map(self._id_of.get, flat, itertools.repeat(UNKNOWN_ID))
+            return np.fromiter(known, np.int64, len(flat)), lengths
+        return self._by_core(self._library, TextPhrases.of(phrases))
+
+    def _by_core(self, library: ctypes.CDLL, phrases: TextPhrases) -> tuple[Ints, Ints]:
+        begins, ends = np.ascontiguousarray(phrases.begins), np.ascontiguousarray(phrases.ends)
+        ids = np.empty(int(np.maximum((ends - begins + 1) >> 1, 0).sum()), np.int64)  # words part by one byte at least
+        lengths = np.empty(len(begins), np.int64)
+        arguments = phrases.text, len(phrases.text), begins, ends, len(begins), ids, lengths
+        count: int = library.moses_rnn_word_ids(self._table, *arguments)
+        if count == LINE_END_FOUND:
+            raise ValueError("expected phrases without line ends")
+        if count == OUTSIDE:
+            raise ValueError("expected phrases within their text")
+        return ids[:count], lengths
+
+
+# --- the core --------------------------------------------------------------------------------------------------------
+
+_INTS = np.ctypeslib.ndpointer(np.int64, ndim=1, flags="C")
+_ROWS = np.ctypeslib.ndpointer(np.int64, ndim=2, flags="C")
+_MASK = np.ctypeslib.ndpointer(np.bool_, ndim=1, flags="C")
+_FLOATS = np.ctypeslib.ndpointer(np.float64, ndim=2, flags="C")
+_OUT = np.ctypeslib.ndpointer(np.uint8, ndim=1, flags="C")
+_SIZE = ctypes.c_int64
+_TEXT = (ctypes.c_char_p, _SIZE)
+_FUNCTIONS = {  # what each takes and returns
+    "find_regular": ((*_TEXT, _ROWS, _SIZE, _SIZE, _MASK), ctypes.c_int),
+    "add_numbers": ((*_TEXT, _ROWS, _SIZE, _FLOATS, _SIZE, _OUT, _SIZE), _SIZE),
+    "new_words": ((ctypes.c_char_p, _INTS, _INTS, _SIZE), ctypes.c_void_p),
+    "delete_words": ((ctypes.c_void_p,), None),
+    "word_ids": ((ctypes.c_void_p, *_TEXT, _INTS, _INTS, _SIZE, _INTS, _INTS), _SIZE),
+}
+
+
+@functools.cache
+def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
+    for name, (arguments, result) in _FUNCTIONS.items():
+        function = library[f"moses_rnn_{name}"]
+        function.argtypes, function.restype = arguments, result
+        setattr(library, f"moses_rnn_{name}", function)
+    return library
+
+
+def _library() -> ctypes.CDLL | None:
+    """The core's functions; None where the core is missing or switched off. Each checks the spans that it is given."""
+    core = native_core()
+    return None if core is None else _declared(core.functions)

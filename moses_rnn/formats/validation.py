@@ -11,7 +11,7 @@ from typing import Any
 from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.streams import read_lines, sorting
-from moses_rnn.formats.census import Census
+from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import TableLine, parse_table
 from moses_rnn.formats.signatures import read_signature
@@ -84,12 +84,12 @@ def validate(
         bad_line(str(error))
 
     meter = Meter()
-    census = Census(table, strict=strict, thorough=True)
+    odd = LineWarnings(table, strict=strict, thorough=True)
     lines = read_lines(table, meter=meter)
-    for line in _measure(census.passing(parse_table(lines, table, reject, form)), validation):
+    for line in _measure(odd.passing(parse_table(lines, table, reject, form)), validation):
         if line.number % LINES_BETWEEN_LOOKS == 0:
             advanced(line.number, meter.share)
-    validation.warnings = list(census.warnings())
+    validation.warnings = list(odd.messages())
     _check(validation, must_be_sorted)
     validation.signature = _compare_signature(validation)
     return validation

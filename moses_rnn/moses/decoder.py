@@ -24,7 +24,7 @@ from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.nbest import NBestLine, parse_nbest
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, has_gaps, words
-from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, Shape, TableLine, first_look, log_of, parse_table
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, Shape, TableLine, log_of, parse_table, read_first_line
 from moses_rnn.moses.dictionaries import BINARY, KINDS, OF_RULES, TEXT_TYPES, factor_list
 from moses_rnn.moses.ini import MosesIni, is_readable_path
 
@@ -252,7 +252,7 @@ def check_ini(table: str, name: str, feature_name: str | None) -> tuple[list[str
     """
     ini = MosesIni(Path(name).read_bytes(), name)
     feature = ini.choose(name=feature_name, table=table)
-    declared, (first, form) = ini.declared(feature), first_look(table)
+    declared, (first, form) = ini.declared(feature), read_first_line(table)
     shape = Shape.of(first)
     lines = sum(1 for _ in parse_table(read_lines(table), table, form=form))
     if declared != shape.columns:
@@ -295,7 +295,7 @@ def verify(
         whole: have the dictionaries made from the whole table instead of these phrases' lines.
         own: a dictionary that is there already, of the user's ini, to be looked at too.
     """
-    first, form = first_look(table)
+    first, form = read_first_line(table)
     possible = _choose_kinds(kinds, Shape.of(first), form, log)
     if not possible and own is None:
         raise InputError(f"{table}: expected a table for {', '.join(kinds)}, found {form}")

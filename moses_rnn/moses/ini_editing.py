@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import STANDARD_STREAM
-from moses_rnn.formats.phrase_table import Shape, first_look
+from moses_rnn.formats.phrase_table import Shape, read_first_line
 from moses_rnn.formats.signatures import read_signature
 from moses_rnn.moses.dictionaries import BINARY, LOADABLE, TEXT_TYPES, factor_list
 from moses_rnn.moses.ini import READABLE, UNREADABLE, Feature, MosesIni, begins_a_name, code_of, is_readable_path
@@ -59,7 +59,7 @@ def edit_ini(edit: IniEdit) -> NewIni:
         lines, warnings = _place_paths(ini, absolute=edit.absolute_paths)
         return NewIni(_encode(lines), warnings=warnings)
     feature = ini.choose(name=edit.feature, table=edit.table)
-    first, _ = first_look(edit.table)
+    first, _ = read_first_line(edit.table)
     shape, declared = Shape.of(first), ini.declared(feature)
     added = shape.columns - declared
     if added < 0:

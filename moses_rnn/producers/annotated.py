@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 from moses_rnn.errors import InputError, PairError
 from moses_rnn.formats.alignments import Links, check_links, parse_links, transposed
+from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import RareWords, Shortlists
-from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.base import Phrases, ScoreProducer, Scores, Tally, check_lengths, is_unbounded
+from moses_rnn.producers.base import ScoreProducer, Scores, Tally, is_unbounded
 
 if TYPE_CHECKING:
     from moses_rnn.producers.ensembles import Writer
-
-Texts = tuple[list[bytes], list[bytes]]  # what is read, and what is written
 
 
 def shortlists_of(model: Writer, rare: RareWords) -> Shortlists:
@@ -51,55 +49,48 @@ class AnnotatedProducer:
         self._rare = rare
         self._shortlists = shortlists_of(model, rare)
 
-    def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
         """Natural logarithms; pairs × 1.
-
-        Args:
-            sources: of the pairs, with their alignments if these are needed.
-            targets: as many.
-            tally: is added to.
 
         Raises:
             InputError: there are no alignments.
             PairError: one is no alignment, or of other words.
-            ValueError: there are not as many targets as sources.
         """
-        check_lengths(sources, targets)
         tally = tally or Tally()
         inner = Tally()
-        (read, written), unknown = self._annotated(sources, targets)
-        scores = self._producer.log_probs(*((written, read) if self._inverse else (read, written)), inner)
+        annotated, unknown = self._annotated(pairs)
+        scores = self._producer.log_probs(annotated, inner)
         tally.unknown += unknown
         tally.halvings += inner.halvings
         return scores
 
-    def _annotated(self, sources: Phrases, targets: Phrases) -> tuple[Texts, int]:
-        """What is read and written of each pair, and how many have a word outside the shortlists."""
-        texts: Texts = ([], [])
+    def _annotated(self, pairs: Pairs) -> tuple[Pairs, int]:
+        """The pairs with their rare words annotated, and how many have a word outside the shortlists."""
+        annotated = []
         unknown = 0
-        for source, target, text in zip(sources, targets, self._alignments(sources), strict=True):
+        for source, target, text in zip(pairs.sources, pairs.targets, self._alignments(pairs), strict=True):
             read, written = words(source), words(target)
             links = _links(text, len(read), len(written))
             if self._inverse:
                 read, written, links = written, read, transposed(links)
             unknown += not self._knows(read, written)
             tokens = self._rare.annotate(read, written, links, self._shortlists)
-            for of_side, annotated in zip(texts, tokens, strict=True):
-                of_side.append(b" ".join(annotated))
-        return texts, unknown
+            annotated.append((b" ".join(tokens[0]), b" ".join(tokens[1])))
+        read_and_written = Pairs.of(annotated)
+        return Pairs(*read_and_written.sides(inverse=self._inverse)), unknown
 
     def _knows(self, read: list[bytes], written: list[bytes]) -> bool:
         return self._shortlists.read.issuperset(read) and self._shortlists.written.issuperset(written)
 
-    def _alignments(self, sources: Phrases) -> Sequence[bytes]:
+    def _alignments(self, pairs: Pairs) -> Phrases:
         if not self._rare.needs_links:
-            return [b""] * len(sources)
-        if not isinstance(sources, AlignedPhrases):
+            return [b""] * len(pairs)
+        if pairs.alignments is None:
             raise InputError(
                 f"{self.name}: expected pairs with word alignments, by which this model's rare words are annotated "
                 f"({self._rare.kind}), found pairs alone"
             )
-        return sources.alignments()
+        return pairs.alignments
 
 
 def _links(text: bytes, sources: int, targets: int) -> Links:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -13,17 +11,13 @@ import torch
 
 from moses_rnn import native
 from moses_rnn.errors import ScoreError, shown
-from moses_rnn.formats.native_table import native_table
-from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.text_phrases import TextPhrases
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.models.batches import Lengths
-from moses_rnn.models.vocabulary import UNKNOWN_ID, Ids, Vocabulary
+from moses_rnn.models.vocabulary import UNKNOWN_ID, Ids
 
-Phrases = Sequence[bytes]
 Scores = npt.NDArray[np.float64]  # pairs × num_scores
 ROUNDING = 1e-3  # a log-probability this far above 0 is float32's rounding; more is a fault
 LARGEST = 3e38  # that a float32 can hold, as Moses holds numbers
-MARK, MARK_ID = b"\n", -1  # between phrases; no phrase of a line holds one
 Values = npt.NDArray[np.float64]  # pairs
 
 
@@ -87,12 +81,11 @@ class ScoreProducer(Protocol):
     num_scores: int
     meaning: str  # what the score is, for the signature
 
-    def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
         """Natural logarithms; pairs × num_scores. A pair's scores depend on that pair alone.
 
         Args:
-            sources: of the pairs; words with blanks between.
-            targets: as many.
+            pairs: words with blanks between.
             tally: is added to, by producers that meet what it counts.
 
         Raises:
@@ -105,7 +98,7 @@ def is_unbounded(producer: ScoreProducer) -> bool:
     return bool(getattr(producer, "unbounded", False))
 
 
-def check_scores(producer: ScoreProducer, scores: Scores, sources: Phrases, targets: Phrases) -> None:
+def check_scores(producer: ScoreProducer, scores: Scores, pairs: Pairs) -> None:
     """Refuse scores that are not finite, or are above 0 though they are to be log-probabilities.
 
     Raises:
@@ -116,7 +109,7 @@ def check_scores(producer: ScoreProducer, scores: Scores, sources: Phrases, targ
     if not good.all():
         row = int(np.argmin(good.all(1)))
         expected = "a finite number" if unbounded else "a log-probability"
-        pair = shown(b" ||| ".join((sources[row], targets[row])))
+        pair = shown(b" ||| ".join((pairs.sources[row], pairs.targets[row])))
         raise ScoreError(f"{producer.name}: expected {expected}, found {scores[row].min()} for {pair}", row)
 
 
@@ -126,40 +119,6 @@ class Description(NamedTuple):
     name: str
     meaning: str
     unbounded: bool = False
-
-
-class PhraseIds:
-    """Maps many phrases to ids at once."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._id_of = {**vocabulary.id_of(), MARK: MARK_ID}
-        table = native_table()
-        self._native = table and table.word_ids(vocabulary.id_of())
-
-    def __call__(self, phrases: Sequence[bytes]) -> tuple[Ids, Lengths]:
-        """Ids of all phrases laid end to end, and the length of each.
-
-        Raises:
-            TypeError: phrases are not bytes.
-            ValueError: a word is a line end, or there are no phrases.
-        """
-        if any(isinstance(phrase, str) for phrase in phrases[:1]):
-            raise TypeError("expected phrases as bytes, as a table has them, found str: encode them as UTF-8")
-        if self._native and phrases:
-            return self._native(TextPhrases.of(phrases))
-        between = words((b" " + MARK + b" ").join(phrases))
-        ids = np.fromiter(map(self._id_of.get, between, itertools.repeat(UNKNOWN_ID)), np.int64, len(between))
-        marks = np.flatnonzero(ids == MARK_ID)
-        if len(marks) != len(phrases) - 1:
-            raise ValueError("expected phrases without line ends")
-        ends = np.append(marks - np.arange(len(marks)), len(ids) - len(marks))
-        return ids[ids != MARK_ID], np.diff(ends, prepend=0)
-
-
-def check_lengths(sources: Phrases, targets: Phrases) -> None:
-    """Raise ValueError if there are not as many targets as sources."""
-    if len(sources) != len(targets):
-        raise ValueError(f"expected as many targets as sources, found {len(targets):,} and {len(sources):,}")
 
 
 def unknown_words(ids: Ids, lengths: Lengths) -> npt.NDArray[np.int64]:

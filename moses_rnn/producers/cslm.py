@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from moses_rnn.formats.pairs import Phrases
 from moses_rnn.inference.cslm import NGramScores
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.cslm import n_grams_of
 from moses_rnn.models.vocabulary import END_ID, Ids
-from moses_rnn.producers.base import HERE, Compute, Phrases
+from moses_rnn.producers.base import HERE, Compute
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares, Values
 
 

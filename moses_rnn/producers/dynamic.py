@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from moses_rnn.errors import MosesRnnError, ScoreError, shown
+from moses_rnn.formats.pairs import Phrases
 from moses_rnn.inference.dynamic import RATE, Learner
 from moses_rnn.inference.rnnlm import Values
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import Ids
-from moses_rnn.producers.base import HERE, Compute, Phrases
+from moses_rnn.producers.base import HERE, Compute
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.producers.rnnlm import on_device
 

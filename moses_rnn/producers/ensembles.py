@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.errors import CheckpointError
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.ensembles import COMBINATIONS, GEOMETRIC, MEAN_LOG, EnsembleStepper, Map, Member
 from moses_rnn.inference.trie_scoring import SteppedPairs
 from moses_rnn.models.folders import read_key
 from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.producers.annotated import AnnotatedProducer, annotated_meaning
-from moses_rnn.producers.base import HERE, Compute, Description, Phrases, ScoreProducer, Scores, Tally
+from moses_rnn.producers.base import HERE, Compute, Description, ScoreProducer, Scores, Tally
 from moses_rnn.producers.open import OpenModel, open_model
 from moses_rnn.producers.phrases import PhraseProducer, meaning_of
 
@@ -51,14 +52,10 @@ class MeanProducer:
         self.name, self.meaning, self.unbounded = name, meaning, unbounded
         self._members = members
 
-    def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
-        """Natural logarithms; pairs × 1. As unknown counts what is so to the member that knows the fewest pairs.
-
-        Raises:
-            ValueError: there are not as many targets as sources.
-        """
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × 1. As unknown counts what is so to the member that knows the fewest pairs."""
         tallies = [Tally() for _ in self._members]
-        scores = [member.log_probs(sources, targets, own) for member, own in zip(self._members, tallies, strict=True)]
+        scores = [member.log_probs(pairs, own) for member, own in zip(self._members, tallies, strict=True)]
         if tally is not None:
             tally.unknown += max(own.unknown for own in tallies)
             tally.halvings += sum(own.halvings for own in tallies)

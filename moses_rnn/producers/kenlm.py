@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.producers.base import Phrases, Scores, Tally
+from moses_rnn.formats.pairs import Pairs, Phrases
+from moses_rnn.producers.base import Scores, Tally
 from moses_rnn.producers.language_models import END, LN_10, Values, check_words, sums, text, words_of
 
 # KenLM's messages: Cannot read model 'path' (file:line in function threw Kind[ because `condition']. what it found)
@@ -58,9 +59,9 @@ class KenlmProducer:
         check_words(self.name, natural, sentences)
         return natural
 
-    def log_probs(self, _sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
         """Natural logarithms; targets × 1."""
-        return sums(self.word_log_probs(targets), targets)
+        return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
     def unknown(self, sentences: Phrases) -> npt.NDArray[np.bool_]:
         """Which words the model does not know; as `word_log_probs`."""

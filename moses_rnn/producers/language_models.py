@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import ScoreError, shown
+from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.table_blocks import PhraseIds
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Ids, Vocabulary
-from moses_rnn.producers.base import LARGEST, ROUNDING, PhraseIds, Phrases, Scores, Tally
+from moses_rnn.producers.base import LARGEST, ROUNDING, Scores, Tally
 
 Values = npt.NDArray[np.float64]
 Marks = npt.NDArray[np.bool_]
@@ -67,7 +69,7 @@ class NetworkLanguageModel(ABC):
     num_scores = 1
 
     def __init__(self, vocabulary: Vocabulary, shares: Shares | None = None) -> None:
-        self._ids_of = PhraseIds(vocabulary)
+        self._ids_of = PhraseIds(vocabulary.id_of())
         self._shares = shares
         rest = shares.description if shares else "counted as <unk>"
         self.meaning = f"log p(target) of the {self.title}, natural, </s> included; words outside the shortlist {rest}"
@@ -81,9 +83,9 @@ class NetworkLanguageModel(ABC):
         check_words(self.name, values, sentences)
         return values
 
-    def log_probs(self, _sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
         """Natural logarithms; targets × 1."""
-        return sums(self.word_log_probs(targets), targets)
+        return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
     def unknown(self, sentences: Phrases) -> Marks:
         """Which words are outside the shortlist; as `word_log_probs`."""

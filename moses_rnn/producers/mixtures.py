@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.errors import CheckpointError, InputError
+from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.inference.ensembles import ARITHMETIC, MEAN_LOG
-from moses_rnn.producers.base import Phrases, Scores, Tally
+from moses_rnn.producers.base import Scores, Tally
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, Values, sums
 from moses_rnn.producers.open import OpenModel
@@ -58,9 +59,9 @@ class Mixture:
         log_probs = np.stack([member.word_log_probs(sentences) for member in self.members])
         return combined(log_probs, self._combination, self._shares)
 
-    def log_probs(self, _sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
         """Natural logarithms; targets × 1."""
-        return sums(self.word_log_probs(targets), targets)
+        return sums(self.word_log_probs(pairs.targets), pairs.targets)
 
 
 def combined(log_probs: Values, combination: str = ARITHMETIC, shares: Sequence[float] | None = None) -> Values:

@@ -10,19 +10,12 @@ import torch
 from torch import OutOfMemoryError
 
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError
+from moses_rnn.formats.pairs import Pairs, Phrases
+from moses_rnn.formats.table_blocks import PhraseIds
 from moses_rnn.inference.trie_scoring import PairNetwork
 from moses_rnn.models.folders import vocabulary_file
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.base import (
-    PhraseIds,
-    Phrases,
-    Scores,
-    Tally,
-    Values,
-    check_lengths,
-    check_scores,
-    unknown_words,
-)
+from moses_rnn.producers.base import Scores, Tally, Values, check_scores, unknown_words
 
 PAIRS = 8192  # scored together
 BOTH_ENDS = "both </s> included"
@@ -71,25 +64,23 @@ class PhraseProducer:
         self.name, self.meaning, self.unbounded = name, meaning, unbounded
         self._inverse = pair_words.inverse
         self._network = network
-        self._read = PhraseIds(pair_words.source_vocabulary)
-        self._written = PhraseIds(pair_words.target_vocabulary)
+        self._read = PhraseIds(pair_words.source_vocabulary.id_of())
+        self._written = PhraseIds(pair_words.target_vocabulary.id_of())
 
-    def log_probs(self, sources: Phrases, targets: Phrases, tally: Tally | None = None) -> Scores:
+    def log_probs(self, pairs: Pairs, tally: Tally | None = None) -> Scores:
         """Natural logarithms; pairs × 1.
 
         Raises:
             ScoreError: see `ScoreProducer`.
-            ValueError: there are not as many targets as sources.
         """
-        check_lengths(sources, targets)
-        read, written = (targets, sources) if self._inverse else (sources, targets)
+        read, written = pairs.sides(inverse=self._inverse)
         tally = tally or Tally()
         parts = [
             self._within_memory(read[first : first + PAIRS], written[first : first + PAIRS], tally)
-            for first in range(0, len(sources), PAIRS)
+            for first in range(0, len(pairs), PAIRS)
         ]
         scores = np.concatenate(parts)[:, None] if parts else np.zeros((0, 1))
-        check_scores(self, scores, sources, targets)
+        check_scores(self, scores, pairs)
         return scores
 
     def _within_memory(self, read: Phrases, written: Phrases, tally: Tally) -> Values:
@@ -132,18 +123,11 @@ class WordPenaltyProducer:
     meaning = "-n for n target words outside the shortlist"
 
     def __init__(self, target_vocabulary: Vocabulary) -> None:
-        self._ids = PhraseIds(target_vocabulary)
+        self._ids = PhraseIds(target_vocabulary.id_of())
 
-    def log_probs(self, sources: Phrases, targets: Phrases, _tally: Tally | None = None) -> Scores:
-        """Natural logarithms; pairs × 1.
-
-        Raises:
-            ValueError: there are not as many targets as sources.
-        """
-        check_lengths(sources, targets)
-        if not sources:
-            return np.zeros((0, 1))
-        penalties: Scores = -unknown_words(*self._ids(targets)).astype(np.float64)[:, None]
+    def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:
+        """Natural logarithms; pairs × 1."""
+        penalties: Scores = -unknown_words(*self._ids(pairs.targets)).astype(np.float64)[:, None]
         return penalties
 
 

@@ -51,10 +51,9 @@ def estimate(request: ScoringRequest, seconds: float = SECONDS) -> Estimate:
         raise InputError("--estimate: expected a table of a known size, found standard input")
     inputs = open_inputs(request, _leave_out if request.rejects else None, lambda: None)
     pack, report = Packing(is_gzip(request.output), DEFAULT_LEVEL), ScoringReport()
-    computed_by = inputs.settings().computed_by
     started = time.monotonic()
     with open_workers(inputs, pack) as workers:
-        blocks = scored_table(inputs.lines, workers, report, inputs.census)
+        blocks = scored_table(inputs.lines, workers, report, inputs.odd)
         next(blocks, None)
         first, began = report.lines, time.monotonic()
         for _ in blocks:
@@ -64,7 +63,7 @@ def estimate(request: ScoringRequest, seconds: float = SECONDS) -> Estimate:
     if report.lines == first:  # the table is a single block
         first, began = 0, started
     share = inputs.share(report) or 1.0
-    return Estimate(report.lines / share, (report.lines - first) / max(now - began, 1e-9), computed_by)
+    return Estimate(report.lines / share, (report.lines - first) / max(now - began, 1e-9), inputs.computed_by)
 
 
 def _leave_out(_line: bytes, _error: FormatError) -> None:

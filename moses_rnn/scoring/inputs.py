@@ -16,13 +16,13 @@ from moses_rnn.files.metered import Meter
 from moses_rnn.files.outputs import DEFAULT_LEVEL
 from moses_rnn.files.shards import count_lines, read_part
 from moses_rnn.files.streams import identity_of, read_blocks, stamp_of
-from moses_rnn.formats.census import Census
+from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
-from moses_rnn.formats.phrase_table import Rejected, Shape, TableLine, first_look
-from moses_rnn.formats.signatures import ColumnSettings, ModelSettings, Settings, added_already, fitting_signature
-from moses_rnn.formats.table_blocks import TableLines, parse_blocks
+from moses_rnn.formats.phrase_table import LineParser, Rejected, Shape, TableLine, read_first_line
+from moses_rnn.formats.signatures import PROGRAM, added_already, fitting_signature
+from moses_rnn.formats.table_blocks import TableLines, parse_with
 from moses_rnn.native import native_core
-from moses_rnn.producers.base import Compute, Wanted
+from moses_rnn.producers.base import Compute, Description, Wanted
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer
@@ -45,7 +45,7 @@ class Inputs:
     stamp: object
     signature: Mapping[str, Any]
     meter: Meter
-    census: Census
+    odd: LineWarnings
     models: Sequence[OpenModel]
     writers: Sequence[Writer]
     shape: Shape
@@ -55,26 +55,38 @@ class Inputs:
     part: range | None  # its lines, from 0
     compute: Compute  # how all networks compute, chosen for the first device
 
-    def settings(self) -> Settings:
-        """Everything that decides the bytes of the scored table, once workers have shared the threads."""
+    @property
+    def columns(self) -> list[Description]:
+        """The columns that are added."""
+        return describe_columns(self.writers, word_penalty=self.request.word_penalty)
+
+    @property
+    def computed_by(self) -> str:
+        """The native core or torch, and in which precision."""
+        return f"{native_core() if self.compute.native else 'torch'}, {self.compute.precision}"
+
+    def manifest(self) -> dict[str, Any]:
+        """Everything that decides the bytes of the scored table, as JSON; only now that workers share the threads."""
         request = self.request
-        columns = describe_columns(self.writers, word_penalty=request.word_penalty)
-        return Settings(
-            torch=torch.__version__,
-            table=self.identity,
-            models=[ModelSettings(model.checkpoint.direction, model.checkpoint.hashes) for model in self.models],
-            columns=[ColumnSettings(*column) for column in columns],
-            floor=request.columns.floor,
-            logarithms=request.columns.logarithms,
-            chunk=[CHUNK_LINES, CHUNK_BYTES],
-            level=DEFAULT_LEVEL,
-            devices=sorted({torch.device(device).type for device in request.devices}),
-            threads=1 if self.compute.native else torch.get_num_threads(),
-            precision=self.compute.precision,
-            native=str(native_core()) if self.compute.native else None,
-            phrases=str(self.form),
-            shard=f"{request.shard} of {self.table_lines:,} lines" if request.shard else None,
-        )
+        models = [model.checkpoint for model in self.models]
+        return {
+            "program": PROGRAM,
+            "torch": torch.__version__,
+            "input": self.identity,
+            "resumable": "pipe" not in self.identity,
+            "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in models],
+            "columns": [column.name for column in self.columns],
+            "floor": request.columns.floor,
+            "logarithms": request.columns.logarithms,
+            "chunk": [CHUNK_LINES, CHUNK_BYTES],
+            "level": DEFAULT_LEVEL,
+            "device": sorted({torch.device(device).type for device in request.devices}),
+            "threads": 1 if self.compute.native else torch.get_num_threads(),
+            "precision": self.compute.precision,
+            "native": str(native_core()) if self.compute.native else None,
+            "shard": f"{request.shard} of {self.table_lines:,} lines" if request.shard else None,
+            "phrases": str(self.form),
+        }
 
     def lines_after(self, number: int) -> Iterator[TableLines]:
         """The lines that come after one of that number."""
@@ -129,13 +141,14 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     part = request.shard.lines_of(table_lines) if request.shard else None
     read = read_blocks if part is None else partial(read_part, lines=part)
     before = 0 if part is None else part.start
-    blocks = parse_blocks(read(request.table, meter=meter), request.table, take, _factors(models), before)
-    first = next(blocks, None)
-    if first is None:
+    parser = LineParser(request.table, take, _factors(models))
+    blocks = parse_with(parser, read(request.table, meter=meter), before)
+    first_block = next(blocks, None)
+    if first_block is None or parser.first is None:
         of_shard = f" in shard {request.shard}" if request.shard else ""
         raise FormatError(request.table, None, f"at least one line{of_shard}", "none")
-    _check_form(request, models, first.form)
-    _check_alignments(request, first.irregular[0])
+    _check_form(request, models, parser.form)
+    _check_alignments(request, parser.first)
     wanted = Wanted(request.devices[0], request.precision, request.floors_long)
     return Inputs(
         request=request,
@@ -143,12 +156,12 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         stamp=stamp,
         signature=fitting_signature(request.table),
         meter=meter,
-        census=Census(request.table),
+        odd=LineWarnings(request.table),
         models=models,
         writers=writers,
-        shape=Shape.of(first.irregular[0]),  # the parser keeps a first line whole
-        form=first.form,
-        lines=itertools.chain([first], blocks),
+        shape=Shape.of(parser.first),
+        form=parser.form,
+        lines=itertools.chain([first_block], blocks),
         table_lines=table_lines,
         part=part,
         compute=_choose_compute(models, wanted),
@@ -215,7 +228,7 @@ def _look_for_alignments(request: ScoringRequest) -> None:
     """Refuse a file without alignments that a model's rare words need, before any model is loaded."""
     if any(needs_alignments(Path(folder)) for folder in request.folders) and Path(request.table).is_file():
         try:
-            first, _ = first_look(request.table, PLAIN)
+            first, _ = read_first_line(request.table, PLAIN)
         except FormatError:  # of which more is said when the whole table is read
             return
         _check_alignments(request, first)

@@ -13,10 +13,10 @@ from moses_rnn.errors import FormatError, InputError, ScoreError
 from moses_rnn.files.streams import existing_input
 from moses_rnn.formats.alignments import broken, check_links, format_links
 from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
+from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.producers.backoff import open_backoff
-from moses_rnn.producers.base import Compute, Phrases, ScoreProducer, Scores, Wanted
+from moses_rnn.producers.base import Compute, ScoreProducer, Scores, Wanted
 from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, Writer, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, text
@@ -104,9 +104,7 @@ class Feature:
             place = {part: i for i, part in enumerate(distinct)}
             read, written, links = map(list, zip(*distinct, strict=True))
             try:
-                values = self.producer.log_probs(
-                    AlignedPhrases(read, lambda: links) if self.parts is aligned else read, written
-                )
+                values = self.producer.log_probs(Pairs(read, written, links if self.parts is aligned else None))
             except ScoreError as error:
                 error.row = int(rows[parts.index(distinct[error.row])])
                 raise

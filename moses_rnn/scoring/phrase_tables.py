@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.census import Census
+from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import TableLines
@@ -26,7 +26,7 @@ class ScoringReport(ColumnCounts):
     """What went through, for the signature and the user.
 
     `lines` were written; `read` is the number of the last of them in the input; `halvings` is how often work was split
-    because the device's memory ran out; `oddities` are a census's.
+    because the device's memory ran out; `oddities` are the counts of `LineWarnings`.
     """
 
     read: int = 0
@@ -79,13 +79,10 @@ def _cut(lines: TableLines, size: int, most_bytes: int) -> int:
     """How many of the lines make a chunk; 0: not known before there are more."""
     too_many_bytes = 1 + int(np.searchsorted(lines.line_ends, most_bytes, side="right"))
     last = min(2 * size, too_many_bytes)
-    before = None
+    sources = lines.sources
     for i in range(size, min(last, len(lines))):
-        before = lines.source(i - 1) if before is None else before
-        source = lines.source(i)
-        if source != before:
+        if sources[i] != sources[i - 1]:
             return i
-        before = source
     return last if last < len(lines) else 0
 
 
@@ -93,8 +90,8 @@ def of_bounded_length(chunks: Iterable[Chunk], name: str) -> Iterator[Chunk]:
     """The same chunks; a phrase of too many words to be held at once is a FormatError."""
     for chunk in chunks:
         for i in np.flatnonzero(np.diff(chunk.line_ends, prepend=0) > MOST_WORDS):
-            ((source, target),) = chunk[i : i + 1].pairs()
-            longest = max(len(words(source)), len(words(target)))
+            pairs = chunk[i : i + 1].pairs()
+            longest = max(len(words(pairs.sources[0])), len(words(pairs.targets[0])))
             if longest >= MOST_WORDS:
                 expected = f"phrases of less than {MOST_WORDS:,} words"
                 raise FormatError(name, int(chunk.numbers[i]), expected, f"{longest:,}")
@@ -102,7 +99,7 @@ def of_bounded_length(chunks: Iterable[Chunk], name: str) -> Iterator[Chunk]:
 
 
 def scored_table(
-    lines: Iterable[TableLines], workers: Workers[Chunk, ScoredChunk], report: ScoringReport, census: Census
+    lines: Iterable[TableLines], workers: Workers[Chunk, ScoredChunk], report: ScoringReport, odd: LineWarnings
 ) -> Iterator[bytes]:
     """The table with further columns, as packed blocks of whole lines.
 
@@ -110,14 +107,14 @@ def scored_table(
         lines: the table's.
         workers: that score chunks.
         report: counts what goes through.
-        census: counts what is odd about the lines, and knows the table's name.
+        odd: counts what is odd about the lines, and knows the table's name.
 
     Raises:
-        FormatError: a line cannot be scored, or is odd under a strict census.
+        FormatError: a line cannot be scored, or is odd where that is refused.
         MosesRnnError: a chunk could not be scored, see `ChunkScorer`; nothing of it is given out.
     """
-    chunks = of_bounded_length(chunks_between_sources(lines), census.name)
+    chunks = of_bounded_length(chunks_between_sources(lines), odd.name)
     for chunk, scored in map_in_order(chunks, workers):
-        census.look(chunk.irregular)  # not before: what is counted goes into the journal with the chunk
+        odd.look(chunk.odd_lines)  # not before: what is counted goes into the journal with the chunk
         report.count(scored, int(chunk.numbers[-1]))
         yield scored.block

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from moses_rnn.files.metered import Advanced
+from moses_rnn.formats.signatures import scored_signature
 from moses_rnn.moses.ini_editing import extend_ini, lines_of
 from moses_rnn.scoring.fit import FitWatch, fit_warnings, unit_warnings
 from moses_rnn.scoring.inputs import open_inputs
@@ -40,18 +41,18 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
             stack.enter_context(outputs.kept_if_resumable())
             inputs = open_inputs(request, outputs.rejects.take, stop_if_requested)
             workers = stack.enter_context(open_workers(inputs, outputs.table.pack))
-            settings = inputs.settings()
-            columns, added = inputs.shape.columns, len(settings.columns)
+            manifest, added = inputs.manifest(), inputs.columns
+            columns = inputs.shape.columns
             if request.ini:  # refused now rather than after hours
-                ini = extend_ini(request.ini, request.table, columns, added)
+                ini = extend_ini(request.ini, request.table, columns, len(added))
             else:
-                ini = lines_of(request.output, columns + added, inputs.shape.factors)
-            outputs.begin(settings.manifest)
-            inputs.census.take_over(report.oddities)
-            names = tuple(column.name for column in settings.columns)
+                ini = lines_of(request.output, columns + len(added), inputs.shape.factors)
+            outputs.begin(manifest)
+            inputs.odd.counts = report.oddities  # which are kept with each block
+            names = tuple(column.name for column in added)
             watch = FitWatch(request.table, report, names, allow_misfit=request.allow_misfit)
             lines = inputs.lines_after(report.read)
-            for block in scored_table(lines, workers, report, inputs.census):
+            for block in scored_table(lines, workers, report, inputs.odd):
                 outputs.write(block)
                 advanced(report.lines, inputs.share(report))
                 stop_if_requested()
@@ -67,10 +68,11 @@ def score(request: ScoringRequest, advanced: Advanced, should_stop: Callable[[],
             "rejected_lines": outputs.rejects.lines,
             **inputs.shard_record(),
         }
-        outputs.commit(settings.signature(files, columns, report, inputs.signature), ini.content)
+        signature = scored_signature(manifest, files, columns, added, report, inputs.signature)
+        outputs.commit(signature, ini.content)
     units = (text for model in inputs.models for text in unit_warnings(model, on_sentences=False))
-    warnings = (*units, *inputs.census.warnings(), *ini.warnings, *_of_rejects(outputs), *_of_report(report, names))
-    return ScoringResult(report, *ini.lines, names, outputs.rejects.lines, warnings, settings.computed_by)
+    warnings = (*units, *inputs.odd.messages(), *ini.warnings, *_of_rejects(outputs), *_of_report(report, names))
+    return ScoringResult(report, *ini.lines, names, outputs.rejects.lines, warnings, inputs.computed_by)
 
 
 def _of_rejects(outputs: Outputs) -> Iterator[str]:

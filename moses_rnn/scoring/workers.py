@@ -69,7 +69,7 @@ class ChunkScorer:
         scores = np.minimum(scores, self._highest)
         floor = -np.inf if self._options.logarithms else self._options.floor
         halvings = sum({id(tally): tally.halvings for tally in tallies}.values())
-        block = self._pack(chunk.with_numbers(numbers_of(scores, self._options)))
+        block = self._pack(chunk.append_scores(to_probabilities(scores, self._options)))
         return ScoredChunk(block, _counts(scores, tallies, floor), halvings)
 
     def _scored_or_explained(self, chunk: Chunk) -> tuple[Scores, list[Tally]]:
@@ -84,11 +84,11 @@ class ChunkScorer:
             raise self._failure(chunk, error) from error
 
     def _scored(self, chunk: Chunk) -> tuple[Scores, list[Tally]]:
-        phrases = chunk.phrases()
+        pairs = chunk.pairs()
         columns, tallies = [], []
         for producer in self.producers:
             tally = Tally()
-            columns.append(producer.log_probs(*phrases, tally))
+            columns.append(producer.log_probs(pairs, tally))
             tallies += [tally] * producer.num_scores
         return np.concatenate(columns, axis=1), tallies
 
@@ -99,7 +99,8 @@ class ChunkScorer:
         while len(chunk) > 1:
             half = chunk[: len(chunk) // 2]
             chunk = chunk[len(chunk) // 2 :] if self._can_score(half) else half
-        pair = shown(b" ||| ".join(*chunk.pairs()))
+        pairs = chunk.pairs()
+        pair = shown(b" ||| ".join((pairs.sources[0], pairs.targets[0])))
         if isinstance(error, PairError):
             return InputError(f"{self._name}:{chunk.numbers[0]}: {error.message}: {pair}", advice=error.advice)
         alone = "only in their company" if self._can_score(chunk) else "alone too"
@@ -121,7 +122,7 @@ def lines_of(chunk: Chunk) -> str:
     return f"lines {chunk.numbers[0]:,} to {chunk.numbers[-1]:,}"
 
 
-def numbers_of(scores: Scores, options: ColumnOptions) -> Scores:
+def to_probabilities(scores: Scores, options: ColumnOptions) -> Scores:
     """Scores as they stand in a table, where 9 digits hold more than the decoder's float32; lines × columns."""
     return scores + 0.0 if options.logarithms else np.exp(np.maximum(scores, options.floor))  # + 0.0: no -0
 

@@ -171,7 +171,7 @@ def read_watched(paths: Sequence[str], observer: Observer, should_stop: Callable
 
 def _pairs(blocks: Iterator[TableLines], request: PhraseModelRequest) -> Iterator[tuple[bytes, bytes]]:
     for block in blocks:
-        yield from block.pairs(inverse=request.inverse)
+        yield from zip(*block.pairs().sides(inverse=request.inverse), strict=True)
 
 
 def plan_of(request: PhraseModelRequest, processes: int = 1) -> Plan:

@@ -19,10 +19,10 @@ from moses_rnn.errors import CheckpointError, InputError, MisfitError
 from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.outputs import NoOutput, OutputFile, commit_all, refuse_equal
 from moses_rnn.files.streams import existing_input, read_lines, stamp_of
-from moses_rnn.formats.census import Census
+from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.phrase_table import Shape, TableLine, first_look, parse_table
-from moses_rnn.formats.signatures import ColumnSettings, extended_signature, recorded_columns, records_of
+from moses_rnn.formats.phrase_table import Shape, TableLine, parse_table, read_first_line
+from moses_rnn.formats.signatures import extended_signature, recorded_columns, records_of
 from moses_rnn.models.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute, Wanted
 from moses_rnn.producers.open import OpenModel, model_files
@@ -104,13 +104,13 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, make_in
         text = TextPhrases()
         if request.text is not None:
             text = phrases_of_text(read_lines(existing_input(request.text)), request.longest, known)
-        census = Census(table)
+        odd = LineWarnings(table)
         with stage("lines looked at") as advanced:
-            survey = look_over(table, census.passing(_lines(table, advanced)), text.phrases)
+            survey = look_over(table, odd.passing(_lines(table, advanced)), text.phrases)
         fills = _choose_fills(table, survey, models, before or {})
         new_ini = make_ini(survey.shape, int(request.marks))  # refused now rather than after hours
         maker = _line_maker(request, models, survey, fills)
-        extended = Extended(survey.lines, text, fills, maker.counts, warnings=tuple(census.warnings()))
+        extended = Extended(survey.lines, text, fills, maker.counts, warnings=tuple(odd.messages()))
         new_lines = maker(_wanted(request, survey, known, extended))
         with stage("lines") as advanced:
             _write(new_table, merge(_lines(table, advanced), new_lines, marked=request.marks))
@@ -130,7 +130,7 @@ def _check(table: str, models: Models) -> None:
             raise CheckpointError(f"{model.folder}: expected a model of plain words, found {found}")
     if not Path(table).is_file():
         raise InputError(f"{table}: expected a file, which can be read twice, found a pipe")
-    _, form = first_look(table)
+    _, form = read_first_line(table)
     if not form.is_plain:
         raise InputError(f"{table}: expected a table of plain words, found {form}")
 
@@ -248,6 +248,6 @@ def _signature(
         "lines_before": extended.lines_before,
         **asdict(extended.counts),
     }
-    added = [ColumnSettings(PROVENANCE, PROVENANCE_MEANING)] * request.marks
+    added = [(PROVENANCE, PROVENANCE_MEANING)] * request.marks
     shape = extended.lines, len(extended.fills) + len(added)
     return extended_signature(before, files, shape, added, how)

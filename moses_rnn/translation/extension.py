@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from moses_rnn.errors import FormatError
 from moses_rnn.files.streams import existing_input, sorting, without_compression_suffix
 from moses_rnn.formats.alignments import format_links
-from moses_rnn.formats.lexical_weights import LexicalWeights, LinkCounts, counts_of
+from moses_rnn.formats.lexical_weights import LexicalWeights, LinkCounts
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, Shape, TableLine, parse_line
 
@@ -98,7 +99,7 @@ def is_regular(line: TableLine) -> bool:
 
 def key_of(line: TableLine) -> bytes:
     """What a line is sorted by: its bytes before the scores."""
-    return line.line[: line.places.scores_end - len(line.scores)]
+    return line.line[: line.spans.scores_end - len(line.scores)]
 
 
 @dataclass
@@ -192,8 +193,7 @@ def sources_of_few(
         while len(targets) < fewer_than and (line := next(of_source, None)):
             targets.add(normalised(line.target))
         if source and len(targets) < fewer_than:
-            counts = counts_of(first)
-            yield Wanted(source, frozenset(targets), counts[1] if counts else b"0")
+            yield Wanted(source, frozenset(targets), b"%.9g" % first.counts.source)
 
 
 @dataclass
@@ -356,8 +356,8 @@ class LineMaker:
     def _inverse_log_probs(self, pairs: Sequence[tuple[Wanted, Proposal]]) -> Sequence[float | None]:
         if self.inverse is None or not pairs:
             return [None] * len(pairs)
-        sources, targets = zip(*((source.source, proposal.target) for source, proposal in pairs), strict=True)
-        values: list[float] = self.inverse.log_probs(sources, targets)[:, 0].tolist()
+        written = Pairs.of((source.source, proposal.target) for source, proposal in pairs)
+        values: list[float] = self.inverse.log_probs(written)[:, 0].tolist()
         return values
 
 

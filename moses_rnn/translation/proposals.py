@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from moses_rnn.errors import FormatError, InputError, placing, shown
+from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.phrase_forms import PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import UNKNOWN, Phrase
-from moses_rnn.producers.base import Phrases, ScoreProducer
+from moses_rnn.producers.base import ScoreProducer
 from moses_rnn.translation.hypotheses import Writer
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class Proposer:
             yield Proposals(source, best, without_end, self._reading.unknown(source), is_lacking)
 
     def _scores(self, sources: Phrases, targets: Phrases) -> list[float]:
-        values: list[float] = self._producer.log_probs(*self._reading.turned(sources, targets))[:, 0].tolist()
+        values: list[float] = self._producer.log_probs(Pairs(*self._reading.turned(sources, targets)))[:, 0].tolist()
         return values
 
     def _ranked(self, source: bytes, targets: Mapping[bytes, int], log_probs: Iterator[float]) -> list[Proposal]:

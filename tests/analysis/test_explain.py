@@ -43,8 +43,8 @@ class Producer:
     def __init__(self, log_probs=lambda _sources, targets: np.log([[RNN[target]] for target in targets])):
         self._log_probs = log_probs
 
-    def log_probs(self, sources, targets, tally=None):
-        return self._log_probs(sources, targets)
+    def log_probs(self, pairs, tally=None):
+        return self._log_probs(pairs.sources, pairs.targets)
 
 
 STUB = Producer()

@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 
 from moses_rnn.analysis.scored_table import (
-    Counts,
     by_source,
-    counts_of,
     length,
     split_by_count,
 )
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.formats.phrase_table import LOWEST, parse_table
+from moses_rnn.formats.phrase_table import LOWEST, Counts, parse_table
 from tests.analysis.scored import line, scored
 
 
@@ -31,7 +29,7 @@ from tests.analysis.scored import line, scored
 )
 def test_counts(fields, expected):
     (parsed,) = parse_table([b"a ||| b ||| .1 .2" + fields + b"\n"], "t")
-    assert counts_of(parsed) == expected
+    assert parsed.counts == expected
 
 
 def test_classes_of_counts():

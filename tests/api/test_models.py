@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import moses_rnn
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.producers.open import open_model
 from tests.producers.pairs import random_pairs
 
@@ -14,7 +15,7 @@ PAIRS = [(source.decode(), target) for source, target in random_pairs(60)]
 
 def by_producer(folder):
     sources, targets = zip(*PAIRS, strict=True)
-    return open_model(folder).make_producer().log_probs([s.encode() for s in sources], targets)[:, 0]
+    return open_model(folder).make_producer().log_probs(Pairs([s.encode() for s in sources], targets))[:, 0]
 
 
 @pytest.mark.parametrize("name", ["rnn", "inverse", "search"])

@@ -6,8 +6,8 @@ from moses_rnn.producers.open import open_model
 
 def read(folder, *pairs):
     reading = PairReading(open_model(folder))
-    sources, targets = reading.sides(list(reading.checked(pairs_of(pairs))))
-    return list(zip(sources, targets, strict=True))
+    of_network = reading.pairs(list(reading.checked(pairs_of(pairs))))
+    return list(zip(of_network.sources, of_network.targets, strict=True))
 
 
 def test_plain_pairs_are_read_as_they_stand(models):
@@ -26,11 +26,10 @@ def test_gaps_are_numbered(models):
     ]
 
 
-def test_alignments_go_with_the_sources(models):
+def test_alignments_go_with_the_pairs(models):
     reading = PairReading(open_model(models / "rare"))
     pairs = list(reading.checked(pairs_of([("a b", "c", "0-0 1-0"), ("a", "b", "")])))
-    sources, _ = reading.sides(pairs)
-    assert list(sources.alignments()) == list(sources.alignments()) == [b"0-0 1-0", b""]
+    assert reading.pairs(pairs).alignments == [b"0-0 1-0", b""]
 
 
 def test_sources_alone_are_in_the_networks_words(models):

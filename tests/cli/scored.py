@@ -27,7 +27,7 @@ def without_last_scores(lines, count=1):
     """Lines without the last numbers of their third field."""
     for parsed in parse_table(lines, "scored"):
         added = sum(len(score) + 1 for score in words(parsed.scores)[-count:])
-        end = parsed.places.scores_end
+        end = parsed.spans.scores_end
         yield parsed.line[: end - added] + parsed.line[end:]
 
 

@@ -60,7 +60,7 @@ def test_only_a_score_is_added(here, name):
     for line in scored:
         *_, added = words(line.scores)
         assert 0 < float(added) < 1
-        end = line.places.scores_end
+        end = line.spans.scores_end
         without.append(line.line[: end - len(added) - 1] + line.line[end:])
     assert b"".join(without) == (here / name).read_bytes()
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import moses_rnn
 from moses_rnn.cli import score_pairs
 from moses_rnn.cli.score import main
-from moses_rnn.formats.text_phrases import AlignedPhrases
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.producers.open import open_model
 from tests.commands import run
 from tests.producers.rare import ALIGNED, save_rare_model
@@ -84,5 +84,5 @@ def test_a_network_of_rare_words_reads_alignments_from_the_third_column(tmp_path
     (tmp_path / "aligned.tsv").write_bytes(b"".join(b"\t".join(row) + b"\n" for row in rows))
     done = score(rare, tmp_path / "aligned.tsv", "-o", "-", "-q")
     sources, targets, links = map(list, zip(*rows, strict=True))
-    expected = open_model(rare).make_producer().log_probs(AlignedPhrases(sources, lambda: links), targets)[:, 0]
+    expected = open_model(rare).make_producer().log_probs(Pairs(sources, targets, links))[:, 0]
     assert [float(line.split("\t")[3]) for line in done.stdout.splitlines()] == pytest.approx(expected, rel=1e-5)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.native import native_core
 from moses_rnn.producers.base import Compute
@@ -31,7 +32,7 @@ WRITTEN = [way for way in WAYS if way.values[0].row.learned is of_translation]
 
 
 def scores(model, compute, pairs=PAIRS):
-    return model.make_producer(compute).log_probs(*map(list, zip(*pairs, strict=True)))[:, 0]
+    return model.make_producer(compute).log_probs(Pairs.of(pairs))[:, 0]
 
 
 def name(value):
@@ -98,4 +99,4 @@ def test_a_score_depends_on_its_pair_alone(case, compute, monkeypatch):
 
 
 def of(producer, pairs):
-    return producer.log_probs([source for source, _ in pairs], [target for _, target in pairs])[:, 0]
+    return producer.log_probs(Pairs.of(pairs))[:, 0]

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from moses_rnn.errors import CheckpointError, InputError
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.models.learning_curves import NATS
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.producers.open import open_model
@@ -68,7 +69,7 @@ def test_it_learns_and_remembers_how(here, tmp_path, key, training):
     assert model.checkpoint.provenance["training_options"]["learning_rate"] == 0.02
     config = vars(model.checkpoint.model.config)
     assert {name: config[name] for name in training.options if name in config}.items() <= training.options.items()
-    scores = model.make_producer().log_probs([b"s1 s2", b"s1 s2"], [b"t1 t2", b"t4 t4 t4 t4"])
+    scores = model.make_producer().log_probs(Pairs([b"s1 s2", b"s1 s2"], [b"t1 t2", b"t4 t4 t4 t4"]))
     assert scores[0] > scores[1]
     assert listener.description
 

@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
-from moses_rnn.formats.phrase_table import Shape, first_look, parse_table
+from moses_rnn.formats.phrase_table import Shape, parse_table, read_first_line
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 
 RULE = b"le [X][X] noir [X][X] [X] ||| the [X][X] black [X][X] [X] ||| 0.5 1 ||| 0-0 1-3 2-2 3-1 ||| 1 1 1 ||| |||\n"
@@ -31,17 +32,21 @@ def blocks_of(lines, form=PLAIN, size=1000):
     )
 
 
+def pairs_of(block, *, inverse=False):
+    return list(zip(*block.pairs().sides(inverse=inverse), strict=True))
+
+
 def test_rules_are_seen_and_their_gaps_numbered():
     for size in (1, 3, 1000):
         block = blocks_of(RULES, size=size)
-        assert list(block.pairs()) == READ
+        assert pairs_of(block) == READ
         assert block.form == PhraseForm(hierarchical=True)
-        assert list(block[1:3].pairs()) == READ[1:3]
-        assert list(block.after(2).pairs(inverse=True)) == [(target, source) for source, target in READ[2:]]
+        assert pairs_of(block[1:3]) == READ[1:3]
+        assert pairs_of(block.after(2), inverse=True) == [(target, source) for source, target in READ[2:]]
 
 
 def test_scores_are_added_to_rules_and_nothing_else_changes():
-    scored = blocks_of(RULES).with_scores([b" 0.25"] * len(RULES))
+    scored = blocks_of(RULES).append_scores(np.full((len(RULES), 1), 0.25))
     assert scored.replace(b" 0.25", b"") == b"".join(RULES)
     assert [line.scores.split()[-1] for line in parse_table(scored.splitlines(keepends=True), "t")] == [b"0.25"] * 4
 
@@ -55,12 +60,12 @@ def test_scores_are_added_to_rules_and_nothing_else_changes():
     ],
 )
 def test_one_factor_of_each_side_is_read(form, read):
-    assert list(blocks_of(FACTORED, form).pairs()) == read
+    assert pairs_of(blocks_of(FACTORED, form)) == read
     assert [form.read(line.source, line.target, b"") for line in parse_table(FACTORED, "t", form=form)] == read
 
 
 def test_only_one_side_may_have_factors():
-    assert list(blocks_of([b"la ||| the|D ||| 1\n"], PhraseForm(None, 0)).pairs()) == [(b"la", b"the")]
+    assert pairs_of(blocks_of([b"la ||| the|D ||| 1\n"], PhraseForm(None, 0))) == [(b"la", b"the")]
     with pytest.raises(FormatError, match=r"t:1: expected source words without factors, found 'la\|DT'"):
         blocks_of([b"la|DT ||| the|D ||| 1\n"], PhraseForm(None, 0))
 
@@ -91,14 +96,14 @@ def test_refuses(case):
 
 def test_a_look_at_the_first_line(tmp_path):
     (tmp_path / "rules").write_bytes(RULE)
-    line, form = first_look(str(tmp_path / "rules"))
+    line, form = read_first_line(str(tmp_path / "rules"))
     assert (line.line, form) == (RULE, PhraseForm(hierarchical=True))
     (tmp_path / "factored").write_bytes(FACTORED[0])
-    line, form = first_look(str(tmp_path / "factored"))
+    line, form = read_first_line(str(tmp_path / "factored"))
     assert (Shape.of(line), form) == (Shape(2, (3, 2), aligned=True), PhraseForm(0, 0))
     (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(FormatError, match="empty"):
-        first_look(str(tmp_path / "empty"))
+        read_first_line(str(tmp_path / "empty"))
 
 
 @pytest.mark.parametrize("form", [PLAIN, PhraseForm(0, 1), PhraseForm(None, 2, hierarchical=True)])

@@ -14,7 +14,7 @@ def test_accepts(case):
     parsed = parse_line(line, "t", 7)
     assert (parsed.source, parsed.target) == (source, target)
     assert parsed.with_scores(b"X") == with_score
-    assert (line[slice(*parsed.places[:2])], line[slice(*parsed.places[2:4])]) == (source, target)
+    assert (line[slice(*parsed.spans[:2])], line[slice(*parsed.spans[2:4])]) == (source, target)
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
@@ -88,7 +88,7 @@ def test_dropping_the_new_column_gives_the_line_back(source, target, scores, res
     scored = parsed.with_scores(b"0.25")
     again = parse_line(scored, "t", 1)
     assert words(again.scores) == [*words(parsed.scores), b"0.25"]
-    assert scored[: again.places.scores_end - len(b" 0.25")] + scored[again.places.scores_end :] == line
+    assert scored[: again.spans.scores_end - len(b" 0.25")] + scored[again.spans.scores_end :] == line
 
 
 PIECES = [

@@ -4,7 +4,6 @@ import pytest
 
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import (
-    ColumnSettings,
     added_already,
     extended_signature,
     read_signature,
@@ -77,7 +76,7 @@ def test_lines_that_were_added_are_said_and_what_was_counted_before_is_not():
         "extended": [{"top": 1}],
     }
     files = {"output": "new", "file": {"bytes": 9}}
-    made = json.loads(extended_signature(before, files, (7, 6), [ColumnSettings("Proposed", "1 or 0")], {"top": 2}))
+    made = json.loads(extended_signature(before, files, (7, 6), [("Proposed", "1 or 0")], {"top": 2}))
     assert (made["program"], made["lines"], made["columns"], made["file"]) == ("moses_rnn 1", 7, 6, {"bytes": 9})
     assert made["extended"] == [{"top": 1}, {"top": 2}]
     first, added = made["added_columns"]

@@ -8,7 +8,8 @@ from moses_rnn.formats.table_blocks import parse_blocks
 def test_blocks_become_those_of_a_table_line_for_line():
     blocks = [b"a b\tc\nd\te f\textra\n", b"g\rh\ti\nlast\tone"]
     made = list(parse_blocks(as_table_blocks(blocks, "x"), "x"))
-    assert [pair for block in made for pair in block.pairs()] == [
+    pairs = [block.pairs() for block in made]
+    assert [pair for of_block in pairs for pair in zip(of_block.sources, of_block.targets, strict=True)] == [
         (b"a b", b"c"),
         (b"d", b"e f"),
         (b"g\rh", b"i"),

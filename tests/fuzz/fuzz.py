@@ -7,8 +7,10 @@ this package's errors; nothing else may come out. `make fuzz` runs all of them.
 import contextlib
 import gzip
 import io
+import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import atheris
@@ -19,22 +21,19 @@ from tests.fuzz.models import config, config_seeds
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import FormatError, InputError
     from moses_rnn.files.streams import read_lines
-    from moses_rnn.formats import regular_lines
     from moses_rnn.formats.alignments import check_links, format_links, nearest, read_links
     from moses_rnn.formats.arpa import parse_arpa
-    from moses_rnn.formats.census import Census
     from moses_rnn.formats.embeddings import embedding_lines, read_embeddings
     from moses_rnn.formats.lexicon import read_lexicon
-    from moses_rnn.formats.native_table import native_table
+    from moses_rnn.formats.line_warnings import LineWarnings
     from moses_rnn.formats.nbest import alignment_of, parse_nbest_line
-    from moses_rnn.formats.numbers import rows_as_text
     from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
     from moses_rnn.formats.phrase_table import parse_table
     from moses_rnn.formats.rare_words import KINDS, RareWords, Shortlists, reserved_word
-    from moses_rnn.formats.table_blocks import parse_blocks
-    from moses_rnn.formats.text_phrases import TextPhrases
+    from moses_rnn.formats.table_blocks import COLUMNS, PhraseIds, append_scores, parse_blocks
     from moses_rnn.moses.ini import MosesIni
     from moses_rnn.moses.ini_editing import IniEdit, extend_ini
+    from moses_rnn.native import SWITCH
 
 PLACE = Path(tempfile.mkdtemp(prefix="moses-rnn-fuzz-"))
 TABLE = b"! &quot; ||| ! ||| 0.71 0.61 1e-05 .75 ||| 0-0 1-0 ||| 7 5 5 ||| f 1 ||| {{Counts 1 ||| 2}}\n"
@@ -76,59 +75,64 @@ def table(data: bytes) -> None:
 def _table(data: bytes, form: PhraseForm) -> None:
     lines = list(io.BytesIO(data))
     rejected: list[bytes] = []
-    census = Census("t", thorough=True)
-    for line in census.passing(parse_table(lines, "t", lambda bad, _: rejected.append(bad), form)):
+    odd = LineWarnings("t", thorough=True)
+    for line in odd.passing(parse_table(lines, "t", lambda bad, _: rejected.append(bad), form)):
         assert line.line == lines[line.number - 1]
         scored = line.with_scores(b"0.25")
         (again,) = parse_table([scored], "t", form=form)
         assert (again.source, again.target) == (line.source, line.target)
         assert words(again.scores) == [*words(line.scores), b"0.25"]
-        assert scored[: again.places.scores_end - 5] + scored[again.places.scores_end :] == line.line
-    list(census.warnings())
+        assert scored[: again.spans.scores_end - 5] + scored[again.spans.scores_end :] == line.line
+    list(odd.messages())
     _same_at_once(lines, rejected, form)
-    _same_natively(lines)
+    with _without_core():
+        _same_at_once(lines, rejected, form)
+    _same_words_and_numbers(data)
 
 
-def _same_natively(lines: list[bytes]) -> None:
-    """The native core, where there is one, finds the same regular lines and adds the same numbers to them."""
-    text, native = b"".join(lines), native_table()
-    if native is None or not text:
-        return
-    ends = regular_lines.line_ends(text)
-    assert native.line_ends(text).tolist() == ends.tolist()
-    for columns in (1, 4):
-        places, regular = native.find_regular(text, ends, 0, columns)
-        of_reference = regular_lines.find_regular(text, ends, 0, columns)
-        assert (places.tolist(), regular.tolist()) == tuple(array.tolist() for array in of_reference)
-        sound = places[regular]
-        phrases = TextPhrases(text, sound[:, 0], sound[:, 1])
-        ids, lengths = native.word_ids({b"!": 1, b"&quot;": 2})(phrases)
-        assert lengths.tolist() == [len(words(phrase)) for phrase in phrases]
-        assert ids.tolist() == [{b"!": 1, b"&quot;": 2}.get(word, 0) for phrase in phrases for word in words(phrase)]
-    values = np.frombuffer(text[: len(text) // 8 * 8])[:, None]
-    added = native.add_numbers(b"", np.zeros((len(values), 6), np.int64), values)
-    assert added == b"".join(rows_as_text(values))
+@contextlib.contextmanager
+def _without_core() -> Iterator[None]:
+    os.environ[SWITCH] = "0"
+    try:
+        yield
+    finally:
+        del os.environ[SWITCH]
+
+
+def _same_words_and_numbers(data: bytes) -> None:
+    """The native core, where there is one, has the ids of words and writes the numbers that Python does."""
+    id_of = {b"!": 1, b"&quot;": 2}
+    phrases = [phrase for line in data.split(b"\n") for phrase in line.split(b"|||")]
+    ids, lengths = PhraseIds(id_of)(phrases)
+    assert lengths.tolist() == [len(words(phrase)) for phrase in phrases]
+    assert ids.tolist() == [id_of.get(word, 0) for phrase in phrases for word in words(phrase)]
+    values = np.frombuffer(data[: len(data) // 8 * 8])[:, None]
+    added = append_scores(b"", np.zeros((len(values), COLUMNS), np.int64), values)
+    assert added == b"".join([b" %.9g" % value for value in values[:, 0]])
 
 
 def _same_at_once(lines: list[bytes], rejected: list[bytes], form: PhraseForm) -> None:
-    """Blocks of lines are read as the lines are one by one, and what is odd is among the irregular ones."""
+    """Blocks of lines are read as the lines are one by one, and what is odd is among the odd lines."""
     parsed = list(parse_table(lines, "t", lambda *_: None, form))
-    one_by_one, at_once = Census("t"), Census("t")
+    one_by_one, at_once = LineWarnings("t"), LineWarnings("t")
     one_by_one.look(parsed)
     again: list[bytes] = []
-    blocks = parse_blocks(
-        [b"".join(lines[:3]), b"".join(lines[3:])][: 1 + (len(lines) > 3)], "t", lambda bad, _: again.append(bad), form
-    )
+    blocks = parse_blocks([b"".join(lines[:3]), b"".join(lines[3:])], "t", lambda bad, _: again.append(bad), form)
     for block in blocks:
-        at_once.look(block.irregular)
+        at_once.look(block.odd_lines)
         mine, parsed = parsed[: len(block)], parsed[len(block) :]
         assert block.text == b"".join(line.line for line in mine)
         assert block.numbers.tolist() == [line.number for line in mine]
-        assert list(block.pairs()) == [block.form.read(line.source, line.target, line.alignment) for line in mine]
-        assert block.with_scores([b" 0.25"] * len(mine)) == b"".join(line.with_scores(b"0.25") for line in mine)
+        pairs = block.pairs()
+        assert list(pairs.alignments or ()) == [line.alignment for line in mine]
+        assert list(zip(pairs.sources, pairs.targets, strict=True)) == [
+            block.form.read(line.source, line.target, line.alignment) for line in mine
+        ]
+        scored = block.append_scores(np.full((len(mine), 1), 0.25))
+        assert scored == b"".join(line.with_scores(b"0.25") for line in mine)
     assert not parsed
     assert again == rejected
-    assert at_once.as_note() == one_by_one.as_note()
+    assert at_once == one_by_one
 
 
 def ini(data: bytes) -> None:

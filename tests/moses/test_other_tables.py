@@ -106,7 +106,7 @@ def test_only_a_score_was_added(system):
     count = 0
     with gzip.open(model / "scored.gz") as new, gzip.open(table) as old:
         for before, after in zip(old, parse_table(new, "scored", form=form), strict=True):
-            end = after.places.scores_end
+            end = after.spans.scores_end
             added = words(after.scores)[-1]
             assert after.line[: end - len(added) - 1] + after.line[end:] == before
             assert 0 < float(added) <= 1

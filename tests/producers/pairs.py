@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from tests.models.checkpoints import encdec_checkpoint, make_producer
@@ -20,7 +21,7 @@ def producer(variant="paper", direction="source-to-target"):
 
 def of_pairs(producer, pairs):
     """The scores of source and target phrases."""
-    return producer.log_probs([source for source, _ in pairs], [target for _, target in pairs])
+    return producer.log_probs(Pairs.of(pairs))
 
 
 def random_pairs(count, seed=5):

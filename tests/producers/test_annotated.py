@@ -7,9 +7,9 @@ import pytest
 
 from moses_rnn.errors import InputError, PairError
 from moses_rnn.formats.alignments import parse_links, transposed
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.rare_words import KINDS, RareWords
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.formats.text_phrases import AlignedPhrases
 from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.producers.annotated import shortlists_of
@@ -24,7 +24,7 @@ SOURCES, TARGETS, LINKS = map(list, zip(*ALIGNED, strict=True))
 
 
 def scores(model, sources=SOURCES, targets=TARGETS, links=LINKS, tally=None):
-    return model.make_producer().log_probs(AlignedPhrases(sources, lambda: links), targets, tally)[:, 0]
+    return model.make_producer().log_probs(Pairs(sources, targets, links), tally)[:, 0]
 
 
 def of_tokens(model):
@@ -35,7 +35,7 @@ def of_tokens(model):
         annotate(rare.kind, rare.window, source.split(), target.split(), parse_links(links), READ, WRITTEN)
         for source, target, links in ALIGNED
     ]
-    return plain.log_probs(*([b" ".join(pair[side]) for pair in annotated] for side in (0, 1)))[:, 0]
+    return plain.log_probs(Pairs(*([b" ".join(pair[side]) for pair in annotated] for side in (0, 1))))[:, 0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,7 +53,7 @@ def test_a_model_of_the_other_direction_transposes_links():
     for source, target, text in zip(*swapped, LINKS, strict=True):
         links = transposed(parse_links(text))
         read, written = annotate("posunk", 2, target.split(), source.split(), links, READ, WRITTEN)
-        expected.append(plain.log_probs([b" ".join(written)], [b" ".join(read)])[0, 0])
+        expected.append(plain.log_probs(Pairs([b" ".join(written)], [b" ".join(read)]))[0, 0])
     np.testing.assert_allclose(scores(model, *swapped), expected, rtol=1e-6)
     assert len({*expected}) == len(expected)
 
@@ -78,10 +78,9 @@ def test_a_network_that_reads_backwards_has_pointers_into_the_source_as_it_stand
 def test_a_tables_lines_bring_their_links():
     lines = b"".join(b"%s ||| %s ||| 0.5 ||| %s ||| 1 1 1\n" % pair for pair in ALIGNED)
     (block,) = parse_blocks([lines], "t")
-    sources, targets = block.phrases()
-    assert sources.alignments() == LINKS
-    assert block[1:3].phrases()[0].alignments() == LINKS[1:3]
-    np.testing.assert_allclose(rare_model().make_producer().log_probs(sources, targets)[:, 0], scores(rare_model()))
+    assert block.pairs().alignments == LINKS
+    assert block[1:3].pairs().alignments == LINKS[1:3]
+    np.testing.assert_allclose(rare_model().make_producer().log_probs(block.pairs())[:, 0], scores(rare_model()))
 
 
 def test_pairs_with_unknown_words_are_counted():
@@ -95,8 +94,8 @@ def test_pairs_without_links_are_refused_where_these_are_needed():
     with pytest.raises(
         InputError, match=r"^SEARCH: expected pairs with word alignments, .* \(posunk\), found pairs alone"
     ):
-        rare_model().make_producer().log_probs(SOURCES, TARGETS)
-    assert rare_model("noalign").make_producer().log_probs(SOURCES, TARGETS).shape == (len(ALIGNED), 1)
+        rare_model().make_producer().log_probs(Pairs(SOURCES, TARGETS))
+    assert rare_model("noalign").make_producer().log_probs(Pairs(SOURCES, TARGETS)).shape == (len(ALIGNED), 1)
 
 
 @pytest.mark.parametrize("links", [b"3-0", b"0-9", b"x"])

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from moses_rnn.formats.text_phrases import TextPhrases
-from moses_rnn.producers.base import PhraseIds, unknown_words
+from moses_rnn.formats.pairs import TextPhrases
+from moses_rnn.formats.table_blocks import PhraseIds
+from moses_rnn.producers.base import unknown_words
 from tests.producers.pairs import TARGET, random_pairs
 
 pytestmark = pytest.mark.usefixtures("either_path")
@@ -21,7 +22,7 @@ PHRASES = {
 
 @pytest.mark.parametrize(("phrases", "expected"), PHRASES.values(), ids=PHRASES)
 def test_ids_of_phrases(phrases, expected):
-    ids, lengths = PhraseIds(TARGET)(phrases)
+    ids, lengths = PhraseIds(TARGET.id_of())(phrases)
     assert ids.tolist() == [i for of_phrase in expected for i in of_phrase]
     assert lengths.tolist() == [len(of_phrase) for of_phrase in expected]
 
@@ -29,11 +30,11 @@ def test_ids_of_phrases(phrases, expected):
 @pytest.mark.parametrize("phrases", [[b"t2 \n t3"], [b"t2", b"\n"], [b"\n", b"", b"t2"]])
 def test_a_phrase_with_a_line_end_is_refused(phrases):
     with pytest.raises(ValueError, match="expected phrases without line ends"):
-        PhraseIds(TARGET)(phrases)
+        PhraseIds(TARGET.id_of())(phrases)
 
 
 def test_a_line_end_within_a_word_is_a_part_of_it():
-    ids, lengths = PhraseIds(TARGET)([b"t2\nt3 t4", b"\n\n"])
+    ids, lengths = PhraseIds(TARGET.id_of())([b"t2\nt3 t4", b"\n\n"])
     assert (ids.tolist(), lengths.tolist()) == ([0, 4, 0], [2, 1])
 
 
@@ -41,11 +42,13 @@ def test_phrases_that_lie_in_a_text_have_the_same_ids_as_others():
     phrases = [target for _, target in random_pairs(300)]
     lying = TextPhrases.of(phrases)
     for part in (slice(None), slice(7, 50), slice(None, None, 3), slice(299, None)):
-        for of_lying, of_others in zip(PhraseIds(TARGET)(lying[part]), PhraseIds(TARGET)(phrases[part]), strict=True):
+        for of_lying, of_others in zip(
+            PhraseIds(TARGET.id_of())(lying[part]), PhraseIds(TARGET.id_of())(phrases[part]), strict=True
+        ):
             np.testing.assert_array_equal(of_lying, of_others)
 
 
 def test_unknown_words_are_counted_by_phrase():
-    ids, lengths = PhraseIds(TARGET)([b"x t2 y", b"", b"t2", b"x", b""])
+    ids, lengths = PhraseIds(TARGET.id_of())([b"x t2 y", b"", b"t2", b"x", b""])
     assert unknown_words(ids, lengths).tolist() == [2, 0, 0, 1, 0]
     assert unknown_words(np.zeros(0, np.int64), np.zeros(0, np.int64)).tolist() == []

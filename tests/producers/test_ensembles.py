@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.formats.text_phrases import AlignedPhrases
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
 from moses_rnn.models.ranker import RANKER
 from moses_rnn.models.variants import SWITCHES
@@ -73,9 +73,9 @@ def test_a_mean_of_logs_counts_what_its_members_met(models):
     ensemble = open_ensemble([models / "search", models / "other source"], "mean-log")
     tally = Tally(unknown=5)
     pairs = [(b"s2", b"t2"), (b"s9", b"t3"), (b"s2 s4", b"t4")]
-    ensemble.make_producer().log_probs(*map(list, zip(*pairs, strict=True)), tally)
+    ensemble.make_producer().log_probs(Pairs.of(pairs), tally)
     assert tally == Tally(unknown=5 + 2)  # the first one does not know s9, the other s2
-    assert ensemble.make_producer().log_probs([], []).shape == (0, 1)
+    assert ensemble.make_producer().log_probs(Pairs([], [])).shape == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_members_that_annotate_rare_words_do_so_alike(tmp_path):
     alike = [save_rare_model(tmp_path / name) for name in ("one", "two")]
     ensemble = open_ensemble(alike)
     sources, targets, links = map(list, zip(*ALIGNED, strict=True))
-    pairs = AlignedPhrases(sources, lambda: links), targets
-    scores, of_one = (model.make_producer().log_probs(*pairs) for model in (ensemble, open_model(alike[0])))
+    pairs = Pairs(sources, targets, links)
+    scores, of_one = (model.make_producer().log_probs(pairs) for model in (ensemble, open_model(alike[0])))
     np.testing.assert_allclose(scores, of_one, rtol=1e-5)
     other = save_rare_model(tmp_path / "other", window=2)
     config = json.loads((other / "config.json").read_text())

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.language_models import sums
@@ -27,7 +28,7 @@ def producer(request):
 
 
 def test_the_score_of_a_sentence_is_the_sum(producer):
-    scores = producer.log_probs([b""] * len(CORPUS), CORPUS)
+    scores = producer.log_probs(Pairs([b""] * len(CORPUS), CORPUS))
     assert scores.shape == (len(CORPUS), 1)
     assert scores[:, 0] == pytest.approx([producer.word_log_probs([sentence]).sum() for sentence in CORPUS])
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import InputError
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
@@ -35,7 +36,7 @@ def test_a_mixture_has_the_mean_probability_of_each_word():
     expected = [math.log(sum(map(math.exp, values)) / 3) for values in zip(*each, strict=True)]
     mixture = Mixture(members)
     assert mixture.word_log_probs(SENTENCES) == pytest.approx(expected, abs=1e-12)
-    assert mixture.log_probs([b""] * 3, SENTENCES)[0, 0] == pytest.approx(sum(expected[:4]))
+    assert mixture.log_probs(Pairs([b""] * 3, SENTENCES))[0, 0] == pytest.approx(sum(expected[:4]))
     assert combined(np.array(each), "mean-log") == pytest.approx(np.mean(each, 0))
 
 

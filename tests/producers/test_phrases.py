@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.inference import trie_scoring
 from moses_rnn.producers.base import Tally
 from moses_rnn.producers.phrases import WordPenaltyProducer
@@ -48,7 +49,7 @@ def test_work_is_halved_when_memory_runs_out(monkeypatch, error, rows):
     small, _ = producer()
     Forgetful(monkeypatch, error, rows)
     tally = Tally()
-    np.testing.assert_allclose(small.log_probs(*zip(*pairs, strict=True), tally), expected, atol=1e-4)
+    np.testing.assert_allclose(small.log_probs(Pairs.of(pairs), tally), expected, atol=1e-4)
     assert tally.halvings > 0
     assert tally.unknown == unknown_pairs(pairs)
 
@@ -62,7 +63,7 @@ def unknown_pairs(pairs):
 def test_pairs_with_unknown_words_are_counted():
     pairs = random_pairs(200)
     tally = Tally(unknown=1)
-    producer()[0].log_probs(*zip(*pairs, strict=True), tally)
+    producer()[0].log_probs(Pairs.of(pairs), tally)
     assert 50 < unknown_pairs(pairs) == tally.unknown - 1
 
 

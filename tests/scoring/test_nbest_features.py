@@ -7,7 +7,7 @@ import pytest
 
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.nbest import parse_nbest_line
-from moses_rnn.formats.text_phrases import AlignedPhrases
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.producers.open import open_model
 from moses_rnn.scoring.nbest_features import aligned, make_features, phrases, whole
@@ -81,7 +81,7 @@ def test_a_network_of_rare_words_annotates_hypotheses_by_their_alignments(rare):
     lines = [
         parse_nbest_line(b"0 ||| %b ||| F= 1 ||| 1 ||| %b" % pair, "n", 1) for pair in zip(targets, links, strict=True)
     ]
-    expected = open_model(rare).make_producer().log_probs(AlignedPhrases(sources, lambda: links), targets)
+    expected = open_model(rare).make_producer().log_probs(Pairs(sources, targets, links))
     for times in (1, 2):
         values = feature.scores(lines * times, sources * times, "n")
         np.testing.assert_allclose(values, np.concatenate([expected] * times), rtol=1e-5)

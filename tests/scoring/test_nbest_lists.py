@@ -87,9 +87,9 @@ class Counting:
     def __init__(self, of):
         self.of, self.num_scores, self.asked = of, of.num_scores, []
 
-    def log_probs(self, sources, targets):
-        self.asked += zip(sources, targets, strict=True)
-        return self.of.log_probs(sources, targets)
+    def log_probs(self, pairs):
+        self.asked += zip(pairs.sources, pairs.targets, strict=True)
+        return self.of.log_probs(pairs)
 
 
 def test_equal_phrase_pairs_are_scored_once():
@@ -177,8 +177,8 @@ def test_scores_that_are_not_finite_are_an_error_that_names_the_hypothesis():
 
 def test_a_phrase_that_has_no_score_is_named_with_its_line():
     class Broken(type(producer()[0])):
-        def log_probs(self, sources, targets, tally=None):
-            raise ScoreError("no score", targets.index(b"t4"))
+        def log_probs(self, pairs, tally=None):
+            raise ScoreError("no score", pairs.targets.index(b"t4"))
 
     broken = Broken.__new__(Broken)
     lines = [nbest(b"t2 t3", b" ||| 0-1=0 2=1"), nbest(b"t2 t4", b" ||| 0-1=0 2=1")]

@@ -44,8 +44,8 @@ class Lengths:
 
     num_scores = 2
 
-    def log_probs(self, sources, targets):
-        return np.array([[-len(source) / 3, -len(target) / 7] for source, target in zip(sources, targets, strict=True)])
+    def log_probs(self, pairs):
+        return np.array([[-len(s) / 3, -len(t) / 7] for s, t in zip(pairs.sources, pairs.targets, strict=True)])
 
 
 def test_a_sum_does_not_depend_on_the_lines_before():

@@ -7,7 +7,7 @@ import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.files.outputs import Packing
-from moses_rnn.formats.census import Census
+from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.pools.workers import Threads
 from moses_rnn.producers.base import check_scores
@@ -24,26 +24,24 @@ class Length:
 
     name, num_scores, meaning = "Length", 1, "minus the lengths"
 
-    def log_probs(self, sources, targets, tally=None):
-        return -np.array(
-            [[len(source) + len(target)] for source, target in zip(sources, targets, strict=True)], dtype=np.float64
-        )
+    def log_probs(self, pairs, tally=None):
+        return -np.array([[len(s) + len(t)] for s, t in zip(pairs.sources, pairs.targets, strict=True)], np.float64)
 
 
 class Fixed(Length):
     def __init__(self, *values):
         self.values = values
 
-    def log_probs(self, sources, targets, tally=None):
-        scores = np.array([[self.values[int(target[1:])]] for target in targets])
-        check_scores(self, scores, sources, targets)
+    def log_probs(self, pairs, tally=None):
+        scores = np.array([[self.values[int(target[1:])]] for target in pairs.targets])
+        check_scores(self, scores, pairs)
         return scores
 
 
 def scored(lines, *producers, workers=1, options=None):
     report = ScoringReport()
     with threads_of(*producers, workers=workers, options=options) as threads:
-        blocks = list(scored_table(parse_blocks([b"".join(lines)], "t"), threads, report, Census("t")))
+        blocks = list(scored_table(parse_blocks([b"".join(lines)], "t"), threads, report, LineWarnings("t")))
     return b"".join(blocks).splitlines(keepends=True), report
 
 
@@ -146,12 +144,11 @@ class Poisoned(Length):
     def __init__(self, poison, harmless_alone=False):
         self.poison, self.harmless_alone = poison, harmless_alone
 
-    def log_probs(self, sources, targets, tally=None):
-        if (b"s0", self.poison) in zip(sources, targets, strict=True) and not (
-            self.harmless_alone and len(sources) == 1
-        ):
+    def log_probs(self, pairs, tally=None):
+        is_poisoned = (b"s0", self.poison) in zip(pairs.sources, pairs.targets, strict=True)
+        if is_poisoned and not (self.harmless_alone and len(pairs) == 1):
             raise ZeroDivisionError("poison")
-        return super().log_probs(sources, targets)
+        return super().log_probs(pairs)
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -10,7 +10,7 @@ import pytest
 from moses_rnn.errors import MisfitError, MosesRnnError, Stopped
 from moses_rnn.files.journal import BlockOutput
 from moses_rnn.files.metered import show_nothing
-from moses_rnn.formats.text_phrases import AlignedPhrases
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.native import native_core
 from moses_rnn.producers.open import open_model
 from moses_rnn.scoring import fit, run
@@ -93,7 +93,8 @@ def test_it_says_how_far_it_is(here, models):
 
 @pytest.mark.parametrize("after", [1, 3])
 def test_stopped_and_resumed_it_ends_with_the_same_bytes(here, models, after):
-    score(request_for(here, models, output=str(here / "whole")), show_nothing, never)
+    (here / "table").write_bytes(b"".join([LINES[0].replace(b"\n", b"\r\n"), *LINES[1:]]))
+    whole = score(request_for(here, models, output=str(here / "whole")), show_nothing, never)
     calls, stopped, resumed = iter(range(100)), [], []
     with pytest.raises(Stopped, match="; the same command with --resume goes on"):
         score(request_for(here, models), lambda done, _: stopped.append(done), lambda: next(calls) >= after)
@@ -101,6 +102,8 @@ def test_stopped_and_resumed_it_ends_with_the_same_bytes(here, models, after):
     result = score(request_for(here, models, resume=True), lambda done, _: resumed.append(done), never)
     assert stopped[-1] < resumed[0]
     assert result.report.lines == 30
+    assert "CRLF line end" in result.warnings[0]
+    assert result.warnings == whole.warnings
     assert (here / "scored").read_bytes() == (here / "whole").read_bytes()
     assert names(here) == ["scored", "scored.json", "table", "whole", "whole.json"]
 
@@ -169,6 +172,6 @@ def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tm
     values = [float(line.split(b" ||| ")[2].split()[1]) for line in (here / "scored").read_bytes().splitlines()]
     assert len({*values}) == len(lines)
     sources, targets, links = map(list, zip(*ALIGNED[:4], strict=True))
-    expected = open_model(model).make_producer().log_probs(AlignedPhrases(sources, lambda: links), targets)
+    expected = open_model(model).make_producer().log_probs(Pairs(sources, targets, links))
     assert np.log(values) == pytest.approx(expected[:, 0], rel=1e-5)
     assert "rare words by posunk" in json.loads((here / "scored.json").read_bytes())["added_columns"][0]["meaning"]

@@ -12,6 +12,7 @@ import torch
 
 from moses_rnn.errors import InputError, MisfitError
 from moses_rnn.files.metered import show_nothing
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import Shape, parse_table
 from moses_rnn.models.checkpoint import save_checkpoint
@@ -127,7 +128,7 @@ def test_the_inverse_network_says_what_its_producer_says(here, models):
     _, lines = extended(here, models, text="text", inverse="inverse")
     new = new_lines(lines)
     producer = open_model(models / "inverse").make_producer(Compute(precision="fp64"))
-    expected = producer.log_probs([line.source for line in new], [line.target for line in new])[:, 0]
+    expected = producer.log_probs(Pairs.of((line.source, line.target) for line in new))[:, 0]
     values = [math.log(float(words(line.scores)[0])) for line in new]
     np.testing.assert_allclose(values, expected, atol=1e-4)
 

@@ -222,8 +222,9 @@ def propose(sources):
 class Inverse:
     """log p(source | target): minus the words of both."""
 
-    def log_probs(self, sources, targets, tally=None):
-        return np.array([[-float(len(pair.split()))] for pair in map(b" ".join, zip(sources, targets, strict=True))])
+    def log_probs(self, pairs, tally=None):
+        joined = map(b" ".join, zip(pairs.sources, pairs.targets, strict=True))
+        return np.array([[-float(len(pair.split()))] for pair in joined])
 
 
 def form(fills=(NETWORK, INVERSE_LEXICAL), fields=7, marked=False):

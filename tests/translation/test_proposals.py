@@ -57,8 +57,8 @@ class Producer:
 
     name, num_scores, meaning = "stub", 2, "of a stub"
 
-    def log_probs(self, sources, targets, tally=None):
-        return np.array([[SCORES[target], 0.0] for target in targets])
+    def log_probs(self, pairs, tally=None):
+        return np.array([[SCORES[target], 0.0] for target in pairs.targets])
 
 
 def proposals(known=None):

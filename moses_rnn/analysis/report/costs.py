@@ -14,8 +14,8 @@ from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.scored_table import ALL, Pairs, split_by_count
 from moses_rnn.errors import ScoreError, shown
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.table_blocks import PhraseIds
 from moses_rnn.models.batches import Batch
-from moses_rnn.producers.base import PhraseIds
 from moses_rnn.producers.open import OpenModel
 
 LENGTHS = ("1 word", "2 words", "3 words", "4 and 5 words", "6 and more words")
@@ -67,7 +67,7 @@ def costs_by_position(model: OpenModel, pairs: Sequence[Pair]) -> list[PositionC
     if not pairs:
         return []
     in_order = sorted(pairs, key=lambda pair: -len(words(pair.written)))
-    targets = Batch.from_flat(*PhraseIds(model.target_vocabulary)([pair.written for pair in in_order]))
+    targets = Batch.from_flat(*PhraseIds(model.target_vocabulary.id_of())([pair.written for pair in in_order]))
     sources, source_of = _sources(model, [pair.read for pair in in_order])
     with torch.inference_mode():
         log_probs = model.checkpoint.model.word_log_probs(sources, targets, source_of)
@@ -82,7 +82,7 @@ def costs_by_position(model: OpenModel, pairs: Sequence[Pair]) -> list[PositionC
 
 def _sources(model: OpenModel, phrases: Sequence[bytes]) -> tuple[Batch, torch.Tensor]:
     """Longest first, and the row of each phrase."""
-    ids, lengths = PhraseIds(model.source_vocabulary)(phrases)
+    ids, lengths = PhraseIds(model.source_vocabulary.id_of())(phrases)
     order = np.argsort(-lengths, kind="stable")
     rows = np.empty(len(order), np.int64)
     rows[order] = np.arange(len(order))

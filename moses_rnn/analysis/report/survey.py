@@ -13,7 +13,7 @@ from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.lookup import Lookup, Option
 from moses_rnn.analysis.phrase_samples import Pair, PhraseSample
 from moses_rnn.analysis.report.options import ReportOptions
-from moses_rnn.analysis.scored_table import ScoredTable, counts_of, length
+from moses_rnn.analysis.scored_table import ScoredTable, length
 from moses_rnn.analysis.targets import Limits
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import TableLine, log_of
@@ -67,7 +67,7 @@ class Disagreement:
         chosen = int(favourite.argmax())
         if (favourite == favourite[chosen]).sum() > 1:  # no choice at all
             return
-        rank, frequency = 1 + int((other > other[chosen]).sum()), counts_of(lines[0]).source
+        rank, frequency = 1 + int((other > other[chosen]).sum()), lines[0].counts.source
         if rank > 1 and (rank, frequency) > (self.rank, self.frequency):
             self.rank, self.frequency, self.chosen, self.lines = rank, frequency, chosen, lines
 

@@ -56,8 +56,8 @@ class Producer:
 
     name, num_scores, meaning = "RNN", 1, "minus bytes and a half"
 
-    def log_probs(self, sources, targets, tally=None):
-        return -np.array([[0.5 + len(target)] for target in targets])
+    def log_probs(self, pairs, tally=None):
+        return -np.array([[0.5 + len(target)] for target in pairs.targets])
 
 
 class Reader(HTMLParser):

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.nbest import main
+from moses_rnn.formats.pairs import Pairs
 from moses_rnn.producers.open import open_model
 from tests.producers.pairs import TARGET
 from tests.tuning.lists import plain_bleu
@@ -168,7 +169,7 @@ def pair_score(models):
     def scored(name, source, target):
         key = (name, " ".join(source).encode(), " ".join(target).encode())
         if key not in known:
-            known[key] = float(producers[name].log_probs([key[1]], [key[2]])[0, 0])
+            known[key] = float(producers[name].log_probs(Pairs([key[1]], [key[2]]))[0, 0])
         return known[key]
 
     return scored

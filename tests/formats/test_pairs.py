@@ -1,9 +1,9 @@
-"""Phrases that lie within a text are a sequence like a list of them."""
+"""Phrases of a text are a sequence like a list of them, and pairs have as many of each."""
 
 import numpy as np
 import pytest
 
-from moses_rnn.formats.text_phrases import AlignedPhrases, TextPhrases
+from moses_rnn.formats.pairs import Pairs, TextPhrases
 
 LIST = [b"a b", b"", b"c", b"\xff\0", b"d"]
 
@@ -35,11 +35,13 @@ def test_any_phrases_can_be_laid_end_to_end(phrases):
     assert TextPhrases.of([]) == []
 
 
-def test_aligned_phrases_are_phrases_that_know_their_links():
-    asked = []
-    phrases = AlignedPhrases([b"a b", b"", b"c"], lambda: asked.append(1) or [b"0-0", b"", b"0-1"])
-    assert phrases == [b"a b", b"", b"c"]
-    assert TextPhrases.of(phrases) is phrases
-    assert not asked
-    assert phrases.alignments() == [b"0-0", b"", b"0-1"]
-    assert not isinstance(phrases[1:], AlignedPhrases)
+def test_pairs_have_as_many_of_each():
+    pairs = Pairs.of(iter([(b"a", b"x"), (b"b", b"y")]))
+    assert (len(pairs), pairs.sides(inverse=False), pairs.sides(inverse=True)) == (
+        2,
+        ([b"a", b"b"], [b"x", b"y"]),
+        ([b"x", b"y"], [b"a", b"b"]),
+    )
+    for targets, alignments in (([b"x"], None), ([b"x", b"y"], [b"0-0"])):
+        with pytest.raises(ValueError, match=r"expected as many \w+ as sources, found 1 and 2"):
+            Pairs([b"a", b"b"], targets, alignments)

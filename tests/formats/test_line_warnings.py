@@ -1,9 +1,10 @@
+import json
 import random
 
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.formats.census import Census
+from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_table import parse_table
 from moses_rnn.formats.table_blocks import parse_blocks
 
@@ -33,39 +34,35 @@ CASES = {
 }  # fmt: skip
 
 
-def census_of(lines, **options):
-    """What is found line by line, and all at once, and half from a journal's note, and only in irregular lines."""
-    census, at_once, resumed, irregular = (Census("t", **options) for _ in range(4))
-    assert [line.line for line in census.passing(parse_table(lines, "t"))] == lines
+def warnings_of(lines, **options):
+    """What is found line by line, and in two runs, and only in odd lines."""
+    odd, resumed, of_blocks = (LineWarnings("t", **options) for _ in range(3))
+    assert [line.line for line in odd.passing(parse_table(lines, "t"))] == lines
     parsed = list(parse_table(lines, "t"))
-    at_once.look(parsed)
-    half = Census("t", **options)
-    half.look(parsed[:1])
-    resumed.take_over(half.as_note())
-    for line in parsed[1:]:
-        resumed.look([line])
+    resumed.look(parsed[:1])
+    resumed = LineWarnings("t", **options, counts=json.loads(json.dumps(resumed.counts)))
+    resumed.look(parsed[1:])
     for block in parse_blocks([b"".join(lines)], "t"):
-        irregular.look(block.irregular)
-    assert list(at_once.warnings()) == list(census.warnings()) == list(resumed.warnings())
-    assert list(irregular.warnings()) == list(census.warnings())
-    return list(census.warnings())
+        of_blocks.look(block.odd_lines)
+    assert list(odd.messages()) == list(resumed.messages()) == list(of_blocks.messages())
+    return list(odd.messages())
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_counts_what_is_odd(case):
     lines, expected = case
-    assert census_of(lines) == expected
+    assert warnings_of(lines) == expected
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_strict_refuses_the_first(case):
     lines, expected = case
     if not expected:
-        assert census_of(lines, strict=True) == []
+        assert warnings_of(lines, strict=True) == []
         return
     kind = expected[0].split(": ")[1].rpartition(" (")[0]
     with pytest.raises(FormatError, match=rf"expected no {kind} \(--strict\), found .*\n  Without --strict: "):
-        census_of(lines, strict=True)
+        warnings_of(lines, strict=True)
 
 
 NOT_POSITIVE = ["0", "-0", "+0", "0.", ".0", "0.000", "0e5", "-1", "-1.6", "-.5", "1e-400", "7e-46", "0.0e-3"]
@@ -91,7 +88,7 @@ POSITIVE = [
 @pytest.mark.parametrize("score", NOT_POSITIVE + POSITIVE)
 @pytest.mark.parametrize("others", ["{}", "1 {} 1", "0.5\t{}", "{} 0.1"])
 def test_scores_that_moses_cannot_take_the_logarithm_of(score, others):
-    assert bool(census_of([b"a ||| b ||| %s |||\n" % others.format(score).encode()])) == (score in NOT_POSITIVE)
+    assert bool(warnings_of([b"a ||| b ||| %s |||\n" % others.format(score).encode()])) == (score in NOT_POSITIVE)
 
 
 def test_any_number_is_judged_by_its_value():
@@ -103,6 +100,6 @@ def test_any_number_is_judged_by_its_value():
             lines = list(parse_table([b"a ||| b ||| %s\n" % score.encode()], "t"))
         except FormatError:
             continue
-        census = Census("t")
-        list(census.passing(lines))
-        assert bool(census.oddities) == (float(score) <= 2.0**-150), score
+        odd = LineWarnings("t")
+        list(odd.passing(lines))
+        assert bool(odd.counts) == (float(score) <= 2.0**-150), score

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from moses_rnn.errors import FormatError, shown
-from moses_rnn.formats.phrase_forms import ALIGNMENT_POINT, words
+from moses_rnn.formats.phrase_forms import ALIGNMENT_POINT, is_utf8, words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -53,70 +54,38 @@ MEANINGS = {
 
 
 @dataclass
-class Oddity:
-    """How many lines have it, and the first of them."""
-
-    lines: int = 0
-    first: int = 0
-
-
-@dataclass
-class Census:
-    """Counts oddities; a strict one refuses them, a thorough one also looks where scoring does not."""
+class LineWarnings:
+    """Counts what is odd; a strict one refuses it, a thorough one also looks where scoring does not."""
 
     name: str  # of the table, for messages
     strict: bool = False
     thorough: bool = False
-    oddities: dict[str, Oddity] = field(default_factory=dict)
+    counts: dict[str, list[int]] = field(default_factory=dict)  # of each kind: how many lines, and the first of them
 
     def passing(self, lines: Iterable[TableLine]) -> Iterator[TableLine]:
-        """The same lines, looked at.
-
-        Raises:
-            FormatError: a line is odd, and this census is strict.
-        """
+        """The same lines, looked at; raises as `look`."""
         for line in lines:
             self.look([line])
-            if self.thorough:
-                for kind in _finer_oddities(line):
-                    self._count(kind, line)
             yield line
 
     def look(self, lines: Iterable[TableLine]) -> None:
-        """Look at lines, but not as a thorough census would.
+        """Look at lines.
 
         Raises:
-            FormatError: a line is odd, and this census is strict.
+            FormatError: a line is odd, and this is strict.
         """
         for line in lines:
-            for kind in _oddities(line):
-                self._count(kind, line)
+            for kind in itertools.chain(_oddities(line), _finer_oddities(line) if self.thorough else ()):
+                if self.strict:
+                    advice = f"Without --strict: {MEANINGS[kind]}."
+                    raise FormatError(self.name, line.number, f"no {kind} (--strict)", shown(line.line), advice)
+                self.counts.setdefault(kind, [0, line.number])[0] += 1
 
-    def as_note(self) -> dict[str, list[int]]:
-        """The counts as JSON, for a journal."""
-        return {kind: [oddity.lines, oddity.first] for kind, oddity in self.oddities.items()}
-
-    def take_over(self, note: Mapping[str, Sequence[int]]) -> None:
-        """Go on from counts that were left in a journal."""
-        self.oddities = {kind: Oddity(*counts) for kind, counts in note.items()}
-
-    def _count(self, kind: str, line: TableLine) -> None:
-        if self.strict:
-            raise FormatError(
-                self.name,
-                line.number,
-                f"no {kind} (--strict)",
-                shown(line.line),
-                f"Without --strict: {MEANINGS[kind]}.",
-            )
-        oddity = self.oddities.setdefault(kind, Oddity(first=line.number))
-        oddity.lines += 1
-
-    def warnings(self) -> Iterator[str]:
+    def messages(self) -> Iterator[str]:
         """One line for each kind that was met."""
-        for kind, oddity in self.oddities.items():
-            lines = "1 line" if oddity.lines == 1 else f"{oddity.lines:,} lines"
-            yield f"{self.name}:{oddity.first}: {kind} ({lines}): {MEANINGS[kind]}"
+        for kind, (count, first) in self.counts.items():
+            lines = "1 line" if count == 1 else f"{count:,} lines"
+            yield f"{self.name}:{first}: {kind} ({lines}): {MEANINGS[kind]}"
 
 
 def _oddities(line: TableLine) -> Iterator[str]:
@@ -143,7 +112,7 @@ def _finer_oddities(line: TableLine) -> Iterator[str]:
         yield SCORE_BLANKS
     if LONG_SCORE.search(line.scores):
         yield LONG_NUMBER
-    fields = line.line[line.places.scores_end :].split(SEPARATOR)
+    fields = line.line[line.spans.scores_end :].split(SEPARATOR)
     if len(fields) > MOST_FIELDS - 2:
         yield MANY_FIELDS
     if len(fields) > 1:
@@ -158,12 +127,3 @@ def _alignment_oddities(points: list[bytes], line: TableLine) -> Iterator[str]:
     lengths = len(words(line.source)), len(words(line.target))
     if any(int(s) >= lengths[0] or int(t) >= lengths[1] for s, t in (point.groups() for point in matches if point)):
         yield ALIGNMENT_RANGE
-
-
-def is_utf8(data: bytes) -> bool:
-    """Whether bytes are text in UTF-8."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -1,18 +1,22 @@
-"""Phrases that lie within a text, by their places: no Python object for each before somebody asks for it."""
+"""Phrase pairs as scorers take them, and phrases by their places in a text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
+Phrases = Sequence[bytes]
 
 
-class TextPhrases(Sequence[bytes]):
-    """A sequence of phrases; a slice of it is another one, of the same text.
+class TextPhrases(Phrases):
+    """A sequence of phrases of a text. There is no Python object for a phrase before somebody asks for it.
+
+    A slice of it is another one, of the same text.
 
     Args:
         text: all of it.
@@ -28,7 +32,7 @@ class TextPhrases(Sequence[bytes]):
         self.ends = ends
 
     @classmethod
-    def of(cls, phrases: Sequence[bytes]) -> TextPhrases:
+    def of(cls, phrases: Phrases) -> TextPhrases:
         """Any phrases, laid end to end."""
         if isinstance(phrases, TextPhrases):
             return phrases
@@ -60,15 +64,32 @@ class TextPhrases(Sequence[bytes]):
         return len(self) == len(other) and list(self) == list(other)
 
 
-class AlignedPhrases(TextPhrases):
-    """Source phrases that know how they are aligned to the targets beside them; a slice of them does not.
+@dataclass(frozen=True)
+class Pairs:
+    """Phrase pairs: as many targets as sources, and the word alignment of each pair where it is known.
 
-    Args:
-        phrases: the sources.
-        alignments: gives the links of each pair, as text; asked when somebody needs them.
+    Raises:
+        ValueError: the numbers of sources, targets or alignments differ.
     """
 
-    def __init__(self, phrases: Sequence[bytes], alignments: Callable[[], Sequence[bytes]]) -> None:
-        of = TextPhrases.of(phrases)
-        super().__init__(of.text, of.begins, of.ends)
-        self.alignments = alignments
+    sources: Phrases
+    targets: Phrases
+    alignments: Phrases | None = None
+
+    def __post_init__(self) -> None:
+        for name, phrases in (("targets", self.targets), ("alignments", self.alignments)):
+            if phrases is not None and len(phrases) != len(self.sources):
+                raise ValueError(f"expected as many {name} as sources, found {len(phrases):,} and {len(self):,}")
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[bytes, bytes]]) -> Pairs:
+        """Pairs of which each is a source and a target."""
+        pairs = list(pairs)
+        return cls([source for source, _ in pairs], [target for _, target in pairs])
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def sides(self, *, inverse: bool) -> tuple[Phrases, Phrases]:
+        """What a network reads and what it predicts: sources and targets, or the other way round."""
+        return (self.targets, self.sources) if inverse else (self.sources, self.targets)
