@@ -4,7 +4,8 @@
 
 Synthetic tables, all of whose sources differ, and a network with 8 hidden units: what is left is everything but the
 arithmetic. Every size is run several times, in turn with the others, and the best time counts; the time of a table of
-two lines (starting, loading) is taken off. Within the largest table, the journal tells how long each tenth of it took.
+two lines (starting, loading) is taken off. Within the largest table, the growth of the new one tells how long each
+tenth of it took.
 This process stays small, because a child's peak memory begins with its parent's.
 """
 
@@ -41,11 +42,11 @@ def write_table(path: Path, lines: int) -> None:
 
 
 def run(table: Path, model: Path) -> tuple[float, float, int, list[float]]:
-    """Wall-clock seconds, seconds of processors, peak memory in bytes, seconds of each tenth of the blocks."""
+    """Wall-clock seconds, seconds of processors, peak memory in bytes, seconds of each tenth of the new table."""
     out = table.with_suffix(".out.gz")
     command = [SCORE, table, "--model", model, "-o", out, "--force", "--allow-misfit", "-q"]
-    journal = out.with_name(f".{out.name}.journal")
-    seen = [0.0]  # when each block was done
+    part = out.with_name(f".{out.name}.part")
+    seen = [(0, 0.0)]  # bytes, and when they were there
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603
     ended = 0
@@ -53,11 +54,12 @@ def run(table: Path, model: Path) -> tuple[float, float, int, list[float]]:
         time.sleep(SECONDS_BETWEEN_LOOKS)
         ended, status, usage = os.wait4(process.pid, os.WNOHANG)
         with contextlib.suppress(FileNotFoundError):
-            seen += [time.perf_counter() - started] * (journal.read_bytes().count(b"\n") - len(seen))
+            seen.append((part.stat().st_size, time.perf_counter() - started))
     if status:
         raise SystemExit(f"moses-rnn-score ended with status {status}")
+    seen.append((out.stat().st_size, time.perf_counter() - started))
     out.unlink()
-    edges = [seen[len(seen) * i // 10 - (i == 10)] for i in range(11)]
+    edges = [next(then for size, then in seen if size >= seen[-1][0] * i / 10) for i in range(11)]
     tenths = [after - before for before, after in itertools.pairwise(edges)]
     return time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, tenths
 

@@ -27,8 +27,8 @@ import numpy.typing as npt
 import torch
 from stages import GEMM, Pair, Stage, gemm_rate, pairs_of, threads_of_each, time_in_turn
 
-from moses_rnn.files.journal import BlockOutput
-from moses_rnn.files.outputs import DEFAULT_LEVEL
+from moses_rnn.files.outputs import DEFAULT_LEVEL, Packing
+from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.pairs import Pairs
@@ -155,13 +155,14 @@ class Random:
 def whole(table: str, path: str, producer: object, level: int = DEFAULT_LEVEL) -> None:
     """Read, score and write as moses-rnn-score does."""
     count = torch.get_num_threads()
-    with BlockOutput(path, level=level) as output, threads_of_each(count):
+    with ResumableOutputs([path]) as output, threads_of_each(count):
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
-        scorer = ChunkScorer([producer], table, ColumnOptions(), output.pack)  # type: ignore[list-item]
+        scorer = ChunkScorer([producer], table, ColumnOptions(), Packing(gzip=True, level=level))  # type: ignore[list-item]
         with Threads([scorer] * count) as workers:
             for block in scored_table(lines, workers, ScoringReport(), LineWarnings(table)):
-                output.append(block, {})
+                output.append(path, block)
+                output.save({})
         output.commit()
     Path(path).unlink()
 

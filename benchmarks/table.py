@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.files.journal import BlockOutput
-from moses_rnn.files.outputs import compressed
+from moses_rnn.files.outputs import Packing, compressed
+from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.pairs import Pairs
@@ -70,12 +70,13 @@ class Random:
 
 def whole(table: str, path: str) -> None:
     """Read, score and write as moses-rnn-score does."""
-    with BlockOutput(path) as output:
+    with ResumableOutputs([path]) as output:
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
-        with Threads([ChunkScorer([Random()], table, ColumnOptions(), output.pack)] * WORKERS) as workers:
+        with Threads([ChunkScorer([Random()], table, ColumnOptions(), Packing(gzip=True))] * WORKERS) as workers:
             for block in scored_table(lines, workers, ScoringReport(), LineWarnings(table)):
-                output.append(block, {})
+                output.append(path, block)
+                output.save({})
         output.commit()
     Path(path).unlink()
 

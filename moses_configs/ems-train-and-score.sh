@@ -10,6 +10,6 @@ fi
 # shellcheck disable=SC2086 # flags are words
 moses-rnn-train "$1" --model "$2.rnn-model" ${RNN_TRAIN_FLAGS-}
 resume=
-[ ! -e "$(dirname "$2")/.$(basename "$2").gz.journal" ] || resume=--resume
+[ ! -e "$(dirname "$2")/.$(basename "$2").gz.state" ] || resume=--resume
 # shellcheck disable=SC2086
 moses-rnn-score "$1" "$2" --model "$2.rnn-model" $resume ${RNN_SCORE_FLAGS-}

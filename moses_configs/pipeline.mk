@@ -428,7 +428,7 @@ $(foreach system,$(ADDING),$(eval $(DONE)/score-$(system): \
 $(ADDING:%=$(DONE)/score-%): $(DONE)/score-%:
 	mkdir -p $(W)/$*
 	way=--force; model=$(MODEL_$(firstword $(ADDED_$*))); \
-	[ ! $(W)/$*/.phrase-table.gz.journal -nt $$model/config.json ] || way=--resume; \
+	[ ! $(W)/$*/.phrase-table.gz.state -nt $$model/config.json ] || way=--resume; \
 	$(BIN)/moses-rnn-score $(call table_of,$(BASE_$*)) --moses-ini $(W)/$(BASE_$*)/moses.ini \
 		-o $(W)/$*/phrase-table.gz --output-ini $(W)/$*/moses.ini $$way \
 		$(foreach added,$(ADDED_$*),$(TABLE_OPTIONS_$(added))) $(SCORE_FLAGS)

@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,13 @@ def program(command):
 def spoken(command):
     """What a command calls itself in messages."""
     return f"moses-rnn-{command}" if command in PROGRAMS else f"moses-rnn {command}".rstrip()
+
+
+def saved_lines(path):
+    """How many lines of an output are safe while it is made."""
+    state = path.with_name(f".{path.name}.state")
+    found = re.search(rb'"counts": {.*?"lines": (\d+)', state.read_bytes() if state.exists() else b"")
+    return int(found[1]) if found else 0
 
 
 class Zygote:

@@ -16,8 +16,8 @@ Example: four runs, on as many machines, then one table and the ini that mert-mo
   moses-rnn ini moses.ini --table phrase-table.rnn.gz --absolute-paths
 
 Each shard's signature says what scored it, and the hash of its file: a shard that is missing, doubled, torn or of
-another model is refused and named. Members are laid end to end, nothing is compressed again. After an interruption,
-kill -9 included, --resume continues. Exit codes are those of moses-rnn-score.
+another model is refused and named. Members are laid end to end, nothing is compressed again. An interrupted merge, kill
+-9 included, leaves nothing under the output's name. Exit codes are those of moses-rnn-score.
 """
 
 
@@ -27,7 +27,6 @@ class Merging:
 
     new_table: str
     shards: tuple[str, ...]
-    resume: bool
     force: bool
     quiet: bool
 
@@ -35,7 +34,6 @@ class Merging:
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("new_table")
 @click.argument("shards", nargs=-1, required=True)
-@click.option("--resume", is_flag=True, help="Go on with what an interrupted merge left")
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @reports_errors
@@ -44,13 +42,13 @@ def main(given: Merging) -> None:
     """Make NEW_TABLE of the SHARDS that moses-rnn-score --shard has written, given in any order."""
     check_inputs(*given.shards)
     from moses_rnn.cli.progress import Display
-    from moses_rnn.files.journal import Opening
     from moses_rnn.scoring.merging import merge
 
-    opening = Opening(force=given.force, resume=given.resume)
     display = Display("bytes", quiet=given.quiet)
     try:
-        result = merge(given.shards, given.new_table, opening, display.show, StopRequest())
+        result = merge(
+            given.shards, given.new_table, force=given.force, advanced=display.show, should_stop=StopRequest()
+        )
     finally:
         display.close()
     if not given.quiet:

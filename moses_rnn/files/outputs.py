@@ -7,19 +7,20 @@ import fcntl
 import hashlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Protocol, Self
 
 from zlib_ng import gzip_ng
 
-from moses_rnn.errors import AlreadyComplete, OutputError, write_failure
-from moses_rnn.files.records import Note
+from moses_rnn.errors import OutputError, write_failure
 from moses_rnn.files.streams import STANDARD_STREAM, is_gzip
 
+Note = dict[str, Any]  # JSON
 OTHER_SUFFIXES = {".bz2", ".xz", ".zst"}  # of files that are not written
 DEFAULT_LEVEL = 2  # of zlib-ng: a little smaller and a quarter faster than gzip -1
+READ_BYTES = 1 << 20
 
 
 def compressed(data: bytes, level: int = DEFAULT_LEVEL) -> bytes:
@@ -44,6 +45,11 @@ class Packing:
         return compressed(data, self.level) if self.gzip else data
 
 
+def hidden(path: str, suffix: str) -> Path:
+    """What is kept beside an output while it is made."""
+    return Path(path).with_name(f".{Path(path).name}.{suffix}")
+
+
 def refuse_no_name(path: str) -> None:
     """Raise OutputError if a path does not name a file, or asks for another compression than gzip."""
     if path.endswith("/") or Path(path).name in ("", ".", ".."):
@@ -57,48 +63,25 @@ def refuse_equal(paths: Iterable[str]) -> None:
     taken: dict[Path, str] = {}
     for path in paths:
         refuse_no_name(path)
-        target = Path(path)
-        hidden = [target.with_name(f".{target.name}.{suffix}") for suffix in ("part", "journal")]
-        for place in (target, *hidden):
+        for place in (Path(path), *(hidden(path, suffix) for suffix in ("part", "state", "state.new"))):
             resolved = place.parent.resolve() / place.name
             if resolved in taken:
                 raise OutputError(f"{path}: is where {taken[resolved]} goes; name another output")
             taken[resolved] = path
 
 
-def refuse_inputs(path: str, inputs: tuple[str, ...]) -> None:
+def refuse_inputs(path: Path, inputs: tuple[str, ...]) -> None:
     """Raise OutputError if an output is one of the inputs, by whatever spelling."""
-    if Path(path).exists() and not Path(path).is_file():
+    if path.exists() and not path.is_file():
         raise OutputError(f"{path}: is not a regular file and is not replaced")
     for given in inputs:
-        if Path(path).exists() and Path(given).exists() and Path(path).samefile(given):
+        if path.exists() and Path(given).exists() and path.samefile(given):
             raise OutputError(f"{path}: is the input {given} itself; name another output")
-
-
-def stop_if_complete(paths: Sequence[str], inputs: tuple[str, ...]) -> None:
-    """Leave a run alone that is to be resumed and has nothing left to do.
-
-    Args:
-        paths: of the output whose blocks are recorded in a journal, and of what belongs to it.
-        inputs: files that decide what is in them.
-
-    Raises:
-        AlreadyComplete: the outputs are there, newer than the inputs, and nothing is left of their making.
-        OutputError: an input has changed since.
-    """
-    target = Path(paths[0])
-    beside = (target.with_name(f".{target.name}.{suffix}") for suffix in ("part", "journal"))
-    if any(path.exists() for path in beside) or not all(Path(path).is_file() for path in paths):
-        return
-    for given in inputs:
-        if Path(given).is_file() and Path(given).stat().st_mtime_ns > target.stat().st_mtime_ns:
-            raise OutputError(f"{target}: exists already, and {given} has changed since; use --force to replace it")
-    raise AlreadyComplete(f"{target}: already complete; --force makes it anew")
 
 
 def open_no_link(path: Path) -> BinaryIO:
     """Open a file to read and write, made if need be; a symbolic link there is an OSError, not another file."""
-    return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b")  # noqa: PTH123, the descriptor's flags are the point
+    return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b", buffering=0)  # noqa: PTH123, the descriptor's flags are the point
 
 
 def open_locked(path: Path) -> BinaryIO | None:
@@ -125,21 +108,29 @@ def _is_at(stream: BinaryIO, path: Path) -> bool:
         return False
 
 
+def write_all(stream: BinaryIO, data: bytes) -> None:
+    """Write bytes; a file of `open_no_link` may take fewer than it is given."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(stream.fileno(), left) :]
+
+
+def sync_directory(folder: Path) -> None:
+    """Make renames in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class Output(Protocol):
-    """Where results go: an `OutputFile`, a `BlockOutput` of the journal's, or `StandardOutput`; used as a context."""
+    """Where results go: an `OutputFile` or `StandardOutput`; used as a context."""
 
     path: str
 
-    def append(self, data: bytes, /, note: Note | None = None) -> None:
-        """Write a part of the content.
-
-        Args:
-            data: bytes as this output wants them: what its `pack` made, where it has one.
-            note: kept with the data where an output can be resumed.
-        """
-
-    def digest(self) -> Note:
-        """Size in bytes and SHA-256 of what was written, as far as they are known."""
+    def append(self, data: bytes, /) -> None:
+        """Write a part of the content."""
 
     def commit(self) -> None:
         """Make what was written durable, under its final name."""
@@ -149,8 +140,113 @@ class Output(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-class OutputFile:
-    """A file that appears under its name only when `commit` is called; until then it is ``.NAME.part`` beside it.
+class Part:
+    """A file while it is made, ``.NAME.part`` beside its name; no other run can make it meanwhile.
+
+    `bytes` are those that it has, `published` says that it has its name.
+
+    Raises:
+        OutputError: the place cannot be written, the file exists and may not be replaced, or it is one of the inputs.
+    """
+
+    def __init__(self, path: str, *, replace: bool, inputs: tuple[str, ...] = ()) -> None:
+        refuse_no_name(path)
+        self.path = path
+        self._target, self._part = Path(path), hidden(path, "part")
+        refuse_inputs(self._target, inputs)
+        refuse_inputs(self._part, inputs)
+        if self._target.exists() and not replace:
+            raise OutputError(f"{path}: exists already; use --force to replace it")
+        self._stream = hold(path, self._part)
+        self.bytes, self._hash = 0, hashlib.sha256()
+        self.published = False
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk, an interrupted run's among them."""
+        return os.fstat(self._stream.fileno()).st_size
+
+    def restart(self) -> None:
+        """Begin with an empty file."""
+        self._cut(0)
+        self.bytes, self._hash = 0, hashlib.sha256()
+
+    def restore(self, saved: Note, *, complete: bool) -> None:
+        """Continue behind the bytes of a digest, after a check of them; a `complete` file may have its name already."""
+        size: int = saved["bytes"]
+        self.published = complete and size > 0 and not self.size
+        place = self._target if self.published else self._part
+        self.bytes, self._hash = 0, hashlib.sha256()
+        with contextlib.suppress(FileNotFoundError), place.open("rb") as file:
+            while piece := file.read(min(READ_BYTES, size - self.bytes)):
+                self.bytes += len(piece)
+                self._hash.update(piece)
+        if self.digest() != saved:
+            raise OutputError(
+                f"{place}: expected the {size:,} bytes that an interrupted run has saved, found others",
+                advice="The file was damaged or changed. --force without --resume starts over.",
+            )
+        if not self.published:
+            self._cut(size)
+
+    def _cut(self, size: int) -> None:
+        try:
+            self._stream.truncate(size)
+            self._stream.seek(size)
+        except OSError as error:
+            raise write_failure(self.path, error) from error
+
+    def write(self, data: bytes) -> None:
+        """Write further bytes, as they are."""
+        try:
+            write_all(self._stream, data)
+        except OSError as error:
+            raise write_failure(self.path, error, len(data)) from error
+        self.bytes += len(data)
+        self._hash.update(data)
+
+    def sync(self) -> None:
+        """Make what was written durable."""
+        try:
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            raise write_failure(self.path, error) from error
+
+    def digest(self) -> Note:
+        """Size in bytes and SHA-256 of what was written."""
+        return {"bytes": self.bytes, "sha256": self._hash.hexdigest()}
+
+    def publish(self) -> None:
+        """Give the file its name, which it may have."""
+        try:
+            if not self.published:
+                self._part.replace(self._target)
+            self.published = True
+            sync_directory(self._target.parent)
+        except OSError as error:
+            raise write_failure(self.path, error) from error
+
+    def close(self, *, keep: bool = False) -> None:
+        """Let other runs make the file; without `keep`, nothing stays but what has its name."""
+        if not keep and _is_at(self._stream, self._part):
+            self._part.unlink()
+        with contextlib.suppress(OSError):
+            self._stream.close()
+
+
+def hold(path: str, place: Path, holder: Callable[[], str] = str) -> BinaryIO:
+    """Open what is kept beside an output, locked against other runs; `holder` describes the one that has it."""
+    try:
+        stream = open_locked(place)
+    except OSError as error:
+        raise write_failure(path, error) from error
+    if stream is None:
+        raise OutputError(f"{path}: is being written by another run{holder()}")
+    return stream
+
+
+class OutputFile(Part):
+    """A file that appears under its name only when `commit` is called.
 
     Args:
         path: final name.
@@ -158,75 +254,37 @@ class OutputFile:
         inputs: files that must not be the output, by whatever spelling.
 
     Raises:
-        OutputError: the place cannot be written, the file exists, or it is one of the inputs.
+        OutputError: as for `Part`.
     """
 
     def __init__(self, path: str, *, force: bool = False, inputs: tuple[str, ...] = ()) -> None:
         if path == STANDARD_STREAM:
             raise OutputError(f"{path}: expected the name of a file: standard output is not written to here")
-        refuse_no_name(path)
-        self.path = path
-        self._target = Path(path)
-        self._part = self._target.with_name(f".{self._target.name}.part")
-        refuse_inputs(path, inputs)
-        if self._target.exists() and not force:
-            raise OutputError(f"{path}: exists already; use --force to replace it")
-        try:
-            stream = open_locked(self._part)
-        except OSError as error:
-            raise write_failure(path, error) from error
-        if stream is None:
-            raise OutputError(f"{path}: is being written by another run")
-        self._stream = stream
-        self._stream.truncate(0)
-        self._hash = hashlib.sha256()
-        self._bytes = 0
+        super().__init__(path, replace=force, inputs=inputs)
+        self.restart()
+        self._pack = Packing(is_gzip(path))
 
-    def _failure(self, error: OSError) -> OutputError:
-        return write_failure(self.path, error, self._bytes - os.fstat(self._stream.fileno()).st_size)
-
-    def append(self, data: bytes, /, note: Note | None = None) -> None:
+    def append(self, data: bytes, /) -> None:
         """Write a part of the content, compressed if the suffix asks for it."""
-        packed = compressed(data) if is_gzip(self.path) else data
-        self._bytes += len(packed)
-        try:
-            self._stream.write(packed)
-        except OSError as error:
-            raise self._failure(error) from error
-        self._hash.update(packed)
-
-    def digest(self) -> Note:
-        """Size in bytes and SHA-256 of the file, as far as it was written."""
-        return {"bytes": self._bytes, "sha256": self._hash.hexdigest()}
+        self.write(self._pack(data))
 
     def complete(self, data: bytes = b"") -> None:
         """Write the rest of the content and make all of it durable: nothing that a full disk refuses is left to do."""
-        if data or not self._bytes:
+        if data or not self.bytes:
             self.append(data)
-        try:
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
-        except OSError as error:
-            raise self._failure(error) from error
+        self.sync()
 
     def commit(self, data: bytes = b"") -> None:
         """Complete the file and give it its name."""
         self.complete(data)
-        try:
-            self._part.replace(self._target)
-            sync_directory(self._target.parent)
-        except OSError as error:
-            raise self._failure(error) from error
+        self.publish()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Without a commit, nothing stays."""
-        if _is_at(self._stream, self._part):
-            self._part.unlink()
-        with contextlib.suppress(OSError):
-            self._stream.close()
+        self.close()
 
 
 def commit_all(files: Sequence[OutputFile | NoOutput]) -> None:
@@ -253,46 +311,22 @@ class NoOutput:
 
 
 class StandardOutput:
-    """In place of a `BlockOutput`: towards standard output, where nothing can be resumed."""
+    """In place of a file: what is written is gone."""
 
     path = STANDARD_STREAM
-    blocks = 0
-    published = False
-    has_leftover = False
-    pack = Packing()
 
-    def begin(self, _manifest: Note) -> Note | None:
-        """Begin; there is never anything to resume."""
-        return None
-
-    def append(self, data: bytes, /, note: Note | None = None) -> None:
+    def append(self, data: bytes, /) -> None:
         """Write a block."""
         left = memoryview(data)
         while left:  # an unbuffered stream may take less than it is given
             left = left[sys.stdout.buffer.write(left) :]
 
-    def digest(self) -> Note:
-        """Nothing is known of what the reader made of it."""
-        return {}
-
     def commit(self) -> None:
         """Make sure that everything was taken."""
         sys.stdout.buffer.flush()
-
-    def discard(self) -> None:
-        """Do nothing: what was written is gone."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Do nothing."""
-
-
-def sync_directory(folder: Path) -> None:
-    """Make renames in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import json
+import math
 import os
 import shlex
 import stat
@@ -16,7 +18,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from xopen import xopen
 
@@ -32,6 +34,28 @@ BUFFER_BYTES = 1 << 17  # read at once, compressed
 IDENTITY_BYTES = 1 << 20  # of a file's beginning and of its end, which tell it from another
 BLOCK_BYTES = 1 << 19  # what a core keeps near; numpy's arrays for it are several times as large
 MAX_LINE_BYTES = 1 << 20
+MOST_DIGITS = 18  # of a whole number that 64 bits hold, whatever it is
+
+
+def parse_json(data: bytes | str) -> Any:
+    """What JSON says; in place of a number that a float does not hold stands its text, which nothing takes for one.
+
+    Raises:
+        ValueError: it is no JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(data, parse_int=_parse_whole, parse_float=_parse_float, parse_constant=str)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _parse_whole(text: str) -> int | str:
+    return int(text) if len(text) <= MOST_DIGITS else text
+
+
+def _parse_float(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text
 
 
 def sorting(path: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn import __version__
-from moses_rnn.files.records import parse_json
+from moses_rnn.files.streams import parse_json
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
 Column = tuple[str, str, bool]  # its name, what it means, and whether it may be above 0: no log-probability

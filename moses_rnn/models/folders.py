@@ -22,8 +22,7 @@ from torch import Tensor, nn
 
 from moses_rnn.errors import CheckpointError, shown_value, writing
 from moses_rnn.files.outputs import sync_directory
-from moses_rnn.files.records import parse_json
-from moses_rnn.files.streams import check_folder
+from moses_rnn.files.streams import check_folder, parse_json
 from moses_rnn.models.learning_curves import NATS, Measure
 from moses_rnn.models.vocabulary import Vocabulary
 

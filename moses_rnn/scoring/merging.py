@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import InputError, Stopped
-from moses_rnn.files.journal import BlockOutput, Opening
 from moses_rnn.files.metered import Advanced
-from moses_rnn.files.outputs import OutputFile, refuse_equal, stop_if_complete
+from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
 from moses_rnn.files.shards import Shard
 from moses_rnn.files.streams import is_gzip
 from moses_rnn.formats.phrase_table import Shape
@@ -23,7 +22,7 @@ from moses_rnn.scoring.fit import fit_warnings
 from moses_rnn.scoring.phrase_tables import ScoringReport
 from moses_rnn.scoring.request import rejects_of
 
-PIECE_BYTES = 1 << 26  # which a journal's record stands for
+PIECE_BYTES = 1 << 24  # copied at once
 ALIKE = ("program", "torch", "input", "precision", "compiled", "phrases", "columns", "models")  # in all shards
 TABLE_HASHES = ("bytes", "first_mb", "last_mb")  # of a table's identity; copies on other machines have other times
 
@@ -51,7 +50,7 @@ class ScoredShard:
             found = "no signature beside it" if Path(path).is_file() else "nothing of that name"
             raise InputError(
                 f"{path}: expected a shard of a scored table, found {found}",
-                advice="Did its run end? With --resume it goes on; PATH.json is written at its end.",
+                advice="Did its run end? With --resume it continues; PATH.json is written at its end.",
             )
         self.path, self.record = path, record
         try:
@@ -85,22 +84,22 @@ class ScoredShard:
 
 
 def merge(
-    paths: Sequence[str], output: str, opening: Opening, advanced: Advanced, should_stop: Callable[[], bool]
+    paths: Sequence[str], output: str, *, force: bool, advanced: Advanced, should_stop: Callable[[], bool]
 ) -> MergeResult:
     """Lay the shards of a scored table end to end.
 
     Args:
         paths: of the tables that the shards' runs have written, in any order.
         output: the whole table.
-        opening: whether it may be replaced or continued.
+        force: it may be replaced.
         advanced: called with the bytes that are copied, and their share.
         should_stop: called as often.
 
     Raises:
         InputError: a shard is missing, doubled, torn or of other models or settings than the first; nothing appears
             under the output's name.
-        OutputError: an output cannot be written; what was copied can be resumed.
-        Stopped: as requested; --resume goes on.
+        OutputError: an output cannot be written.
+        Stopped: as requested.
     """
     shards = in_table_order([ScoredShard(path) for path in paths])
     _check_compression(output, shards)
@@ -112,14 +111,17 @@ def merge(
     cores = sorted({shard.computed_by for shard in shards})
     rejected = sum(shard.rejected for shard in shards)
     whole = sum(shard.bytes for shard in shards)
-    with _outputs(output, opening, shards) as (table, signature, rejects):
-        before = table.begin({"program": first.record["program"], "merged": [shard.sha256 for shard in shards]})
-        for piece, copied in _pieces(shards, before["copied"] if before else 0):
-            table.append(piece, {"copied": copied})
-            advanced(copied, copied / whole)
+    names = [output, f"{output}.json", *([rejects_of(output)] if rejected else [])]
+    inputs = tuple(name for shard in shards for name in (shard.path, f"{shard.path}.json"))
+    refuse_equal(names)
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(OutputFile(name, force=force, inputs=inputs)) for name in names]
+        table, signature = files[:2]
+        for piece in _pieces(shards):
+            table.write(piece)  # which is compressed already
+            advanced(table.bytes, table.bytes / whole)
             if should_stop():
-                raise Stopped(f"stopped after {copied:,} bytes; the same command with --resume goes on")
-        rejected_lines = b"".join(_rejected_lines(shard) for shard in shards if shard.rejected)
+                raise Stopped(f"stopped after {table.bytes:,} bytes; the same command starts over")
         record = {key: value for key, value in first.record.items() if key != "shard"} | {
             "output": Path(output).name,
             "file": table.digest(),
@@ -129,10 +131,10 @@ def merge(
             "added_columns": [{**column, **report.of_column(i)} for i, column in enumerate(columns)],
             "merged_from": len(shards),
         }
-        table.commit()
-        signature.commit((json.dumps(record, indent=2) + "\n").encode())
-        if rejects:
-            rejects.commit(rejected_lines)
+        signature.append((json.dumps(record, indent=2) + "\n").encode())
+        if rejected:
+            files[2].append(b"".join(_rejected_lines(shard) for shard in shards if shard.rejected))
+        commit_all(files)
     warnings = [*ini.warnings, *fit_warnings(report, [str(column.get("name")) for column in columns])]
     if len(cores) > 1:
         warnings.append(f"the shards were computed by {' and '.join(cores)}: last digits may differ between them")
@@ -174,45 +176,15 @@ def _check_compression(output: str, shards: Sequence[ScoredShard]) -> None:
             )
 
 
-@contextlib.contextmanager
-def _outputs(
-    output: str, opening: Opening, shards: Sequence[ScoredShard]
-) -> Iterator[tuple[BlockOutput, OutputFile, OutputFile | None]]:
-    """The table, its signature and, if there are any, its rejected lines."""
-    inputs = tuple(name for shard in shards for name in (shard.path, f"{shard.path}.json"))
-    small = [f"{output}.json", *([rejects_of(output)] if any(shard.rejected for shard in shards) else [])]
-    refuse_equal([output, *small])
-    if opening.resume and not opening.force:
-        stop_if_complete([output, *small], inputs)
-    with contextlib.ExitStack() as stack:
-        table = stack.enter_context(BlockOutput(output, opening=opening, inputs=inputs))
-        force = opening.force or (opening.resume and table.has_leftover)
-        files = [stack.enter_context(OutputFile(path, force=force, inputs=inputs)) for path in small]
-        try:
-            yield table, files[0], files[1] if files[1:] else None
-        except InputError:
-            table.discard()
-            raise
-
-
-def _pieces(shards: Sequence[ScoredShard], before: int) -> Iterator[tuple[bytes, int]]:
-    """The shards' bytes in pieces, behind so many that are copied, each with how many then are.
-
-    The pieces do not depend on where an earlier run stopped.
-
-    Raises:
-        InputError: a shard's bytes are not those that its signature tells of.
-    """
-    copied = 0
+def _pieces(shards: Sequence[ScoredShard]) -> Iterator[bytes]:
+    """The shards' bytes; raises InputError where they are not those that a signature tells of."""
     for shard in shards:
         digest = hashlib.sha256()
         try:
             with Path(shard.path).open("rb") as file:
                 while piece := file.read(PIECE_BYTES):
                     digest.update(piece)
-                    copied += len(piece)
-                    if copied > before:
-                        yield piece, copied
+                    yield piece
         except OSError as error:
             raise InputError(f"{shard.path}: cannot be read: {error.strerror}") from error
         if digest.hexdigest() != shard.sha256:

@@ -40,13 +40,13 @@ class ScoringReport(ColumnCounts):
         self.read = last
 
     def take_over(self, note: dict[str, Any] | None) -> None:
-        """Resume from a report that was left in a journal."""
+        """Continue from the counts of an interrupted run."""
         for known in fields(self):
             if note and known.name in note:
                 setattr(self, known.name, note[known.name])
 
     def as_note(self) -> dict[str, Any]:
-        """The report as JSON, for the journal."""
+        """The report as JSON, for the state of the run."""
         return asdict(self)
 
     def constant_columns(self) -> list[int]:
@@ -115,6 +115,6 @@ def scored_table(
     """
     chunks = of_bounded_length(chunks_between_sources(lines), odd.name)
     for chunk, scored in map_in_order(chunks, workers):
-        odd.look(chunk.odd_lines)  # not before: what is counted goes into the journal with the chunk
+        odd.look(chunk.odd_lines)  # not before: what is counted is saved with the chunk
         report.count(scored, int(chunk.numbers[-1]))
         yield scored.block

@@ -7,11 +7,11 @@ import hashlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
 
-from moses_rnn.errors import FormatError, InputError, OutputError, Stopped, placing, shown
-from moses_rnn.files.journal import Opening
+from moses_rnn.errors import FormatError, InputError, MosesRnnError, OutputError, Stopped, placing, shown
 from moses_rnn.files.metered import Advanced, Meter
-from moses_rnn.files.records import Note
-from moses_rnn.files.streams import existing_input, read_lines, stamp_of
+from moses_rnn.files.outputs import Note, Packing
+from moses_rnn.files.resumable import ResumableOutputs
+from moses_rnn.files.streams import existing_input, is_gzip, read_lines, stamp_of
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import format_nbest_line
 from moses_rnn.formats.phrase_forms import words
@@ -22,7 +22,6 @@ from moses_rnn.producers.open import model_files
 from moses_rnn.translation import translate
 from moses_rnn.translation.alignments import NO_ALPHA, format_alignment
 from moses_rnn.translation.beam_search import BeamConfig
-from moses_rnn.translation.outputs import Outputs, open_outputs
 from moses_rnn.translation.request import TranslationRequest
 from moses_rnn.translation.translate import (
     FEW_LINE_ENDS,
@@ -68,8 +67,8 @@ def translate_text(
     )
     models = (path for member in model.models for path in model_files(member.folder))
     inputs = (request.text, *([existing_input(request.dictionary)] if request.dictionary else []), *models)
-    opening = Opening(force=request.force, resume=request.resume)
-    with open_outputs(request.output, request.others, opening, inputs) as outputs, outputs.kept_if_resumable():
+    names = [request.output, *request.others]
+    with ResumableOutputs(names, resume=request.resume, force=request.force, inputs=inputs, advise=_advice) as outputs:
         translator = make_translator(
             model,
             Compute(request.device),
@@ -86,6 +85,15 @@ def translate_text(
         run.translate(advanced, note)
         outputs.commit()
     return run.counts
+
+
+def _advice(error: MosesRnnError, counts: Note) -> str:
+    """What to do about a line that was refused."""
+    if isinstance(error, FormatError):
+        return (
+            f"{counts['lines']:,} lines are already translated and saved. Correct the line and continue with --resume."
+        )
+    return ""
 
 
 def _manifest(request: TranslationRequest, model: Writer, config: BeamConfig, lexicon: Lexicon | None) -> Note:
@@ -123,14 +131,14 @@ class _Run:
 
     request: TranslationRequest
     translator: Translator
-    outputs: Outputs
+    outputs: ResumableOutputs
     should_stop: Callable[[], bool]
     feature: str
 
     def __post_init__(self) -> None:
         self._text = self.request.text
         self._meter = Meter(waiting=self._stop_if_requested)
-        self._hash = hashlib.sha256()
+        self._hash, self._blocks = hashlib.sha256(), 0
 
     @property
     def counts(self) -> Counts:
@@ -157,9 +165,11 @@ class _Run:
             raise InputError(f"{self._text}: was changed while it was read; nothing was written")
 
     def _write(self, block: list[Words], translations: list[Translation]) -> None:
-        text, others = self._texts(translations, self.counts.lines - len(block))
+        texts = self._texts(translations, self.counts.lines - len(block))
         self._add(block)
-        self.outputs.append(text, others, {"sha256": self._hash.hexdigest(), "counts": asdict(self.counts)})
+        for path, text in zip((self.request.output, *self.request.others), texts, strict=True):
+            self.outputs.append(path, Packing(is_gzip(path))(text))
+        self.outputs.save({"sha256": self._hash.hexdigest(), "blocks": self._blocks, **asdict(self.counts)})
 
     def _lines(self) -> Generator[bytes]:
         try:
@@ -177,19 +187,20 @@ class _Run:
         """
         if note is None:
             return 0
-        for _ in range(self.outputs.blocks):
+        for _ in range(note["blocks"]):
             self._add(next(blocks, []))
-        grown = self.outputs.published and next(blocks, None) is not None
+        grown = self.outputs.complete and next(blocks, None) is not None
         if grown or self._hash.hexdigest() != note["sha256"]:
             raise OutputError(
                 f"{self.request.output}: expected the text that the interrupted run was given, found another: "
-                f"{self._text}, by its first {note['counts']['lines']:,} lines",
+                f"{self._text}, by its first {note['lines']:,} lines",
                 advice="Give the same to go on, or --force to start over.",
             )
-        self.translator.counts = Counts(**note["counts"])
+        self.translator.counts = Counts(**{key: note[key] for key in asdict(self.counts)})
         return self.counts.lines
 
     def _add(self, block: list[Words]) -> None:
+        self._blocks += 1
         self._hash.update(b"".join(b" ".join(line) + b"\n" for line in block))
 
     def _share(self, before: int, done: int) -> float | None:
@@ -202,21 +213,20 @@ class _Run:
     def _stop_if_requested(self) -> None:
         if self.should_stop():
             what_next = (
-                "the same command with --resume goes on"
-                if self.outputs.is_resumable
+                "the same command with --resume continues"
+                if self.outputs.resumable
                 else "what goes through a pipe cannot be resumed: the same command starts over"
             )
             raise Stopped(f"stopped after {self.counts.lines:,} lines; {what_next}")
 
-    def _texts(self, translations: list[Translation], first: int) -> tuple[bytes, list[bytes]]:
-        """A block of the text, and of what goes along with it."""
-        text = b"".join(translation.text() + b"\n" for translation in translations)
-        others = []
+    def _texts(self, translations: list[Translation], first: int) -> list[bytes]:
+        """A block of each file."""
+        texts = [b"".join(translation.text() + b"\n" for translation in translations)]
         if self.request.n_best is not None:
-            others.append(b"".join(self._nbest_lines(first + i, line) for i, line in enumerate(translations)))
+            texts.append(b"".join(self._nbest_lines(first + i, line) for i, line in enumerate(translations)))
         if self.request.alignments is not None:
-            others.append(b"".join(_alignment(first + i + 1, line) for i, line in enumerate(translations)))
-        return text, others
+            texts.append(b"".join(_alignment(first + i + 1, line) for i, line in enumerate(translations)))
+        return texts
 
     def _nbest_lines(self, sentence: int, translation: Translation) -> bytes:
         """The candidates of a line, numbered from 0, as Moses lists them."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import parse_table
+from tests.commands import saved_lines
 
 INI = """[feature]
 PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={table} input-factor=0 output-factor=0
@@ -41,13 +42,13 @@ OUTPUTS = {"long.rnn.gz", "long.rnn.gz.json", "moses.rnn.ini"}
 LONG = ["long", "--model", "phrase-table.rnn-model", "--moses-ini", "moses.ini"]
 
 
-def start_and_wait_for_blocks(folder, blocks, *options):
+def start_and_wait(folder, *options):
+    """Score the long table until something is saved."""
     command = Path(sys.executable).with_name("moses-rnn-score")
     process = subprocess.Popen(
         [command, *LONG, *options], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
-    journal = folder / ".long.rnn.gz.journal"
-    while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b'"block"') >= blocks):
+    while process.poll() is None and not saved_lines(folder / "long.rnn.gz"):
         time.sleep(0.002)
     return process
 

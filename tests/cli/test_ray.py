@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests.cli.scored import LONG, lines_of
-from tests.commands import program, run
+from tests.commands import program, run, saved_lines
 from tests.pools.cluster import Cluster, wait_until
 
 pytest.importorskip("ray")
@@ -48,20 +48,14 @@ def test_workers_and_drivers_are_killed_twenty_times(long_table, monkeypatch):
 
 def killed(command, here, cluster):
     """The processes that are killed while a driver works: four workers, and it."""
-    before = blocks(here)
+    before = saved_lines(here / "long.rnn.gz")
     with subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as driver:
         for _ in range(4):
             worker = random.choice(wait_until(cluster.workers))
             os.kill(worker, signal.SIGKILL)
             yield worker
-        wait_until(lambda: blocks(here) > before)
+        wait_until(lambda: saved_lines(here / "long.rnn.gz") > before)
         assert driver.poll() is None, driver.stderr.read().decode()
         driver.kill()
         yield driver.pid
     wait_until(lambda: not cluster.workers())  # they end with it
-
-
-def blocks(here):
-    """How many are durable."""
-    journal = here / ".long.rnn.gz.journal"
-    return journal.read_bytes().count(b'"block"') if journal.exists() else 0

@@ -161,7 +161,10 @@ def test_a_table_that_the_model_does_not_know_is_refused_and_can_be_insisted_on(
     done = run(*words, cwd=foreign, check=False)
     assert done.returncode == 3
     assert re.search(r"foreign: expected .* found 100\.0% of the pairs .* in 500 lines\n", done.stderr)
-    for advice in ("moses-rnn-train foreign\n", "500 lines are scored and kept: --resume --allow-misfit"):
+    for advice in (
+        "moses-rnn-train foreign\n",
+        "500 lines are already scored and saved. Continue with --resume --allow-misfit",
+    ):
         assert advice in done.stderr
     assert not (foreign / "foreign.rnn.gz").exists()
     insisted = run(*words, "--resume", "--allow-misfit", cwd=foreign)

@@ -18,7 +18,7 @@ from tests.cli.scored import (
     OUTPUTS,
     lines_of,
     names,
-    start_and_wait_for_blocks,
+    start_and_wait,
 )
 from tests.commands import run
 from tests.conftest import LEARNED
@@ -29,17 +29,16 @@ from tests.conftest import LEARNED
 )
 def test_stopped_half_way_it_leaves_no_final_file_and_goes_on_to_the_same_bytes(long_table, number, code):
     here = long_table
-    process = start_and_wait_for_blocks(here, 2)
+    process = start_and_wait(here)
     process.send_signal(number)
     _, messages = process.communicate(timeout=60)
     assert process.returncode == code
     assert not OUTPUTS & names(here)
     if code == 75:
-        assert b"lines; the same command with --resume goes on" in messages
+        assert b"lines; the same command with --resume continues" in messages
     again = run("score", *LONG, cwd=here, check=False)
     assert again.returncode == 1
-    assert "long.rnn.gz: an interrupted run left " in again.stderr
-    assert " blocks of it; --resume goes on, --force starts over" in again.stderr
+    assert "long.rnn.gz: an interrupted run has left a part of it; --resume continues, " in again.stderr
     run("score", *LONG, "--resume", cwd=here)
     assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()
     new, whole = ((here / name).read_text() for name in ("moses.rnn.ini", "whole.ini"))
@@ -51,7 +50,7 @@ def test_stopped_half_way_it_leaves_no_final_file_and_goes_on_to_the_same_bytes(
 
 def test_resume_refuses_what_would_not_give_the_same_bytes(long_table, table, tmp_path_factory):
     here = long_table
-    process = start_and_wait_for_blocks(here, 2)
+    process = start_and_wait(here)
     process.kill()
     process.communicate()
     run("train", table, "--hidden-size", "9", *LEARNED, "--model", here / "other", "--quiet", cwd=here)
@@ -76,7 +75,7 @@ def test_resume_refuses_what_would_not_give_the_same_bytes(long_table, table, tm
 
 
 def test_two_runs_cannot_write_one_table(long_table):
-    first = start_and_wait_for_blocks(long_table, 1)
+    first = start_and_wait(long_table)
     first.send_signal(signal.SIGSTOP)  # so that it is surely still at it
     second = run("score", *LONG, "--resume", cwd=long_table, check=False)
     assert second.returncode == 1
@@ -88,7 +87,7 @@ def test_two_runs_cannot_write_one_table(long_table):
 
 
 def test_a_table_that_changes_while_it_is_read_is_refused(long_table):
-    process = start_and_wait_for_blocks(long_table, 1)
+    process = start_and_wait(long_table)
     with (long_table / "long").open("ab") as file:
         file.write(b"one ||| more ||| 1 1 1 1\n")
     _, messages = process.communicate(timeout=120)
@@ -98,7 +97,7 @@ def test_a_table_that_changes_while_it_is_read_is_refused(long_table):
 
 
 def test_a_wrong_option_does_not_cost_what_was_done(long_table):
-    process = start_and_wait_for_blocks(long_table, 2)
+    process = start_and_wait(long_table)
     process.kill()
     process.communicate()
     for options in (["--model", "typo"], ["--moses-ini", "phrase-table.gz"]):
@@ -109,7 +108,7 @@ def test_a_wrong_option_does_not_cost_what_was_done(long_table):
 
 def test_hidden_files_of_others_are_not_written_through(here):
     (here / "victim").write_bytes(b"precious")
-    for name in (".t.gz.part", ".t.gz.journal"):
+    for name in (".t.gz.part", ".t.gz.state"):
         (here / name).symlink_to("victim")
         assert run("score", "phrase-table.gz", "-o", "t.gz", cwd=here, check=False).returncode == 1
         (here / name).unlink()
@@ -165,20 +164,20 @@ def test_what_is_complete_may_be_of_another_run(here, change, options, message):
     change(here)
     done = run("score", "phrase-table.gz", *options, "--resume", cwd=here, check=False)
     assert (done.returncode, message in done.stderr) == (1, True)
-    assert ".phrase-table.rnn.gz.journal" not in names(here)
+    assert ".phrase-table.rnn.gz.state" not in names(here)
 
 
 def test_what_cannot_be_resumed_is_not_advised_to_be(long_table):
-    """The rejected lines are lost, without which the table cannot go on."""
+    """The state is lost."""
     skip = ["--on-bad-line", "skip"]
     first, _, others = (long_table / "long").read_bytes().partition(b"\n")
     (long_table / "long").write_bytes(first + b"\nbad\n" + others)
-    process = start_and_wait_for_blocks(long_table, 2, *skip)
+    process = start_and_wait(long_table, *skip)
     process.kill()
     process.communicate()
-    (long_table / ".long.rnn.gz.rejects.journal").unlink()
+    (long_table / ".long.rnn.gz.state").unlink()
     done = run("score", *LONG, *skip, "--resume", cwd=long_table, check=False)
-    assert (done.returncode, "cannot be resumed" in done.stderr, "go on with" in done.stderr) == (1, True, False)
+    assert (done.returncode, "cannot be resumed" in done.stderr, "continue" in done.stderr) == (1, True, False)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -190,7 +189,7 @@ def test_a_stop_is_noticed_while_a_pipe_is_silent(here, number):
     )  # fmt: skip
     process.stdin.write(b"a ||| b")
     process.stdin.flush()
-    while ".t.gz.journal" not in names(here):
+    while ".t.gz.state" not in names(here):
         time.sleep(0.01)
     process.send_signal(number)
     assert process.wait(timeout=30) == 75
@@ -217,14 +216,14 @@ def test_the_models_own_files_are_not_overwritten(here):
 def test_what_is_missing_after_a_death_at_the_very_end_is_made_by_resume(long_table):
     """The table has its name, and its signature and ini have not: killed between two renames."""
     here = long_table
-    trace = "import os, pathlib, signal, sys\nfrom moses_rnn.files import outputs\n"
-    trace += "outputs.OutputFile.commit = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+    trace = "import os, pathlib, signal, sys\nfrom moses_rnn.files import outputs, resumable\n"
+    trace += "outputs.sync_directory = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"  # behind each rename
     trace += "from moses_rnn.cli.score import main\nmain(sys.argv[1:])"
     done = subprocess.run([sys.executable, "-c", trace, *LONG], cwd=here, capture_output=True, check=False)
     assert done.returncode == -9
     assert OUTPUTS & names(here) == {"long.rnn.gz"}
     done = run("score", *LONG, cwd=here, check=False)
-    assert (done.returncode, "exists already" in done.stderr) == (1, True)
+    assert (done.returncode, "; --resume continues" in done.stderr) == (1, True)
     run("score", *LONG, "--resume", cwd=here)
     assert names(here) >= OUTPUTS
     assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()
@@ -235,12 +234,12 @@ def test_what_is_missing_after_a_death_at_the_very_end_is_made_by_resume(long_ta
 
 def test_a_second_signal_ends_at_once(here):
     """The first one is noticed while a pipe is silent only when somebody looks; the second needs nobody."""
-    code = "from moses_rnn.scoring.outputs import Outputs; Outputs.stop = lambda _: None; import sys; from moses_rnn.cli.score import main; main(sys.argv[1:])"
+    code = "from moses_rnn.cli.command import StopRequest; StopRequest.__call__ = lambda _: False; import sys; from moses_rnn.cli.score import main; main(sys.argv[1:])"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "-", "--model", "phrase-table.rnn-model", "-o", "t.gz"],
         cwd=here, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    while ".t.gz.journal" not in names(here):
+    while ".t.gz.state" not in names(here):
         time.sleep(0.01)
     for _ in range(2):
         process.send_signal(signal.SIGINT)
@@ -250,12 +249,12 @@ def test_a_second_signal_ends_at_once(here):
 
 
 def test_a_leftover_of_a_dead_run_is_not_silently_used(long_table):
-    process = start_and_wait_for_blocks(long_table, 2)
+    process = start_and_wait(long_table)
     process.kill()
     process.communicate()
     done = run("score", *LONG, cwd=long_table, check=False)
     assert done.returncode == 1
-    assert " blocks of it; --resume goes on, --force starts over" in done.stderr
+    assert "; --resume continues, --force starts over" in done.stderr
     run("score", *LONG, "--force", cwd=long_table)
     assert (long_table / "long.rnn.gz").read_bytes() == (long_table / "whole.gz").read_bytes()
 
@@ -285,6 +284,6 @@ def test_a_failing_disk_or_memory_is_no_reason_to_discard_what_was_done(long_tab
     )
     done = subprocess.run([sys.executable, "-c", code, *LONG], cwd=here, capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
-    assert " lines are scored and kept: mend the cause and go on with --resume." in done.stderr
+    assert " lines are already scored and saved. Correct the cause and continue with --resume." in done.stderr
     run("score", *LONG, "--resume", cwd=here)
     assert (here / "long.rnn.gz").read_bytes() == (here / "whole.gz").read_bytes()

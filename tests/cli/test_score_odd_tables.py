@@ -15,7 +15,7 @@ from tests.cli.scored import (
     added_values,
     lines_of,
     names,
-    start_and_wait_for_blocks,
+    start_and_wait,
     without_last_scores,
 )
 from tests.commands import run
@@ -81,7 +81,7 @@ def test_rejects_go_along_with_the_table_when_it_is_resumed(long_table, number):
     lines = [odd for i, line in enumerate(lines) for odd in ([b"bad %d\n" % i, line] if i % 1000 == 999 else [line])]
     (here / "long").write_bytes(b"".join(lines) + b"bad end\n")
     rejects = b"".join(line for line in lines if line.startswith(b"bad")) + b"bad end\n"
-    process = start_and_wait_for_blocks(here, 3, "--on-bad-line", "skip")
+    process = start_and_wait(here, "--on-bad-line", "skip")
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode in (-9, 75)
@@ -98,7 +98,7 @@ def test_what_was_scored_before_a_bad_line_is_not_lost(long_table):
     done = run("score", *LONG, cwd=here, check=False)
     assert done.returncode == 3
     assert "long:120001: expected " in done.stderr
-    assert " lines are scored and kept" in done.stderr
+    assert " lines are already scored and saved. " in done.stderr
     assert not OUTPUTS & names(here)
     done = run("score", *LONG, "--resume", "--on-bad-line", "skip", cwd=here)
     assert lines_of(here / "long.rnn.gz") == lines_of(here / "whole.gz")
@@ -202,7 +202,7 @@ def test_rejects_at_either_end_survive_a_resume_over_old_ones(long_table, place)
     (here / "long").write_bytes(b"bad\n" * 3 + data if place == "begin" else data + b"bad\n" * 3)
     (here / "long.rnn.gz").write_bytes(b"old")
     (here / "long.rnn.gz.rejects").write_bytes(b"old")
-    process = start_and_wait_for_blocks(here, 3, "--on-bad-line", "skip", "--force")
+    process = start_and_wait(here, "--on-bad-line", "skip", "--force")
     process.kill()
     process.communicate()
     assert (here / "long.rnn.gz.rejects").read_bytes() == b"old"
@@ -214,10 +214,10 @@ def test_rejects_at_either_end_survive_a_resume_over_old_ones(long_table, place)
 
 def test_leftover_rejects_go_when_nobody_asks_for_them_any_more(long_table):
     here = long_table
-    process = start_and_wait_for_blocks(here, 2, "--on-bad-line", "skip")
+    process = start_and_wait(here, "--on-bad-line", "skip")
     process.kill()
     process.communicate()
-    assert ".long.rnn.gz.rejects.journal" in names(here)
+    assert ".long.rnn.gz.rejects.part" in names(here)
     run("score", *LONG, "--force", cwd=here)
     assert not [name for name in names(here) if name.startswith(".")]
 

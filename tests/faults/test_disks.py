@@ -128,7 +128,7 @@ def test_a_file_size_limit_is_a_full_disk(folder):
     done = subprocess.run(["bash", "-c", line], cwd=folder.path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "out.gz: cannot be written: File too large (" in done.stderr
-    assert " lines are scored and kept: mend the cause and go on with --resume." in done.stderr
+    assert " lines are already scored and saved. Correct the cause and continue with --resume." in done.stderr
     assert "out.gz" not in folder.names()
     assert folder.score("t.gz", "--model", "model", "-o", "out.gz", "--threads", "1", "-q", "--resume")[0] == 0
     assert (folder.path / "out.gz").read_bytes() == folder.whole

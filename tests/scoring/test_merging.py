@@ -6,8 +6,7 @@ import shutil
 
 import pytest
 
-from moses_rnn.errors import InputError, OutputError, Stopped
-from moses_rnn.files.journal import Opening
+from moses_rnn.errors import InputError, Stopped
 from moses_rnn.files.metered import show_nothing
 from moses_rnn.files.shards import Shard
 from moses_rnn.formats.signatures import read_signature, recorded_names
@@ -34,8 +33,8 @@ def score_shards(here, models, count=COUNT, /, **changes):
     return paths
 
 
-def merged(here, shards, *, name="merged", resume=False, advanced=show_nothing, should_stop=never):
-    return merge([*shards], str(here / name), Opening(resume=resume), advanced, should_stop)
+def merged(here, shards, *, name="merged", advanced=show_nothing, should_stop=never):
+    return merge([*shards], str(here / name), force=False, advanced=advanced, should_stop=should_stop)
 
 
 def words_of(record):
@@ -210,20 +209,15 @@ def test_a_copy_on_another_machine_is_the_same_table(here, models):
     assert merged(here, [*shards[:2], *copies[2:]]).lines == 30
 
 
-def test_a_merge_goes_on_where_it_stopped(here, models, monkeypatch):
+def test_a_merge_that_was_stopped_leaves_nothing(here, models, monkeypatch):
     monkeypatch.setattr("moses_rnn.scoring.merging.PIECE_BYTES", 100)
     shards = score_shards(here, models)
-    calls = iter(range(1000))
-    with pytest.raises(Stopped, match="the same command with --resume goes on"):
-        merged(here, shards, should_stop=lambda: next(calls) > 4)
-    with pytest.raises(OutputError, match="--resume goes on"):
-        merged(here, shards)
-    done = []
-    merged(here, shards, resume=True, advanced=lambda copied, share: done.append((copied, share)))
-    assert done[0][0] > 400
+    before, done = names(here), []
+    with pytest.raises(Stopped, match="the same command starts over"):
+        merged(here, shards, should_stop=lambda: len(done) == 3, advanced=lambda *given: done.append(given))
+    assert names(here) == before
+    merged(here, shards, advanced=lambda *given: done.append(given))
     assert done[-1][1] == 1.0
-    score(request_for(here, models), show_nothing, never)
-    check_same_scores((here / "merged").read_bytes(), (here / "scored").read_bytes())
 
 
 def test_cores_that_differ_are_told(here, models):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import MisfitError, MosesRnnError, Stopped
-from moses_rnn.files.journal import BlockOutput
+from moses_rnn.files import resumable
 from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.pairs import Pairs
 from moses_rnn.native import native_core
@@ -96,7 +96,7 @@ def test_stopped_and_resumed_it_ends_with_the_same_bytes(here, models, after):
     (here / "table").write_bytes(b"".join([LINES[0].replace(b"\n", b"\r\n"), *LINES[1:]]))
     whole = score(request_for(here, models, output=str(here / "whole")), show_nothing, never)
     calls, stopped, resumed = iter(range(100)), [], []
-    with pytest.raises(Stopped, match="; the same command with --resume goes on"):
+    with pytest.raises(Stopped, match="; the same command with --resume continues"):
         score(request_for(here, models), lambda done, _: stopped.append(done), lambda: next(calls) >= after)
     assert "scored" not in names(here)
     result = score(request_for(here, models, resume=True), lambda done, _: resumed.append(done), never)
@@ -130,28 +130,33 @@ class Death(BaseException):
     """What no part of the program catches."""
 
 
-def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeypatch):
-    """All files have their names, and nothing but the table's journal is left."""
-    (here / "table").write_bytes(b"bad\n" + b"".join(LINES))
+@pytest.mark.parametrize("renames", range(4))
+def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeypatch, renames):
+    """Nothing is scored again either."""
+    (here / "table").write_bytes(b"bad\n" + b"".join(LINES) + b"worse\n")
     request = request_for(here, models, rejects=str(here / "scored.rejects"))
+    names_given = iter(range(9))
 
-    def leave(output, kind, *_):
-        dies = output.path == request.output
-        leave_as_ever(output, Death if dies else kind)
-        if dies:
+    def publish(part):
+        if next(names_given) == renames:
             raise Death
+        publish_as_ever(part)
 
-    leave_as_ever = BlockOutput.__exit__
+    publish_as_ever = resumable.Part.publish
     with monkeypatch.context() as patch:
-        patch.setattr(BlockOutput, "__exit__", leave)
-        with pytest.raises(Death):
+        patch.setattr(resumable.Part, "publish", publish)
+        patch.setattr(resumable.ResumableOutputs, "_discard", lambda _: None)
+        if renames < 3:
+            with pytest.raises(Death):
+                score(request, show_nothing, never)
+        else:
             score(request, show_nothing, never)
-    assert ".scored.journal" in names(here)
-    assert ".scored.rejects.journal" not in names(here)
+    assert ".scored.state" in names(here)
+    monkeypatch.setattr("moses_rnn.scoring.workers.ChunkScorer.__call__", lambda *_: pytest.fail("scored again"))
     resumed = score(dataclasses.replace(request, resume=True), show_nothing, never)
-    assert resumed.rejected == 1
-    assert json.loads((here / "scored.json").read_bytes())["rejected_lines"] == 1
-    assert (here / "scored.rejects").read_bytes() == b"bad\n"
+    assert (resumed.rejected, resumed.report.lines) == (2, 30)
+    assert json.loads((here / "scored.json").read_bytes())["rejected_lines"] == 2
+    assert (here / "scored.rejects").read_bytes() == b"bad\nworse\n"
     assert names(here) == ["scored", "scored.json", "scored.rejects", "table"]
 
 

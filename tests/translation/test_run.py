@@ -105,7 +105,7 @@ def test_text_list_and_alignments_say_the_same(here):
 def test_stopped_and_resumed_it_gives_the_same_bytes(here, after):
     whole = run(attentive(here), request(output="whole", n_best="whole.list.gz", alignments="whole.alpha"))
     model, looks = attentive(here), iter(range(100))
-    with pytest.raises(Stopped, match="lines; the same command with --resume goes on"):
+    with pytest.raises(Stopped, match="lines; the same command with --resume continues"):
         run(model, request(**ALL), stops=lambda: next(looks) == after)
     assert not (here / "out").exists()
     shares = []
@@ -199,7 +199,7 @@ def test_a_line_without_end_is_refused_and_what_was_done_is_kept(here):
     with pytest.raises(FormatError, match=r"in:21: expected at most 1,000 words .*, found 1,001") as caught:
         run(attentive(here), request(**ALL))
     assert "Does the file lack line ends?" in caught.value.advice
-    assert "mend the line and go on with --resume" in caught.value.advice
+    assert "Correct the line and continue with --resume." in caught.value.advice
     (here / "in").write_bytes(text(LINES))
     assert run(attentive(here), request(**ALL, resume=True)).lines == 30
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import InputError
-from moses_rnn.files.records import parse_json
+from moses_rnn.files.streams import parse_json
 
 BASELINE = "baseline"
 PREFERRED = "rnn"  # the system with the score and nothing else

@@ -1,0 +1,367 @@
+"""Files that appear together or not at all, and whose making survives any death.
+
+While they are made, each is ``.NAME.part``, and beside the first there is ``.NAME.state``: what is being made, how far
+it is, and how many bytes of each part belong to that. To save is to make the parts durable and then to replace the
+state as a whole. Whatever follows the saved bytes is cut off when the work is resumed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from moses_rnn.errors import (
+    AlreadyComplete,
+    FormatError,
+    InputError,
+    MisfitError,
+    MosesRnnError,
+    OutputError,
+    write_failure,
+)
+from moses_rnn.files.outputs import (
+    Note,
+    Packing,
+    Part,
+    StandardOutput,
+    hidden,
+    hold,
+    open_locked,
+    refuse_equal,
+    refuse_inputs,
+    sync_directory,
+    write_all,
+)
+from moses_rnn.files.streams import STANDARD_STREAM, is_gzip
+
+VERSION = 1  # of the state file
+SECONDS_BETWEEN_SAVES = 1.0  # a sync takes a disk milliseconds; a block may take no longer
+EMPTY = {"bytes": 0, "sha256": hashlib.sha256().hexdigest()}
+
+
+class ResumableOutputs:
+    """The files of a run. Use them as a context: without a `commit`, what can be resumed stays, and nothing else.
+
+    `complete` says that an interrupted run has made everything, and only the names may be missing.
+
+    Args:
+        growing: files that are appended to. The first may be standard output: then nothing can be resumed.
+        small: files that come whole, with the commit.
+        optional: files that are appended to, and appear only if they have content.
+        resume: continue what an interrupted run has left, if there is something.
+        force: replace existing files, and what an interrupted run has left.
+        inputs: files that must not be an output, by whatever spelling.
+        advise: says what to do after an error, by the counts that are saved.
+
+    Raises:
+        AlreadyComplete: to be resumed, but all files are there and newer than the inputs.
+        OutputError: a file cannot be written, exists, is an input or another output, or is being written by another
+            run; or an interrupted run has left something.
+    """
+
+    def __init__(
+        self,
+        growing: Sequence[str],
+        small: Sequence[str] = (),
+        *,
+        optional: Sequence[str] = (),
+        resume: bool = False,
+        force: bool = False,
+        inputs: tuple[str, ...] = (),
+        advise: Callable[[MosesRnnError, Note], str] | None = None,
+    ) -> None:
+        self._path, self._optional, self._advise = growing[0], optional, advise
+        self.resumable = self._path != STANDARD_STREAM
+        self._growing = [path for path in (*growing, *optional) if path != STANDARD_STREAM]
+        files = [*self._growing, *small]
+        refuse_equal(files)
+        if resume and not force:
+            self._stop_if_complete([path for path in files if path not in optional], inputs)
+        self._refuse_places(files, inputs, force=force)
+        self._parts: dict[str, Part] = {}
+        self._lock = hold(self._path, self._state, self._holder) if self.resumable else None
+        try:
+            self._saved = read_state(self._state) if self.resumable else {}
+            self._keeps = self._check_leftover(resume=resume, force=force)
+            self._restores = self._keeps and resume and self._saved is not None
+            for path in files:
+                self._parts[path] = Part(path, replace=force or self._restores, inputs=inputs)
+        except BaseException:
+            self._keeps = True
+            self._close()
+            raise
+        self._counts: Note | None = None  # of what is appended
+        self._sizes: dict[str, Note] = {}  # of the parts, that go with them
+        self._begun = self._pending = self.complete = False
+        self._due = 0.0  # when to save next
+
+    @property
+    def _state(self) -> Path:
+        return hidden(self._path, "state")
+
+    def _stop_if_complete(self, paths: Sequence[str], inputs: tuple[str, ...]) -> None:
+        beside = (hidden(self._path, suffix) for suffix in ("part", "state", "journal"))
+        whole = all(Path(path).is_file() for path in paths) and not any(path.exists() for path in beside)
+        if not self.resumable or not whole:
+            return
+        for given in inputs:
+            if Path(given).is_file() and Path(given).stat().st_mtime_ns > Path(self._path).stat().st_mtime_ns:
+                raise OutputError(
+                    f"{self._path}: exists already, and {given} has changed since; use --force to replace it"
+                )
+        raise AlreadyComplete(f"{self._path}: already complete; --force makes it anew")
+
+    def _refuse_places(self, files: Sequence[str], inputs: tuple[str, ...], *, force: bool) -> None:
+        """Refuse inputs, before anything is opened, and what an earlier version has left, which had journals."""
+        for place in (Path(path) for path in files):
+            for kept in (place, hidden(str(place), "part"), hidden(str(place), "state")):
+                refuse_inputs(kept, inputs)
+        for journal in (hidden(path, "journal") for path in self._growing):
+            if journal.exists() and not force:
+                raise OutputError(
+                    f"{journal}: expected no journal, found one that an earlier version of moses-rnn has left",
+                    advice="Finish its work with that version, or use --force to start over.",
+                )
+
+    def _holder(self) -> str:
+        state = read_state(self._state) or {}
+        return f" (process {state.get('process')} on {state.get('host')})" if state else ""
+
+    def _check_leftover(self, *, resume: bool, force: bool) -> bool:
+        """Whether an interrupted run has left something that could be lost.
+
+        Raises:
+            OutputError: it has, and it may neither be continued nor replaced.
+        """
+        if not self.resumable:
+            return False
+        if self._saved:
+            if self._saved["counts"] is not None and not (resume or force):
+                raise OutputError(
+                    f"{self._path}: an interrupted run has left a part of it; --resume continues, --force starts over"
+                )
+            return self._saved["counts"] is not None
+        parts = [path for path in (hidden(path, "part") for path in self._growing) if path.is_file()]
+        unsure = [part for part in parts if part.stat().st_size]
+        if self._saved is None or unsure:
+            if not force:
+                found = "one that is damaged or of another version" if self._saved is None else f"none for {unsure[0]}"
+                raise OutputError(
+                    f"{self._state}: expected the state of an interrupted run, found {found}",
+                    advice="What it has left cannot be resumed; --force starts over.",
+                )
+            return True
+        return False
+
+    def begin(self, manifest: Note) -> Note | None:
+        """Begin, or continue what an interrupted run of the same manifest has left.
+
+        Args:
+            manifest: everything that decides the bytes; JSON. With a false "resumable", nothing is kept.
+
+        Returns:
+            The counts that were saved last; None from the beginning.
+
+        Raises:
+            OutputError: what was left is of another manifest, damaged, or cannot be written.
+        """
+        self._manifest: Note = json.loads(json.dumps(manifest))
+        self.resumable = self.resumable and self._manifest.get("resumable", True)
+        if self._restores and self._saved:
+            self._restore(self._saved)
+        else:
+            self._keeps = False
+            for path in self._growing:
+                self._parts[path].restart()
+                hidden(path, "journal").unlink(missing_ok=True)
+        self._remove_stale()
+        self._begun = True
+        if self._lock:
+            self._note(self._counts)
+            self._write_state()
+            self._due = 0.0
+        return self._counts
+
+    def _restore(self, saved: Note) -> None:
+        if differing := compare_manifests(saved["manifest"], self._manifest):
+            raise OutputError(
+                f"{self._path}: expected what the interrupted run was given, found other: {'; '.join(differing)}",
+                advice="Give the same to continue, or use --force to start over.",
+            )
+        files: dict[str, Note] = {name: digest for name, digest in saved["files"].items() if digest["bytes"]}
+        given = {self._name(path): path for path in self._growing}
+        always = {name for name, path in given.items() if path not in self._optional}
+        if not always <= files.keys() <= given.keys():
+            raise OutputError(
+                f"{self._path}: expected the files that the interrupted run has begun, {', '.join(files)}, "
+                f"found {', '.join(given)}",
+                advice="Give the same to continue, or use --force to start over.",
+            )
+        for name, path in given.items():
+            self._parts[path].restore(files.get(name, EMPTY), complete=saved["complete"])
+        self._counts, self.complete = saved["counts"], saved["complete"]
+
+    def _remove_stale(self) -> None:
+        """Remove what an interrupted run has left of files that are no longer wanted, unless another run makes them."""
+        given = set(map(self._name, self._parts))
+        for name in (self._saved or {}).get("files", {}).keys() - given:
+            part = hidden(str(Path(self._path).parent / name), "part")
+            if part.is_file() and (lock := open_locked(part)):
+                part.unlink()
+                lock.close()
+
+    def _name(self, path: str) -> str:
+        """What a file is called in the state: all may be moved together."""
+        return os.path.relpath(path, Path(self._path).parent)
+
+    def append(self, path: str, data: bytes) -> None:
+        """Write to a growing file, as it is; nothing is safe before the next save."""
+        if path == STANDARD_STREAM:
+            StandardOutput().append(data)
+        else:
+            self._parts[path].write(data)
+
+    def digest(self, path: str) -> Note:
+        """Size in bytes and SHA-256 of a growing file so far; nothing is known of standard output."""
+        return {} if path == STANDARD_STREAM else self._parts[path].digest()
+
+    def save(self, counts: Note) -> None:
+        """Have what was appended so far count, on disk within a second or so, or when the context ends.
+
+        Args:
+            counts: how far it is; JSON.
+        """
+        self._note(counts)
+        if self.resumable and time.monotonic() >= self._due:
+            self._write_state()
+
+    def _note(self, counts: Note | None) -> None:
+        self._counts = json.loads(json.dumps(counts))
+        self._sizes = {self._name(path): self._parts[path].digest() for path in self._growing}
+        self._pending = True
+
+    def _write_state(self) -> None:
+        """Make durable what was noted: first the parts, then the state, which replaces the one before.
+
+        The new state is locked before it has its name, so that there is no moment for another run.
+        """
+        for path in self._growing:
+            self._parts[path].sync()
+        record = {
+            "version": VERSION,
+            "manifest": self._manifest,
+            "counts": self._counts,
+            "files": self._sizes,
+            "complete": self.complete,
+            "process": os.getpid(),
+            "host": os.uname().nodename,
+        }
+        text = json.dumps(record).encode()
+        new = hidden(self._path, "state.new")
+        stream = hold(self._path, new)
+        try:
+            stream.truncate(0)
+            write_all(stream, b"%08x %s\n" % (zlib.crc32(text), text))
+            os.fsync(stream.fileno())
+            new.replace(self._state)
+        except OSError as error:
+            stream.close()
+            new.unlink(missing_ok=True)
+            raise write_failure(self._path, error, len(text)) from error
+        if self._lock:
+            self._lock.close()
+        self._lock, self._saved = stream, record
+        self._keeps, self._pending = self._counts is not None, False
+        self._due = time.monotonic() + SECONDS_BETWEEN_SAVES
+
+    def commit(self, contents: Mapping[str, bytes] | None = None) -> None:
+        """Give all files their names, once all are complete on disk and the state says so.
+
+        Args:
+            contents: of each small file.
+        """
+        for path, content in (contents or {}).items():
+            self._parts[path].restart()
+            self._parts[path].write(Packing(is_gzip(path))(content))
+            self._parts[path].sync()
+        if self._lock:
+            self.complete = True
+            self._note(self._counts or {})
+            self._write_state()
+            sync_directory(self._state.parent)
+        else:
+            StandardOutput().commit()
+            for path in self._growing:
+                self._parts[path].sync()
+        for path, part in self._parts.items():
+            if path in self._optional and not part.bytes:
+                Path(path).unlink(missing_ok=True)  # those of an older run may be replaced, and nothing takes its place
+            else:
+                part.publish()
+        self._discard()
+
+    def _discard(self) -> None:
+        """Leave nothing to be resumed."""
+        self._keeps = self._pending = False
+
+    def keep(self, error: BaseException | None = None) -> Note | None:
+        """Save what can be resumed after an error, and leave nothing otherwise; returns the counts that are saved.
+
+        Nothing can be resumed where the input is at fault as a whole, as opposed to a line of it or to a model that
+        does not fit.
+        """
+        if not self._begun:
+            return None
+        of_a_line = isinstance(error, FormatError) and error.line is not None
+        mendable = not isinstance(error, InputError) or isinstance(error, MisfitError) or of_a_line
+        if not self.complete and not (self.resumable and mendable):
+            self._discard()
+        if self._pending:
+            with contextlib.suppress(MosesRnnError):  # what was saved before stays
+                self._write_state()
+        return self._saved["counts"] if self._keeps and self._saved else None
+
+    def _close(self) -> None:
+        for path, part in self._parts.items():
+            part.close(keep=self._keeps and path in self._growing and part.size > 0)
+        if self._lock:
+            if not self._keeps or not os.fstat(self._lock.fileno()).st_size:
+                self._state.unlink(missing_ok=True)
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        """Keep what can be resumed, and say so."""
+        try:
+            counts = self.keep(error)
+            if counts is not None and self._advise and isinstance(error, MosesRnnError):
+                error.add_advice(self._advise(error, counts))
+        finally:
+            self._close()
+
+
+def read_state(path: Path) -> Note | None:
+    """What a state file says: nothing if it is empty or not there, None if it cannot be trusted."""
+    data = path.read_bytes() if path.is_file() else b""
+    checksum, _, text = data.removesuffix(b"\n").partition(b" ")
+    if not data:
+        return {}
+    if not data.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(text):
+        return None
+    record: Note = json.loads(text)
+    return record if record.get("version") == VERSION else None
+
+
+def compare_manifests(saved: Note, given: Note) -> list[str]:
+    """In what they differ, as text."""
+    keys = sorted(saved.keys() | given.keys())
+    return [f"{key} {saved.get(key)!r}, now {given.get(key)!r}" for key in keys if saved.get(key) != given.get(key)]

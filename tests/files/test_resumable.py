@@ -1,0 +1,418 @@
+"""Files that appear together or not at all: killed, torn or out of room at any step, they come to the same bytes."""
+
+import contextlib
+import gzip
+import itertools
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from moses_rnn.errors import (
+    AlreadyComplete,
+    CheckpointError,
+    FormatError,
+    InputError,
+    MisfitError,
+    MosesRnnError,
+    OutputError,
+    Stopped,
+)
+from moses_rnn.files import resumable
+from moses_rnn.files.outputs import Packing
+from moses_rnn.files.resumable import ResumableOutputs
+
+BLOCKS = 6
+MANIFEST = {"input": "t", "floor": -87.0}
+NAMES = ["t.gz", "list", "t.gz.rejects", "t.gz.json", "new.ini"]
+STATE = ".t.gz.state"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0)
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # slow, and a process that dies does not take the system with it
+    return tmp_path
+
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail(error):
+    raise error
+
+
+def make(*, manifest=MANIFEST, after=None, do=kill, rejects=True, advise=None, **options):
+    """Write all blocks that are not there yet, and `do` something after some of them; returns how many were there."""
+    optional = ["t.gz.rejects"] if rejects else []
+    files = ResumableOutputs(["t.gz", "list"], ["t.gz.json", "new.ini"], optional=optional, advise=advise, **options)
+    with files:
+        done = (files.begin(manifest) or {"done": 0})["done"]
+        for i in range(done, BLOCKS + 1):
+            if i == after:
+                do()
+            if i == BLOCKS:
+                break
+            files.append("t.gz", Packing(gzip=True)(b"block %d\n" % i * 50))
+            files.append("list", b"list %d\n" % i)
+            if rejects and i % 2:
+                files.append("t.gz.rejects", b"bad %d\n" % i)
+            files.save({"done": i + 1})
+        digest = "{bytes} {sha256}".format(**files.digest("t.gz"))
+        files.commit({"t.gz.json": digest.encode(), "new.ini": b"[weight]\n"})
+    return done
+
+
+def contents(folder=Path()):
+    """All files, hidden ones too."""
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("whole"))
+        make()
+        return contents()
+
+
+def run(work):
+    """Work in a process of its own; how it ended."""
+    child = os.fork()
+    if not child:
+        try:
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+CALLS = {os: ("write", "fsync", "open"), Path: ("replace", "unlink")}
+
+
+def at_call(number, do, calls=CALLS):
+    """Have every call to the disk counted, and something done `before` or `after` one of them."""
+    numbers = itertools.count(1)
+
+    def counted(original):
+        def call(*args, **options):
+            mine = next(numbers) == number
+            if mine:
+                do("before", original, args)
+            result = original(*args, **options)
+            if mine:
+                do("after", original, args)
+            return result
+
+        return call
+
+    for owner, names in calls.items():
+        for name in names:
+            setattr(owner, name, counted(getattr(owner, name)))
+
+
+def killed(number, when="before", **options):
+    """Make the files in a process that is killed around one of its calls; whether it came so far."""
+
+    def do(moment, *_):
+        if moment == when:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def work():
+        at_call(number, do)
+        make(**options)
+
+    return run(work) == -signal.SIGKILL
+
+
+def killed_after(blocks, **options):
+    assert run(lambda: make(after=blocks, **options)) == -signal.SIGKILL
+
+
+def test_the_files_are_their_blocks_and_nothing_else_stays(whole):
+    assert sorted(whole) == sorted(NAMES)
+    assert gzip.decompress(whole["t.gz"]) == b"".join(b"block %d\n" % i * 50 for i in range(BLOCKS))
+    assert whole["t.gz.rejects"] == b"bad 1\nbad 3\nbad 5\n"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("old", [False, True], ids=["new", "in place of old ones"])
+def test_killed_around_any_call_they_come_to_the_same_bytes(here, whole, when, old):
+    for number in itertools.count(1):
+        for path in here.iterdir():
+            path.unlink()
+        if old:
+            make(manifest={"input": "other"}, rejects=False)
+            (here / "t.gz").write_bytes(b"old")
+        if not killed(number, when, force=old):
+            assert number > 60
+            return
+        for name in NAMES:  # old or new, never a part
+            path = here / name
+            assert not path.exists() or path.read_bytes() == whole[name] or old
+        assert (here / "t.gz").exists() or not old
+        try:
+            make(resume=True, force=old)
+        except AlreadyComplete:
+            assert not old
+        assert contents() == whole, number
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_after_a_power_loss_they_come_to_the_same_bytes_or_are_refused_by_name(here, whole, seed):
+    """A file may have lost its end, or have zeros there, or what was never saved."""
+    draw = random.Random(seed)
+    if draw.random() < 0.2:
+        killed(draw.randrange(60, 90))
+    else:
+        killed_after(draw.randrange(1, BLOCKS + 1))
+    path = here / draw.choice([name for name in contents() if name.startswith(".")] or ["t.gz"])
+    data = path.read_bytes()
+    place = draw.randrange(len(data) + 1)
+    damage = draw.choice([data[:place], data[:place] + bytes(len(data) - place), data + draw.randbytes(99)])
+    path.write_bytes(damage)
+    try:
+        make(resume=True)
+    except AlreadyComplete:
+        assert not path.name.startswith(".")
+        return
+    except OutputError as error:
+        assert path.name in str(error)  # noqa: PT017
+        assert path.read_bytes() == damage
+        make(force=True)
+    assert contents() == whole
+
+
+@pytest.mark.parametrize("calls", [{os: ("write",)}, {os: ("fsync",)}, {Path: ("replace",)}], ids=str)
+def test_a_full_disk_at_any_call_costs_nothing_that_was_saved(here, whole, calls):
+    for number in itertools.count(1):
+
+        def do(moment, original, args):
+            if moment == "before":
+                if original is WRITE:  # as much as there is room for
+                    WRITE(args[0], args[1][: len(args[1]) // 2])
+                raise OSError(28, os.strerror(28))
+
+        def work(number=number, do=do):
+            at_call(number, do, calls)
+            with pytest.raises(OutputError, match="cannot be written: No space left on device"):
+                make()
+
+        if run(work):
+            assert number > 5
+            return
+        saved = make(resume=True)
+        assert saved >= min((number - 8) // 4, BLOCKS)
+        assert contents() == whole
+        for name in NAMES:
+            (here / name).unlink()
+
+
+WRITE = os.write
+
+
+def test_what_cannot_be_made_durable_does_not_count(here, monkeypatch):
+    """Its bytes may well seem to be there: what the system holds in memory is read like what is on disk."""
+    fsync, state = os.fsync, []
+
+    def failing(descriptor):
+        if state and os.path.samestat(os.fstat(descriptor), (here / ".list.part").stat()):
+            raise OSError(5, os.strerror(5))
+        fsync(descriptor)
+
+    def fill():
+        state.append((here / STATE).read_bytes())
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(OutputError, match="list: cannot be written: Input/output error"):
+        make(after=3, do=fill)
+    assert [(here / STATE).read_bytes()] == state
+
+
+def test_a_second_run_is_refused_until_the_very_end(here, whole, monkeypatch):
+    """Also while files get their names, one after the other."""
+    held = rf" is being written by another run \(process {os.getpid()} on {os.uname().nodename}\)"
+    seen = []
+
+    def second():
+        for options in ({"resume": True}, {"force": True}):
+            with pytest.raises(OutputError, match="t.gz:" + held):
+                make(**options)
+        if (here / ".list.part").exists():
+            with pytest.raises(OutputError, match="list: is being written by another run"):
+                ResumableOutputs(["other"], ["list"])
+        seen.append(contents())
+
+    replace = Path.replace
+
+    def replacing(path, to):
+        replace(path, to)
+        if seen:
+            second()
+
+    monkeypatch.setattr(Path, "replace", replacing)
+    make(after=1, do=second)
+    assert len(seen) > len(NAMES)
+    assert contents() == whole
+
+
+def test_of_a_run_without_blocks_nothing_stays():
+    with pytest.raises(MosesRnnError):
+        make(after=0, do=lambda: fail(MosesRnnError("a device")))
+    assert contents() == {}
+
+
+def test_a_leftover_is_never_silently_used_or_lost(whole):
+    killed_after(2)
+    left = contents()
+    for options, message in (
+        ({}, "t.gz: an interrupted run has left a part of it; --resume continues, --force starts over"),
+        (
+            {"resume": True, "manifest": MANIFEST | {"floor": 1, "new": 2}},
+            "found other: floor -87.0, now 1; new None, ",
+        ),
+        ({"resume": True, "rejects": False}, "expected the files that the interrupted run has begun, .*t.gz.rejects"),
+    ):
+        with pytest.raises(OutputError, match=message):
+            make(**options)
+        assert left.items() <= {**contents(), **{name: b"" for name in left if left[name] == b""}}.items()
+    assert make(resume=True) == 2
+    assert contents() == whole
+
+
+def test_they_may_be_moved_together(here, whole, monkeypatch):
+    killed_after(3)
+    here.rename(here.with_name("moved"))
+    monkeypatch.chdir(here.with_name("moved"))
+    assert make(resume=True) == 3
+    assert contents() == whole
+
+
+def test_existing_files_live_until_the_new_ones_are_complete(here, whole):
+    (here / "list").write_bytes(b"old")
+    for options in ({}, {"resume": True}):
+        with pytest.raises(OutputError, match="list: exists already; use --force to replace it"):
+            make(**options)
+    killed_after(BLOCKS, force=True)
+    assert contents()["list"] == b"old"
+    assert make(resume=True) == BLOCKS
+    assert contents() == whole
+
+
+def test_what_is_complete_is_left_alone_unless_an_input_is_newer(here, whole):
+    make()
+    (here / "input").write_bytes(b"")
+    os.utime("input", ns=(0, 0))
+    with pytest.raises(AlreadyComplete, match="t.gz: already complete"):
+        make(resume=True, inputs=("input",))
+    os.utime("input")
+    os.utime("t.gz", ns=(0, 0))
+    with pytest.raises(OutputError, match="t.gz: exists already, and input has changed since"):
+        make(resume=True, inputs=("input",))
+    assert contents() == whole | {"input": b""}
+
+
+def test_what_an_earlier_version_has_left_is_refused_and_untouched(here, whole):
+    left = {".t.gz.journal": b'1f2e3d4c {"input": "t"}\n', ".t.gz.part": b"block", ".list.journal": b""}
+    for name, content in left.items():
+        (here / name).write_bytes(content)
+    for options in ({}, {"resume": True}):
+        with pytest.raises(OutputError, match=r"\.t\.gz\.journal: expected no .*\n.* or use --force to start over"):
+            make(**options)
+        assert contents() == left
+    make(force=True)
+    assert contents() == whole
+
+
+KEPT = {
+    "a bad line": FormatError("t", 4, "a pair", "none"),
+    "a misfit": MisfitError("other words"),
+    "a full disk": OutputError("no room"),
+    "any other failure": MosesRnnError("a device"),
+    "a stop": Stopped("as requested"),
+    "memory": MemoryError("none is left"),
+    "the system": OSError(5, "Input/output error"),
+}
+DISCARDED = {
+    "a file that is not a table": FormatError("t", None, "a whole file", "an early end"),
+    "a changed table": InputError("was changed"),
+    "a damaged model": CheckpointError("no weights"),
+}
+
+
+@pytest.mark.parametrize("error", (KEPT | DISCARDED).values(), ids=KEPT | DISCARDED)
+def test_what_was_done_stays_unless_the_input_is_at_fault(monkeypatch, whole, error):
+    """It is saved at the latest then, and the advice is by what is saved."""
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 1000)
+    error.advice = ""
+    with pytest.raises(type(error)) as caught:
+        make(after=3, do=lambda: fail(error), advise=lambda _, counts: f"{counts['done']} blocks")
+    assert caught.value is error
+    if error in DISCARDED.values():
+        assert (contents(), error.advice) == ({}, "")
+    else:
+        assert error.advice == ("3 blocks" if isinstance(error, MosesRnnError) else "")
+        assert make(resume=True) == 3
+        assert contents() == whole
+
+
+def test_what_comes_through_a_pipe_is_never_kept():
+    with pytest.raises(Stopped):
+        make(after=3, do=lambda: fail(Stopped("")), manifest={"resumable": False})
+    assert contents() == {}
+
+
+def test_a_death_costs_what_was_not_saved_for_a_second(monkeypatch, whole):
+    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 1000)
+    killed_after(4)
+    assert make(resume=True) == 1
+    assert contents() == whole
+
+
+def test_an_optional_file_may_come_late_and_is_not_there_without_content(here):
+    with pytest.raises(Stopped):
+        make(after=1, do=lambda: fail(Stopped("")), rejects=False)
+    (here / "t.gz.rejects").write_bytes(b"of an older table")
+    with ResumableOutputs(["t.gz", "list"], optional=["t.gz.rejects"], resume=True) as files:
+        assert files.begin(MANIFEST) == {"done": 1}
+        files.commit()
+    assert sorted(contents()) == ["list", "t.gz"]
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_beside_standard_output_files_are_whole_or_not_there(capfdbinary, stopped):
+    with contextlib.suppress(Stopped), ResumableOutputs(["-", "list"], ["ini"]) as files:
+        assert files.begin({}) is None
+        files.append("-", b"a\n")
+        files.append("list", b"b\n")
+        files.save({})
+        assert "list" not in contents()
+        if stopped:
+            raise Stopped("as requested")
+        files.commit({"ini": b"c\n"})
+    assert contents() == ({} if stopped else {"list": b"b\n", "ini": b"c\n"})
+    assert capfdbinary.readouterr().out == b"a\n"
+
+
+@pytest.mark.parametrize("names", [["t", ".t.part"], ["t", ".t.state"], ["t", "./t"], ["t", "in"], [".in.part", "t"]])
+def test_no_file_is_another_or_an_input(here, names):
+    (here / "in").write_bytes(b"in")
+    (here / ".in.part").write_bytes(b"part")
+    (here / "link").symlink_to("in")
+    with pytest.raises(OutputError, match="; name another output"):
+        ResumableOutputs(names, force=True, inputs=("link", ".in.part"))
+    assert sorted(contents()) == [".in.part", "in", "link"]
+
+
+@pytest.mark.parametrize("name", [".t.part", ".t.state", ".t.state.new"])
+def test_nothing_is_written_through_a_link(here, name):
+    (here / "victim").write_bytes(b"precious")
+    (here / name).symlink_to("victim")
+    with pytest.raises(OutputError), ResumableOutputs(["t"]) as files:
+        files.begin({})
+    assert (here / "victim").read_bytes() == b"precious"
