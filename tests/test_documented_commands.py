@@ -32,12 +32,9 @@ SMALLER = {
     "moses-rnn cslm train train.fr --model": "--order 3 --embedding-size 4 --shortlist 60 --max-epochs 1",
     "moses-rnn nbest dev.nbest": "--allow-misfit",  # the decoder copies words that the small table lacks
     "moses-rnn nbest test.nbest": "--allow-misfit",
-    "moses-rnn analyse report": "--phrases 20 --points 30 --samples 3 --sources 1",
     "moses-rnn analyse targets": "--min-words 2 --top 1",
-    "moses-rnn analyse map words": "--method pca --max-points 60",
-    "moses-rnn analyse map phrases": "--method pca --max-points 60 --min-words 2",
-    "moses-rnn analyse gates": "--phrases 50",
-    "moses-rnn analyse explain": "--phrases 50",
+    "moses-rnn analyse map words": "--method pca",
+    "moses-rnn analyse map phrases": "--method pca --min-words 2",
     "$MOSES_ROOT/scripts/training/mert-moses.pl": "--maximum-iterations 1",
 }
 BY_SHELL = "echo ", "printf "

@@ -111,11 +111,9 @@ def given_maps(
     return [_map(checkpoint, *one) for one in zip(sources, read, written, alphas, strict=True)]
 
 
-def own_maps(
-    checkpoint: Checkpoint, stepper: Stepper[Any, Any], sources: Lines, beam: int = BEAM
-) -> list[AlignmentMap]:
-    """α of the network's own translations, the best by beam search of that width."""
-    config = BeamConfig(width=beam, words_per_source_word=WORDS_PER_SOURCE_WORD)
+def own_maps(checkpoint: Checkpoint, stepper: Stepper[Any, Any], sources: Lines) -> list[AlignmentMap]:
+    """α of the network's own translations, the best by beam search."""
+    config = BeamConfig(width=BEAM, words_per_source_word=WORDS_PER_SOURCE_WORD)
     translator = Translator(checkpoint.source_vocabulary, checkpoint.target_vocabulary, stepper, config, aligned=1)
     maps = []
     for number, one in zip(sources, translator.translate([*map(words, sources.values())]), strict=True):

@@ -4,4 +4,3 @@ from __future__ import annotations
 
 CRITERIA = ("rnn", "direct", "both")  # by which pairs are pruned
 METHODS = ("tsne", "pca")  # by which maps are laid out
-NETWORKS = ("encoder", "decoder")  # whose gates are looked at

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.choices import NETWORKS
 from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.files.metered import Advanced, show_nothing
@@ -101,7 +100,7 @@ def measure_gates(
         network: "encoder" or "decoder".
         advanced: called with how many phrases are done, and their share.
     """
-    is_encoder = network == NETWORKS[0]
+    is_encoder = network == "encoder"
     vocabulary = checkpoint.source_vocabulary if is_encoder else checkpoint.target_vocabulary
     names = [*map(readable, vocabulary.words), BEGINNING]
     sums = np.zeros((2, len(names), checkpoint.model.config.hidden_size))  # of z and of r, by word

@@ -77,19 +77,17 @@ class Pruned:
 def prune_table(
     table: ScoredTable,
     kept: Sink,
-    dropped: Sink | None = None,
     *,
     keep: float,
     by: str,
     keep_best: float = math.inf,
     advanced: Advanced = show_nothing,
 ) -> Pruned:
-    """Write the lines that stay and those that go, each byte for byte and in their order.
+    """Write the lines that stay, byte for byte and in their order.
 
     Args:
         table: is read twice.
         kept: is given the smaller table.
-        dropped: is given the other lines, if they are wanted.
         keep: the share of lines that stay, above 0 and up to 1; the number is rounded.
         by: one of CRITERIA; logarithms that differ by less than 1 / STEPS_PER_NAT are equal, and a score above 1
             counts as 1.
@@ -109,7 +107,7 @@ def prune_table(
         raise InputError(f"{table.path}: expected a share of which something stays, found {keep:g} of {count:,} lines")
     stay, tied, tied_stay = _choose(pairs, by, keep_best, wanted)
     lines = table.lines(lambda lines, share: advanced(count + lines, share and (1 + share) / 2))
-    went, stayed = _write(lines, stay, (dropped, kept))
+    read, stayed = _write(lines, stay, kept)
     lost = np.bincount(pairs.source[stay], minlength=len(pairs.source_words)) == 0
     return Pruned(
         table=table.path,
@@ -117,7 +115,7 @@ def prune_table(
         wanted=wanted,
         lines=(count, int(stay.sum())),
         sources=(len(lost), int((~lost).sum())),
-        bytes=(went + stayed, stayed),
+        bytes=(read, stayed),
         lost_words=int((pairs.source_words[lost] == 1).sum()),
         tied=tied,
         tied_stay=tied_stay,
@@ -165,19 +163,18 @@ def _choose(pairs: Pairs, by: str, keep_best: float, wanted: int) -> tuple[Mask,
     return stay, len(ties), tied_stay
 
 
-def _write(lines: Iterator[TableLine], stay: Mask, sinks: tuple[Sink | None, Sink]) -> list[int]:
-    """Write the lines that go, and those that stay; the bytes of either."""
-    sizes = [0, 0]
+def _write(lines: Iterator[TableLine], stay: Mask, kept: Sink) -> tuple[int, int]:
+    """Write the lines that stay; the bytes of all lines, and of these."""
+    read = stayed = 0
     for first in range(0, len(stay), WRITTEN_AT_ONCE):
-        stays, block = stay[first : first + WRITTEN_AT_ONCE], [line.line for line in islice(lines, WRITTEN_AT_ONCE)]
-        for i, (chosen, sink) in enumerate(zip((~stays, stays), sinks, strict=True)):
-            data = b"".join(compress(block, chosen.tolist()))
-            sizes[i] += len(data)
-            if data and sink:
-                sink.append(data)
+        block = [line.line for line in islice(lines, WRITTEN_AT_ONCE)]
+        data = b"".join(compress(block, stay[first : first + WRITTEN_AT_ONCE].tolist()))
+        read, stayed = read + sum(map(len, block)), stayed + len(data)
+        if data:
+            kept.append(data)
     for _ in lines:  # to the end, where a table that was changed meanwhile is refused
         pass
-    return sizes
+    return read, stayed
 
 
 def as_grid(pruned: Pruned) -> Grid:

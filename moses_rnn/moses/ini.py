@@ -113,7 +113,9 @@ class MosesIni:
         wanted = f"named {name!r}" if name is not None else f"for {table}"
         raise InputError(
             f"{self.name}: expected one phrase dictionary {wanted}, found {len(candidates)} (in the file: {known})",
-            advice="Name the one to extend with --feature." if self.phrase_dictionaries else "",
+            advice="moses-rnn ini --table TABLE --feature NAME makes one of them load the table."
+            if self.phrase_dictionaries
+            else "",
         )
 
     @property

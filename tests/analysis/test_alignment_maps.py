@@ -49,7 +49,7 @@ def test_without_one_the_network_writes_it_itself():
     model = search()
     stepper = attentive_stepper(model)
     sources = choose_lines(SOURCES, "src", [1, 4])
-    maps = own_maps(model.checkpoint, stepper, sources, beam=3)
+    maps = own_maps(model.checkpoint, stepper, sources)
     config = BeamConfig(width=3, words_per_source_word=3)
     expected = Translator(SOURCE, TARGET, stepper, config, aligned=1)([sources[1], sources[4]], "src")
     for one, translation in zip(maps, expected, strict=True):

@@ -37,7 +37,7 @@ extend @table --model @model/ --text @text --inverse-model @inverse/ --moses-ini
 analyse targets @table
 analyse summary @table
 analyse prune @table --keep 0.5 -o new
-analyse gates @table --model @model/
+analyse map gates @table --model @model/
 analyse map words --model @model/ --export new
 analyse map phrases @table --model @model/ -o new.csv
 analyse explain @table pair --model @model/ --moses-ini @ini

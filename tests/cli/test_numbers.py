@@ -120,7 +120,7 @@ COMMANDS = [
     ("cslm perplexity text --model unlikely", "text: expected a perplexity that a float can hold, found exp"),
     ("cslm export-nplm out/n --model cslm --dev text", "expected finite weights and a finite mean of log Z, found nan"),
     ("analyse explain t.gz s2|||t3 --model word", r"RNN: expected a log-probability, found .* for 's2 \|\|\| t3'"),
-    ("analyse gates t.gz --model read -o out/g.csv", INSIDE),
+    ("analyse map gates t.gz --model read -o out/g.csv", INSIDE),
     ("analyse map phrases t.gz --model read --min-words 1 --method pca -o out/p.csv", INSIDE),
     ("analyse map alignments src tgt --model looks --line 2", INSIDE),
     ("analyse report t.gz --model word -o out/r.html", r"RNN: expected the log-probability of each word, found .* \|\|\| "),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,13 +14,12 @@ class ReportOptions:
     phrase_table: str
     model: Path | None  # None: the one beside the table
     output: str
-    sources: int
-    samples: int
-    phrases: int
-    points: int
     source_text: str | None
     results: str | None
     column: int | None
-    threads: int | None
-    seed: int
     force: bool
+    sources: ClassVar[int] = 3  # of each kind in Table 2
+    samples: ClassVar[int] = 50  # of each source in Table 3
+    phrases: ClassVar[int] = 2000  # to draw for the gates
+    points: ClassVar[int] = 1000  # of either map
+    seed: ClassVar[int] = 1

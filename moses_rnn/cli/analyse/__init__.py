@@ -9,7 +9,7 @@ import click
 
 from moses_rnn.cli.analyse.explain import explain
 from moses_rnn.cli.analyse.lengths import lengths
-from moses_rnn.cli.analyse.maps import MAP_COMMANDS
+from moses_rnn.cli.analyse.maps import map_
 from moses_rnn.cli.analyse.parses import parses
 from moses_rnn.cli.analyse.prune import prune
 from moses_rnn.cli.analyse.report import report
@@ -31,7 +31,7 @@ def main() -> None:
 for command in (
     *TABLE_COMMANDS,
     prune,
-    *MAP_COMMANDS,
+    map_,
     explain,
     lengths,
     parses,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.analyse.options import (
+    SEED,
     force_option,
     open_phrase_network,
     progress,
-    seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
 from moses_rnn.cli.files import check_inputs
@@ -23,6 +23,7 @@ from moses_rnn.errors import InputError
 if TYPE_CHECKING:
     from moses_rnn.analysis.explain import Explanation, Weights
 
+OTHERS = 5000  # phrases of the table, of which nearby ones are chosen
 EXPLAIN_EPILOG = """\b
 Example:
   moses-rnn analyse explain phrase-table.rnn.gz "far from the ||| loin de la" --moses-ini tuned/moses.ini
@@ -39,9 +40,6 @@ class Explain:
     pair: str
     model: Path | None
     moses_ini: str | None
-    feature: str | None
-    phrases: int
-    seed: int
     output: str | None
     force: bool
 
@@ -51,15 +49,6 @@ class Explain:
 @click.argument("pair")
 @model_beside_option
 @click.option("--moses-ini", help="With tuned weights of the table's scores: also rank by their weighted sum")
-@click.option("--feature", help="Which phrase dictionary of the ini is meant, if several could be")
-@click.option(
-    "--phrases",
-    type=click.IntRange(1),
-    default=5000,
-    show_default=True,
-    help="Phrases of the table to choose nearby ones from",
-)
-@seed_option
 @click.option("-o", "--output", help="Write the explanation as JSON")
 @force_option
 @reports_errors
@@ -96,10 +85,9 @@ def _explanation(folder: Path, request: Explain) -> Explanation:
     pair = parse_pair(os.fsencode(request.pair), model.form)
     weights = _weights(request)
     reading = Reading(checkpoint)
-    drawn = {"others": request.phrases, "seed": request.seed}
     with progress() as advanced:
         blocks = read_for_network(request.phrase_table, reading, advanced)
-        looked_up = look_up(blocks, request.phrase_table, pair, inverse=reading.inverse, **drawn)
+        looked_up = look_up(blocks, request.phrase_table, pair, inverse=reading.inverse, others=OTHERS, seed=SEED)
     return Explainer(checkpoint, model.make_producer(), added, weights)(looked_up)
 
 
@@ -109,14 +97,12 @@ def _weights(request: Explain) -> Weights | None:
     from moses_rnn.moses.ini import MosesIni
 
     if request.moses_ini is None:
-        if request.feature is not None:
-            raise click.UsageError("--feature is about a --moses-ini")
         return None
     try:
         ini = MosesIni(Path(request.moses_ini).read_bytes(), request.moses_ini)
     except OSError as error:
         raise InputError(f"{request.moses_ini}: cannot be read: {error.strerror}") from error
-    feature = ini.choose(name=request.feature, table=request.phrase_table)
+    feature = ini.choose(table=request.phrase_table)
     own = feature.options.get("table-limit", "")
     limit = int(own) if own.isdecimal() else TABLE_LIMIT
     return Weights(ini.weights(feature), request.moses_ini, limit)

@@ -1,4 +1,4 @@
-"""moses-rnn analyse map and gates: what is inside a network."""
+"""moses-rnn analyse map: what is inside a network."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from moses_rnn.analysis.choices import METHODS, NETWORKS
+from moses_rnn.analysis.choices import METHODS
 from moses_rnn.cli.analyse.options import (
+    SEED,
     force_option,
     kind_of,
     open_phrase_network,
     open_writer,
     progress,
-    seed_option,
     suffix_of,
 )
-from moses_rnn.cli.command import CONTEXT, Program, Seed, model_option, put, reports_errors, takes
+from moses_rnn.cli.command import CONTEXT, Program, model_option, put, reports_errors, takes
 from moses_rnn.cli.files import check_inputs, output_to, parallel_texts, text_of
 from moses_rnn.cli.nmt_options import warn_of_unit
-from moses_rnn.cli.table_options import choose_model, model_beside_option
+from moses_rnn.cli.table_options import choose_model
 from moses_rnn.errors import FormatError, InputError, writing
 from moses_rnn.formats.grids import PICTURES
 
@@ -39,93 +39,102 @@ if TYPE_CHECKING:
     Points = tuple[str, list[str], Floats]
 
 FEWEST_POINTS = 2
-MAX_POINTS, MAX_SENTENCES = 2000, 1000
+MAX_POINTS, MAX_SENTENCES = 2000, 1000  # the most frequent words, a sample of phrases; the first sentences
 # the options of each kind of map
 OPTIONS = {
-    "words": {"side", "max_points", "method", "seed", "export"},
-    "phrases": {"min_words", "max_points", "method", "seed"},
-    "sentences": {"max_points", "method", "seed"},
-    "alignments": {"lines", "beam"},
+    "words": {"side", "method", "export"},
+    "phrases": {"min_words", "method"},
+    "sentences": {"method"},
+    "alignments": {"lines"},
+    "gates": {"side"},
 }
+OF_TABLES = ("phrases", "gates")
 MAP_EPILOG = """\b
 Examples: words (Figure 4 of the paper), phrases of a table by their summaries c (Figure 5), lines of a text:
   moses-rnn analyse map words --model phrase-table.rnn-model -o words.svg -o words.csv
-  moses-rnn analyse map phrases phrase-table.gz --model phrase-table.rnn-model -o phrases.svg
-  moses-rnn analyse map sentences test.en --model search --max-points 50 -o sentences.svg
+  moses-rnn analyse map phrases phrase-table.gz -o phrases.svg
+  moses-rnn analyse map sentences test.en --model search -o sentences.svg
 All source words with their numbers, as moses-rnn-train --source-embeddings reads them:
   moses-rnn analyse map words --model phrase-table.rnn-model --export source.vec
 Where a network looked while it wrote lines 3 and 7 itself; of a given translation, as text:
   moses-rnn analyse map alignments test.en --model search --line 3 --line 7 -o maps
   moses-rnn analyse map alignments test.en test.fr --model search --line 3
+Which units of an encoder remember and which forget over phrases of a table, the numbers of all units in a file:
+  moses-rnn analyse map gates phrase-table.gz -o gates.csv
 
 sentences: what the decoder begins with stands for a sentence: of a deep LSTM h of all layers after the last word, of an
 RNNsearch s_0, of an RNN Encoder-Decoder c. Of sentences that differ in <unk> alone, the first one is shown.
 
 alignments: the source is across and the target down, both with </s>. Each row is alpha of one target word, and sums to
 1; white is 0, black 1. Words that are <unk> to the network are grey. FILE is a text that the network reads, TARGET one
-that it writes, line by line; without TARGET, it is the best translation by beam search.
+that it writes, line by line; without TARGET, it is the best translation by beam search of width 12.
+
+gates: z near 1: the unit keeps its state (long-term); r near 0: it forgets it (short-term); section 2.3 of the paper. A
+gate is active beyond 0.5. Words that come five times or more in the sample are shown. --side target: the decoder's.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapRequest:
-    """What the command line asks for; `method` and `max_points` depend on the kind of map where it says nothing."""
+    """What the command line asks for; `method` and `model` depend on the kind of map where it says nothing."""
 
     what: str
     file: str | None
     target: str | None
-    model: Path
+    model: Path | None
     outputs: tuple[str, ...]
     method: str | None
     side: str
     min_words: int
-    max_points: int | None
     export: str | None
     lines: tuple[int, ...]
-    beam: int
-    seed: int
     force: bool
+
+    @property
+    def folder(self) -> Path:
+        """Of the model: the one that is named, or beside the table if there is one."""
+        if self.model is None and self.what not in OF_TABLES:
+            raise click.UsageError("Missing option '--model'.")
+        return choose_model(self.model, str(self.file))
 
 
 @click.command("map", cls=Program, context_settings=CONTEXT, epilog=MAP_EPILOG)
 @click.argument("what", type=click.Choice(list(OPTIONS)))
 @click.argument("file", required=False)
 @click.argument("target", required=False)
-@model_option(required=True)
+@model_option(text="Model folder [default of phrases and gates: the one beside the table]")
 @click.option(
     "-o",
     "--output",
     "outputs",
     multiple=True,
-    help="Picture (.svg, .png) or data (.csv, .json), may be repeated; of alignments also a folder of pictures",
+    help="Picture (.svg, .png) or data (.csv, .json), may be repeated; of alignments also a folder of pictures; of "
+    "gates a .csv alone",
 )
 @click.option("--method", type=click.Choice(METHODS), help="Of the layout [default: pca of sentences, else tsne]")
-@click.option("--side", type=click.Choice(["source", "target"]), default="source", help="Whose words [default: source]")
-@click.option("--min-words", type=click.IntRange(1), default=4, help="The least length of a phrase [default: 4]")
 @click.option(
-    "--max-points",
-    type=click.IntRange(2),
-    help="The most frequent words, a sample of phrases, the first sentences [default: 2000; 1000 sentences]",
+    "--side", type=click.Choice(["source", "target"]), default="source", help="Whose words or gates [default: source]"
 )
+@click.option("--min-words", type=click.IntRange(1), default=4, help="The least length of a phrase [default: 4]")
 @click.option("--export", metavar="FILE", help="Write the embeddings of all words in word2vec's text")
 @click.option("--line", "lines", type=click.IntRange(1), multiple=True, help="Of alignments, from 1; may be repeated")
-@click.option("--beam", type=click.IntRange(1), default=12, help="Of alignments: the width of the search [default: 12]")
-@click.option("--seed", type=Seed(32), default=1, help="Of layout and sample [default: 1]")
 @force_option
 @reports_errors
 @takes(MapRequest)
 def map_(request: MapRequest) -> None:
-    """Draw the words, phrases or sentences that a network knows as points, or where it looked while it wrote.
+    """Draw the words, phrases or sentences that a network knows, or show where it looks and what its gates do.
 
-    FILE is a phrase table (phrases) or a text (sentences, alignments); words need none.
+    FILE is a phrase table (phrases, gates) or a text (sentences, alignments); words need none.
     """
     _check_options(request)
     _check_files(request)
-    check_inputs(request.model, request.file, request.target)
+    check_inputs(request.folder, request.file, request.target)
     if request.export:
         _export(request, request.export)
     if request.what == "alignments":
         _draw_alignments(request)
+    elif request.what == "gates":
+        _report_gates(request)
     elif request.outputs:
         _draw_points(request)
 
@@ -145,7 +154,7 @@ def _check_files(request: MapRequest) -> None:
     what = request.what
     if what == "alignments" and not request.lines:
         raise click.UsageError("Missing option '--line'.")
-    if what != "alignments" and not request.outputs and not request.export:
+    if what in POINTS and not request.outputs and not request.export:
         raise click.UsageError("Missing option '-o' / '--output'" + (", or --export." if what == "words" else "."))
     if (request.file is None) != (what == "words"):
         raise click.UsageError("map words takes no FILE" if request.file else "Missing argument 'FILE'.")
@@ -160,7 +169,7 @@ def _export(request: MapRequest, output: str) -> None:
     from moses_rnn.formats.embeddings import embedding_lines
     from moses_rnn.producers.open import open_model
 
-    names, rows = all_embeddings(open_model(request.model), request.side)
+    names, rows = all_embeddings(open_model(request.folder), request.side)
     with output_to(output, request.force, ()) as file:
         file.append(b"".join(embedding_lines(names, rows.tolist(), rows.shape[1])))
         file.commit()
@@ -173,7 +182,7 @@ def _outputs(request: MapRequest, names: Sequence[str]) -> Iterator[list[OutputF
     from moses_rnn.producers.open import model_files
 
     refuse_equal(names)
-    inputs = (*filter(None, [request.file, request.target]), *model_files(request.model))
+    inputs = (*filter(None, [request.file, request.target]), *model_files(request.folder))
     with ExitStack() as stack:
         files = [stack.enter_context(OutputFile(name, force=request.force, inputs=inputs)) for name in names]
         yield files
@@ -191,7 +200,7 @@ def _draw_points(request: MapRequest) -> None:
     check_method(method)
     with _outputs(request, request.outputs) as files:
         title, labels, vectors = POINTS[request.what](request)
-        map_ = draw_map(f"{title}, {method}", labels, vectors, method, request.seed)
+        map_ = draw_map(f"{title}, {method}", labels, vectors, method, SEED)
         texts = {"csv": lambda: f"{as_csv(as_grid(map_))}\n", "json": lambda: as_json(map_)}
         for file, kind in zip(files, kinds, strict=True):
             file.append(texts[kind]().encode() if kind in texts else map_image(map_, kind))
@@ -201,10 +210,9 @@ def _draw_points(request: MapRequest) -> None:
 def _word_points(request: MapRequest) -> Points:
     from moses_rnn.analysis.maps import word_points
 
-    count = request.max_points or MAX_POINTS
-    labels, vectors = word_points(open_writer(request.model).checkpoint, request.side, count)
+    labels, vectors = word_points(open_writer(request.folder).checkpoint, request.side, MAX_POINTS)
     if not labels:
-        raise InputError(f"{request.model}: expected a {request.side} shortlist with words, found none")
+        raise InputError(f"{request.folder}: expected a {request.side} shortlist with words, found none")
     return f"{request.side} words", labels, vectors
 
 
@@ -213,11 +221,11 @@ def _phrase_points(request: MapRequest) -> Points:
     from moses_rnn.analysis.phrase_samples import read_for_network, sample_phrases
     from moses_rnn.translation.proposals import Reading
 
-    model, count = open_phrase_network(request.model), request.max_points or MAX_POINTS
+    model = open_phrase_network(request.folder)
     reading = Reading(model.checkpoint)
     with progress() as advanced:
         blocks = read_for_network(str(request.file), reading, advanced)
-        sample = sample_phrases(blocks, count, request.seed, inverse=reading.inverse, min_words=request.min_words)
+        sample = sample_phrases(blocks, MAX_POINTS, SEED, inverse=reading.inverse, min_words=request.min_words)
     return f"{'target' if reading.inverse else 'source'} phrases", *phrase_points(model, sample)
 
 
@@ -227,10 +235,10 @@ def _sentence_points(request: MapRequest) -> Points:
     from moses_rnn.formats.phrase_forms import words
     from moses_rnn.producers.open import open_model
 
-    model = open_model(request.model)
+    model = open_model(request.folder)
     warn_of_unit(model)
     name = existing_input(str(request.file))
-    lines = [line.rstrip(b"\r\n") for line in islice(read_lines(name), request.max_points or MAX_SENTENCES)]
+    lines = [line.rstrip(b"\r\n") for line in islice(read_lines(name), MAX_SENTENCES)]
     for number, line in enumerate(lines, start=1):
         if not words(line):
             raise FormatError(name, number, "a sentence", "a blank line")
@@ -284,78 +292,42 @@ def _alignment_maps(request: MapRequest) -> list[AlignmentMap]:
     from moses_rnn.files.streams import existing_input
     from moses_rnn.producers.open import open_model
 
-    model, file = open_model(request.model), str(request.file)
+    model, file = open_model(request.folder), str(request.file)
     stepper = attentive_stepper(model)
     warn_of_unit(model)
     sources, targets = parallel_texts(file, request.target) if request.target is not None else (text_of(file), None)
     chosen = choose_lines(sources, existing_input(file), request.lines)
     if targets is None:
-        return own_maps(model.checkpoint, stepper, chosen, request.beam)
+        return own_maps(model.checkpoint, stepper, chosen)
     return given_maps(model.checkpoint, stepper, chosen, targets)
 
 
-GATES_EPILOG = """\b
-Example: which units of a network remember and which forget, the numbers of all units in a file
-  moses-rnn analyse gates phrase-table.gz -o gates.csv
-
-z near 1: the unit keeps its state (long-term); r near 0: it forgets it (short-term); section 2.3 of the paper. A gate
-is active beyond 0.5. Words that come five times or more in the sample are shown.
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GatesRequest:
-    """What the command line asks for."""
-
-    phrase_table: str
-    model: Path | None
-    network: str
-    phrases: int
-    seed: int
-    output: str | None
-    force: bool
-
-
-@click.command(cls=Program, context_settings=CONTEXT, epilog=GATES_EPILOG)
-@click.argument("phrase_table")
-@model_beside_option
-@click.option("--network", type=click.Choice(NETWORKS), default="encoder", show_default=True, help="Whose gates")
-@click.option("--phrases", type=click.IntRange(1), default=2000, show_default=True, help="To sample from the table")
-@seed_option
-@click.option("-o", "--output", help="Write the numbers of all units as CSV")
-@force_option
-@reports_errors
-@takes(GatesRequest)
-def gates(request: GatesRequest) -> None:
-    """Report what the gates of each unit of a network do over phrases of PHRASE_TABLE."""
-    folder = choose_model(request.model, request.phrase_table)
-    check_inputs(folder, request.phrase_table)
+def _report_gates(request: MapRequest) -> None:
+    """Print what the gates do over a sample of phrases, and write the numbers of all units."""
+    for name in request.outputs:
+        kind_of(name, ("csv",), "")
     from moses_rnn.analysis.gates import as_grid, as_text, measure_gates
-    from moses_rnn.files.outputs import NoOutput, OutputFile
     from moses_rnn.formats.grids import as_csv
 
-    output, inputs = request.output, (request.phrase_table,)
-    with OutputFile(output, force=request.force, inputs=inputs) if output else NoOutput() as file:
-        checkpoint = open_phrase_network(folder).checkpoint
-        pairs = _pairs(checkpoint, request)
+    network = "encoder" if request.side == "source" else "decoder"
+    with _outputs(request, request.outputs) as files:
+        checkpoint = open_phrase_network(request.folder).checkpoint
+        pairs = _pairs(checkpoint, str(request.file), network)
         with progress("phrases") as advanced:
-            report = measure_gates(checkpoint, pairs, request.network, advanced)
-        file.commit(f"{as_csv(as_grid(report))}\n".encode())
+            report = measure_gates(checkpoint, pairs, network, advanced)
+        for file in files:
+            file.append(f"{as_csv(as_grid(report))}\n".encode())
     put("\n".join(as_text(report)))
 
 
-def _pairs(checkpoint: Checkpoint, request: GatesRequest) -> list[Pair]:
+def _pairs(checkpoint: Checkpoint, table: str, network: str) -> list[Pair]:
     """What the network runs over; an encoder writes nothing."""
     from moses_rnn.analysis.phrase_samples import Pair, read_for_network, sample_pairs, sample_phrases
     from moses_rnn.translation.proposals import Reading
 
     reading = Reading(checkpoint)
-    count, seed, inverse = request.phrases, request.seed, reading.inverse
     with progress() as advanced:
-        blocks = read_for_network(request.phrase_table, reading, advanced)
-        if request.network == "decoder":
-            return sample_pairs(blocks, count, seed, inverse=inverse)
-        return [Pair(phrase, b"") for phrase in sample_phrases(blocks, count, seed, inverse=inverse)]
-
-
-MAP_COMMANDS = (map_, gates)
+        blocks = read_for_network(table, reading, advanced)
+        if network == "decoder":
+            return sample_pairs(blocks, MAX_POINTS, SEED, inverse=reading.inverse)
+        return [Pair(phrase, b"") for phrase in sample_phrases(blocks, MAX_POINTS, SEED, inverse=reading.inverse)]

@@ -30,9 +30,9 @@ layout_option = click.option(
     default="text",
     show_default=True,
 )
-seed_option = click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of what is drawn")
 force_option = click.option("--force", is_flag=True, help="Replace existing outputs")
 
+SEED = 1  # of what is drawn
 SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl leaves it."
 
 
@@ -56,8 +56,8 @@ def kind_of(output: str, kinds: tuple[str, ...], otherwise: str) -> str:
 
     kind = suffix_of(output)
     if kind not in kinds:
-        *others, last = (f".{one}" for one in kinds)
-        raise click.BadParameter(f"{output!r} does not end in {', '.join(others)} or {last}.", param_hint="--output")
+        endings = " or ".join(f".{one}" for one in kinds)
+        raise click.BadParameter(f"{output!r} does not end in {endings}.", param_hint="--output")
     if kind in PICTURES:
         check_matplotlib(otherwise)
     return kind

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
 
 PRUNE_EPILOG = f"""\b
-Example: keep seven tenths of the table, and the lines that go in a file of their own:
-  moses-rnn analyse prune phrase-table.rnn.gz -o pruned.gz --keep 0.7 --keep-best-words 1 --rejects dropped.gz
+Example: keep seven tenths of the table:
+  moses-rnn analyse prune phrase-table.rnn.gz -o pruned.gz --keep 0.7 --keep-best-words 1
 
 Then change path= in the tuned moses.ini; the weights stay. The threshold is one for the whole table; lines that stay
 are not changed, and of equally good ones evenly spread ones stay. Most sources of a raw table have a single target:
@@ -45,7 +45,6 @@ class PruneRequest:
     output: str
     keep: float
     by: str
-    rejects: str | None
     keep_best_words: int | None
     column: int | None
     force: bool
@@ -56,7 +55,6 @@ class PruneRequest:
 @click.option("-o", "--output", required=True, help="The smaller table; compressed by its suffix")
 @click.option("--keep", type=FiniteFloat(0, 1, min_open=True), required=True, help="The share of lines that stay")
 @click.option("--by", type=click.Choice(CRITERIA), default="rnn", show_default=True)
-@click.option("--rejects", help="Write the dropped lines to this file")
 @click.option(
     "--keep-best-words",
     type=click.IntRange(0),
@@ -79,26 +77,20 @@ def prune(request: PruneRequest) -> None:
 
 
 def _write_pruned(table: ScoredTable, request: PruneRequest) -> Pruned:
-    """Write the smaller table, its signature, and the lines that go: all of them or none."""
+    """Write the smaller table and its signature: both or none."""
     from moses_rnn.analysis.pruning import prune_table
-    from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
+    from moses_rnn.files.outputs import OutputFile, commit_all
 
     signature = sound_signature(table.path)
-    names = [request.output, f"{request.output}.json"] + ([request.rejects] if request.rejects else [])
-    refuse_equal(names)
+    names = [request.output, f"{request.output}.json"]
     inputs = (table.path, f"{table.path}.json")
     protected = math.inf if request.keep_best_words is None else request.keep_best_words
     with ExitStack() as stack:
-        kept, beside, *others = (
-            stack.enter_context(OutputFile(name, force=request.force, inputs=inputs)) for name in names
-        )
-        dropped = others[0] if others else None
+        kept, beside = (stack.enter_context(OutputFile(name, force=request.force, inputs=inputs)) for name in names)
         with progress() as advanced:
-            pruned = prune_table(
-                table, kept, dropped, keep=request.keep, by=request.by, keep_best=protected, advanced=advanced
-            )
+            pruned = prune_table(table, kept, keep=request.keep, by=request.by, keep_best=protected, advanced=advanced)
         beside.append(_signature(signature, table, pruned, kept.digest(), request))
-        commit_all([*others, kept, beside])
+        commit_all([kept, beside])
     return pruned
 
 

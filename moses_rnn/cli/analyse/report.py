@@ -20,9 +20,8 @@ from moses_rnn.cli.analyse.options import (
     force_option,
     open_table,
     open_writer,
-    seed_option,
 )
-from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, takes, threads_option
+from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, takes
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.table_options import choose_model, model_beside_option
 from moses_rnn.errors import MosesRnnError, shown_value
@@ -49,15 +48,9 @@ takes minutes.
 @click.argument("phrase_table")
 @model_beside_option
 @click.option("-o", "--output", required=True, help="The page, one file of HTML")
-@click.option("--sources", type=click.IntRange(1), default=3, show_default=True, help="Of each kind in Table 2")
-@click.option("--samples", type=click.IntRange(1), default=50, show_default=True, help="Of each source in Table 3")
-@click.option("--phrases", type=click.IntRange(1), default=2000, show_default=True, help="To draw for the gates")
-@click.option("--points", type=click.IntRange(1), default=1000, show_default=True, help="Of either map")
 @click.option("--source-text", metavar="FILE", help="Draw where a network with attention looks in its first lines")
 @click.option("--results", metavar="FILE", help="results.json of `make results`: what tuning gained")
 @column_option
-@threads_option
-@seed_option
 @force_option
 @reports_errors
 @takes(ReportOptions)
@@ -65,14 +58,10 @@ def report(request: ReportOptions) -> None:
     """Write a page on a scored PHRASE_TABLE and the network that scored it: the paper's tables and figures of them."""
     folder = choose_model(request.model, request.phrase_table)
     check_inputs(request.phrase_table, folder, request.source_text, request.results)
-    import torch
-
     from moses_rnn.analysis.report.document import write_report
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import existing_input
 
-    if request.threads:
-        torch.set_num_threads(request.threads)
     path, made = existing_input(request.phrase_table), _made()
     with OutputFile(
         request.output, force=request.force, inputs=(path, *filter(None, [request.source_text, request.results]))

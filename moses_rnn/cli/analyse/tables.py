@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.analyse.options import (
+    SEED,
     SORTED,
     column_option,
     force_option,
@@ -16,7 +17,6 @@ from moses_rnn.cli.analyse.options import (
     layout_option,
     open_table,
     progress,
-    seed_option,
 )
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, takes
 from moses_rnn.cli.files import check_inputs
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 TARGETS_EPILOG = f"""\b
 Example: long sources seen often and seldom; others, as a table of LaTeX; given ones:
   moses-rnn analyse targets phrase-table.rnn.gz
-  moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --seed 7 --format latex
+  moses-rnn analyse targets phrase-table.rnn.gz --min-words 3 --format latex
   moses-rnn analyse targets phrase-table.rnn.gz --source "the old man" --top 5
 
-A source is drawn by the seed and its own words, so that other tables of the same text give the same ones. Of equally
-good targets, the table's first one stands first. {SORTED}
+A source is drawn by its own words, so that other tables of the same text give the same ones. Of equally good targets,
+the table's first one comes first. {SORTED}
 """
 
 
@@ -48,7 +48,6 @@ class TargetsRequest:
     count: int
     min_words: int
     top: int
-    seed: int
     column: int | None
     layout: str
 
@@ -59,12 +58,11 @@ class TargetsRequest:
     "--source",
     "sources",
     multiple=True,
-    help="A source phrase, as it stands in the table; may be repeated [default: long ones are chosen]",
+    help="A source phrase, as the table has it; may be repeated [default: long ones are chosen]",
 )
 @click.option("--count", type=click.IntRange(1), default=3, show_default=True, help="Of frequent and of rare ones")
 @click.option("--min-words", type=click.IntRange(1), default=4, show_default=True, help="Their least length")
 @click.option("--top", type=click.IntRange(1), default=3, show_default=True, help="Targets of each")
-@seed_option
 @column_option
 @layout_option
 @reports_errors
@@ -101,7 +99,7 @@ def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> 
 def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> list[SourceGroup]:
     from moses_rnn.analysis.targets import SourceGroup, long_sources, select
 
-    wanted = long_sources(request.count, min_words=request.min_words, min_targets=request.top, seed=request.seed)
+    wanted = long_sources(request.count, min_words=request.min_words, min_targets=request.top, seed=SEED)
     selections = select(table.sources(advanced), wanted)
     if not any(selection.sources for selection in selections):
         limits = "; or ".join(str(one.limits) for one in wanted)
@@ -128,7 +126,6 @@ class SummaryRequest:
     phrase_table: str
     output: str | None
     min_words: int
-    seed: int
     column: int | None
     layout: str
     force: bool
@@ -138,7 +135,6 @@ class SummaryRequest:
 @click.argument("phrase_table")
 @click.option("-o", "--output", help="Draw Figure 3 as .svg or .png (needs matplotlib), or write its cells as .csv")
 @click.option("--min-words", type=click.IntRange(1), default=1, show_default=True, help="Leave shorter sources out")
-@seed_option
 @column_option
 @layout_option
 @force_option
@@ -159,13 +155,13 @@ def summary(request: SummaryRequest) -> None:
     with OutputFile(output, force=request.force, inputs=(table.path,)) if output else NoOutput() as file:
         with progress() as advanced:
             pairs = table.pairs(advanced)
-        figures = summarise(pairs, min_words=request.min_words, seed=request.seed)
+        figures = summarise(pairs, min_words=request.min_words, seed=SEED)
         agreement = []
         if output:
             from moses_rnn.analysis.plots import scatter_file
 
             floor = recorded_floor(table.signature, table.column)
-            scatter = compute_scatter(pairs, floor=floor, seed=request.seed)
+            scatter = compute_scatter(pairs, floor=floor, seed=SEED)
             file.commit(scatter_file(scatter, kind))
             agreement = ["", show(groups_grid(scatter))]
     put(show(as_grid(figures)))

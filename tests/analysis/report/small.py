@@ -13,19 +13,17 @@ NAMES = [
 ]  # fmt: skip
 
 
-OPTIONS = ReportOptions(
+class Small(ReportOptions):
+    sources, samples, phrases, points = 1, 5, 20, 8
+
+
+OPTIONS = Small(
     model=Path(),
     phrase_table="",
     output="",
-    sources=1,
-    samples=5,
-    phrases=20,
-    points=8,
     source_text=None,
     results=None,
     column=None,
-    threads=None,
-    seed=1,
     force=False,
 )
 

@@ -115,5 +115,5 @@ def test_the_model_beside_the_table_is_the_default(tmp_path, model, table, name)
     """Also beside the one that a scored table was made from."""
     for path, target in ((tmp_path / name, table), (tmp_path / "t.rnn-model", model)):
         path.symlink_to(target)
-    named = invoke("gates", table, "--model", model)
-    assert invoke("gates", tmp_path / name).stdout == named.stdout
+    named = invoke("map", "gates", table, "--model", model)
+    assert invoke("map", "gates", tmp_path / name).stdout == named.stdout

@@ -6,10 +6,10 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from moses_rnn.analysis.report.options import ReportOptions
 from moses_rnn.cli.analyse import main
 from tests.commands import run
 
-FEW = ["--phrases", 20, "--points", 30, "--samples", 3, "--sources", 1, "--threads", 1]
 WITHOUT_PLOT = """\
 import sys
 class Missing:
@@ -20,6 +20,13 @@ sys.meta_path.insert(0, Missing())
 from moses_rnn.cli.analyse import main
 main()
 """
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Samples of a size that takes a second."""
+    for name, count in {"sources": 1, "samples": 3, "phrases": 20, "points": 30}.items():
+        monkeypatch.setattr(ReportOptions, name, count)
 
 
 def invoke(*arguments, code=0):
@@ -39,10 +46,10 @@ def scored(tmp_path_factory, table, model):
 def test_a_report_and_the_same_once_more(tmp_path, scored, model, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")  # or its date could change in between
     page = tmp_path / "report.html"
-    done = invoke(scored, "--model", model, "-o", page, *FEW)
+    done = invoke(scored, "--model", model, "-o", page)
     assert done.stdout == f"The report is in {page}.\n"
     text = page.read_text(encoding="utf-8")
-    invoke(scored, "--model", model, "-o", page, *FEW, "--force")
+    invoke(scored, "--model", model, "-o", page, "--force")
     assert page.read_text(encoding="utf-8") == text
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
@@ -57,7 +64,7 @@ def test_a_moment_that_is_none_is_refused_before_the_work(tmp_path, scored, mode
 
 def test_without_the_extra_there_are_no_pictures(tmp_path, scored, model):
     page = tmp_path / "report.html"
-    arguments = ["report", *map(str, [scored, "--model", model, "-o", page, *FEW])]
+    arguments = ["report", *map(str, [scored, "--model", model, "-o", page])]
     done = subprocess.run([sys.executable, "-c", WITHOUT_PLOT, *arguments], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"The report is in {page}.\n")
     missing = "matplotlib and scikit-learn not found: pip install 'moses-rnn[plot]' for all pictures"
