@@ -32,7 +32,8 @@ COLUMNS = LINE_END + 1
 NUMBER_BYTES = 24  # of a number with its blank at most
 UNKNOWN_ID = 0  # of a word that a vocabulary lacks
 OUTSIDE, LINE_END_FOUND = -1, -2  # what the core answers to spans outside the text, and to a word that is a line end
-NEWLINE = b"\n"[0]
+MARK = b"\n"  # between phrases
+NEWLINE = MARK[0]
 
 
 @dataclass(frozen=True)
@@ -157,9 +158,11 @@ def _parse_block(parser: LineParser, text: bytes, spans: Ints, number: int) -> I
     finally:
         sound[done:] = False
         lines = TableLines(text, spans, number + np.arange(len(spans)), tuple(odd_lines), parser.form)
-        edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).reshape(-1, 2)
-        if runs := [lines[first:last] for first, last in edges.tolist()]:
-            yield TableLines.joined(runs)
+        if sound.all():
+            yield lines
+        elif sound.any():
+            edges = np.flatnonzero(np.diff(sound, prepend=False, append=False)).reshape(-1, 2)
+            yield TableLines.joined([lines[first:last] for first, last in edges.tolist()])
 
 
 # --- regular lines ---------------------------------------------------------------------------------------------------
@@ -243,7 +246,8 @@ def append_scores(text: bytes, spans: Ints, values: Floats) -> bytes:
     if library is None:
         cuts = spans[:, SCORES_END].tolist()
         kept = [text[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-        added = [b"".join([b" %.9g" % value for value in row]) for row in values.tolist()]
+        row = b" %.9g" * values.shape[1]
+        added = [row % numbers for numbers in map(tuple, values.tolist())]
         return b"".join(itertools.chain.from_iterable(zip(kept, [*added, b""], strict=True)))
     out = np.empty(len(text) + values.size * NUMBER_BYTES, np.uint8)
     arguments = text, len(text), np.ascontiguousarray(spans), len(values), np.ascontiguousarray(values)
@@ -285,14 +289,18 @@ class PhraseIds:
         if any(isinstance(phrase, str) for phrase in phrases[:1]):
             raise TypeError("expected phrases as bytes, as a table has them, found str: encode them as UTF-8")
         if self._library is None:
-            split = [words(phrase) for phrase in phrases]
-            lengths = np.fromiter(map(len, split), np.int64, len(split))
-            flat = list(itertools.chain.from_iterable(split))
-            if b"\n" in flat:
-                raise ValueError("expected phrases without line ends")
-            known = map(self._id_of.get, flat, itertools.repeat(UNKNOWN_ID))
-            return np.fromiter(known, np.int64, len(flat)), lengths
+            return self._in_python(phrases)
         return self._by_core(self._library, TextPhrases.of(phrases))
+
+    def _in_python(self, phrases: Phrases) -> tuple[Ints, Ints]:
+        """All phrases are looked up as one, with marks that no phrase holds between them."""
+        all_words = words((b" " + MARK + b" ").join([*phrases, b""]))
+        known = map(self._id_of.get, all_words, itertools.repeat(UNKNOWN_ID))
+        ids = np.fromiter(known, np.int64, len(all_words))
+        marks = np.flatnonzero([word == MARK for word in all_words])
+        if len(marks) != len(phrases):
+            raise ValueError("expected phrases without line ends")
+        return np.delete(ids, marks), np.diff(marks, prepend=-1) - 1
 
     def _by_core(self, library: ctypes.CDLL, phrases: TextPhrases) -> tuple[Ints, Ints]:
         begins, ends = np.ascontiguousarray(phrases.begins), np.ascontiguousarray(phrases.ends)
