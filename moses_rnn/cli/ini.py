@@ -24,21 +24,20 @@ scores that this table has. Exit codes: 0 done, 1 failure, 2 wrong command line,
 class Edit:
     """What the command line asks for."""
 
-    moses_ini: str | None
+    moses_ini: str
     table: str | None
     feature: str | None
     kind: str | None
     path: str | None
     weights: tuple[float, ...]
     absolute_paths: bool
-    template: str | None
     output: str | None
     diff: bool
     force: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("moses_ini", required=False)
+@click.argument("moses_ini")
 @click.option("--table", help="The scored text table (also where the dictionary is a binary one made from it)")
 @click.option("--feature", help="Which phrase dictionary is meant, if several could be")
 @click.option("--type", "kind", help="Type the dictionary becomes, ProbingPT say [default: the one it has]")
@@ -51,9 +50,6 @@ class Edit:
     help="Starting weight of the new columns, once for all or for each [default: mean absolute weight of the others]",
 )
 @click.option("--absolute-paths", is_flag=True, help="Make every path absolute, as mert-moses.pl needs them")
-@click.option(
-    "--template", type=click.Choice(["baseline", "rnn", "rnn-wp"]), help="Print a commented ini to begin with, instead"
-)
 @click.option("-o", "--output", help="New ini; - is stdout [default: MOSES_INI's name + .rnn.ini]")
 @click.option("--diff", is_flag=True, help="Show the changes and write nothing")
 @click.option("--force", is_flag=True, help="Replace an existing output")
@@ -61,19 +57,6 @@ class Edit:
 @takes(Edit)
 def main(request: Edit) -> None:
     """Make MOSES_INI load a scored table."""
-    if request.template:
-        from moses_rnn.files.shipped import shipped_file
-
-        if request.moses_ini:
-            raise click.UsageError("--template is instead of a MOSES_INI")
-        click.echo(shipped_file(f"{request.template}.ini").read_text(encoding="utf-8"), nl=False)
-    elif request.moses_ini:
-        _edit(request.moses_ini, request)
-    else:
-        raise click.UsageError("Missing argument 'MOSES_INI'.")
-
-
-def _edit(moses_ini: str, request: Edit) -> None:
     from moses_rnn.files.streams import existing_input
     from moses_rnn.moses.ini_editing import IniEdit, edit_ini
 
@@ -82,7 +65,7 @@ def _edit(moses_ini: str, request: Edit) -> None:
             raise click.UsageError("--feature, --type, --path and --weight need --table, the scored table")
         if not request.absolute_paths:
             raise click.UsageError("nothing to do: give --table, --absolute-paths or both")
-    source = existing_input(moses_ini)
+    source = existing_input(request.moses_ini)
     scored = existing_input(request.table) if request.table else None
     output = request.output or str(Path(source).with_suffix(".rnn.ini"))
     how = request.feature, request.kind, request.path, request.weights, request.absolute_paths
