@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import unified_diff
 from pathlib import Path
 
 import click
 
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
+from moses_rnn.files.outputs import OutputFile
+from moses_rnn.files.streams import existing_input
+from moses_rnn.moses.ini_editing import IniEdit, edit_ini
 
 EPILOG = """\b
 Example: the ini for a scored table, then the one for its compact form:
@@ -21,26 +25,18 @@ scores that this table has. Exit codes: 0 done, 1 failure, 2 wrong command line,
 
 
 @dataclass(frozen=True, kw_only=True)
-class Edit:
+class Edit(IniEdit):
     """What the command line asks for."""
 
-    moses_ini: str
-    table: str | None
-    feature: str | None
-    kind: str | None
-    path: str | None
-    weights: tuple[float, ...]
-    absolute_paths: bool
-    output: str | None
     diff: bool
     force: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
-@click.argument("moses_ini")
+@click.argument("ini", metavar="MOSES_INI")
 @click.option("--table", help="The scored text table (also where the dictionary is a binary one made from it)")
 @click.option("--feature", help="Which phrase dictionary is meant, if several could be")
-@click.option("--type", "kind", help="Type the dictionary becomes, ProbingPT say [default: the one it has]")
+@click.option("--type", help="Type the dictionary becomes, ProbingPT say [default: the one it has]")
 @click.option("--path", help="Its path= [default: the table, or beside it with the type's suffix]")
 @click.option(
     "--weight",
@@ -50,26 +46,22 @@ class Edit:
     help="Starting weight of the new columns, once for all or for each [default: mean absolute weight of the others]",
 )
 @click.option("--absolute-paths", is_flag=True, help="Make every path absolute, as mert-moses.pl needs them")
-@click.option("-o", "--output", help="New ini; - is stdout [default: MOSES_INI's name + .rnn.ini]")
+@click.option("-o", "--output", default="", help="New ini; - is stdout [default: MOSES_INI's name + .rnn.ini]")
 @click.option("--diff", is_flag=True, help="Show the changes and write nothing")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @reports_errors
 @takes(Edit)
 def main(request: Edit) -> None:
     """Make MOSES_INI load a scored table."""
-    from moses_rnn.files.streams import existing_input
-    from moses_rnn.moses.ini_editing import IniEdit, edit_ini
-
     if request.table is None:
-        if request.feature or request.kind or request.path or request.weights:
+        if request.feature or request.type or request.path or request.weights:
             raise click.UsageError("--feature, --type, --path and --weight need --table, the scored table")
         if not request.absolute_paths:
             raise click.UsageError("nothing to do: give --table, --absolute-paths or both")
-    source = existing_input(request.moses_ini)
+    source = existing_input(request.ini)
     scored = existing_input(request.table) if request.table else None
     output = request.output or str(Path(source).with_suffix(".rnn.ini"))
-    how = request.feature, request.kind, request.path, request.weights, request.absolute_paths
-    new = edit_ini(IniEdit(source, output, scored, *how))
+    new = edit_ini(replace(request, ini=source, output=output, table=scored))
     for warning in new.warnings:
         say(f"warning: {warning}")
     if request.diff:
@@ -77,8 +69,6 @@ def main(request: Edit) -> None:
     elif output == "-":
         click.echo(new.content, nl=False)
     else:
-        from moses_rnn.files.outputs import OutputFile
-
         with OutputFile(output, force=request.force, inputs=(source, *([scored] if scored else []))) as file:
             file.commit(new.content)
         say(f"ini: {output}")
@@ -88,7 +78,5 @@ def main(request: Edit) -> None:
 
 def _diff(old: str, content: bytes, output: str) -> str:
     """What changed, as `diff -u` prints it."""
-    from difflib import unified_diff
-
     before, after = (data.decode("utf-8", "surrogateescape").split("\n") for data in (Path(old).read_bytes(), content))
     return "\n".join(unified_diff(before, after, old, output, lineterm=""))
