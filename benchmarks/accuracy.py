@@ -16,7 +16,7 @@ from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.native import PRECISIONS, native_core
 from moses_rnn.producers.base import Compute, Scores
-from moses_rnn.producers.open import OpenModel, open_model
+from moses_rnn.producers.open import Model, open_model
 
 
 def rank_correlation(a: Scores, b: Scores) -> float:
@@ -25,11 +25,11 @@ def rank_correlation(a: Scores, b: Scores) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def ways(model: OpenModel) -> Iterator[Compute]:
+def ways(model: Model) -> Iterator[Compute]:
     """All ways of computing that this machine has."""
     yield from (Compute(precision=precision) for precision in ("fp32", "bf16"))
     core = native_core()
-    if core is not None and model.row.native is not None:
+    if core is not None and model.architecture.native is not None:
         kinds = (kind for kind in PRECISIONS if core.multiplies(kind))
         yield from (Compute(precision=kind, native=True) for kind in kinds)
 

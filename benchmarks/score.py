@@ -34,19 +34,17 @@ from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import PhraseIds, parse_blocks
-from moses_rnn.inference.encdec import EncDecStepper
+from moses_rnn.inference.encdec import ENCDEC, EncDecStepper
 from moses_rnn.inference.native import NativeEncDec
 from moses_rnn.inference.trie_scoring import score_trie
 from moses_rnn.inference.tries import Trie, build_trie
 from moses_rnn.models.batches import Batch
-from moses_rnn.models.checkpoint import Checkpoint, load_checkpoint
-from moses_rnn.models.encdec import ENCDEC, EncDec
-from moses_rnn.models.variants import EncDecConfig
+from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.pools.workers import Threads
 from moses_rnn.producers.base import Compute, Scores, Tally
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model, open_model
 from moses_rnn.producers.phrases import PAIRS
 from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ScoringReport, scored_table
 from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions
@@ -54,7 +52,7 @@ from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 
 
-def untrained(table: Iterable[Pair], preset: str) -> Checkpoint:
+def untrained(table: Iterable[Pair], preset: str) -> Model:
     """A network of a preset's sizes with random weights and the table's own shortlists."""
     sizes = PRESETS[preset]
     with tempfile.TemporaryDirectory() as folder:
@@ -62,17 +60,17 @@ def untrained(table: Iterable[Pair], preset: str) -> Checkpoint:
         corpus = build_corpus(table, Path(folder), shortlists)
     source, target = corpus.source_vocabulary, corpus.target_vocabulary
     network = EncDec(EncDecConfig(len(source), len(target), **sizes.network), seed=1).eval()
-    return Checkpoint(ENCDEC, network, {"source": source, "target": target})
+    return Model(ENCDEC, network, {"source": source, "target": target})
 
 
 @torch.inference_mode()
-def naive(checkpoint: Checkpoint, pairs: Sequence[Pair]) -> None:
+def naive(model: Model, pairs: Sequence[Pair]) -> None:
     """Score as the authors did: 64 pairs at once, sorted over ten such batches, nothing shared, whole softmax."""
 
     def ids(vocabulary: Vocabulary, phrase: bytes) -> list[int]:
         return vocabulary.ids(words(phrase))
 
-    of_ids = [(ids(checkpoint.source_vocabulary, s), ids(checkpoint.target_vocabulary, t)) for s, t in pairs]
+    of_ids = [(ids(model.source_vocabulary, s), ids(model.target_vocabulary, t)) for s, t in pairs]
     for first in range(0, len(of_ids), 640):
         group = sorted(of_ids[first : first + 640], key=lambda pair: -max(map(len, pair)))
         for start in range(0, len(group), 64):
@@ -81,19 +79,17 @@ def naive(checkpoint: Checkpoint, pairs: Sequence[Pair]) -> None:
             source_of = torch.empty(len(batch), dtype=torch.long)
             source_of[torch.tensor(order)] = torch.arange(len(batch))
             sources = Batch.from_lists([batch[i][0] for i in order])
-            checkpoint.model.word_log_probs(sources, Batch.from_lists([target for _, target in batch]), source_of)
+            model.network.word_log_probs(sources, Batch.from_lists([target for _, target in batch]), source_of)
 
 
 class Levers:
     """The stepper with sharing switched off in parts."""
 
-    def __init__(
-        self, checkpoint: Checkpoint, stepper: EncDecStepper, *, sources: str, targets: bool, workers: int = 1
-    ) -> None:
+    def __init__(self, model: Model, stepper: EncDecStepper, *, sources: str, targets: bool, workers: int = 1) -> None:
         self._workers = workers
         self._stepper = stepper
-        self._read = PhraseIds(checkpoint.source_vocabulary.id_of())
-        self._written = PhraseIds(checkpoint.target_vocabulary.id_of())
+        self._read = PhraseIds(model.source_vocabulary.id_of())
+        self._written = PhraseIds(model.target_vocabulary.id_of())
         self._sources, self._targets = sources, targets
 
     def tries(self, pairs: Sequence[Pair]) -> tuple[Trie, Trie]:
@@ -189,19 +185,19 @@ def main() -> None:
 
     pairs = list(pairs_of([b"".join(lines())], given.table))
     everything = pairs_of(read_blocks(given.table), given.table)
-    checkpoint = load_checkpoint(given.model) if given.model else untrained(everything, given.preset)
+    model = open_model(given.model) if given.model else untrained(everything, given.preset)
     with tempfile.TemporaryDirectory() as folder:
-        stages, work = ladder(checkpoint, pairs, given)
-        stages += whole_program(checkpoint, lines, given, folder)
+        stages, work = ladder(model, pairs, given)
+        stages += whole_program(model, lines, given, folder)
         time_in_turn(stages, given.rounds)
-    report(stages, checkpoint, work, given)
+    report(stages, model, work, given)
 
 
-def ladder(checkpoint: Checkpoint, pairs: list[Pair], given: argparse.Namespace) -> tuple[list[Stage], float]:
+def ladder(model: Model, pairs: list[Pair], given: argparse.Namespace) -> tuple[list[Stage], float]:
     """The levers, each added to those above it; and the operations of the last of them."""
     few = pairs[:: max(len(pairs) // 2560, 1)][:2560]  # the reference is slow
-    plain = EncDecStepper(checkpoint.model)
-    rough = EncDecStepper(checkpoint.model, dtype=torch.bfloat16)
+    plain = EncDecStepper(model.network)
+    rough = EncDecStepper(model.network, dtype=torch.bfloat16)
     count = torch.get_num_threads()
     steps = [
         ("fp32, by trie level, nothing shared", plain, "no", False, 1),
@@ -211,21 +207,21 @@ def ladder(checkpoint: Checkpoint, pairs: list[Pair], given: argparse.Namespace)
         ("+ a worker for each core", plain, "prefixes", True, count),
         ("+ bf16 products", rough, "prefixes", True, count),
     ]
-    stages = [Stage("naive: 64 pairs at once, nothing shared, fp32", lambda: naive(checkpoint, few), len(few))]
+    stages = [Stage("naive: 64 pairs at once, nothing shared, fp32", lambda: naive(model, few), len(few))]
     for name, stepper, sources, targets, workers in steps:
-        lever = Levers(checkpoint, stepper, sources=sources, targets=targets, workers=workers)
+        lever = Levers(model, stepper, sources=sources, targets=targets, workers=workers)
         lever.score(pairs[:300])  # warms up
         stages.append(Stage(name, lambda lever=lever: lever.score(pairs), len(pairs)))  # type: ignore[misc]
-    stages += native_stages(checkpoint, pairs, count)
+    stages += native_stages(model, pairs, count)
     parts = [lever.tries(pairs[first : first + PAIRS]) for first in range(0, len(pairs), PAIRS)]
-    return stages, sum(flops(checkpoint.model.config, *tries) for tries in parts)
+    return stages, sum(flops(model.network.config, *tries) for tries in parts)
 
 
-def native_stages(checkpoint: Checkpoint, pairs: list[Pair], workers: int) -> list[Stage]:
+def native_stages(model: Model, pairs: list[Pair], workers: int) -> list[Stage]:
     """The native core's ways of scoring the pairs, in as many threads."""
     core = native_core()
     cores = [NativeCore(core.functions, i) for i in range(core.instructions + 1)] if core else []
-    sides = PhraseIds(checkpoint.source_vocabulary.id_of()), PhraseIds(checkpoint.target_vocabulary.id_of())
+    sides = PhraseIds(model.source_vocabulary.id_of()), PhraseIds(model.target_vocabulary.id_of())
     blocks = [pairs[first : first + PAIRS] for first in range(0, len(pairs), PAIRS)]
 
     def scoring(network: NativeEncDec) -> Callable[[], object]:
@@ -243,13 +239,13 @@ def native_stages(checkpoint: Checkpoint, pairs: list[Pair], workers: int) -> li
 
     kinds = [(core, precision) for core in cores for precision in PRECISIONS if core.multiplies(precision)]
     return [
-        Stage(f"({core}, {precision})", scoring(NativeEncDec(checkpoint.model, core, precision)), len(pairs))
+        Stage(f"({core}, {precision})", scoring(NativeEncDec(model.network, core, precision)), len(pairs))
         for core, precision in kinds
     ]
 
 
 def whole_program(
-    checkpoint: Checkpoint, lines: Callable[[], Iterator[bytes]], given: argparse.Namespace, folder: str
+    model: Model, lines: Callable[[], Iterator[bytes]], given: argparse.Namespace, folder: str
 ) -> list[Stage]:
     """Read, score and write; and the floors of that."""
     path = f"{folder}/out.gz"
@@ -267,7 +263,6 @@ def whole_program(
     def shell(command: str) -> Callable[[], object]:
         return lambda: subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)  # noqa: S602
 
-    model = OpenModel(Path(), checkpoint)
     ways = {f"torch, {kind}": Compute(precision=kind) for kind in ("fp32", "bf16")}
     for kind in PRECISIONS:
         if (core := native_core()) and core.multiplies(kind):
@@ -284,9 +279,9 @@ def whole_program(
     ]
 
 
-def report(stages: list[Stage], checkpoint: Checkpoint, work: float, given: argparse.Namespace) -> None:
+def report(stages: list[Stage], model: Model, work: float, given: argparse.Namespace) -> None:
     """Print, and write the same as JSON."""
-    network = checkpoint.model.config
+    network = model.network.config
     print(
         f"{given.lines:,} lines, H {network.hidden_size}, {network.target_vocabulary_size:,} target words, "
         f"{torch.get_num_threads()} threads, torch {torch.__version__}; best of {given.rounds} rounds"

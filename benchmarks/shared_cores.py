@@ -26,13 +26,12 @@ from stages import Pair, pairs_of
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.inference.encdec import ENCDEC
 from moses_rnn.models.cslm import Cslm, CslmConfig
-from moses_rnn.models.encdec import ENCDEC, EncDec
+from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.models.native_learning import instructions_to_learn
-from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.producers.base import Wanted
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.lm_config import NETWORKS
@@ -88,9 +87,8 @@ def learner(name: str, task: Task, config: TrainingConfig) -> Line:
     return line(name, step)
 
 
-def scoring_line(name: str, checkpoint: Checkpoint, pairs: list[Pair], workers: int, precision: str) -> Line:
+def scoring_line(name: str, model: Model, pairs: list[Pair], workers: int, precision: str) -> Line:
     """A line that scores, each worker its own pairs."""
-    model = OpenModel(Path(), checkpoint)
     compute = model.choose_compute(Wanted(precision=precision))
     producer = model.make_producer(compute)
     pool = ThreadPoolExecutor(workers)
@@ -143,9 +141,9 @@ def lines(corpus: Corpus, pairs: list[Pair], folder: Path, preset: str) -> Itera
     config = replace(small.training, threads=share_cores(cores, small.training.batch_size))
     yield learner("moses-rnn cslm train", NGrams(Cslm(network, seed=1), *text, config), config)
     vocabularies = {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary}
-    checkpoint = Checkpoint(ENCDEC, EncDec(shape, seed=1).eval(), vocabularies)
+    model = Model(ENCDEC, EncDec(shape, seed=1).eval(), vocabularies)
     for precision in ("fp32", "bf16"):
-        yield scoring_line(f"moses-rnn-score --precision {precision}", checkpoint, pairs, cores, precision)
+        yield scoring_line(f"moses-rnn-score --precision {precision}", model, pairs, cores, precision)
 
 
 def main() -> None:

@@ -16,12 +16,12 @@ import torch
 
 from moses_rnn import __version__
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.encdec import ENCDEC
+from moses_rnn.inference.encdec import ENCDEC
+from moses_rnn.inference.rnnsearch import RNNSEARCH
+from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.folders import SOURCE_TO_TARGET, TARGET_TO_SOURCE
-from moses_rnn.models.rnnsearch import RNNSEARCH
-from moses_rnn.models.variants import SWITCHES
 from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
+from moses_rnn.producers.open import Model, save_model
 
 PARTS = {"enc": "encoder", "dec": "decoder"}
 SEARCH_PARTS = {"enc": "encoder.forward", "back_enc": "encoder.backward", "dec": "decoder"}
@@ -115,9 +115,7 @@ def main() -> None:
         "imported": {"archive": given.archive.name, "left_out": left_out},
     }
     direction = TARGET_TO_SOURCE if given.inverse else SOURCE_TO_TARGET
-    save_checkpoint(
-        given.folder, Checkpoint(kind, network, {"source": source, "target": target}, direction, provenance)
-    )
+    save_model(given.folder, Model(kind, network, {"source": source, "target": target}, direction, provenance))
     print(f"{given.folder}: {kind.network}, {len(source)} and {len(target)} words; left out: {left_out or 'nothing'}")
 
 

@@ -17,7 +17,7 @@ USES = {
     "models": set(),
     "inference": {"models"},
     "producers": {"inference", "models", "formats"},
-    "training": {"models", "formats"},
+    "training": {"producers", "inference", "models", "formats"},
     "moses": {"formats"},
     "pools": set(),
     "scoring": {"models", "producers", "moses", "formats", "pools"},

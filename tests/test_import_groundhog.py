@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from moses_rnn.cli import score
-from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.models.encdec import ENCDEC
-from moses_rnn.models.rnnsearch import RNNSEARCH
+from moses_rnn.inference.encdec import ENCDEC
+from moses_rnn.inference.rnnsearch import RNNSEARCH
+from moses_rnn.producers.open import open_model
 from tests.conftest import EXAMPLES
 from tests.models import reference_groundhog as reference
 from tests.models.groundhog_weights import SOURCE_LINES, TARGET_LINES, K, S, weights
@@ -42,7 +42,7 @@ def test_an_imported_network_scores_a_table_as_the_released_code_does(tmp_path, 
     options = ["--unit", "phrases", *([] if end_row is None else ["--end-row", str(end_row)])]
     done = convert(tmp_path, tensors, *options, source=[*SOURCE_LINES, b"s8"])
     assert done.returncode == 0, done.stderr
-    loaded = load_checkpoint(tmp_path / "model", NETWORKS[network][0])
+    loaded = open_model(tmp_path / "model", of_pairs=False)
     assert (loaded.unit, loaded.direction) == ("phrases", "source-to-target")
     (tmp_path / "t.gz").write_bytes(gzip.compress(b"".join(b"%b ||| %b ||| 0.5\n" % pair for pair in PAIRS)))
     with pytest.raises(SystemExit, match="0"):
@@ -59,7 +59,7 @@ def test_an_imported_network_scores_a_table_as_the_released_code_does(tmp_path, 
 def test_tensors_without_a_place_are_listed(tmp_path):
     done = convert(tmp_path, weights("phrases") | {"W_back_enc_transition_0": np.zeros((5, 5))}, "--inverse")
     assert "left out: ['W_back_enc_transition_0']" in done.stdout
-    assert load_checkpoint(tmp_path / "model").inverse
+    assert open_model(tmp_path / "model").inverse
 
 
 def changed(name, array):

@@ -12,7 +12,6 @@ import torch
 import moses_rnn
 from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import open_model
 from tests.commands import ROOT
@@ -21,7 +20,7 @@ from tests.commands import ROOT
 def test_a_folder_may_be_text(model):
     producer = open_model(str(model)).make_producer(Compute(precision="fp64"))
     assert producer.log_probs(Pairs([b"in front of"], [b"devant"])).shape == (1, 1)
-    assert load_checkpoint(str(model)).direction == "source-to-target"
+    assert open_model(str(model)).direction == "source-to-target"
     with pytest.raises(CheckpointError, match="nowhere: expected a model folder, found nothing"):
         open_model("nowhere")
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
-from moses_rnn.models.cells import ENCDEC_OF_CELLS
-from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.cstm import CSTM
+from moses_rnn.inference.cells import ENCDEC_OF_CELLS
+from moses_rnn.inference.cstm import CSTM
+from moses_rnn.producers.open import Model, save_model
 from tests.analysis.attentive import lstm, save
 from tests.cli.analyse.tables import TABLE, with_another_score
 from tests.cli.every_command import COMMANDS
@@ -106,8 +106,8 @@ def world(tmp_path_factory):
     save_rare_model(here / "m" / "rare")
     save(here / "m" / "lstm", lstm())
     words = {"source": SOURCE_WORDS, "target": TARGET_WORDS}
-    save_checkpoint(here / "m" / "cells", Checkpoint(ENCDEC_OF_CELLS, cell_network(PAPERS["lstm"]), words))
-    save_checkpoint(here / "m" / "cstm", Checkpoint(CSTM, cstm_network(), words))
+    save_model(here / "m" / "cells", Model(ENCDEC_OF_CELLS, cell_network(PAPERS["lstm"]), words))
+    save_model(here / "m" / "cstm", Model(CSTM, cstm_network(), words))
     with_another_score(here / "wide", {4: "RNNInverse", 5: "WordPenalty"})
     of_model = ["--model", "m/rnn", "-q"]
     for output, options in {"once": [], "shard1": ["--shard", "1/2"], "shard2": ["--shard", "2/2"]}.items():

@@ -12,7 +12,7 @@ import torch
 from side_by_side import Ids, Score, compare, padded
 from torch.nn.functional import log_softmax
 
-from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.producers.open import Model
 
 try:
     from joeynmt.model import build_model
@@ -27,10 +27,10 @@ SPECIAL = SimpleNamespace(
 )  # fmt: skip
 
 
-def score_of(checkpoint: Checkpoint) -> Score:
-    """Joey NMT's network at a checkpoint's sizes."""
-    sizes = checkpoint.model.config
-    sides = checkpoint.source_vocabulary, checkpoint.target_vocabulary
+def score_of(model: Model) -> Score:
+    """Joey NMT's network at a model's sizes."""
+    sizes = model.network.config
+    sides = model.source_vocabulary, model.target_vocabulary
     known = [Vocabulary([word.decode() for word in side.words[2:]], SPECIAL) for side in sides]
     common = {"type": "recurrent", "rnn_type": "gru", "num_layers": 1}
     common["embeddings"] = {"embedding_dim": sizes.embedding_size}

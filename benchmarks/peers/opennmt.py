@@ -10,7 +10,7 @@ import torch
 from side_by_side import Ids, Score, compare, padded
 from torch import nn
 
-from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.producers.open import Model
 
 try:
     from onmt.decoders import StdRNNDecoder
@@ -23,9 +23,9 @@ except ImportError as missing:
 END = 1
 
 
-def score_of(checkpoint: Checkpoint) -> Score:
-    """OpenNMT-py's network at a checkpoint's sizes."""
-    sizes = checkpoint.model.config
+def score_of(model: Model) -> Score:
+    """OpenNMT-py's network at a model's sizes."""
+    sizes = model.network.config
     H, E = sizes.hidden_size, sizes.embedding_size
     words = sizes.source_vocabulary_size, sizes.target_vocabulary_size
     begin, pad = words[1], words[1] + 1  # of target words

@@ -16,8 +16,8 @@ from stages import Pair, pairs_of, timed
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.open import Model
 
 Ids = list[int]
 Score = Callable[[list[tuple[Ids, Ids]]], object]
@@ -40,7 +40,7 @@ def padded(phrases: Sequence[Ids], padding: int) -> torch.Tensor:
     return ids
 
 
-def compare(name: str, score_of: Callable[[Checkpoint], Score]) -> None:
+def compare(name: str, score_of: Callable[[Model], Score]) -> None:
     """Time a peer and the naive reference of `benchmarks/score.py` on the same pairs, in turn; print both rates.
 
     Args:
@@ -54,25 +54,25 @@ def compare(name: str, score_of: Callable[[Checkpoint], Score]) -> None:
     given = parser.parse_args()
     everything = (pair for pair in pairs_of(read_blocks(given.table), given.table) if all(map(words, pair)))
     pairs = list(itertools.islice(everything, given.pairs))
-    checkpoint = untrained(pairs_of(read_blocks(given.table), given.table), "paper")
-    score = score_of(checkpoint)
+    model = untrained(pairs_of(read_blocks(given.table), given.table), "paper")
+    score = score_of(model)
 
     def peer() -> None:
-        of_ids = [_ids(checkpoint, pair) for pair in pairs]
+        of_ids = [_ids(model, pair) for pair in pairs]
         with torch.inference_mode():
             for batch in minibatches(of_ids):
                 score(batch)
 
     seconds = {name: float("inf"), "naive": float("inf")}
     for _ in range(given.rounds):
-        seconds["naive"] = min(seconds["naive"], timed(lambda: naive(checkpoint, pairs)))
+        seconds["naive"] = min(seconds["naive"], timed(lambda: naive(model, pairs)))
         seconds[name] = min(seconds[name], timed(peer))
     for who, taken in seconds.items():
         print(f"{who:<12}{len(pairs) / taken:>8,.0f} pairs/s{seconds['naive'] / taken:>8.2f} × naive")
 
 
-def _ids(checkpoint: Checkpoint, pair: Pair) -> tuple[Ids, Ids]:
+def _ids(model: Model, pair: Pair) -> tuple[Ids, Ids]:
     def of(vocabulary: Vocabulary, phrase: bytes) -> Ids:
         return vocabulary.ids(words(phrase))
 
-    return of(checkpoint.source_vocabulary, pair[0]), of(checkpoint.target_vocabulary, pair[1])
+    return of(model.source_vocabulary, pair[0]), of(model.target_vocabulary, pair[1])

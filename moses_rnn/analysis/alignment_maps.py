@@ -15,10 +15,9 @@ from moses_rnn.files.streams import read_lines
 from moses_rnn.formats import grids
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.steps import Stepper
-from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import END
 from moses_rnn.producers.base import HERE
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model
 from moses_rnn.translation.alignments import Alpha, align, format_alignment, has_attention
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.hypotheses import Hypothesis
@@ -83,7 +82,7 @@ def read_first(name: str, count: int, most_words: int) -> Lines:
     return dict(islice(((number, line) for number, line in lines if 0 < len(words(line)) <= most_words), count))
 
 
-def attentive_stepper(model: OpenModel) -> Stepper[Any, Any]:
+def attentive_stepper(model: Model) -> Stepper[Any, Any]:
     """The network, arranged for search.
 
     Raises:
@@ -102,28 +101,28 @@ def attentive_stepper(model: OpenModel) -> Stepper[Any, Any]:
 
 
 def given_maps(
-    checkpoint: Checkpoint, stepper: Stepper[Any, Any], sources: Lines, targets: Sequence[bytes]
+    model: Model, stepper: Stepper[Any, Any], sources: Lines, targets: Sequence[bytes]
 ) -> list[AlignmentMap]:
     """α of given translations, which are all lines of a text, by a forced pass over those of the chosen sources."""
     read, written = [words(line) for line in sources.values()], [words(targets[number - 1]) for number in sources]
-    hypotheses = [Hypothesis(tuple(checkpoint.target_vocabulary.ids(line)), 0.0, ended=True) for line in written]
-    alphas = align(stepper, [checkpoint.source_vocabulary.ids(line) for line in read], hypotheses)
-    return [_map(checkpoint, *one) for one in zip(sources, read, written, alphas, strict=True)]
+    hypotheses = [Hypothesis(tuple(model.target_vocabulary.ids(line)), 0.0, ended=True) for line in written]
+    alphas = align(stepper, [model.source_vocabulary.ids(line) for line in read], hypotheses)
+    return [_map(model, *one) for one in zip(sources, read, written, alphas, strict=True)]
 
 
-def own_maps(checkpoint: Checkpoint, stepper: Stepper[Any, Any], sources: Lines) -> list[AlignmentMap]:
+def own_maps(model: Model, stepper: Stepper[Any, Any], sources: Lines) -> list[AlignmentMap]:
     """α of the network's own translations, the best by beam search."""
     config = BeamConfig(width=BEAM, words_per_source_word=WORDS_PER_SOURCE_WORD)
-    translator = Translator(checkpoint.source_vocabulary, checkpoint.target_vocabulary, stepper, config, aligned=1)
+    translator = Translator(model.source_vocabulary, model.target_vocabulary, stepper, config, aligned=1)
     maps = []
     for number, one in zip(sources, translator.translate([*map(words, sources.values())]), strict=True):
         assert one.alpha is not None
-        maps.append(_map(checkpoint, number, one.source, words(one.best.words), one.alpha))
+        maps.append(_map(model, number, one.source, words(one.best.words), one.alpha))
     return maps
 
 
-def _map(checkpoint: Checkpoint, number: int, source: list[bytes], target: list[bytes], alpha: Alpha) -> AlignmentMap:
-    known = checkpoint.source_vocabulary.id_of(), checkpoint.target_vocabulary.id_of()
+def _map(model: Model, number: int, source: list[bytes], target: list[bytes], alpha: Alpha) -> AlignmentMap:
+    known = model.source_vocabulary.id_of(), model.target_vocabulary.id_of()
     unknown = (word for some, side in zip(known, (source, target), strict=True) for word in side if word not in some)
     return AlignmentMap(number, source, target, alpha, frozenset(unknown))
 

@@ -19,9 +19,9 @@ from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import has_gaps, words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, log_of
 from moses_rnn.inference.inspection import summaries, word_log_probs
-from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import END, Vocabulary
 from moses_rnn.producers.base import ScoreProducer
+from moses_rnn.producers.open import Model
 
 TABLE_COLUMNS = ("inverse phrase", "inverse lexical", "direct phrase", "direct lexical")  # as phrase-extract has them
 TABLE_LIMIT = 20  # Moses's own
@@ -121,13 +121,13 @@ class Explainer:
     """Explains pairs.
 
     Args:
-        checkpoint: the network.
+        model: the network.
         producer: of its scores, called by the name of its column in a scored table; the first column counts.
         added: names of the columns that the table had not before it was scored, by column.
         weights: of the dictionary, if they are known.
     """
 
-    checkpoint: Checkpoint
+    model: Model
     producer: ScoreProducer
     added: Mapping[int, str] = field(default_factory=dict)
     weights: Weights | None = None
@@ -141,9 +141,9 @@ class Explainer:
         if has_gaps(pair.read[0]):  # unnumbered: neither the pair nor the table gave an alignment
             alone = f"{shown(pair.source)} and {shown(pair.target)} alone"
             raise InputError(f"expected a rule of the table, or a line with its gaps' alignment, found {alone}")
-        inverse = self.checkpoint.direction == "target-to-source"
+        inverse = self.model.direction == "target-to-source"
         read, written = pair.read[::-1] if inverse else pair.read
-        known = self.checkpoint.source_vocabulary.id_of()
+        known = self.model.source_vocabulary.id_of()
         rnn = self._scores(pair)
         added = self._added(pair, rnn[:-1]) if pair.options else {}
         names = column_names(len(pair.options[0].scores), added) if pair.options else []
@@ -181,9 +181,9 @@ class Explainer:
         return scores
 
     def _words(self, read: bytes, written: bytes) -> list[Word]:
-        vocabulary = self.checkpoint.target_vocabulary
-        source = self.checkpoint.source_vocabulary.ids(words(read))
-        log_probs = word_log_probs(self.checkpoint.model, source, vocabulary.ids(words(written))).tolist()
+        vocabulary = self.model.target_vocabulary
+        source = self.model.source_vocabulary.ids(words(read))
+        log_probs = word_log_probs(self.model.network, source, vocabulary.ids(words(written))).tolist()
         return name_words(vocabulary, words(written), log_probs)
 
     def _ranks(self, pair: Lookup, names: list[str], own: int, rnn: Floats) -> Iterator[Rank]:
@@ -219,8 +219,8 @@ class Explainer:
     def _neighbours(self, read: bytes, others: Sequence[bytes]) -> list[Neighbour]:
         """The phrases whose summaries point most nearly the same way."""
         others = [phrase for phrase in others if phrase != read]
-        ids = self.checkpoint.source_vocabulary.ids
-        c = summaries(self.checkpoint.model, [ids(words(phrase)) for phrase in (read, *others)])  # phrases × H
+        ids = self.model.source_vocabulary.ids
+        c = summaries(self.model.network, [ids(words(phrase)) for phrase in (read, *others)])  # phrases × H
         c = c / np.maximum(np.linalg.norm(c, axis=1, keepdims=True), 1e-30)
         cosines = c[1:] @ c[0]
         nearest = np.argsort(-cosines, kind="stable")[:NEAREST]

@@ -21,7 +21,7 @@ from moses_rnn.formats.grids import Cell, Grid, readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.inspection import PHRASES, Gates, decoder_gates, encoder_gates
 from moses_rnn.inference.tries import NOTHING
-from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.producers.open import Model
 
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -89,26 +89,24 @@ def histogram(means: Floats) -> list[int]:
     return counts
 
 
-def measure_gates(
-    checkpoint: Checkpoint, pairs: Sequence[Pair], network: str, advanced: Advanced = show_nothing
-) -> GateReport:
+def measure_gates(model: Model, pairs: Sequence[Pair], network: str, advanced: Advanced = show_nothing) -> GateReport:
     """Run a network over phrases and look at its gates, which are summed up by the words that are read.
 
     Args:
-        checkpoint: of the network.
+        model: of the network.
         pairs: a sample, in the network's words (of an encoder, only `read` counts).
         network: "encoder" or "decoder".
         advanced: called with how many phrases are done, and their share.
     """
     is_encoder = network == "encoder"
-    vocabulary = checkpoint.source_vocabulary if is_encoder else checkpoint.target_vocabulary
+    vocabulary = model.source_vocabulary if is_encoder else model.target_vocabulary
     names = [*map(readable, vocabulary.words), BEGINNING]
-    sums = np.zeros((2, len(names), checkpoint.model.config.hidden_size))  # of z and of r, by word
+    sums = np.zeros((2, len(names), model.config.hidden_size))  # of z and of r, by word
     times = np.zeros((2, len(names)), np.int64)
     active = np.zeros((2, sums.shape[2]))
     for first in range(0, len(pairs), PHRASES):
         block = pairs[first : first + PHRASES]
-        gates = _run(checkpoint, block, is_encoder=is_encoder)
+        gates = _run(model, block, is_encoder=is_encoder)
         read = np.where(gates.words == NOTHING, len(names) - 1, gates.words)
         has_state = np.ones(len(read), np.bool_)
         if is_encoder:  # h_0 = 0
@@ -127,12 +125,12 @@ def measure_gates(
     return GateReport(network, len(pairs), int(times[0].sum()), z, r, update, reset, *units)
 
 
-def _run(checkpoint: Checkpoint, pairs: Sequence[Pair], *, is_encoder: bool) -> Gates:
-    read = [checkpoint.source_vocabulary.ids(words(pair.read)) for pair in pairs]
+def _run(model: Model, pairs: Sequence[Pair], *, is_encoder: bool) -> Gates:
+    read = [model.source_vocabulary.ids(words(pair.read)) for pair in pairs]
     if is_encoder:
-        return encoder_gates(checkpoint.model, read)
-    written = [checkpoint.target_vocabulary.ids(words(pair.written)) for pair in pairs]
-    return decoder_gates(checkpoint.model, read, written)
+        return encoder_gates(model.network, read)
+    written = [model.target_vocabulary.ids(words(pair.written)) for pair in pairs]
+    return decoder_gates(model.network, read, written)
 
 
 def _ends(sums: Floats, times: Ints, names: Sequence[str]) -> tuple[list[WordGate], list[WordGate]]:

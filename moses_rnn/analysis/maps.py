@@ -21,11 +21,10 @@ from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.grids import Grid, readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.inspection import SIDES, sentence_summaries, summaries, word_embeddings
-from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.encdec import EncDec
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers.base import HERE
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model
 
 Ints = npt.NDArray[np.int64]
 Floats32 = npt.NDArray[np.floating[Any]]
@@ -60,29 +59,29 @@ class Map:
     zooms: list[Zoom]
 
 
-def word_points(checkpoint: Checkpoint, side: str, count: int) -> tuple[list[str], Floats]:
+def word_points(model: Model, side: str, count: int) -> tuple[list[str], Floats]:
     """The embeddings of the most frequent "source" or "target" words (Figure 4); labels and points × E."""
-    vocabulary = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)[SIDES.index(side)]
+    vocabulary = (model.source_vocabulary, model.target_vocabulary)[SIDES.index(side)]
     chosen = slice(END_ID + 1, END_ID + 1 + count)  # ids go by frequency
     labels = [readable(word) for word in vocabulary.words[chosen]]
-    return labels, word_embeddings(checkpoint.model, side)[chosen].astype(np.float64)
+    return labels, word_embeddings(model.network, side)[chosen].astype(np.float64)
 
 
-def all_embeddings(model: OpenModel, side: str) -> tuple[list[bytes], Floats32]:
+def all_embeddings(model: Model, side: str) -> tuple[list[bytes], Floats32]:
     """The words of the "source" or "target" shortlist, and their embeddings; words × E.
 
     Raises:
         CheckpointError: the network has no embeddings of that side.
     """
-    network = model.checkpoint.model
+    network = model.network
     if side not in network.embeddings:
         expected = f"a network with embeddings of {side} words"
         raise CheckpointError(f"{model.folder}: expected {expected}, found: {model.network_title}")
-    names = model.checkpoint.vocabularies[side].words
+    names = model.vocabularies[side].words
     return names[END_ID + 1 :], word_embeddings(network, side)[END_ID + 1 : len(names)]
 
 
-def phrase_points(model: OpenModel, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:
+def phrase_points(model: Model, phrases: Sequence[bytes]) -> tuple[list[str], Floats]:
     """Phrases or sentences as the one vector that the decoder begins with (Figure 5); labels and points × dimensions.
 
     That is c of an RNN Encoder-Decoder, h of all layers of a deep LSTM (Sutskever et al. 2014, Figure 2), s_0 of an
@@ -92,7 +91,7 @@ def phrase_points(model: OpenModel, phrases: Sequence[bytes]) -> tuple[list[str]
     Raises:
         CheckpointError: the network has no such vector.
     """
-    ids_of, network = model.checkpoint.source_vocabulary.ids, model.checkpoint.model
+    ids_of, network = model.source_vocabulary.ids, model.network
     distinct: dict[tuple[int, ...], bytes] = {}
     for phrase in phrases:
         distinct.setdefault(tuple(ids_of(words(phrase))), phrase)

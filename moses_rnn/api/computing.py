@@ -17,7 +17,7 @@ from moses_rnn.models.hardware import choose_device, choose_precision
 from moses_rnn.native import MOST_THREADS
 from moses_rnn.pools.workers import Threads, map_in_order
 from moses_rnn.producers.base import PRECISIONS, Compute, Wanted
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model
 
 Floats = npt.NDArray[np.float64]
 PAIRS = 4096  # of a chunk: enough to share prefixes, few enough for several threads
@@ -47,15 +47,15 @@ class Options:
         if self.threads:
             torch.set_num_threads(self.threads)
 
-    def scoring(self, models: Sequence[OpenModel]) -> Compute:
+    def scoring(self, models: Sequence[Model]) -> Compute:
         """How pairs are scored: by the native core where it has the network, as moses-rnn-score does."""
         compute = self.writing(models)
         native = len(models) == 1 and models[0].core_for(Wanted(self.device), compute.precision)
         return Compute(self.device, compute.precision, native=bool(native))
 
-    def writing(self, models: Sequence[OpenModel]) -> Compute:
+    def writing(self, models: Sequence[Model]) -> Compute:
         """How a network writes: by torch."""
-        width = max(model.checkpoint.model.config.width for model in models)
+        width = max(model.config.width for model in models)
         return Compute(self.device, choose_precision(self.precision, self.device, width))
 
 

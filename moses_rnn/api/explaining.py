@@ -16,8 +16,8 @@ from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.signatures import recorded_names
 from moses_rnn.formats.validation import signature_of
+from moses_rnn.inference.encdec import ENCDEC
 from moses_rnn.inference.inspection import stepped_log_probs
-from moses_rnn.models.encdec import ENCDEC
 from moses_rnn.producers.base import HERE, ScoreProducer
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.translation.proposals import Reading
@@ -44,17 +44,17 @@ def explain_pair(
     (read,) = reading.checked([pair])
     lookup = Lookup(pair.source, pair.target, (read.source, read.target), [], None, [])
     added: dict[int, str] = {}
-    if others or model.checkpoint.kind is not ENCDEC:
+    if others or model.architecture is not ENCDEC:
         if table is not None:
             title = writer.title
             raise CheckpointError(f"table: expected an RNN Encoder-Decoder to compare with a table, found {title}")
         return _explain_words(writer, producer, lookup)
     if table is not None:
-        name, own = existing_input(os.fspath(table)), Reading(model.checkpoint)
+        name, own = existing_input(os.fspath(table)), Reading(model)
         blocks = read_for_network(name, own)
         lookup = look_up(blocks, name, lookup, inverse=own.inverse, others=PHRASES, seed=SEED)
         added = recorded_names(signature_of(name))
-    explanation = Explainer(model.checkpoint, producer, added)(lookup)
+    explanation = Explainer(model, producer, added)(lookup)
     return explanation if table else replace(explanation, targets=None, ranks=[])
 
 

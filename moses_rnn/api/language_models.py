@@ -13,8 +13,7 @@ from moses_rnn.api.computing import PAIRS, Floats, Options, scored
 from moses_rnn.api.pairs import PathLike, Text, check_range, texts_of
 from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.models.folders import read_network
-from moses_rnn.producers.open import NETWORKS, OpenModel, open_language_model
+from moses_rnn.producers.open import Model, architecture_of, open_language_model
 
 
 class LanguageModel:
@@ -24,7 +23,7 @@ class LanguageModel:
     the end symbol; words outside the shortlist count as ``<unk>``.
     """
 
-    def __init__(self, model: OpenModel, options: Options) -> None:
+    def __init__(self, model: Model, options: Options) -> None:
         self._model = model
         self._options = options
         self._compute = options.writing([model])
@@ -104,9 +103,9 @@ def load_language_model(
     """
     options = Options.checked(device, precision, threads)
     path = Path(folder)
-    network = read_network(path)
-    if network in NETWORKS and NETWORKS[network].language_model is None:
-        found = f"a network of pairs ({NETWORKS[network].title})"
+    architecture = architecture_of(path)
+    if architecture and architecture.reads_sources:
+        found = f"a network of pairs ({architecture.title})"
         raise CheckpointError(f"{path}: expected a language model, found {found}", advice="moses_rnn.load loads it.")
     model = LanguageModel(open_language_model(path), options)
     options.set_threads()

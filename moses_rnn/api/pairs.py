@@ -109,7 +109,7 @@ class PairReading:
     """Reads pairs for a network: one factor of words, numbered gaps, alignments by which rare words are annotated."""
 
     def __init__(self, writer: Writer) -> None:
-        self.reading = Reading(writer.models[0].checkpoint)
+        self.reading = Reading(writer.models[0])
         self.reading.source_vocabulary = writer.source_vocabulary  # of an ensemble: of all its members
         self._needs_links = writer.rare is not None and writer.rare.needs_links
 

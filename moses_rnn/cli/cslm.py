@@ -158,18 +158,18 @@ def export_nplm(output: str, model: Path, dev: str, force: bool) -> None:
     if output == STANDARD_STREAM or is_gzip(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
     check_inputs(model, dev)
-    from moses_rnn.models.cslm import CSLM
+    from moses_rnn.inference.cslm import CSLM
     from moses_rnn.producers.nplm_export import normalisers, nplm_network
     from moses_rnn.producers.open import open_language_model
 
-    checkpoint = open_language_model(model).checkpoint
-    if checkpoint.kind is not CSLM:
+    cslm = open_language_model(model)
+    if cslm.architecture is not CSLM:
         expected = "a CSLM, which is what NeuralLM computes"
-        raise InputError(f"{model}: expected {expected}, found: {checkpoint.kind.title}")
+        raise InputError(f"{model}: expected {expected}, found: {cslm.architecture.title}")
     dev = existing_input(dev)
     with OutputFile(output, force=force, inputs=(dev, str(model))) as file:
-        norms = normalisers(checkpoint, read_lines(dev), dev)
-        for line in nplm_network(checkpoint, norms.mean).lines():
+        norms = normalisers(cslm, read_lines(dev), dev)
+        for line in nplm_network(cslm, norms.mean).lines():
             file.append(line)
         file.commit()
     say(
@@ -178,7 +178,7 @@ def export_nplm(output: str, model: Path, dev: str, force: bool) -> None:
     )
     if norms.mean_abs_without_mean > FAR_FROM_NORMAL:
         say("warning: that is far from a probability: train with --self-normalise 0.1, say")
-    _put_ini_lines(checkpoint.model.config.order, str(Path(output).absolute()))
+    _put_ini_lines(cslm.config.order, str(Path(output).absolute()))
 
 
 def _put_ini_lines(order: int, path: str) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from moses_rnn.analysis.perplexity import Contender, Scored
     from moses_rnn.producers.kenlm import KenlmProducer
     from moses_rnn.producers.language_models import LanguageModel, Shares
-    from moses_rnn.producers.open import OpenModel
+    from moses_rnn.producers.open import Model
     from moses_rnn.producers.shares import ClosedVocabulary
 
 EPILOG = """\b
@@ -189,7 +189,7 @@ def _words_of_arpa(path: str) -> set[bytes]:
     return {n_gram[0] for n_gram in parse_arpa(read_lines(path), path) if len(n_gram) == 1}
 
 
-def _shares(models: Sequence[OpenModel], n_grams: Sequence[KenlmProducer], given: Judging) -> Iterator[Shares | None]:
+def _shares(models: Sequence[Model], n_grams: Sequence[KenlmProducer], given: Judging) -> Iterator[Shares | None]:
     """What the words outside each model's shortlist get of its <unk>."""
     from moses_rnn.files.streams import existing_input, read_lines
     from moses_rnn.producers.backoff import open_backoff
@@ -211,7 +211,7 @@ def _shares(models: Sequence[OpenModel], n_grams: Sequence[KenlmProducer], given
 
 
 def _contenders(
-    models: Sequence[OpenModel],
+    models: Sequence[Model],
     shares: Sequence[Shares | None],
     n_grams: Sequence[KenlmProducer],
     closed: ClosedVocabulary | None,
@@ -225,7 +225,7 @@ def _contenders(
         network = _language_model(model, of_model, given)
         if closed and not given.rare:  # that is even among all already
             network = closed.compare(network, model.target_vocabulary)
-        contenders.append(Contender(_shown(model, given), network, model.checkpoint.kind.network))
+        contenders.append(Contender(_shown(model, given), network, model.architecture.key))
     if closed:
         of_lm = zip(given.lm, n_grams, strict=True)
         contenders += [Contender(Path(path).name, closed.compare(lm), None) for path, lm in of_lm]
@@ -262,17 +262,17 @@ def _progress(texts: Sequence[Text]) -> Iterator[Callable[[int], None]]:
         display.close()
 
 
-def _learns(model: OpenModel, given: Judging) -> bool:
+def _learns(model: Model, given: Judging) -> bool:
     """Whether a model learns from the text that it reads."""
-    return given.dynamic is not None and model.checkpoint.kind.network == "rnnlm"
+    return given.dynamic is not None and model.architecture.key == "rnnlm"
 
 
-def _shown(model: OpenModel, given: Judging) -> str:
+def _shown(model: Model, given: Judging) -> str:
     dynamic = f", dynamic by {given.dynamic}" if _learns(model, given) else ""
     return f"{model.folder.name} ({model.name}{dynamic})"
 
 
-def _language_model(model: OpenModel, shares: Shares | None, given: Judging) -> LanguageModel:
+def _language_model(model: Model, shares: Shares | None, given: Judging) -> LanguageModel:
     from moses_rnn.inference.dynamic import RATE
     from moses_rnn.producers.base import Compute
     from moses_rnn.producers.dynamic import DynamicRnnlm
@@ -280,5 +280,5 @@ def _language_model(model: OpenModel, shares: Shares | None, given: Judging) -> 
     compute = Compute(choose_device(given.device))
     if given.dynamic and _learns(model, given):
         rate = RATE if given.dynamic_rate is None else given.dynamic_rate
-        return DynamicRnnlm(model.checkpoint, given.dynamic, compute, shares, rate=rate)
+        return DynamicRnnlm(model, given.dynamic, compute, shares, rate=rate)
     return model.make_language_model(compute, shares)

@@ -31,7 +31,7 @@ from moses_rnn.translation.extension import ExtensionRequest
 if TYPE_CHECKING:
     from moses_rnn.formats.phrase_table import Shape
     from moses_rnn.moses.ini_editing import NewIni
-    from moses_rnn.producers.open import OpenModel
+    from moses_rnn.producers.open import Model
     from moses_rnn.translation.extend import Extended
 
 EPILOG = """\b
@@ -127,7 +127,7 @@ def _check_options(request: ExtensionRequest) -> None:
         raise click.UsageError("what is read and written are files, not standard streams: the table is read twice")
 
 
-def _open(folder: Path, direction: str, request: ExtensionRequest) -> OpenModel:
+def _open(folder: Path, direction: str, request: ExtensionRequest) -> Model:
     from moses_rnn.producers.open import open_model
     from moses_rnn.scoring.fit import check_learned
 

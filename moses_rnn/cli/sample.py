@@ -27,7 +27,7 @@ from moses_rnn.cli.files import check_inputs
 
 if TYPE_CHECKING:
     from moses_rnn.inference.steps import Stepper
-    from moses_rnn.producers.open import OpenModel
+    from moses_rnn.producers.open import Model
     from moses_rnn.translation.hypotheses import Writer
     from moses_rnn.translation.proposals import Known, Proposals, Proposer, Reading
 
@@ -97,7 +97,7 @@ def main(request: Sampling) -> None:
     request = replace(request, device=choose_device(request.device))
     model = open_model(request.model)
     refuse_annotated(model)
-    reading = Reading(model.checkpoint)
+    reading = Reading(model)
     sources = _sources(request, reading)
     proposer = _proposer(model, reading, _known(request.table, sources, reading), request)
     totals, unit = Totals(), "targets" if request.beam else "samples"
@@ -152,7 +152,7 @@ def _known(table: str | None, sources: Sequence[bytes], reading: Reading) -> Kno
     return known_targets(parse_table(read_lines(path), path, form=form), sources, reading)
 
 
-def _proposer(model: OpenModel, reading: Reading, known: Known | None, request: Sampling) -> Proposer:
+def _proposer(model: Model, reading: Reading, known: Known | None, request: Sampling) -> Proposer:
     """What writes targets, by sampling or search, and scores them."""
     import torch
 

@@ -16,8 +16,9 @@ from moses_rnn.inference.normalising import OutputLayer
 from moses_rnn.inference.steps import Columns, NodeBlock, Stepper, for_scoring
 from moses_rnn.inference.tries import build_trie, copy_levels
 from moses_rnn.models.batches import Lengths
-from moses_rnn.models.cells import PLAIN, Carried, CellDecoder, CellEncDec, CellEncoder, PlainCell, begun
+from moses_rnn.models.cells import PLAIN, Carried, CellConfig, CellDecoder, CellEncDec, CellEncoder, PlainCell, begun
 from moses_rnn.models.encdec import EncDec, Terms
+from moses_rnn.models.folders import FIRST_NETWORK, Architecture
 from moses_rnn.models.vocabulary import Ids
 
 
@@ -159,3 +160,15 @@ class CellStepper(Stepper[Terms, CellPrefixes]):
         """G_r s_t of each prefix: what it predicts, before the words; prefixes × R."""
         O_cc = terms.O_cc.index_select(0, prefixes.sources)
         return self._decoder.read_out(self._written.shown(prefixes.state), prefixes.e, O_cc, self._product_dtype)
+
+
+ENCDEC_OF_CELLS = Architecture(
+    FIRST_NETWORK,
+    "RNN Encoder-Decoder",
+    "RNN",
+    ("source", "target"),
+    CellConfig,
+    CellEncDec,
+    stepper=cell_stepper,
+    format=2,
+)

@@ -8,9 +8,12 @@ import numpy as np
 import torch
 from torch.nn.functional import linear
 
-from moses_rnn.models.cslm import Values
+from moses_rnn.models.batches import Lengths
+from moses_rnn.models.bengio import Bengio, BengioConfig
+from moses_rnn.models.cslm import Cslm, CslmConfig, Values, n_grams_of
+from moses_rnn.models.folders import Architecture
 from moses_rnn.models.language_models import NGramNetwork
-from moses_rnn.models.vocabulary import Ids
+from moses_rnn.models.vocabulary import END_ID, Ids
 
 ROWS = 512  # n-grams computed together; always so many, so that a value does not depend on its company
 
@@ -19,18 +22,36 @@ class NGramScores:
     """Scores n-grams; each distinct one once, whatever company it comes in.
 
     Args:
-        model: a network on its device.
-        precision: of the matrix products.
+        model: a network, which goes to the device.
+        device: where to compute.
+        dtype: of the matrix products.
     """
 
-    def __init__(self, model: NGramNetwork, precision: torch.dtype = torch.float32) -> None:
-        self.model = model
-        self._precision = precision
+    def __init__(
+        self, model: NGramNetwork, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+    ) -> None:
+        self.model = model.to(device)
+        self._precision = dtype
         self._device = model.bias.device
         self._output = model.output.detach()  # which may be put together of several matrices
 
+    def log_probs(self, ids: Ids, lengths: Lengths) -> Values:
+        """See `WordNetwork`."""
+        return self.n_gram_log_probs(self.n_grams(ids, lengths))
+
+    def n_grams(self, ids: Ids, lengths: Lengths) -> Ids:
+        """One n-gram for each word and end of sentences, given as of `log_probs`; n × order."""
+        order, begin = self.model.config.order, self.model.words
+        padded = lengths + order  # (order - 1) × <s>, the words, </s>
+        firsts = np.cumsum(padded) - padded
+        flat = np.full(int(padded.sum()), begin, np.int64)
+        within = np.arange(len(ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        flat[np.repeat(firsts + order - 1, lengths) + within] = ids
+        flat[firsts + padded - 1] = END_ID
+        return n_grams_of(flat, np.flatnonzero(flat != begin), order)
+
     @torch.inference_mode()
-    def log_probs(self, n_grams: Ids) -> Values:
+    def n_gram_log_probs(self, n_grams: Ids) -> Values:
         """log p of the last word of each n-gram, natural; n.
 
         Args:
@@ -53,7 +74,7 @@ class NGramScores:
 
     @torch.inference_mode()
     def log_normalisers(self, n_grams: Ids) -> Values:
-        """log Z of each n-gram's context; n. Arguments as of `log_probs`."""
+        """log Z of each n-gram's context; n. Arguments as of `n_gram_log_probs`."""
         parts = [np.zeros(0)]
         for first in range(0, len(n_grams), ROWS):
             contexts = torch.from_numpy(n_grams[first : first + ROWS, :-1]).to(self._device)
@@ -79,3 +100,9 @@ def _distinct_rows(rows: Ids) -> tuple[Ids, Ids]:
     place = np.empty(len(rows), np.int64)
     place[order] = np.cumsum(new) - 1
     return ordered[new], place
+
+
+CSLM = Architecture("cslm", "CSLM", "CSLM", ("target",), CslmConfig, Cslm, words=NGramScores)
+BENGIO = Architecture(
+    "bengio", "NPLM of Bengio et al.", "NPLM", ("target",), BengioConfig, Bengio, words=NGramScores, format=2
+)

@@ -10,7 +10,8 @@ from moses_rnn.inference.normalising import OutputLayer
 from moses_rnn.inference.slots import SlottedPairs, distinct_rows
 from moses_rnn.inference.steps import for_scoring, node_blocks
 from moses_rnn.inference.trie_scoring import IdPhrases, Values
-from moses_rnn.models.cstm import Cstm
+from moses_rnn.models.cstm import Cstm, CstmConfig
+from moses_rnn.models.folders import Architecture
 from moses_rnn.models.slots import in_slots
 from moses_rnn.models.vocabulary import END_ID
 
@@ -63,3 +64,16 @@ class CstmPairs(SlottedPairs):
         log_probs = self._outputs[k].chosen(h.index_select(0, sources), rows, chosen, blocks)
         values: Values = log_probs.double().cpu().numpy()
         return values
+
+
+CSTM = Architecture(
+    "cstm",
+    "CSTM",
+    "CSTM",
+    ("source", "target"),
+    CstmConfig,
+    Cstm,
+    pairs=CstmPairs,
+    ends="its </s> included where it has a slot",
+    format=2,
+)

@@ -16,11 +16,13 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from moses_rnn.inference import kernel as kernels
+from moses_rnn.inference.native import NativeEncDec
 from moses_rnn.inference.normalising import OutputLayer
 from moses_rnn.inference.steps import Columns, NodeBlock, Stepper
 from moses_rnn.inference.tries import Trie, build_trie, copy_levels
 from moses_rnn.models.batches import Lengths
-from moses_rnn.models.encdec import EncDec, Terms
+from moses_rnn.models.encdec import EncDec, EncDecConfig, Terms
+from moses_rnn.models.folders import FIRST_NETWORK, Architecture
 from moses_rnn.models.vocabulary import Ids
 
 
@@ -178,3 +180,15 @@ class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
 def _beside(*rows: list[Tensor]) -> Tensor:
     """Matrices beside each other, and such rows of matrices above each other."""
     return torch.cat([torch.cat(row, 1) for row in rows])
+
+
+ENCDEC = Architecture(
+    FIRST_NETWORK,
+    "RNN Encoder-Decoder",
+    "RNN",
+    ("source", "target"),
+    EncDecConfig,
+    EncDec,
+    stepper=EncDecStepper,
+    native=NativeEncDec,
+)

@@ -9,7 +9,9 @@ from torch.nn.functional import linear
 from moses_rnn.inference.slots import SlottedPairs, distinct_rows
 from moses_rnn.inference.steps import for_scoring
 from moses_rnn.inference.trie_scoring import IdPhrases, Values
-from moses_rnn.models.ranker import Ranker, Side
+from moses_rnn.models.folders import Architecture
+from moses_rnn.models.learning_curves import RANKED_WRONG
+from moses_rnn.models.ranker import Ranker, RankerConfig, Side
 from moses_rnn.models.slots import in_slots
 
 
@@ -46,3 +48,18 @@ class RankerPairs(SlottedPairs):
         e = side(torch.from_numpy(distinct).to(self.device))
         product = linear(e.to(W.dtype), W).to(self._dtype)
         return product.index_select(0, torch.from_numpy(row_of).to(self.device))
+
+
+RANKER = Architecture(
+    "ranker",
+    "ranker",
+    "RANK",
+    ("source", "target"),
+    RankerConfig,
+    Ranker,
+    pairs=RankerPairs,
+    ends="without </s>",
+    unbounded=True,
+    format=2,
+    measure=RANKED_WRONG,
+)

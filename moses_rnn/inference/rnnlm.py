@@ -7,6 +7,7 @@ So a model that learns while it reads gives what one that does not gives, as lon
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -18,7 +19,8 @@ from torch.nn.functional import linear, pad
 
 from moses_rnn.inference.tries import Trie, build_trie
 from moses_rnn.models.batches import Lengths
-from moses_rnn.models.rnnlm import FIRST_STATE, Rnnlm
+from moses_rnn.models.folders import Architecture
+from moses_rnn.models.rnnlm import FIRST_STATE, Rnnlm, RnnlmConfig
 from moses_rnn.models.vocabulary import Ids
 
 ROWS = 32  # prefixes computed together; a multiple of what the processor's vectors hold
@@ -51,12 +53,7 @@ class SentenceScores:
         self._device = model.G.device
 
     def log_probs(self, ids: Ids, lengths: Lengths) -> Values:
-        """log p of all words and end symbols, natural, sentences end to end: (words + 1 each).
-
-        Args:
-            ids: of all sentences end to end, without end symbols; sum of `lengths`.
-            lengths: words of each sentence.
-        """
+        """See `WordNetwork`."""
         ends = np.append(0, np.cumsum(lengths))
         parts = [self._of_group(ids[ends[some.start] : ends[some.stop]], lengths[some]) for some in _groups(lengths)]
         return np.concatenate([np.zeros(0), *parts])
@@ -159,3 +156,18 @@ def _paths(levels: Sequence[_Level], leaves: int) -> Values:
         values[first:, depth] = level.log_p[nodes]
         nodes = level.above[nodes]
     return values
+
+
+def scores_on_device(model: Rnnlm, device: torch.device | str, dtype: torch.dtype) -> SentenceScores:
+    """A network's scores where it is to compute."""
+    return SentenceScores(on_device(model, device, dtype), dtype)
+
+
+def on_device(model: Rnnlm, device: torch.device | str, dtype: torch.dtype) -> Rnnlm:
+    """The network on a device; of float64 if its products are, which the one given does not become."""
+    if dtype == torch.float64:
+        return copy.deepcopy(model).to(device, torch.float64)
+    return model.to(device)
+
+
+RNNLM = Architecture("rnnlm", "RNNLM", "RNNLM", ("target",), RnnlmConfig, Rnnlm, words=scores_on_device, format=2)

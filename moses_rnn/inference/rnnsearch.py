@@ -16,7 +16,8 @@ from moses_rnn.inference.steps import Columns, NodeBlock, Stepper, for_scoring
 from moses_rnn.inference.tries import build_trie, take_phrases
 from moses_rnn.models.attention import Annotations, weigh
 from moses_rnn.models.batches import Batch, Lengths
-from moses_rnn.models.rnnsearch import RnnSearch, SearchNodes, SearchTerms, gates, updated
+from moses_rnn.models.folders import Architecture
+from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig, SearchNodes, SearchTerms, gates, updated
 from moses_rnn.models.vocabulary import Ids
 
 ENERGIES_AT_ONCE = 1 << 22  # prefixes × positions × A: what is looked at in one piece
@@ -171,3 +172,15 @@ class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
     def _read_out(self, prefixes: SearchPrefixes) -> Tensor:
         """t_i, or G_r t_i: what each prefix predicts, before the words; prefixes × M or prefixes × R."""
         return self._model.decoder.read_out(SearchNodes(prefixes.s, prefixes.e, prefixes.c), self._product_dtype)
+
+
+RNNSEARCH = Architecture(
+    "rnnsearch",
+    "RNNsearch",
+    "SEARCH",
+    ("source", "target"),
+    RnnSearchConfig,
+    RnnSearch,
+    stepper=RnnSearchStepper,
+    format=2,
+)

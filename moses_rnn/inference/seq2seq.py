@@ -19,8 +19,9 @@ from moses_rnn.inference.normalising import OutputLayer
 from moses_rnn.inference.steps import Columns, NodeBlock, Stepper
 from moses_rnn.inference.tries import build_trie, copy_levels
 from moses_rnn.models.batches import Lengths
+from moses_rnn.models.folders import Architecture
 from moses_rnn.models.lstm import Lstm, LstmStack, State, lstm_step
-from moses_rnn.models.seq2seq import Seq2Seq
+from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from moses_rnn.models.vocabulary import END_ID, Ids
 
 
@@ -170,3 +171,15 @@ def reverse_each(ids: Ids, lengths: Lengths) -> Ids:
     """Phrases laid end to end, the words of each in reverse."""
     ends = np.cumsum(lengths)
     return ids[np.repeat(2 * ends - lengths, lengths) - 1 - np.arange(len(ids))]
+
+
+SEQ2SEQ = Architecture(
+    "seq2seq",
+    "deep LSTM",
+    "LSTM",
+    ("source", "target"),
+    Seq2SeqConfig,
+    Seq2Seq,
+    stepper=Seq2SeqStepper,
+    format=2,
+)

@@ -11,41 +11,34 @@ By the switch `direct` there is no W x; with A = 0 there is no hidden layer, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
-from moses_rnn.models.cslm import MAX_ORDER
+from moses_rnn.models.config import Config, Size, SizeOrNone, Unit
+from moses_rnn.models.cslm import Order
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.folders import MAX_SIZE, SENTENCES, Expect, Kind, is_size
 from moses_rnn.models.initial_weights import unset
-from moses_rnn.models.language_models import NGramNetwork, check_language_model
+from moses_rnn.models.language_models import NGramNetwork
 
 
 @dataclass(frozen=True)
-class BengioConfig:
+class BengioConfig(Config):
     """Sizes and switches; the defaults are those of the paper's MLP1, but for its vocabulary."""
 
-    target_vocabulary_size: int  # with <unk> and </s>
-    order: int = 5
-    embedding_size: int = 60
-    hidden_size: int = 50  # A; 0: no hidden layer
+    target_vocabulary_size: Size  # with <unk> and </s>
+    order: Order = 5
+    embedding_size: Size = 60
+    hidden_size: SizeOrNone = 50  # A; 0: no hidden layer
     direct: bool = True  # connections from x to the words
-    unit: str = SENTENCES
+    unit: Unit = "sentences"
     rare: None = None  # rare words are <unk>
 
     def __post_init__(self) -> None:
-        if not self.hidden_size and not self.direct:
-            raise ValueError("expected hidden units or direct connections, found neither")
-
-    @property
-    def width(self) -> int:
-        """Hidden units, which decide what pays on a processor."""
-        return self.hidden_size
+        super().__post_init__()
+        self.expect("direct", self.direct or self.hidden_size > 0, "true without hidden units")
 
     @property
     def description(self) -> str:
@@ -99,23 +92,3 @@ class Bengio(NGramNetwork):
             return x
         h = drop(torch.tanh(linear(x.to(dtype), self.W_1.to(dtype)).to(x.dtype) + self.b_1))
         return torch.cat([h, x], 1) if self.config.direct else h
-
-
-def _network(config: Mapping[str, Any], words: list[int]) -> Bengio:
-    sizes = {key: config[key] for key in ("order", "embedding_size", "hidden_size", "direct", "unit")}
-    return Bengio(BengioConfig(words[0], **sizes), seed=None)
-
-
-def _check(config: dict[str, Any], expect: Expect) -> None:
-    check_language_model(config, expect, BENGIO)
-    order, hidden = config.get("order"), config.get("hidden_size")
-    expect("order", type(order) is int and 1 < order <= MAX_ORDER, f"a whole number from 2 to {MAX_ORDER}")
-    expect("embedding_size", is_size(config.get("embedding_size")), f"a whole number from 1 to {MAX_SIZE}")
-    expect(
-        "hidden_size", (type(hidden) is int and hidden == 0) or is_size(hidden), f"a whole number from 0 to {MAX_SIZE}"
-    )
-    expect("direct", isinstance(config.get("direct"), bool), "true or false")
-    expect("direct", bool(config["direct"] or hidden), "true without hidden units")
-
-
-BENGIO = Kind("bengio", "NPLM of Bengio et al.", ("target",), _check, _network, format=2)

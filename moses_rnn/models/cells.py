@@ -13,25 +13,23 @@ H hidden units, E embedding dimensions, S sums inside a step: one, or the four o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from moses_rnn.models.batches import Batch
+from moses_rnn.models.config import Limits, Rare, Unit
 from moses_rnn.models.dropout import Drop
-from moses_rnn.models.encdec import INITIAL_DEVIATION, Decoder, EncDec, Encoder, Terms
-from moses_rnn.models.folders import FIRST_NETWORK, Expect, Json, Kind, check_translation
+from moses_rnn.models.encdec import INITIAL_DEVIATION, Decoder, EncDec, EncDecConfig, Encoder, Reset, Terms
 from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.lstm import PEEPHOLES, SUMS, lstm_step
 from moses_rnn.models.native_learning import NativeKernel, times
-from moses_rnn.models.variants import SIZE_KEYS, SWITCH_VALUES, EncDecConfig, check_variant
 
 LEAST_ALPHA, MOST_ALPHA = 0.02, 0.2  # of units that leak
-RESETS = "before", "after"
 Carried = tuple[Tensor, ...]  # h_t, and m_t of an LSTM: rows × H each
 
 
@@ -39,12 +37,26 @@ Carried = tuple[Tensor, ...]  # h_t, and m_t of an LSTM: rows × H each
 class CellConfig(EncDecConfig):
     """Sizes and switches; a switch that means nothing for the cell is None."""
 
-    cell: str = "gru"
-    encoder_reset: str | None = None  # gru: "before", or "after" the product
-    leaky_share: float | None = None  # leaky: of the units, those that leak
-    forget_bias: float | None = None  # LSTMs: b_f at first
-    unit: str = "phrases"  # that it learned from
-    rare: Mapping[str, Any] | None = None  # kind and window of what stands for rare words; None: <unk>
+    cell: Literal["gru", "tanh", "relu", "leaky", "lstm", "lstm-peephole"] = "gru"
+    encoder_reset: Reset | None = None  # gru: before or after the product
+    leaky_share: Annotated[float, Limits(0, 1)] | None = None  # leaky: of the units, those that leak
+    forget_bias: Annotated[float, Limits(-1000, 1000)] | None = None  # LSTMs: b_f at first
+    unit: Unit = "phrases"  # that it learned from
+    rare: Rare | None = None  # None: <unk>
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_reset("encoder_reset")
+        self._check_own("leaky_share", self.cell == "leaky")
+        self._check_own("forget_bias", self.cell in {"lstm", "lstm-peephole"})
+
+    def _check_reset(self, key: str) -> None:
+        self._check_own(key, self.cell == "gru")
+
+    def _check_own(self, key: str, has: bool) -> None:
+        """Refuse a switch that the cell does not have, or the lack of one that it has."""
+        expected = f"given for {self.cell} cells" if has else f"null, which {self.cell} cells do not have"
+        self.expect(key, (getattr(self, key) is not None) == has, expected)
 
     @property
     def description(self) -> str:
@@ -98,10 +110,6 @@ PLAIN = {
     "lstm": Cell(memory_step, _LSTM, carried=2),
     "lstm-peephole": Cell(memory_step, _LSTM, carried=2, learned=tuple(f"p_{gate}" for gate in PEEPHOLES)),
 }
-CELLS = "gru", *PLAIN
-LSTMS = "lstm", "lstm-peephole"
-CELL_SWITCHES = "cell", "encoder_reset", "leaky_share", "forget_bias"
-LARGEST = 1000  # forget bias, beyond which it is no start
 
 
 class PlainRecurrence(NamedTuple):
@@ -237,28 +245,3 @@ class CellEncDec(EncDec):
                 alpha = part.get_buffer("alpha").zero_()
                 leaking = int(self.config.leaky_share * len(alpha) + 0.5)
                 alpha[:leaking].copy_(torch.empty(leaking).uniform_(LEAST_ALPHA, MOST_ALPHA, generator=random))
-
-
-def _network(config: Mapping[str, Any], words: list[int]) -> CellEncDec:
-    keys = *SIZE_KEYS, "variant", *SWITCH_VALUES, *CELL_SWITCHES, "unit"
-    choices: dict[str, Any] = {key: config.get(key) for key in (*keys, "rare")}
-    return CellEncDec(CellConfig(words[0], words[1], **choices), seed=None)
-
-
-def _check(config: Json, expect: Expect) -> None:
-    check_translation(config, expect, ENCDEC_OF_CELLS, {"cell": CELLS})
-    cell = config["cell"]
-    resets: tuple[object, ...] = RESETS if cell == "gru" else (None,)
-    check_variant(config, expect, {**SWITCH_VALUES, "decoder_reset": resets, "encoder_reset": resets})
-    for key, cells, limits in (("leaky_share", ("leaky",), (0, 1)), ("forget_bias", LSTMS, (-LARGEST, LARGEST))):
-        if cell in cells:
-            expect(key, _is_number(config.get(key), *limits), f"a number from {limits[0]} to {limits[1]}")
-        else:
-            expect(key, config.get(key) is None, f"null, which {cell} cells do not have")
-
-
-def _is_number(value: Any, least: float, most: float) -> bool:
-    return type(value) in {int, float} and least <= value <= most
-
-
-ENCDEC_OF_CELLS = Kind(FIRST_NETWORK, "RNN Encoder-Decoder", ("source", "target"), _check, _network, format=2)

@@ -7,9 +7,8 @@ h_1 = max(0, W_1 x + b_1), h_2 = max(0, W_2 h_1 + b_2), p(w | x) = exp(G h_2 + b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,27 +16,26 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
+from moses_rnn.models.config import Config, Limits, Size
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, is_size
 from moses_rnn.models.initial_weights import unset
 from moses_rnn.models.language_models import NGramNetwork
 from moses_rnn.models.vocabulary import Ids
 
-MAX_ORDER = 64
-SIZE_KEYS = ("embedding_size", "first_size", "second_size")
+Order = Annotated[int, Limits(2, 64)]
 
 Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class CslmConfig:
+class CslmConfig(Config):
     """Sizes; the defaults are the paper's."""
 
-    vocabulary_size: int  # with <unk> and </s>
-    order: int = 7
-    embedding_size: int = 512
-    first_size: int = 1536
-    second_size: int = 1024
+    vocabulary_size: Size  # with <unk> and </s>
+    order: Order = 7
+    embedding_size: Size = 512
+    first_size: Size = 1536
+    second_size: Size = 1024
 
     @property
     def width(self) -> int:
@@ -99,18 +97,3 @@ def n_grams_of(flat: npt.NDArray[np.integer[Any]], positions: Ids, order: int) -
     """
     n_grams: Ids = flat[positions[:, None] + np.arange(1 - order, 1)].astype(np.int64)
     return n_grams
-
-
-def _network(config: Mapping[str, Any], words: list[int]) -> Cslm:
-    return Cslm(CslmConfig(words[0], config["order"], *(config[key] for key in SIZE_KEYS)), seed=None)
-
-
-def _check(config: dict[str, Any], expect: Expect) -> None:
-    expect("network", config.get("network") == "cslm", "'cslm', as moses-rnn cslm train writes it")
-    order = config.get("order")
-    expect("order", type(order) is int and 1 < order <= MAX_ORDER, f"a whole number from 2 to {MAX_ORDER}")
-    for key in ("vocabulary_size", *SIZE_KEYS):
-        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
-
-
-CSLM = Kind("cslm", "CSLM", ("target",), _check, _network)

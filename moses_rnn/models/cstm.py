@@ -8,37 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from moses_rnn.models.batches import Batch
+from moses_rnn.models.config import Config, Rare, Size, Unit
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.folders import MAX_SIZE, Expect, Json, Kind, check_translation, is_size
 from moses_rnn.models.initial_weights import draw_uniformly, unset
 from moses_rnn.models.native_learning import times
-from moses_rnn.models.slots import check_length, check_slots
+from moses_rnn.models.slots import Slots, check_length
 from moses_rnn.models.softmax import Estimate, learned_log_probs
 from moses_rnn.models.translation_network import TranslationNetwork
 
 INITIAL_RANGE = 0.01
-SIZE_KEYS = "embedding_size", "first_size", "second_size"
 
 
 @dataclass(frozen=True)
-class CstmConfig:
+class CstmConfig(Config):
     """Sizes; those of the layers are a choice of ours."""
 
-    source_vocabulary_size: int  # with <unk> and </s>
-    target_vocabulary_size: int
-    slots: int = 7  # words of a source, and of a target with its </s>
-    embedding_size: int = 128
-    first_size: int = 512
-    second_size: int = 256
-    unit: str = "phrases"  # that it learned from
-    rare: Mapping[str, Any] | None = None  # kind and window of what stands for rare words; None: <unk>
+    source_vocabulary_size: Size  # with <unk> and </s>
+    target_vocabulary_size: Size
+    slots: Slots = 7  # words of a source, and of a target with its </s>
+    embedding_size: Size = 128
+    first_size: Size = 512
+    second_size: Size = 256
+    unit: Unit = "phrases"  # that it learned from
+    rare: Rare | None = None  # None: <unk>
 
     @property
     def width(self) -> int:
@@ -135,18 +133,3 @@ class Cstm(TranslationNetwork):
         words = nn.functional.pad(sources.ids, (0, max(S - sources.ids.shape[1], 0)), value=null)[:, :S]
         lengths = (sources.lengths() - 1).to(words.device)
         return words.masked_fill(torch.arange(S, device=words.device) >= lengths[:, None], null)
-
-
-def _network(config: Mapping[str, Any], words: list[int]) -> Cstm:
-    choices = {key: config[key] for key in (*SIZE_KEYS, "slots", "unit")}
-    return Cstm(CstmConfig(words[0], words[1], **choices, rare=config.get("rare")), seed=None)
-
-
-def _check(config: Json, expect: Expect) -> None:
-    check_translation(config, expect, CSTM, {})
-    check_slots(config, expect)
-    for key in SIZE_KEYS:
-        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
-
-
-CSTM = Kind("cstm", "CSTM", ("source", "target"), _check, _network, format=2)

@@ -9,23 +9,72 @@ A matrix W maps a column vector; on rows of states that is ``x @ W.T``, written 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from moses_rnn.models.batches import Batch
+from moses_rnn.models.config import Config, Size
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.folders import DIRECTIONS, FIRST_NETWORK, SOURCE_TO_TARGET, Expect, Kind
 from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.native_learning import NativeKernel, times
 from moses_rnn.models.recurrence import Recurrence
 from moses_rnn.models.softmax import Estimate, learned_log_probs
 from moses_rnn.models.translation_network import TranslationNetwork
-from moses_rnn.models.variants import SIZE_KEYS, SWITCH_VALUES, EncDecConfig, check_variant
 
 INITIAL_DEVIATION = 0.01
+SWITCHES = {
+    "paper": {"summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"},
+    "groundhog": {"summary": "last", "first_step": "initial-state", "decoder_reset": "before"},
+}
+Reset = Literal["after", "before"]
+
+
+@dataclass(frozen=True)
+class EncDecConfig(Config):
+    """Sizes and switches; `variant` names the three switches together (see SWITCHES)."""
+
+    source_vocabulary_size: Size  # with <unk> and </s>
+    target_vocabulary_size: Size
+    hidden_size: Size = 1000
+    embedding_size: Size = 100
+    maxout_size: Size = 500
+    output_rank: Size = 100
+    variant: Literal["paper", "groundhog", "custom"] = "paper"
+    summary: Literal["tanh", "last"] = "tanh"  # last: c = h_N
+    first_step: Literal["zero-embedding", "initial-state"] = "zero-embedding"  # or y_1 is predicted from h'_0
+    decoder_reset: Reset | None = "after"  # before: r' gates h' before the product, and never C c
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_reset("decoder_reset")
+        switches = {key: getattr(self, key) for key in SWITCHES["paper"]}
+        named = self.variant == "custom" or _is_named(self.variant, switches)
+        self.expect("variant", named, "the name of its three switches (paper, groundhog, else custom)")
+
+    def _check_reset(self, key: str) -> None:
+        self.expect(key, getattr(self, key) is not None, "'after' or 'before'")
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        return f"{self.variant} variant, H {self.hidden_size}"
+
+
+def variant_of(switches: Mapping[str, object]) -> str:
+    """The name of three switches, or of those that a network has of them: paper, groundhog, or custom.
+
+    Args:
+        switches: by name; None where one means nothing.
+    """
+    return next((name for name in SWITCHES if _is_named(name, switches)), "custom")
+
+
+def _is_named(variant: str, switches: Mapping[str, object]) -> bool:
+    return all(switches[key] in {value, None} for key, value in SWITCHES[variant].items())
 
 
 class EncDec(TranslationNetwork):
@@ -286,19 +335,3 @@ class Decoder(nn.Module):
         s = times(h, self.O_h, *how) + times(e, self.O_y, *how) + O_cc  # s'_t; nodes × 2M
         s = torch.maximum(*s.view(len(s), -1, 2).unbind(2))  # s_t; nodes × M
         return times(drop(s), self.G_r, *how)
-
-
-def _network(config: Mapping[str, Any], words: list[int]) -> EncDec:
-    choices = {key: config[key] for key in (*SIZE_KEYS, "variant", *SWITCH_VALUES)}
-    return EncDec(EncDecConfig(source_vocabulary_size=words[0], target_vocabulary_size=words[1], **choices), seed=None)
-
-
-def _check(config: dict[str, Any], expect: Expect) -> None:
-    expect(
-        "network", config.get("network", FIRST_NETWORK) == FIRST_NETWORK, "none, as in an RNN Encoder-Decoder's config"
-    )
-    check_variant(config, expect, SWITCH_VALUES)
-    expect("direction", config.get("direction", SOURCE_TO_TARGET) in DIRECTIONS, "a known direction")
-
-
-ENCDEC = Kind(FIRST_NETWORK, "RNN Encoder-Decoder", ("source", "target"), _check, _network)

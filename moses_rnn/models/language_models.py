@@ -1,7 +1,4 @@
-"""What language models have in common: keys of config.json, and of the feed-forward ones their output.
-
-A feed-forward one has the words before in, one summary and one softmax out.
-"""
+"""What feed-forward language models have in common: the words before in, one summary and one softmax out."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.folders import MAX_SIZE, SOURCE_TO_TARGET, UNITS, Expect, Json, Kind, is_size
 from moses_rnn.models.hardware import EAGER
 from moses_rnn.models.initial_weights import draw_uniformly
 from moses_rnn.models.softmax import chosen_log_probs
@@ -68,13 +64,3 @@ class NGramNetwork(nn.Module):
         rows = output.index_select(0, words).to(dtype)
         chosen = (summary.to(dtype) * rows).to(self.bias.dtype).sum(1) + self.bias.index_select(0, words)
         return log_p, chosen - log_p
-
-
-def check_language_model(config: Json, expect: Expect, kind: Kind) -> None:
-    """The keys that config.json of every language model of format 2 has."""
-    expect("network", config.get("network") == kind.network, f"{kind.network!r}")
-    expect("unit", config.get("unit") in UNITS, " or ".join(map(repr, UNITS)))
-    expect("direction", config.get("direction") == SOURCE_TO_TARGET, f"{SOURCE_TO_TARGET!r}, as it models targets")
-    expect("rare", config.get("rare") is None, "None")
-    words = config.get("target_vocabulary_size")
-    expect("target_vocabulary_size", is_size(words), f"a whole number from 1 to {MAX_SIZE}")

@@ -25,7 +25,7 @@ class Measure:
     beside: str  # that figure's key; empty: the perplexity
     least: float  # that makes a difference at all
     rival: str  # whose cost is an upper bound for a network that has learned anything
-    rival_cost: float | None = None  # None: it depends on the corpus
+    baseline_cost: float | None = None  # None: it depends on the corpus
 
 
 NATS = Measure(
@@ -47,7 +47,7 @@ RANKED_WRONG = Measure(
     beside="hinge_per_pair",
     least=0.002,
     rival="guessing",
-    rival_cost=0.5,
+    baseline_cost=0.5,
 )
 
 

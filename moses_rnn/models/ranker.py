@@ -8,42 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
+from moses_rnn.models.config import Config, Rare, Size, Unit
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.folders import MAX_SIZE, Expect, Json, Kind, check_translation, is_size
 from moses_rnn.models.initial_weights import draw_uniformly, unset
-from moses_rnn.models.learning_curves import RANKED_WRONG
 from moses_rnn.models.native_learning import times
-from moses_rnn.models.slots import check_slots
+from moses_rnn.models.slots import Slots
 from moses_rnn.models.translation_network import NetworkOfPairs
 
 INITIAL_RANGE = 0.1
-SIZE_KEYS = "embedding_size", "hidden_size"
-LAST, ANY = CORRUPT_VALUES = "last", "any"
 
 
 @dataclass(frozen=True)
-class RankerConfig:
+class RankerConfig(Config):
     """Sizes, which are a choice of ours, and which word of a target is replaced to learn from."""
 
-    source_vocabulary_size: int  # with <unk> and </s>
-    target_vocabulary_size: int
-    slots: int = 7  # words of a source, and of a target
-    embedding_size: int = 64
-    hidden_size: int = 256
-    corrupt: str = LAST  # or ANY, a word drawn from all of them
-    unit: str = "phrases"  # that it learned from
-    rare: Mapping[str, Any] | None = None  # kind and window of what stands for rare words; None: <unk>
-
-    @property
-    def width(self) -> int:
-        """Hidden units, which decide what pays on a processor."""
-        return self.hidden_size
+    source_vocabulary_size: Size  # with <unk> and </s>
+    target_vocabulary_size: Size
+    slots: Slots = 7  # words of a source, and of a target
+    embedding_size: Size = 64
+    hidden_size: Size = 256
+    corrupt: Literal["last", "any"] = "last"  # any: a word drawn from all of them
+    unit: Unit = "phrases"  # that it learned from
+    rare: Rare | None = None  # None: <unk>
 
     @property
     def description(self) -> str:
@@ -123,18 +115,3 @@ class Side(nn.Module):
 def hinge(right: Tensor, wrong: Tensor) -> Tensor:
     """What a right pair costs that should score 1 above a wrong one."""
     return (1 - right + wrong).clamp(min=0)
-
-
-def _network(config: Mapping[str, Any], words: list[int]) -> Ranker:
-    choices = {key: config[key] for key in (*SIZE_KEYS, "slots", "corrupt", "unit")}
-    return Ranker(RankerConfig(words[0], words[1], **choices, rare=config.get("rare")), seed=None)
-
-
-def _check(config: Json, expect: Expect) -> None:
-    check_translation(config, expect, RANKER, {"corrupt": CORRUPT_VALUES})
-    check_slots(config, expect)
-    for key in SIZE_KEYS:
-        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
-
-
-RANKER = Kind("ranker", "ranker", ("source", "target"), _check, _network, format=2, measure=RANKED_WRONG)

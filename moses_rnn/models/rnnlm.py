@@ -11,7 +11,7 @@ sentence's state to the next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,10 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from moses_rnn.models.batches import Batch
+from moses_rnn.models.config import Config, Size, Unit
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.folders import MAX_SIZE, SENTENCES, Expect, Kind, is_size
 from moses_rnn.models.hardware import EAGER
 from moses_rnn.models.initial_weights import unset
-from moses_rnn.models.language_models import check_language_model
 from moses_rnn.models.softmax import chosen_log_probs
 
 FIRST_STATE = 0.1  # of every unit
@@ -32,18 +31,13 @@ INITIAL_DEVIATION = 0.1
 
 
 @dataclass(frozen=True)
-class RnnlmConfig:
+class RnnlmConfig(Config):
     """Sizes; the default is the paper's 250/5, but for its vocabulary."""
 
-    target_vocabulary_size: int  # with <unk> and </s>
-    hidden_size: int = 250
-    unit: str = SENTENCES
+    target_vocabulary_size: Size  # with <unk> and </s>
+    hidden_size: Size = 250
+    unit: Unit = "sentences"
     rare: None = None  # rare words are <unk>
-
-    @property
-    def width(self) -> int:
-        """Hidden units, which decide what pays on a processor."""
-        return self.hidden_size
 
     @property
     def description(self) -> str:
@@ -156,15 +150,3 @@ def grad_sums(grad_states: Tensor, states: Tensor, U: Tensor, active: Sequence[i
             carried[:, :rows] = (errors[:kept].to(U.dtype) @ U).to(s.dtype)
         last -= rows
     return torch.cat(sums[::-1])
-
-
-def _network(config: Mapping[str, Any], words: list[int]) -> Rnnlm:
-    return Rnnlm(RnnlmConfig(words[0], config["hidden_size"], config["unit"]), seed=None)
-
-
-def _check(config: dict[str, Any], expect: Expect) -> None:
-    check_language_model(config, expect, RNNLM)
-    expect("hidden_size", is_size(config.get("hidden_size")), f"a whole number from 1 to {MAX_SIZE}")
-
-
-RNNLM = Kind("rnnlm", "RNNLM", ("target",), _check, _network, format=2)

@@ -7,9 +7,9 @@ R output rank, K words. A matrix W maps a column vector; on rows of states that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +18,8 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.models.annotations import Annotator, Gru
 from moses_rnn.models.attention import Alignment, Annotations, look
 from moses_rnn.models.batches import Batch
+from moses_rnn.models.config import Config, Rare, Size, SizeOrNone, Unit
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, check_translation, is_size
 from moses_rnn.models.hardware import EAGER, Kernel
 from moses_rnn.models.native_learning import times
 from moses_rnn.models.softmax import Estimate, learned_log_probs
@@ -27,29 +27,22 @@ from moses_rnn.models.translation_network import TranslationNetwork
 
 INITIAL_DEVIATION = 0.01
 ALIGNMENT_SHARE = 0.1  # of the other matrices' deviation that W_a and U_a have
-PHASES = "paper", "groundhog"
-SIZE_KEYS = "hidden_size", "embedding_size", "alignment_size", "maxout_size"
 
 
 @dataclass(frozen=True)
-class RnnSearchConfig:
+class RnnSearchConfig(Config):
     """Sizes and switches; the defaults are the paper's, but for its vocabulary."""
 
-    source_vocabulary_size: int  # with <unk> and </s>
-    target_vocabulary_size: int
-    hidden_size: int = 1000
-    embedding_size: int = 620
-    alignment_size: int = 1000
-    maxout_size: int = 500
-    output_rank: int = 0  # R; 0: one matrix G from the maxout units to the words
-    phases: str = "paper"  # or "groundhog", as the released code: see Decoder
-    unit: str = "sentences"  # that it learned from
-    rare: Mapping[str, Any] | None = None  # kind and window of what stands for rare words; None: <unk>
-
-    @property
-    def width(self) -> int:
-        """Hidden units, which decide what pays on a processor."""
-        return self.hidden_size
+    source_vocabulary_size: Size  # with <unk> and </s>
+    target_vocabulary_size: Size
+    hidden_size: Size = 1000
+    embedding_size: Size = 620
+    alignment_size: Size = 1000
+    maxout_size: Size = 500
+    output_rank: SizeOrNone = 0  # R; 0: one matrix G from the maxout units to the words
+    phases: Literal["paper", "groundhog"] = "paper"  # or as the released code, see Decoder
+    unit: Unit = "sentences"  # that it learned from
+    rare: Rare | None = None  # None: <unk>
 
     @property
     def description(self) -> str:
@@ -279,19 +272,3 @@ def updated(x: Tensor, U_rs: Tensor, Cc: Tensor, z: Tensor, s: Tensor) -> Tensor
 def _product(x: Tensor, matrix: Tensor) -> Tensor:
     """A product with a matrix that has the type of products already, given back in the type of x."""
     return linear(x.to(matrix.dtype), matrix).to(x.dtype)
-
-
-def _network(config: Mapping[str, Any], words: list[int]) -> RnnSearch:
-    choices = {key: config[key] for key in (*SIZE_KEYS, "output_rank", "phases", "unit")}
-    return RnnSearch(RnnSearchConfig(words[0], words[1], **choices, rare=config.get("rare")), seed=None)
-
-
-def _check(config: dict[str, Any], expect: Expect) -> None:
-    check_translation(config, expect, RNNSEARCH, {"phases": PHASES})
-    for key in SIZE_KEYS:
-        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
-    rank = config.get("output_rank")
-    expect("output_rank", rank == 0 or is_size(rank), f"a whole number from 0 to {MAX_SIZE}")
-
-
-RNNSEARCH = Kind("rnnsearch", "RNNsearch", ("source", "target"), _check, _network, format=2)

@@ -8,16 +8,16 @@ K words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
 from moses_rnn.models.batches import Batch
+from moses_rnn.models.config import Config, Limits, Rare, Size, Unit
 from moses_rnn.models.dropout import Drop, keep
-from moses_rnn.models.folders import MAX_SIZE, Expect, Kind, check_translation, is_size
 from moses_rnn.models.hardware import Kernel
 from moses_rnn.models.initial_weights import draw_uniformly, unset
 from moses_rnn.models.lstm import LstmStack, State
@@ -26,29 +26,21 @@ from moses_rnn.models.translation_network import TranslationNetwork
 from moses_rnn.models.vocabulary import END_ID
 
 INITIAL_RANGE = 0.08
-MAX_LAYERS = 64
-SIZE_KEYS = ("hidden_size", "embedding_size")
-SOURCE_ORDERS = ("reversed", "forward")
 
 
 @dataclass(frozen=True)
-class Seq2SeqConfig:
+class Seq2SeqConfig(Config):
     """Sizes and switches; the defaults are the paper's."""
 
-    source_vocabulary_size: int  # with <unk> and </s>
-    target_vocabulary_size: int
-    hidden_size: int = 1000
-    embedding_size: int = 1000
-    layers: int = 4
-    source_order: str = "reversed"  # or "forward"; </s> comes last either way
+    source_vocabulary_size: Size  # with <unk> and </s>
+    target_vocabulary_size: Size
+    hidden_size: Size = 1000
+    embedding_size: Size = 1000
+    layers: Annotated[int, Limits(1, 64)] = 4
+    source_order: Literal["reversed", "forward"] = "reversed"  # </s> comes last either way
     peepholes: bool = True
-    unit: str = "sentences"  # that it learned from
-    rare: Mapping[str, Any] | None = None  # kind and window of what stands for rare words; None: <unk>
-
-    @property
-    def width(self) -> int:
-        """Hidden units, which decide what pays on a processor."""
-        return self.hidden_size
+    unit: Unit = "sentences"  # that it learned from
+    rare: Rare | None = None  # None: <unk>
 
     @property
     def description(self) -> str:
@@ -150,20 +142,3 @@ def reverse_words(batch: Batch) -> Batch:
     every = torch.arange(batch.active[0], device=batch.ids.device)[:, None]
     words = (torch.tensor(batch.active[1:], dtype=torch.int64).to(batch.ids.device) > every).sum(1, keepdim=True)
     return Batch(batch.ids.gather(1, torch.where(steps < words, words - 1 - steps, steps)), batch.active)
-
-
-def _network(config: Mapping[str, Any], words: list[int]) -> Seq2Seq:
-    choices = {key: config[key] for key in (*SIZE_KEYS, "layers", "source_order", "peepholes", "unit")}
-    return Seq2Seq(Seq2SeqConfig(words[0], words[1], **choices, rare=config.get("rare")), seed=None)
-
-
-def _check(config: dict[str, Any], expect: Expect) -> None:
-    check_translation(config, expect, SEQ2SEQ, {"source_order": SOURCE_ORDERS})
-    for key in SIZE_KEYS:
-        expect(key, is_size(config.get(key)), f"a whole number from 1 to {MAX_SIZE}")
-    layers = config.get("layers")
-    expect("layers", type(layers) is int and 0 < layers <= MAX_LAYERS, f"a whole number from 1 to {MAX_LAYERS}")
-    expect("peepholes", isinstance(config.get("peepholes"), bool), "true or false")
-
-
-SEQ2SEQ = Kind("seq2seq", "deep LSTM", ("source", "target"), _check, _network, format=2)

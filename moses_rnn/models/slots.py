@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import PairError
 from moses_rnn.models.batches import Lengths
-from moses_rnn.models.folders import Expect, Json
+from moses_rnn.models.config import Limits
 from moses_rnn.models.vocabulary import Ids
 
-MAX_SLOTS = 64
+Slots = Annotated[int, Limits(1, 64)]
 Slotted = npt.NDArray[np.int64]
-
-
-def check_slots(config: Json, expect: Expect) -> None:
-    """The number of slots in config.json."""
-    slots: Any = config.get("slots")
-    expect("slots", type(slots) is int and 0 < slots <= MAX_SLOTS, f"a whole number from 1 to {MAX_SLOTS}")
 
 
 def check_length(longest: int, slots: int) -> None:

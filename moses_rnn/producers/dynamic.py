@@ -7,13 +7,12 @@ import numpy as np
 from moses_rnn.errors import MosesRnnError, ScoreError, shown
 from moses_rnn.formats.pairs import Phrases
 from moses_rnn.inference.dynamic import RATE, Learner
-from moses_rnn.inference.rnnlm import Values
+from moses_rnn.inference.rnnlm import Values, on_device
 from moses_rnn.models.batches import Lengths
-from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import Ids
 from moses_rnn.producers.base import HERE, Compute
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
-from moses_rnn.producers.rnnlm import on_device
+from moses_rnn.producers.open import Model
 
 LOWEST = -1000.0  # log p of a word, which no network gives that has not diverged
 WORD, SENTENCE = MODES = "word", "sentence"  # after which is learned
@@ -23,28 +22,27 @@ class DynamicRnnlm(NetworkLanguageModel):
     """An RNNLM that learns from each sentence that it has scored, so that their order counts.
 
     Args:
-        checkpoint: network and shortlist, which stay as they are.
+        model: network and shortlist, which stay as they are.
         mode: one of MODES.
         compute: where and how.
         shares: of words outside the shortlist in the probability of ``<unk>``.
         rate: of learning.
     """
 
-    name = "RNNLM"
-    title = "RNNLM that learns from the text"
-
     def __init__(
         self,
-        checkpoint: Checkpoint,
+        model: Model,
         mode: str,
         compute: Compute = HERE,
         shares: Shares | None = None,
         *,
         rate: float = RATE,
     ) -> None:
-        super().__init__(checkpoint.target_vocabulary, shares)
+        network = on_device(model.network, compute.device, compute.dtype)
+        self._learner = Learner(network, compute.dtype, rate)
+        title = f"{model.architecture.title} that learns from the text"
+        super().__init__(self._learner.scores, model.target_vocabulary, model.name, title, shares)
         self._mode, self._rate = mode, rate
-        self._learner = Learner(on_device(checkpoint.model, compute), compute.dtype, rate)
         self._sentences = 0  # that were read, or begun
 
     def word_log_probs(self, sentences: Phrases) -> Values:

@@ -13,11 +13,11 @@ from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.inference.ensembles import COMBINATIONS, GEOMETRIC, MEAN_LOG, EnsembleStepper, Map, Member
 from moses_rnn.inference.trie_scoring import SteppedPairs
-from moses_rnn.models.folders import read_key
+from moses_rnn.models.folders import read_record
 from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.producers.annotated import AnnotatedProducer, annotated_meaning
 from moses_rnn.producers.base import HERE, Compute, Description, ScoreProducer, Scores, Tally
-from moses_rnn.producers.open import OpenModel, open_model
+from moses_rnn.producers.open import Model, open_model
 from moses_rnn.producers.phrases import PhraseProducer, meaning_of
 
 __all__ = [
@@ -70,13 +70,13 @@ class Ensemble:
     Its words of the source are those that any member knows.
     """
 
-    models: Sequence[OpenModel]
+    models: Sequence[Model]
     combination: str
 
     @property
     def inverse(self) -> bool:
         """Whether it reads target texts and writes source texts."""
-        return self.models[0].checkpoint.inverse
+        return self.models[0].inverse
 
     @property
     def rare(self) -> RareWords | None:
@@ -86,13 +86,13 @@ class Ensemble:
     @property
     def source_vocabulary(self) -> Vocabulary:
         """Words that some member reads."""
-        words = dict.fromkeys(word for model in self.models for word in model.checkpoint.source_vocabulary.words)
+        words = dict.fromkeys(word for model in self.models for word in model.source_vocabulary.words)
         return Vocabulary([UNKNOWN, END, *(word for word in words if word not in (UNKNOWN, END))])
 
     @property
     def target_vocabulary(self) -> Vocabulary:
         """Words that all members write."""
-        return self.models[0].checkpoint.target_vocabulary
+        return self.models[0].target_vocabulary
 
     @property
     def unbounded(self) -> bool:
@@ -142,12 +142,12 @@ class Ensemble:
         return AnnotatedProducer(producer, self, self.rare) if self.rare else producer
 
 
-Writer = OpenModel | Ensemble  # what writes translations, and scores them
+Writer = Model | Ensemble  # what writes translations, and scores them
 
 
-def _ids_of(vocabulary: Vocabulary, model: OpenModel) -> Map:
+def _ids_of(vocabulary: Vocabulary, model: Model) -> Map:
     """A model's ids of words."""
-    known = model.checkpoint.source_vocabulary
+    known = model.source_vocabulary
     ids = known.ids(vocabulary.words)
     ids[1] = 1  # a vocabulary knows no word that is spelled as the end symbol
     return np.array(ids, dtype=np.int64)
@@ -163,14 +163,14 @@ def open_ensemble(folders: Sequence[Path], combination: str = GEOMETRIC) -> Ense
     return make_ensemble([open_model(folder) for folder in folders], combination)
 
 
-def make_ensemble(models: Sequence[OpenModel], combination: str = GEOMETRIC) -> Ensemble:
+def make_ensemble(models: Sequence[Model], combination: str = GEOMETRIC) -> Ensemble:
     """The same of models that are open; raises as `open_ensemble`."""
     first = models[0]
     for model in models[1:]:
         for what, of_first, of_other in (
-            ("direction", first.checkpoint.direction, model.checkpoint.direction),
-            ("unit", first.checkpoint.unit, model.checkpoint.unit),
-            ("words in target.vocab", *(each.checkpoint.target_vocabulary.sha256() for each in (first, model))),
+            ("direction", first.direction, model.direction),
+            ("unit", first.unit, model.unit),
+            ("words in target.vocab", *(each.target_vocabulary.sha256() for each in (first, model))),
             ("score", *(_score(each) for each in (first, model))),
             ("rare words", *(_rare_words(each) for each in (first, model))),
         ):
@@ -183,12 +183,12 @@ def make_ensemble(models: Sequence[OpenModel], combination: str = GEOMETRIC) -> 
     return Ensemble(models, combination)
 
 
-def _score(model: OpenModel) -> str:
+def _score(model: Model) -> str:
     """Of which kind it is: means of different kinds would be of nothing."""
     return model.name if model.unbounded else "log p"
 
 
-def _rare_words(model: OpenModel) -> str:
+def _rare_words(model: Model) -> str:
     """How they are annotated, and by which words: what decides what members read."""
     if model.rare is None:
         return "<unk>"
@@ -202,4 +202,4 @@ def open_writer(folders: Sequence[Path], combination: str = GEOMETRIC) -> Writer
 
 def recorded_hashes(folder: Path) -> object:
     """What a model's config.json says of its other files; raises as `open_model`, which reads them too."""
-    return read_key(folder, "files")
+    return read_record(folder).get("files")

@@ -7,7 +7,6 @@ All of the models are score producers too: the score of a sentence is the sum.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -42,6 +41,18 @@ class LanguageModel(Protocol):
         """Which words the model does not know; as `word_log_probs`."""
 
 
+class WordNetwork(Protocol):
+    """A network of targets alone, arranged for scoring."""
+
+    def log_probs(self, ids: Ids, lengths: Lengths) -> Values:
+        """log p of all words and end symbols, natural, sentences end to end: (words + 1 each).
+
+        Args:
+            ids: of all sentences end to end, without end symbols; sum of `lengths`.
+            lengths: words of each sentence, of which there is one at least.
+        """
+
+
 class Shares(Protocol):
     """What a word outside the shortlist gets of the probability of ``<unk>``."""
 
@@ -56,23 +67,28 @@ class Shares(Protocol):
         """
 
 
-class NetworkLanguageModel(ABC):
+class NetworkLanguageModel:
     """A network as a language model: words outside its shortlist count as ``<unk>``, or share that out.
 
     Args:
+        network: gives words their log p.
         vocabulary: the shortlist.
-        shares: of words outside it in the probability of ``<unk>``.
+        name: of the score.
+        title: of the network.
+        shares: of words outside the shortlist in the probability of ``<unk>``.
     """
 
-    name: str
-    title: str  # of the network
     num_scores = 1
 
-    def __init__(self, vocabulary: Vocabulary, shares: Shares | None = None) -> None:
+    def __init__(
+        self, network: WordNetwork, vocabulary: Vocabulary, name: str, title: str, shares: Shares | None = None
+    ) -> None:
+        self.name = name
+        self._network = network
         self._ids_of = PhraseIds(vocabulary.id_of())
         self._shares = shares
         rest = shares.description if shares else "counted as <unk>"
-        self.meaning = f"log p(target) of the {self.title}, natural, </s> included; words outside the shortlist {rest}"
+        self.meaning = f"log p(target) of the {title}, natural, </s> included; words outside the shortlist {rest}"
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""
@@ -91,9 +107,8 @@ class NetworkLanguageModel(ABC):
         """Which words are outside the shortlist; as `word_log_probs`."""
         return _unknown(*self._ids_of(sentences)) if sentences else np.zeros(0, np.bool_)
 
-    @abstractmethod
     def _of_ids(self, ids: Ids, lengths: Lengths) -> Values:
-        """`word_log_probs` of sentences that are ids, end to end without end symbols."""
+        return self._network.log_probs(ids, lengths)
 
     def _with_shares(self, values: Values, sentences: Phrases, ids: Ids, lengths: Lengths) -> Values:
         """The values of `_of_ids`, those of words outside the shortlist with their shares."""

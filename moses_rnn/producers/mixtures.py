@@ -18,7 +18,7 @@ from moses_rnn.inference.ensembles import ARITHMETIC, MEAN_LOG
 from moses_rnn.producers.base import Scores, Tally
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, Values, sums
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model
 
 COMBINATIONS = ARITHMETIC, MEAN_LOG
 Member = NetworkLanguageModel | KenlmProducer
@@ -74,7 +74,7 @@ def combined(log_probs: Values, combination: str = ARITHMETIC, shares: Sequence[
     return together
 
 
-def check_mixture(models: Sequence[OpenModel], combination: str) -> None:
+def check_mixture(models: Sequence[Model], combination: str) -> None:
     """Refuse networks that cannot be one, alone or beside n-gram models.
 
     Raises:
@@ -83,7 +83,7 @@ def check_mixture(models: Sequence[OpenModel], combination: str) -> None:
     """
     for model in models:
         first = models[0]
-        if model.reads_sources:
+        if model.architecture.reads_sources:
             raise CheckpointError(
                 f"{model.folder}: expected a language model beside {first.folder}, found one of pairs"
             )
@@ -93,7 +93,7 @@ def check_mixture(models: Sequence[OpenModel], combination: str) -> None:
         raise InputError(f"{expected}, found {combination}")
 
 
-def _check_words(first: Path, model: OpenModel, expected: str) -> None:
+def _check_words(first: Path, model: Model, expected: str) -> None:
     found = model.target_vocabulary.sha256()
     if found != expected:
         raise CheckpointError(

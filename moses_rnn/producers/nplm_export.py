@@ -9,9 +9,9 @@ import numpy as np
 
 from moses_rnn.errors import InputError, ScoreError
 from moses_rnn.formats.nplm import BEGIN, NEVER, NULL, NplmNetwork
+from moses_rnn.formats.table_blocks import PhraseIds
 from moses_rnn.inference.cslm import NGramScores
-from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.producers.cslm import CslmProducer
+from moses_rnn.producers.open import Model
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Normalisers:
     mean_abs_without_mean: float  # what remains when the mean is folded into the output biases
 
 
-def normalisers(checkpoint: Checkpoint, lines: Iterable[bytes], name: str) -> Normalisers:
+def normalisers(model: Model, lines: Iterable[bytes], name: str) -> Normalisers:
     """How far a CSLM is from normalising itself.
 
     Raises:
@@ -33,26 +33,26 @@ def normalisers(checkpoint: Checkpoint, lines: Iterable[bytes], name: str) -> No
     sentences = [line.rstrip(b"\r\n") for line in lines if line.strip(b" \t\r\n")]
     if not sentences:
         raise InputError(f"{name}: expected sentences, found none")
-    log_Z = NGramScores(checkpoint.model).log_normalisers(CslmProducer(checkpoint).n_grams(sentences))
+    network = NGramScores(model.network)
+    log_Z = network.log_normalisers(network.n_grams(*PhraseIds(model.target_vocabulary.id_of())(sentences)))
     mean = float(log_Z.mean())
     return Normalisers(len(log_Z), mean, float(np.abs(log_Z).mean()), float(np.abs(log_Z - mean).mean()))
 
 
-def nplm_network(checkpoint: Checkpoint, mean_log_z: float) -> NplmNetwork:
+def nplm_network(model: Model, mean_log_z: float) -> NplmNetwork:
     """The network as NPLM has it.
 
     ``<s>`` and ``<null>``, a word missing before a phrase, are words that are never predicted; the embedding of
     ``<null>`` is the mean of all words'.
 
     Args:
-        checkpoint: the CSLM.
+        model: the CSLM.
         mean_log_z: is taken off the output biases.
 
     Raises:
         ScoreError: a number would not be finite.
     """
-    model = checkpoint.model
-    embeddings, W_1, b_1, W_2, b_2, G, b_G = (tensor.float().cpu().numpy() for tensor in model.parameters())
+    embeddings, W_1, b_1, W_2, b_2, G, b_G = (tensor.float().cpu().numpy() for tensor in model.network.parameters())
     with np.errstate(over="ignore"):
         nothing, biases = embeddings[:-1].mean(0, keepdims=True), b_G - np.float32(mean_log_z)
     if not (np.isfinite(nothing).all() and np.isfinite(biases).all()):
@@ -60,7 +60,7 @@ def nplm_network(checkpoint: Checkpoint, mean_log_z: float) -> NplmNetwork:
     never = np.full(2, NEVER, np.float32)
     return NplmNetwork(
         order=model.config.order,
-        words=[*checkpoint.target_vocabulary.words, BEGIN, NULL],
+        words=[*model.target_vocabulary.words, BEGIN, NULL],
         input_embeddings=np.concatenate([embeddings, nothing]),
         hidden_weights=(W_1, W_2),
         hidden_biases=(b_1, b_2),

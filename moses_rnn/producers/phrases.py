@@ -44,7 +44,7 @@ class PhraseProducer:
     each distinct source is read once, and each distinct target prefix of a source is stepped and normalised once.
 
     Args:
-        pair_words: a checkpoint, say.
+        pair_words: a model, say.
         network: its network, arranged for scoring.
         name: of the score.
         meaning: of the score.

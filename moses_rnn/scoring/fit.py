@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 
 from moses_rnn.errors import CheckpointError, MisfitError
 from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model
 from moses_rnn.scoring.phrase_tables import ScoringReport
 
 FIRST_LOOK = 100_000  # lines, after which and after each doubling a table is judged before its end
 
 
-def check_learned(model: OpenModel) -> None:
+def check_learned(model: Model) -> None:
     """Refuse a network that predicts held-out targets no better than word frequencies do, or ranks by chance.
 
     Raises:
         CheckpointError: it does not, by what its training recorded.
     """
-    learned, rival, measure = model.checkpoint.held_out_cost, model.checkpoint.rival_cost, model.row.kind.measure
+    learned, rival, measure = model.held_out_cost, model.baseline_cost, model.architecture.measure
     if learned is None or rival is None or learned < rival:
         return
     command = "moses-rnn nmt train" if model.learned_sentences else "moses-rnn-train"
@@ -33,7 +33,7 @@ def check_learned(model: OpenModel) -> None:
     )
 
 
-def unit_warnings(model: OpenModel, *, on_sentences: bool) -> Iterator[str]:
+def unit_warnings(model: Model, *, on_sentences: bool) -> Iterator[str]:
     """That a network scores something else than it learned from.
 
     Args:

@@ -24,7 +24,7 @@ from moses_rnn.formats.table_blocks import TableLines, parse_with
 from moses_rnn.native import native_core
 from moses_rnn.producers.base import Compute, Description, Wanted
 from moses_rnn.producers.ensembles import Writer
-from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
+from moses_rnn.producers.open import Model, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.phrase_tables import CHUNK_BYTES, CHUNK_LINES, ScoringReport
@@ -46,7 +46,7 @@ class Inputs:
     signature: Mapping[str, Any]
     meter: Meter
     odd: LineWarnings
-    models: Sequence[OpenModel]
+    models: Sequence[Model]
     writers: Sequence[Writer]
     shape: Shape
     form: PhraseForm
@@ -68,13 +68,12 @@ class Inputs:
     def manifest(self) -> dict[str, Any]:
         """Everything that decides the bytes of the scored table, as JSON; only now that workers share the threads."""
         request = self.request
-        models = [model.checkpoint for model in self.models]
         return {
             "program": PROGRAM,
             "torch": torch.__version__,
             "input": self.identity,
             "resumable": "pipe" not in self.identity,
-            "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in models],
+            "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in self.models],
             "columns": [column.name for column in self.columns],
             "floor": request.columns.floor,
             "logarithms": request.columns.logarithms,
@@ -168,7 +167,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     )
 
 
-def _open_models(request: ScoringRequest) -> list[OpenModel]:
+def _open_models(request: ScoringRequest) -> list[Model]:
     models = [open_model(folder, direction="source-to-target") for folder in request.models]
     models += [open_model(folder, direction="target-to-source") for folder in request.inverse_models]
     if not request.allow_misfit:
@@ -177,9 +176,9 @@ def _open_models(request: ScoringRequest) -> list[OpenModel]:
     return models
 
 
-def _choose_compute(models: Sequence[OpenModel], wanted: Wanted) -> Compute:
+def _choose_compute(models: Sequence[Model], wanted: Wanted) -> Compute:
     """How all of them compute: as suits the first of those that can do the least."""
-    return min(models, key=lambda model: model.row.native is not None).choose_compute(wanted)
+    return min(models, key=lambda model: model.architecture.native is not None).choose_compute(wanted)
 
 
 def _check_new(request: ScoringRequest, writers: Sequence[Writer]) -> None:
@@ -196,13 +195,13 @@ def _check_new(request: ScoringRequest, writers: Sequence[Writer]) -> None:
         )
 
 
-def _factors(models: Sequence[OpenModel]) -> PhraseForm:
+def _factors(models: Sequence[Model]) -> PhraseForm:
     """The factors to read: those that the model learned from."""
     learned = models[0].form
     return PhraseForm(learned.source_factor, learned.target_factor)
 
 
-def _check_form(request: ScoringRequest, models: Sequence[OpenModel], form: PhraseForm) -> None:
+def _check_form(request: ScoringRequest, models: Sequence[Model], form: PhraseForm) -> None:
     """Refuse models of other phrases than the table has; one that learned from plain words may read a factor."""
     for model in models:
         if model.rare is not None and not form.is_plain:

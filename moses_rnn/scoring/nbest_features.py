@@ -21,7 +21,7 @@ from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, Writer, open_ense
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, text
 from moses_rnn.producers.mixtures import ARITHMETIC, Mixture, check_mixture
-from moses_rnn.producers.open import OpenModel, needs_alignments, open_model
+from moses_rnn.producers.open import Model, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
 from moses_rnn.scoring.fit import check_learned
 from moses_rnn.scoring.nbest_request import ListRequest
@@ -118,7 +118,9 @@ def make_features(first: NBestLine | None, name: str, request: ListRequest) -> I
 
     The first line tells whether alignments or segmentations are there, where models need them.
     """
-    if request.backoff and all(open_model(folder, of_pairs=False).reads_sources for folder in request.folders):
+    if request.backoff and all(
+        open_model(folder, of_pairs=False).architecture.reads_sources for folder in request.folders
+    ):
         raise InputError("--backoff: expected a language model among the networks, whose <unk> it shares, found none")
     if first is not None and any(map(needs_alignments, request.folders)):
         alignment_of(first, name)
@@ -137,7 +139,7 @@ def _of_model(path: Path, first: NBestLine | None, name: str, request: ListReque
     model = open_model(path, of_pairs=False)
     if not request.allow_misfit:
         check_learned(model)
-    if model.reads_sources:
+    if model.architecture.reads_sources:
         return model.name, _of_pairs(model, first, name, request)
     return model.name, Feature(_language_model(model, request), of_sources=False, knows_target=_knows(model))
 
@@ -146,7 +148,7 @@ def _of_models(
     paths: tuple[Path, ...], first: NBestLine | None, name: str, request: ListRequest
 ) -> tuple[str, Feature]:
     """Whether they are language models, the first one tells."""
-    if not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).reads_sources:
+    if not paths[0].is_dir() or not open_model(paths[0], of_pairs=False).architecture.reads_sources:
         return Mixture.name, _of_mixture(paths, request)
     if request.shares:
         raise InputError("--shares: expected an ensemble of language models, found one of networks of pairs")
@@ -211,11 +213,11 @@ def _of_mixture(paths: tuple[Path, ...], request: ListRequest) -> Feature:
     return Feature(mixture, of_sources=False, knows_target=lambda word: any(known(word) for known in knows))
 
 
-def _language_model(model: OpenModel, request: ListRequest) -> NetworkLanguageModel:
+def _language_model(model: Model, request: ListRequest) -> NetworkLanguageModel:
     backoff = open_backoff(request.backoff, model.target_vocabulary) if request.backoff else None
     return model.make_language_model(_compute(model, request), backoff)
 
 
-def _compute(model: OpenModel, request: ListRequest) -> Compute:
+def _compute(model: Model, request: ListRequest) -> Compute:
     floors_long = request.long_phrases == "floor"
     return model.choose_compute(Wanted(request.device, "fp32", floors_long=floors_long))

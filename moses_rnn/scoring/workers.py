@@ -15,7 +15,7 @@ from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import TableLines
 from moses_rnn.producers.base import Compute, Description, ScoreProducer, Scores, Tally, is_unbounded
 from moses_rnn.producers.ensembles import MEAN_LOG, Writer, make_ensemble
-from moses_rnn.producers.open import ModelOnDisk, OpenModel
+from moses_rnn.producers.open import Model, ModelOnDisk
 from moses_rnn.producers.phrases import WordPenaltyProducer
 
 Chunk = TableLines  # lines to be scored together
@@ -168,7 +168,7 @@ class ScoringJob:
         return f"{self.name}: {lines_of(chunk)}"
 
 
-def make_writers(models: Sequence[OpenModel], *, averaged: bool) -> list[Writer]:
+def make_writers(models: Sequence[Model], *, averaged: bool) -> list[Writer]:
     """What gives a column each: models, or all of a direction together.
 
     Raises:

@@ -14,14 +14,16 @@ from moses_rnn import __version__
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.models.bengio import BENGIO, Bengio, BengioConfig
-from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
-from moses_rnn.models.folders import Kind
+from moses_rnn.inference.cslm import BENGIO, CSLM
+from moses_rnn.inference.rnnlm import RNNLM
+from moses_rnn.models.bengio import Bengio, BengioConfig
+from moses_rnn.models.cslm import Cslm, CslmConfig
+from moses_rnn.models.folders import Architecture
 from moses_rnn.models.hardware import choose_precision
 from moses_rnn.models.language_models import NGramNetwork
-from moses_rnn.models.rnnlm import RNNLM, Rnnlm, RnnlmConfig
+from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
+from moses_rnn.producers.open import Model
 from moses_rnn.training.config import Preset
 from moses_rnn.training.corpus_files import (
     Filing,
@@ -67,7 +69,7 @@ class Lines:
 class Learning(NamedTuple):
     """A network that can be trained: its kind, and how it and its task are made."""
 
-    kind: Kind
+    kind: Architecture
     make: Callable[[int, Network], Cslm | Bengio | Rnnlm]  # of the words; its weights are unset
     task: Callable[[Any, tuple[Text, Text], Preset], Task]
 
@@ -140,7 +142,7 @@ def train_language_model(
         model = learning.make(len(vocabulary), preset.network)
         model.initialise(preset.training.seed, preset.training.initial_deviation)
         model.to(request.device)
-        kept.checkpoint = Checkpoint(
+        kept.checkpoint = Model(
             learning.kind, model, {"target": vocabulary}, provenance=_provenance(request, preset, statistics)
         )
         task = learning.task(model, texts, preset)

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, Self
 
 from moses_rnn.errors import CheckpointError, OutputError, shown_value, writing
 from moses_rnn.files.outputs import open_locked
-from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.folders import CONFIG, Kind, finish_saving, read_network, vocabulary_file
+from moses_rnn.models.folders import CONFIG, Architecture, read_record, vocabulary_file
+from moses_rnn.producers.open import Model, finish_saving, save_model
 from moses_rnn.training.ranks import Ranks
 from moses_rnn.training.state import Progress, RunState, check_choices, load_state, save_state
 
@@ -41,10 +41,10 @@ class ModelFolder:
         restart: whether to remove first what a run left there.
     """
 
-    def __init__(self, path: Path, kind: Kind, *, restart: bool = False) -> None:
+    def __init__(self, path: Path, kind: Architecture, *, restart: bool = False) -> None:
         self.path = path
         self.arrays = path / STATE_FOLDER  # folder for the run's arrays
-        self.checkpoint: Checkpoint | None = None
+        self.checkpoint: Model | None = None
         self._kind = kind
         self._restart = restart
         self._state = self.arrays / STATE_FILE
@@ -88,12 +88,12 @@ class ModelFolder:
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
         """Refuse to continue a run of another network or with other choices; see `state.check_choices`."""
-        network = self._kind.network
+        network = self._kind.key
         with contextlib.suppress(CheckpointError):  # there is no model yet, or a damaged one
-            network = read_network(self.path)
-        if network != self._kind.network:
+            network = read_record(self.path)["network"]
+        if network != self._kind.key:
             raise CheckpointError(
-                f"{self.path}: expected a model of network {self._kind.network!r}, found {shown_value(network)}",
+                f"{self.path}: expected a model of network {self._kind.key!r}, found {shown_value(network)}",
                 advice="--model names another folder; --restart would remove what is there.",
             )
         check_choices(self._state, choices)
@@ -111,7 +111,7 @@ class ModelFolder:
         if is_best and self.checkpoint is not None:
             run = {"history": progress.history, "skipped_steps": progress.skipped_steps}
             provenance = {**self.checkpoint.provenance, **run}
-            save_checkpoint(self.path, replace(self.checkpoint, provenance=provenance))
+            save_model(self.path, replace(self.checkpoint, provenance=provenance))
         with writing(self._log), open(self._log, "a", encoding="utf-8", opener=_no_link) as log:
             log.write(json.dumps({**progress.history[-1], "best": is_best}) + "\n")
 
@@ -142,7 +142,7 @@ class ModelFolder:
 
     def _remove_run(self) -> None:
         """Remove a model and its training state: the files that this package writes, and no others."""
-        files = [self.path / name for name in self._kind.files()]
+        files = [self.path / name for name in self._kind.files]
         if not (self.arrays / LOCK_FILE).exists() and not all(path.exists() for path in files):
             raise OutputError(f"{self.path}: is not a model folder; --restart does not remove it")
         if self.arrays.is_dir():
@@ -173,7 +173,7 @@ class LedFolder(ModelFolder):
         """Do nothing."""
 
 
-def folder_of(ranks: Ranks, path: Path, kind: Kind, *, restart: bool) -> ModelFolder:
+def folder_of(ranks: Ranks, path: Path, kind: Architecture, *, restart: bool) -> ModelFolder:
     """The folder of a model as a rank may use it; see `ModelFolder`."""
     return (ModelFolder if ranks.leads else LedFolder)(path, kind, restart=restart)
 

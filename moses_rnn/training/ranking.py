@@ -14,7 +14,7 @@ from moses_rnn.errors import InputError
 from moses_rnn.models.batches import Lengths
 from moses_rnn.models.dropout import Drop, drop_units, keep
 from moses_rnn.models.learning_curves import RANKED_WRONG
-from moses_rnn.models.ranker import LAST, Ranker, hinge
+from moses_rnn.models.ranker import Ranker, hinge
 from moses_rnn.models.slots import Slotted, in_slots
 from moses_rnn.models.translation_network import NetworkOfPairs, TranslationNetwork
 from moses_rnn.models.vocabulary import END_ID
@@ -105,7 +105,7 @@ class RankedPairs:
         return sources, in_slots(flat, lengths, slots, len(self.corpus.target_vocabulary)), lengths
 
     def _corrupted(self, targets: Slotted, lengths: Lengths, hashes: Hashes) -> Slotted:
-        last_only = self.model.config.corrupt == LAST
+        last_only = self.model.config.corrupt == "last"
         return corrupted(targets, lengths, hashes, len(self.corpus.target_vocabulary), last_only=last_only)
 
     def _drop(self, seed: int) -> Drop:

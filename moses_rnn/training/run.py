@@ -19,17 +19,20 @@ from moses_rnn.files.streams import STANDARD_STREAM, read_blocks
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.tab_separated import as_table_blocks
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
-from moses_rnn.models.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
-from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.cstm import CSTM, Cstm, CstmConfig
-from moses_rnn.models.encdec import ENCDEC, EncDec
-from moses_rnn.models.folders import Kind
+from moses_rnn.inference.cells import ENCDEC_OF_CELLS
+from moses_rnn.inference.cstm import CSTM
+from moses_rnn.inference.encdec import ENCDEC
+from moses_rnn.inference.ranker import RANKER
+from moses_rnn.models.cells import CellConfig, CellEncDec
+from moses_rnn.models.cstm import Cstm, CstmConfig
+from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig, variant_of
+from moses_rnn.models.folders import Architecture
 from moses_rnn.models.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
 from moses_rnn.models.learning_curves import NATS, Measure, Verdict, verdict
 from moses_rnn.models.native_learning import instructions_to_learn
-from moses_rnn.models.ranker import RANKER, Ranker, RankerConfig
+from moses_rnn.models.ranker import Ranker, RankerConfig
 from moses_rnn.models.translation_network import NetworkOfPairs
-from moses_rnn.models.variants import SWITCH_VALUES, SWITCHES, EncDecConfig, variant_of
+from moses_rnn.producers.open import Model
 from moses_rnn.training.architectures import INITIAL_RANGES, longest, slotted_network
 from moses_rnn.training.cells import cell_switches
 from moses_rnn.training.config import PRESETS, LearningRequest, PhraseModelRequest, Preset, TrainingConfig
@@ -72,9 +75,9 @@ class Plan:
     training: TrainingConfig
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Architecture:
         """What the network is, as its folder names it: a gated cell as the paper's stays in the first format."""
-        if self.architecture != ENCDEC.network:
+        if self.architecture != ENCDEC.key:
             return {"cstm": CSTM, "ranker": RANKER}[self.architecture]
         return ENCDEC_OF_CELLS if "cell" in self.network else ENCDEC
 
@@ -117,7 +120,7 @@ def train_phrase_model(
         model, described = _network(request, plan, corpus)
         observer.corpus_read([*describe_corpus(corpus, plan.kind.measure), *described, *_advice(request, plan, corpus)])
         task = task_of(model, corpus, plan.training)
-        kept.checkpoint = Checkpoint(
+        kept.checkpoint = Model(
             plan.kind,
             task.model,
             {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary},
@@ -125,7 +128,7 @@ def train_phrase_model(
             provenance=_provenance(request, plan, corpus, form),
         )
         progress = Trainer(task, plan.training, ranks).run(kept, observer, should_stop)
-        known = task.measure.rival_cost
+        known = task.measure.baseline_cost
         return Outcome(progress, corpus.unigram_nats_per_token if known is None else known, task.measure)
 
 
@@ -194,7 +197,8 @@ def plan_of(request: PhraseModelRequest, processes: int = 1) -> Plan:
 
 def _encdec(request: PhraseModelRequest, preset: Preset) -> dict[str, Any]:
     """Sizes and switches of an RNN Encoder-Decoder."""
-    switches: dict[str, Any] = {**SWITCHES[request.variant], **request.given(*SWITCH_VALUES), **cell_switches(request)}
+    named = SWITCHES[request.variant]
+    switches: dict[str, Any] = {**named, **request.given(*named), **cell_switches(request)}
     sizes = {**preset.network, **request.given(*preset.network)}
     return {**sizes, "variant": variant_of(switches), **switches}
 

@@ -12,15 +12,18 @@ import torch
 
 from moses_rnn import __version__
 from moses_rnn.formats.rare_words import WINDOW, RareWords
-from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.encdec import ENCDEC, EncDec
-from moses_rnn.models.folders import SENTENCES, SOURCE_TO_TARGET, TARGET_TO_SOURCE, Kind
+from moses_rnn.inference.encdec import ENCDEC
+from moses_rnn.inference.rnnsearch import RNNSEARCH
+from moses_rnn.inference.seq2seq import SEQ2SEQ
+from moses_rnn.models.config import SENTENCES
+from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
+from moses_rnn.models.folders import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
 from moses_rnn.models.hardware import choose_compiled, choose_precision
 from moses_rnn.models.native_learning import instructions_to_learn
-from moses_rnn.models.rnnsearch import RNNSEARCH, RnnSearch, RnnSearchConfig
-from moses_rnn.models.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
+from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
+from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from moses_rnn.models.translation_network import TranslationNetwork
-from moses_rnn.models.variants import SWITCHES, EncDecConfig
+from moses_rnn.producers.open import Model
 from moses_rnn.training.config import Preset, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.corpus_files import PAIRS, made_by_first
@@ -35,10 +38,10 @@ from moses_rnn.training.sentence_config import SentenceRequest
 from moses_rnn.training.trainer import Observer, Trainer
 
 
-class Architecture(NamedTuple):
-    """A network that can be trained: its kind, and how it is made of sizes of vocabularies, sizes and switches."""
+class Recipe(NamedTuple):
+    """A network that can be trained: its architecture, and how it is made of all its sizes and switches."""
 
-    kind: Kind
+    architecture: Architecture
     make: Callable[[int, int, Mapping[str, Any]], TranslationNetwork]
 
 
@@ -56,9 +59,9 @@ def _make_rnnenc(source_words: int, target_words: int, network: Mapping[str, Any
 
 
 ARCHITECTURES = {
-    "rnnsearch": Architecture(RNNSEARCH, _make_rnnsearch),
-    "seq2seq": Architecture(SEQ2SEQ, _make_seq2seq),
-    "rnnenc": Architecture(ENCDEC, _make_rnnenc),
+    "rnnsearch": Recipe(RNNSEARCH, _make_rnnsearch),
+    "seq2seq": Recipe(SEQ2SEQ, _make_seq2seq),
+    "rnnenc": Recipe(ENCDEC, _make_rnnenc),
 }
 
 
@@ -93,9 +96,9 @@ def train_sentence_model(
     annotation = _annotation(request, texts, dev)
     preset = request.chosen_preset()
     preset = replace(preset, training=_training(request, preset, ranks.size))
-    kind, make = ARCHITECTURES[request.architecture]
+    architecture, make = ARCHITECTURES[request.architecture]
     switches = {**preset.network, **_rare_switch(annotation)}
-    with folder_of(ranks, folder, kind, restart=request.restart) as kept:
+    with folder_of(ranks, folder, architecture, restart=request.restart) as kept:
         kept.check_choices({**switches, **preset.training.course()})
         watch = observer.reading, should_stop
 
@@ -110,8 +113,8 @@ def train_sentence_model(
         model = make(len(corpus.source_vocabulary), len(corpus.target_vocabulary), switches)
         model.initialise(preset.training.seed, preset.training.initial_deviation)
         task = PhrasePairs(model.to(request.device), corpus, preset.training)
-        kept.checkpoint = Checkpoint(
-            kind,
+        kept.checkpoint = Model(
+            architecture,
             task.model,
             {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary},
             direction=TARGET_TO_SOURCE if request.inverse else SOURCE_TO_TARGET,

@@ -25,7 +25,7 @@ from moses_rnn.formats.phrase_table import Shape, TableLine, parse_table, read_f
 from moses_rnn.formats.signatures import extended_signature, recorded_columns, records_of
 from moses_rnn.models.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute, Wanted
-from moses_rnn.producers.open import OpenModel, model_files
+from moses_rnn.producers.open import Model, model_files
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.extension import (
     INVERSE,
@@ -57,7 +57,7 @@ ROUNDING = 0.01  # by which the search and the producer, which has the last word
 
 MakeIni = Callable[[Shape, int], bytes]  # of a table and of how many columns are added
 Stage = Callable[[str], AbstractContextManager[Advanced]]  # shows a stage's progress, of what is counted in that unit
-Models = Sequence[OpenModel]  # what writes, and perhaps one of the inverse direction
+Models = Sequence[Model]  # what writes, and perhaps one of the inverse direction
 Signature = Mapping[str, Any] | None  # of the table, if it has one that is of this very file
 
 
@@ -170,7 +170,7 @@ def _choose_fills(table: str, survey: Survey, models: Models, signature: Mapping
         for model in models:
             alone = list(names.values()).count(name) == 1
             is_mean = str(added[column].get("meaning")).startswith("mean of ")  # of several, see producers/ensembles
-            other = recorded and dict(model.checkpoint.hashes) not in recorded
+            other = recorded and dict(model.hashes) not in recorded
             if model.name == name and (is_mean or not alone or other):
                 found = "another" if alone else "one of several of that name"
                 raise MisfitError(
@@ -191,7 +191,7 @@ def _line_maker(request: ExtensionRequest, models: Models, survey: Survey, fills
         least_log_prob=request.min_log_prob - ROUNDING,
     )
     producer, *inverse = (model.make_producer(model.choose_compute(Wanted(request.device))) for model in models)
-    proposer = Proposer(Reading(models[0].checkpoint), search, producer)
+    proposer = Proposer(Reading(models[0]), search, producer)
     settled = [column.least if fill == LOWEST else fill for fill, column in zip(fills, survey.columns, strict=True)]
     form = LineForm(survey.fields, settled, survey.links.weights(), request.marks)
     return LineMaker(proposer, inverse[0] if inverse else None, form, request.top, request.min_log_prob)
@@ -241,9 +241,7 @@ def _signature(
         "top": request.top,
         "min_log_prob": request.min_log_prob,
         "max_words": MOST_WORDS,
-        "models": [
-            {"direction": model.checkpoint.direction, "sha256": dict(model.checkpoint.hashes)} for model in models
-        ],
+        "models": [{"direction": model.direction, "sha256": dict(model.hashes)} for model in models],
         "fills": extended.fills,
         "lines_before": extended.lines_before,
         **asdict(extended.counts),

@@ -15,13 +15,12 @@ from moses_rnn.errors import FormatError, InputError, placing, shown
 from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.phrase_forms import PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
-from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import UNKNOWN, Phrase
 from moses_rnn.producers.base import ScoreProducer
 from moses_rnn.translation.hypotheses import Writer
 
 if TYPE_CHECKING:
-    from moses_rnn.producers.open import OpenModel
+    from moses_rnn.producers.open import Model
 
 Known = Mapping[bytes, Collection[bytes]]  # targets by source
 
@@ -32,7 +31,7 @@ SHOWN = 5  # phrases in a warning
 TSV_COLUMNS = "source\trank\ttarget\tlog_prob\ttimes\tin_table"
 
 
-def refuse_annotated(model: OpenModel) -> None:
+def refuse_annotated(model: Model) -> None:
     """Refuse a model that annotates pairs by word alignments: its own proposals have none, so it cannot score them."""
     if model.rare and model.rare.needs_links:
         raise InputError(
@@ -44,11 +43,11 @@ def refuse_annotated(model: OpenModel) -> None:
 class Reading:
     """Phrases in a network's words: of one side or the other, of a factor, of its shortlists."""
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self.inverse = checkpoint.direction == "target-to-source"
-        self.form = PhraseForm.from_record(checkpoint.provenance.get("phrases"))
-        self.source_vocabulary = checkpoint.source_vocabulary
-        self.target_vocabulary = checkpoint.target_vocabulary
+    def __init__(self, model: Model) -> None:
+        self.inverse = model.direction == "target-to-source"
+        self.form = PhraseForm.from_record(model.provenance.get("phrases"))
+        self.source_vocabulary = model.source_vocabulary
+        self.target_vocabulary = model.target_vocabulary
 
     def source(self, phrase: bytes) -> bytes:
         """A source phrase as it stands in a table, in the words that the network reads, between single blanks."""

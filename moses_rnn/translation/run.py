@@ -113,7 +113,7 @@ def _manifest(request: TranslationRequest, model: Writer, config: BeamConfig, le
 
 def _identity(model: Writer) -> Note:
     """What decides a network's probabilities: its files, or those of all members and how they are combined."""
-    members = [dict(member.checkpoint.hashes) for member in model.models]
+    members = [dict(member.hashes) for member in model.models]
     return {"combination": model.combination, "members": members} if isinstance(model, Ensemble) else members[0]
 
 

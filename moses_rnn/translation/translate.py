@@ -326,7 +326,7 @@ def _handling(model: Writer, rule: str, lexicon: Lexicon | None) -> WordHandling
 def no_attention(model: Writer, advice: str = "") -> InputError:
     """What to say where a network does not tell where it looked."""
     folders = ", ".join(str(member.folder) for member in model.models)
-    titles = " and ".join(member.row.title for member in model.models)
+    titles = " and ".join(member.architecture.title for member in model.models)
     return InputError(
         f"{folders}: expected a network with attention, found {titles}, without alignments", advice=advice
     )

@@ -2,9 +2,8 @@
 
 import torch
 
-from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.seq2seq import SEQ2SEQ
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.inference.seq2seq import SEQ2SEQ
+from moses_rnn.producers.open import Model, save_model
 from tests.models.checkpoints import search_checkpoint
 from tests.models.networks import search_network, seq2seq_network
 from tests.producers.pairs import SOURCE, TARGET
@@ -15,16 +14,16 @@ TRANSLATIONS = [b"t2 t3\n", b"t4 t9\n", b"\n", b"\n", b"t7\n"]  # t9 is unknown
 
 def search(folder=None, **changes):
     """An RNNsearch of sentences."""
-    return OpenModel(folder, search_checkpoint(search_network(dtype=torch.float32), SOURCE, TARGET, **changes))
+    return search_checkpoint(search_network(dtype=torch.float32), SOURCE, TARGET, **changes)
 
 
 def lstm(folder=None):
     """A deep LSTM of sentences."""
     model = seq2seq_network(dtype=torch.float32)
-    return OpenModel(folder, Checkpoint(SEQ2SEQ, model, {"source": SOURCE, "target": TARGET}))
+    return Model(SEQ2SEQ, model, {"source": SOURCE, "target": TARGET})
 
 
 def save(folder, model):
     """Its folder."""
-    save_checkpoint(folder, model.checkpoint)
+    save_model(folder, model)
     return folder

@@ -31,7 +31,7 @@ def test_the_first_lines_are_those_with_words_and_not_too_many(tmp_path):
 def test_a_given_translation_is_forced():
     model = search()
     stepper = attentive_stepper(model)
-    maps = given_maps(model.checkpoint, stepper, choose_lines(SOURCES, "src", [4, 1, 2]), TARGETS)
+    maps = given_maps(model, stepper, choose_lines(SOURCES, "src", [4, 1, 2]), TARGETS)
     assert [one.line for one in maps] == [1, 2, 4]
     assert maps[0].columns == [b"s2", b"s3", b"s4", b"</s>"]
     assert maps[0].rows == [b"t2", b"t3", b"</s>"]
@@ -49,7 +49,7 @@ def test_without_one_the_network_writes_it_itself():
     model = search()
     stepper = attentive_stepper(model)
     sources = choose_lines(SOURCES, "src", [1, 4])
-    maps = own_maps(model.checkpoint, stepper, sources)
+    maps = own_maps(model, stepper, sources)
     config = BeamConfig(width=3, words_per_source_word=3)
     expected = Translator(SOURCE, TARGET, stepper, config, aligned=1)([sources[1], sources[4]], "src")
     for one, translation in zip(maps, expected, strict=True):

@@ -214,7 +214,7 @@ def test_a_source_that_is_not_in_the_table():
 def test_the_nearest_phrases_are_others():
     model = checkpoint()
     found = explain(b"a b ||| u")
-    c = {phrase: summaries(model.model, [model.source_vocabulary.ids(phrase.split())])[0] for phrase in (b"a b", b"a", b"a c")}  # fmt: skip
+    c = {phrase: summaries(model.network, [model.source_vocabulary.ids(phrase.split())])[0] for phrase in (b"a b", b"a", b"a c")}  # fmt: skip
     cosines = {
         phrase.decode(): c[phrase] @ c[b"a b"] / np.linalg.norm(c[phrase]) / np.linalg.norm(c[b"a b"])
         for phrase in (b"a", b"a c")

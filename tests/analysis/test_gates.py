@@ -28,7 +28,7 @@ IDS = [[2, 3], [4], [2, 0]], [[2, 3], [4], [2]]
 
 def test_means_are_over_steps_and_the_first_has_nothing_to_reset():
     found = measure_gates(checkpoint(), PAIRS, "encoder")
-    gates = encoder_gates(checkpoint().model, IDS[0])  # a b </s>, c </s>, a <unk> </s>
+    gates = encoder_gates(checkpoint().network, IDS[0])  # a b </s>, c </s>, a <unk> </s>
     later = [1, 2, 4, 6, 7]
     assert (found.phrases, found.steps) == (3, 8)
     np.testing.assert_allclose(found.z, gates.z.mean(0), atol=1e-6)
@@ -46,7 +46,7 @@ def test_a_decoder_has_a_state_from_the_beginning(variant, read, shown, monkeypa
     show(monkeypatch, UNITS=1, MIN_TIMES=1, WORDS=9)
     model = checkpoint(variant)
     found = measure_gates(model, PAIRS, "decoder")
-    gates = decoder_gates(model.model, *IDS)
+    gates = decoder_gates(model.network, *IDS)
     np.testing.assert_allclose(found.r, gates.r.mean(0), atol=1e-6)
     words = {word for word, _ in found.resetting[0].highest + found.resetting[0].lowest}
     assert words <= read
@@ -56,7 +56,7 @@ def test_a_decoder_has_a_state_from_the_beginning(variant, read, shown, monkeypa
 def test_the_extreme_units_and_their_words(monkeypatch):
     show(monkeypatch, UNITS=2, WORDS=2, MIN_TIMES=2)
     found = measure_gates(checkpoint(), PAIRS, "encoder")
-    gates = encoder_gates(checkpoint().model, IDS[0])
+    gates = encoder_gates(checkpoint().network, IDS[0])
     at = {"a": [0, 5], "</s>": [2, 4, 7]}  # the words that come twice, and their steps
     assert [unit.unit for unit in found.remembering] == np.argsort(-gates.z.mean(0))[:2].tolist()
     assert [unit.unit for unit in found.resetting] == np.argsort(gates.r[[1, 2, 4, 6, 7]].mean(0))[:2].tolist()

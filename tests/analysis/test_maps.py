@@ -1,6 +1,7 @@
 """Maps of points whose neighbours are known."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,12 +19,11 @@ from moses_rnn.analysis.maps import (
 )
 from moses_rnn.analysis.plots import check_matplotlib
 from moses_rnn.errors import CheckpointError, MosesRnnError
+from moses_rnn.inference.cells import ENCDEC_OF_CELLS
 from moses_rnn.inference.inspection import sentence_summaries, summaries
-from moses_rnn.models.cells import ENCDEC_OF_CELLS
-from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers.base import HERE
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model
 from tests.analysis.attentive import lstm, search
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint
 from tests.models import reference_cells
@@ -47,25 +47,25 @@ def test_words_are_the_most_frequent_without_special_ones():
     model = checkpoint()
     found, vectors = word_points(model, "source", 3)
     assert found == ["a", "b", "c"]
-    assert vectors.tolist() == model.model.encoder.embedding[2:5].tolist()
+    assert vectors.tolist() == model.network.encoder.embedding[2:5].tolist()
     assert word_points(model, "target", 99)[0] == ["u", "v", "w", "x", "y", "z"]
 
 
 @pytest.mark.parametrize("cell", ["tanh", "lstm"])
 def test_phrases_of_other_cells_are_their_summaries(cell):
-    of_cells = Checkpoint(ENCDEC_OF_CELLS, cell_network(PAPERS[cell]), {"source": SOURCE, "target": TARGET})
-    found, vectors = phrase_points(OpenModel(None, of_cells), [b"s2 s3", b"s4"])
+    of_cells = Model(ENCDEC_OF_CELLS, cell_network(PAPERS[cell]), {"source": SOURCE, "target": TARGET})
+    found, vectors = phrase_points(of_cells, [b"s2 s3", b"s4"])
     assert found == ["s2 s3", "s4"]
-    network, ids = of_cells.model, [[*SOURCE.ids([b"s2", b"s3"]), END_ID], [*SOURCE.ids([b"s4"]), END_ID]]
+    network, ids = of_cells.network, [[*SOURCE.ids([b"s2", b"s3"]), END_ID], [*SOURCE.ids([b"s4"]), END_ID]]
     expected = [reference_cells.summary(weights_of(network), one, PAPERS[cell]) for one in ids]
     np.testing.assert_allclose(vectors, expected, atol=1e-10)
 
 
 def test_phrases_that_the_network_cannot_tell_apart_are_one_point():
     model = checkpoint()
-    found, vectors = phrase_points(OpenModel(None, model), [b"a qq", b"a rr", b"b \xff"])
+    found, vectors = phrase_points(model, [b"a qq", b"a rr", b"b \xff"])
     assert found == ["a qq", "b \\xff"]
-    np.testing.assert_allclose(vectors, summaries(model.model, [[2, 0], [3, 0]]))
+    np.testing.assert_allclose(vectors, summaries(model.network, [[2, 0], [3, 0]]))
 
 
 @pytest.mark.parametrize(("model", "dimensions"), [(search(), 5), (lstm(), 2 * 5)])
@@ -77,11 +77,11 @@ def test_sentences_are_what_the_decoder_begins_with(model, dimensions):
 
 
 def test_a_network_without_summaries_is_refused_by_name():
-    class Without(OpenModel):
+    class Without(Model):
         def make_stepper(self, _compute):
             return random_stepper(9, 8)
 
-    model = Without("m", search().checkpoint)
+    model = Without(**{**vars(search()), "folder": Path("m")})
     with pytest.raises(
         CheckpointError, match="m: expected a network that sums up a sentence as one vector, found RNNs"
     ):

@@ -20,7 +20,6 @@ from moses_rnn.analysis.perplexity import (
 )
 from moses_rnn.errors import InputError, ScoreError
 from moses_rnn.producers.backoff import open_backoff
-from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import LanguageModel
 from tests.producers.tiny_lm import NBSP, SENTENCES, SMALL, checkpoint
@@ -219,7 +218,7 @@ def test_a_report_with_an_n_gram_model():
     ]
 
 
-CSLM = Contender("cslm", CslmProducer(checkpoint()), "cslm")
+CSLM = Contender("cslm", checkpoint().make_language_model(), "cslm")
 LINES = {
     "CRLF": [line.replace(b"\n", b"\r\n") for line in TEXT],
     "no line ends": [line.rstrip(b"\n") for line in TEXT],
@@ -249,7 +248,7 @@ def test_a_cslm_and_an_n_gram_model_on_a_text(tmp_path):
     pytest.importorskip("kenlm", reason="kenlm is not installed: pip install 'moses-rnn[lm]'")
     path = SMALL.write(tmp_path)
     kenlm = KenlmProducer(path)
-    cslm = CslmProducer(checkpoint(), backoff=open_backoff(str(path), checkpoint().target_vocabulary, kenlm))
+    cslm = checkpoint().make_language_model(shares=open_backoff(str(path), checkpoint().target_vocabulary, kenlm))
     text = score_text(TEXT, "dev.fr", [Contender("cslm", cslm, "cslm"), Contender("lm", kenlm, None)])
     n_gram = [value for sentence in SENTENCES if sentence for value in SMALL.log_probs(sentence)]
     assert text.log_probs[1] == pytest.approx(n_gram, abs=1e-5)

@@ -2,7 +2,7 @@
 
 import torch
 
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from tests.models.checkpoints import encdec_checkpoint
 from tests.models.networks import encdec_network

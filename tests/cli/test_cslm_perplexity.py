@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from moses_rnn.cli import progress
 from moses_rnn.cli.cslm_perplexity import perplexity as command_of_perplexity
 from moses_rnn.models.bengio import Bengio, BengioConfig
-from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.open import save_model
 from tests.commands import zygote
 from tests.models.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint
 from tests.models.networks import encdec_network, rnnlm_network, with_large_weights
@@ -28,14 +28,14 @@ def prepared(tmp_path_factory):
     here = tmp_path_factory.mktemp("lm")
     for name, scale in (("r1", 0.7), ("r2", 0.4), ("r3", 0.2)):
         model = rnnlm_network(words=len(WORDS), scale=scale, dtype=torch.float32)
-        save_checkpoint(here / name, rnnlm_checkpoint(model, WORDS))
+        save_model(here / name, rnnlm_checkpoint(model, WORDS))
     model = Bengio(BengioConfig(len(WORDS), 3, 3, 4), seed=None)
-    save_checkpoint(here / "bengio", bengio_checkpoint(with_large_weights(model), WORDS))
-    save_checkpoint(here / "cslm", checkpoint())
+    save_model(here / "bengio", bengio_checkpoint(with_large_weights(model), WORDS))
+    save_model(here / "cslm", checkpoint())
     few = rnnlm_network(words=4, scale=0.4, dtype=torch.float32)
-    save_checkpoint(here / "few", rnnlm_checkpoint(few, Vocabulary([b"<unk>", b"</s>", b"le", b"bon"])))
+    save_model(here / "few", rnnlm_checkpoint(few, Vocabulary([b"<unk>", b"</s>", b"le", b"bon"])))
     pairs = encdec_network(PAPER, dtype=torch.float32)
-    save_checkpoint(here / "pairs", encdec_checkpoint(pairs, SOURCE, TARGET))
+    save_model(here / "pairs", encdec_checkpoint(pairs, SOURCE, TARGET))
     (here / "lm.arpa.gz").write_bytes(gzip.compress(SMALL.arpa()))
     (here / "other.arpa").write_bytes(SMALL.arpa().replace(b"chat", b"chien"))
     (here / "same.arpa").write_bytes(SMALL.arpa())

@@ -12,17 +12,16 @@ from click.testing import CliRunner
 
 from moses_rnn.cli.nmt_translate import translate
 from moses_rnn.formats.nbest import parse_nbest
-from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers.base import Compute
-from moses_rnn.producers.open import open_model
+from moses_rnn.producers.open import open_model, save_model
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.translate import Translator
 from tests.commands import run, saved_lines
 from tests.models.checkpoints import encdec_checkpoint
 from tests.producers.pairs import SOURCE, TARGET
 from tests.producers.rare import save_rare_model
-from tests.translation.sentences import network, save_model, sentences, text
+from tests.translation.sentences import network, saved_model, sentences, text
 
 LINES = sentences(40)
 
@@ -30,7 +29,7 @@ LINES = sentences(40)
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    save_model(tmp_path / "model")
+    saved_model(tmp_path / "model")
     (tmp_path / "in").write_bytes(text(LINES))
     return tmp_path
 
@@ -92,7 +91,7 @@ def test_a_network_that_writes_nothing_is_noticed(here):
     model = network(torch.float32)
     with torch.no_grad():
         model.decoder.b_G[END_ID] = 500.0
-    save_checkpoint(here / "silent", encdec_checkpoint(model, SOURCE, TARGET, provenance={"unit": "sentences"}))
+    save_model(here / "silent", encdec_checkpoint(model, SOURCE, TARGET, provenance={"unit": "sentences"}))
     assert translated("in", "--model", "silent").stdout_bytes == b"\n" * len(LINES)
     for model in ("silent", "model"):
         done = translated("in", "--model", model)

@@ -8,8 +8,8 @@ import torch
 
 import moses_rnn
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.producers.open import save_model
 from tests.commands import zygote
 from tests.models.checkpoints import (
     bengio_checkpoint,
@@ -82,7 +82,7 @@ MODELS = {
 def models(tmp_path_factory):
     here = tmp_path_factory.mktemp("numbers")
     for name, make in MODELS.items():
-        save_checkpoint(here / name, make())
+        save_model(here / name, make())
     table = "".join(f"{source} ||| {target} ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 1 1 1\n" for source, target in PAIRS)
     for name, lines in {
         "src": [source for source, _ in PAIRS],

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from moses_rnn.cli.sample import main
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.producers.open import open_model
 from tests.commands import run
 from tests.models.checkpoints import make_producer
 
@@ -40,7 +40,7 @@ def test_columns_hold_the_producers_log_prob(model, table, tmp_path, beam):
     rows = columns(sample(tmp_path / "sources", "--model", model, "--format", "tsv", "--table", table, *beam))
     assert rows[0] == [b"source", b"rank", b"target", b"log_prob", b"times", b"in_table"]
     assert list(dict.fromkeys(row[0] for row in rows[1:])) == sources
-    expected = make_producer(load_checkpoint(model), precision="fp64").log_probs(
+    expected = make_producer(open_model(model), precision="fp64").log_probs(
         Pairs.of((row[0], row[2]) for row in rows[1:])
     )
     assert [float(row[3]) for row in rows[1:]] == pytest.approx(expected[:, 0], abs=1e-6)

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import torch
 
+from moses_rnn.inference.cells import ENCDEC_OF_CELLS
 from moses_rnn.models.batches import Batch
 from moses_rnn.models.cells import PLAIN
-from moses_rnn.models.checkpoint import Checkpoint
+from moses_rnn.models.folders import Architecture
 from moses_rnn.models.vocabulary import END_ID
-from moses_rnn.producers.open import NETWORKS, NetworkRow, OpenModel
+from moses_rnn.producers.open import NETWORKS, Model
 from tests.models import (
     reference,
     reference_bengio,
@@ -33,7 +34,7 @@ from tests.producers import bigrams
 from tests.producers.pairs import SOURCE, TARGET
 
 WORDS = {"source": SOURCE, "target": TARGET}
-ALL = {**NETWORKS, "bigrams": NetworkRow(bigrams.BIGRAMS, "BIGRAM", "bigram network", bigrams.BigramStepper)}
+ALL = {f"{row.key} of other cells" if row is ENCDEC_OF_CELLS else row.key: row for row in (*NETWORKS, bigrams.BIGRAMS)}
 
 
 class Training(NamedTuple):
@@ -72,7 +73,7 @@ class Case(NamedTuple):
         return ROWS[self.key]
 
     @property
-    def network(self) -> NetworkRow:
+    def architecture(self) -> Architecture:
         """Of NETWORKS."""
         return ALL[self.key]
 
@@ -81,22 +82,21 @@ class Case(NamedTuple):
 
     def make(self, dtype: torch.dtype = torch.float64, scale: float = 0.7) -> Any:
         """A network whose numbers are large enough for every term of every equation to matter; no bias is zero."""
-        kind = self.network.kind
-        words = [len(WORDS[side]) for side in kind.sides]
-        model = kind.build({**self.row.config, **self.switches}, words).to(dtype)
+        sides = self.architecture.sides
+        words = {
+            "vocabulary_size" if self.key == "cslm" else f"{side}_vocabulary_size": len(WORDS[side]) for side in sides
+        }
+        config = self.architecture.config(**words, **self.row.config, **self.switches)
+        model = self.architecture.module(config, seed=None).to(dtype)
         random = torch.Generator().manual_seed(2)
         for tensor in model.state_dict().values():
             tensor.copy_(torch.randn(tensor.shape, generator=random, dtype=torch.float64) * scale)
         return model.requires_grad_(False)
 
-    def checkpoint(self, model: Any = None) -> Checkpoint:
-        """A network with its words."""
-        kind = self.network.kind
-        return Checkpoint(kind, model or self.make(torch.float32), {side: WORDS[side] for side in kind.sides})
-
-    def opened(self, model: Any = None) -> OpenModel:
-        """It, as if it were read from a folder."""
-        return OpenModel(None, self.checkpoint(model))  # type: ignore[arg-type]
+    def opened(self, network: Any = None) -> Model:
+        """A network with its words, as if it were read from a folder."""
+        network = network or self.make(torch.float32)
+        return Model(self.architecture, network, {side: WORDS[side] for side in self.architecture.sides})
 
     def expected(self, model: Any, pairs: Sequence[tuple[list[int], list[int]]], weights: Any = None) -> list[float]:
         """What pairs score by the equations."""

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from moses_rnn.cli import nbest, sample, score
-from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.native import native_core
+from moses_rnn.producers.open import save_model
 from tests.contract.rows import FIRST, SOURCE, TARGET
 from tests.models.saved import edit_config
 
-OF_PAIRS = [case for case in FIRST if not case.network.language_model]
+OF_PAIRS = [case for case in FIRST if case.architecture.reads_sources]
 TABLE = b"s2 ||| t2 t3 ||| 0.5\ns2 s3 ||| t2 t3 ||| 0.5\ns2 s3 |||  ||| 0.5\ns2 s3 ||| x ||| 0.5\n"
 LIST = b"0 ||| t2 t3 ||| LM0= -1 ||| -1 ||| 0-0=0-0 1-1=1-1 \n0 ||| t2 ||| LM0= -2 ||| -2 ||| 0-1=0-0 \n"
 
@@ -22,7 +22,7 @@ LIST = b"0 ||| t2 t3 ||| LM0= -1 ||| -1 ||| 0-0=0-0 1-1=1-1 \n0 ||| t2 ||| LM0= 
 @pytest.fixture
 def here(tmp_path, monkeypatch, case):
     """A folder with a model, a table, and a list with its source."""
-    save_checkpoint(tmp_path / "m", case.checkpoint())
+    save_model(tmp_path / "m", case.opened())
     (tmp_path / "t.gz").write_bytes(gzip.compress(TABLE))
     (tmp_path / "list").write_bytes(LIST)
     (tmp_path / "source").write_bytes(b"s2 s3\n")
@@ -41,7 +41,7 @@ def last_numbers(table):
 
 
 def expected(case, *pairs):
-    return case.expected(case.checkpoint().model, [(SOURCE.ids(s.split()), TARGET.ids(t.split())) for s, t in pairs])
+    return case.expected(case.opened().network, [(SOURCE.ids(s.split()), TARGET.ids(t.split())) for s, t in pairs])
 
 
 @pytest.mark.parametrize("case", OF_PAIRS, ids=str)
@@ -53,17 +53,17 @@ def test_it_is_a_column_of_a_table(case, here, capfd):
     (column,) = json.loads((here / "t.rnn.gz.json").read_text())["added_columns"]
     described = case.opened().describe()
     assert (column["name"], column["meaning"]) == (described.name, described.meaning)
-    assert column.get("unbounded", False) == case.network.unbounded
+    assert column.get("unbounded", False) == case.architecture.unbounded
     run(score.main, "t.gz", "--model", "m", "--allow-misfit", "--force")
     np.testing.assert_allclose(last_numbers(here / "t.rnn.gz"), np.exp(values), rtol=1e-5)
-    native = case.network.native and native_core()
+    native = case.architecture.native and native_core()
     assert f"computed by: {'native' if native else 'torch, fp32'}" in "".join(capfd.readouterr())
 
 
 @pytest.mark.parametrize("case", OF_PAIRS, ids=str)
 def test_one_that_has_learned_nothing_is_refused(case, here, capfd):
-    measure = case.network.kind.measure
-    learned = {"unigram_nats_per_token": 5.0, "history": [{measure.key: measure.rival_cost or 5.0}]}
+    measure = case.architecture.measure
+    learned = {"unigram_nats_per_token": 5.0, "history": [{measure.key: measure.baseline_cost or 5.0}]}
     edit_config(here / "m", provenance=learned)
     run(score.main, "t.gz", "--model", "m", code=3)
     assert "m: expected a model that costs less than" in capfd.readouterr().err
@@ -75,7 +75,7 @@ def test_it_is_a_feature_of_a_list(case, here):
     run(nbest.main, "list", "--source", "source", *options)
     feature = f"{case.opened().describe().name}0= ".encode()
     values = [float(line.split(feature)[1].split()[0]) for line in (here / "more").read_bytes().splitlines()]
-    if case.row.config.get("unit") == "sentences" or case.network.language_model:
+    if case.row.config.get("unit") == "sentences" or case.architecture.words:
         sums = expected(case, (b"s2 s3", b"t2 t3"), (b"s2 s3", b"t2"))
     else:
         first, second, whole = expected(case, (b"s2", b"t2"), (b"s3", b"t3"), (b"s2 s3", b"t2"))
@@ -83,7 +83,7 @@ def test_it_is_a_feature_of_a_list(case, here):
     np.testing.assert_allclose(values, sums, rtol=1e-5)
 
 
-@pytest.mark.parametrize("case", [case for case in FIRST if case.network.stepper], ids=str)
+@pytest.mark.parametrize("case", [case for case in FIRST if case.architecture.stepper], ids=str)
 def test_its_likeliest_targets_are_found(case, here, capfd):
     run(sample.main, "--model", "m", "--source", "s2 s3", "--beam", 60, "--top", 3, "--format", "tsv")
     rows = [line.split("\t") for line in capfd.readouterr().out.splitlines()[1:]]
@@ -95,10 +95,10 @@ def test_its_likeliest_targets_are_found(case, here, capfd):
     assert all(np.array(found) >= np.array(best) - 1e-5)
 
 
-@pytest.mark.parametrize("case", [case for case in FIRST if not case.network.stepper], ids=str)
+@pytest.mark.parametrize("case", [case for case in FIRST if not case.architecture.stepper], ids=str)
 def test_nothing_is_sampled_from_what_does_not_write(case, here, capfd):
     run(sample.main, "--model", "m", "--source", "s2 s3", code=3)
-    assert "m: expected a network that writes" in "".join(capfd.readouterr()) or case.network.language_model
+    assert "m: expected a network that writes" in "".join(capfd.readouterr()) or case.architecture.words
 
 
 @pytest.mark.parametrize("case", [case for case in FIRST if "slots" in case.switches], ids=str)
@@ -116,4 +116,4 @@ def test_a_line_without_a_slot_is_refused_or_scores_the_floor(case, here, capfd)
     run(nbest.main, "list", *options, code=3)
     assert "expected phrases of at most 6 words" in capfd.readouterr().err
     run(nbest.main, "list", *options, "--long", "floor", "--force")
-    assert f"{case.network.name}0= -87".encode() in (here / "more").read_bytes()
+    assert f"{case.architecture.name}0= -87".encode() in (here / "more").read_bytes()

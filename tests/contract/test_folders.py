@@ -9,9 +9,8 @@ import torch
 from safetensors.torch import load, save_file
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
 from moses_rnn.producers.base import Compute, is_unbounded
-from moses_rnn.producers.open import open_language_model, open_model
+from moses_rnn.producers.open import open_language_model, open_model, save_model
 from tests.contract.rows import CASES, FIRST
 from tests.models.saved import edit_config
 from tests.producers.pairs import of_pairs, random_pairs
@@ -23,7 +22,7 @@ UNCHECKED = {"cslm": {"vocabulary_size"}}  # the file of words decides
 
 @pytest.fixture
 def folder(tmp_path, case):
-    save_checkpoint(tmp_path / "m", case.checkpoint())
+    save_model(tmp_path / "m", case.opened())
     return tmp_path / "m"
 
 
@@ -33,35 +32,33 @@ def config_of(folder):
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_folder_gives_back_what_was_saved(case, folder):
-    kind, checkpoint = case.network.kind, case.checkpoint()
-    assert {path.name for path in folder.iterdir()} == {"config.json", "model.safetensors", *kind.vocabularies}
-    known = {"format": 1, **kind.named, **dataclasses.asdict(checkpoint.model.config)}
-    if kind.format == 2:
-        known |= {"direction": "source-to-target", "rare": None}
+    row, model = case.architecture, case.opened()
+    assert {path.name for path in folder.iterdir()} == {*row.files}
+    known = {"format": row.format, **dataclasses.asdict(model.config)}
+    if row.format == 2:
+        known |= {"network": row.key, "direction": "source-to-target", "rare": None}
     assert known.items() <= config_of(folder).items()
     opened = open_model(folder, of_pairs=False)
-    assert (opened.row, opened.checkpoint.unit) == (case.network, known.get("unit", "phrases"))
-    assert opened.checkpoint.model.config == checkpoint.model.config
-    assert all(
-        torch.equal(tensor, opened.checkpoint.model.state_dict()[name])
-        for name, tensor in checkpoint.model.state_dict().items()
-    )
+    assert (opened.architecture, opened.unit) == (row, known.get("unit", "phrases"))
+    assert opened.config == model.config
+    tensors = opened.network.state_dict()
+    assert all(torch.equal(tensor, tensors[name]) for name, tensor in model.network.state_dict().items())
     producer, saved = case.opened().make_producer(), opened.make_producer()
     assert of_pairs(saved, PAIRS).tobytes() == of_pairs(producer, PAIRS).tobytes()
     assert (saved.name, saved.meaning, is_unbounded(saved)) == opened.describe()
-    assert (saved.name, is_unbounded(saved)) == (case.network.name, case.network.unbounded)
+    assert (saved.name, is_unbounded(saved)) == (case.architecture.name, case.architecture.unbounded)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    save_checkpoint(folder, opened.checkpoint)
+    save_model(folder, opened)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-@pytest.mark.parametrize("case", [case for case in FIRST if "source" in case.network.kind.sides], ids=str)
+@pytest.mark.parametrize("case", [case for case in FIRST if case.architecture.reads_sources], ids=str)
 def test_a_model_of_the_other_direction_reads_targets(case, folder):
     edit_config(folder, direction="target-to-source")
     inverse = open_model(folder, direction="target-to-source").make_producer()
     turned = [(target, source) for source, target in PAIRS]
     assert of_pairs(inverse, turned).tobytes() == of_pairs(case.opened().make_producer(), PAIRS).tobytes()
-    assert inverse.name == f"{case.network.name}Inverse"
+    assert inverse.name == f"{case.architecture.name}Inverse"
     with pytest.raises(CheckpointError, match="expected a model of direction source-to-target, found target-to-source"):
         open_model(folder, direction="source-to-target")
 
@@ -85,12 +82,12 @@ def test_a_config_that_does_not_fit_is_refused_with_its_key(case, folder):
         for wrong in (value for value in wrong_values(config[key]) if value != config[key]):
             (folder / "config.json").write_text(json.dumps({**config, key: wrong}))
             with pytest.raises(CheckpointError, match=rf"config\.json: expected {key} to be .*, found ") as caught:
-                load_checkpoint(folder, case.network.kind)
+                open_model(folder, of_pairs=False)
             assert len(str(caught.value)) < 1000
     for missing in keys & {"format", *case.row.config, *case.switches} - {key for key in keys if config[key] is None}:
         (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key != missing}))
         with pytest.raises(CheckpointError, match=rf"config\.json: expected {missing} to be "):
-            load_checkpoint(folder, case.network.kind)
+            open_model(folder, of_pairs=False)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -104,7 +101,7 @@ def test_sizes_and_switches_of_other_tensors_are_refused(case, folder):
             json.dumps({**config, key: not value if type(value) is bool else value + 1})
         )
         with pytest.raises(CheckpointError, match="expected .* to be float32|expected the tensors of a|without hidden"):
-            load_checkpoint(folder, case.network.kind)
+            open_model(folder, of_pairs=False)
 
 
 @EACH
@@ -126,7 +123,7 @@ def test_tensors_that_do_not_fit_are_refused(case, folder):
         ):
             save_file({key: value for key, value in whole.items() if key != name} | changed, path)
             with pytest.raises(CheckpointError, match=f"model.safetensors: {message}"):
-                load_checkpoint(folder, case.network.kind)
+                open_model(folder, of_pairs=False)
 
 
 @EACH
@@ -136,20 +133,20 @@ def test_a_damaged_or_missing_file_is_refused_by_its_name(case, folder):
         for cut in (b"", content[: len(content) // 2], content[:-2], content[:-2] + b"~" + content[-1:]):
             path.write_bytes(cut)
             with pytest.raises(CheckpointError, match=path.name):
-                load_checkpoint(folder, case.network.kind)
+                open_model(folder, of_pairs=False)
         path.unlink()
         with pytest.raises(CheckpointError, match=f"{path.name}: expected a file of a model folder, found: No such"):
-            load_checkpoint(folder, case.network.kind)
+            open_model(folder, of_pairs=False)
         path.write_bytes(content)
 
 
 @EACH
 def test_no_network_is_taken_for_another(case, folder):
-    kinds = {other.key: other.network.kind for other in FIRST}
-    for key, kind in kinds.items():
-        if key != case.key:
-            with pytest.raises(CheckpointError, match="expected (network|format) to be |source.vocab: expected"):
-                load_checkpoint(folder, kind)
+    for other in FIRST:
+        if other.architecture is not case.architecture:
+            edit_config(folder, network=other.architecture.key, format=other.architecture.format)
+            with pytest.raises(CheckpointError, match="expected"):
+                open_model(folder, of_pairs=False)
     edit_config(folder, network="magic")
     with pytest.raises(CheckpointError, match="expected network to be bengio or .* or seq2seq, found 'magic'"):
         open_model(folder, of_pairs=False)
@@ -158,13 +155,13 @@ def test_no_network_is_taken_for_another(case, folder):
 @EACH
 def test_it_is_what_it_is(case, folder):
     """A network of pairs, a language model, one that writes."""
-    row = case.network
-    if row.language_model:
+    row = case.architecture
+    if not row.reads_sources:
         with pytest.raises(CheckpointError, match="expected a network of sources and targets, found: "):
             open_model(folder)
-        assert not open_model(folder, of_pairs=False).reads_sources
+        assert not open_model(folder, of_pairs=False).architecture.reads_sources
     else:
-        with pytest.raises(CheckpointError, match="expected (a language model|network to be bengio)"):
+        with pytest.raises(CheckpointError, match="expected a language model, found: "):
             open_language_model(folder)
         with pytest.raises(CheckpointError, match=f"m: expected a language model, found: {row.title}"):
             open_model(folder).make_language_model()

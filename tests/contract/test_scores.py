@@ -27,7 +27,7 @@ CHUNKS = {  # how much is done at once, on which no score depends
 needs_native = pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")
 TORCH, NATIVE = Compute(), Compute(native=True)
 WAYS = [pytest.param(case, TORCH) for case in FIRST]
-WAYS += [pytest.param(case, NATIVE, marks=needs_native) for case in CASES if case.network.native]
+WAYS += [pytest.param(case, NATIVE, marks=needs_native) for case in CASES if case.architecture.native]
 WRITTEN = [way for way in WAYS if way.values[0].row.learned is of_translation]
 
 
@@ -47,10 +47,10 @@ def test_every_network_has_its_record():
 def test_scores_are_those_of_the_equations(case):
     exact, single = case.make(), case.make(torch.float32)
     as_is = case.opened(exact), case.opened(single)
-    rounded = case.network.language_model is not None and "order" in single.config.__dict__  # sums are float32
+    rounded = case.architecture.words is not None and "order" in single.config.__dict__  # sums are float32
     off = {"rel": 1e-5} if rounded else {"abs": 1e-10}
     assert scores(as_is[0], Compute(precision="fp64")) == pytest.approx(case.expected(exact, IDS), **off)
-    for compute in [TORCH] + [NATIVE] * bool(case.network.native and native_core()):
+    for compute in [TORCH] + [NATIVE] * bool(case.architecture.native and native_core()):
         assert scores(as_is[1], compute) == pytest.approx(case.expected(single, IDS), rel=1e-4, abs=1e-5)
 
 
@@ -77,7 +77,7 @@ def test_likely_pairs_keep_their_relative_precision(case, compute):
 @pytest.mark.parametrize(("case", "compute"), WAYS, ids=name)
 def test_a_score_depends_on_its_pair_alone(case, compute, monkeypatch):
     """Not on batch, neighbours, order, chunks, threads; of language models and the native core to the last bit."""
-    exact = compute.native or case.network.language_model is not None
+    exact = compute.native or case.architecture.words is not None
     near = {"rtol": 0, "atol": 0} if exact else {"rtol": 1e-5, "atol": 1e-6}
     producer, pairs = case.opened().make_producer(compute), random_pairs(1500 if exact else 150)
     together = of(producer, pairs)

@@ -12,14 +12,14 @@ from tests.contract.rows import CASES, FIRST
 from tests.inference.id_pairs import flat, random_pairs, score
 from tests.inference.pretended_device import DEVICE, pretended_device
 
-WRITERS = [case for case in FIRST if case.network.stepper]
-ALL_WRITERS = pytest.mark.parametrize("case", [case for case in CASES if case.network.stepper], ids=str)
+WRITERS = [case for case in FIRST if case.architecture.stepper]
+ALL_WRITERS = pytest.mark.parametrize("case", [case for case in CASES if case.architecture.stepper], ids=str)
 EACH = pytest.mark.parametrize("case", WRITERS, ids=str)
 SOURCES = [[2, 3, 4], [], [6, 0], [2], [2, 3, 4]]
 
 
 def stepper_of(case, device="cpu", dtype=torch.float64):
-    return case.network.stepper(case.make(dtype if dtype == torch.float64 else torch.float32), device, dtype)
+    return case.architecture.stepper(case.make(dtype if dtype == torch.float64 else torch.float32), device, dtype)
 
 
 @ALL_WRITERS

@@ -64,10 +64,10 @@ def test_it_learns_and_remembers_how(here, tmp_path, key, training):
     costs = [record[outcome.measure.key] for record in outcome.progress.history]
     assert min(costs) < costs[0]
     model = open_model(tmp_path / "m", of_pairs=False)
-    assert model.row is ALL[key]
-    assert model.checkpoint.held_out_cost == min(costs)
-    assert model.checkpoint.provenance["training_options"]["learning_rate"] == 0.02
-    config = vars(model.checkpoint.model.config)
+    assert model.architecture is ALL[key]
+    assert model.held_out_cost == min(costs)
+    assert model.provenance["training_options"]["learning_rate"] == 0.02
+    config = vars(model.network.config)
     assert {name: config[name] for name in training.options if name in config}.items() <= training.options.items()
     scores = model.make_producer().log_probs(Pairs([b"s1 s2", b"s1 s2"], [b"t1 t2", b"t4 t4 t4 t4"]))
     assert scores[0] > scores[1]
@@ -170,7 +170,7 @@ def test_it_begins_as_its_options_say(here, tmp_path, key, training):
         max_epochs=0.1,
         averaging=0.0,
     )
-    model = open_model(tmp_path / "m", of_pairs=False).checkpoint.model
+    model = open_model(tmp_path / "m", of_pairs=False).network
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     model.requires_grad_(False).initialise(5, 0.3)
     torch.testing.assert_close(before, dict(model.state_dict()), rtol=0, atol=1e-20)
@@ -198,9 +198,7 @@ AT_ONCE = [  # when nothing is learned: all, some, and one at a time
 ]
 
 
-@pytest.mark.parametrize(
-    ("key", "training"), [each for each in TRAININGS if ALL[each[0]].kind.measure is NATS], ids=name
-)
+@pytest.mark.parametrize(("key", "training"), [each for each in TRAININGS if ALL[each[0]].measure is NATS], ids=name)
 def test_minibatches_and_held_out_examples_cost_what_the_equations_say(here, tmp_path, monkeypatch, key, training):
     """Together, all minibatches of an epoch; what is held out is whole whatever is left out in learning."""
     for dropout in (0.0, 0.5):

@@ -5,9 +5,8 @@ import time
 import pytest
 import torch
 
-from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
-from moses_rnn.models.encdec import EncDec
-from moses_rnn.models.variants import EncDecConfig
+from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.producers.open import open_model, save_model
 from tests.commands import run, saved_lines, start
 from tests.faults.conftest import FULL
 from tests.models.checkpoints import encdec_checkpoint
@@ -17,12 +16,12 @@ HIDDEN = 1000 if FULL else 64
 
 @pytest.mark.timeout(6000)
 def test_workers_and_resume_point_change_no_byte(folder):
-    small = load_checkpoint(folder.path / "model")
+    small = open_model(folder.path / "model")
     words = len(small.source_vocabulary), len(small.target_vocabulary)
     network = EncDec(EncDecConfig(*words, HIDDEN, 100, 50, 50), seed=1)
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=0.1)
-    save_checkpoint(folder.path / "large", encdec_checkpoint(network, small.source_vocabulary, small.target_vocabulary))
+    save_model(folder.path / "large", encdec_checkpoint(network, small.source_vocabulary, small.target_vocabulary))
     lines = (folder.path / "t").read_bytes().splitlines(keepends=True)[:20_000]
     (folder.path / "t").write_bytes(b"".join(lines))
     options = ["t", "--model", "large", "--threads", "1", "-q"]

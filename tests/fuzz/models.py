@@ -7,13 +7,13 @@ from pathlib import Path
 
 import atheris
 
+from moses_rnn.producers.open import open_model
+
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError
-    from moses_rnn.models.checkpoint import ENCDEC, load_checkpoint, save_checkpoint
-    from moses_rnn.models.encdec import EncDec
-    from moses_rnn.models.folders import finish_saving
-    from moses_rnn.models.variants import EncDecConfig
+    from moses_rnn.models.encdec import EncDec, EncDecConfig
     from moses_rnn.models.vocabulary import Vocabulary
+    from moses_rnn.producers.open import ENCDEC, finish_saving, save_model
 
 from tests.models.checkpoints import encdec_checkpoint
 
@@ -33,7 +33,7 @@ def config(data: bytes) -> None:
     try:
         finish_saving(folder, ENCDEC)
         with contextlib.suppress(CheckpointError):
-            load_checkpoint(folder)
+            open_model(folder)
     finally:
         for path in folder.iterdir():
             path.unlink()
@@ -45,6 +45,6 @@ def config_seeds() -> list[bytes]:
     """Each file of a sound folder, which is left in its place."""
     folder = PLACE / "model"
     vocabulary = Vocabulary([b"<unk>", b"</s>", b"a"])
-    save_checkpoint(folder, encdec_checkpoint(EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1), vocabulary, vocabulary))
+    save_model(folder, encdec_checkpoint(EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1), vocabulary, vocabulary))
     names = (name.removeprefix(".").removesuffix(".new") for name in CONFIGURED)
     return [bytes([i]) + (folder / name).read_bytes() for i, name in enumerate(names)]

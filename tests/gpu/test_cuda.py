@@ -10,10 +10,10 @@ from moses_rnn.inference import steps
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.tries import build_trie, copy_levels
 from moses_rnn.models.batches import Batch
-from moses_rnn.models.checkpoint import load_checkpoint
+from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.hardware import EAGER
 from moses_rnn.models.softmax import WordPartition
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.producers.open import open_model
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.commands import run, settings
@@ -143,6 +143,6 @@ def test_trains_and_scores(table, tmp_path, precision):
     model = tmp_path / "model"
     file = settings(tmp_path, precision=precision)
     run("train", table, *TINY, "--model", model, "--device", "cuda", *file, *LEARNED)
-    assert load_checkpoint(model).provenance["device"] == "cuda"
+    assert open_model(model).provenance["device"] == "cuda"
     done = run("score", table, "--model", model, "--device", "cuda", "-o", tmp_path / "t.gz")
     assert "3,000 lines in and out" in done.stderr

@@ -6,8 +6,7 @@ import torch
 
 from moses_rnn.inference.encdec import EncDecStepper
 from moses_rnn.inference.native import NativeEncDec
-from moses_rnn.models.encdec import EncDec
-from moses_rnn.models.variants import SWITCHES, EncDecConfig
+from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
 from tests.inference.id_pairs import flat, random_pairs, score

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.inference.id_pairs import random_pairs

@@ -61,7 +61,7 @@ def test_each_distinct_context_of_n_grams_is_computed_once(monkeypatch):
     scores = NGramScores(cslm_network())
     computed = counting(monkeypatch, scores.model, "summary")
     n_grams = np.tile(some_n_grams(40), (100, 1))
-    assert np.array_equal(scores.log_probs(n_grams), np.tile(scores.log_probs(n_grams[:40]), 100))
+    assert np.array_equal(scores.n_gram_log_probs(n_grams), np.tile(scores.n_gram_log_probs(n_grams[:40]), 100))
     assert computed == [ROWS, ROWS]  # one block for each call
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.producers.open import save_model
 from tests.models.saved import checkpoint
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A model folder."""
-    save_checkpoint(tmp_path / "m", checkpoint(provenance={"table": "t.gz"}))
+    save_model(tmp_path / "m", checkpoint(provenance={"table": "t.gz"}))
     return tmp_path / "m"

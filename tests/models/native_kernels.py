@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from moses_rnn.models.batches import Batch
-from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.models.native_learning import NativeKernel
-from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
 
 CORE = native_core()

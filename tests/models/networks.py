@@ -9,12 +9,11 @@ from moses_rnn.models.bengio import Bengio, BengioConfig
 from moses_rnn.models.cells import PLAIN, CellConfig, CellEncDec
 from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.cstm import Cstm, CstmConfig
-from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.models.ranker import Ranker, RankerConfig
 from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
 from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from moses_rnn.models.variants import EncDecConfig
 from moses_rnn.models.vocabulary import END_ID, Vocabulary
 
 SIZES = {

@@ -2,11 +2,10 @@
 
 import json
 
-from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
 from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
-from moses_rnn.models.variants import SWITCHES, EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.open import save_model
 from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
 
 SOURCE = Vocabulary([b"<unk>", b"</s>", b"a", b"b"])
@@ -24,7 +23,7 @@ def saved_search(folder):
     """A folder with an RNNsearch."""
     sizes = {"hidden_size": H, "embedding_size": E, "alignment_size": 6, "maxout_size": M}
     model = RnnSearch(RnnSearchConfig(4, 3, **sizes), seed=1)
-    save_checkpoint(folder, search_checkpoint(model, SOURCE, TARGET))
+    save_model(folder, search_checkpoint(model, SOURCE, TARGET))
     return folder
 
 

@@ -5,33 +5,31 @@ import json
 import pytest
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.models.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
-from moses_rnn.models.checkpoint import Checkpoint, kind_of, load_checkpoint, save_checkpoint
-from moses_rnn.models.encdec import ENCDEC
+from moses_rnn.inference.cells import ENCDEC_OF_CELLS
+from moses_rnn.inference.encdec import ENCDEC
+from moses_rnn.models.cells import CellConfig, CellEncDec
+from moses_rnn.producers.open import Model, open_model, save_model
 from tests.models.saved import SOURCE, TARGET, checkpoint, edit_config
 
 
 def saved(folder):
     sizes = {"hidden_size": 4, "embedding_size": 3, "maxout_size": 2, "output_rank": 5}
     config = CellConfig(len(SOURCE), len(TARGET), **sizes, cell="leaky", leaky_share=0.5, decoder_reset=None)
-    save_checkpoint(
-        folder, Checkpoint(ENCDEC_OF_CELLS, CellEncDec(config, seed=1), {"source": SOURCE, "target": TARGET})
-    )
+    save_model(folder, Model(ENCDEC_OF_CELLS, CellEncDec(config, seed=1), {"source": SOURCE, "target": TARGET}))
     return folder
 
 
 def test_what_was_written_before_there_were_cells_is_read_as_ever(tmp_path):
-    save_checkpoint(tmp_path, checkpoint())
+    save_model(tmp_path, checkpoint())
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["format"] == 1
     assert not {"cell", "encoder_reset", "leaky_share", "forget_bias", "network", "unit"} & config.keys()
-    assert kind_of(tmp_path, [ENCDEC, ENCDEC_OF_CELLS]) is ENCDEC
+    assert open_model(tmp_path).architecture is ENCDEC
     edit_config(tmp_path, network="encdec")  # which format 1 may leave out
-    assert kind_of(tmp_path, [ENCDEC, ENCDEC_OF_CELLS]) is ENCDEC
-    assert load_checkpoint(tmp_path).model.config.variant == "paper"
+    assert open_model(tmp_path).architecture is ENCDEC
     edit_config(tmp_path, format=3)
-    with pytest.raises(CheckpointError, match="expected format to be 1, the format this version reads, found 3"):
-        load_checkpoint(tmp_path, kind_of(tmp_path, [ENCDEC, ENCDEC_OF_CELLS]))
+    with pytest.raises(CheckpointError, match="expected format to be 1 or 2, the format this version reads, found 3"):
+        open_model(tmp_path, of_pairs=False)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +40,7 @@ def test_what_was_written_before_there_were_cells_is_read_as_ever(tmp_path):
             {"cell": "tanh", "leaky_share": None},
             "expected the tensors of a paper RNN Encoder-Decoder, differing in .*alpha",
         ),
-        ({"leaky_share": 1.5}, "expected leaky_share to be a number from 0 to 1, found 1.5"),
+        ({"leaky_share": 1.5}, "expected leaky_share to be a number from 0 to 1 or null, found 1.5"),
         ({"variant": "groundhog"}, "expected variant to be the name of its three switches"),
     ],
 )
@@ -50,4 +48,4 @@ def test_switches_that_do_not_fit_together_are_refused(tmp_path, changes, messag
     folder = saved(tmp_path / "m")
     edit_config(folder, **changes)
     with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(folder, ENCDEC_OF_CELLS)
+        open_model(folder, of_pairs=False)

@@ -3,20 +3,20 @@
 import pytest
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
-from moses_rnn.models.rnnsearch import RNNSEARCH
+from moses_rnn.formats.rare_words import RareWords
+from moses_rnn.producers.open import open_model, save_model
 from tests.models.saved import edit_config, saved_search
 
 
 def test_a_folder_without_hashes_can_be_read(folder):
     edit_config(folder, files=..., direction=..., provenance=...)
-    assert load_checkpoint(folder).direction == "source-to-target"
+    assert open_model(folder).direction == "source-to-target"
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"variant": []}, r"expected variant to be the name of its three switches .*, found \[\]"),
+        ({"variant": []}, r"expected variant to be 'paper' or 'groundhog' or 'custom', found \[\]"),
         ({"summary": "last"}, "expected variant to be the name of its three switches .*, found 'paper'"),
         (
             {"variant": "custom", "summary": "last"},
@@ -30,14 +30,14 @@ def test_a_folder_without_hashes_can_be_read(folder):
 def test_a_config_that_does_not_fit_is_refused(folder, changes, message):
     edit_config(folder, **changes)
     with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(folder)
+        open_model(folder)
 
 
 def test_how_rare_words_were_annotated_comes_back(tmp_path):
     rare = {"kind": "posunk", "window": 7}
     folder = saved_search(tmp_path / "m")
-    assert load_checkpoint(folder, RNNSEARCH).rare is None
+    assert open_model(folder, of_pairs=False).rare is None
     edit_config(folder, rare=rare)
-    loaded = load_checkpoint(folder, RNNSEARCH)
-    save_checkpoint(tmp_path / "again", loaded)
-    assert load_checkpoint(tmp_path / "again", RNNSEARCH).rare == loaded.rare == rare
+    loaded = open_model(folder, of_pairs=False)
+    save_model(tmp_path / "again", loaded)
+    assert open_model(tmp_path / "again", of_pairs=False).rare == loaded.rare == RareWords(**rare)

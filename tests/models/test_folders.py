@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load, save_file
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.models.checkpoint import load_checkpoint, save_checkpoint
-from moses_rnn.models.encdec import ENCDEC
-from moses_rnn.models.folders import finish_saving, read_network, replace_file
+from moses_rnn.inference.encdec import ENCDEC
+from moses_rnn.models.folders import read_record, replace_file
+from moses_rnn.producers.open import finish_saving, open_model, save_model
 from tests.models.saved import checkpoint, edit_config
 
 
@@ -24,7 +24,7 @@ def test_a_changed_file_is_noticed(folder, name):
     with pytest.raises(
         CheckpointError, match=f"{name}: expected SHA-256 [0-9a-f]{{64}} as in config.json, found [0-9a-f]{{64}}"
     ):
-        load_checkpoint(folder)
+        open_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_changed_file_is_noticed(folder, name):
 def test_a_config_that_is_none_is_refused(folder, text, message):
     (folder / "config.json").write_text(text)
     with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(folder)
+        open_model(folder)
 
 
 def rewrite_tensors(folder, change):
@@ -61,7 +61,7 @@ def rewrite_tensors(folder, change):
 def test_tensors_that_do_not_fit_are_refused(folder, change, message):
     rewrite_tensors(folder, change)
     with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(folder)
+        open_model(folder)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "source.vocab"])
@@ -72,13 +72,13 @@ def test_what_is_no_file_of_a_sensible_size_is_not_read(folder, name):
     with pytest.raises(
         CheckpointError, match=rf"{name}: expected a file of at most [\d,]+ bytes, found 1,099,511,627,776 bytes"
     ):
-        load_checkpoint(folder)
+        open_model(folder)
     (folder / name).unlink()
     (folder / name).symlink_to("/dev/zero")
     with pytest.raises(
         CheckpointError, match=rf"{name}: expected a file of at most [\d,]+ bytes, found something else"
     ):
-        load_checkpoint(folder)
+        open_model(folder)
 
 
 class Evil:
@@ -111,13 +111,13 @@ def test_a_pickle_is_not_opened(folder, tmp_path, kind):
     with pytest.raises(
         CheckpointError, match="model.safetensors: expected safetensors, found: a pickle-based file, which"
     ):
-        load_checkpoint(folder)
+        open_model(folder)
     write_evil(kind, tmp_path / "model", tmp_path / "trace")
     with pytest.raises(
         CheckpointError,
         match="found a file\n  Models are folders that moses-rnn-train, -nmt train or -cslm train have made; pickles",
     ):
-        load_checkpoint(tmp_path / "model")
+        open_model(tmp_path / "model")
     assert not (tmp_path / "trace").exists()
 
 
@@ -129,7 +129,7 @@ def test_weights_cut_short_or_prolonged_are_refused_even_without_hashes(folder, 
     edit_config(folder, files={})
     (folder / "model.safetensors").write_bytes(change(data))
     with pytest.raises(CheckpointError, match="model.safetensors: expected safetensors, found"):
-        load_checkpoint(folder)
+        open_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_vocabulary_that_is_none_is_refused(folder, tmp_path, data, message):
     (folder / "source.vocab").symlink_to(tmp_path / "other")
     edit_config(folder, files={})
     with pytest.raises(CheckpointError, match=f"source.vocab: {message}") as refused:
-        load_checkpoint(folder)
+        open_model(folder)
     assert "secret" not in str(refused.value)
 
 
@@ -157,7 +157,7 @@ def test_a_vocabulary_that_is_none_is_refused(folder, tmp_path, data, message):
 def test_a_pending_config_that_is_none_never_replaces_the_model(folder, pending):
     before = (folder / "config.json").read_bytes()
     (folder / ".config.json.new").write_text(pending)
-    load_checkpoint(folder)
+    open_model(folder)
     finish_saving(folder, ENCDEC)
     assert (folder / "config.json").read_bytes() == before
     assert not (folder / ".config.json.new").exists()
@@ -170,7 +170,7 @@ def test_hashes_are_of_the_three_files(folder, files):
     with pytest.raises(
         CheckpointError, match="config.json: expected files to have the hashes of model.safetensors, source"
     ):
-        load_checkpoint(folder)
+        open_model(folder)
 
 
 def test_files_of_two_models_do_not_mix(folder, tmp_path):
@@ -180,14 +180,14 @@ def test_files_of_two_models_do_not_mix(folder, tmp_path):
     for lines in ([first, second, *reversed(words)], [first, second, *words[:-2], b"other"]):
         path.write_bytes(b"\n".join(lines))
         with pytest.raises(CheckpointError, match="target.vocab: expected SHA-256"):
-            load_checkpoint(folder)
+            open_model(folder)
 
 
 def test_messages_do_not_repeat_a_whole_hostile_config(folder):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "hidden_size": "x" * 1_000_000}))
     with pytest.raises(CheckpointError) as raised:
-        load_checkpoint(folder)
+        open_model(folder)
     assert len(str(raised.value)) < 1000
 
 
@@ -213,15 +213,15 @@ def test_a_death_between_renames_leaves_a_model_or_says_what_is_wrong(folder, mo
 
     monkeypatch.setattr(Path, "replace", replace)
     with pytest.raises(Dead):
-        save_checkpoint(folder, new)
+        save_model(folder, new)
     monkeypatch.undo()
     assert done == [".config.json.new", "source.vocab", "target.vocab", "model.safetensors"][:renames]
-    expected = (new if renames == 4 else old).model.encoder.W  # the vocabularies are the same ones
-    assert torch.equal(load_checkpoint(folder).model.encoder.W, expected)
+    expected = (new if renames == 4 else old).network.encoder.W  # the vocabularies are the same ones
+    assert torch.equal(open_model(folder).network.encoder.W, expected)
     finish_saving(folder, ENCDEC)
-    assert torch.equal(load_checkpoint(folder).model.encoder.W, expected)
+    assert torch.equal(open_model(folder).network.encoder.W, expected)
     assert not (folder / ".config.json.new").exists()
-    save_checkpoint(folder, new)
+    save_model(folder, new)
     assert sorted(path.name for path in folder.iterdir()) == NAMES
 
 
@@ -236,8 +236,8 @@ def test_a_file_is_replaced_as_a_whole(tmp_path):
 
 
 def test_the_network_is_named_by_the_config_wherever_it_stands(folder):
-    assert read_network(folder) == "encdec"
+    assert read_record(folder)["network"] == "encdec"
     edit_config(folder, network="cslm")
-    assert read_network(folder) == "cslm"
+    assert read_record(folder)["network"] == "cslm"
     (folder / "config.json").rename(folder / ".config.json.new")  # as after a first save that died
-    assert read_network(folder) == "cslm"
+    assert read_record(folder)["network"] == "cslm"

@@ -7,12 +7,11 @@ from moses_rnn.models.bengio import Bengio, BengioConfig
 from moses_rnn.models.cells import CellConfig, CellEncDec
 from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.cstm import Cstm, CstmConfig
-from moses_rnn.models.encdec import EncDec
+from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.models.ranker import Ranker, RankerConfig
 from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
 from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from moses_rnn.models.variants import EncDecConfig
 
 UNIFORM = {  # within a bound, all of them
     "cslm": (lambda: Cslm(CslmConfig(500, 7, 32, 64, 48), seed=1), 0.01),
@@ -59,7 +58,7 @@ def test_a_recurrent_language_model_is_gaussian():
 
 def test_other_cells_begin_as_they_shall():
     def of_cell(cell, **switches):
-        return CellEncDec(CellConfig(9, 8, **GATED, cell=cell, **switches), seed=3)
+        return CellEncDec(CellConfig(9, 8, **GATED, cell=cell, decoder_reset=None, **switches), seed=3)
 
     for part in (of_cell("relu").encoder, of_cell("relu").decoder):
         assert torch.equal(part.U, torch.eye(60))

@@ -14,38 +14,29 @@ import torch
 from torch import nn
 
 from moses_rnn.inference.steps import Stepper
-from moses_rnn.models.folders import Kind, check_translation
+from moses_rnn.models.config import Config, Size, Unit
+from moses_rnn.models.folders import Architecture
 from moses_rnn.models.vocabulary import END_ID
 
 # -- models/bigrams.py
 
 
 @dataclass(frozen=True)
-class BigramConfig:
-    source_vocabulary_size: int
-    target_vocabulary_size: int
-    unit: str = "phrases"
+class BigramConfig(Config):
+    source_vocabulary_size: Size
+    target_vocabulary_size: Size
+    unit: Unit = "phrases"
     rare: None = None
     width = 1  # of what stands for hidden units
 
 
 class Bigrams(nn.Module):
-    def __init__(self, config):
+    def __init__(self, config, *, seed):
         super().__init__()
         self.config = config
         words = config.target_vocabulary_size
         self.G, self.b = nn.Parameter(torch.empty(words, words)), nn.Parameter(torch.empty(words))
 
-
-def check(config, expect):
-    check_translation(config, expect, BIGRAMS, {})
-
-
-def build(config, words):
-    return Bigrams(BigramConfig(*words, config["unit"]))
-
-
-BIGRAMS = Kind("bigrams", "bigram network", ("source", "target"), check, build, format=2)
 
 # -- inference/bigrams.py
 
@@ -90,12 +81,23 @@ class BigramStepper(Stepper[Lengths, LastWords]):
         return torch.log_softmax(logits, 1)
 
 
+BIGRAMS = Architecture(
+    "bigrams",
+    "bigram network",
+    "BIGRAM",
+    ("source", "target"),
+    BigramConfig,
+    Bigrams,
+    stepper=BigramStepper,
+    format=2,
+)
+
 # -- for tests
 
 
 def random_network(source_words, target_words):
     """Bigrams with random weights."""
-    model = Bigrams(BigramConfig(source_words, target_words)).requires_grad_(False)
+    model = Bigrams(BigramConfig(source_words, target_words), seed=None).requires_grad_(False)
     random = torch.Generator().manual_seed(1)
     for tensor in model.parameters():
         tensor.copy_(torch.randn(tensor.shape, generator=random))

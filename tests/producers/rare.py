@@ -5,10 +5,9 @@ import dataclasses
 import torch
 
 from moses_rnn.formats.rare_words import RareWords
-from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import save_model
 from tests.models.checkpoints import search_checkpoint
 from tests.models.networks import with_large_weights
 
@@ -40,10 +39,10 @@ def rare_checkpoint(rare, direction="source-to-target", seed_scale=0.7):
 
 def rare_model(kind="posunk", window=2, direction="source-to-target"):
     """It as a model that was opened."""
-    return OpenModel(None, rare_checkpoint(RareWords(kind, window), direction))
+    return rare_checkpoint(RareWords(kind, window), direction)
 
 
 def save_rare_model(folder, kind="posunk", window=2, direction="source-to-target"):
     """It in a folder; gives the folder."""
-    save_checkpoint(folder, rare_checkpoint(RareWords(kind, window), direction))
+    save_model(folder, rare_checkpoint(RareWords(kind, window), direction))
     return folder

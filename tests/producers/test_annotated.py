@@ -10,11 +10,11 @@ from moses_rnn.formats.alignments import parse_links, transposed
 from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.rare_words import KINDS, RareWords
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
+from moses_rnn.inference.seq2seq import SEQ2SEQ
+from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from moses_rnn.producers.annotated import shortlists_of
 from moses_rnn.producers.base import HERE, Tally
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model
 from moses_rnn.producers.phrases import PhraseProducer
 from tests.formats.reference_rare_words import annotate
 from tests.models.networks import with_large_weights
@@ -29,7 +29,7 @@ def scores(model, sources=SOURCES, targets=TARGETS, links=LINKS, tally=None):
 
 def of_tokens(model):
     """What the network says of pairs that were annotated by the table of kinds."""
-    plain = PhraseProducer(model.checkpoint, model._pair_network(HERE), "x", "x")
+    plain = PhraseProducer(model, model._pair_network(HERE), "x", "x")
     rare = model.rare
     annotated = [
         annotate(rare.kind, rare.window, source.split(), target.split(), parse_links(links), READ, WRITTEN)
@@ -49,7 +49,7 @@ def test_a_model_of_the_other_direction_transposes_links():
     model = rare_model(direction="target-to-source")
     swapped = [source.replace(b"s", b"t") for source in SOURCES], [target.replace(b"t", b"s") for target in TARGETS]
     expected = []
-    plain = PhraseProducer(model.checkpoint, model._pair_network(HERE), "x", "x")
+    plain = PhraseProducer(model, model._pair_network(HERE), "x", "x")
     for source, target, text in zip(*swapped, LINKS, strict=True):
         links = transposed(parse_links(text))
         read, written = annotate("posunk", 2, target.split(), source.split(), links, READ, WRITTEN)
@@ -67,7 +67,7 @@ def test_a_network_that_reads_backwards_has_pointers_into_the_source_as_it_stand
     for order in ("reversed", "forward"):
         config = Seq2SeqConfig(len(source), len(target), **sizes, source_order=order, rare=dataclasses.asdict(rare))
         network = with_large_weights(Seq2Seq(config, seed=None))
-        model = OpenModel(None, Checkpoint(SEQ2SEQ, network, {"source": source, "target": target}))
+        model = Model(SEQ2SEQ, network, {"source": source, "target": target})
         scored[order] = scores(model)
         np.testing.assert_allclose(scored[order], of_tokens(model), rtol=1e-6)
     assert scored["reversed"][0] != scored["forward"][0]

@@ -9,7 +9,6 @@ from moses_rnn.errors import InputError
 from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.producers.backoff import Backoff
-from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.kenlm import KenlmProducer
 from tests.producers.tiny_lm import NBSP, SHORTLIST, SMALL, checkpoint, random_model
 
@@ -57,7 +56,7 @@ def test_all_words_together_have_probability_1(tmp_path, model):
     backoff = backoff_of(model.write(tmp_path))
     contexts = [history.encode() for history in histories(model)]
     vocabulary = [word.encode() for word in vocabulary_of(model)]
-    found = totals(CslmProducer(checkpoint(), backoff=backoff), contexts, vocabulary)
+    found = totals(checkpoint().make_language_model(shares=backoff), contexts, vocabulary)
     assert found == pytest.approx(np.ones(len(contexts)), abs=1e-5)
 
 
@@ -78,7 +77,10 @@ def test_the_mass_outside_is_the_sum_over_the_words_outside(tmp_path, model):
 
 
 def test_a_word_outside_gets_its_share_of_the_unknown_word(tmp_path):
-    alone, both = CslmProducer(checkpoint()), CslmProducer(checkpoint(), backoff=backoff_of(SMALL.write(tmp_path)))
+    alone, both = (
+        checkpoint().make_language_model(),
+        checkpoint().make_language_model(shares=backoff_of(SMALL.write(tmp_path))),
+    )
     # le rare | le ; after `<s> le`: rare was seen, <unk> and 10 km are what is left
     backed_off = SMALL.backoff["<s>", "le"] * SMALL.backoff["le",]
     mass = 0.75 + backed_off * (0.1 + 0.2)
@@ -96,7 +98,7 @@ def test_a_word_that_kenlm_cannot_be_asked_for_is_an_unknown_one(tmp_path):
     assert (backoff.words, backoff.outside) == (2, pytest.approx(0.1 + 0.15))
     contexts = [b"", b"le", b"rare", b"le rare", b"caf\xe9", b"rare caf\xe9"]
     found = totals(
-        CslmProducer(checkpoint(), backoff=backoff), contexts, [b"le", b"chat", b"neuf", b"rare", b"caf\xe9"]
+        checkpoint().make_language_model(shares=backoff), contexts, [b"le", b"chat", b"neuf", b"rare", b"caf\xe9"]
     )
     assert found == pytest.approx(np.ones(len(contexts)), abs=1e-5)
 

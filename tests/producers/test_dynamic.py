@@ -8,7 +8,6 @@ from moses_rnn.errors import MosesRnnError
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.dynamic import MODES, DynamicRnnlm
-from moses_rnn.producers.rnnlm import RnnlmProducer
 from moses_rnn.producers.shares import EvenShares
 from tests.models.checkpoints import rnnlm_checkpoint
 from tests.models.networks import CSLM_VOCABULARY, rnnlm_network, some_sentences
@@ -29,14 +28,14 @@ def test_at_a_rate_of_0_it_is_static_to_the_bit(mode, precision, hidden_size):
     sentences = [b" ".join(b"w%d" % i for i in ids) for ids in some_sentences(30, 301)]  # some of them equal
     compute, shares = Compute(precision=precision), EvenShares(5)
     reader = DynamicRnnlm(large, mode, compute, shares, rate=0.0)
-    static = RnnlmProducer(large, compute, shares)
+    static = large.make_language_model(compute, shares)
     assert np.array_equal(reader.word_log_probs(sentences), static.word_log_probs(sentences))
     assert np.array_equal(reader.unknown(sentences), static.unknown(sentences))
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_was_read_counts(mode):
-    static = RnnlmProducer(checkpoint()).word_log_probs(SENTENCES)
+    static = checkpoint().make_language_model().word_log_probs(SENTENCES)
     whole = DynamicRnnlm(checkpoint(), mode).word_log_probs(SENTENCES)
     reader = DynamicRnnlm(checkpoint(), mode)
     parts = np.concatenate([reader.word_log_probs(part) for part in (SENTENCES[:2], [], SENTENCES[2:])])

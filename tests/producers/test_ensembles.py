@@ -8,13 +8,12 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.ranker import RANKER
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.inference.ranker import RANKER
+from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.base import Tally
 from moses_rnn.producers.ensembles import open_ensemble
-from moses_rnn.producers.open import open_model
+from moses_rnn.producers.open import Model, open_model, save_model
 from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
 from tests.models.networks import encdec_network, ranker_network, search_network
 from tests.producers.pairs import SOURCE, TARGET, of_pairs
@@ -37,14 +36,14 @@ def models(tmp_path):
         "enc": encdec_checkpoint(encdec, SOURCE, TARGET, provenance=sentences),
         "phrases": encdec_checkpoint(encdec, SOURCE, TARGET),
     }.items():
-        save_checkpoint(tmp_path / name, checkpoint)
+        save_model(tmp_path / name, checkpoint)
     return tmp_path
 
 
 def test_rankers_have_a_mean_but_not_with_log_probabilities(models):
     ranker = ranker_network(dtype=torch.float32)
     for name in ("ranker", "same"):
-        save_checkpoint(models / name, Checkpoint(RANKER, ranker, {"source": SOURCE, "target": TARGET}))
+        save_model(models / name, Model(RANKER, ranker, {"source": SOURCE, "target": TARGET}))
     both = open_ensemble([models / "ranker", models / "same"], "mean-log")
     assert both.describe().unbounded
     producer = both.make_producer()

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.kenlm import KenlmProducer
 from tests.producers.tiny_lm import CORPUS, SENTENCES, SMALL, checkpoint, random_model
 
@@ -40,7 +39,7 @@ def test_words_that_no_model_knows(kenlm, word):
     expected = [math.log(p) for p in (0.5, 0.1 * SMALL.backoff["<s>", "le"] * SMALL.backoff["le",], 0.2, 0.375)]
     assert kenlm.word_log_probs([sentence])[:-1] == pytest.approx(expected, abs=1e-5)
     assert kenlm.unknown([sentence]).tolist() == [False, True, False, False, False]
-    assert CslmProducer(checkpoint()).unknown([sentence]).tolist() == [False, True, False, True, False]
+    assert checkpoint().make_language_model().unknown([sentence]).tolist() == [False, True, False, True, False]
 
 
 def test_bytes_that_are_no_utf_8_are_not_taken_for_a_replacement_character(tmp_path, kenlm):

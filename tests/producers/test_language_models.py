@@ -5,7 +5,6 @@ import pytest
 
 from moses_rnn.formats.pairs import Pairs
 from moses_rnn.producers.backoff import Backoff
-from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.language_models import sums
 from tests.producers.tiny_lm import CORPUS, SMALL, checkpoint
 
@@ -13,8 +12,8 @@ from tests.producers.tiny_lm import CORPUS, SMALL, checkpoint
 def backed_off(kenlm):
     n_grams = [tuple(word.encode() for word in (*h, w)) for h, after in SMALL.seen.items() for w in after]
     unigrams = [(word.encode(),) for word in SMALL.unigrams]
-    return CslmProducer(
-        checkpoint(), backoff=Backoff([*unigrams, *n_grams], kenlm, checkpoint().target_vocabulary, "lm")
+    return checkpoint().make_language_model(
+        shares=Backoff([*unigrams, *n_grams], kenlm, checkpoint().target_vocabulary, "lm")
     )
 
 
@@ -22,7 +21,7 @@ def backed_off(kenlm):
 def producer(request):
     """Each of the models; those that need kenlm are skipped without it."""
     if request.param == "CSLM":
-        return CslmProducer(checkpoint())
+        return checkpoint().make_language_model()
     kenlm = request.getfixturevalue("kenlm")
     return kenlm if request.param == "KenLM" else backed_off(kenlm)
 

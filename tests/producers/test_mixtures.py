@@ -8,13 +8,10 @@ import torch
 
 from moses_rnn.errors import InputError
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.producers.cslm import NplmProducer
 from moses_rnn.producers.mixtures import Mixture, check_mixture, combined
-from moses_rnn.producers.open import open_model
-from moses_rnn.producers.rnnlm import RnnlmProducer
+from moses_rnn.producers.open import open_model, save_model
 from tests.models.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint
 from tests.models.networks import CSLM_VOCABULARY, bengio_network, encdec_network, rnnlm_network
 from tests.producers.pairs import SOURCE, TARGET
@@ -23,11 +20,11 @@ SENTENCES = [b"le chat dort", b"rare", b""]
 
 
 def rnnlm(scale=0.7):
-    return RnnlmProducer(rnnlm_checkpoint(rnnlm_network(dtype=torch.float32, scale=scale), CSLM_VOCABULARY))
+    return rnnlm_checkpoint(rnnlm_network(dtype=torch.float32, scale=scale), CSLM_VOCABULARY).make_language_model()
 
 
 def nplm():
-    return NplmProducer(bengio_checkpoint(bengio_network(dtype=torch.float32), CSLM_VOCABULARY))
+    return bengio_checkpoint(bengio_network(dtype=torch.float32), CSLM_VOCABULARY).make_language_model()
 
 
 def test_a_mixture_has_the_mean_probability_of_each_word():
@@ -59,12 +56,12 @@ def test_shares_that_do_not_fit_are_refused(shares):
 @pytest.fixture
 def models(tmp_path):
     network = rnnlm_network(dtype=torch.float32)
-    save_checkpoint(tmp_path / "rnnlm", rnnlm_checkpoint(network, CSLM_VOCABULARY))
-    save_checkpoint(tmp_path / "nplm", bengio_checkpoint(bengio_network(dtype=torch.float32), CSLM_VOCABULARY))
+    save_model(tmp_path / "rnnlm", rnnlm_checkpoint(network, CSLM_VOCABULARY))
+    save_model(tmp_path / "nplm", bengio_checkpoint(bengio_network(dtype=torch.float32), CSLM_VOCABULARY))
     words = Vocabulary([*CSLM_VOCABULARY.words[:-1], b"bien"])
-    save_checkpoint(tmp_path / "other", rnnlm_checkpoint(network, words))
+    save_model(tmp_path / "other", rnnlm_checkpoint(network, words))
     pairs = encdec_network(SWITCHES["paper"], dtype=torch.float32)
-    save_checkpoint(tmp_path / "pairs", encdec_checkpoint(pairs, SOURCE, TARGET))
+    save_model(tmp_path / "pairs", encdec_checkpoint(pairs, SOURCE, TARGET))
     return tmp_path
 
 

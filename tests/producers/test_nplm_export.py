@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from moses_rnn.formats.nplm import NEVER
+from moses_rnn.formats.table_blocks import PhraseIds
 from moses_rnn.inference.cslm import NGramScores
-from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.nplm_export import normalisers, nplm_network
 from tests.producers.tiny_lm import SENTENCES, checkpoint
 
@@ -64,9 +64,11 @@ def exported():
 @pytest.mark.parametrize("order", [2, 3, 6])
 def test_log_probabilities_are_ours_but_for_the_mean(order):
     nplm = Nplm(b"".join(nplm_network(checkpoint(order), MEAN).lines()))
-    n_grams = CslmProducer(checkpoint(order)).n_grams([sentence.encode() for sentence in SENTENCES])
-    scores = NGramScores(checkpoint(order).model)
-    log_p, log_Z = scores.log_probs(n_grams), scores.log_normalisers(n_grams)
+    scores = NGramScores(checkpoint(order).network)
+    n_grams = scores.n_grams(
+        *PhraseIds(checkpoint(order).target_vocabulary.id_of())([text.encode() for text in SENTENCES])
+    )
+    log_p, log_Z = scores.n_gram_log_probs(n_grams), scores.log_normalisers(n_grams)
     for (*context, word), ours, sum_of_all in zip(n_grams.tolist(), log_p, log_Z, strict=True):
         scores = nplm.scores([nplm.id["<s>"] if i == K else i for i in context])
         assert scores[word] == pytest.approx(ours + sum_of_all - MEAN, abs=1e-4)
@@ -81,7 +83,7 @@ def test_begin_and_nothing_are_never_predicted(exported):
 def test_nothing_is_the_mean_word(exported):
     rows = np.array(exported.matrix("\\input_embeddings", K + 2, 4))
     assert rows[-1] == pytest.approx(rows[:K].mean(0), abs=1e-6)  # of all words that can stand in a phrase
-    assert rows[:-1] == pytest.approx(checkpoint().model.embedding.numpy(), abs=1e-8)
+    assert rows[:-1] == pytest.approx(checkpoint().network.embedding.numpy(), abs=1e-8)
 
 
 def test_a_short_context_is_filled_up_with_begins_or_with_nothing(exported):
@@ -93,7 +95,9 @@ def test_a_short_context_is_filled_up_with_begins_or_with_nothing(exported):
 def test_how_far_log_z_is_from_0():
     given = checkpoint()
     nplm = Nplm(b"".join(nplm_network(given, 0.0).lines()))
-    n_grams = CslmProducer(given).n_grams([line.strip() for line in CORPUS if line.strip()])
+    n_grams = NGramScores(given.network).n_grams(
+        *PhraseIds(given.target_vocabulary.id_of())([line.strip() for line in CORPUS if line.strip()])
+    )
     contexts = [[nplm.id["<s>"] if i == K else i for i in context] for *context, _ in n_grams.tolist()]
     log_Z = [math.log(sum(map(math.exp, nplm.scores(context)[:K]))) for context in contexts]
     mean = sum(log_Z) / len(log_Z)

@@ -7,13 +7,12 @@ import torch
 
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.rare_words import RareWords
-from moses_rnn.models.cells import ENCDEC_OF_CELLS
-from moses_rnn.models.checkpoint import Checkpoint, save_checkpoint
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.inference.cells import ENCDEC_OF_CELLS
+from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.producers import open as door
 from moses_rnn.producers.base import Compute, Wanted
-from moses_rnn.producers.open import open_model
+from moses_rnn.producers.open import Model, open_model, save_model
 from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint
 from tests.models.networks import (
     CSLM_VOCABULARY,
@@ -30,10 +29,10 @@ from tests.producers.rare import save_rare_model
 def models(tmp_path):
     """An inverse model, one of another cell, a language model."""
     words = {"source": SOURCE, "target": TARGET}
-    save_checkpoint(tmp_path / "cslm", cslm_checkpoint(cslm_network(), CSLM_VOCABULARY))
+    save_model(tmp_path / "cslm", cslm_checkpoint(cslm_network(), CSLM_VOCABULARY))
     inverse = encdec_network(SWITCHES["paper"], dtype=torch.float32)
-    save_checkpoint(tmp_path / "inverse", encdec_checkpoint(inverse, SOURCE, TARGET, "target-to-source"))
-    save_checkpoint(tmp_path / "cells", Checkpoint(ENCDEC_OF_CELLS, cell_network(PAPERS["lstm"]), words))
+    save_model(tmp_path / "inverse", encdec_checkpoint(inverse, SOURCE, TARGET, "target-to-source"))
+    save_model(tmp_path / "cells", Model(ENCDEC_OF_CELLS, cell_network(PAPERS["lstm"]), words))
     return tmp_path
 
 
@@ -69,5 +68,5 @@ def test_rare_words_are_annotated_as_the_config_says(tmp_path):
     assert not door.needs_alignments(save_rare_model(tmp_path / "none", "noalign"))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"rare": {"kind": "luong", "window": 7}}))
-    with pytest.raises(CheckpointError, match=r"m: rare: expected a kind of noalign, .*, posunk, found 'luong'"):
+    with pytest.raises(CheckpointError, match=r"config.json: expected a kind of noalign, .*, posunk, found 'luong'"):
         open_model(folder)

@@ -8,7 +8,6 @@ from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.kenlm import KenlmProducer
-from moses_rnn.producers.rnnlm import RnnlmProducer
 from moses_rnn.producers.shares import ClosedVocabulary, EvenShares, even_shares, types_of
 from tests.models.checkpoints import rnnlm_checkpoint
 from tests.models.networks import CSLM_VOCABULARY, rnnlm_network
@@ -37,7 +36,7 @@ def test_the_words_of_a_text_outside_a_shortlist_are_counted_once(words, outside
 def test_a_model_with_them_is_a_distribution_over_its_words_and_those_outside():
     network = rnnlm_checkpoint(rnnlm_network(), CSLM_VOCABULARY)
     outside = [b"rare", b"odd", b"new"]
-    producer = RnnlmProducer(network, shares=EvenShares(len(outside)))
+    producer = network.make_language_model(shares=EvenShares(len(outside)))
     for history in (b"", b"le rare", b"chat"):
         words = [*CSLM_VOCABULARY.words[2:], *outside]
         p = [producer.word_log_probs([history + b" " + word])[-2] for word in words]
@@ -57,7 +56,7 @@ def test_over_a_closed_vocabulary_each_model_is_a_distribution(tmp_path):
     closed = ClosedVocabulary([CSLM_VOCABULARY, other], n_grams)
     assert closed.strange == {*CSLM_VOCABULARY.words, *other.words} - {b"<unk>", b"</s>", b"le", b"loin"}
     backoff = Backoff(parse_arpa(path.read_bytes().splitlines(), "few"), n_grams, CSLM_VOCABULARY, "few")
-    network = RnnlmProducer(checkpoint, shares=backoff)
+    network = checkpoint.make_language_model(shares=backoff)
     words = sorted({b"le", b"loin", b"<unk>", *closed.strange})
     for model, vocabulary in ((n_grams, None), (network, CSLM_VOCABULARY)):
         compared = closed.compare(model, vocabulary)

@@ -6,7 +6,6 @@ import torch
 
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.models.cslm import CslmConfig
-from moses_rnn.producers.cslm import CslmProducer
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring.nbest_features import Feature
 from moses_rnn.scoring.nbest_lists import ListFeatures, label_features
@@ -23,7 +22,7 @@ def cslm(**changed):
     with torch.no_grad():
         for name, value in changed.items():
             getattr(model, name).fill_(value)
-    return CslmProducer(cslm_checkpoint(model, TARGET))
+    return cslm_checkpoint(model, TARGET).make_language_model()
 
 
 def whole_sentences():

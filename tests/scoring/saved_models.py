@@ -2,9 +2,9 @@
 
 import torch
 
-from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.cslm import CslmConfig
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.producers.open import save_model
 from tests.models.checkpoints import (
     bengio_checkpoint,
     cslm_checkpoint,
@@ -41,23 +41,23 @@ def save_models(folder):
     And a vocabulary file, a text, an ARPA file.
     """
     config = CslmConfig(len(TARGET), order=3, embedding_size=4, first_size=8, second_size=4)
-    save_checkpoint(folder / "cslm", cslm_checkpoint(cslm_network(config), TARGET))
+    save_model(folder / "cslm", cslm_checkpoint(cslm_network(config), TARGET))
     network = encdec_network(SWITCHES["paper"], dtype=torch.float32)
-    save_checkpoint(folder / "rnn", encdec_checkpoint(network, SOURCE, TARGET))
+    save_model(folder / "rnn", encdec_checkpoint(network, SOURCE, TARGET))
     groundhog = encdec_network(SWITCHES["groundhog"], dtype=torch.float32)
-    save_checkpoint(folder / "groundhog", encdec_checkpoint(groundhog, SOURCE, TARGET))
-    save_checkpoint(folder / "inverse", encdec_checkpoint(network, SOURCE, TARGET, "target-to-source"))
+    save_model(folder / "groundhog", encdec_checkpoint(groundhog, SOURCE, TARGET))
+    save_model(folder / "inverse", encdec_checkpoint(network, SOURCE, TARGET, "target-to-source"))
     for name, phrases in (("rules", {"hierarchical": True}), ("factored", {"source_factor": 1})):
-        save_checkpoint(folder / name, encdec_checkpoint(network, SOURCE, TARGET, provenance={"phrases": phrases}))
+        save_model(folder / name, encdec_checkpoint(network, SOURCE, TARGET, provenance={"phrases": phrases}))
     unlearned = {"history": [{"nats_per_token": 3.0}], "unigram_nats_per_token": 2.0}
-    save_checkpoint(folder / "unlearned", encdec_checkpoint(network, SOURCE, TARGET, provenance=unlearned))
-    save_checkpoint(folder / "search", search_checkpoint(search_network(dtype=torch.float32), SOURCE, TARGET))
+    save_model(folder / "unlearned", encdec_checkpoint(network, SOURCE, TARGET, provenance=unlearned))
+    save_model(folder / "search", search_checkpoint(search_network(dtype=torch.float32), SOURCE, TARGET))
     of_sentences = encdec_checkpoint(network, SOURCE, TARGET, provenance={"unit": "sentences"})
-    save_checkpoint(folder / "sentences", of_sentences)
-    save_checkpoint(folder / "nplm", bengio_checkpoint(language_model(len(TARGET)), TARGET))
+    save_model(folder / "sentences", of_sentences)
+    save_model(folder / "nplm", bengio_checkpoint(language_model(len(TARGET)), TARGET))
     for name, scale in (("rnnlm", 0.7), ("rnnlm2", 0.4)):
         model = rnnlm_network(words=len(TARGET), scale=scale, dtype=torch.float32)
-        save_checkpoint(folder / name, rnnlm_checkpoint(model, TARGET))
+        save_model(folder / name, rnnlm_checkpoint(model, TARGET))
     (folder / "text").write_bytes(b"t2 t8 t9\nt9 other\n")
     (folder / "words").write_bytes(TARGET.to_bytes())
     (folder / "lm.arpa").write_text(ARPA, encoding="utf-8")

@@ -42,7 +42,7 @@ def test_the_manifest_is_json_of_all_that_decides_the_bytes(opened, here):
     assert manifest.pop("threads") == 1 or core is None  # the core computes a chunk in one
     assert manifest == {
         "program": PROGRAM, "torch": torch.__version__, "resumable": True,
-        "models": [{"direction": "source-to-target", "sha256": inputs.models[0].checkpoint.hashes}],
+        "models": [{"direction": "source-to-target", "sha256": inputs.models[0].hashes}],
         "columns": ["RNN", "WordPenalty"], "floor": -50.0, "logarithms": False, "chunk": [8192, 16777216], "level": 2,
         "device": ["cpu"], "precision": "fp32", "native": core and str(core), "shard": None, "phrases": "plain words",
     }  # fmt: skip

@@ -8,7 +8,6 @@ import pytest
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.nbest import parse_nbest_line
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.models.checkpoint import load_checkpoint
 from moses_rnn.producers.open import open_model
 from moses_rnn.scoring.nbest_features import aligned, make_features, phrases, whole
 from moses_rnn.scoring.nbest_request import ListRequest
@@ -53,7 +52,7 @@ def test_networks_score_phrases_unless_they_shall_not(models, name, folder, line
     feature = features_of(line, whole=sentences, add=(models / folder,))[name]
     assert feature.parts is parts
     pairs = [(b"s2 s3", b"t2")]
-    expected = of_pairs(make_producer(load_checkpoint(models / folder)), pairs)
+    expected = of_pairs(make_producer(open_model(models / folder)), pairs)
     np.testing.assert_allclose(of_pairs(feature.producer, pairs), expected, rtol=1e-5)
     assert feature.producer.name == name
 

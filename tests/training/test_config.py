@@ -7,10 +7,10 @@ import dataclasses
 
 import pytest
 
+from moses_rnn.inference.cstm import CSTM
+from moses_rnn.inference.encdec import ENCDEC
+from moses_rnn.inference.ranker import RANKER
 from moses_rnn.models import cells as models
-from moses_rnn.models.cstm import CSTM
-from moses_rnn.models.encdec import ENCDEC
-from moses_rnn.models.ranker import RANKER
 from moses_rnn.training import lm_config, sentence_config
 from moses_rnn.training.architectures import check_network, longest, slotted_network
 from moses_rnn.training.cells import CELLS, cell_switches

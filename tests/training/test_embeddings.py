@@ -76,8 +76,8 @@ def vectors_of(path, letter, seed=1, width=4):
 
 
 def row_of(model, side, word):
-    ids = model.checkpoint.vocabularies[side].id_of()
-    return model.checkpoint.model.embeddings[side][ids[word]]
+    ids = model.vocabularies[side].id_of()
+    return model.network.embeddings[side][ids[word]]
 
 
 def rows_of(path):
@@ -101,7 +101,7 @@ def test_frozen_words_stay_as_the_file_of_their_side_has_them(table, tmp_path, i
         assert f"{side} embeddings: 6 of 8 words as in {path}, not learned; 2 random" in listener.description
         for word, row in rows_of(path).items():
             assert torch.equal(row_of(model, side, word), row)
-    provenance = model.checkpoint.provenance
+    provenance = model.provenance
     assert provenance["embeddings"] == {
         "source": "target" if inverse else "source",
         "target": "source" if inverse else "target",
@@ -135,7 +135,7 @@ def test_a_stopped_training_goes_on_with_the_same_file_alone(table, tmp_path, ar
     for folder, stops in (("at-once", [never]), ("in-parts", [after(9), never])):
         for stop in stops:
             train_phrase_model(phrase_request(table, **options), tmp_path / folder, Listener(), stop)
-    whole, parts = (open_model(tmp_path / name).checkpoint.model.state_dict() for name in ("at-once", "in-parts"))
+    whole, parts = (open_model(tmp_path / name).network.state_dict() for name in ("at-once", "in-parts"))
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
     other = {**options, "source_embeddings": vectors_of(tmp_path / "other", ord("s"), seed=2)}
     with pytest.raises(CheckpointError, match="source_embeddings '[0-9a-f]{64}', now '[0-9a-f]{64}'"):

@@ -3,8 +3,7 @@
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.models.cslm import CSLM
+from moses_rnn.producers.open import open_model
 from moses_rnn.training.lm_run import train_language_model
 from tests.training.texts import Listener, never, sentences, text_request
 
@@ -19,7 +18,7 @@ def request(folder, lines, **changes):
 
 def test_what_no_decoder_writes_is_no_word(tmp_path):
     train_language_model(request(tmp_path, [*sentences(100), b"<s> <null> rare"]), Listener(), never)
-    words = load_checkpoint(tmp_path / "model", CSLM).target_vocabulary.words
+    words = open_model(tmp_path / "model", of_pairs=False).target_vocabulary.words
     assert len(words) == 6 + 2
     assert not {b"<s>", b"<null>"} & set(words)
 

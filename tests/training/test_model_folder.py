@@ -5,11 +5,11 @@ import json
 import pytest
 
 from moses_rnn.errors import CheckpointError, OutputError
-from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.models.encdec import ENCDEC, EncDec
-from moses_rnn.models.rnnlm import RNNLM
-from moses_rnn.models.variants import EncDecConfig
+from moses_rnn.inference.encdec import ENCDEC
+from moses_rnn.inference.rnnlm import RNNLM
+from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.producers.open import open_model
 from moses_rnn.training.model_folder import LedFolder, ModelFolder, folder_of
 from moses_rnn.training.ranks import ALONE, Ranks
 from moses_rnn.training.state import Progress
@@ -62,7 +62,7 @@ def test_the_best_weights_are_written_with_the_runs_history(tmp_path):
         for cost, is_best in ((3.0, True), (4.0, False)):
             progress.history.append({"nats_per_token": cost})
             kept.record(progress, is_best=is_best)
-    provenance = load_checkpoint(tmp_path).provenance
+    provenance = open_model(tmp_path).provenance
     assert provenance == {"table": "t", "history": [{"nats_per_token": 3.0}], "skipped_steps": 2}
     log = (tmp_path / "training" / "log.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in log] == [

@@ -37,13 +37,13 @@ def test_shortlists_are_of_the_texts_and_a_presets_of_what_is_read_and_written(p
         ("given", {"source_words": 3, "target_words": 4}, (4, 3) if inverse else (3, 4)),
     ):
         train(prefix, tmp_path / name, architecture="seq2seq", inverse=inverse, **given)
-        checkpoint = open_model(tmp_path / name).checkpoint
+        checkpoint = open_model(tmp_path / name)
         assert (len(checkpoint.source_vocabulary) - 2, len(checkpoint.target_vocabulary) - 2) == sizes
         assert checkpoint.source_vocabulary.words[-1][:1] == (b"t" if inverse else b"s")
 
 
 def weights(folder):
-    return open_model(folder).checkpoint.model.state_dict()
+    return open_model(folder).network.state_dict()
 
 
 def equal(one, other):
@@ -81,7 +81,7 @@ def test_rare_words_are_learned_by_annotation(aligned, tmp_path, architecture, k
     model = open_model(tmp_path / "m")
     assert model.rare == RareWords(kind)
     assert json.loads((tmp_path / "m" / CONFIG).read_text())["rare"] == {"kind": kind, "window": 7}
-    words = model.checkpoint.target_vocabulary.words
+    words = model.target_vocabulary.words
     assert {*RareWords(kind).written_tokens} <= {*words}
     assert len(words) == 2 + len(RareWords(kind).written_tokens) + 12
 
@@ -99,6 +99,6 @@ def test_a_run_of_rare_words_goes_on_and_remembers_how(aligned, tmp_path):
         train(aligned, tmp_path / "m", min_count=2, dev=how["dev"], max_epochs=2)
     train(aligned, tmp_path / "m", **how, max_epochs=2)
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "m"))
-    provenance = open_model(tmp_path / "m").checkpoint.provenance
+    provenance = open_model(tmp_path / "m").provenance
     assert provenance["alignment"] == "train.links"
     assert provenance["corpus"]["held_out_pairs"] == 30

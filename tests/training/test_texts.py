@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from moses_rnn.inference.cslm import CSLM
 from moses_rnn.models.bengio import Bengio, BengioConfig
-from moses_rnn.models.cslm import CSLM, Cslm, CslmConfig
+from moses_rnn.models.cslm import Cslm, CslmConfig
 from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.training.config import TrainingConfig

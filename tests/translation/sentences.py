@@ -3,10 +3,9 @@
 import numpy as np
 import torch
 
-from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model, save_model
 from tests.models.checkpoints import encdec_checkpoint
 from tests.models.networks import encdec_network
 from tests.producers.pairs import SOURCE, TARGET
@@ -21,14 +20,14 @@ def network(dtype=torch.float64):
     return model.to(dtype)
 
 
-def save_model(folder, **changes):
+def saved_model(folder, **changes):
     """Its checkpoint; gives the folder."""
     changes.setdefault("provenance", {"unit": "sentences"})
-    save_checkpoint(folder, encdec_checkpoint(network(torch.float32), SOURCE, TARGET, **changes))
+    save_model(folder, encdec_checkpoint(network(torch.float32), SOURCE, TARGET, **changes))
     return folder
 
 
-class AttentiveModel(OpenModel):
+class AttentiveModel(Model):
     """A model folder whose network has attention."""
 
     def make_stepper(self, compute):
@@ -47,7 +46,7 @@ def text(lines):
     return b"".join(line + b"\n" for line in lines)
 
 
-class UnsureModel(OpenModel):
+class UnsureModel(Model):
     """The same, which often writes ``<unk>``."""
 
     def make_stepper(self, compute):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from tests.models import reference

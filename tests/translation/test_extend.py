@@ -15,10 +15,9 @@ from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import Shape, parse_table
-from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute
-from moses_rnn.producers.open import open_model
+from moses_rnn.producers.open import open_model, save_model
 from moses_rnn.translation.extend import extend
 from moses_rnn.translation.extension import LOWEST, NETWORK, ExtensionRequest
 from tests.models.checkpoints import encdec_checkpoint
@@ -41,8 +40,8 @@ def models(tmp_path_factory):
     """A network that writes, and one of the other direction."""
     folder = tmp_path_factory.mktemp("models")
     network = writer().to(torch.float32)
-    save_checkpoint(folder / "rnn", encdec_checkpoint(network, SOURCE, TARGET))
-    save_checkpoint(
+    save_model(folder / "rnn", encdec_checkpoint(network, SOURCE, TARGET))
+    save_model(
         folder / "inverse",
         encdec_checkpoint(writer(end=2.0).to(torch.float32), TARGET_LIKE, SOURCE_LIKE, "target-to-source"),
     )
@@ -157,7 +156,7 @@ def test_the_signature_says_what_was_done(here, models):
     ]
     (how,) = signature["extended"]
     assert (how["lines_before"], how["lines"]) == (5, result.counts.lines)
-    assert how["models"][0]["sha256"] == dict(open_model(models / "rnn").checkpoint.hashes)
+    assert how["models"][0]["sha256"] == dict(open_model(models / "rnn").hashes)
     assert signature["file"]["bytes"] == (here / "new.gz").stat().st_size
     assert (here / "moses.extended.ini").read_bytes() == b"new ini\n"
     marks = {line.scores.split()[-1] for line in parse_table(lines, "new") if line.number}
@@ -165,7 +164,7 @@ def test_the_signature_says_what_was_done(here, models):
 
 
 def test_a_column_of_another_network_is_not_filled_by_this_one(here, models):
-    hashes = dict(open_model(models / "rnn").checkpoint.hashes)
+    hashes = dict(open_model(models / "rnn").hashes)
     signature = {"added_columns": [{"index": 3, "name": "RNN"}], "models": [{"sha256": {"config": "other"}}]}
     with pytest.raises(
         MisfitError, match="rnn: expected the model whose score is column 4 of .*table, by the signature"

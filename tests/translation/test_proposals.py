@@ -8,7 +8,7 @@ from moses_rnn.errors import FormatError
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.formats.phrase_table import parse_table
 from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.models.variants import SWITCHES
+from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.proposals import (
@@ -94,7 +94,7 @@ def test_the_table_is_compared_in_the_networks_words():
 def test_a_real_networks_samples_are_ranked_by_its_producer(variant, direction):
     """Of an inverse model, what it reads are target phrases; its producer is asked in the table's order."""
     given = encdec_checkpoint(encdec_network(SWITCHES[variant], dtype=torch.float32), SOURCE, TARGET, direction)
-    sampler = Sampler(EncDecStepper(given.model, dtype=torch.float64), SamplingConfig(samples=20))
+    sampler = Sampler(EncDecStepper(given.network, dtype=torch.float64), SamplingConfig(samples=20))
     sampled = {}
 
     def write(sources):

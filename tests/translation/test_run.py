@@ -11,10 +11,9 @@ from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.formats.rare_words import KINDS
-from moses_rnn.models.checkpoint import save_checkpoint
 from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.producers.ensembles import GEOMETRIC, open_writer
-from moses_rnn.producers.open import open_model
+from moses_rnn.producers.open import open_model, save_model
 from moses_rnn.translation import translate
 from moses_rnn.translation.request import TranslationRequest
 from moses_rnn.translation.run import translate_text
@@ -36,11 +35,11 @@ def here(tmp_path, monkeypatch):
 
 
 def attentive(folder):
-    return AttentiveModel(folder, encdec_checkpoint(network(), SOURCE, TARGET))
+    return AttentiveModel(**vars(encdec_checkpoint(network(), SOURCE, TARGET)))
 
 
 def unsure(folder):
-    return UnsureModel(folder, encdec_checkpoint(network(), SOURCE, TARGET))
+    return UnsureModel(**vars(encdec_checkpoint(network(), SOURCE, TARGET)))
 
 
 ASKED = {
@@ -131,7 +130,7 @@ def members(folder, *names):
         model = network(torch.float32)
         with torch.no_grad():
             model.decoder.b_G[END_ID] -= 2.0 * (name == "other")
-        save_checkpoint(folder / name, encdec_checkpoint(model, SOURCE, TARGET, provenance={"unit": "sentences"}))
+        save_model(folder / name, encdec_checkpoint(model, SOURCE, TARGET, provenance={"unit": "sentences"}))
     return [folder / name for name in names]
 
 

@@ -18,7 +18,7 @@ from moses_rnn.translation.translate import Translator, WordHandling, make_trans
 from moses_rnn.translation.unknown_words import by_attention, word_for
 from tests.producers.pairs import SOURCE, TARGET
 from tests.producers.rare import save_rare_model
-from tests.translation.sentences import network, save_model
+from tests.translation.sentences import network, saved_model
 from tests.translation.writers import Attentive, unsure
 
 LINES = [b"s2 s3 s4", b"", b"s8", b"  s5\ts5 zork ", b"s2 s3 s4", b" ", b"s6 s7 s2 s3 s4 s5 s6"]
@@ -154,7 +154,7 @@ def test_a_token_for_every_word_needs_twice_as_many_of_them(tmp_path):
 
 
 def test_what_was_annotated_is_restored_unless_another_rule_is_given(tmp_path):
-    plain, rare = open_model(save_model(tmp_path / "plain")), open_model(save_rare_model(tmp_path / "rare", "posunk"))
+    plain, rare = open_model(saved_model(tmp_path / "plain")), open_model(save_rare_model(tmp_path / "rare", "posunk"))
     assert [rule_of(model, None, None) for model in (plain, rare)] == ["no", "copy"]
     assert [rule_of(model, None, Lexicon({})) for model in (plain, rare)] == ["no", "dictionary"]
     assert rule_of(rare, "no", None) == "no"

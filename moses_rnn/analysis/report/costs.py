@@ -16,7 +16,7 @@ from moses_rnn.errors import ScoreError, shown
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import PhraseIds
 from moses_rnn.models.batches import Batch
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model
 
 LENGTHS = ("1 word", "2 words", "3 words", "4 and 5 words", "6 and more words")
 LONGEST_OF = (1, 2, 3, 5)  # words of all but the last of these classes
@@ -58,7 +58,7 @@ class PositionCost:
     nats: float
 
 
-def costs_by_position(model: OpenModel, pairs: Sequence[Pair]) -> list[PositionCost]:
+def costs_by_position(model: Model, pairs: Sequence[Pair]) -> list[PositionCost]:
     """Means over a sample in the network's words, for places at which enough targets have a word, or their ``</s>``.
 
     Raises:
@@ -70,7 +70,7 @@ def costs_by_position(model: OpenModel, pairs: Sequence[Pair]) -> list[PositionC
     targets = Batch.from_flat(*PhraseIds(model.target_vocabulary.id_of())([pair.written for pair in in_order]))
     sources, source_of = _sources(model, [pair.read for pair in in_order])
     with torch.inference_mode():
-        log_probs = model.checkpoint.model.word_log_probs(sources, targets, source_of)
+        log_probs = model.network.word_log_probs(sources, targets, source_of)
     wrong = (~log_probs.isfinite()).nonzero().flatten()
     if len(wrong):
         pair = in_order[int(targets.rows()[wrong[0]])]
@@ -80,7 +80,7 @@ def costs_by_position(model: OpenModel, pairs: Sequence[Pair]) -> list[PositionC
     return [PositionCost(place, len(one), -float(one.mean())) for place, one in places if len(one) >= FEWEST]
 
 
-def _sources(model: OpenModel, phrases: Sequence[bytes]) -> tuple[Batch, torch.Tensor]:
+def _sources(model: Model, phrases: Sequence[bytes]) -> tuple[Batch, torch.Tensor]:
     """Longest first, and the row of each phrase."""
     ids, lengths = PhraseIds(model.source_vocabulary.id_of())(phrases)
     order = np.argsort(-lengths, kind="stable")

@@ -30,18 +30,18 @@ def decide(findings: Findings) -> list[Answer]:
 
 
 def _trained(findings: Findings) -> Answer:
-    checkpoint = findings.checkpoint
-    history = [step for step in records_of(checkpoint.provenance, "history") if "nats_per_token" in step]
+    model = findings.model
+    history = [step for step in records_of(model.provenance, "history") if "nats_per_token" in step]
     if not history:
         return Answer(TRAINED, DOUBTFUL, "Not recorded", "The model's folder has no history of its training.")
-    judged = verdict(history, checkpoint.unigram_nats)
+    judged = verdict(history, model.unigram_nats)
     kind, word = {
         "converged": (GOOD, "Yes"),
         "overfitting": (GOOD, "Yes, and longer than it should have been"),
         "still falling": (DOUBTFUL, "Not to its end"),
         "learned nothing": (BAD, "No"),
     }.get(judged.name, (DOUBTFUL, "Not known"))
-    best, unigram = checkpoint.held_out_nats, checkpoint.unigram_nats
+    best, unigram = model.held_out_nats, model.unigram_nats
     figures = f" It costs {best:.3f} nats a held-out target token" if best is not None else ""
     beside = f", words by their frequency alone {unigram:.3f}" if figures and unigram is not None else ""
     return Answer(TRAINED, kind, word, f"{_sentence(str(judged))}.{figures}{beside}{'.' * bool(figures)}")
@@ -56,7 +56,7 @@ def _fits(findings: Findings) -> Answer:
         "the floor, where pairs cannot be told apart."
     )
     models = [model.get("sha256") for model in records_of(findings.signature, "models")]
-    if findings.signature and dict(findings.checkpoint.hashes) not in models:
+    if findings.signature and dict(findings.model.hashes) not in models:
         return Answer(FITS, BAD, "Another model scored it", f"So the signature beside the table says. {text}")
     if floored >= FLOORED_REFUSAL or unknown > UNKNOWN_REFUSAL:
         return Answer(FITS, BAD, "No", text)

@@ -32,10 +32,9 @@ from moses_rnn.errors import InputError
 from moses_rnn.files.metered import Advanced
 from moses_rnn.files.streams import existing_input
 from moses_rnn.formats.signatures import recorded_floor, recorded_names
-from moses_rnn.models.checkpoint import Checkpoint
-from moses_rnn.models.encdec import ENCDEC
+from moses_rnn.inference.encdec import ENCDEC
 from moses_rnn.producers.base import Compute, ScoreProducer
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, known_targets
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 
@@ -55,7 +54,7 @@ class Findings:
     """
 
     table: ScoredTable
-    model: OpenModel
+    model: Model
     options: ReportOptions
     signature: Mapping[str, Any]
     coverage: Coverage
@@ -80,18 +79,13 @@ class Findings:
         return Path(self.table.path).name
 
     @property
-    def checkpoint(self) -> Checkpoint:
-        """The model's."""
-        return self.model.checkpoint
-
-    @property
     def knows_gates(self) -> bool:
         """Whether the network is one that can be looked into."""
-        return self.checkpoint.kind is ENCDEC
+        return self.model.architecture is ENCDEC
 
 
 def gather(
-    table: ScoredTable, model: OpenModel, producer: ScoreProducer, options: ReportOptions, announce: Announce
+    table: ScoredTable, model: Model, producer: ScoreProducer, options: ReportOptions, announce: Announce
 ) -> Findings:
     """Look at a table and the network of pairs that scored it, by a producer of its scores.
 
@@ -100,8 +94,8 @@ def gather(
             or not sorted; the results are not such a file.
         CheckpointError: there is a source text, and the model has no attention.
     """
-    reading = Reading(model.checkpoint)
-    _check(table, model.checkpoint, reading)
+    reading = Reading(model)
+    _check(table, model, reading)
     tuning = read_tuning(existing_input(options.results)) if options.results else None
     alignments = _alignments(model, options, announce)
     survey = Survey(table, reading, options)
@@ -111,7 +105,7 @@ def gather(
     scatter = compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=options.seed)
     missing = plots.missing_libraries()
     maps = _maps(model, survey, options, "pca" if "scikit-learn" in missing else "tsne", announce)
-    is_known = model.checkpoint.kind is ENCDEC
+    is_known = model.architecture is ENCDEC
     return Findings(
         table=table,
         model=model,
@@ -123,9 +117,9 @@ def gather(
         summary=summarise(pairs, seed=options.seed),
         scatter=scatter,
         proposals=_proposals(model, reading, producer, selections, options, announce),
-        gates=_gates(model.checkpoint, survey, announce) if is_known else None,
+        gates=_gates(model, survey, announce) if is_known else None,
         maps=maps,
-        explained=list(_explained(model.checkpoint, producer, table, survey, announce)) if is_known else (),
+        explained=list(_explained(model, producer, table, survey, announce)) if is_known else (),
         costs=costs_by_class(pairs, np.array(survey.target_lengths)),
         positions=costs_by_position(model, survey.pairs()),
         tuning=tuning,
@@ -135,16 +129,16 @@ def gather(
     )
 
 
-def _check(table: ScoredTable, checkpoint: Checkpoint, reading: Reading) -> None:
+def _check(table: ScoredTable, model: Model, reading: Reading) -> None:
     if reading.inverse:
         raise InputError(
-            f"{table.path}: expected a model of p(target | source) to report on, found direction {checkpoint.direction}"
+            f"{table.path}: expected a model of p(target | source) to report on, found direction {model.direction}"
         )
     reading.check_form(table.path, table.form)
 
 
 def _proposals(
-    model: OpenModel,
+    model: Model,
     reading: Reading,
     producer: ScoreProducer,
     selections: Sequence[Selection],
@@ -161,16 +155,16 @@ def _proposals(
     return list(Proposer(reading, writer, producer, known)(sources))
 
 
-def _gates(checkpoint: Checkpoint, survey: Survey, announce: Announce) -> GateReport | None:
+def _gates(model: Model, survey: Survey, announce: Announce) -> GateReport | None:
     pairs = survey.phrases()
     if not pairs:
         return None
-    return measure_gates(checkpoint, pairs, "encoder", announce("looking at gates", "phrases"))
+    return measure_gates(model, pairs, "encoder", announce("looking at gates", "phrases"))
 
 
-def _maps(model: OpenModel, survey: Survey, options: ReportOptions, method: str, announce: Announce) -> dict[str, Map]:
+def _maps(model: Model, survey: Survey, options: ReportOptions, method: str, announce: Announce) -> dict[str, Map]:
     points = {
-        "words": word_points(model.checkpoint, "source", options.points),
+        "words": word_points(model, "source", options.points),
         "phrases": phrase_points(model, survey.long_phrases()),
     }
     maps = {}
@@ -182,18 +176,18 @@ def _maps(model: OpenModel, survey: Survey, options: ReportOptions, method: str,
 
 
 def _explained(
-    checkpoint: Checkpoint, producer: ScoreProducer, table: ScoredTable, survey: Survey, announce: Announce
+    model: Model, producer: ScoreProducer, table: ScoredTable, survey: Survey, announce: Announce
 ) -> Iterator[tuple[Disagreement, Explanation]]:
     """The pairs on which table and RNN disagree most."""
     announce("explaining pairs", "pairs")
-    explainer = Explainer(checkpoint, producer, recorded_names(table.signature))
+    explainer = Explainer(model, producer, recorded_names(table.signature))
     others = [pair.read for pair in survey.phrases()]
     for disagreement in survey.disagreements:
         if disagreement.lines:
             yield disagreement, explainer(disagreement.lookup(table, others))
 
 
-def _alignments(model: OpenModel, options: ReportOptions, announce: Announce) -> list[AlignmentMap]:
+def _alignments(model: Model, options: ReportOptions, announce: Announce) -> list[AlignmentMap]:
     """Of the first lines of the source text, if there is one, and the network's own translations."""
     if options.source_text is None:
         return []
@@ -201,7 +195,7 @@ def _alignments(model: OpenModel, options: ReportOptions, announce: Announce) ->
     announce("translating", "lines")
     most_words = plots.MOST_CELLS // WORDS_PER_SOURCE_WORD - 2  # whose translation can always be drawn
     lines = read_first(existing_input(options.source_text), TEXT_LINES, most_words)
-    return own_maps(model.checkpoint, stepper, lines)
+    return own_maps(model, stepper, lines)
 
 
 def alignment_name(alignment: AlignmentMap) -> str:

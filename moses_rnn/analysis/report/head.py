@@ -12,9 +12,8 @@ from moses_rnn.analysis.report.findings import Findings
 from moses_rnn.analysis.report.page import Markup
 from moses_rnn.errors import printable
 from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_WARNING, column_records, records_of
-from moses_rnn.models.checkpoint import Checkpoint
 from moses_rnn.models.learning_curves import verdict
-from moses_rnn.producers.open import OpenModel
+from moses_rnn.producers.open import Model
 
 Facts = list[tuple[str, str | bytes]]
 HASH_DIGITS = 12
@@ -41,7 +40,7 @@ def head(findings: Findings) -> list[Markup]:
         page.element("h2", "The table"),
         page.facts(_table(findings)),
         page.element("h2", "The model"),
-        page.facts([*_model(findings.model), *_training(findings.checkpoint)]),
+        page.facts([*_model(findings.model), *_training(findings.model)]),
         *[page.note(f"Of this network ({findings.model.network_title}), {LEFT_OUT}")] * (not findings.knows_gates),
         page.element("h2", "How it was scored"),
         *_signature(findings.signature),
@@ -51,7 +50,7 @@ def head(findings: Findings) -> list[Markup]:
 def warnings(findings: Findings) -> Iterator[str]:
     """What a reader must know first."""
     models = [model.get("sha256") for model in records_of(findings.signature, "models")]
-    if findings.signature and dict(findings.checkpoint.hashes) not in models:
+    if findings.signature and dict(findings.model.hashes) not in models:
         yield (
             "The signature beside the table names another model than this one: what the page says of targets, scores "
             "and preferences is about the table's own column, the rest about this model."
@@ -59,8 +58,8 @@ def warnings(findings: Findings) -> Iterator[str]:
     lines = findings.signature.get("lines")
     if isinstance(lines, int) and lines != findings.coverage.lines:
         yield f"The signature beside the table tells of {lines:,} lines, the table has {findings.coverage.lines:,}."
-    checkpoint = findings.checkpoint
-    learned, unigram = checkpoint.held_out_nats, checkpoint.unigram_nats
+    model = findings.model
+    learned, unigram = model.held_out_nats, model.unigram_nats
     if learned is not None and unigram is not None and learned >= unigram:
         yield (
             f"The model costs {learned:.2f} nats a held-out target token, a unigram model {unigram:.2f}: it has "
@@ -108,25 +107,24 @@ def _table(findings: Findings) -> Facts:
     ]
 
 
-def _model(model: OpenModel) -> Facts:
+def _model(model: Model) -> Facts:
     """Sizes and switches, as far as a network has them."""
-    checkpoint = model.checkpoint
-    config = vars(checkpoint.model.config)
-    parameters = sum(tensor.numel() for tensor in checkpoint.model.parameters())
+    config = vars(model.config)
+    parameters = sum(tensor.numel() for tensor in model.network.parameters())
     sizes: Facts = [(title, f"{config[key]:,}") for key, title in SIZES.items() if key in config]
     return [
         ("network", model.title),
         *sizes,
         *((title, str(config[key])) for key, title in SWITCHES.items() if key in config),
         ("parameters", f"{parameters:,}"),
-        ("source shortlist", f"{len(checkpoint.source_vocabulary) - 2:,} words"),
-        ("target shortlist", f"{len(checkpoint.target_vocabulary) - 2:,} words"),
+        ("source shortlist", f"{len(model.source_vocabulary) - 2:,} words"),
+        ("target shortlist", f"{len(model.target_vocabulary) - 2:,} words"),
     ]
 
 
-def _training(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
+def _training(model: Model) -> Iterator[tuple[str, str]]:
     """What training has recorded; a folder may hold anything there, so nothing is taken for granted."""
-    provenance = checkpoint.provenance
+    provenance = model.provenance
     corpus = _mapping(provenance.get("corpus"))
     figures = [step for step in records_of(provenance, "history") if "nats_per_token" in step]
     if "table" in provenance:
@@ -134,12 +132,12 @@ def _training(checkpoint: Checkpoint) -> Iterator[tuple[str, str]]:
     for name, key in (("training pairs", "training_pairs"), ("held-out pairs", "held_out_pairs")):
         if isinstance(corpus.get(key), int):
             yield name, f"{corpus[key]:,}"
-    if checkpoint.held_out_nats is not None:
-        yield "held-out cost, best", f"{checkpoint.held_out_nats:.3f} nats a target token"
+    if model.held_out_nats is not None:
+        yield "held-out cost, best", f"{model.held_out_nats:.3f} nats a target token"
     if figures:
-        yield "training", str(verdict(figures, checkpoint.unigram_nats))
-    if checkpoint.unigram_nats is not None:
-        yield "cost of unigrams", f"{checkpoint.unigram_nats:.3f} nats a target token"
+        yield "training", str(verdict(figures, model.unigram_nats))
+    if model.unigram_nats is not None:
+        yield "cost of unigrams", f"{model.unigram_nats:.3f} nats a target token"
     if figures and isinstance(figures[-1].get("epochs"), int | float):
         yield "epochs", f"{figures[-1]['epochs']:.2f}"
 

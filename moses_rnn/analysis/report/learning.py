@@ -28,10 +28,10 @@ def training(findings: Findings) -> Section:
     )
     points = [
         (step["seconds"] / 60, step["nats_per_token"])
-        for step in records_of(findings.checkpoint.provenance, "history")
+        for step in records_of(findings.model.provenance, "history")
         if _is_above_0(step.get("seconds")) and _is_above_0(step.get("nats_per_token"))
     ]
-    unigram = findings.checkpoint.unigram_nats
+    unigram = findings.model.unigram_nats
     if len(points) > 1:
         beside = unigram if _is_above_0(unigram) else None
         body = [page.curve(points, beside, "Held-out nats a token by minutes of training")]

@@ -81,14 +81,13 @@ def _explanation(folder: Path, request: Explain) -> Explanation:
 
     added = recorded_names(signature_of(existing_input(request.phrase_table)))
     model = open_phrase_network(folder)
-    checkpoint = model.checkpoint
     pair = parse_pair(os.fsencode(request.pair), model.form)
     weights = _weights(request)
-    reading = Reading(checkpoint)
+    reading = Reading(model)
     with progress() as advanced:
         blocks = read_for_network(request.phrase_table, reading, advanced)
         looked_up = look_up(blocks, request.phrase_table, pair, inverse=reading.inverse, others=OTHERS, seed=SEED)
-    return Explainer(checkpoint, model.make_producer(), added, weights)(looked_up)
+    return Explainer(model, model.make_producer(), added, weights)(looked_up)
 
 
 def _weights(request: Explain) -> Weights | None:

@@ -76,6 +76,6 @@ def _known_words(folder: Path) -> KnownWords:
     from moses_rnn.analysis.lengths import KnownWords
     from moses_rnn.producers.open import open_model
 
-    checkpoint = open_model(folder).checkpoint
-    sides = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
-    return KnownWords(*(reversed(sides) if checkpoint.inverse else sides))
+    model = open_model(folder)
+    sides = (model.source_vocabulary, model.target_vocabulary)
+    return KnownWords(*(reversed(sides) if model.inverse else sides))

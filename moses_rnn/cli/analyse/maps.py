@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from moses_rnn.analysis.correlation import Floats
     from moses_rnn.analysis.phrase_samples import Pair
     from moses_rnn.files.outputs import OutputFile
-    from moses_rnn.models.checkpoint import Checkpoint
+    from moses_rnn.producers.open import Model
 
     Points = tuple[str, list[str], Floats]
 
@@ -210,7 +210,7 @@ def _draw_points(request: MapRequest) -> None:
 def _word_points(request: MapRequest) -> Points:
     from moses_rnn.analysis.maps import word_points
 
-    labels, vectors = word_points(open_writer(request.folder).checkpoint, request.side, MAX_POINTS)
+    labels, vectors = word_points(open_writer(request.folder), request.side, MAX_POINTS)
     if not labels:
         raise InputError(f"{request.folder}: expected a {request.side} shortlist with words, found none")
     return f"{request.side} words", labels, vectors
@@ -222,7 +222,7 @@ def _phrase_points(request: MapRequest) -> Points:
     from moses_rnn.translation.proposals import Reading
 
     model = open_phrase_network(request.folder)
-    reading = Reading(model.checkpoint)
+    reading = Reading(model)
     with progress() as advanced:
         blocks = read_for_network(str(request.file), reading, advanced)
         sample = sample_phrases(blocks, MAX_POINTS, SEED, inverse=reading.inverse, min_words=request.min_words)
@@ -298,8 +298,8 @@ def _alignment_maps(request: MapRequest) -> list[AlignmentMap]:
     sources, targets = parallel_texts(file, request.target) if request.target is not None else (text_of(file), None)
     chosen = choose_lines(sources, existing_input(file), request.lines)
     if targets is None:
-        return own_maps(model.checkpoint, stepper, chosen)
-    return given_maps(model.checkpoint, stepper, chosen, targets)
+        return own_maps(model, stepper, chosen)
+    return given_maps(model, stepper, chosen, targets)
 
 
 def _report_gates(request: MapRequest) -> None:
@@ -311,21 +311,21 @@ def _report_gates(request: MapRequest) -> None:
 
     network = "encoder" if request.side == "source" else "decoder"
     with _outputs(request, request.outputs) as files:
-        checkpoint = open_phrase_network(request.folder).checkpoint
-        pairs = _pairs(checkpoint, str(request.file), network)
+        model = open_phrase_network(request.folder)
+        pairs = _pairs(model, str(request.file), network)
         with progress("phrases") as advanced:
-            report = measure_gates(checkpoint, pairs, network, advanced)
+            report = measure_gates(model, pairs, network, advanced)
         for file in files:
             file.append(f"{as_csv(as_grid(report))}\n".encode())
     put("\n".join(as_text(report)))
 
 
-def _pairs(checkpoint: Checkpoint, table: str, network: str) -> list[Pair]:
+def _pairs(model: Model, table: str, network: str) -> list[Pair]:
     """What the network runs over; an encoder writes nothing."""
     from moses_rnn.analysis.phrase_samples import Pair, read_for_network, sample_pairs, sample_phrases
     from moses_rnn.translation.proposals import Reading
 
-    reading = Reading(checkpoint)
+    reading = Reading(model)
     with progress() as advanced:
         blocks = read_for_network(table, reading, advanced)
         if network == "decoder":

@@ -16,7 +16,7 @@ from moses_rnn.formats.grids import LAYOUTS, PICTURES
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.files.metered import Advanced
-    from moses_rnn.producers.open import OpenModel
+    from moses_rnn.producers.open import Model
 
 column_option = click.option(
     "--column",
@@ -93,23 +93,23 @@ def progress(unit: str = "lines") -> Iterator[Advanced]:
         display.close()
 
 
-def open_phrase_network(folder: Path) -> OpenModel:
+def open_phrase_network(folder: Path) -> Model:
     """A model whose gates and summaries are known.
 
     Raises:
         CheckpointError: it cannot be read, or is of another network.
     """
-    from moses_rnn.models.encdec import ENCDEC
+    from moses_rnn.inference.encdec import ENCDEC
     from moses_rnn.producers.open import open_model
 
     model = open_model(folder)
-    if model.checkpoint.kind is not ENCDEC:
+    if model.architecture is not ENCDEC:
         expected = "an RNN Encoder-Decoder of the paper's gated units to look into"
         raise CheckpointError(f"{folder}: expected {expected}, found {model.network_title}")
     return model
 
 
-def open_writer(folder: Path) -> OpenModel:
+def open_writer(folder: Path) -> Model:
     """A model that has an encoder and a decoder.
 
     Raises:
@@ -118,6 +118,6 @@ def open_writer(folder: Path) -> OpenModel:
     from moses_rnn.producers.open import open_model
 
     model = open_model(folder)
-    if model.row.stepper is None:
+    if model.architecture.stepper is None:
         raise CheckpointError(f"{folder}: expected a network that writes word by word, found: {model.network_title}")
     return model

@@ -81,7 +81,7 @@ def _gather(path: str, folder: Path, request: ReportOptions) -> Findings:
     producer = model.make_producer(Compute(precision="fp64"))
     steps = _Steps(quiet=not sys.stderr.isatty())
     try:
-        return gather(open_table(path, request.column, model.row.name), model, producer, request, steps)
+        return gather(open_table(path, request.column, model.architecture.name), model, producer, request, steps)
     finally:
         steps.close()
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from moses_rnn.analysis.report.findings import gather
-from moses_rnn.producers.open import OpenModel
 from tests.analysis.report.small import OPTIONS, SIGNATURE, TABLE, Producer
 from tests.analysis.scored import scored
 from tests.analysis.tiny import VOCABULARIES, checkpoint
@@ -23,7 +22,7 @@ def findings(tmp_path_factory):
         return lambda done, share: None
 
     opened = replace(scored(tmp_path_factory.mktemp("report") / "t<1>", TABLE), signature=SIGNATURE)
-    gathered = gather(opened, OpenModel(None, checkpoint()), Producer(), OPTIONS, step)
+    gathered = gather(opened, checkpoint(), Producer(), OPTIONS, step)
     assert steps[:2] == ["counting and choosing", "comparing scores"]
     return gathered
 
@@ -33,6 +32,6 @@ def search_findings(findings, tmp_path_factory):
     """The same of an RNNsearch and a source text."""
     text = tmp_path_factory.mktemp("text") / "text"
     text.write_bytes(b"a <b> &apos;c\n\n" + b"a " * 39 + b"\ng")
-    model = OpenModel(None, search_checkpoint(search_network(dtype=torch.float32), *VOCABULARIES))
+    model = search_checkpoint(search_network(dtype=torch.float32), *VOCABULARIES)
     table, options = replace(findings.table, signature={}), replace(OPTIONS, source_text=str(text))
     return gather(table, model, Producer(), options, lambda *_: lambda *_: None)

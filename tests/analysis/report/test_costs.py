@@ -10,7 +10,6 @@ from moses_rnn.analysis.report import costs
 from moses_rnn.analysis.report.costs import costs_by_class, costs_by_position
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.inference.inspection import word_log_probs
-from moses_rnn.producers.open import OpenModel
 from tests.analysis.report.small import TABLE
 from tests.analysis.scored import line as small_line
 from tests.analysis.scored import scored
@@ -39,13 +38,13 @@ def test_what_costs_very_much_is_in_the_last_part(tmp_path):
 
 def test_positions(monkeypatch):
     monkeypatch.setattr(costs, "FEWEST", 2)
-    model = OpenModel(None, checkpoint())
+    model = checkpoint()
     pairs = [Pair(b"a b", b"u"), Pair(b"c", b"u v w"), Pair(b"d e f", b"z nowhere")]
     expected = []
     for read, written in pairs:
         ids = [[v.index(w) if w in v else 0 for w in side.split()] for v, side in
                ((SOURCE_WORDS, read), (TARGET_WORDS, written))]  # fmt: skip
-        expected.append(-word_log_probs(model.checkpoint.model, *ids))
+        expected.append(-word_log_probs(model.network, *ids))
     found = costs_by_position(model, pairs)
     assert [(one.place, one.words) for one in found] == [(1, 3), (2, 3), (3, 2)]
     for one in found:

@@ -8,7 +8,6 @@ from moses_rnn.analysis.report.decision import FITS, TRAINED, TUNED, decide
 from moses_rnn.analysis.report.document import write_report
 from moses_rnn.analysis.report.survey import Coverage
 from moses_rnn.analysis.report.tuning import Gain, Tuning
-from moses_rnn.producers.open import OpenModel
 
 
 def answer(findings, question):
@@ -18,7 +17,7 @@ def answer(findings, question):
 def trained(findings, costs, unigram=6.0):
     history = [{"nats_per_token": cost, "seconds": 60.0 * i} for i, cost in enumerate(costs, start=1)]
     provenance = {"history": history, "unigram_nats_per_token": unigram}
-    return replace(findings, model=OpenModel(None, replace(findings.checkpoint, provenance=provenance)))
+    return replace(findings, model=replace(findings.model, provenance=provenance))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +47,7 @@ def test_the_figures_stand_behind_it(findings):
 def fitting(findings, unknown, floored, **changes):
     group = replace(findings.scatter.groups[0], pairs=1000, at_floor=floored)
     scatter = replace(findings.scatter, groups=[group])
-    signature = {"models": [{"sha256": dict(findings.checkpoint.hashes)}]}
+    signature = {"models": [{"sha256": dict(findings.model.hashes)}]}
     covered = Coverage(lines=1000, pairs_unknown=unknown)
     return replace(findings, **{"scatter": scatter, "signature": signature, "coverage": covered, **changes})
 

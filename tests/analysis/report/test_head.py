@@ -11,15 +11,14 @@ from moses_rnn.analysis.report.document import write_report
 from moses_rnn.analysis.report.head import warnings
 from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.signatures import read_signature, recorded_floor
-from moses_rnn.models.checkpoint import save_checkpoint
-from moses_rnn.producers.open import OpenModel, open_model
+from moses_rnn.producers.open import open_model, save_model
 from moses_rnn.scoring.fit import check_learned
 from tests.analysis.report.small import SIGNATURE
 
 
 def with_provenance(findings, provenance):
     """The same of a model that remembers something else."""
-    return OpenModel(None, replace(findings.checkpoint, provenance=dict(provenance)))
+    return replace(findings.model, provenance=dict(provenance))
 
 
 def headed(findings, signature=(), provenance=()):
@@ -75,7 +74,7 @@ def filled(template, value):
 
 @pytest.mark.parametrize("value", ABSURD)
 def test_what_is_recorded_absurdly_is_shown_harmlessly(findings, tmp_path, value):
-    save_checkpoint(tmp_path / "m", findings.checkpoint)
+    save_model(tmp_path / "m", findings.model)
     evaluations = ", ".join([filled(EVALUATION, value), EVALUATION % (2.5, 60, 1), filled(EVALUATION, value)])
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     config["provenance"] = "HERE"

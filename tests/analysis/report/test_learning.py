@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from moses_rnn.analysis.report.document import write_report
 from moses_rnn.analysis.report.tuning import read_tuning
-from moses_rnn.producers.open import OpenModel
 from tests.analysis.report.small import NAMES, RESULTS, Reader
 
 
@@ -13,11 +12,11 @@ def test_a_training_is_drawn(findings):
     assert "fewer than two evaluations are recorded" in write_report(findings).decode()
     history = [{"nats_per_token": 3.0, "seconds": 60}, {"nats_per_token": 2.0, "seconds": 240}, {"nats_per_token": "x"}]
     provenance = {"history": history, "unigram_nats_per_token": 4.0}
-    model = OpenModel(None, replace(findings.checkpoint, provenance=provenance))
+    model = replace(findings.model, provenance=provenance)
     page = write_report(replace(findings, model=model)).decode()
     assert 'points="80.0,37.9 230.0,80.0"' in page
     assert 'class="beside"' in page
-    odd = OpenModel(None, replace(findings.checkpoint, provenance=provenance | {"unigram_nats_per_token": 0}))
+    odd = replace(findings.model, provenance=provenance | {"unigram_nats_per_token": 0})
     assert 'class="beside"' not in write_report(replace(findings, model=odd)).decode()
 
 

@@ -51,7 +51,7 @@ def test_alignments_are_drawn(here):
 
 def test_who_learned_from_phrases_is_named(here):
     model = search()
-    network = model.checkpoint.model
+    network = model.network
     network.config = dataclasses.replace(network.config, unit="phrases")
     save(here / "of-phrases", model)
     done = invoke("map", "alignments", "src", "--model", "of-phrases", "--line", 1)

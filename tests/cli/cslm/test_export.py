@@ -1,6 +1,6 @@
 """moses-rnn cslm export-nplm: NPLM's file, and what loads it."""
 
-from moses_rnn.models.checkpoint import save_checkpoint
+from moses_rnn.producers.open import save_model
 from tests.cli.cslm.calls import cslm, names
 from tests.producers.tiny_lm import checkpoint
 
@@ -8,7 +8,7 @@ INI = "[feature]\nNeuralLM name=CSLM0 order=3 path={} factor=0\n\n[weight]\nCSLM
 
 
 def test_export_warns_of_a_network_that_is_far_from_normal(here):
-    save_checkpoint(here / "far", checkpoint(scale=1000))
+    save_model(here / "far", checkpoint(scale=1000))
     code, _, messages = cslm("export-nplm", "far.nplm", "--model", "far", "--dev", "dev.fr")
     assert code == 0
     assert messages.endswith(
@@ -27,7 +27,7 @@ def test_export_warns_of_a_path_that_moses_cannot_read(here):
 def test_a_shortlist_that_nplm_cannot_read_is_refused_and_nothing_is_written(here):
     odd = checkpoint()
     odd.target_vocabulary.words[2] = b"<null>"
-    save_checkpoint(here / "odd", odd)
+    save_model(here / "odd", odd)
     code, _, messages = cslm("export-nplm", "out", "--model", "odd", "--dev", "dev.fr")
     assert (code, "found '<null>'" in messages) == (3, True)
     assert "out" not in names(here)

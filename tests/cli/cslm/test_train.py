@@ -4,8 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
-from moses_rnn.models.checkpoint import load_checkpoint
-from moses_rnn.models.cslm import CSLM
+from moses_rnn.producers.open import open_model
 from tests.cli.cslm.calls import TRAIN, cslm
 
 
@@ -33,11 +32,11 @@ def test_a_text_of_its_own_to_judge_by(here):
     (here / "dev.gz").write_bytes(gzip.compress((here / "dev.fr").read_bytes()))
     code, _, messages = cslm(*TRAIN, "--model", "judged", "--dev", "dev.gz")
     assert (code, "held out: " in messages) == (0, False)
-    assert load_checkpoint(Path("judged"), CSLM).provenance["text"]["held_out_lines"] == 0
+    assert open_model(Path("judged"), of_pairs=False).provenance["text"]["held_out_lines"] == 0
 
 
 def test_restart_starts_over(here):
     code, _, messages = cslm(*TRAIN, "--order", "4")
     assert (code, "order 3, now 4" in messages) == (3, True)
     assert cslm(*TRAIN, "--order", "4", "--restart", "-q") == (0, "", "")
-    assert load_checkpoint(here / "cslm", CSLM).model.config.order == 4
+    assert open_model(here / "cslm", of_pairs=False).config.order == 4
