@@ -102,7 +102,9 @@ def main() -> None:
     else:
         alignment_size = len(arrays["D_dec_transition_0"])
         config |= {"alignment_size": alignment_size, "phases": "groundhog", "unit": given.unit or "sentences"}
-    network = kind.without_weights(config, [len(source), len(target)])
+    config |= {"source_vocabulary_size": len(source), "target_vocabulary_size": len(target)}
+    with torch.device("meta"):
+        network = kind.module(kind.config(**config), seed=None)
     weights = {name: torch.zeros(tensor.shape) for name, tensor in network.state_dict().items()}
     convert(arrays, {"enc": source_rows, "dec": target_rows}, weights)
     network.load_state_dict(weights, assign=True)  # which refuses other shapes
@@ -116,7 +118,7 @@ def main() -> None:
     }
     direction = TARGET_TO_SOURCE if given.inverse else SOURCE_TO_TARGET
     save_model(given.folder, Model(kind, network, {"source": source, "target": target}, direction, provenance))
-    print(f"{given.folder}: {kind.network}, {len(source)} and {len(target)} words; left out: {left_out or 'nothing'}")
+    print(f"{given.folder}: {kind.key}, {len(source)} and {len(target)} words; left out: {left_out or 'nothing'}")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 import moses_rnn
 from moses_rnn.cli.nmt import main
 from moses_rnn.formats.nbest import parse_nbest
-from tests.translation.sentences import save_model, sentences, text
+from tests.translation.sentences import saved_model, sentences, text
 
 
 def nmt(*arguments, code=0, **options):
@@ -19,7 +19,7 @@ def nmt(*arguments, code=0, **options):
 @pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
 def test_the_score_of_a_translation_is_that_of_the_search(tmp_path, score, direction):
     """A model of the inverse direction reads the table's targets, and its pairs are given in the table's order."""
-    model = save_model(tmp_path / "model", direction=direction)
+    model = saved_model(tmp_path / "model", direction=direction)
     (tmp_path / "in").write_bytes(text(line for line in sentences(50) if line))
     beam = "--beam", 4, "--length-score", score, "--n-best", 1, tmp_path / "list"
     nmt("translate", tmp_path / "in", "--model", model, "-o", tmp_path / "out", *beam, "--quiet")

@@ -2,11 +2,11 @@
 
 from tests.commands import run
 from tests.same_scores import check_same_scores
-from tests.translation.sentences import save_model, sentences, text
+from tests.translation.sentences import saved_model, sentences, text
 
 
 def test_shards_of_a_list_are_the_whole(tmp_path):
-    here, model = tmp_path, save_model(tmp_path / "network")
+    here, model = tmp_path, saved_model(tmp_path / "network")
     (here / "text").write_bytes(text(sentences(600)))
     run(
         "nmt",

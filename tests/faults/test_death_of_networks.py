@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from moses_rnn.training.state import RANDOM
 from tests.commands import settings
 from tests.training.sentences import write_texts
-from tests.translation.sentences import save_model, sentences, text
+from tests.translation.sentences import saved_model, sentences, text
 
 KILLS = pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
 TEXTS = ["--source", "src", "--target", "trg", "--dev", "dev", "--architecture", "seq2seq"]
@@ -138,7 +138,7 @@ def test_training_killed_at_random_times_ends_with_the_same_weights(tmp_path, nm
 @KILLS
 @pytest.mark.timeout(6000)
 def test_translating_killed_at_random_times_ends_with_the_same_bytes(tmp_path, nmt, kills):
-    save_model(tmp_path / "model")
+    saved_model(tmp_path / "model")
     (tmp_path / "long").write_bytes(text(sentences(3000, seed=7)))
     command = ["translate", *LONG, "--model", "model", "--resume"]
     seconds = seconds_of(nmt, command)

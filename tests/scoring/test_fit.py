@@ -1,12 +1,12 @@
 """Models that learned nothing, and models of other tables."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from moses_rnn.errors import MisfitError
 from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.producers.open import Model
 from moses_rnn.scoring import fit
 from moses_rnn.scoring.fit import FitWatch, check_learned, fit_warnings, unit_warnings
 from moses_rnn.scoring.phrase_tables import ScoringReport
@@ -70,7 +70,7 @@ def learned(history, unigram):
     ],
 )
 def test_a_better_one_and_one_of_which_nothing_is_known_are_not(history, unigram):
-    check_learned(Model(Path("model"), learned(history, unigram)))
+    check_learned(learned(history, unigram))
 
 
 @pytest.mark.parametrize(
@@ -84,5 +84,5 @@ def test_a_better_one_and_one_of_which_nothing_is_known_are_not(history, unigram
 )
 def test_another_unit_than_it_learned_from_is_warned_of(unit, on_sentences, expected):
     network = encdec_network(SWITCHES["paper"])
-    model = Model(Path("m"), encdec_checkpoint(network, SOURCE, TARGET, provenance={"unit": unit}))
+    model = replace(encdec_checkpoint(network, SOURCE, TARGET, provenance={"unit": unit}), folder=Path("m"))
     assert list(unit_warnings(model, on_sentences=on_sentences)) == expected

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tests.cli.analyse.calls import invoke, seen
-from tests.translation.sentences import save_model
+from tests.translation.sentences import saved_model
 
 SOURCE = ["s2 s3 s4 s5", "s9 s2", "s2 " * 10 + "s3"]
 REFERENCE = ["t2 t3 t4 t5", "t2 t3", "t2 " * 10 + "t3"]
@@ -33,7 +33,7 @@ def test_systems_are_named_by_their_files(texts):
 @pytest.mark.parametrize("direction", ["source-to-target", "target-to-source"])
 def test_a_model_decides_what_is_unknown(texts, tmp_path, direction):
     """A network of the inverse direction reads the texts the other way round."""
-    model = save_model(tmp_path / "model", direction=direction)
+    model = saved_model(tmp_path / "model", direction=direction)
     inverse = direction == "target-to-source"
     given = [texts[1], texts[0], texts[0]] if inverse else texts[:3]
     header, counts, only = rows(*given, "--model", model)
