@@ -18,7 +18,6 @@ from moses_rnn.errors import FormatError
 from moses_rnn.files.streams import existing_input, sorting, without_compression_suffix
 from moses_rnn.formats.alignments import format_links
 from moses_rnn.formats.lexical_weights import LexicalWeights, LinkCounts
-from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, Shape, TableLine, parse_line
 
@@ -356,6 +355,8 @@ class LineMaker:
     def _inverse_log_probs(self, pairs: Sequence[tuple[Wanted, Proposal]]) -> Sequence[float | None]:
         if self.inverse is None or not pairs:
             return [None] * len(pairs)
+        from moses_rnn.formats.pairs import Pairs  # noqa: PLC0415, numpy, which --help does not need
+
         written = Pairs.of((source.source, proposal.target) for source, proposal in pairs)
         values: list[float] = self.inverse.log_probs(written)[:, 0].tolist()
         return values
