@@ -10,10 +10,10 @@ from moses_rnn.cli.command import say
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
-    from moses_rnn.files.outputs import Output
+    from moses_rnn.files.outputs import OutputFile, StandardOutput
 
 
-def output_to(path: str, force: bool, inputs: tuple[str, ...]) -> Output:
+def output_to(path: str, force: bool, inputs: tuple[str, ...]) -> OutputFile | StandardOutput:
     """Where the result goes; refused before any work is done if it cannot."""
     from moses_rnn.files.outputs import OutputFile, StandardOutput
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Self
 
 from zlib_ng import gzip_ng
 
@@ -122,22 +122,6 @@ def sync_directory(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-class Output(Protocol):
-    """Where results go: an `OutputFile` or `StandardOutput`; used as a context."""
-
-    path: str
-
-    def append(self, data: bytes, /) -> None:
-        """Write a part of the content."""
-
-    def commit(self) -> None:
-        """Make what was written durable, under its final name."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 class Part:

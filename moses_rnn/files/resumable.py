@@ -84,19 +84,27 @@ class ResumableOutputs:
         refuse_equal(files)
         if resume and not force:
             self._stop_if_complete([path for path in files if path not in optional], inputs)
-        self._refuse_places(files, inputs, force=force)
+        if not force:
+            self._refuse_journals()
+        if self.resumable:
+            refuse_inputs(self._state, inputs)
         self._parts: dict[str, Part] = {}
+        self._keeps = True  # what is there
         self._lock = hold(self._path, self._state, self._holder) if self.resumable else None
         try:
             self._saved = read_state(self._state) if self.resumable else {}
-            self._keeps = self._check_leftover(resume=resume, force=force)
-            self._restores = self._keeps and resume and self._saved is not None
+            left = (self._saved or {}).get("counts") is not None
+            if not force and not resume:
+                self._refuse_leftover(left)
+            self._restores = left and resume
             for path in files:
                 self._parts[path] = Part(path, replace=force or self._restores, inputs=inputs)
+            if not force:
+                self._refuse_unsound()
         except BaseException:
-            self._keeps = True
             self._close()
             raise
+        self._keeps = left
         self._counts: Note | None = None  # of what is appended
         self._sizes: dict[str, Note] = {}  # of the parts, that go with them
         self._begun = self._pending = self.complete = False
@@ -118,13 +126,10 @@ class ResumableOutputs:
                 )
         raise AlreadyComplete(f"{self._path}: already complete; --force makes it anew")
 
-    def _refuse_places(self, files: Sequence[str], inputs: tuple[str, ...], *, force: bool) -> None:
-        """Refuse inputs, before anything is opened, and what an earlier version has left, which had journals."""
-        for place in (Path(path) for path in files):
-            for kept in (place, hidden(str(place), "part"), hidden(str(place), "state")):
-                refuse_inputs(kept, inputs)
+    def _refuse_journals(self) -> None:
+        """Refuse what an earlier version has left."""
         for journal in (hidden(path, "journal") for path in self._growing):
-            if journal.exists() and not force:
+            if journal.exists():
                 raise OutputError(
                     f"{journal}: expected no journal, found one that an earlier version of moses-rnn has left",
                     advice="Finish its work with that version, or use --force to start over.",
@@ -134,31 +139,21 @@ class ResumableOutputs:
         state = read_state(self._state) or {}
         return f" (process {state.get('process')} on {state.get('host')})" if state else ""
 
-    def _check_leftover(self, *, resume: bool, force: bool) -> bool:
-        """Whether an interrupted run has left something that could be lost.
+    def _refuse_leftover(self, left: bool) -> None:
+        if left:
+            raise OutputError(
+                f"{self._path}: an interrupted run has left a part of it; --resume continues, --force starts over"
+            )
 
-        Raises:
-            OutputError: it has, and it may neither be continued nor replaced.
-        """
-        if not self.resumable:
-            return False
-        if self._saved:
-            if self._saved["counts"] is not None and not (resume or force):
-                raise OutputError(
-                    f"{self._path}: an interrupted run has left a part of it; --resume continues, --force starts over"
-                )
-            return self._saved["counts"] is not None
-        parts = [path for path in (hidden(path, "part") for path in self._growing) if path.is_file()]
-        unsure = [part for part in parts if part.stat().st_size]
-        if self._saved is None or unsure:
-            if not force:
-                found = "one that is damaged or of another version" if self._saved is None else f"none for {unsure[0]}"
-                raise OutputError(
-                    f"{self._state}: expected the state of an interrupted run, found {found}",
-                    advice="What it has left cannot be resumed; --force starts over.",
-                )
-            return True
-        return False
+    def _refuse_unsound(self) -> None:
+        """Refuse what an interrupted run has left where nothing tells what it is."""
+        unknown = [path for path in self._growing if self._parts[path].size and self.resumable and not self._saved]
+        if self._saved is None or unknown:
+            found = f"none for {hidden(unknown[0], 'part')}" if self._saved == {} else "a damaged or foreign one"
+            raise OutputError(
+                f"{self._state}: expected the state of an interrupted run, found {found}",
+                advice="What it has left cannot be resumed; --force starts over.",
+            )
 
     def begin(self, manifest: Note) -> Note | None:
         """Begin, or continue what an interrupted run of the same manifest has left.
@@ -174,14 +169,14 @@ class ResumableOutputs:
         """
         self._manifest: Note = json.loads(json.dumps(manifest))
         self.resumable = self.resumable and self._manifest.get("resumable", True)
-        if self._restores and self._saved:
+        if self._saved and self._restores:
             self._restore(self._saved)
         else:
             self._keeps = False
             for path in self._growing:
                 self._parts[path].restart()
                 hidden(path, "journal").unlink(missing_ok=True)
-        self._remove_stale()
+        self._remove_unwanted()
         self._begun = True
         if self._lock:
             self._note(self._counts)
@@ -208,7 +203,7 @@ class ResumableOutputs:
             self._parts[path].restore(files.get(name, EMPTY), complete=saved["complete"])
         self._counts, self.complete = saved["counts"], saved["complete"]
 
-    def _remove_stale(self) -> None:
+    def _remove_unwanted(self) -> None:
         """Remove what an interrupted run has left of files that are no longer wanted, unless another run makes them."""
         given = set(map(self._name, self._parts))
         for name in (self._saved or {}).get("files", {}).keys() - given:

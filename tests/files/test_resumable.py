@@ -399,14 +399,15 @@ def test_beside_standard_output_files_are_whole_or_not_there(capfdbinary, stoppe
     assert capfdbinary.readouterr().out == b"a\n"
 
 
-@pytest.mark.parametrize("names", [["t", ".t.part"], ["t", ".t.state"], ["t", "./t"], ["t", "in"], [".in.part", "t"]])
+@pytest.mark.parametrize("names", [["t", ".t.part"], ["t", ".t.state"], ["t", "./t"], ["t", "in"], [".in.part"], ["u"]])
 def test_no_file_is_another_or_an_input(here, names):
     (here / "in").write_bytes(b"in")
     (here / ".in.part").write_bytes(b"part")
+    (here / ".u.state").write_bytes(b"state")
     (here / "link").symlink_to("in")
     with pytest.raises(OutputError, match="; name another output"):
-        ResumableOutputs(names, force=True, inputs=("link", ".in.part"))
-    assert sorted(contents()) == [".in.part", "in", "link"]
+        ResumableOutputs(names, force=True, inputs=("link", ".in.part", ".u.state"))
+    assert contents() == {".in.part": b"part", ".u.state": b"state", "in": b"in", "link": b"in"}
 
 
 @pytest.mark.parametrize("name", [".t.part", ".t.state", ".t.state.new"])
