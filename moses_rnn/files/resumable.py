@@ -49,8 +49,6 @@ EMPTY = {"bytes": 0, "sha256": hashlib.sha256().hexdigest()}
 class ResumableOutputs:
     """The files of a run. Use them as a context: without a `commit`, what can be resumed stays, and nothing else.
 
-    `complete` says that an interrupted run has made everything, and only the names may be missing.
-
     Args:
         growing: files that are appended to. The first may be standard output: then nothing can be resumed.
         small: files that come whole, with the commit.
@@ -96,19 +94,21 @@ class ResumableOutputs:
             left = (self._saved or {}).get("counts") is not None
             if not force and not resume:
                 self._refuse_leftover(left)
-            self._restores = left and resume
             for path in files:
-                self._parts[path] = Part(path, replace=force or self._restores, inputs=inputs)
+                self._parts[path] = Part(path, replace=force or (left and resume), inputs=inputs)
             if not force:
                 self._refuse_unsound()
         except BaseException:
             self._close()
             raise
-        self._keeps = left
-        self._counts: Note | None = None  # of what is appended
-        self._sizes: dict[str, Note] = {}  # of the parts, that go with them
-        self._begun = self._pending = self.complete = False
-        self._due = 0.0  # when to save next
+        self._keeps, self._restores = left, left and resume
+        self._record: Note = {}  # what the state is to say
+        self._due = 0.0  # when it is to be saved next
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was made, perhaps by an interrupted run: only names may be missing."""
+        return bool(self._record.get("complete"))
 
     @property
     def _state(self) -> Path:
@@ -167,25 +167,26 @@ class ResumableOutputs:
         Raises:
             OutputError: what was left is of another manifest, damaged, or cannot be written.
         """
-        self._manifest: Note = json.loads(json.dumps(manifest))
-        self.resumable = self.resumable and self._manifest.get("resumable", True)
+        manifest = json.loads(json.dumps(manifest))
+        self.resumable = self.resumable and manifest.get("resumable", True)
+        counts, complete = None, False
         if self._saved and self._restores:
-            self._restore(self._saved)
+            self._restore(self._saved, manifest)
+            counts, complete = self._saved["counts"], self._saved["complete"]
         else:
             self._keeps = False
             for path in self._growing:
                 self._parts[path].restart()
                 hidden(path, "journal").unlink(missing_ok=True)
         self._remove_unwanted()
-        self._begun = True
+        self._note(manifest, counts, complete=complete)
         if self._lock:
-            self._note(self._counts)
             self._write_state()
             self._due = 0.0
-        return self._counts
+        return counts
 
-    def _restore(self, saved: Note) -> None:
-        if differing := compare_manifests(saved["manifest"], self._manifest):
+    def _restore(self, saved: Note, manifest: Note) -> None:
+        if differing := compare_manifests(saved["manifest"], manifest):
             raise OutputError(
                 f"{self._path}: expected what the interrupted run was given, found other: {'; '.join(differing)}",
                 advice="Give the same to continue, or use --force to start over.",
@@ -201,7 +202,6 @@ class ResumableOutputs:
             )
         for name, path in given.items():
             self._parts[path].restore(files.get(name, EMPTY), complete=saved["complete"])
-        self._counts, self.complete = saved["counts"], saved["complete"]
 
     def _remove_unwanted(self) -> None:
         """Remove what an interrupted run has left of files that are no longer wanted, unless another run makes them."""
@@ -233,14 +233,20 @@ class ResumableOutputs:
         Args:
             counts: how far it is; JSON.
         """
-        self._note(counts)
+        self._note(self._record["manifest"], json.loads(json.dumps(counts)))
         if self.resumable and time.monotonic() >= self._due:
             self._write_state()
 
-    def _note(self, counts: Note | None) -> None:
-        self._counts = json.loads(json.dumps(counts))
-        self._sizes = {self._name(path): self._parts[path].digest() for path in self._growing}
-        self._pending = True
+    def _note(self, manifest: Note, counts: Note | None, *, complete: bool = False) -> None:
+        self._record = {
+            "version": VERSION,
+            "manifest": manifest,
+            "counts": counts,
+            "files": {self._name(path): self._parts[path].digest() for path in self._growing},
+            "complete": complete,
+            "process": os.getpid(),
+            "host": os.uname().nodename,
+        }
 
     def _write_state(self) -> None:
         """Make durable what was noted: first the parts, then the state, which replaces the one before.
@@ -249,16 +255,7 @@ class ResumableOutputs:
         """
         for path in self._growing:
             self._parts[path].sync()
-        record = {
-            "version": VERSION,
-            "manifest": self._manifest,
-            "counts": self._counts,
-            "files": self._sizes,
-            "complete": self.complete,
-            "process": os.getpid(),
-            "host": os.uname().nodename,
-        }
-        text = json.dumps(record).encode()
+        text = json.dumps(self._record).encode()
         new = hidden(self._path, "state.new")
         stream = hold(self._path, new)
         try:
@@ -272,8 +269,8 @@ class ResumableOutputs:
             raise write_failure(self._path, error, len(text)) from error
         if self._lock:
             self._lock.close()
-        self._lock, self._saved = stream, record
-        self._keeps, self._pending = self._counts is not None, False
+        self._lock, self._saved = stream, self._record
+        self._keeps = self._record["counts"] is not None
         self._due = time.monotonic() + SECONDS_BETWEEN_SAVES
 
     def commit(self, contents: Mapping[str, bytes] | None = None) -> None:
@@ -287,8 +284,7 @@ class ResumableOutputs:
             self._parts[path].write(Packing(is_gzip(path))(content))
             self._parts[path].sync()
         if self._lock:
-            self.complete = True
-            self._note(self._counts or {})
+            self._note(self._record["manifest"], self._record["counts"] or {}, complete=True)
             self._write_state()
             sync_directory(self._state.parent)
         else:
@@ -304,7 +300,7 @@ class ResumableOutputs:
 
     def _discard(self) -> None:
         """Leave nothing to be resumed."""
-        self._keeps = self._pending = False
+        self._keeps, self._record = False, {}
 
     def keep(self, error: BaseException | None = None) -> Note | None:
         """Save what can be resumed after an error, and leave nothing otherwise; returns the counts that are saved.
@@ -312,13 +308,13 @@ class ResumableOutputs:
         Nothing can be resumed where the input is at fault as a whole, as opposed to a line of it or to a model that
         does not fit.
         """
-        if not self._begun:
+        if not self._record:  # not begun, or done
             return None
         of_a_line = isinstance(error, FormatError) and error.line is not None
         mendable = not isinstance(error, InputError) or isinstance(error, MisfitError) or of_a_line
         if not self.complete and not (self.resumable and mendable):
             self._discard()
-        if self._pending:
+        elif self._lock and self._record is not self._saved:
             with contextlib.suppress(MosesRnnError):  # what was saved before stays
                 self._write_state()
         return self._saved["counts"] if self._keeps and self._saved else None
