@@ -22,7 +22,7 @@ from moses_rnn.files.metered import Advanced, Meter, show_nothing
 from moses_rnn.files.streams import STANDARD_STREAM, read_lines, sorting, stamp_of
 from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_table, read_first_line
-from moses_rnn.formats.signatures import first_added, recorded_columns
+from moses_rnn.formats.signatures import recorded_columns
 from moses_rnn.formats.validation import signature_of
 
 TABLE_SCORES = 4  # what phrase-extract writes
@@ -100,7 +100,7 @@ class ScoredTable:
         scores = len(words(line.scores))
         signature = _signature(path, scores, needed=column is None)
         column = _recorded(path, signature, scores, name) if column is None else _checked(path, scores, column)
-        own = min(column, first_added(signature, scores))
+        own = min([column, *recorded_columns(signature)])
         if own >= TABLE_SCORES:
             return cls(path, scores, (DIRECT_COLUMN, column), form, stamp, signature)
         if by_table:

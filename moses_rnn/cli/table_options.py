@@ -73,12 +73,12 @@ def default_output(table: str) -> str:
 
 def model_beside(table: str) -> Path:
     """The model that is where moses-rnn-train puts it; an InputError says what to do if there is none."""
-    from moses_rnn.formats.signatures import added_already
+    from moses_rnn.formats.signatures import added_names, fitting_signature
 
     if table == "-":
         raise InputError("standard input has no model beside it; name one with --model")
     if not (folder := default_model(table)).is_dir():
-        if names := added_already(table):
+        if names := added_names(fitting_signature(table)):
             raise InputError(
                 f"{table}: has {' and '.join(names)} already, by the signature beside it",
                 advice=(

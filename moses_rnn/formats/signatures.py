@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -55,17 +56,24 @@ def column_records(signature: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def recorded_columns(signature: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
     """The same of scores that have a name, by column, from 0."""
-    records = column_records(signature)
-    return {record["index"]: record for record in records if "name" in record and _is_column(record.get("index"))}
-
-
-def _is_column(index: object) -> bool:
-    return type(index) is int and index >= 0
+    named = [record for record in column_records(signature) if "name" in record]
+    return {column: record for record in named if type(column := record.get("index")) is int and column >= 0}
 
 
 def recorded_names(signature: Mapping[str, Any]) -> dict[int, str]:
     """Names of the scores that were added to a table, by column, from 0."""
     return {column: str(record["name"]) for column, record in recorded_columns(signature).items()}
+
+
+def recorded_floor(signature: Mapping[str, Any], column: int) -> float:
+    """Below which a score's logarithms were raised; without a record the default."""
+    floor = recorded_columns(signature).get(column, {}).get("floor")
+    return float(floor) if isinstance(floor, int | float) else DEFAULT_FLOOR
+
+
+def added_names(signature: Mapping[str, Any]) -> list[str]:
+    """Names of the scores that were added to a table, whether it is known where they stand or not."""
+    return [str(record["name"]) for record in column_records(signature) if "name" in record]
 
 
 def fitting_signature(table: str) -> dict[str, Any]:
@@ -75,22 +83,6 @@ def fitting_signature(table: str) -> dict[str, Any]:
     if signature is None or not isinstance(file, dict) or file.get("bytes") != Path(table).stat().st_size:
         return {}
     return signature
-
-
-def added_already(table: str) -> list[str]:
-    """Names of the scores that were added to a table, if the signature beside it is of the file as it is now."""
-    return [str(record["name"]) for record in column_records(fitting_signature(table)) if "name" in record]
-
-
-def first_added(signature: Mapping[str, Any], scores: int) -> int:
-    """How many scores a table had before any was added; all of them as far as its signature knows of none."""
-    return min([*recorded_columns(signature), scores])
-
-
-def recorded_floor(signature: Mapping[str, Any], column: int) -> float:
-    """Below which a score's logarithms were raised; without a record the default."""
-    floor = recorded_columns(signature).get(column, {}).get("floor")
-    return float(floor) if isinstance(floor, int | float) else DEFAULT_FLOOR
 
 
 @dataclass
@@ -109,29 +101,26 @@ class ColumnCounts:
     def add(self, more: ColumnCounts) -> None:
         """Count further lines of the same columns."""
         if not self.lines:
-            self.unknown, self.floored = [*more.unknown], [*more.floored]
-            self.lowest, self.highest = [*more.lowest], [*more.highest]
-        elif more.lines:
-            self.unknown = [a + b for a, b in zip(self.unknown, more.unknown, strict=True)]
-            self.floored = [a + b for a, b in zip(self.floored, more.floored, strict=True)]
-            self.lowest = [min(a, b) for a, b in zip(self.lowest, more.lowest, strict=True)]
-            self.highest = [max(a, b) for a, b in zip(self.highest, more.highest, strict=True)]
+            self.unknown, self.floored = more.unknown, more.floored
+            self.lowest, self.highest = more.lowest, more.highest
+        else:
+            self.unknown = list(map(add, self.unknown, more.unknown))
+            self.floored = list(map(add, self.floored, more.floored))
+            self.lowest = list(map(min, self.lowest, more.lowest))
+            self.highest = list(map(max, self.highest, more.highest))
         self.lines += more.lines
 
     def of_column(self, i: int) -> dict[str, Any]:
         """As they stand in a signature; see COUNTED."""
+        lines = max(self.lines, 1)
         return {
             "unknown": self.unknown[i],
-            "unknown_share": _share(self.unknown[i], self.lines),
+            "unknown_share": round(self.unknown[i] / lines, 6),
             "floored": self.floored[i],
-            "floored_share": _share(self.floored[i], self.lines),
+            "floored_share": round(self.floored[i] / lines, 6),
             "lowest": self.lowest[i],
             "highest": self.highest[i],
         }
-
-
-def _share(count: int, lines: int) -> float:
-    return round(count / lines, 6) if lines else 0.0
 
 
 def scored_signature(
@@ -183,62 +172,33 @@ def scored_signature(
     return _as_file(record)
 
 
-def pruned_signature(
-    before: Mapping[str, Any] | None, files: Mapping[str, Any], lines: int, columns: int, how: Mapping[str, Any]
-) -> bytes:
-    """The signature of a table from which lines were taken, as a JSON file: what made its numbers stays known.
-
-    Args:
-        before: the signature of the larger table, if it has one.
-        files: names of input and output, size and hash of the output.
-        lines: of the output.
-        columns: its scores.
-        how: what was taken.
-    """
-    record = _of_other_lines(before, {**files, "lines": lines, "columns": columns})
-    return _as_file(_with_step(record, "pruned", how))
-
-
-def extended_signature(
+def changed_signature(
     before: Mapping[str, Any] | None,
-    files: Mapping[str, Any],
-    shape: tuple[int, int],
-    added: Sequence[tuple[str, str]],
+    changes: Mapping[str, Any],
+    step: str,
     how: Mapping[str, Any],
+    added: Sequence[tuple[str, str]] = (),
 ) -> bytes:
-    """The signature of a table to which lines were added, as a JSON file.
+    """The signature of a table whose lines are others, as a JSON file: what made its numbers stays known.
 
     Args:
-        before: the signature of the smaller table, if it has one.
-        files: names of input and output, size and hash of the output.
-        shape: lines and columns of the output.
-        added: names and meanings of the columns that it has beside those of the smaller table, the last ones.
-        how: what was added.
+        before: the signature of the table as it was, if it has one.
+        changes: names of input and output, size and hash of the output, its lines and columns.
+        step: what was done with the lines, "pruned" or "extended".
+        how: it was done.
+        added: names and meanings of the columns that the output has beside those of the input, the last ones.
     """
-    lines, columns = shape
-    record = _of_other_lines(before, {**files, "lines": lines, "columns": columns})
-    for i, (name, meaning) in enumerate(added, start=columns - len(added)):
+    record = {"program": PROGRAM, **(before or {}), **changes}
+    record["added_columns"] = [_without_counts(column) for column in records_of(record, "added_columns")]
+    for i, (name, meaning) in enumerate(added, start=changes["columns"] - len(added)):
         new = {"index": i, "name": name, "meaning": meaning, "written_as": PROBABILITY, "floor": None}
         record["added_columns"].append(new)
-    return _as_file(_with_step(record, "extended", how))
-
-
-def _of_other_lines(before: Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What a signature says that holds of a table of other lines too: what was counted does not."""
-    record = {"program": PROGRAM, **(before or {}), **changes}
-    added = records_of(record, "added_columns")
-    record["added_columns"] = [_without_counts(column) for column in added]
-    return record
+    record[step] = [*records_of(record, step), dict(how)]
+    return _as_file(record)
 
 
 def _without_counts(column: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in column.items() if key not in COUNTED}
-
-
-def _with_step(record: dict[str, Any], step: str, how: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with a further step of its kind."""
-    steps = record.get(step)
-    return {**record, step: [*(steps if isinstance(steps, list) else []), dict(how)]}
 
 
 def _as_file(record: Mapping[str, Any]) -> bytes:

@@ -19,7 +19,7 @@ from moses_rnn.files.streams import identity_of, read_blocks, stamp_of
 from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.formats.phrase_table import LineParser, Rejected, Shape, TableLine, read_first_line
-from moses_rnn.formats.signatures import PROGRAM, added_already, fitting_signature
+from moses_rnn.formats.signatures import PROGRAM, added_names, fitting_signature
 from moses_rnn.formats.table_blocks import TableLines, parse_with
 from moses_rnn.native import native_core
 from moses_rnn.producers.base import Compute, Description, Wanted
@@ -134,7 +134,8 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
     _look_for_alignments(request)
     models = _open_models(request)
     writers = make_writers(models, averaged=request.columns.averaged)
-    _check_new(request, writers)
+    signature = fitting_signature(request.table)
+    _check_new(request, writers, signature)
     meter = Meter(waiting=waiting)
     table_lines = count_lines(request.table) if request.shard else 0
     part = request.shard.lines_of(table_lines) if request.shard else None
@@ -153,7 +154,7 @@ def open_inputs(request: ScoringRequest, take: Rejected | None, waiting: Callabl
         request=request,
         identity=identity,
         stamp=stamp,
-        signature=fitting_signature(request.table),
+        signature=signature,
         meter=meter,
         odd=LineWarnings(request.table),
         models=models,
@@ -181,10 +182,10 @@ def _choose_compute(models: Sequence[Model], wanted: Wanted) -> Compute:
     return min(models, key=lambda model: model.architecture.native is not None).choose_compute(wanted)
 
 
-def _check_new(request: ScoringRequest, writers: Sequence[Writer]) -> None:
+def _check_new(request: ScoringRequest, writers: Sequence[Writer], signature: Mapping[str, Any]) -> None:
     """Refuse to add a column that the table has, by its signature."""
     names = [writer.name for writer in writers] + [WordPenaltyProducer.name] * request.word_penalty
-    there = sorted(set(names) & set(added_already(request.table)))
+    there = sorted(set(names) & set(added_names(signature)))
     if there and not request.again:
         raise InputError(
             f"{request.table}: expected a table without {' and '.join(there)}, found "

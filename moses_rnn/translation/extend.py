@@ -22,7 +22,7 @@ from moses_rnn.files.streams import existing_input, read_lines, stamp_of
 from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import Shape, TableLine, parse_table, read_first_line
-from moses_rnn.formats.signatures import extended_signature, recorded_columns, records_of
+from moses_rnn.formats.signatures import changed_signature, recorded_columns, records_of
 from moses_rnn.models.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute, Wanted
 from moses_rnn.producers.open import Model, model_files
@@ -247,5 +247,5 @@ def _signature(
         **asdict(extended.counts),
     }
     added = [(PROVENANCE, PROVENANCE_MEANING)] * request.marks
-    shape = extended.lines, len(extended.fills) + len(added)
-    return extended_signature(before, files, shape, added, how)
+    shape = {"lines": extended.lines, "columns": len(extended.fills) + len(added)}
+    return changed_signature(before, {**files, **shape}, "extended", how, added)

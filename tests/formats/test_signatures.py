@@ -4,8 +4,9 @@ import pytest
 
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import (
-    added_already,
-    extended_signature,
+    added_names,
+    changed_signature,
+    fitting_signature,
     read_signature,
     recorded_floor,
     recorded_names,
@@ -42,7 +43,7 @@ def test_it_is_read_beside_the_table_and_beside_what_a_link_leads_to(table):
 def test_anything_else_is_no_signature(table, text):
     table.with_name("t.json").write_text(text)
     assert read_signature(str(table)) is None
-    assert added_already(str(table)) == []
+    assert added_names(fitting_signature(str(table))) == []
 
 
 def test_a_folder_is_no_signature(table):
@@ -59,9 +60,9 @@ def test_records_that_are_not_there(value):
 
 def test_what_was_added(table):
     assert recorded_names(SIGNATURE) == {4: "RNN", 5: "RNN", 9: "CSLM"}
-    assert added_already(str(table)) == ["RNN", "RNN", "CSLM"]
+    assert added_names(fitting_signature(str(table))) == ["RNN", "RNN", "CSLM"]
     table.write_bytes(b"another size")
-    assert added_already(str(table)) == []
+    assert added_names(fitting_signature(str(table))) == []
 
 
 @pytest.mark.parametrize(("column", "floor"), [(4, -50.0), (5, DEFAULT_FLOOR), (9, DEFAULT_FLOOR), (0, DEFAULT_FLOOR)])
@@ -75,8 +76,8 @@ def test_lines_that_were_added_are_said_and_what_was_counted_before_is_not():
         "added_columns": [{"name": "RNN", "index": 4, "unknown": 3, "floor": -50.0}],
         "extended": [{"top": 1}],
     }
-    files = {"output": "new", "file": {"bytes": 9}}
-    made = json.loads(extended_signature(before, files, (7, 6), [("Proposed", "1 or 0")], {"top": 2}))
+    changes = {"output": "new", "file": {"bytes": 9}, "lines": 7, "columns": 6}
+    made = json.loads(changed_signature(before, changes, "extended", {"top": 2}, [("Proposed", "1 or 0")]))
     assert (made["program"], made["lines"], made["columns"], made["file"]) == ("moses_rnn 1", 7, 6, {"bytes": 9})
     assert made["extended"] == [{"top": 1}, {"top": 2}]
     first, added = made["added_columns"]
@@ -85,6 +86,6 @@ def test_lines_that_were_added_are_said_and_what_was_counted_before_is_not():
 
 
 def test_a_table_without_a_signature_gets_one_when_lines_are_added():
-    made = json.loads(extended_signature(None, {"output": "new"}, (7, 4), [], {"top": 2}))
+    made = json.loads(changed_signature(None, {"lines": 7, "columns": 4}, "extended", {"top": 2}))
     assert made["program"].startswith("moses_rnn ")
     assert (made["added_columns"], made["extended"]) == ([], [{"top": 2}])

@@ -91,7 +91,21 @@ REGULAR = b"a b ||| c d ||| 0.5 1 ||| 0-0 1-1 ||| 1 1 1 ||| |||\n"
 CHARACTERS = ["é", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0010ffff"]
 NO_CHARACTERS = [b"\x80", b"\xc0\x80", b"\xc1\xbf", b"\xe0\x9f\xbf", b"\xed\xa0\x80", b"\xf0\x8f\xbf\xbf", b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xff", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98"]  # fmt: skip
 PIECES = [b" ||| ", b"|||", b"|", b" ", b"\t", b"\n", b"\r\n", b"a", b"b c", "é".encode(), b"\xff", b"]", b"[x]", b"\0", b" ||| 0-0\n"]  # fmt: skip
-NUMBERS = [b"0.5", b"1", b"1 0.25", b"1e-5", b"e-39", b"0", b"-1", b".", b"0.000000", b"0.000001", b"9" * 15, b"9" * 16]
+NUMBERS = [
+    b"0.5",
+    b"1",
+    b"1 0.25",
+    b"1e-5",
+    b"e-39",
+    b"0",
+    b"-1",
+    b".",
+    b"0.000000",
+    b"0.000001",
+    b"0.0000001",
+    b"9" * 15,
+    b"9" * 16,
+]
 FIELDS = [b"a ||| b ||| 0.5 1", b"c ||| d ||| 1 1 ||| 0-0\n", b"a ||| b ||| ", b"||| 0-0 | 1-1 |||\n"]
 
 
@@ -104,6 +118,15 @@ def test_any_text(text, begin):
 
 @given(st.lists(st.sampled_from([*NUMBERS, b"e", b"-", b"5", b"e-0", b"0."]), max_size=6).map(b"".join))
 def test_any_number(number):
+    assert_number_read_alike(number)
+
+
+@pytest.mark.parametrize("number", [b"0.000001", b"9" * 15, b"9" * 16, b"1e-39", b"1e-40", b"1e-3", b"7."])
+def test_numbers_at_the_edges_of_what_is_regular(number):
+    assert_number_read_alike(number)
+
+
+def assert_number_read_alike(number):
     assert_read_alike(b"a ||| b ||| 1\na ||| b ||| %b ||| 0-0\na ||| b ||| %b 1\n" % (number, number))
 
 
@@ -284,9 +307,9 @@ def ids_one_by_one(phrases):
 
 
 def assert_equal_ids(phrases):
-    ids, lengths = PhraseIds(ID_OF)(phrases)
-    assert (ids.tolist(), lengths.tolist()) == ids_one_by_one(phrases)
-    assert ids.dtype == lengths.dtype == np.int64
+    for ids, lengths in (PhraseIds(ID_OF)(phrases), in_python(lambda: PhraseIds(ID_OF)(phrases))):
+        assert (ids.tolist(), lengths.tolist()) == ids_one_by_one(phrases)
+        assert ids.dtype == lengths.dtype == np.int64
 
 
 PARTS = st.sampled_from(
@@ -308,9 +331,22 @@ def test_ids_of_many_words():
 
 
 def test_a_vocabulary_may_be_empty_or_of_one_word():
-    phrases = TextPhrases.of([b"a b", b"", b"a"])
     for id_of, expected in (({}, [0, 0, 0]), ({b"a": 5}, [5, 0, 5]), ({b"": 3}, [0, 0, 0])):
-        assert PhraseIds(id_of)(phrases)[0].tolist() == expected
+        assert PhraseIds(id_of)([b"a b", b"", b"a"])[0].tolist() == expected
+
+
+def test_ids_of_phrases_of_a_text():
+    phrases = TextPhrases.of([b"a b", b"", b"c", b"w1 w2 w3", b"b"] * 9)
+    for part in (slice(None), slice(7, 30), slice(None, None, 3), slice(44, None), slice(0)):
+        assert_equal_ids(phrases[part])
+
+
+@pytest.mark.parametrize("phrases", [[b"a \n b"], [b"a", b"\n"], [b"\n", b"", b"a"]])
+def test_a_word_that_is_a_line_end_is_refused(phrases):
+    for look_up in (PhraseIds(ID_OF), in_python(PhraseIds, ID_OF)):
+        with pytest.raises(ValueError, match="expected phrases without line ends"):
+            look_up(phrases)
+        assert look_up([b"a\nb a", b"\n\n"])[0].tolist() == [0, 7, 0]  # where it is a part of one, it is not
 
 
 @needs_core
@@ -319,5 +355,3 @@ def test_phrases_outside_their_text_are_refused():
     for begin, end in ((-1, 1), (0, 4), (2, 1)):
         with pytest.raises(ValueError, match="expected phrases within their text"):
             look_up(TextPhrases(b"a b", np.array([0, begin]), np.array([3, end])))
-    with pytest.raises(ValueError, match="expected phrases without line ends"):
-        look_up(TextPhrases.of([b"a", b"b \n"]))

@@ -27,5 +27,4 @@ def test_counts_add_up():
     counts = ColumnCounts()
     counts.add(ColumnCounts(2, [1], [0], [-3.0], [-1.0]))
     counts.add(ColumnCounts(3, [2], [1], [-2.0], [-0.5]))
-    counts.add(ColumnCounts())
     assert counts == ColumnCounts(5, [3], [1], [-3.0], [-0.5])

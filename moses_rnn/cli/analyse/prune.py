@@ -98,9 +98,10 @@ def _signature(
     signature: dict[str, Any] | None, table: ScoredTable, pruned: Pruned, digest: dict[str, Any], request: PruneRequest
 ) -> bytes:
     """What is recorded of the smaller table, whose own bytes have the `digest`."""
-    from moses_rnn.formats.signatures import pruned_signature
+    from moses_rnn.formats.signatures import changed_signature
 
     files = {"input": Path(table.path).name, "output": Path(request.output).name, "file": digest}
+    shape = {"lines": pruned.lines[1], "columns": table.scores}
     how = {
         "by": request.by,
         "column": table.column,
@@ -109,4 +110,4 @@ def _signature(
         "keep_best_words": request.keep_best_words or None,
         "lines_before": pruned.lines[0],
     }
-    return pruned_signature(signature, files, pruned.lines[1], table.scores, how)
+    return changed_signature(signature, {**files, **shape}, "pruned", how)
