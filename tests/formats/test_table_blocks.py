@@ -121,7 +121,9 @@ def test_any_number(number):
     assert_number_read_alike(number)
 
 
-@pytest.mark.parametrize("number", [b"0.000001", b"9" * 15, b"9" * 16, b"1e-39", b"1e-40", b"1e-3", b"7."])
+@pytest.mark.parametrize(
+    "number", [b"0.000001", b"0.0000001", b"9" * 15, b"9" * 16, b"1e-39", b"1e-40", b"1e-3", b"7."]
+)
 def test_numbers_at_the_edges_of_what_is_regular(number):
     assert_number_read_alike(number)
 
