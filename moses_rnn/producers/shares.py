@@ -20,16 +20,16 @@ class EvenShares:
     """All words outside the shortlist have as much (Mikolov et al. 2010, equation 7).
 
     Args:
-        words: how many there are; none are taken for one.
+        count: of these words; 0 is taken for 1.
     """
 
-    def __init__(self, words: int) -> None:
-        self.words = max(words, 1)
-        self.description = f"with an even share of <unk>, one of {self.words:,}"
+    def __init__(self, count: int) -> None:
+        self.count = max(count, 1)
+        self.description = f"with an even share of <unk>, one of {self.count:,}"
 
     def log_shares(self, _sentences: Phrases, unknown: Sequence[int] | Any) -> Values:
         """See `Shares`."""
-        return np.full(len(unknown), -math.log(self.words))
+        return np.full(len(unknown), -math.log(self.count))
 
 
 def types_of(lines: Iterable[bytes]) -> set[bytes]:
@@ -77,15 +77,15 @@ class ClosedVocabulary:
 
 
 class _Sharing:
-    """A model of which `words` words that neither it nor an n-gram model knows have an even share each of ``<unk>``."""
+    """A model of which so many words that neither it nor an n-gram model knows have an even share each of ``<unk>``."""
 
-    def __init__(self, model: LanguageModel, n_grams: KenlmProducer, words: int) -> None:
-        self._model, self._n_grams, self._words = model, n_grams, words
+    def __init__(self, model: LanguageModel, n_grams: KenlmProducer, count: int) -> None:
+        self._model, self._n_grams, self._count = model, n_grams, count
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""
         values = self._model.word_log_probs(sentences)
-        values[self._model.unknown(sentences) & self._n_grams.unknown(sentences)] -= math.log(self._words)
+        values[self._model.unknown(sentences) & self._n_grams.unknown(sentences)] -= math.log(self._count)
         return values
 
     def unknown(self, sentences: Phrases) -> Marks:

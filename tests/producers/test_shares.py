@@ -28,9 +28,9 @@ TEXT = [b"le rare rare\n", b"odd \t</s> <s>\r\n", b"\n", b"le  chat <unk>"]
 )
 def test_the_words_of_a_text_outside_a_shortlist_are_counted_once(words, outside):
     vocabulary = Vocabulary([b"<unk>", b"</s>", *words])
-    assert even_shares(types_of(TEXT), vocabulary).words == outside
+    assert even_shares(types_of(TEXT), vocabulary).count == outside
     if outside > 1:
-        assert even_shares(types_of(TEXT), vocabulary, with_unknown=True).words == outside + 1
+        assert even_shares(types_of(TEXT), vocabulary, with_unknown=True).count == outside + 1
 
 
 def test_a_model_with_them_is_a_distribution_over_its_words_and_those_outside():
