@@ -25,7 +25,7 @@ from pathlib import Path
 
 SCORE = Path(sys.executable).with_name("moses-rnn-score")
 TRAIN = Path(sys.executable).with_name("moses-rnn-train")
-SIZES = ["--hidden-size", "8", "--embedding-size", "8", "--maxout-size", "8", "--output-rank", "8"]
+SIZES = ["--hidden-size", "8", "--embedding-size", "8"]
 WORDS = 5_000
 SECONDS_BETWEEN_LOOKS = 0.1
 

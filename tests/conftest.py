@@ -27,7 +27,7 @@ for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL"):
 
 EXAMPLES = ROOT / "examples"
 SHARED = Path(os.environ.get("MOSES_RNN_SHARED") or ROOT.parent / "shared")  # data too large for the repository
-TINY = ["--hidden-size", "8", "--embedding-size", "6", "--maxout-size", "5", "--output-rank", "4", "--shortlist", "60"]
+TINY = ["--hidden-size", "8", "--embedding-size", "6", "--shortlist", "60"]
 
 LEARNED = ["--max-epochs", "1", "--learning-rate", "0.02", "--batch-size", "16"]  # in a second: more than unigrams know
 

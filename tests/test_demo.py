@@ -59,7 +59,7 @@ def test_without_a_moses_its_step_says_what_is_missing(tmp_path):
 @pytest.mark.timeout(1200)
 def test_a_baseline_and_the_same_with_the_score(tmp_path, moses_root):
     small = ["DEMO_SENTENCES=400", "DEMO_HELD_OUT=20", "DEMO_ROUNDS=1"]
-    network = "--preset small --hidden-size 16 --embedding-size 8 --maxout-size 8 --output-rank 8 --max-epochs 1"
+    network = "--preset small --hidden-size 16 --embedding-size 8 --max-epochs 1"
     done = make("demo-moses", f"DEMO={tmp_path}", f"MOSES_ROOT={moses_root}", *small, f"DEMO_NETWORK={network}")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     rows = re.findall(r"^\| (Baseline|\+RNN) \| ([\d.]+) \| ([\d.]+) \|", done.stdout, re.MULTILINE)

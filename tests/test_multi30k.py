@@ -21,10 +21,6 @@ SMALL = [
     "16",
     "--embedding-size",
     "16",
-    "--maxout-size",
-    "8",
-    "--output-rank",
-    "8",
     "--shortlist",
     "2000",
 ]

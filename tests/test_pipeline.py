@@ -15,7 +15,7 @@ from tests.commands import ROOT
 from tests.conftest import EXAMPLES
 from tests.pipeline import BIN, CONFIGS, make
 
-SIZES = "--hidden-size 16 --embedding-size 8 --maxout-size 8 --output-rank 8 --max-epochs 0.5 --quiet"
+SIZES = "--hidden-size 16 --embedding-size 8 --max-epochs 0.5 --quiet"
 
 
 @pytest.fixture(scope="module")

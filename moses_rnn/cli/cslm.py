@@ -72,6 +72,7 @@ SETTINGS = [
     Setting("direct", bool),
     Setting("min_count", click.IntRange(1)),
     Setting("bptt", click.IntRange(0)),
+    Setting("held_out", click.IntRange(1)),
 ]
 
 
@@ -100,9 +101,6 @@ SETTINGS = [
 )
 @learning_options(
     "N-grams, or sentences of rnnlm,",
-    click.option(
-        "--held-out", type=click.IntRange(1), help="Lines to hold out [default: one in 1,000, but at least 1,000]"
-    ),
     click.option(
         "--self-normalise",
         type=FiniteFloat(0),

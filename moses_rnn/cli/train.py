@@ -86,6 +86,9 @@ SETTINGS = [
     Setting("freeze_embeddings", bool, default=False),
     Setting("sampled_words", click.IntRange(0)),
     Setting("max_length", click.IntRange(0), default=0),
+    Setting("maxout_size", click.IntRange(1)),
+    Setting("output_rank", click.IntRange(1)),
+    Setting("held_out", click.IntRange(1), default=5000),
     Setting("compiled", bool),
 ]
 
@@ -110,8 +113,6 @@ SETTINGS = [
     "Network",
     click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H"),
     click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E"),
-    click.option("--maxout-size", type=click.IntRange(1), help="Maxout units M of encdec"),
-    click.option("--output-rank", type=click.IntRange(1), help="Rank R of the output matrix of encdec"),
     click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>"),
     click.option(
         "--source-embeddings", metavar="FILE", help="Source words begin as this file in word2vec's text has them"
@@ -120,16 +121,7 @@ SETTINGS = [
         "--target-embeddings", metavar="FILE", help="Target words begin as this file in word2vec's text has them"
     ),
 )
-@learning_options(
-    "Phrase pairs",
-    click.option(
-        "--held-out",
-        type=click.IntRange(1),
-        default=5000,
-        show_default=True,
-        help="About this many pairs, chosen by source phrase, are never trained on",
-    ),
-)
+@learning_options("Phrase pairs")
 @section("Phrase table", pairs_option, factor_options)
 @run_options(json_option, shows_version)
 @reports_errors

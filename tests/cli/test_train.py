@@ -32,7 +32,7 @@ def test_the_next_command_is_said_and_can_be_run(here):
     assert "phrase-table.rnn.gz" in run(*next_words(direct), cwd=here).stderr
     again = run("train", "phrase-table.gz", *learned, "--inverse", "--model", "an inverse", cwd=here)
     assert "RNNInverse" in run(*next_words(again), "--force", cwd=here).stderr
-    refused = run("train", "phrase-table.gz", *TINY, "--model", "m", "--max-epochs", "1", cwd=here)
+    refused = run("train", "phrase-table.gz", *TINY, "--model", "m", "--max-epochs", "0.1", cwd=here)
     assert "next: " not in refused.stderr
 
 

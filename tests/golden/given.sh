@@ -25,13 +25,16 @@ gunzip -c "$EXAMPLES/lm.arpa.gz" > lm.arpa
 
 # Settings of trainings
 settings() { printf '%s\n' "${@:2}" > $1.toml; }
-settings deviation 'initial_deviation = 0.5'
-settings evaluated 'initial_deviation = 0.5' 'evaluate_every = 48'
-settings groundhog 'initial_deviation = 0.5' 'variant = "groundhog"'
-settings lstm 'initial_deviation = 0.5' 'cell = "lstm"'
-settings often 'evaluate_every = 100'
-settings cslm 'first_size = 6' 'second_size = 5'
-settings direct 'direct = true'
+sizes=('maxout_size = 4' 'output_rank = 3' 'held_out = 40')
+settings deviation 'initial_deviation = 0.5' "${sizes[@]}"
+settings ranker 'initial_deviation = 0.5' 'held_out = 40'
+settings pairs 'initial_deviation = 0.5' 'maxout_size = 4' 'output_rank = 3' 'held_out = 20'
+settings evaluated 'initial_deviation = 0.5' 'evaluate_every = 48' "${sizes[@]}"
+settings groundhog 'initial_deviation = 0.5' 'variant = "groundhog"' "${sizes[@]}"
+settings lstm 'initial_deviation = 0.5' 'cell = "lstm"' "${sizes[@]}"
+settings often 'evaluate_every = 100' "${sizes[@]}"
+settings cslm 'first_size = 6' 'second_size = 5' 'held_out = 20'
+settings direct 'direct = true' 'held_out = 20'
 settings search 'alignment_size = 4' 'maxout_size = 4' 'held_out = 20'
 settings deep 'layers = 2'
 

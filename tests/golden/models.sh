@@ -2,7 +2,8 @@
 # They are kept because a network that another processor has trained differs in more than its last digits.
 set -e
 tiny="--preset small --max-epochs 1 --learning-rate 0.01 --dropout 0 --threads 1 --quiet"
-phrases="$EXAMPLES/phrase-table.gz --hidden-size 8 --embedding-size 6 --maxout-size 6 --output-rank 6 --shortlist 100 --batch-size 16"
+phrases="$EXAMPLES/phrase-table.gz --hidden-size 8 --embedding-size 6 --config phrases.toml --shortlist 100 --batch-size 16"
+printf '%s\n' 'maxout_size = 6' 'output_rank = 6' > phrases.toml
 moses-rnn-train $phrases $tiny --model model
 moses-rnn-train $phrases $tiny --model other --seed 2
 moses-rnn-train $phrases $tiny --model inverse --inverse

@@ -16,7 +16,7 @@ from tests.conftest import EXAMPLES
 
 CONFIGS = ROOT / "moses_configs"
 pytestmark = [pytest.mark.moses, pytest.mark.timeout(3000)]
-SIZES = ["--hidden-size", "32", "--embedding-size", "16", "--maxout-size", "16", "--output-rank", "16"]
+SIZES = ["--hidden-size", "32", "--embedding-size", "16"]
 
 
 def decode(moses_root, folder, ini, sentences, *flags):
