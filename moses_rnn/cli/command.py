@@ -39,7 +39,7 @@ CONTEXT = {
     "max_content_width": 100,
     "token_normalize_func": lambda word: AMERICAN.get(word, word),
 }
-FIRST_SECTION = "Options"  # of those that no section has
+FIRST_SECTION = "Options"  # of those that no section has: the ones that most runs need
 
 
 def takes(request: Callable[..., Request]) -> Callable[[Callable[[Request], None]], Callable[..., None]]:

@@ -42,7 +42,7 @@ Example: what a text needs and the table lacks; more targets for sources with on
 
 The table's own lines stay byte for byte as they are, but for the column of --provenance. New lines are put among them
 in the order of LC_ALL=C sort, in which the table must be. Words that the network does not know are neither proposed nor
-translated. docs/extend.md says what stands in the columns of a new line. Exit codes: 0 done, 1 failure, 2 wrong command
+translated. docs/extend.md says what the columns of a new line hold. Exit codes: 0 done, 1 failure, 2 wrong command
 line, 3 table, text, model or ini rejected.
 """
 

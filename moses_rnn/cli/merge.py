@@ -28,14 +28,12 @@ class Merging:
     new_table: str
     shards: tuple[str, ...]
     force: bool
-    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
 @click.argument("new_table")
 @click.argument("shards", nargs=-1, required=True)
 @click.option("--force", is_flag=True, help="Replace existing outputs")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @reports_errors
 @takes(Merging)
 def main(given: Merging) -> None:
@@ -44,17 +42,16 @@ def main(given: Merging) -> None:
     from moses_rnn.cli.progress import Display
     from moses_rnn.scoring.merging import merge
 
-    display = Display("bytes", quiet=given.quiet)
+    display = Display("bytes")
     try:
         result = merge(
             given.shards, given.new_table, force=given.force, advanced=display.show, should_stop=StopRequest()
         )
     finally:
         display.close()
-    if not given.quiet:
-        left_out = f", {result.rejected:,} left out" if result.rejected else ""
-        say(f"{result.lines:,} lines of {len(given.shards):,} shards{left_out}: {given.new_table}")
-        say(f"signature: {given.new_table}.json")
+    left_out = f", {result.rejected:,} left out" if result.rejected else ""
+    say(f"{result.lines:,} lines of {len(given.shards):,} shards{left_out}: {given.new_table}")
+    say(f"signature: {given.new_table}.json")
     for text in result.warnings:
         say(f"warning: {text}")
     put("[feature]\n{}\n\n[weight]\n{}".format(*result.ini.lines))

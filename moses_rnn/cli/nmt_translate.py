@@ -40,7 +40,7 @@ Example: from stdin to stdout; and a large text with its 100-best lists, which m
 One line in, one line out, in order; an empty line stays empty. Text is tokenised as the network learned it; words
 outside its shortlist are read as <unk>. Lists are Moses's own, of one feature, SEARCH0, LSTM0 or RNN0 by the network,
 ENS0 of several: log p(words, </s> | source), natural, never divided by the length; with attention, each word's source
-word stands behind. A line of --alignments is a JSON record of the line's number, its words and α, where the last
+word follows it. A line of --alignments is a JSON record of the line's number, its words and α, where the last
 column, and the last row if there is one more than words, is the end symbol's. With -o, blocks of lines are durable as
 they are done: after any interruption the same command with --resume continues to the same bytes. Exit codes: 0 done, 1
 failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and resumable.
@@ -61,7 +61,7 @@ failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and r
 @click.option(
     "--unknown",
     type=click.Choice(RULES),
-    help="What stands for an unknown word: no: <unk>; never: the likeliest known word; copy: the source word that the "
+    help="What an unknown word becomes: no: <unk>; never: the likeliest known word; copy: the source word that the "
     "network looked at, or points to; dictionary: that word's translation by --dictionary; lowercase: the same of "
     "lower-case words alone [default: no; of a model that was trained with --rare, dictionary or without one copy]",
 )

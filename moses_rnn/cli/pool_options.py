@@ -29,9 +29,7 @@ def _read_shard(text: str) -> Shard:
         raise click.BadParameter(f"expected k/N with k from 1 to N, found {text!r}") from error
 
 
-shard_option = click.option(
-    "--shard", type=_read_shard, metavar="k/N", help="Do only part k of N of the lines; -o names the file"
-)
+shard_option = click.option("--shard", type=_read_shard, metavar="k/N", help="Do only part k of N of the lines")
 
 
 def pool_options(command: Callable[P, None]) -> Callable[P, None]:

@@ -65,7 +65,6 @@ class Sampling:
     layout: str
     device: str
     threads: int | None
-    quiet: bool
 
 
 @click.command(cls=Program, context_settings=CONTEXT, epilog=EPILOG)
@@ -80,7 +79,6 @@ class Sampling:
 @click.option("--format", "layout", type=click.Choice(["text", "tsv"]), default="text", show_default=True)
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …")
 @threads_option
-@click.option("-q", "--quiet", is_flag=True, help="No summary and no progress on stderr")
 @reports_errors
 @takes(Sampling)
 def main(request: Sampling) -> None:
@@ -102,13 +100,13 @@ def main(request: Sampling) -> None:
     proposer = _proposer(model, reading, _known(request.table, sources, reading), request)
     totals, unit = Totals(), "targets" if request.beam else "samples"
     # On a terminal the targets themselves show how far the work is.
-    display = Display("sources", quiet=request.quiet or sys.stdout.isatty() or not sys.stderr.isatty())
+    display = Display("sources", quiet=sys.stdout.isatty() or not sys.stderr.isatty())
     for proposals in proposer(sources):
         _print(proposals, request, unit, first=not totals.sources)
         totals.add(proposals)
         display.show(totals.sources, totals.sources / len(sources))
     display.close()
-    if not request.quiet and len(sources) > 1:
+    if len(sources) > 1:
         say(f"{len(sources):,} sources: {totals.summary(unit)}")
     for text in totals.warnings(MAX_WORDS):
         say(f"warning: {text}")

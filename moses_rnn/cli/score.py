@@ -20,6 +20,7 @@ from moses_rnn.cli.command import (
     reports_errors,
     resume_option,
     say,
+    section,
     shows_version,
     takes,
     threads_option,
@@ -97,61 +98,76 @@ class Scoring(PoolOptions):
 )
 @click.option("-o", "--output", help="The same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]")
 @click.option("--moses-ini", help="Also write a moses.ini that loads the new table, made from this one")
-@click.option("--output-ini", help="Where to [default: moses.rnn.ini beside the new table]")
-@click.option(
-    "--inverse-model",
-    "inverse_models",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="Add p(source | target) by a model of moses-rnn-train --inverse; repeat it for several",
-)
-@click.option(
-    "--combine",
-    type=click.Choice(["mean-log", "columns"]),
-    help="What several models of one direction add: one column, the mean of their log p, or a column each "
-    "[default: mean-log]",
-)
-@click.option("--word-penalty", is_flag=True, help="Add exp(-n) for n target words outside the shortlist")
-@click.option(
-    "--log", "logarithms", is_flag=True, help="Write natural logs, for other programs than Moses; excludes --moses-ini"
-)
-@click.option(
-    "--floor",
-    type=FiniteFloat(max=0),
-    default=DEFAULT_FLOOR,
-    show_default=True,
-    help="Lowest log p that is written; float32 and so Moses lose precision below",
-)
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, or several: cuda:0,cuda:1")
-@click.option(
-    "--precision",
-    type=click.Choice(["auto", "fp32", "bf16"]),
-    help="Of matrix products; bf16 is faster where the processor has it; auto: bf16 there for large networks "
-    "[default: fp32]",
-)
-@long_option
 @threads_option
 @resume_option
-@click.option(
-    "--on-bad-line",
-    type=click.Choice(["error", "skip"]),
-    default="error",
-    show_default=True,
-    help="A line that is not a phrase pair ends the run, or goes to OUTPUT.rejects",
-)
-@pairs_option
-@pool_options
-@click.option(
-    "--allow-misfit",
-    is_flag=True,
-    help="Score with a model that has learned nothing, or knows hardly a word of the table, which is refused otherwise",
-)
-@click.option("--again", is_flag=True, help="Score a table that has such a column already")
 @click.option("--force", is_flag=True, help="Replace existing outputs")
 @click.option("--estimate", is_flag=True, help="Print how long scoring will take here; write nothing")
-@json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr")
 @shows_version
+@section(
+    "Columns",
+    click.option(
+        "--inverse-model",
+        "inverse_models",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        help="Add p(source | target) by a model of moses-rnn-train --inverse; repeat it for several",
+    ),
+    click.option(
+        "--combine",
+        type=click.Choice(["mean-log", "columns"]),
+        help="What several models of one direction add: one column, the mean of their log p, or a column each "
+        "[default: mean-log]",
+    ),
+    click.option("--word-penalty", is_flag=True, help="Add exp(-n) for n target words outside the shortlist"),
+    click.option(
+        "--log",
+        "logarithms",
+        is_flag=True,
+        help="Write natural logs, for other programs than Moses; excludes --moses-ini",
+    ),
+    click.option(
+        "--floor",
+        type=FiniteFloat(max=0),
+        default=DEFAULT_FLOOR,
+        show_default=True,
+        help="Lowest log p that is written; float32, and so Moses, loses precision below",
+    ),
+    click.option(
+        "--output-ini", help="Where the ini of --moses-ini goes [default: moses.rnn.ini beside the new table]"
+    ),
+)
+@section(
+    "Unusual tables and models",
+    pairs_option,
+    click.option(
+        "--on-bad-line",
+        type=click.Choice(["error", "skip"]),
+        default="error",
+        show_default=True,
+        help="A line that is not a phrase pair ends the run, or goes to OUTPUT.rejects",
+    ),
+    long_option,
+    click.option(
+        "--allow-misfit",
+        is_flag=True,
+        help="Score with a model that has learned nothing, or knows hardly a word of the table, which is refused "
+        "otherwise",
+    ),
+    click.option("--again", is_flag=True, help="Score a table that has such a column already"),
+)
+@section(
+    "Run",
+    click.option(
+        "--precision",
+        type=click.Choice(["auto", "fp32", "bf16"]),
+        help="Precision of matrix products; bf16 is faster where the processor has it; auto: bf16 there for large "
+        "networks [default: fp32]",
+    ),
+    pool_options,
+    json_option,
+)
 @reports_errors
 @takes(Scoring)
 def main(given: Scoring) -> None:

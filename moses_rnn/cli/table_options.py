@@ -28,7 +28,7 @@ class FactorOptions:
 def factor_options(command: Callable[P, None]) -> Callable[P, None]:
     """The options that say how the words of a factored table are read."""
     for side in ("target", "source"):
-        text = f"Of a factored table: the factor of {side} words that counts, from 0"
+        text = f"Factor of {side} words that counts, from 0, if the table is factored"
         command = click.option(f"--{side}-factor", type=click.IntRange(0), help=text)(command)
     return command
 
@@ -50,7 +50,7 @@ pairs_option = click.option(
     type=click.Choice(LAYOUTS),
     default=LAYOUTS[0],
     show_default=True,
-    help="Of PHRASE_TABLE: Moses's, or tsv: source and target on a line with a tab between",
+    help="Form of PHRASE_TABLE: Moses's, or tsv, a line of source and target with a tab between",
 )
 
 

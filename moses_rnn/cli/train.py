@@ -113,7 +113,7 @@ SETTINGS = [
     "Network",
     click.option("--hidden-size", type=click.IntRange(1), help="Hidden units H"),
     click.option("--embedding-size", type=click.IntRange(1), help="Embedding dimensions E"),
-    click.option("--shortlist", type=click.IntRange(1), help="Words known on each side; others are <unk>"),
+    click.option("--shortlist", type=click.IntRange(1), help="Words that are known on each side; others are <unk>"),
     click.option(
         "--source-embeddings", metavar="FILE", help="Source words begin as this file in word2vec's text has them"
     ),

@@ -71,8 +71,10 @@ def limit_options(presets: Mapping[str, object], text: str) -> Decorator:
         for option in (
             threads_option,
             click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …"),
-            click.option("--max-epochs", type=FiniteFloat(0), help=f"Passes over the {text}; 0 for no limit"),
-            click.option("--max-minutes", type=FiniteFloat(0), help="Time budget; 0 for none"),
+            click.option(
+                "--max-epochs", type=FiniteFloat(0), help=f"Stop after this many passes over the {text}; 0 for no limit"
+            ),
+            click.option("--max-minutes", type=FiniteFloat(0), help="Stop after this many minutes; 0 for no limit"),
             click.option(
                 "--preset",
                 type=click.Choice(list(presets)),
@@ -100,12 +102,18 @@ def learning_options(unit: str, *more: Decorator) -> Decorator:
             is_eager=True,
             expose_value=False,
             callback=reports_errors(_take_settings),
-            help="Take these and rarer settings from a TOML file; options given here win [docs/training.md]",
+            help="Take settings from this TOML file, rare ones too; options on the command line win [docs/training.md]",
         ),
-        click.option("--optimiser", type=click.Choice(list(CUSTOMARY_RATES)), help="With its customary learning rate"),
-        click.option("--learning-rate", type=FiniteFloat(0, min_open=True), help="In place of the preset's"),
-        click.option("--batch-size", type=click.IntRange(1), help=f"{unit} a minibatch"),
-        click.option("--dropout", type=FiniteFloat(0, 1, max_open=True), help="Share of units left out while learning"),
+        click.option(
+            "--optimiser",
+            type=click.Choice(list(CUSTOMARY_RATES)),
+            help="How weights are changed; each has a customary learning rate",
+        ),
+        click.option("--learning-rate", type=FiniteFloat(0, min_open=True), help="Step size, in place of the preset's"),
+        click.option("--batch-size", type=click.IntRange(1), help=f"{unit} per minibatch"),
+        click.option(
+            "--dropout", type=FiniteFloat(0, 1, max_open=True), help="Share of units that is left out while learning"
+        ),
         *more,
         click.option(
             "--seed",

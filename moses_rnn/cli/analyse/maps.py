@@ -62,7 +62,7 @@ Where a network looked while it wrote lines 3 and 7 itself; of a given translati
 Which units of an encoder remember and which forget over phrases of a table, the numbers of all units in a file:
   moses-rnn analyse map gates phrase-table.gz -o gates.csv
 
-sentences: what the decoder begins with stands for a sentence: of a deep LSTM h of all layers after the last word, of an
+sentences: a sentence is what the decoder begins with: of a deep LSTM h of all layers after the last word, of an
 RNNsearch s_0, of an RNN Encoder-Decoder c. Of sentences that differ in <unk> alone, the first one is shown.
 
 alignments: the source is across and the target down, both with </s>. Each row is alpha of one target word, and sums to
