@@ -10,7 +10,7 @@ from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors,
 from moses_rnn.cli.files import output_to, text_of
 from moses_rnn.cli.nbest.files import parsed_list
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.tuning import OPTIMISERS, RESTARTS
+from moses_rnn.tuning import OPTIMISERS
 
 EPILOG = """\b
 Example:
@@ -31,7 +31,6 @@ class Tuning:
     weights: str | None
     optimiser: str
     seed: int
-    restarts: int
     output: str
     force: bool
 
@@ -47,8 +46,7 @@ class Tuning:
     show_default=True,
     help="Minimum error rate training by this package, or kbmira (batch MIRA) of the Moses in MOSES_ROOT",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--restarts", type=click.IntRange(0), default=RESTARTS, show_default=True, help="Of mert")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Draws where mert starts again")
 @click.option("-o", "--output", default="-", show_default=True, help="The weights, as an ini")
 @click.option("--force", is_flag=True, help="Replace an existing output")
 @reports_errors
@@ -72,9 +70,7 @@ def tune(given: Tuning) -> None:
             say(f"warning: {len(points.missing)} sentences have no hypothesis and count as translated by nothing")
         start = choose_start(points, weights)
         moses, stop = Moses.of_environment(), StopRequest()
-        tuned = tune_weights(
-            points, start, given.optimiser, moses=moses, should_stop=stop, seed=given.seed, restarts=given.restarts
-        )
+        tuned = tune_weights(points, start, given.optimiser, moses=moses, should_stop=stop, seed=given.seed)
         if stop():
             raise MosesRnnError("stopped before the search had ended; nothing was written")
         file.append(format_ini(points.names, tuned.weights, sparse))

@@ -85,7 +85,7 @@ def test_a_feature_that_can_choose_nothing_is_a_warning(nbest, here):
 def test_what_is_there_is_replaced_by_force(nbest, here, more, command):
     arguments = {
         "add": ["n", "--source", "src", "--word-penalty", "{}/words"],
-        "tune": ["more", "--reference", "ref", "--restarts", "0"],
+        "tune": ["more", "--reference", "ref"],
         "rerank": ["more", "w.ini"],
     }[command]
     (here / "out").write_text("old")

@@ -257,7 +257,7 @@ def test_random_lists(models, tmp_path, monkeypatch, pair_score):
         try:
             check_added(case, run("add", "list", "--source", "source", *features), pair_score)
             check_reranked(case, run("rerank", "list", "ini"))
-            tuning = ["--reference", "reference", "--weights", "ini", "--optimiser", "mert", "--restarts", "0"]
+            tuning = ["--reference", "reference", "--weights", "ini", "--optimiser", "mert"]
             check_tuned(case, run("tune", "list", *tuning))
         except AssertionError as error:
             raise AssertionError(f"case {seed}, {case.layout}, wrong: {case.wrong}") from error

@@ -12,7 +12,7 @@ def test_what_a_tuning_cannot_use_is_said(nbest, here):
     line = b"%d ||| %b ||| LM0= %d Same0= 5 ||| %d\n"
     rows = [(0, b"t2 x t4 t5", -1), (0, b"t2 t3 t4 t5", -2), (1, b"t3", -1)]
     (here / "m").write_bytes(b"".join(line % (i, text, value, value) for i, text, value in rows))
-    done = nbest("tune", "m", "--reference", "ref", "--restarts", "1", "-o", "out")
+    done = nbest("tune", "m", "--reference", "ref", "-o", "out")
     said = done.stderr.splitlines()
     assert said[0] == "warning: 2 sentences have no hypothesis and count as translated by nothing"
     assert said[2:] == ["warning: Same0_0 is the same for all hypotheses of each sentence: its weight stays as it was"]
@@ -23,7 +23,7 @@ def test_several_references(nbest, here, more):
     (here / "other").write_bytes(REFERENCE.replace(b"t3", b"x"))
     done = nbest("rerank", "more", "w.ini", "--reference", "ref", "--reference", "other")
     assert re.fullmatch(r"BLEU [1-9]\d\.\d\d of .*, 100.00 reranked, 100.00 at best \(oracle\)\n", done.stderr)
-    done = nbest("tune", "more", "--reference", "ref", "--reference", "other", "--restarts", "1", "-o", "out")
+    done = nbest("tune", "more", "--reference", "ref", "--reference", "other", "-o", "out")
     assert done.stderr.endswith(" 100.00 after\n")
 
 
