@@ -192,7 +192,7 @@ def _line_maker(request: ExtensionRequest, models: Models, survey: Survey, fills
     )
     producer, *inverse = (model.make_producer(model.choose_compute(Wanted(request.device))) for model in models)
     proposer = Proposer(Reading(models[0]), search, producer)
-    settled = [column.least if fill == LOWEST else fill for fill, column in zip(fills, survey.columns, strict=True)]
+    settled = [least if fill == LOWEST else fill for fill, (least, _) in zip(fills, survey.columns, strict=True)]
     form = LineForm(survey.fields, settled, survey.links.weights(), request.marks)
     return LineMaker(proposer, inverse[0] if inverse else None, form, request.top, request.min_log_prob)
 

@@ -102,31 +102,13 @@ def key_of(line: TableLine) -> bytes:
 
 
 @dataclass
-class ColumnValues:
-    """The values of a column: the lowest above 0, and the highest."""
-
-    lowest: float = math.inf
-    highest: float = -math.inf
-
-    def add(self, value: float) -> None:
-        """Take a line's value in."""
-        if 0 < value < self.lowest:
-            self.lowest = value
-        self.highest = max(self.highest, value)
-
-    @property
-    def least(self) -> float:
-        """The lowest one that has a logarithm."""
-        return self.lowest if self.lowest < math.inf else LEAST
-
-
-@dataclass
 class Survey:
     """What the lines of a table are like, and what they say of words; `shape` and `fields` are the first line's."""
 
     shape: Shape
     fields: int
-    columns: list[ColumnValues]
+    lowest: list[float]  # value above 0, of each column
+    highest: list[float]
     lacking: set[bytes]  # source phrases
     lines: int = 0
     links: LinkCounts = field(default_factory=LinkCounts)
@@ -135,13 +117,21 @@ class Survey:
     def add(self, line: TableLine) -> None:
         """Count a line in."""
         self.lines += 1
-        for column, score in zip(self.columns, words(line.scores), strict=True):
-            column.add(float(score))
+        for column, score in enumerate(map(float, words(line.scores))):
+            if 0 < score < self.lowest[column]:
+                self.lowest[column] = score
+            self.highest[column] = max(self.highest[column], score)
         self.links.add(line)
         if not is_regular(line):
             self.apart.setdefault(normalised(line.source), set()).add(normalised(line.target))
         if self.lacking:
             self.lacking.discard(normalised(line.source))
+
+    @property
+    def columns(self) -> list[tuple[float, float]]:
+        """The lowest value of each column that has a logarithm, and the highest one."""
+        least = (lowest if lowest < math.inf else LEAST for lowest in self.lowest)
+        return list(zip(least, self.highest, strict=True))
 
 
 def look_over(table: str, lines: Iterable[TableLine], phrases: Iterable[bytes]) -> Survey:
@@ -149,8 +139,8 @@ def look_over(table: str, lines: Iterable[TableLine], phrases: Iterable[bytes]) 
     survey, key_before = None, b""
     for line in lines:
         if survey is None:
-            columns = [ColumnValues() for _ in words(line.scores)]
-            survey = Survey(Shape.of(line), line.line.count(SEPARATOR) + 1, columns, set(phrases))
+            shape, fields = Shape.of(line), line.line.count(SEPARATOR) + 1
+            survey = Survey(shape, fields, [math.inf] * shape.columns, [-math.inf] * shape.columns, set(phrases))
         key = key_of(line)
         if key < key_before:
             expected, found = "the order of LC_ALL=C sort", "a line that belongs before the one above it"
@@ -228,14 +218,16 @@ def _n_grams(sentence: list[bytes], longest: int) -> Iterator[bytes]:
             yield b" ".join(sentence[first:last])
 
 
-def choose_fills(values: Sequence[ColumnValues], added: Mapping[int, str], networks: Mapping[str, Fill]) -> list[Fill]:
+def choose_fills(
+    columns: Sequence[tuple[float, float]], added: Mapping[int, str], networks: Mapping[str, Fill]
+) -> list[Fill]:
     """What stands in each column of a new line.
 
-    `added` names the columns that the table did not have at first, from 0; `networks` says what stands in columns that
-    have the names of the networks' scores.
+    `columns` have their least and highest values; `added` names those that the table did not have at first, from 0;
+    `networks` says what stands in columns that have the names of the networks' scores.
     """
-    fills: list[Fill] = [column.least if column.lowest == column.highest else LOWEST for column in values]
-    if min([*added, len(values)]) >= len(STANDARD):
+    fills: list[Fill] = [least if least == highest else LOWEST for least, highest in columns]
+    if min([*added, len(columns)]) >= len(STANDARD):
         for i, fill in STANDARD.items():
             fills[i] = INVERSE if i == 0 and INVERSE in networks.values() else fill
     known = {WORD_PENALTY: 1.0, PROVENANCE: math.e, **networks}  # exp(1): of an earlier extension

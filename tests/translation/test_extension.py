@@ -16,7 +16,6 @@ from moses_rnn.translation.extension import (
     LEXICAL,
     LOWEST,
     NETWORK,
-    ColumnValues,
     Counts,
     LineForm,
     LineMaker,
@@ -48,7 +47,7 @@ def test_a_table_is_measured():
     survey = look_over("t", parsed(TABLE), {b"a b", b"b a", b"b"})
     assert survey.lacking == {b"b a"}
     assert (survey.lines, survey.fields, survey.shape) == (4, 7, Shape(4))
-    assert [(column.least, column.highest) for column in survey.columns] == [(0.5, 1), (0.2, 0.9), (0.2, 0.6), (0.1, 0.5)]  # fmt: skip
+    assert survey.columns == [(0.5, 1), (0.2, 0.9), (0.2, 0.6), (0.1, 0.5)]  # fmt: skip
     assert survey.links.weights().of_target(b"x", b"a") == 5 / 5
     assert survey.apart == {}
 
@@ -170,16 +169,8 @@ BOTH = {"RNN": NETWORK, "RNNInverse": INVERSE}
 STANDARD = [INVERSE_LEXICAL, INVERSE_LEXICAL, NETWORK, LEXICAL]
 
 
-def column(*values):
-    """A column with these values."""
-    of_table = ColumnValues()
-    for value in values:
-        of_table.add(value)
-    return of_table
-
-
 def chosen(*values, added=(), networks=RNN):
-    return choose_fills([column(*pair) for pair in values], dict(added), networks)
+    return choose_fills([(min(pair), max(pair)) for pair in values], dict(added), networks)
 
 
 FOUR = [(0.5, 0.125)] * 4
@@ -203,8 +194,8 @@ def test_added_columns_are_known_by_their_names():
 
 
 def test_values_that_have_no_logarithm_are_passed_over():
-    assert column(0.0, 0.25, -1.0).least == 0.25
-    assert math.isclose(column(0.0).least, math.exp(-87))
+    lines = [b"a ||| x ||| 0 0\n", b"b ||| x ||| 0.25 0\n", b"c ||| x ||| -1 0\n"]
+    assert look_over("t", parsed(lines), []).columns == [(0.25, 0.25), (math.exp(-87), 0)]
 
 
 WRITTEN = {
