@@ -108,8 +108,11 @@ class Feature:
             except ScoreError as error:
                 error.row = int(rows[parts.index(distinct[error.row])])
                 raise
+            of_parts = values[[place[part] for part in parts]]
+            if self.parts is not phrases:
+                return of_parts
             # No differences of running sums: their rounding would depend on the lines before.
-            np.add.at(totals, rows, values[[place[part] for part in parts]])
+            np.add.at(totals, rows, of_parts)
         return totals
 
 

@@ -81,6 +81,10 @@ def test_values_have_the_precision_that_moses_prints():
     assert line.values("CSLM0") == [float(f"{value:.6g}")] != [value]
 
 
+def test_a_value_of_a_whole_hypothesis_is_written_as_it_was_given():
+    assert b" WP0= -0 " in added([nbest(b"t2 t3")], whole_sentences())  # minus no words
+
+
 class Counting:
     """A producer that remembers what it was asked."""
 
