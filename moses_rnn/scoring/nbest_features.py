@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,20 +28,13 @@ from moses_rnn.scoring.nbest_request import ListRequest
 Knows = Callable[[bytes], bool]  # tells of a word whether a model knows it
 
 
-class Part(NamedTuple):
-    """What of a hypothesis is scored at once."""
-
-    source: bytes
-    target: bytes
-    links: bytes = b""
-
-
+Part = tuple[bytes, bytes, bytes]  # of a hypothesis, scored at once: source, target, and their links where they count
 Parts = Callable[[NBestLine, bytes, str], list[Part]]  # of a line of a list of that name, given its source sentence
 
 
 def whole(line: NBestLine, source: bytes, _name: str) -> list[Part]:
     """The hypothesis: for a language model, a word penalty, a network that has read sentences."""
-    return [Part(source, line.hypothesis)]
+    return [(source, line.hypothesis, b"")]
 
 
 def aligned(line: NBestLine, source: bytes, name: str) -> list[Part]:
@@ -52,7 +44,7 @@ def aligned(line: NBestLine, source: bytes, name: str) -> list[Part]:
         check_links(links, len(words(source)), len(words(line.hypothesis)))
     except ValueError as error:
         raise broken(name, line.number, error) from error
-    return [Part(source, line.hypothesis, format_links(links))]
+    return [(source, line.hypothesis, format_links(links))]
 
 
 def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
@@ -68,7 +60,7 @@ def phrases(line: NBestLine, source: bytes, name: str) -> list[Part]:
         advice = "Make the list with -include-segmentation-in-n-best, or score whole sentences with --whole."
         raise FormatError(name, line.number, "a segmentation", "none", advice)
     return [
-        Part(b" ".join(read[first : last + 1]), b" ".join(written[begin:end])) for first, last, begin, end in segments
+        (b" ".join(read[first : last + 1]), b" ".join(written[begin:end]), b"") for first, last, begin, end in segments
     ]
 
 
