@@ -92,7 +92,7 @@ def translate(request: TranslationRequest) -> None:
     _check_options(request)
     lexicon = _read_dictionary(request.dictionary)
     check_inputs(*request.models, request.input)
-    from moses_rnn.cli.progress import Display
+    from moses_rnn.cli.progress import progress
     from moses_rnn.producers.ensembles import open_writer
     from moses_rnn.translation.run import translate_text
     from moses_rnn.translation.translate import rule_of
@@ -104,11 +104,8 @@ def translate(request: TranslationRequest) -> None:
     warn_of_unit(model)
     if lexicon:
         _warn_of_columns(str(request.dictionary), lexicon, model.source_vocabulary.words)
-    display = Display("sentences", quiet=request.quiet or (request.output == "-" and sys.stdout.isatty()))
-    try:
-        counts = translate_text(request, model, lexicon, display.show, StopRequest())
-    finally:
-        display.close()
+    with progress("sentences", quiet=request.quiet or (request.output == "-" and sys.stdout.isatty())) as advanced:
+        counts = translate_text(request, model, lexicon, advanced, StopRequest())
     for line in _summary(counts, quiet=request.quiet):
         say(line)
 

@@ -88,7 +88,7 @@ def main(request: Sampling) -> None:
     """
     _check_options(request)
     check_inputs(request.model, request.file, request.table)
-    from moses_rnn.cli.progress import Display
+    from moses_rnn.cli.progress import progress
     from moses_rnn.producers.open import open_model
     from moses_rnn.translation.proposals import Reading, Totals, refuse_annotated
 
@@ -100,12 +100,12 @@ def main(request: Sampling) -> None:
     proposer = _proposer(model, reading, _known(request.table, sources, reading), request)
     totals, unit = Totals(), "targets" if request.beam else "samples"
     # On a terminal the targets themselves show how far the work is.
-    display = Display("sources", quiet=sys.stdout.isatty() or not sys.stderr.isatty())
-    for proposals in proposer(sources):
-        _print(proposals, request, unit, first=not totals.sources)
-        totals.add(proposals)
-        display.show(totals.sources, totals.sources / len(sources))
-    display.close()
+    quiet = sys.stdout.isatty() or not sys.stderr.isatty()
+    with progress("sources", quiet=quiet) as advanced:
+        for proposals in proposer(sources):
+            _print(proposals, request, unit, first=not totals.sources)
+            totals.add(proposals)
+            advanced(totals.sources, totals.sources / len(sources))
     if len(sources) > 1:
         say(f"{len(sources):,} sources: {totals.summary(unit)}")
     for text in totals.warnings(MAX_WORDS):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,16 +80,11 @@ def named_files(paths: tuple[str, ...]) -> dict[str, str]:
     return named
 
 
-@contextmanager
-def progress(unit: str = "lines") -> Iterator[Advanced]:
+def progress(unit: str = "lines") -> AbstractContextManager[Advanced]:
     """Shows on a terminal, and only there, how much is done."""
-    from moses_rnn.cli.progress import Display
+    from moses_rnn.cli.progress import progress
 
-    display = Display(unit, quiet=not sys.stderr.isatty())
-    try:
-        yield display.show
-    finally:
-        display.close()
+    return progress(unit, quiet=not sys.stderr.isatty())
 
 
 def open_phrase_network(folder: Path) -> Model:

@@ -104,7 +104,7 @@ def add(given: ListRequest) -> None:
     check_inputs(given.nbest, given.source, given.backoff, *models)
     import torch
 
-    from moses_rnn.cli.progress import Display
+    from moses_rnn.cli.progress import progress
     from moses_rnn.scoring.nbest_features import make_features
     from moses_rnn.scoring.nbest_lists import ListFeatures, label_features
 
@@ -119,15 +119,14 @@ def add(given: ListRequest) -> None:
     if sources is None and readers:
         raise click.UsageError(f"{readers[0]} needs the source text of the list: give it with --source")
     added = ListFeatures(name, sources, features, given.shard is None, given.allow_misfit)
-    display = Display("hypotheses", quiet=given.quiet)
     inputs = inputs_of(name, given.source, given.backoff)
-    with output_to(given.output, given.force, inputs) as file:
+    output = output_to(given.output, given.force, inputs)
+    with progress("hypotheses", quiet=given.quiet) as advanced, output as file:
         listed = itertools.chain([first], lines) if first else lines
         for block in added.add(listed):
             file.append(block)
-            display.show(added.lines)
+            advanced(added.lines, None)
         file.commit()
-    display.close()
     if not given.quiet:
         say(f"{added.lines:,} hypotheses of {added.sentences:,} sentences, with {', '.join(added.choosing)}")
         for label, share in added.unknown.items():
