@@ -1,6 +1,6 @@
 """Beam search for the targets of the highest log p(f|e), or of the highest log p(f|e) per word.
 
-At every step the ends of all live prefixes are judged, and the likeliest `width` longer prefixes of each source go on;
+At every step the ends of all live prefixes are judged, and the likeliest `width` extensions of each source continue;
 see `ranking` for the two ways. K words.
 """
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from moses_rnn.inference.steps import Columns, Stepper, Terms, row_blocks
 from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Phrase
 from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, Writer, read_sources
-from moses_rnn.translation.ranking import ByMean, BySum, Live, Longer, Ranking
+from moses_rnn.translation.ranking import ByMean, BySum, Extensions, LivePrefixes, Ranking
 
 LengthScore = Literal["sum", "mean"]
 
@@ -57,7 +57,7 @@ class BeamSearch(Writer):
     def together(self, sources: Sequence[Phrase], columns: Columns | None = None) -> list[list[Hypothesis]]:
         """The targets of each source; with columns, of candidate words alone and by their probabilities among these."""
         terms = read_sources(self._stepper, sources)
-        live = Live(
+        live = LivePrefixes(
             self._stepper.start(terms),
             words=torch.empty(len(sources), 0, dtype=torch.int64, device=self._stepper.device),
             totals=torch.zeros(len(sources), dtype=torch.float64, device=self._stepper.device),
@@ -65,19 +65,20 @@ class BeamSearch(Writer):
         ranking = self._ranking(len(sources))
         limits = _Limits([self.config.most_words(source) for source in sources], self._stepper.device)
         while True:
-            ends, longer = self._judge(terms, live, columns)
-            longer = limits.stop(ranking.choose(ends, longer, live), live)
-            if not len(longer.rows):
+            ends, extensions = self._judge(terms, live, columns)
+            extensions = limits.stop(ranking.choose(ends, extensions, live), live)
+            if not len(extensions.rows):
                 return [ranking.in_order(source) + left for source, left in enumerate(limits.left)]
-            prefixes = self._stepper.step(terms, live.prefixes, longer.rows, longer.words)
-            live = Live(prefixes, torch.cat([live.words[longer.rows], longer.words[:, None]], 1), longer.totals)
+            prefixes = self._stepper.step(terms, live.prefixes, extensions.rows, extensions.words)
+            words = torch.cat([live.words[extensions.rows], extensions.words[:, None]], 1)
+            live = LivePrefixes(prefixes, words, extensions.totals)
 
     def _ranking(self, sources: int) -> Ranking:
         if self.config.length_score == "mean":
             return ByMean(sources, self.config.width, self.config.best, self._stepper.device)
         return BySum(sources, self.config.width, self.config.best, self._least_log_prob)
 
-    def _judge(self, terms: Terms, live: Live, columns: Columns | None) -> tuple[Tensor, Longer]:
+    def _judge(self, terms: Terms, live: LivePrefixes, columns: Columns | None) -> tuple[Tensor, Extensions]:
         """log p of each live prefix with ``</s>``, and its likeliest continuations, of which none loses one wanted.
 
         Both special words, and what stands for unknown ones, are among all columns, and so have the places there that
@@ -96,8 +97,8 @@ class BeamSearch(Writer):
             best, words = totals.topk(min(self.config.width, count), dim=1)
             words = words if columns is None else columns.words[words]
             row, _ = (best > -torch.inf).nonzero(as_tuple=True)
-            parts.append(Longer(row + rows.start, words[best > -torch.inf], best[best > -torch.inf]))
-        return torch.cat(ends), Longer(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
+            parts.append(Extensions(row + rows.start, words[best > -torch.inf], best[best > -torch.inf]))
+        return torch.cat(ends), Extensions(*(torch.cat(tensors) for tensors in zip(*parts, strict=True)))
 
 
 class _Limits:
@@ -108,13 +109,13 @@ class _Limits:
         self._lengths = frozenset(words)
         self._words = torch.tensor(words, dtype=torch.int64, device=device)
 
-    def stop(self, longer: Longer, live: Live) -> Longer:
-        """Those of the longer prefixes that may go on; they are one word longer than the live ones."""
+    def stop(self, extensions: Extensions, live: LivePrefixes) -> Extensions:
+        """The extensions that may continue; they are one word longer than the live prefixes."""
         if live.words.shape[1] not in self._lengths:
-            return longer
-        at_limit = self._words[live.prefixes.sources[longer.rows]] == live.words.shape[1]
-        for row in longer.rows[at_limit].tolist():
+            return extensions
+        at_limit = self._words[live.prefixes.sources[extensions.rows]] == live.words.shape[1]
+        for row in extensions.rows[at_limit].tolist():
             left = self.left[int(live.prefixes.sources[row])]
             if not left:  # they come best first
                 left.append(Hypothesis(tuple(live.words[row].tolist()), float(live.totals[row]), ended=False))
-        return longer.take(~at_limit)
+        return extensions.take(~at_limit)

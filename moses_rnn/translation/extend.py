@@ -33,9 +33,9 @@ from moses_rnn.translation.extension import (
     NETWORK,
     PROVENANCE,
     PROVENANCE_MEANING,
+    ColumnValue,
     Counts,
     ExtensionRequest,
-    Fill,
     LineForm,
     LineMaker,
     Survey,
@@ -71,7 +71,7 @@ class Extended:
 
     lines_before: int
     text: TextPhrases
-    fills: list[Fill]
+    fills: list[ColumnValue]
     counts: Counts
     unknown_sources: int = 0
     warnings: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ def _lines(table: str, advanced: Advanced | None = None) -> Iterator[TableLine]:
         yield line
 
 
-def _choose_fills(table: str, survey: Survey, models: Models, signature: Mapping[str, Any]) -> list[Fill]:
+def _choose_fills(table: str, survey: Survey, models: Models, signature: Mapping[str, Any]) -> list[ColumnValue]:
     """What stands in the columns; refuses a column of another network, as far as the table's signature tells."""
     added = {i: column for i, column in recorded_columns(signature).items() if i < len(survey.columns)}
     names = {i: str(column["name"]) for i, column in added.items()}
@@ -182,7 +182,7 @@ def _choose_fills(table: str, survey: Survey, models: Models, signature: Mapping
     return choose_fills(survey.columns, names, dict(networks))
 
 
-def _line_maker(request: ExtensionRequest, models: Models, survey: Survey, fills: list[Fill]) -> LineMaker:
+def _line_maker(request: ExtensionRequest, models: Models, survey: Survey, fills: list[ColumnValue]) -> LineMaker:
     """What makes new lines: the network, searched by torch in float32 and judged as moses-rnn-score judges."""
     best = _best(request)
     search = BeamSearch(

@@ -33,7 +33,7 @@ SOURCES_AT_ONCE = 2048
 NETWORK, INVERSE = "network", "inverse-network"  # p(target | source) of the network, p(source | target) of the other
 LEXICAL, INVERSE_LEXICAL = "lexical", "inverse-lexical"  # weights by the table's word links
 LOWEST = "lowest"  # value above 0 that the table has there
-Fill = str | float  # one of these, or a value
+ColumnValue = str | float  # one of these, or a value
 # As phrase-extract writes them: p(s | t), lex(s | t), p(t | s), lex(t | s). Of a pair that was never extracted, and
 # without an inverse network, nothing but the words says what p(s | t) is.
 STANDARD = {0: INVERSE_LEXICAL, 1: INVERSE_LEXICAL, DIRECT_COLUMN: NETWORK, 3: LEXICAL}
@@ -219,14 +219,14 @@ def _n_grams(sentence: list[bytes], longest: int) -> Iterator[bytes]:
 
 
 def choose_fills(
-    columns: Sequence[tuple[float, float]], added: Mapping[int, str], networks: Mapping[str, Fill]
-) -> list[Fill]:
+    columns: Sequence[tuple[float, float]], added: Mapping[int, str], networks: Mapping[str, ColumnValue]
+) -> list[ColumnValue]:
     """What stands in each column of a new line.
 
     `columns` have their least and highest values; `added` names those that the table did not have at first, from 0;
     `networks` says what stands in columns that have the names of the networks' scores.
     """
-    fills: list[Fill] = [least if least == highest else LOWEST for least, highest in columns]
+    fills: list[ColumnValue] = [least if least == highest else LOWEST for least, highest in columns]
     if min([*added, len(columns)]) >= len(STANDARD):
         for i, fill in STANDARD.items():
             fills[i] = INVERSE if i == 0 and INVERSE in networks.values() else fill
@@ -250,7 +250,7 @@ class LineForm:
     """
 
     fields: int
-    fills: Sequence[Fill]
+    fills: Sequence[ColumnValue]
     weights: LexicalWeights
     marked: bool
 

@@ -51,7 +51,7 @@ class Reading:
 
     def source(self, phrase: bytes) -> bytes:
         """A source phrase as it stands in a table, in the words that the network reads, between single blanks."""
-        return self._read(*self.turned(phrase, b""), b"")[0]
+        return self._read(*self.swap_if_inverse(phrase, b""), b"")[0]
 
     def pair(self, line: TableLine) -> tuple[bytes, bytes]:
         """Source and target of a line; target words outside the shortlist are ``<unk>``, as the network would write."""
@@ -61,9 +61,9 @@ class Reading:
 
     def _read(self, source: bytes, target: bytes, alignment: bytes) -> tuple[bytes, bytes]:
         source, target = (b" ".join(words(side)) for side in self.form.read(source, target, alignment))
-        return self.turned(source, target)
+        return self.swap_if_inverse(source, target)
 
-    def turned(self, first: Side, second: Side) -> tuple[Side, Side]:
+    def swap_if_inverse(self, first: Side, second: Side) -> tuple[Side, Side]:
         """From the table's order of source and target to the network's, or back."""
         return (second, first) if self.inverse else (first, second)
 
@@ -183,7 +183,8 @@ class Proposer:
             yield Proposals(source, best, without_end, self._reading.unknown(source), is_lacking)
 
     def _scores(self, sources: Phrases, targets: Phrases) -> list[float]:
-        values: list[float] = self._producer.log_probs(Pairs(*self._reading.turned(sources, targets)))[:, 0].tolist()
+        pairs = Pairs(*self._reading.swap_if_inverse(sources, targets))
+        values: list[float] = self._producer.log_probs(pairs)[:, 0].tolist()
         return values
 
     def _ranked(self, source: bytes, targets: Mapping[bytes, int], log_probs: Iterator[float]) -> list[Proposal]:

@@ -1,4 +1,4 @@
-"""By what a beam search ranks targets that end, and which longer prefixes it follows."""
+"""By what a beam search ranks targets that end, and which extensions of prefixes it follows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moses_rnn.inference.steps import Prefixes
 from moses_rnn.translation.hypotheses import Hypothesis
 
 
-class Live(NamedTuple):
+class LivePrefixes(NamedTuple):
     """Prefixes that have not ended; a row each."""
 
     prefixes: Prefixes
@@ -21,28 +21,28 @@ class Live(NamedTuple):
     totals: Tensor  # log p of the words
 
 
-class Longer(NamedTuple):
+class Extensions(NamedTuple):
     """Prefixes of one word more."""
 
     rows: Tensor  # of the prefix without the word
     words: Tensor
     totals: Tensor
 
-    def take(self, places: Tensor) -> Longer:
+    def take(self, places: Tensor) -> Extensions:
         """Some of them."""
-        return Longer(*(tensor[places] for tensor in self))
+        return Extensions(*(tensor[places] for tensor in self))
 
 
 class Ranking(ABC):
-    """Of sources that are searched together: takes the targets that end and says which prefixes go on."""
+    """Of sources that are searched together: takes the targets that end and says which prefixes continue."""
 
     @abstractmethod
-    def choose(self, ends: Tensor, longer: Longer, live: Live) -> Longer:
-        """Take the targets that end here; of the longer prefixes those that go on, source by source, best first.
+    def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
+        """Take the targets that end here; of the extensions those that continue, source by source, best first.
 
         Args:
             ends: log p of each live prefix with ``</s>``.
-            longer: of each live prefix the likeliest, as many as could go on; none that is impossible.
+            extensions: of each live prefix the likeliest, as many as could continue; none that is impossible.
             live: the prefixes.
         """
 
@@ -63,7 +63,7 @@ class BySum(Ranking):
         self._least = math.nextafter(least_log_prob, -math.inf)
         self._ended: list[list[tuple[float, tuple[int, ...]]]] = [[] for _ in range(sources)]  # the best, best first
 
-    def choose(self, ends: Tensor, longer: Longer, live: Live) -> Longer:
+    def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
         """See `Ranking`."""
         good = (ends > self._bounds(ends.device)[live.prefixes.sources]).nonzero().flatten()
         for source, target, log_prob in _listed(good, ends, live):
@@ -71,9 +71,9 @@ class BySum(Ranking):
             ended.append((log_prob, target))
             ended.sort(reverse=True)
             del ended[self._best :]
-        sources = live.prefixes.sources[longer.rows]
-        hopeful = (longer.totals > self._bounds(ends.device)[sources]).nonzero().flatten()
-        return longer.take(hopeful[best_of_each(longer.totals[hopeful], sources[hopeful], self._width)])
+        sources = live.prefixes.sources[extensions.rows]
+        hopeful = (extensions.totals > self._bounds(ends.device)[sources]).nonzero().flatten()
+        return extensions.take(hopeful[best_of_each(extensions.totals[hopeful], sources[hopeful], self._width)])
 
     def _bounds(self, device: torch.device) -> Tensor:
         """What a further target of each source must exceed."""
@@ -98,17 +98,17 @@ class ByMean(Ranking):
         self._widths = torch.full((sources,), width, device=device)
         self._ended: list[list[Hypothesis]] = [[] for _ in range(sources)]
 
-    def choose(self, ends: Tensor, longer: Longer, live: Live) -> Longer:
+    def choose(self, ends: Tensor, extensions: Extensions, live: LivePrefixes) -> Extensions:
         """See `Ranking`."""
-        totals = torch.cat([ends, longer.totals])
-        sources = torch.cat([live.prefixes.sources, live.prefixes.sources[longer.rows]])
+        totals = torch.cat([ends, extensions.totals])
+        sources = torch.cat([live.prefixes.sources, live.prefixes.sources[extensions.rows]])
         possible = (totals > -torch.inf).nonzero().flatten()
         chosen = possible[best_of_each(totals[possible], sources[possible], self._widths[sources[possible]])]
         ending = chosen[chosen < len(ends)]
         self._widths -= torch.bincount(sources[ending], minlength=len(self._widths))
         for source, words, log_prob in _listed(ending, ends, live):
             self._ended[source].append(Hypothesis(words, log_prob, ended=True))
-        return longer.take(chosen[chosen >= len(ends)] - len(ends))
+        return extensions.take(chosen[chosen >= len(ends)] - len(ends))
 
     def in_order(self, source: int) -> list[Hypothesis]:
         """See `Ranking`."""
@@ -116,7 +116,7 @@ class ByMean(Ranking):
         return by_mean[: self._best]
 
 
-def _listed(rows: Tensor, ends: Tensor, live: Live) -> list[tuple[int, tuple[int, ...], float]]:
+def _listed(rows: Tensor, ends: Tensor, live: LivePrefixes) -> list[tuple[int, tuple[int, ...], float]]:
     """Source, words and log p of the targets that some live prefixes are when they end."""
     sources, words, log_probs = (tensor[rows].tolist() for tensor in (live.prefixes.sources, live.words, ends))
     return list(zip(sources, map(tuple, words), log_probs, strict=True))
