@@ -21,10 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.files.streams import read_lines
+from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.formats.nbest import NBestLine, parse_nbest
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, Shape, TableLine, log_of, parse_table, read_first_line
+from moses_rnn.formats.table_blocks import parse_blocks
 from moses_rnn.moses.dictionaries import BINARY, KINDS, OF_RULES, TEXT_TYPES, factor_list
 from moses_rnn.moses.ini import MosesIni, is_readable_path
 
@@ -254,7 +255,7 @@ def check_ini(table: str, name: str, feature_name: str | None) -> tuple[list[str
     feature = ini.choose(name=feature_name, table=table)
     declared, (first, form) = ini.declared(feature), read_first_line(table)
     shape = Shape.of(first)
-    lines = sum(1 for _ in parse_table(read_lines(table), table, form=form))
+    lines = sum(len(chunk) for chunk in parse_blocks(read_blocks(table), table, form=form))
     if declared != shape.columns:
         raise ini.error(feature.line, f"num-features={shape.columns}, as {table} has scores", f"{declared}")
     ini.weight_lines(feature, declared)
