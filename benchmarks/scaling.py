@@ -22,12 +22,11 @@ from pathlib import Path
 from stages import FakeDevice
 
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
 from moses_rnn.pools.ray_tasks import RayWorkers
-from moses_rnn.pools.workers import Threads, Workers
-from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ScoringReport, scored_table
-from moses_rnn.scoring.workers import Chunk, ScoredChunk
+from moses_rnn.pools.workers import Threads, Workers, map_in_order
+from moses_rnn.scoring.reading import CHUNK_LINES, chunks_between_sources
+from moses_rnn.scoring.workers import ScoredChunk
 
 
 @dataclass
@@ -56,21 +55,21 @@ def lines_of(table: str, count: int) -> Iterator[TableLines]:
         assert number < count
 
 
-def rate_of(table: str, count: int, workers: Workers[Chunk, ScoredChunk], speed: float = 0.0) -> float:
+def rate_of(table: str, count: int, workers: Workers[TableLines, ScoredChunk], speed: float = 0.0) -> float:
     """Lines a second, of so many, from when the workers have begun: one chunk's time before the first answer."""
-    report = ScoringReport()
-    begun = 0.0
+    begun, lines = 0.0, 0
     with workers, Path("/dev/null").open("wb") as output:
-        for block in scored_table(lines_of(table, count), workers, report, LineWarnings(table)):
+        for chunk, scored in map_in_order(chunks_between_sources(lines_of(table, count)), workers):
             begun = begun or time.monotonic() - (CHUNK_LINES / speed if speed else 0)
-            output.write(block)
-    return report.lines / (time.monotonic() - begun)
+            output.write(scored.block)
+            lines += len(chunk)
+    return lines / (time.monotonic() - begun)
 
 
 def measure(given: argparse.Namespace, counts: Sequence[int | None]) -> list[Run]:
     """Rates of so many threads each; None: of a Ray cluster."""
 
-    def workers(device: FakeDevice, count: int | None) -> Workers[Chunk, ScoredChunk]:
+    def workers(device: FakeDevice, count: int | None) -> Workers[TableLines, ScoredChunk]:
         return RayWorkers(device, given.ray) if count is None else Threads([device] * count)
 
     driver = rate_of(given.table, 10 * given.rounds * CHUNK_LINES, workers(FakeDevice(0), counts[0] and 2))

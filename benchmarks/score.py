@@ -30,9 +30,9 @@ from stages import GEMM, Pair, Stage, gemm_rate, pairs_of, threads_of_each, time
 from moses_rnn.files.outputs import DEFAULT_LEVEL, Packing
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import read_blocks, read_lines
-from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.table_blocks import PhraseIds, parse_blocks
 from moses_rnn.inference.encdec import ENCDEC, EncDecStepper
 from moses_rnn.inference.native import NativeEncDec
@@ -42,12 +42,12 @@ from moses_rnn.models.batches import Batch
 from moses_rnn.models.encdec import EncDec, EncDecConfig
 from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
-from moses_rnn.pools.workers import Threads
+from moses_rnn.pools.workers import Threads, map_in_order
 from moses_rnn.producers.base import Compute, Scores, Tally
 from moses_rnn.producers.open import Model, open_model
 from moses_rnn.producers.phrases import PAIRS
-from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ScoringReport, scored_table
-from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions
+from moses_rnn.scoring.reading import CHUNK_LINES, chunks_between_sources
+from moses_rnn.scoring.workers import ChunkScorer
 from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 
@@ -154,10 +154,10 @@ def whole(table: str, path: str, producer: object, level: int = DEFAULT_LEVEL) -
     with ResumableOutputs([path]) as output, threads_of_each(count):
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
-        scorer = ChunkScorer([producer], table, ColumnOptions(), Packing(gzip=True, level=level))  # type: ignore[list-item]
+        scorer = ChunkScorer([producer], table, DEFAULT_FLOOR, Packing(gzip=True, level=level))  # type: ignore[list-item]
         with Threads([scorer] * count) as workers:
-            for block in scored_table(lines, workers, ScoringReport(), LineWarnings(table)):
-                output.append(path, block)
+            for _, scored in map_in_order(chunks_between_sources(lines), workers):
+                output.append(path, scored.block)
                 output.save({})
         output.commit()
     Path(path).unlink()

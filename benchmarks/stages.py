@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 
 from moses_rnn.formats.signatures import ColumnCounts
-from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.scoring.workers import Chunk, ScoredChunk
+from moses_rnn.formats.table_blocks import TableLines, parse_blocks
+from moses_rnn.scoring.workers import ScoredChunk
 
 Pair = tuple[bytes, bytes]  # source phrase, target phrase
 GEMM = (4096, 1000, 3000)  # rows × inner × columns of the product whose rate is the machine's
@@ -82,11 +82,11 @@ class FakeDevice:
         """It needs nothing."""
         return self
 
-    def name_of(self, chunk: Chunk) -> str:
+    def name_of(self, chunk: TableLines) -> str:
         """For messages."""
         return f"{len(chunk):,} lines"
 
-    def __call__(self, chunk: Chunk) -> ScoredChunk:
+    def __call__(self, chunk: TableLines) -> ScoredChunk:
         """Sleep."""
         if self.speed:
             time.sleep(len(chunk) / self.speed)

@@ -26,16 +26,16 @@ import numpy as np
 from moses_rnn.files.outputs import Packing, compressed
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.table_blocks import PhraseIds, TableLines, parse_blocks
 from moses_rnn.models.vocabulary import Vocabulary, shortlist
 from moses_rnn.native import SWITCH, native_core
-from moses_rnn.pools.workers import Threads
+from moses_rnn.pools.workers import Threads, map_in_order
 from moses_rnn.producers.base import Scores, Tally
-from moses_rnn.scoring.phrase_tables import CHUNK_LINES, ScoringReport, chunks_between_sources, scored_table
-from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions, to_probabilities
+from moses_rnn.scoring.reading import CHUNK_LINES, chunks_between_sources
+from moses_rnn.scoring.workers import ChunkScorer, to_column
 
 WORDS = 15_000  # of the shortlist
 WORKERS = 2  # beside the thread that reads and writes
@@ -73,9 +73,9 @@ def whole(table: str, path: str) -> None:
     with ResumableOutputs([path]) as output:
         output.begin({})
         lines = parse_blocks(read_blocks(table), table)
-        with Threads([ChunkScorer([Random()], table, ColumnOptions(), Packing(gzip=True))] * WORKERS) as workers:
-            for block in scored_table(lines, workers, ScoringReport(), LineWarnings(table)):
-                output.append(path, block)
+        with Threads([ChunkScorer([Random()], table, DEFAULT_FLOOR, Packing(gzip=True))] * WORKERS) as workers:
+            for _, scored in map_in_order(chunks_between_sources(lines), workers):
+                output.append(path, scored.block)
                 output.save({})
         output.commit()
     Path(path).unlink()
@@ -97,7 +97,7 @@ def stages(blocks: Sequence[bytes], folder: Path) -> list[Row]:
     vocabulary = shortlist_of(chunks)
 
     def written() -> list[bytes]:
-        return [chunk.append_scores(to_probabilities(Random.values[: len(chunk)], ColumnOptions())) for chunk in chunks]
+        return [chunk.append_scores(to_column(Random.values[: len(chunk)], DEFAULT_FLOOR)) for chunk in chunks]
 
     scored = written()
 

@@ -33,7 +33,7 @@ from moses_rnn.errors import ArgumentError, CheckpointError
 from moses_rnn.producers.base import Compute, ScoreProducer
 from moses_rnn.producers.ensembles import COMBINATIONS, GEOMETRIC, Writer, open_writer
 from moses_rnn.producers.open import architecture_of
-from moses_rnn.scoring.fit import unit_warnings
+from moses_rnn.scoring.checks import unit_warnings
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.proposals import Proposer
 from moses_rnn.translation.sampling import Sampler, SamplingConfig

@@ -95,7 +95,7 @@ def main(request: ExtensionRequest) -> None:
     import torch
 
     from moses_rnn.cli.progress import progress
-    from moses_rnn.scoring.fit import unit_warnings
+    from moses_rnn.scoring.checks import unit_warnings
     from moses_rnn.translation.extend import extend
 
     if request.threads:
@@ -129,7 +129,7 @@ def _check_options(request: ExtensionRequest) -> None:
 
 def _open(folder: Path, direction: str, request: ExtensionRequest) -> Model:
     from moses_rnn.producers.open import open_model
-    from moses_rnn.scoring.fit import check_learned
+    from moses_rnn.scoring.checks import check_learned
 
     model = open_model(folder, direction=direction)
     if not request.allow_misfit:

@@ -42,7 +42,7 @@ def choose_compute(device: str, threads: int | None) -> Compute:
 
 def warn_of_unit(model: Writer) -> None:
     """Say which networks learned from phrases, if any did."""
-    from moses_rnn.scoring.fit import unit_warnings
+    from moses_rnn.scoring.checks import unit_warnings
 
     for member in model.models:
         for text in unit_warnings(member, on_sentences=True):

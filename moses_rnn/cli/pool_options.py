@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ParamSpec
 
 import click
@@ -12,14 +11,6 @@ from moses_rnn.files.shards import Shard
 
 P = ParamSpec("P")
 FLAG_OF_RAY = "auto"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolOptions:
-    """What ``pool_options`` ask for."""
-
-    ray: str | None
-    shard: Shard | None
 
 
 def _read_shard(text: str) -> Shard:
@@ -47,14 +38,3 @@ def pool_options(command: Callable[P, None]) -> Callable[P, None]:
     ):
         command = option(command)
     return command
-
-
-def with_shard(path: str, shard: Shard | None) -> str:
-    """``table.2-of-4.gz`` for shard 2 of 4 of ``table.gz``."""
-    if shard is None:
-        return path
-    from moses_rnn.files.streams import without_compression_suffix
-
-    stem = str(without_compression_suffix(path))
-    width = len(str(shard.count))
-    return f"{stem}.{shard.number:0{width}}-of-{shard.count}{path[len(stem) :]}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,21 +27,16 @@ from moses_rnn.cli.command import (
     threads_option,
 )
 from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.pool_options import PoolOptions, pool_options, with_shard
-from moses_rnn.cli.scoring_display import show_ini_lines, summary
-from moses_rnn.cli.summaries import check_json, json_option, put_json, scoring_record
-from moses_rnn.cli.table_options import (
-    default_output,
-    long_option,
-    model_beside,
-    pairs_option,
-)
-from moses_rnn.files.streams import STANDARD_STREAM, existing_input, is_gzip
+from moses_rnn.cli.pool_options import pool_options
+from moses_rnn.cli.score_pairs import refuse_options_of_tables, score_pairs
+from moses_rnn.cli.summaries import check_json, json_option, put_json
+from moses_rnn.cli.table_options import long_option, model_beside, pairs_option
+from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
+from moses_rnn.scoring.options import ScoringOptions
 
 if TYPE_CHECKING:
-    from moses_rnn.moses.ini_editing import IniEdit
-    from moses_rnn.scoring.request import ScoringRequest
+    from moses_rnn.scoring.score import ScoringResult
 
 
 EPILOG = f"""\b
@@ -59,30 +55,11 @@ byte for byte as it was. After an interruption, kill -9 included, --resume conti
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scoring(PoolOptions):
-    """The command's arguments and options."""
+class Scoring(ScoringOptions):
+    """What the command line asks for beside that."""
 
-    phrase_table: str
-    new_table: str | None
+    out: str | None
     layout: str
-    models: tuple[Path, ...]
-    output: str | None
-    moses_ini: str | None
-    output_ini: str | None
-    inverse_models: tuple[Path, ...]
-    combine: str | None
-    word_penalty: bool
-    logarithms: bool
-    floor: float
-    device: str
-    precision: str
-    long_phrases: str
-    threads: int | None
-    resume: bool
-    on_bad_line: str
-    allow_misfit: bool
-    again: bool
-    force: bool
     estimate: bool
     as_json: bool
     quiet: bool
@@ -96,7 +73,7 @@ class Scoring(PoolOptions):
     multiple=True,
     text="Model folder; repeat it for several together, see --combine [default: the one beside the table]",
 )
-@click.option("-o", "--output", help="The same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's name + .rnn.gz]")
+@click.option("-o", "--output", "out", help="The same as NEW_TABLE; - is stdout [default: PHRASE_TABLE's + .rnn.gz]")
 @click.option("--moses-ini", help="Also write a moses.ini that loads the new table, made from this one")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, or several: cuda:0,cuda:1")
 @threads_option
@@ -175,115 +152,104 @@ def main(given: Scoring) -> None:
 
     Both tables may be named without .gz, as Moses's experiment.perl names them.
     """
+    if given.new_table and given.out:
+        raise click.UsageError("NEW_TABLE and --output are the same: give one")
+    given = replace(given, new_table=given.new_table or given.out)
     if given.layout == "tsv":
-        _score_pairs(given)
+        refuse_options_of_tables(click.get_current_context())
+    check_json(given.as_json, given.output, estimate=given.estimate)
+    _check_options(given)
+    given = replace(given, models=given.models or (model_beside(given.table),))
+    check_inputs(given.table, *given.models, *given.inverse_models, given.moses_ini)
+    if given.layout == "tsv":
+        score_pairs(given)
         return
-    request = _request(given)
     from moses_rnn.cli.progress import Display
-    from moses_rnn.scoring.run import score
+    from moses_rnn.scoring.score import score
 
+    given = replace(given, device=",".join(map(choose_device, given.device.split(","))))
     if given.estimate:
         from moses_rnn.scoring.estimate import estimate
 
-        put(str(estimate(request)))
+        put(str(estimate(given)))
         return
     display = Display("lines", quiet=given.quiet)
     try:
-        result = score(request, display.show, StopRequest())
+        result = score(given, display.show, StopRequest())
     finally:
         display.close()
-    lines = [] if given.quiet or given.as_json else summary(request, result)
+    lines = [] if given.quiet or given.as_json else _summary(given, result)
     for line in [*lines, *(f"warning: {text}" for text in result.warnings)]:
         say(line)
     if given.as_json:
-        put_json(scoring_record(request, result))
-    elif not request.columns.logarithms and not request.shard:
-        show_ini_lines(result, on_stderr=request.output == "-")
+        put_json(_record(given, result))
+    elif not given.logarithms and not given.shard:
+        ini_lines = f"[feature]\n{result.feature_line}\n\n[weight]\n{result.weight_line}"
+        (say if given.output == STANDARD_STREAM else put)(ini_lines)
 
 
-def _score_pairs(given: Scoring) -> None:
-    from moses_rnn.cli.score_pairs import refuse_options_of_tables, score_pairs
-
-    refuse_options_of_tables(click.get_current_context())
-    output = _output(given, table := existing_input(given.phrase_table))
-    check_json(given.as_json, output)
-    models = given.models or (model_beside(table),)
-    check_inputs(table, *models)
-    score_pairs(given, table, output, models)
-
-
-def _request(given: Scoring) -> ScoringRequest:
-    table = existing_input(given.phrase_table)
-    output = _output(given, table)
-    _check_options(given, output)
-    models = given.models or (model_beside(table),)
-    check_inputs(table, *models, *given.inverse_models, given.moses_ini)
-    from moses_rnn.scoring.request import ScoringRequest, rejects_of
-    from moses_rnn.scoring.workers import ColumnOptions
-
-    devices = tuple(choose_device(device) for device in given.device.split(","))
-    return ScoringRequest(
-        table=table,
-        output=output,
-        models=models,
-        inverse_models=given.inverse_models,
-        word_penalty=given.word_penalty,
-        columns=ColumnOptions(given.floor, given.logarithms, averaged=given.combine != "columns"),
-        ini=_ini(given, output),
-        shard=given.shard,
-        devices=devices,
-        ray=given.ray,
-        threads=given.threads,
-        precision=given.precision,
-        floors_long=given.long_phrases == "floor",
-        force=given.force,
-        resume=given.resume,
-        allow_misfit=given.allow_misfit,
-        again=given.again,
-        rejects=rejects_of(output) if given.on_bad_line == "skip" else None,
-    )
-
-
-def _output(given: Scoring, table: str) -> str:
-    """Where the new table goes; with .gz where the old one was named without."""
-    if given.new_table and given.output:
-        raise click.UsageError("NEW_TABLE and --output are the same: give one")
-    if given.new_table:
-        was_stem = table == given.phrase_table + ".gz"
-        return given.new_table + ".gz" if was_stem and not is_gzip(given.new_table) else given.new_table
-    if given.output or table == STANDARD_STREAM:
-        return given.output or STANDARD_STREAM
-    return with_shard(default_output(table), given.shard)
-
-
-def _ini(given: Scoring, output: str) -> IniEdit | None:
-    from moses_rnn.moses.ini_editing import IniEdit
-
-    if not given.moses_ini:
-        return None
-    new = given.output_ini or str(Path(output).parent / (Path(given.moses_ini).stem + ".rnn.ini"))
-    return IniEdit(existing_input(given.moses_ini), new, output, absolute_paths=True)
-
-
-def _check_options(given: Scoring, output: str) -> None:
+def _check_options(given: Scoring) -> None:
     """Refuse options that contradict each other or would do nothing."""
-    check_json(given.as_json, output, estimate=given.estimate)
-    _check_shard(given, output)
+    if given.shard and given.moses_ini:
+        raise click.UsageError("--moses-ini is for whole tables: merge the shards, then run moses-rnn ini")
+    if given.shard and given.output == "-":
+        raise click.UsageError("--shard needs an --output that is a file: by its signature moses-rnn merge knows it")
     if given.output_ini and not given.moses_ini:
         raise click.UsageError("--output-ini needs --moses-ini, the ini to extend")
-    if given.moses_ini and (given.logarithms or output == "-"):
+    if given.moses_ini and (given.logarithms or given.output == "-"):
         what = "--log" if given.logarithms else "a table on stdout"
         raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
     if given.combine and max(len(given.models), len(given.inverse_models)) < 2:
         raise click.UsageError("--combine needs several models: repeat --model or --inverse-model")
     if "-" in (given.moses_ini, given.output_ini):
         raise click.UsageError("an ini is read from and written to a file, not a standard stream")
-    if given.on_bad_line == "skip" and output == "-":
+    if given.on_bad_line == "skip" and given.output == "-":
         raise click.UsageError("--on-bad-line skip needs an --output, beside which the bad lines go")
 
 
-def _check_shard(given: Scoring, output: str) -> None:
-    if given.shard and given.moses_ini:
-        raise click.UsageError("--moses-ini is for whole tables: merge the shards, then run moses-rnn ini")
-    if given.shard and output == "-":
-        raise click.UsageError("--shard needs an --output that is a file: by its signature moses-rnn merge knows it")
+def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:
+    """What was written where, by what, and how far the scores go."""
+    from moses_rnn.scoring.checks import shares
+
+    counts = result.counts
+    left_out = f", {counts.rejected:,} left out" if counts.rejected else " in and out"
+    yield f"{counts.lines:,} lines{left_out}: {given.output}"
+    if given.output != STANDARD_STREAM:
+        yield f"signature: {given.output}.json"
+    if given.new_ini:
+        yield f"ini: {given.new_ini}"
+    yield f"computed by: {result.computed_by}"
+    for i, name in enumerate(result.column_names):
+        yield f"{name}: log values from {counts.lowest[i]:.4g} to {counts.highest[i]:.4g}"
+    for name, unknown, floored in shares(counts, result.column_names):
+        yield f"{name}: {unknown:.1%} of the pairs have <unk>, {floored:.1%} of the scores were raised to the floor"
+
+
+def _record(given: Scoring, result: ScoringResult) -> Mapping[str, Any]:
+    """The same as JSON, see docs/shell.md."""
+    from moses_rnn.scoring.checks import shares
+
+    counts = result.counts
+    columns = [
+        {
+            "name": name,
+            "lowest": float(counts.lowest[i]),
+            "highest": float(counts.highest[i]),
+            "unknown_share": float(unknown),
+            "floored_share": float(floored),
+        }
+        for i, (name, unknown, floored) in enumerate(shares(counts, result.column_names) if counts.lines else ())
+    ]
+    return {
+        "table": given.table,
+        "output": given.output,
+        "signature": None if given.output == STANDARD_STREAM else f"{given.output}.json",
+        "ini": given.new_ini,
+        "lines": counts.lines,
+        "rejected": counts.rejected,
+        "computed_by": result.computed_by,
+        "columns": columns,
+        "feature": result.feature_line,
+        "weight": result.weight_line,
+        "warnings": list(result.warnings),
+    }

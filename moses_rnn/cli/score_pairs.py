@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -28,7 +27,7 @@ PAIR = re.compile(r"pairs\[(\d+)\]")
 
 # Options of the command that mean something here; the others are of phrase tables
 TAKEN = {
-    *("phrase_table", "new_table", "output", "models", "layout", "device", "precision", "threads"),
+    *("phrase_table", "new_table", "out", "models", "layout", "device", "precision", "threads"),
     *("allow_misfit", "force", "as_json", "quiet"),
 }
 
@@ -42,8 +41,8 @@ def refuse_options_of_tables(context: click.Context) -> None:
             raise click.UsageError(f"{parameter.opts[0]} is for phrase tables: it cannot go with --format tsv")
 
 
-def score_pairs(given: Scoring, table: str, place: str, models: Sequence[Path]) -> None:
-    """Write every line of a table of pairs to a place, with the natural log p of its target behind it.
+def score_pairs(given: Scoring) -> None:
+    """Write every line of a table of pairs, with the natural log p of its target behind it.
 
     Raises:
         InputError: a line is not a pair, or not one that the model reads; it is named.
@@ -54,8 +53,9 @@ def score_pairs(given: Scoring, table: str, place: str, models: Sequence[Path]) 
     from moses_rnn.files.metered import Meter
     from moses_rnn.files.outputs import OutputFile, StandardOutput
     from moses_rnn.producers.open import model_files, needs_alignments, open_model
-    from moses_rnn.scoring.fit import check_learned
+    from moses_rnn.scoring.checks import check_learned
 
+    table, place, models = given.table, given.output, given.models
     if not given.allow_misfit:
         for folder in models:
             check_learned(open_model(folder))

@@ -15,7 +15,6 @@ from moses_rnn.cli.command import put
 if TYPE_CHECKING:
     from moses_rnn.formats.validation import Validation
     from moses_rnn.moses.decoder import Comparison
-    from moses_rnn.scoring.request import ScoringRequest, ScoringResult
     from moses_rnn.training.run import Outcome
 
 Record = Mapping[str, Any]
@@ -42,36 +41,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def scoring_record(request: ScoringRequest, result: ScoringResult) -> Record:
-    """What a scoring run wrote, by what, and how far the scores go."""
-    from moses_rnn.scoring.fit import shares
-
-    report, written = result.report, request.output != "-"
-    columns: Sequence[Record] = [
-        {
-            "name": name,
-            "lowest": float(report.lowest[i]),
-            "highest": float(report.highest[i]),
-            "unknown_share": float(unknown),
-            "floored_share": float(floored),
-        }
-        for i, (name, unknown, floored) in enumerate(shares(report, result.column_names) if report.lines else ())
-    ]
-    return {
-        "table": request.table,
-        "output": request.output,
-        "signature": f"{request.output}.json" if written else None,
-        "ini": request.ini.output if request.ini else None,
-        "lines": report.lines,
-        "rejected": result.rejected,
-        "computed_by": result.computed_by,
-        "columns": columns,
-        "feature": result.feature_line,
-        "weight": result.weight_line,
-        "warnings": list(result.warnings),
-    }
 
 
 def training_record(outcome: Outcome, folder: Path, warning: str) -> Record:

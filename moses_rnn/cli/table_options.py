@@ -65,12 +65,6 @@ def default_model(table: str, *, inverse: bool = False) -> Path:
     return stem.with_name(stem.name + (".rnn-inverse-model" if inverse else ".rnn-model"))
 
 
-def default_output(table: str) -> str:
-    """``phrase-table.rnn.gz`` for ``phrase-table.gz``."""
-    stem = without_compression_suffix(table)
-    return str(stem.with_name(stem.name + ".rnn.gz"))
-
-
 def model_beside(table: str) -> Path:
     """The model that is where moses-rnn-train puts it; an InputError says what to do if there is none."""
     from moses_rnn.formats.signatures import added_names, fitting_signature

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from moses_rnn.errors import InputError
 from moses_rnn.files.metered import Meter
-from moses_rnn.files.streams import MAX_LINE_BYTES, read_blocks
+from moses_rnn.files.streams import MAX_LINE_BYTES, read_blocks, without_compression_suffix
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,15 @@ class Shard:
     def lines_of(self, lines: int) -> range:
         """Which of so many lines are in it, from 0."""
         return range(*(lines * k // self.count for k in (self.number - 1, self.number)))
+
+
+def with_shard(path: str, shard: Shard | None) -> str:
+    """``table.2-of-4.gz`` for shard 2 of 4 of ``table.gz``."""
+    if shard is None:
+        return path
+    stem = str(without_compression_suffix(path))
+    width = len(str(shard.count))
+    return f"{stem}.{shard.number:0{width}}-of-{shard.count}{path[len(stem) :]}"
 
 
 def count_lines(path: str) -> int:

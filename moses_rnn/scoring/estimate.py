@@ -6,12 +6,14 @@ import time
 from dataclasses import dataclass
 
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.files.outputs import DEFAULT_LEVEL, Packing
-from moses_rnn.files.streams import STANDARD_STREAM, is_gzip
-from moses_rnn.scoring.inputs import open_inputs
-from moses_rnn.scoring.phrase_tables import ScoringReport, scored_table
-from moses_rnn.scoring.pools import open_workers
-from moses_rnn.scoring.request import ScoringRequest
+from moses_rnn.files.streams import STANDARD_STREAM
+from moses_rnn.formats.signatures import fitting_signature
+from moses_rnn.pools.workers import map_in_order
+from moses_rnn.scoring.checks import check_form, check_new
+from moses_rnn.scoring.options import ScoringOptions
+from moses_rnn.scoring.reading import open_table
+from moses_rnn.scoring.score import computed_by, manifest_of, open_models
+from moses_rnn.scoring.workers import choose_compute, describe_columns, open_workers
 
 SECONDS = 1.0  # of scoring, at least, behind the blocks with which the workers begin
 
@@ -37,33 +39,37 @@ class Estimate:
         )
 
 
-def estimate(request: ScoringRequest, seconds: float = SECONDS) -> Estimate:
+def estimate(options: ScoringOptions, seconds: float = SECONDS) -> Estimate:
     """Score the first lines of a table, and extrapolate from them.
 
     Args:
-        request: all choices; no output is looked at.
+        options: all choices; no output is looked at.
         seconds: how long to score at least, or to the table's end.
 
     Raises:
         InputError: the table comes through a pipe, whose size nobody knows, or it or the model is rejected.
     """
-    if request.table == STANDARD_STREAM:
+    if options.table == STANDARD_STREAM:
         raise InputError("--estimate: expected a table of a known size, found standard input")
-    inputs = open_inputs(request, _leave_out if request.rejects else None, lambda: None)
-    pack, report = Packing(is_gzip(request.output), DEFAULT_LEVEL), ScoringReport()
-    started = time.monotonic()
-    with open_workers(inputs, pack) as workers:
-        blocks = scored_table(inputs.lines, workers, report, inputs.odd)
-        next(blocks, None)
-        first, began = report.lines, time.monotonic()
-        for _ in blocks:
-            if time.monotonic() - began >= seconds:
+    models = open_models(options)
+    check_new(options, fitting_signature(options.table), [column.name for column in describe_columns(options, models)])
+    table = open_table(options, models[0].form, _leave_out if options.rejects else None, lambda: None)
+    check_form(table, models)
+    compute = choose_compute(options, models)
+    lines = first = read = 0
+    started = began = time.monotonic()
+    with open_workers(options, models, compute) as workers:
+        for chunk, _ in map_in_order(table.chunks(), workers):
+            lines, read = lines + len(chunk), int(chunk.numbers[-1])
+            if not first:
+                first, began = lines, time.monotonic()
+            elif time.monotonic() - began >= seconds:
                 break
         now = time.monotonic()
-    if report.lines == first:  # the table is a single block
+    if lines == first:  # the table is a single chunk
         first, began = 0, started
-    share = inputs.share(report) or 1.0
-    return Estimate(report.lines / share, (report.lines - first) / max(now - began, 1e-9), inputs.computed_by)
+    manifest = manifest_of(options, table, models, (), compute)
+    return Estimate(lines / (table.share(read) or 1.0), (lines - first) / max(now - began, 1e-9), computed_by(manifest))
 
 
 def _leave_out(_line: bytes, _error: FormatError) -> None:

@@ -18,9 +18,8 @@ from moses_rnn.files.streams import is_gzip
 from moses_rnn.formats.phrase_table import Shape
 from moses_rnn.formats.signatures import COUNTED, ColumnCounts, read_signature
 from moses_rnn.moses.ini_editing import NewIni, lines_of
-from moses_rnn.scoring.fit import fit_warnings
-from moses_rnn.scoring.phrase_tables import ScoringReport
-from moses_rnn.scoring.request import rejects_of
+from moses_rnn.scoring.checks import fit_warnings
+from moses_rnn.scoring.options import rejects_of
 
 PIECE_BYTES = 1 << 24  # copied at once
 ALIKE = ("program", "torch", "input", "precision", "compiled", "phrases", "columns", "models")  # in all shards
@@ -103,9 +102,9 @@ def merge(
     """
     shards = in_table_order([ScoredShard(path) for path in paths])
     _check_compression(output, shards)
-    first, report = shards[0], ScoringReport()
+    first, counts = shards[0], ColumnCounts()
     for shard in shards:
-        report.add(shard.counts)
+        counts.add(shard.counts)
     columns = first.record["added_columns"]
     ini = lines_of(output, first.shape.columns + len(columns), first.shape.factors)
     cores = sorted({shard.computed_by for shard in shards})
@@ -127,18 +126,18 @@ def merge(
             "file": table.digest(),
             "native": None if cores == ["torch"] else " and ".join(cores),
             "rejected_lines": rejected,
-            "lines": report.lines,
-            "added_columns": [{**column, **report.of_column(i)} for i, column in enumerate(columns)],
+            "lines": counts.lines,
+            "added_columns": [{**column, **counts.of_column(i)} for i, column in enumerate(columns)],
             "merged_from": len(shards),
         }
         signature.append((json.dumps(record, indent=2) + "\n").encode())
         if rejected:
             files[2].append(b"".join(_rejected_lines(shard) for shard in shards if shard.rejected))
         commit_all(files)
-    warnings = [*ini.warnings, *fit_warnings(report, [str(column.get("name")) for column in columns])]
+    warnings = [*ini.warnings, *fit_warnings(counts, [str(column.get("name")) for column in columns])]
     if len(cores) > 1:
         warnings.append(f"the shards were computed by {' and '.join(cores)}: last digits may differ between them")
-    return MergeResult(report.lines, rejected, ini, tuple(warnings))
+    return MergeResult(counts.lines, rejected, ini, tuple(warnings))
 
 
 def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:

@@ -22,7 +22,7 @@ from moses_rnn.producers.language_models import NetworkLanguageModel, text
 from moses_rnn.producers.mixtures import ARITHMETIC, Mixture, check_mixture
 from moses_rnn.producers.open import Model, needs_alignments, open_model
 from moses_rnn.producers.phrases import WordPenaltyProducer, read_shortlist
-from moses_rnn.scoring.fit import check_learned
+from moses_rnn.scoring.checks import check_learned
 from moses_rnn.scoring.nbest_request import ListRequest
 
 Knows = Callable[[bytes], bool]  # tells of a word whether a model knows it

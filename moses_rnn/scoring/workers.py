@@ -1,4 +1,4 @@
-"""What a worker does with a chunk: scores it, checks the scores, writes them into its lines and packs the block."""
+"""Who scores the chunks of a table, and how: threads of this process, or workers of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -10,80 +10,76 @@ import torch
 
 from moses_rnn.errors import InputError, MosesRnnError, PairError, placing, shown
 from moses_rnn.files.outputs import Packing
+from moses_rnn.files.streams import is_gzip
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import TableLines
-from moses_rnn.producers.base import Compute, Description, ScoreProducer, Scores, Tally, is_unbounded
+from moses_rnn.pools.ray_tasks import RayWorkers
+from moses_rnn.pools.workers import Threads, Workers
+from moses_rnn.producers.base import Compute, Description, ScoreProducer, Scores, Tally, Wanted, is_unbounded
 from moses_rnn.producers.ensembles import MEAN_LOG, Writer, make_ensemble
 from moses_rnn.producers.open import Model, ModelOnDisk
 from moses_rnn.producers.phrases import WordPenaltyProducer
+from moses_rnn.scoring.options import ScoringOptions
 
-Chunk = TableLines  # lines to be scored together
+MOST_CPU_WORKERS = 8  # threads of torch: each holds the states of its own lines
+WORKERS_OF_A_GPU = 3  # while one computes, the others map words to ids and compress
 CEILING = -DEFAULT_FLOOR  # of a logarithm whose exponential is written: Moses holds it as float32
 
 
 @dataclass(frozen=True)
-class ColumnOptions:
-    """How scores are written: as their exponentials, from exp(`floor`) on, or as natural logarithms as they are.
-
-    And whether the models of one direction give one column together, the mean of their log p, or a column each.
-    """
-
-    floor: float = DEFAULT_FLOOR
-    logarithms: bool = False
-    averaged: bool = True
-
-
-@dataclass(frozen=True)
 class ScoredChunk:
-    """A packed block of the new table, and what was counted in it; `halvings` see `Tally`."""
+    """A packed block of the new table, and what was counted in it; `oom_splits` see `Tally`."""
 
     block: bytes
     counts: ColumnCounts
-    halvings: int = 0
+    oom_splits: int = 0
 
 
 class ChunkScorer:
-    """Makes blocks of the new table out of chunks of the old one.
+    """Makes blocks of the new table out of chunks of the old one: scores, checks, writes and packs.
 
     Args:
         producers: of the new columns; threads may share them.
         name: of the table, for messages.
-        options: how scores are written.
+        floor: lowest log p that is written; None: natural logarithms are written as they are.
         pack: done to each block.
     """
 
-    def __init__(self, producers: Sequence[ScoreProducer], name: str, options: ColumnOptions, pack: Packing) -> None:
+    def __init__(self, producers: Sequence[ScoreProducer], name: str, floor: float | None, pack: Packing) -> None:
         self.producers = producers
-        self._name, self._options, self._pack = name, options, pack
+        self._name, self._floor, self._pack = name, floor, pack
         unbounded = np.array([is_unbounded(of) for of in producers for _ in range(of.num_scores)], np.bool_)
-        self._highest = np.where(unbounded, np.inf if options.logarithms else CEILING, 0.0)
+        self._highest = np.where(unbounded, np.inf if floor is None else CEILING, 0.0)
 
-    def __call__(self, chunk: Chunk) -> ScoredChunk:
+    def __call__(self, chunk: TableLines) -> ScoredChunk:
         """Score a chunk.
 
         Raises:
             MosesRnnError: it could not be scored, or a score is none, see `check_scores`; the line at fault is named.
         """
-        scores, tallies = self._scored_or_explained(chunk)
-        scores = np.minimum(scores, self._highest)
-        floor = -np.inf if self._options.logarithms else self._options.floor
-        halvings = sum({id(tally): tally.halvings for tally in tallies}.values())
-        block = self._pack(chunk.append_scores(to_probabilities(scores, self._options)))
-        return ScoredChunk(block, _counts(scores, tallies, floor), halvings)
-
-    def _scored_or_explained(self, chunk: Chunk) -> tuple[Scores, list[Tally]]:
         try:
             with placing(lambda row: f"{self._name}:{chunk.numbers[row]}"):
-                return self._scored(chunk)
-        except PairError as error:
+                scores, tallies = self._score(chunk)
+        except MosesRnnError as error:
+            if not isinstance(error, PairError):
+                raise
             raise self._failure(chunk, error) from error
-        except MosesRnnError:
-            raise
         except Exception as error:
             raise self._failure(chunk, error) from error
+        scores = np.minimum(scores, self._highest)
+        written = scores if self._floor is None else np.maximum(scores, self._floor)
+        counts = ColumnCounts(
+            lines=len(scores),
+            unknown=[tally.unknown for tally in tallies],
+            floored=(scores < written).sum(axis=0).tolist(),
+            lowest=written.min(axis=0).tolist(),
+            highest=written.max(axis=0).tolist(),
+        )
+        oom_splits = sum({id(tally): tally.halvings for tally in tallies}.values())
+        return ScoredChunk(self._pack(chunk.append_scores(to_column(scores, self._floor))), counts, oom_splits)
 
-    def _scored(self, chunk: Chunk) -> tuple[Scores, list[Tally]]:
+    def _score(self, chunk: TableLines) -> tuple[Scores, list[Tally]]:
         pairs = chunk.pairs()
         columns, tallies = [], []
         for producer in self.producers:
@@ -92,7 +88,7 @@ class ChunkScorer:
             tallies += [tally] * producer.num_scores
         return np.concatenate(columns, axis=1), tallies
 
-    def _failure(self, chunk: Chunk, error: Exception) -> MosesRnnError:
+    def _failure(self, chunk: TableLines, error: Exception) -> MosesRnnError:
         """What could not be scored: the lines, and by halving them again and again the one at fault."""
         where = lines_of(chunk)
         first = chunk.numbers[0]
@@ -109,45 +105,31 @@ class ChunkScorer:
             f"  Line {chunk.numbers[0]:,} fails ({alone}): {pair}"
         )
 
-    def _can_score(self, chunk: Chunk) -> bool:
+    def _can_score(self, chunk: TableLines) -> bool:
         try:
-            self._scored(chunk)
+            self._score(chunk)
         except Exception:
             return False
         return True
 
 
-def lines_of(chunk: Chunk) -> str:
+def lines_of(chunk: TableLines) -> str:
     """A chunk's lines, for messages."""
     return f"lines {chunk.numbers[0]:,} to {chunk.numbers[-1]:,}"
 
 
-def to_probabilities(scores: Scores, options: ColumnOptions) -> Scores:
-    """Scores as they stand in a table, where 9 digits hold more than the decoder's float32; lines × columns."""
-    return scores + 0.0 if options.logarithms else np.exp(np.maximum(scores, options.floor))  # + 0.0: no -0
-
-
-def _counts(scores: Scores, tallies: Sequence[Tally], floor: float) -> ColumnCounts:
-    """What a signature counts, of some lines; scores are lines × columns."""
-    written = np.maximum(scores, floor)
-    return ColumnCounts(
-        lines=len(scores),
-        unknown=[tally.unknown for tally in tallies],
-        floored=(scores < floor).sum(axis=0).tolist(),
-        lowest=written.min(axis=0).tolist(),
-        highest=written.max(axis=0).tolist(),
-    )
+def to_column(scores: Scores, floor: float | None) -> Scores:
+    """Scores as a table has them: probabilities of which 9 digits are written, or logarithms; lines × columns."""
+    return scores + 0.0 if floor is None else np.exp(np.maximum(scores, floor))  # + 0.0: no -0
 
 
 @dataclass(frozen=True)
 class ScoringJob:
     """What workers elsewhere are told: files and choices instead of open models."""
 
-    name: str  # of the table
+    options: ScoringOptions
     models: tuple[ModelOnDisk, ...]
     compute: Compute
-    word_penalty: bool
-    columns: ColumnOptions
     pack: Packing
 
     def begin(self, device: str) -> ChunkScorer:
@@ -157,15 +139,50 @@ class ScoringJob:
             CheckpointError: a model is not there, or not the one that was checked.
         """
         torch.set_num_threads(1)
-        compute = replace(self.compute, device=device)
-        writers = make_writers([model.open_again() for model in self.models], averaged=self.columns.averaged)
-        return ChunkScorer(
-            make_producers(writers, compute, word_penalty=self.word_penalty), self.name, self.columns, self.pack
-        )
+        writers = make_writers([model.open_again() for model in self.models], averaged=self.options.averaged)
+        return make_scorer(self.options, writers, replace(self.compute, device=device), self.pack)
 
-    def name_of(self, chunk: Chunk) -> str:
+    def name_of(self, chunk: TableLines) -> str:
         """A chunk's name for messages."""
-        return f"{self.name}: {lines_of(chunk)}"
+        return f"{self.options.table}: {lines_of(chunk)}"
+
+
+def choose_compute(options: ScoringOptions, models: Sequence[Model]) -> Compute:
+    """How all of them compute, on the first device: as suits the first of those that can do the least."""
+    wanted = Wanted(options.devices[0], options.precision, options.long_phrases == "floor")
+    return min(models, key=lambda model: model.architecture.native is not None).choose_compute(wanted)
+
+
+def open_workers(
+    options: ScoringOptions, models: Sequence[Model], compute: Compute
+) -> Workers[TableLines, ScoredChunk]:
+    """The workers that a run asks for, as a context. The threads of torch are set from here on.
+
+    Args:
+        options: of the run.
+        models: opened.
+        compute: how all of them compute, on the first device.
+
+    Raises:
+        MosesRnnError: there is no such cluster.
+    """
+    pack = Packing(is_gzip(options.output))
+    if options.ray is not None:
+        torch.set_num_threads(1)  # as each worker has: the manifest names it; nothing is computed in this process
+        job = ScoringJob(options, tuple(map(ModelOnDisk.of, models)), compute, pack)
+        return RayWorkers(job, options.ray, torch.device(compute.device).type)
+    of_each = share_threads(options.devices, options.threads, compute)
+    writers = make_writers(models, averaged=options.averaged)
+    scorers = [make_scorer(options, writers, replace(compute, device=device), pack) for device in options.devices]
+    return Threads([scorer for scorer in scorers for _ in range(of_each)])
+
+
+def make_scorer(options: ScoringOptions, writers: Sequence[Writer], compute: Compute, pack: Packing) -> ChunkScorer:
+    """What a worker does with chunks; threads of one device share it and its networks."""
+    producers = [writer.make_producer(compute) for writer in writers]
+    if options.word_penalty:
+        producers.append(WordPenaltyProducer(writers[0].target_vocabulary))
+    return ChunkScorer(producers, options.table, None if options.logarithms else options.floor, pack)
 
 
 def make_writers(models: Sequence[Model], *, averaged: bool) -> list[Writer]:
@@ -180,15 +197,32 @@ def make_writers(models: Sequence[Model], *, averaged: bool) -> list[Writer]:
     return [of[0] if len(of) == 1 else make_ensemble(of, MEAN_LOG) for of in directions if of]
 
 
-def make_producers(writers: Sequence[Writer], compute: Compute, *, word_penalty: bool) -> list[ScoreProducer]:
-    """The producers of the new columns."""
-    producers = [writer.make_producer(compute) for writer in writers]
-    if word_penalty:
-        producers.append(WordPenaltyProducer(writers[0].target_vocabulary))
-    return producers
-
-
-def describe_columns(writers: Sequence[Writer], *, word_penalty: bool) -> list[Description]:
-    """The new columns, without the producers."""
+def describe_columns(options: ScoringOptions, models: Sequence[Model]) -> list[Description]:
+    """The columns that are added, without anything that computes them."""
     penalty = Description(WordPenaltyProducer.name, WordPenaltyProducer.meaning)
-    return [*(writer.describe() for writer in writers), *[penalty] * word_penalty]
+    writers = make_writers(models, averaged=options.averaged)
+    return [*(writer.describe() for writer in writers), *[penalty] * options.word_penalty]
+
+
+def share_threads(devices: Sequence[str], threads: int | None, compute: Compute) -> int:
+    """Share the processor's threads among workers; how many workers each device gets.
+
+    The native core computes a chunk in one thread. With torch, too, two workers of one thread score up to a sixth
+    faster than one of two, which wait for each other in every product.
+
+    Args:
+        devices: that compute.
+        threads: of the processor; None: all cores.
+        compute: how.
+    """
+    threads = threads or torch.get_num_threads()
+    if any(device.startswith("cuda") for device in devices):
+        return WORKERS_OF_A_GPU
+    if compute.native:
+        return max(threads // len(devices), 1)
+    if len(devices) > 1:
+        torch.set_num_threads(max(threads // len(devices), 1))
+        return 1
+    of_each = -(-threads // MOST_CPU_WORKERS)
+    torch.set_num_threads(of_each)
+    return threads // of_each

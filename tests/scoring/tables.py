@@ -1,14 +1,14 @@
-"""A table of words that the models of `saved_models` know, and requests to score it."""
+"""A table of words that the models of `saved_models` know, and options to score it."""
 
-from moses_rnn.scoring.request import ScoringRequest
+from moses_rnn.scoring.options import ScoringOptions
 
 LINES = [b"s%d s%d ||| t%d ||| 0.5 0.25 ||| 0-0\n" % (2 + i // 6, 2 + i % 6, 2 + i % 5) for i in range(30)]
 
 
-def request_for(here, models, /, **changes):
+def options_for(here, models, /, **changes):
     """To score the table of a folder by the network of pairs, beside it."""
-    given = {"table": str(here / "table"), "output": str(here / "scored"), "models": (models / "rnn",)}
-    return ScoringRequest(**given | changes)
+    given = {"phrase_table": str(here / "table"), "new_table": str(here / "scored"), "models": (models / "rnn",)}
+    return ScoringOptions(**given | changes)
 
 
 def names(folder):

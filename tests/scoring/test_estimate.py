@@ -4,12 +4,12 @@ import pytest
 
 from moses_rnn.errors import InputError
 from moses_rnn.scoring.estimate import Estimate, estimate
-from moses_rnn.scoring.phrase_tables import chunks_between_sources
-from tests.scoring.tables import LINES, names, request_for
+from moses_rnn.scoring.reading import chunks_between_sources
+from tests.scoring.tables import LINES, names, options_for
 
 
 def test_a_small_table_is_scored_to_its_end_and_nothing_is_written(here, models):
-    expected = estimate(request_for(here, models, threads=1))
+    expected = estimate(options_for(here, models, threads=1))
     assert expected.lines == 30
     assert expected.lines_per_second > 0
     assert names(here) == ["table"]
@@ -17,10 +17,10 @@ def test_a_small_table_is_scored_to_its_end_and_nothing_is_written(here, models)
 
 def test_of_a_large_table_some_blocks_are_enough(here, models, monkeypatch):
     monkeypatch.setattr(
-        "moses_rnn.scoring.phrase_tables.chunks_between_sources", lambda lines: chunks_between_sources(lines, 500)
+        "moses_rnn.scoring.reading.chunks_between_sources", lambda lines: chunks_between_sources(lines, 500)
     )
     (here / "table").write_bytes(b"".join(LINES) * 2000)
-    expected = estimate(request_for(here, models, threads=2), seconds=0)
+    expected = estimate(options_for(here, models, threads=2), seconds=0)
     assert expected.lines == pytest.approx(60_000, rel=0.05)
     assert expected.seconds == pytest.approx(expected.lines / expected.lines_per_second)
 
@@ -28,8 +28,8 @@ def test_of_a_large_table_some_blocks_are_enough(here, models, monkeypatch):
 def test_bad_lines_are_left_out_if_they_may_be(here, models):
     (here / "table").write_bytes(LINES[0] + b"bad\n" + LINES[1])
     with pytest.raises(InputError, match="table:2: expected at least 3 fields"):
-        estimate(request_for(here, models))
-    assert estimate(request_for(here, models, rejects=str(here / "r"))).lines == 2
+        estimate(options_for(here, models))
+    assert estimate(options_for(here, models, on_bad_line="skip")).lines == 2
     assert names(here) == ["table"]
 
 

@@ -6,20 +6,21 @@ from pathlib import Path
 import pytest
 
 from moses_rnn.errors import MisfitError
+from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.scoring import fit
-from moses_rnn.scoring.fit import FitWatch, check_learned, fit_warnings, unit_warnings
-from moses_rnn.scoring.phrase_tables import ScoringReport
+from moses_rnn.scoring.checks import check_fit, check_learned, fit_warnings, unit_warnings
+from moses_rnn.scoring.options import ScoringOptions
 from tests.models.checkpoints import encdec_checkpoint
 from tests.models.networks import encdec_network
 from tests.producers.pairs import SOURCE, TARGET
 
 
 def report(lines, unknown, floored):
-    return ScoringReport(lines=lines, unknown=[0, unknown], floored=[0, floored])
+    return ColumnCounts(lines=lines, unknown=[0, unknown], floored=[0, floored])
 
 
 NAMES = ("WordPenalty", "RNN")
+TABLE = ScoringOptions(phrase_table="-")
 
 
 @pytest.mark.parametrize(
@@ -31,20 +32,11 @@ NAMES = ("WordPenalty", "RNN")
     ],
 )
 def test_a_misfit_is_refused(unknown, floored, found):
-    with pytest.raises(MisfitError, match=rf"^t\.gz: .* RNN's model .*, found {found} in 1,000 lines\n"):
-        FitWatch("t.gz", report(1000, unknown, floored), NAMES).judge()
-    FitWatch("t.gz", report(1000, 800, 499), NAMES).judge()
-    FitWatch("t.gz", report(0, 0, 0), NAMES).judge()
-
-
-def test_a_table_is_judged_now_and_then_before_its_end(monkeypatch):
-    judged = []
-    monkeypatch.setattr(FitWatch, "judge", lambda watch: judged.append(watch._report.lines))
-    growing = report(0, 0, 0)
-    watch = FitWatch("t.gz", growing, NAMES)
-    for growing.lines in range(0, 1_000_000, 8192):
-        watch.look()
-    assert [round(lines, -5) for lines in judged] == [fit.FIRST_LOOK * 2**i for i in range(4)]
+    with pytest.raises(MisfitError, match=rf"^-: .* RNN's model .*, found {found} in 1,000 lines\n"):
+        check_fit(TABLE, report(1000, unknown, floored), NAMES)
+    check_fit(TABLE, report(1000, 800, 499), NAMES)
+    check_fit(TABLE, report(0, 0, 0), NAMES)
+    check_fit(replace(TABLE, allow_misfit=True), report(1000, unknown, floored), NAMES)
 
 
 def test_too_many_unknown_words_are_warned_of():

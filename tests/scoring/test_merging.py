@@ -11,9 +11,9 @@ from moses_rnn.files.metered import show_nothing
 from moses_rnn.files.shards import Shard
 from moses_rnn.formats.signatures import read_signature, recorded_names
 from moses_rnn.scoring.merging import merge
-from moses_rnn.scoring.run import score
+from moses_rnn.scoring.score import score
 from tests.same_scores import check_same_scores
-from tests.scoring.tables import names, request_for
+from tests.scoring.tables import names, options_for
 
 COUNT = 4
 
@@ -27,7 +27,7 @@ def score_shards(here, models, count=COUNT, /, **changes):
     paths = []
     for number in range(1, count + 1):
         output = str(here / f"scored.{number}-of-{count}")
-        request = request_for(here, models, output=output, shard=Shard(number, count), **changes)
+        request = options_for(here, models, new_table=output, shard=Shard(number, count), **changes)
         score(request, show_nothing, never)
         paths.append(output)
     return paths
@@ -45,7 +45,7 @@ def words_of(record):
 @pytest.mark.parametrize("count", [1, 4, 12])
 def test_merged_they_are_the_whole_table(here, models, count):
     changes = {"inverse_models": (models / "inverse",), "allow_misfit": True}
-    score(request_for(here, models, **changes), show_nothing, never)
+    score(options_for(here, models, **changes), show_nothing, never)
     shards = score_shards(here, models, count, **changes)
     result = merged(here, reversed(shards))
     check_same_scores((here / "merged").read_bytes(), (here / "scored").read_bytes())
@@ -63,14 +63,14 @@ def test_merged_they_are_the_whole_table(here, models, count):
 
 
 def test_a_second_run_keeps_what_is_recorded_of_the_first(here, models):
-    score(request_for(here, models, word_penalty=True, allow_misfit=True), show_nothing, never)
+    score(options_for(here, models, word_penalty=True, allow_misfit=True), show_nothing, never)
     second = {
-        "table": str(here / "scored"),
+        "phrase_table": str(here / "scored"),
         "models": (),
         "inverse_models": (models / "inverse",),
         "allow_misfit": True,
     }
-    score(request_for(here, models, output=str(here / "twice"), **second), show_nothing, never)
+    score(options_for(here, models, new_table=str(here / "twice"), **second), show_nothing, never)
     merged(here, score_shards(here, models, 2, **second))
     for name in ("twice", "merged"):
         signature = read_signature(str(here / name))
@@ -78,7 +78,7 @@ def test_a_second_run_keeps_what_is_recorded_of_the_first(here, models):
         assert [model["direction"] for model in signature["models"]] == ["source-to-target", "target-to-source"]
         assert set(signature["earlier_columns"][0]) == {"index", "name", "meaning", "written_as", "floor"}
     (here / "scored").write_bytes((here / "scored").read_bytes() * 2)  # of which the signature beside it says nothing
-    score(request_for(here, models, output=str(here / "other"), **second), show_nothing, never)
+    score(options_for(here, models, new_table=str(here / "other"), **second), show_nothing, never)
     assert recorded_names(read_signature(str(here / "other"))) == {4: "RNNInverse"}
 
 
@@ -90,8 +90,8 @@ def test_rejected_lines_come_together(here, models):
     shards = []
     for number in range(1, 3):
         output = str(here / f"scored.{number}")
-        changes = {"output": output, "shard": Shard(number, 2), "rejects": output + ".rejects"}
-        score(request_for(here, models, **changes), show_nothing, never)
+        changes = {"new_table": output, "shard": Shard(number, 2), "on_bad_line": "skip"}
+        score(options_for(here, models, **changes), show_nothing, never)
         shards.append(output)
     assert merged(here, shards).rejected == 2
     assert (here / "merged.rejects").read_bytes() == b"bad\nbad too\n"

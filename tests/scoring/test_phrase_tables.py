@@ -7,12 +7,13 @@ import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
 from moses_rnn.files.outputs import Packing
-from moses_rnn.formats.line_warnings import LineWarnings
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
+from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.pools.workers import Threads
+from moses_rnn.pools.workers import Threads, map_in_order
 from moses_rnn.producers.base import check_scores
-from moses_rnn.scoring.phrase_tables import MOST_WORDS, ScoringReport, chunks_between_sources, scored_table
-from moses_rnn.scoring.workers import ChunkScorer, ColumnOptions
+from moses_rnn.scoring.reading import MOST_WORDS, chunks_between_sources, of_bounded_length
+from moses_rnn.scoring.workers import ChunkScorer
 
 pytestmark = pytest.mark.usefixtures("either_path")
 
@@ -38,24 +39,20 @@ class Fixed(Length):
         return scores
 
 
-def scored(lines, *producers, workers=1, options=None):
-    report = ScoringReport()
-    with threads_of(*producers, workers=workers, options=options) as threads:
-        blocks = list(scored_table(parse_blocks([b"".join(lines)], "t"), threads, report, LineWarnings("t")))
-    return b"".join(blocks).splitlines(keepends=True), report
-
-
-def threads_of(*producers, workers=1, options=None):
-    return Threads([ChunkScorer(producers, "t", options or ColumnOptions(), Packing())] * workers)
+def scored(lines, *producers, workers=1, floor=DEFAULT_FLOOR, size=8192):
+    counts, blocks = ColumnCounts(), []
+    chunks = of_bounded_length(chunks_between_sources(parse_blocks([b"".join(lines)], "t"), size), "t")
+    with Threads([ChunkScorer(producers, "t", floor, Packing())] * workers) as threads:
+        for _, chunk in map_in_order(chunks, threads):
+            counts.add(chunk.counts)
+            blocks.append(chunk.block)
+    return b"".join(blocks).splitlines(keepends=True), counts
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 @pytest.mark.parametrize("size", [1, 4, 8192])
-def test_lines_stay_in_order_whatever_the_chunks_and_workers(monkeypatch, workers, size):
-    monkeypatch.setattr(
-        "moses_rnn.scoring.phrase_tables.chunks_between_sources", lambda lines: chunks_between_sources(lines, size)
-    )
-    lines, report = scored(LINES, Length(), workers=workers)
+def test_lines_stay_in_order_whatever_the_chunks_and_workers(workers, size):
+    lines, report = scored(LINES, Length(), workers=workers, size=size)
     assert lines == scored(LINES, Length())[0]
     assert [line.split(b" ")[6] for line in lines] == [
         b"%.9g" % math.exp(-len(b"s%dt%d" % (i // 3, i))) for i in range(50)
@@ -76,20 +73,20 @@ def test_chunks_are_cut_between_sources():
 
 
 @pytest.mark.parametrize(
-    ("log_prob", "options", "written"),
+    ("log_prob", "floor", "written"),
     [
-        (0.0, ColumnOptions(), b"1"),
-        (1e-7, ColumnOptions(), b"1"),  # rounding above 0
-        (-1.5, ColumnOptions(), b"%.9g" % math.exp(-1.5)),
-        (-87.0, ColumnOptions(), b"1.64581143e-38"),  # exp(-87), above float32's least normal number 1.17549435e-38
-        (-500.0, ColumnOptions(), b"1.64581143e-38"),
-        (-500.0, ColumnOptions(floor=-100), b"%.9g" % math.exp(-100)),
-        (-500.25, ColumnOptions(logarithms=True), b"-500.25"),
-        (0.0, ColumnOptions(logarithms=True), b"0"),
+        (0.0, DEFAULT_FLOOR, b"1"),
+        (1e-7, DEFAULT_FLOOR, b"1"),  # rounding above 0
+        (-1.5, DEFAULT_FLOOR, b"%.9g" % math.exp(-1.5)),
+        (-87.0, DEFAULT_FLOOR, b"1.64581143e-38"),  # exp(-87), above float32's least normal number 1.17549435e-38
+        (-500.0, DEFAULT_FLOOR, b"1.64581143e-38"),
+        (-500.0, -100.0, b"%.9g" % math.exp(-100)),
+        (-500.25, None, b"-500.25"),
+        (0.0, None, b"0"),
     ],
 )
-def test_numbers_as_written(log_prob, options, written):
-    (line,), _ = scored([b"a ||| t0 ||| 1\n"], Fixed(log_prob), options=options)
+def test_numbers_as_written(log_prob, floor, written):
+    (line,), _ = scored([b"a ||| t0 ||| 1\n"], Fixed(log_prob), floor=floor)
     assert line == b"a ||| t0 ||| 1 " + written + b"\n"
 
 
@@ -98,21 +95,21 @@ class Unbounded(Fixed):
 
 
 @pytest.mark.parametrize(
-    ("score", "options", "written"),
+    ("score", "floor", "written"),
     [
-        (3.5, ColumnOptions(), b"%.9g" % math.exp(3.5)),
-        (87.0, ColumnOptions(), b"6.07603023e+37"),  # exp(87), below float32's largest number 3.4e38
-        (500.0, ColumnOptions(), b"6.07603023e+37"),
-        (-500.0, ColumnOptions(), b"1.64581143e-38"),
-        (500.25, ColumnOptions(logarithms=True), b"500.25"),
+        (3.5, DEFAULT_FLOOR, b"%.9g" % math.exp(3.5)),
+        (87.0, DEFAULT_FLOOR, b"6.07603023e+37"),  # exp(87), below float32's largest number 3.4e38
+        (500.0, DEFAULT_FLOOR, b"6.07603023e+37"),
+        (-500.0, DEFAULT_FLOOR, b"1.64581143e-38"),
+        (500.25, None, b"500.25"),
     ],
 )
-def test_a_score_that_is_no_log_probability_may_be_above_zero(score, options, written):
-    (line,), report = scored([b"a ||| t0 ||| 1\n"], Unbounded(score), Fixed(-1), options=options)
+def test_a_score_that_is_no_log_probability_may_be_above_zero(score, floor, written):
+    (line,), report = scored([b"a ||| t0 ||| 1\n"], Unbounded(score), Fixed(-1), floor=floor)
     assert line.split()[-2] == written
-    assert report.highest[0] == min(score, 500.25 if options.logarithms else 87) or score < 0
+    assert report.highest[0] == min(score, 500.25 if floor is None else 87) or score < 0
     with pytest.raises(MosesRnnError, match=r"t:1: \w+: expected a log-probability, found 0\.5 for"):
-        scored([b"a ||| t0 ||| 1\n"], Unbounded(score), Fixed(0.5), options=options)
+        scored([b"a ||| t0 ||| 1\n"], Unbounded(score), Fixed(0.5), floor=floor)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -121,11 +118,10 @@ def test_but_must_be_finite(bad):
         scored([b"a ||| t0 ||| 1\n"], Unbounded(bad))
 
 
-def test_the_report_counts_floors_and_notices_constant_columns():
+def test_floors_are_counted():
     lines = [b"a ||| t%d ||| 1\n" % i for i in range(3)]
     _, report = scored(lines, Fixed(-1, -90, -100), Fixed(-2, -2, -2))
     assert (report.lines, report.floored, report.lowest, report.highest) == (3, [2, 0], [-87, -2], [-1, -2])
-    assert report.constant_columns() == [1]
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.1])

@@ -10,15 +10,12 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.files.metered import show_nothing
-from moses_rnn.files.outputs import Packing
 from moses_rnn.pools.workers import Threads
 from moses_rnn.producers.base import Compute
-from moses_rnn.scoring import inputs as scoring_inputs
-from moses_rnn.scoring.inputs import open_inputs
-from moses_rnn.scoring.phrase_tables import chunks_between_sources
-from moses_rnn.scoring.pools import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, make_scorers, share_threads
-from moses_rnn.scoring.run import score
-from tests.scoring.tables import names, request_for
+from moses_rnn.scoring.reading import chunks_between_sources
+from moses_rnn.scoring.score import open_models, score
+from moses_rnn.scoring.workers import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, choose_compute, open_workers, share_threads
+from tests.scoring.tables import names, options_for
 
 
 def never():
@@ -28,24 +25,18 @@ def never():
 @pytest.fixture(autouse=True)
 def in_small_chunks(monkeypatch):
     monkeypatch.setattr(
-        "moses_rnn.scoring.phrase_tables.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
+        "moses_rnn.scoring.reading.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
     )
 
 
 def test_each_model_is_opened_once_and_scores_on_every_device(here, models, monkeypatch):
-    folders = []
-
-    def opening(folder, **options):
-        folders.append(folder)
-        return open_model(folder, **options)
-
-    open_model = scoring_inputs.open_model
-    monkeypatch.setattr(scoring_inputs, "open_model", opening)
-    monkeypatch.setattr("moses_rnn.scoring.pools.share_threads", lambda *_: 2)
-    given = {"inverse_models": (models / "inverse",), "word_penalty": True, "devices": ("cpu", "cpu")}
-    inputs = open_inputs(request_for(here, models, **given), None, lambda: None)
-    scorers = make_scorers(inputs, Packing())
-    assert folders == [models / "rnn", models / "inverse"]
+    monkeypatch.setattr("moses_rnn.scoring.workers.Threads", list)
+    monkeypatch.setattr("moses_rnn.scoring.workers.share_threads", lambda *_: 2)
+    given = {"inverse_models": (models / "inverse",), "word_penalty": True, "device": "cpu,cpu"}
+    options = options_for(here, models, **given)
+    opened = open_models(options)
+    scorers = open_workers(options, opened, choose_compute(options, opened))
+    assert [model.folder for model in opened] == [models / "rnn", models / "inverse"]
     assert [[producer.name for producer in scorer.producers] for scorer in scorers] == [
         ["RNN", "RNNInverse", "WordPenalty"]
     ] * 4
@@ -56,10 +47,10 @@ def test_each_model_is_opened_once_and_scores_on_every_device(here, models, monk
 @pytest.mark.parametrize("names", [["rnn"], ["rnn", "groundhog"]], ids=len)
 def test_a_job_scores_as_the_open_models_do(here, models, monkeypatch, names):
     """What a worker of a cluster does, without a cluster."""
-    monkeypatch.setattr("moses_rnn.scoring.pools.RayWorkers", lambda job, _address, device: in_thread(job, device))
+    monkeypatch.setattr("moses_rnn.scoring.workers.RayWorkers", lambda job, _address, device: in_thread(job, device))
     folders = tuple(models / name for name in names)
-    threads = request_for(here, models, models=folders, output=str(here / "threads"), word_penalty=True)
-    elsewhere = dataclasses.replace(threads, output=str(here / "elsewhere"), ray="auto")
+    threads = options_for(here, models, models=folders, new_table=str(here / "threads"), word_penalty=True)
+    elsewhere = dataclasses.replace(threads, new_table=str(here / "elsewhere"), ray="auto")
     for request in (threads, elsewhere):
         score(request, show_nothing, never)
     assert (here / "elsewhere").read_bytes() == (here / "threads").read_bytes()
@@ -77,11 +68,11 @@ def test_a_model_that_was_changed_meanwhile_is_refused(here, models, monkeypatch
         shutil.copytree(models / "groundhog", here / "model", dirs_exist_ok=True)
         return in_thread(job, device)
 
-    monkeypatch.setattr("moses_rnn.scoring.pools.RayWorkers", of_another_model)
+    monkeypatch.setattr("moses_rnn.scoring.workers.RayWorkers", of_another_model)
     shutil.copytree(models / "rnn", here / "model")
     before = names(here)
     with pytest.raises(CheckpointError, match="model: was changed after this run began"):
-        score(request_for(here, models, models=(here / "model",), ray="auto"), show_nothing, never)
+        score(options_for(here, models, models=(here / "model",), ray="auto"), show_nothing, never)
     assert names(here) == before
 
 

@@ -1,4 +1,4 @@
-"""Rejected lines come out with the block of good lines behind them, each once, also in a run that is resumed."""
+"""Rejected lines come out with the chunk of good lines behind them, each once, also in a run that is resumed."""
 
 import pytest
 
@@ -7,41 +7,26 @@ from moses_rnn.scoring import rejects as rejecting
 from moses_rnn.scoring.rejects import Rejects
 
 BAD = {1: b"first\n", 5: b"five\n", 20: b"twenty\n", 21: b"twenty-one\n", 35: b"no line end"}
-ENDS = (10, 20, 30, None)  # the last lines of the table's blocks
-BLOCKS = [b"first\nfive\n", b"twenty\n", b"twenty-one\n", b"no line end\n"]
+ENDS = (10, 20, 30, 35)  # the last lines of the table's chunks
+CHUNKS = [[b"first\n", b"five\n"], [b"twenty\n"], [b"twenty-one\n"], [b"no line end\n"]]
 
 
 def take(rejects, line, content=b"bad\n"):
     rejects.take(content, FormatError("t", line, "a pair", "none"))
 
 
-def blocks_of(rejects, saved):
-    """Take all lines, as every run does, some of them before it knows what was saved; the blocks and counts."""
-    blocks = []
+@pytest.mark.parametrize("done", range(5))
+def test_resumed_behind_any_chunk_each_comes_once(done):
+    """Every run takes all lines, the first before it knows what was written."""
+    rejects = Rejects()
     take(rejects, 1, BAD[1])
-    rejects.restore(saved)
+    rejects.until(0 if done == 0 else ENDS[done - 1])
     for line, content in BAD.items():
         if line > 1:
             take(rejects, line, content)
-    for end in ENDS:
-        if end is None or end > rejects.until:
-            blocks.append((rejects.rejected_until(end), rejects.counts()))
-    return blocks
-
-
-def test_each_has_its_block_and_its_line_end():
-    rejects = Rejects()
-    assert [block for block, _ in blocks_of(rejects, {})] == BLOCKS
-    assert (rejects.lines, rejects.until) == (5, 35)
-    assert rejects.messages == [f"t:{line}: expected a pair, found none" for line in (1, 5, 20)]
-
-
-@pytest.mark.parametrize("done", range(1, 5))
-def test_resumed_behind_any_block_it_ends_the_same(done):
-    whole = blocks_of(Rejects(), {})
-    rejects = Rejects()
-    assert [block for block, _ in blocks_of(rejects, whole[done - 1][1])][: 4 - done] == BLOCKS[done:]
-    assert rejects.lines == 5
+    assert [rejects.until(end) for end in ENDS[done:]] == CHUNKS[done:]
+    assert rejects.last == (35 if done < 4 else 1)
+    assert rejects.messages[0] == "t:1: expected a pair, found none"
 
 
 @pytest.mark.parametrize(
@@ -65,4 +50,4 @@ def test_what_was_given_out_waits_no_longer(monkeypatch):
     rejects = Rejects()
     for line in range(2, 40, 2):
         take(rejects, line)
-        assert rejects.rejected_until(line) == b"bad\n"
+        assert rejects.until(line) == [b"bad\n"]

@@ -13,12 +13,11 @@ from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.pairs import Pairs
 from moses_rnn.native import native_core
 from moses_rnn.producers.open import open_model
-from moses_rnn.scoring import fit, run
-from moses_rnn.scoring.phrase_tables import ScoringReport, chunks_between_sources
-from moses_rnn.scoring.run import score
-from moses_rnn.scoring.workers import ColumnOptions
+from moses_rnn.scoring import score as scoring
+from moses_rnn.scoring.reading import chunks_between_sources
+from moses_rnn.scoring.score import Counts, score
 from tests.producers.rare import ALIGNED, save_rare_model
-from tests.scoring.tables import LINES, names, request_for
+from tests.scoring.tables import LINES, names, options_for
 
 
 def never():
@@ -29,7 +28,7 @@ def never():
 def in_small_chunks(monkeypatch):
     """So that a small table comes in several blocks: of a source each."""
     monkeypatch.setattr(
-        "moses_rnn.scoring.phrase_tables.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
+        "moses_rnn.scoring.reading.chunks_between_sources", lambda lines: chunks_between_sources(lines, 1)
     )
 
 
@@ -42,8 +41,8 @@ def log_columns(path, old=2):
 def test_several_models_give_the_mean_of_their_columns(here, models):
     folders = (models / "rnn", models / "groundhog")
     for folder in folders:
-        score(request_for(here, models, models=(folder,), output=str(here / folder.name)), show_nothing, never)
-    result = score(request_for(here, models, models=folders), show_nothing, never)
+        score(options_for(here, models, models=(folder,), new_table=str(here / folder.name)), show_nothing, never)
+    result = score(options_for(here, models, models=folders), show_nothing, never)
     one, other = (log_columns(here / folder.name) for folder in folders)
     np.testing.assert_allclose(log_columns(here / "scored"), (one + other) / 2, rtol=1e-5)
     assert not np.allclose(one, other, rtol=1e-2)
@@ -62,9 +61,9 @@ def test_several_models_of_both_directions_are_two_means_or_a_column_each(here, 
         "inverse_models": (models / "inverse",) * 2,
         "allow_misfit": True,
     }
-    means = score(request_for(here, models, **folders), show_nothing, never)
+    means = score(options_for(here, models, **folders), show_nothing, never)
     assert means.column_names == ("ENS", "ENSInverse")
-    each = request_for(here, models, **folders, columns=ColumnOptions(averaged=False), output=str(here / "each"))
+    each = options_for(here, models, **folders, combine="columns", new_table=str(here / "each"))
     assert score(each, show_nothing, never).column_names == ("RNN", "RNN", "RNNInverse", "RNNInverse")
     columns = log_columns(here / "each")
     expected = np.stack([columns[:, :2].mean(1), columns[:, 2:].mean(1)], axis=1)
@@ -73,19 +72,19 @@ def test_several_models_of_both_directions_are_two_means_or_a_column_each(here, 
 
 def test_a_mean_is_resumed_with_the_same_models_alone(here, models):
     folders = (models / "rnn", models / "groundhog")
-    score(request_for(here, models, models=folders, output=str(here / "whole")), show_nothing, never)
+    score(options_for(here, models, models=folders, new_table=str(here / "whole")), show_nothing, never)
     calls = iter(range(100))
     with pytest.raises(Stopped):
-        score(request_for(here, models, models=folders), show_nothing, lambda: next(calls) >= 2)
+        score(options_for(here, models, models=folders), show_nothing, lambda: next(calls) >= 2)
     with pytest.raises(MosesRnnError, match="models"):
-        score(request_for(here, models, models=folders[::-1], resume=True), show_nothing, never)
-    score(request_for(here, models, models=folders, resume=True), show_nothing, never)
+        score(options_for(here, models, models=folders[::-1], resume=True), show_nothing, never)
+    score(options_for(here, models, models=folders, resume=True), show_nothing, never)
     assert (here / "scored").read_bytes() == (here / "whole").read_bytes()
 
 
 def test_it_says_how_far_it_is(here, models):
     heights = []
-    score(request_for(here, models), lambda done, share: heights.append((done, share)), never)
+    score(options_for(here, models), lambda done, share: heights.append((done, share)), never)
     assert len(heights) > 5
     assert heights == sorted(heights)
     assert heights[-1] == (30, 1)
@@ -94,14 +93,14 @@ def test_it_says_how_far_it_is(here, models):
 @pytest.mark.parametrize("after", [1, 3])
 def test_stopped_and_resumed_it_ends_with_the_same_bytes(here, models, after):
     (here / "table").write_bytes(b"".join([LINES[0].replace(b"\n", b"\r\n"), *LINES[1:]]))
-    whole = score(request_for(here, models, output=str(here / "whole")), show_nothing, never)
+    whole = score(options_for(here, models, new_table=str(here / "whole")), show_nothing, never)
     calls, stopped, resumed = iter(range(100)), [], []
     with pytest.raises(Stopped, match="; the same command with --resume continues"):
-        score(request_for(here, models), lambda done, _: stopped.append(done), lambda: next(calls) >= after)
+        score(options_for(here, models), lambda done, _: stopped.append(done), lambda: next(calls) >= after)
     assert "scored" not in names(here)
-    result = score(request_for(here, models, resume=True), lambda done, _: resumed.append(done), never)
+    result = score(options_for(here, models, resume=True), lambda done, _: resumed.append(done), never)
     assert stopped[-1] < resumed[0]
-    assert result.report.lines == 30
+    assert result.counts.lines == 30
     assert "CRLF line end" in result.warnings[0]
     assert result.warnings == whole.warnings
     assert (here / "scored").read_bytes() == (here / "whole").read_bytes()
@@ -111,19 +110,19 @@ def test_stopped_and_resumed_it_ends_with_the_same_bytes(here, models, after):
 def test_a_misfit_is_noticed_at_the_latest_at_the_end(here, models, monkeypatch):
     (here / "table").write_bytes(b"".join(line.replace(b"t", b"x") for line in LINES))
     with pytest.raises(MisfitError, match="found 100.0% of the pairs with a word outside its shortlists in 30 lines"):
-        score(request_for(here, models), show_nothing, never)
-    result = score(request_for(here, models, resume=True, allow_misfit=True), show_nothing, never)
+        score(options_for(here, models), show_nothing, never)
+    result = score(options_for(here, models, resume=True, allow_misfit=True), show_nothing, never)
     assert [warning[:10] for warning in result.warnings] == ["RNN: 100.0"]
-    monkeypatch.setattr(fit, "FIRST_LOOK", 10)
+    monkeypatch.setattr(scoring, "FIRST_CHECK", 10)
     with pytest.raises(MisfitError, match="in 10 lines"):
-        score(request_for(here, models, force=True), show_nothing, never)
+        score(options_for(here, models, force=True), show_nothing, never)
 
 
 def test_rejected_lines_are_counted_and_the_first_are_shown(here, models):
     (here / "table").write_bytes(b"".join([*LINES[:3], b"bad\n", *LINES[3:], *[b"worse\n"] * 4]))
-    result = score(request_for(here, models, rejects=str(here / "scored.rejects")), show_nothing, never)
+    result = score(options_for(here, models, on_bad_line="skip"), show_nothing, never)
     (warning,) = result.warnings
-    assert (result.rejected, warning.startswith("5 lines "), warning.count(f"{here}/table:")) == (5, True, 3)
+    assert (result.counts.rejected, warning.startswith("5 lines "), warning.count(f"{here}/table:")) == (5, True, 3)
 
 
 class Death(BaseException):
@@ -134,7 +133,7 @@ class Death(BaseException):
 def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeypatch, renames):
     """Nothing is scored again either."""
     (here / "table").write_bytes(b"bad\n" + b"".join(LINES) + b"worse\n")
-    request = request_for(here, models, rejects=str(here / "scored.rejects"))
+    request = options_for(here, models, on_bad_line="skip")
     names_given = iter(range(9))
 
     def publish(part):
@@ -154,16 +153,17 @@ def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeyp
     assert ".scored.state" in names(here)
     monkeypatch.setattr("moses_rnn.scoring.workers.ChunkScorer.__call__", lambda *_: pytest.fail("scored again"))
     resumed = score(dataclasses.replace(request, resume=True), show_nothing, never)
-    assert (resumed.rejected, resumed.report.lines) == (2, 30)
+    assert (resumed.counts.rejected, resumed.counts.lines) == (2, 30)
     assert json.loads((here / "scored.json").read_bytes())["rejected_lines"] == 2
     assert (here / "scored.rejects").read_bytes() == b"bad\nworse\n"
     assert names(here) == ["scored", "scored.json", "scored.rejects", "table"]
 
 
-def test_work_that_was_halved_is_told():
-    report = ScoringReport(halvings=1234, lines=2, unknown=[0], floored=[0], lowest=[-2], highest=[-1])
-    (warning,) = run._of_report(report, ("RNN",))
-    assert "1,234 times" in warning
+def test_split_work_and_constant_columns_are_told():
+    counts = Counts(2, [0, 0], [0, 0], [-2, -1], [-1, -1], oom_splits=1234)
+    split, constant = scoring._count_warnings(counts, ("RNN", "WordPenalty"))
+    assert "1,234 times" in split
+    assert constant.startswith("WordPenalty is the same on every line")
 
 
 def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tmp_path):
@@ -171,7 +171,7 @@ def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tm
     model = save_rare_model(tmp_path / "rare")
     lines = [b"%s ||| %s ||| 0.5 ||| %s ||| 1 1 1\n" % pair for pair in ALIGNED if pair[0]]
     (here / "table").write_bytes(b"".join(lines))
-    request = request_for(here, models, models=(model,), allow_misfit=True)
+    request = options_for(here, models, models=(model,), allow_misfit=True)
     result = score(request, show_nothing, never)
     assert result.column_names == ("SEARCH",)
     values = [float(line.split(b" ||| ")[2].split()[1]) for line in (here / "scored").read_bytes().splitlines()]

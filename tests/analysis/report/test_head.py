@@ -12,7 +12,7 @@ from moses_rnn.analysis.report.head import warnings
 from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.signatures import read_signature, recorded_floor
 from moses_rnn.producers.open import open_model, save_model
-from moses_rnn.scoring.fit import check_learned
+from moses_rnn.scoring.checks import check_learned
 from tests.analysis.report.small import SIGNATURE
 
 

@@ -1,0 +1,100 @@
+"""What a scoring run is given: the command's options, filled in by it and by nobody else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from moses_rnn.files.shards import Shard, with_shard
+from moses_rnn.files.streams import STANDARD_STREAM, existing_input, is_gzip, without_compression_suffix
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions:
+    """All choices of a run; those of the command line have the same names there.
+
+    Without a `new_table` it goes beside the table as ``phrase-table.rnn.gz``, or to standard output if the table comes
+    from standard input. Both may be named without .gz.
+    """
+
+    phrase_table: str
+    new_table: str | None = None
+    models: tuple[Path, ...] = ()
+    inverse_models: tuple[Path, ...] = ()
+    combine: str | None = None  # what several models of one direction add: "columns", or one column of "mean-log"
+    word_penalty: bool = False
+    floor: float = DEFAULT_FLOOR  # lowest log p that is written
+    logarithms: bool = False  # write natural logarithms as they are, not their exponentials
+    moses_ini: str | None = None  # to be extended for the new table
+    output_ini: str | None = None
+    device: str = "cpu"  # of torch, or several with commas between
+    threads: int | None = None  # of the processor; None: all cores
+    precision: str | None = None  # of matrix products; "auto": bf16 where that is faster and the network large
+    long_phrases: str = "refuse"  # or "floor": what becomes of those that a network has no room for
+    shard: Shard | None = None  # the only part of the table that is scored
+    ray: str | None = None  # address of the cluster that scores; None: threads of this process
+    on_bad_line: str = "error"  # or "skip": an invalid line goes to `rejects`
+    resume: bool = False
+    force: bool = False
+    allow_misfit: bool = False  # score with a model that has learned nothing, or does not know the table's words
+    again: bool = False  # score a table that has a column of this name already
+
+    @cached_property
+    def table(self) -> str:
+        """The table that is read, with .gz where it has that name.
+
+        Raises:
+            InputError: it is not there.
+        """
+        return existing_input(self.phrase_table)
+
+    @property
+    def output(self) -> str:
+        """Where the new table goes; with .gz where the old one was named without."""
+        if self.new_table:
+            was_stem = self.table == self.phrase_table + ".gz"
+            return self.new_table + ".gz" if was_stem and not is_gzip(self.new_table) else self.new_table
+        if self.table == STANDARD_STREAM:
+            return STANDARD_STREAM
+        stem = without_compression_suffix(self.table)
+        return with_shard(str(stem.with_name(stem.name + ".rnn.gz")), self.shard)
+
+    @property
+    def rejects(self) -> str | None:
+        """Where invalid lines go; None: the first one ends the run."""
+        return rejects_of(self.output) if self.on_bad_line == "skip" else None
+
+    @property
+    def new_ini(self) -> str | None:
+        """Where the extended ini goes."""
+        if self.moses_ini is None:
+            return None
+        return self.output_ini or str(Path(self.output).parent / (Path(self.moses_ini).stem + ".rnn.ini"))
+
+    @property
+    def devices(self) -> list[str]:
+        """Those that compute."""
+        return self.device.split(",")
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Of all models, in the order of their columns."""
+        return (*self.models, *self.inverse_models)
+
+    @property
+    def averaged(self) -> bool:
+        """Whether the models of one direction give one column together."""
+        return self.combine != "columns"
+
+    @property
+    def added_columns(self) -> int:
+        """How many scores each line gets."""
+        each_way = map(len, (self.models, self.inverse_models))
+        return self.word_penalty + sum(min(count, 1) if self.averaged else count for count in each_way)
+
+
+def rejects_of(output: str) -> str:
+    """Where the lines go that are left out of a table."""
+    return output + ".rejects"
