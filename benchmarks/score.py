@@ -34,14 +34,13 @@ from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.table_blocks import PhraseIds, parse_blocks
-from moses_rnn.inference.encdec import ENCDEC, EncDecStepper
-from moses_rnn.inference.native import NativeEncDec
-from moses_rnn.inference.trie_scoring import score_trie
-from moses_rnn.inference.tries import Trie, build_trie
-from moses_rnn.models.batches import Batch
-from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.models.vocabulary import Vocabulary
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
+from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig, EncDecStepper
+from moses_rnn.networks.native import NativeEncDec
+from moses_rnn.networks.trie_scoring import score_trie
+from moses_rnn.networks.tries import Trie, build_trie
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.pools.workers import Threads, map_in_order
 from moses_rnn.producers.base import Compute, Scores, Tally
 from moses_rnn.producers.open import Model, open_model

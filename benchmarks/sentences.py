@@ -25,12 +25,11 @@ from stages import Stage, threads_of_each, time_in_turn
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 
-from moses_rnn.inference.rnnsearch import RnnSearchStepper
-from moses_rnn.inference.trie_scoring import SteppedPairs
-from moses_rnn.models.annotations import Gru
-from moses_rnn.models.native_learning import instructions_to_learn
-from moses_rnn.models.rnnsearch import Decoder, RnnSearch, RnnSearchConfig
-from moses_rnn.models.vocabulary import END_ID, Phrase
+from moses_rnn.networks.annotations import Gru
+from moses_rnn.networks.native_learning import instructions_to_learn
+from moses_rnn.networks.rnnsearch import Decoder, RnnSearch, RnnSearchConfig, RnnSearchStepper
+from moses_rnn.networks.trie_scoring import SteppedPairs
+from moses_rnn.networks.vocabulary import END_ID, Phrase
 from moses_rnn.producers.base import Compute
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
@@ -47,7 +46,7 @@ IdPair = tuple[list[int], list[int]]
 
 
 class Naive:
-    """The equations of `moses_rnn.models.rnnsearch`, phases of the paper, on padded minibatches."""
+    """The equations of `moses_rnn.networks.rnnsearch`, phases of the paper, on padded minibatches."""
 
     def __init__(self, model: RnnSearch) -> None:
         self.model = model

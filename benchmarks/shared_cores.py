@@ -26,10 +26,9 @@ from stages import Pair, pairs_of
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.models.cslm import Cslm, CslmConfig
-from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.models.native_learning import instructions_to_learn
+from moses_rnn.networks.cslm import Cslm, CslmConfig
+from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
+from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.producers.base import Wanted
 from moses_rnn.producers.open import Model
 from moses_rnn.training.config import PRESETS, TrainingConfig

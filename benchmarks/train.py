@@ -25,8 +25,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.models.native_learning import instructions_to_learn
+from moses_rnn.networks.encdec import EncDec, EncDecConfig
+from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, Positions, build_corpus
 from moses_rnn.training.pairs import PhrasePairs, by_length, epoch_batches

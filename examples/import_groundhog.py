@@ -16,11 +16,10 @@ import torch
 
 from moses_rnn import __version__
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.inference.rnnsearch import RNNSEARCH
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.folders import SOURCE_TO_TARGET, TARGET_TO_SOURCE
-from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
+from moses_rnn.networks.encdec import ENCDEC, SWITCHES
+from moses_rnn.networks.folders import SOURCE_TO_TARGET, TARGET_TO_SOURCE
+from moses_rnn.networks.rnnsearch import RNNSEARCH
+from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.producers.open import Model, save_model
 
 PARTS = {"enc": "encoder", "dec": "decoder"}

@@ -28,7 +28,7 @@ struct Packed {
   int columns;  // a multiple of the panel
 };
 
-// What the terms of a source are, in one row of floats; see Terms in moses_rnn/models/encdec.py. Null without terms.
+// What the terms of a source are, in one row of floats; see Terms in moses_rnn/networks/encdec.py. Null without terms.
 struct TermRows {
   const float* data;
   size_t stride;

@@ -1,10 +1,10 @@
 // Training on CPUs: products of all three kinds that a layer needs, with its gradient; the gated recurrence and the
-// normalisation over all words, each with its gradient; the optimisers. Called by moses_rnn/models/native_learning.py,
+// normalisation over all words, each with its gradient; the optimisers. Called by moses_rnn/networks/native_learning.py,
 // which says what each function computes. Everything is done in the calling thread: threads that share a minibatch meet
 // outside, and the same call gives the same numbers every time.
 //
 // Letters are the paper's: H hidden units, R output rank, K words. A node is a word of a phrase; packed rows come step
-// by step, as in moses_rnn/models/recurrence.py.
+// by step, as in moses_rnn/networks/recurrence.py.
 #pragma once
 
 #include <cstddef>

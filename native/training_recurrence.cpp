@@ -1,4 +1,4 @@
-// The gated recurrence over packed phrases and its gradient, as moses_rnn/models/recurrence.py has them.
+// The gated recurrence over packed phrases and its gradient, as moses_rnn/networks/recurrence.py has them.
 #include <algorithm>
 #include <cstring>
 #include <new>

@@ -1,4 +1,4 @@
-// Phrases as tries: every distinct prefix once, level by level, as moses_rnn/inference/tries.py.
+// Phrases as tries: every distinct prefix once, level by level, as moses_rnn/networks/tries.py.
 #pragma once
 
 #include <cstdint>

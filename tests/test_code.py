@@ -14,17 +14,16 @@ MODULES = {path.relative_to(PACKAGE): ast.parse(path.read_text(encoding="utf-8")
 USES = {
     "files": set(),
     "formats": set(),
-    "models": set(),
-    "inference": {"models"},
-    "producers": {"inference", "models", "formats"},
-    "training": {"producers", "inference", "models", "formats"},
+    "networks": set(),
+    "producers": {"networks", "formats"},
+    "training": {"producers", "networks", "formats"},
     "moses": {"formats"},
     "pools": set(),
-    "scoring": {"models", "producers", "moses", "formats", "pools"},
+    "scoring": {"networks", "producers", "moses", "formats", "pools"},
     "tuning": {"moses", "formats"},
-    "translation": {"producers", "inference", "models", "formats"},
-    "analysis": {"translation", "tuning", "producers", "inference", "models", "moses", "formats"},
-    "api": {"analysis", "translation", "scoring", "pools", "producers", "inference", "models", "formats"},
+    "translation": {"producers", "networks", "formats"},
+    "analysis": {"translation", "tuning", "producers", "networks", "moses", "formats"},
+    "api": {"analysis", "translation", "scoring", "pools", "producers", "networks", "formats"},
 }
 USES["cli"] = {*USES}
 ALWAYS = {"errors", "native", "files"}

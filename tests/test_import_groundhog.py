@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from moses_rnn.cli import score
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.inference.rnnsearch import RNNSEARCH
+from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.producers.open import open_model
 from tests.conftest import EXAMPLES
 from tests.models import reference_groundhog as reference

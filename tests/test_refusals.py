@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
-from moses_rnn.inference.cells import ENCDEC_OF_CELLS
-from moses_rnn.inference.cstm import CSTM
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS
+from moses_rnn.networks.cstm import CSTM
 from moses_rnn.producers.open import Model, save_model
 from tests.analysis.attentive import lstm, save
 from tests.cli.analyse.tables import TABLE, with_another_score

@@ -16,7 +16,7 @@ from stages import Pair, pairs_of, timed
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.open import Model
 
 Ids = list[int]

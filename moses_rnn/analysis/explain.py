@@ -18,8 +18,8 @@ from moses_rnn.formats.grids import readable
 from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import has_gaps, words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, log_of
-from moses_rnn.inference.inspection import summaries, word_log_probs
-from moses_rnn.models.vocabulary import END, Vocabulary
+from moses_rnn.networks.inspection import summaries, word_log_probs
+from moses_rnn.networks.vocabulary import END, Vocabulary
 from moses_rnn.producers.base import ScoreProducer
 from moses_rnn.producers.open import Model
 

@@ -19,8 +19,8 @@ from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.files.metered import Advanced, show_nothing
 from moses_rnn.formats.grids import Cell, Grid, readable
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.inference.inspection import PHRASES, Gates, decoder_gates, encoder_gates
-from moses_rnn.inference.tries import NOTHING
+from moses_rnn.networks.inspection import PHRASES, Gates, decoder_gates, encoder_gates
+from moses_rnn.networks.tries import NOTHING
 from moses_rnn.producers.open import Model
 
 Mask = npt.NDArray[np.bool_]

@@ -20,9 +20,9 @@ from moses_rnn.analysis.correlation import Floats
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.grids import Grid, readable
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.inference.inspection import SIDES, sentence_summaries, summaries, word_embeddings
-from moses_rnn.models.encdec import EncDec
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.encdec import EncDec
+from moses_rnn.networks.inspection import SIDES, sentence_summaries, summaries, word_embeddings
+from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import Model
 

@@ -13,8 +13,8 @@ import torch
 
 from moses_rnn.api.pairs import check_choice, check_range
 from moses_rnn.errors import placing
-from moses_rnn.models.hardware import choose_device, choose_precision
 from moses_rnn.native import MOST_THREADS
+from moses_rnn.networks.hardware import choose_device, choose_precision
 from moses_rnn.pools.workers import Threads, map_in_order
 from moses_rnn.producers.base import PRECISIONS, Compute, Wanted
 from moses_rnn.producers.open import Model

@@ -16,8 +16,8 @@ from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.signatures import recorded_names
 from moses_rnn.formats.validation import signature_of
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.inference.inspection import stepped_log_probs
+from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.networks.inspection import stepped_log_probs
 from moses_rnn.producers.base import HERE, ScoreProducer
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.translation.proposals import Reading

@@ -335,6 +335,6 @@ class StopRequest:
 
 def choose_device(wanted: str) -> str:
     """The torch device that --device names; raises as `hardware.choose_device`."""
-    from moses_rnn.models import hardware
+    from moses_rnn.networks import hardware
 
     return hardware.choose_device(wanted, "--device")

@@ -156,7 +156,7 @@ def export_nplm(output: str, model: Path, dev: str, force: bool) -> None:
     if output == STANDARD_STREAM or is_gzip(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
     check_inputs(model, dev)
-    from moses_rnn.inference.cslm import CSLM
+    from moses_rnn.networks.cslm import CSLM
     from moses_rnn.producers.nplm_export import normalisers, nplm_network
     from moses_rnn.producers.open import open_language_model
 

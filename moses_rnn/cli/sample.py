@@ -26,7 +26,7 @@ from moses_rnn.cli.command import (
 from moses_rnn.cli.files import check_inputs
 
 if TYPE_CHECKING:
-    from moses_rnn.inference.steps import Stepper
+    from moses_rnn.networks.steps import Stepper
     from moses_rnn.producers.open import Model
     from moses_rnn.translation.hypotheses import Writer
     from moses_rnn.translation.proposals import Known, Proposals, Proposer, Reading

@@ -10,7 +10,7 @@ from moses_rnn.formats.alignments import Links, check_links, parse_links, transp
 from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import RareWords, Shortlists
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.base import ScoreProducer, Scores, Tally, is_unbounded
 
 if TYPE_CHECKING:

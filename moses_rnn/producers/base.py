@@ -12,8 +12,8 @@ import torch
 from moses_rnn import native
 from moses_rnn.errors import ScoreError, shown
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.models.batches import Lengths
-from moses_rnn.models.vocabulary import UNKNOWN_ID, Ids
+from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids
 
 Scores = npt.NDArray[np.float64]  # pairs × num_scores
 ROUNDING = 1e-3  # a log-probability this far above 0 is float32's rounding; more is a fault

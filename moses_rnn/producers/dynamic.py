@@ -6,10 +6,10 @@ import numpy as np
 
 from moses_rnn.errors import MosesRnnError, ScoreError, shown
 from moses_rnn.formats.pairs import Phrases
-from moses_rnn.inference.dynamic import RATE, Learner
-from moses_rnn.inference.rnnlm import Values, on_device
-from moses_rnn.models.batches import Lengths
-from moses_rnn.models.vocabulary import Ids
+from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.dynamic import RATE, Learner
+from moses_rnn.networks.rnnlm import Values, on_device
+from moses_rnn.networks.vocabulary import Ids
 from moses_rnn.producers.base import HERE, Compute
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.producers.open import Model
@@ -63,7 +63,7 @@ class DynamicRnnlm(NetworkLanguageModel):
             error.add_advice(f"It was reading sentence {self._sentences:,}: {shown(sentence)}")
             raise
 
-    def _of_ids(self, ids: Ids, lengths: Lengths) -> Values:
+    def _score_ids(self, ids: Ids, lengths: Lengths) -> Values:
         """Of a single sentence, with a step after each word or behind it."""
         by_words = self._mode == WORD
         values = self._learner.read(ids.tolist()) if by_words else self._learner.scores.log_probs(ids, lengths)

@@ -11,10 +11,10 @@ import numpy as np
 from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.rare_words import RareWords
-from moses_rnn.inference.ensembles import COMBINATIONS, GEOMETRIC, MEAN_LOG, EnsembleStepper, Map, Member
-from moses_rnn.inference.trie_scoring import SteppedPairs
-from moses_rnn.models.folders import read_record
-from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
+from moses_rnn.networks.ensembles import COMBINATIONS, GEOMETRIC, MEAN_LOG, EnsembleStepper, Map, Member
+from moses_rnn.networks.folders import read_record
+from moses_rnn.networks.trie_scoring import SteppedPairs
+from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.producers.annotated import AnnotatedProducer, annotated_meaning
 from moses_rnn.producers.base import HERE, Compute, Description, ScoreProducer, Scores, Tally
 from moses_rnn.producers.open import Model, open_model

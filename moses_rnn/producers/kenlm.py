@@ -54,7 +54,7 @@ class KenlmProducer:
 
     def word_log_probs(self, sentences: Phrases) -> Values:
         """See `LanguageModel`."""
-        values = [value for sentence in sentences for value in self._of_sentence(words_of(sentence))]
+        values = [value for sentence in sentences for value in self._score_sentence(words_of(sentence))]
         natural = LN_10 * np.array(values, np.float64)
         check_words(self.name, natural, sentences)
         return natural
@@ -68,7 +68,7 @@ class KenlmProducer:
         unknown = [[text(word) not in self.model for word in words_of(sentence)] + [False] for sentence in sentences]
         return np.array([value for sentence in unknown for value in sentence], np.bool_)
 
-    def _of_sentence(self, sentence: Sequence[bytes]) -> list[float]:
+    def _score_sentence(self, sentence: Sequence[bytes]) -> list[float]:
         """log10 p of every word and of the end."""
         before, after = self.begin(), self.state()
         values = []

@@ -17,8 +17,8 @@ from moses_rnn.errors import ScoreError, shown
 from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import PhraseIds
-from moses_rnn.models.batches import Lengths
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Ids, Vocabulary
+from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.producers.base import LARGEST, ROUNDING, Scores, Tally
 
 Values = npt.NDArray[np.float64]
@@ -95,7 +95,7 @@ class NetworkLanguageModel:
         if not sentences:
             return np.zeros(0)
         ids, lengths = self._ids_of(sentences)
-        values = self._with_shares(self._of_ids(ids, lengths), sentences, ids, lengths)
+        values = self._with_shares(self._score_ids(ids, lengths), sentences, ids, lengths)
         check_words(self.name, values, sentences)
         return values
 
@@ -107,11 +107,11 @@ class NetworkLanguageModel:
         """Which words are outside the shortlist; as `word_log_probs`."""
         return _unknown(*self._ids_of(sentences)) if sentences else np.zeros(0, np.bool_)
 
-    def _of_ids(self, ids: Ids, lengths: Lengths) -> Values:
+    def _score_ids(self, ids: Ids, lengths: Lengths) -> Values:
         return self._network.log_probs(ids, lengths)
 
     def _with_shares(self, values: Values, sentences: Phrases, ids: Ids, lengths: Lengths) -> Values:
-        """The values of `_of_ids`, those of words outside the shortlist with their shares."""
+        """The values of `_score_ids`, those of words outside the shortlist with their shares."""
         if self._shares:
             unknown = np.flatnonzero(_unknown(ids, lengths))
             values[unknown] += self._shares.log_shares(sentences, unknown)

@@ -14,7 +14,7 @@ import numpy as np
 
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.formats.pairs import Pairs, Phrases
-from moses_rnn.inference.ensembles import ARITHMETIC, MEAN_LOG
+from moses_rnn.networks.ensembles import ARITHMETIC, MEAN_LOG
 from moses_rnn.producers.base import Scores, Tally
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, Values, sums

@@ -10,7 +10,7 @@ import numpy as np
 from moses_rnn.errors import InputError, ScoreError
 from moses_rnn.formats.nplm import BEGIN, NEVER, NULL, NplmNetwork
 from moses_rnn.formats.table_blocks import PhraseIds
-from moses_rnn.inference.cslm import NGramScores
+from moses_rnn.networks.n_grams import NGramScores
 from moses_rnn.producers.open import Model
 
 

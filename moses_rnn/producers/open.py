@@ -1,7 +1,7 @@
 """A model: the folder that holds a trained network, and what it gives scores with.
 
 No pickle is read or written. Everything is checked before it is believed: hashes, sizes, finiteness. A further network
-is a file in `models`, one in `inference` and a row of NETWORKS.
+is a file in `networks` that ends with its `Architecture`, and a place in NETWORKS.
 """
 
 from __future__ import annotations
@@ -18,18 +18,14 @@ from moses_rnn.files.streams import check_folder
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
 from moses_rnn.formats.rare_words import NOALIGN, RareWords
-from moses_rnn.inference.cells import ENCDEC_OF_CELLS
-from moses_rnn.inference.cslm import BENGIO, CSLM
-from moses_rnn.inference.cstm import CSTM
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.inference.ranker import RANKER
-from moses_rnn.inference.rnnlm import RNNLM
-from moses_rnn.inference.rnnsearch import RNNSEARCH
-from moses_rnn.inference.seq2seq import SEQ2SEQ
-from moses_rnn.inference.steps import Stepper
-from moses_rnn.inference.trie_scoring import PairNetwork, SteppedPairs
-from moses_rnn.models.config import PHRASES, SENTENCES, Config
-from moses_rnn.models.folders import (
+from moses_rnn.native import NativeCore, native_core
+from moses_rnn.networks.bengio import BENGIO
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS
+from moses_rnn.networks.config import PHRASES, SENTENCES, Config
+from moses_rnn.networks.cslm import CSLM
+from moses_rnn.networks.cstm import CSTM
+from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.networks.folders import (
     CONFIG,
     DIRECTIONS,
     FIRST_NETWORK,
@@ -50,10 +46,15 @@ from moses_rnn.models.folders import (
     save_folder,
     vocabulary_file,
 )
-from moses_rnn.models.hardware import choose_precision
-from moses_rnn.models.learning_curves import NATS
-from moses_rnn.models.vocabulary import Vocabulary
-from moses_rnn.native import NativeCore, native_core
+from moses_rnn.networks.hardware import choose_precision
+from moses_rnn.networks.learning_curves import NATS
+from moses_rnn.networks.ranker import RANKER
+from moses_rnn.networks.rnnlm import RNNLM
+from moses_rnn.networks.rnnsearch import RNNSEARCH
+from moses_rnn.networks.seq2seq import SEQ2SEQ
+from moses_rnn.networks.steps import Stepper
+from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.annotated import AnnotatedProducer, annotated_meaning
 from moses_rnn.producers.base import HERE, Compute, Description, ScoreProducer, Wanted
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares

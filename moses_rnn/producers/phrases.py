@@ -12,9 +12,9 @@ from torch import OutOfMemoryError
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError
 from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.table_blocks import PhraseIds
-from moses_rnn.inference.trie_scoring import PairNetwork
-from moses_rnn.models.folders import vocabulary_file
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.folders import vocabulary_file
+from moses_rnn.networks.trie_scoring import PairNetwork
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.base import Scores, Tally, Values, check_scores, unknown_words
 
 PAIRS = 8192  # scored together

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from moses_rnn.errors import InputError, writing
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.models.batches import Lengths
-from moses_rnn.models.vocabulary import END_ID, Ids, Vocabulary, coverage, shortlist
+from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.vocabulary import END_ID, Ids, Vocabulary, coverage, shortlist
 
 Hashes = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]

@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from moses_rnn.errors import InputError, writing
-from moses_rnn.models.folders import replace_file
-from moses_rnn.models.vocabulary import Ids, Vocabulary
+from moses_rnn.networks.folders import replace_file
+from moses_rnn.networks.vocabulary import Ids, Vocabulary
 from moses_rnn.training.corpus import Corpus, CorpusStatistics, Phrases, Positions
 from moses_rnn.training.model_folder import MAPPED
 from moses_rnn.training.ranks import Ranks

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from moses_rnn.files.streams import existing_input, read_blocks, read_lines
 from moses_rnn.formats.embeddings import read_embeddings
-from moses_rnn.models.translation_network import NetworkOfPairs
-from moses_rnn.models.vocabulary import END_ID, Vocabulary
+from moses_rnn.networks.translation_network import NetworkOfPairs
+from moses_rnn.networks.vocabulary import END_ID, Vocabulary
 from moses_rnn.training.config import PhraseModelRequest
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.models.hardware import choose_precision
-from moses_rnn.models.native_learning import instructions_to_learn
-from moses_rnn.models.translation_network import NetworkOfPairs
+from moses_rnn.networks.encdec import EncDec, EncDecConfig
+from moses_rnn.networks.hardware import choose_precision
+from moses_rnn.networks.native_learning import instructions_to_learn
+from moses_rnn.networks.translation_network import NetworkOfPairs
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus
 from moses_rnn.training.ranking import task_of

@@ -14,15 +14,13 @@ from moses_rnn import __version__
 from moses_rnn.errors import InputError
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.inference.cslm import BENGIO, CSLM
-from moses_rnn.inference.rnnlm import RNNLM
-from moses_rnn.models.bengio import Bengio, BengioConfig
-from moses_rnn.models.cslm import Cslm, CslmConfig
-from moses_rnn.models.folders import Architecture
-from moses_rnn.models.hardware import choose_precision
-from moses_rnn.models.language_models import NGramNetwork
-from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
-from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
+from moses_rnn.networks.bengio import BENGIO, Bengio, BengioConfig
+from moses_rnn.networks.cslm import CSLM, Cslm, CslmConfig
+from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.hardware import choose_precision
+from moses_rnn.networks.n_grams import NGramNetwork
+from moses_rnn.networks.rnnlm import RNNLM, Rnnlm, RnnlmConfig
+from moses_rnn.networks.vocabulary import Vocabulary, coverage, shortlist
 from moses_rnn.producers.open import Model
 from moses_rnn.training.config import Preset
 from moses_rnn.training.corpus_files import (

@@ -15,11 +15,10 @@ from torch import Tensor
 
 from moses_rnn.errors import InputError, writing
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.models.cslm import n_grams_of
-from moses_rnn.models.dropout import Drop, drop_units, keep
-from moses_rnn.models.language_models import NGramNetwork
-from moses_rnn.models.learning_curves import NATS
-from moses_rnn.models.vocabulary import END_ID, Ids, Vocabulary
+from moses_rnn.networks.dropout import Drop, drop_units, keep
+from moses_rnn.networks.learning_curves import NATS
+from moses_rnn.networks.n_grams import NGramNetwork, n_grams_of
+from moses_rnn.networks.vocabulary import END_ID, Ids, Vocabulary
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.gradients import Cost

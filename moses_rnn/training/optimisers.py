@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
-from moses_rnn.models.hardware import fused
-from moses_rnn.models.native_learning import core_named
+from moses_rnn.networks.hardware import fused
+from moses_rnn.networks.native_learning import core_named
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.native_steps import NativeSteps
 

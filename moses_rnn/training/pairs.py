@@ -11,13 +11,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.models.batches import Batch
-from moses_rnn.models.dropout import Drop, drop_units, keep
-from moses_rnn.models.hardware import COMPILED
-from moses_rnn.models.learning_curves import NATS, Measure
-from moses_rnn.models.native_learning import NativeKernel, core_named
-from moses_rnn.models.softmax import Estimate, WordPartition, WordSample
-from moses_rnn.models.translation_network import NetworkOfPairs, TranslationNetwork
+from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.dropout import Drop, drop_units, keep
+from moses_rnn.networks.hardware import COMPILED
+from moses_rnn.networks.learning_curves import NATS, Measure
+from moses_rnn.networks.native_learning import NativeKernel, core_named
+from moses_rnn.networks.softmax import Estimate, WordPartition, WordSample
+from moses_rnn.networks.translation_network import NetworkOfPairs, TranslationNetwork
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Positions
 from moses_rnn.training.gradients import Cost

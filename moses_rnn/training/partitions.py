@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.training.corpus import Corpus, Positions
 
 SPECIAL = UNKNOWN_ID, END_ID

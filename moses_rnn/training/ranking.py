@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from moses_rnn.errors import InputError
-from moses_rnn.models.batches import Lengths
-from moses_rnn.models.dropout import Drop, drop_units, keep
-from moses_rnn.models.learning_curves import RANKED_WRONG
-from moses_rnn.models.ranker import Ranker, hinge
-from moses_rnn.models.slots import Slotted, in_slots
-from moses_rnn.models.translation_network import NetworkOfPairs, TranslationNetwork
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.dropout import Drop, drop_units, keep
+from moses_rnn.networks.learning_curves import RANKED_WRONG
+from moses_rnn.networks.ranker import Ranker, hinge
+from moses_rnn.networks.slots import Slotted, in_slots
+from moses_rnn.networks.translation_network import NetworkOfPairs, TranslationNetwork
+from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Hashes, Positions, mix
 from moses_rnn.training.gradients import Cost

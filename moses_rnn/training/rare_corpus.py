@@ -15,7 +15,7 @@ from moses_rnn.files.streams import read_lines
 from moses_rnn.formats.alignments import Links, broken, check_links, read_links, transposed
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import RareWords, Shortlists, Words, reserved_word
-from moses_rnn.models.vocabulary import shortlist
+from moses_rnn.networks.vocabulary import shortlist
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.parallel import ParallelTexts, count_lines, existing_text
 

@@ -19,19 +19,15 @@ from moses_rnn.files.streams import STANDARD_STREAM, read_blocks
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.tab_separated import as_table_blocks
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
-from moses_rnn.inference.cells import ENCDEC_OF_CELLS
-from moses_rnn.inference.cstm import CSTM
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.inference.ranker import RANKER
-from moses_rnn.models.cells import CellConfig, CellEncDec
-from moses_rnn.models.cstm import Cstm, CstmConfig
-from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig, variant_of
-from moses_rnn.models.folders import Architecture
-from moses_rnn.models.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
-from moses_rnn.models.learning_curves import NATS, Measure, Verdict, verdict
-from moses_rnn.models.native_learning import instructions_to_learn
-from moses_rnn.models.ranker import Ranker, RankerConfig
-from moses_rnn.models.translation_network import NetworkOfPairs
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
+from moses_rnn.networks.cstm import CSTM, Cstm, CstmConfig
+from moses_rnn.networks.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig, variant_of
+from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.hardware import LARGE_TO_LEARN, choose_compiled, choose_precision
+from moses_rnn.networks.learning_curves import NATS, Measure, Verdict, verdict
+from moses_rnn.networks.native_learning import instructions_to_learn
+from moses_rnn.networks.ranker import RANKER, Ranker, RankerConfig
+from moses_rnn.networks.translation_network import NetworkOfPairs
 from moses_rnn.producers.open import Model
 from moses_rnn.training.architectures import INITIAL_RANGES, longest, slotted_network
 from moses_rnn.training.cells import cell_switches

@@ -12,17 +12,14 @@ import torch
 
 from moses_rnn import __version__
 from moses_rnn.formats.rare_words import WINDOW, RareWords
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.inference.rnnsearch import RNNSEARCH
-from moses_rnn.inference.seq2seq import SEQ2SEQ
-from moses_rnn.models.config import SENTENCES
-from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
-from moses_rnn.models.folders import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
-from moses_rnn.models.hardware import choose_compiled, choose_precision
-from moses_rnn.models.native_learning import instructions_to_learn
-from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
-from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from moses_rnn.models.translation_network import TranslationNetwork
+from moses_rnn.networks.config import SENTENCES
+from moses_rnn.networks.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig
+from moses_rnn.networks.folders import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
+from moses_rnn.networks.hardware import choose_compiled, choose_precision
+from moses_rnn.networks.native_learning import instructions_to_learn
+from moses_rnn.networks.rnnsearch import RNNSEARCH, RnnSearch, RnnSearchConfig
+from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
+from moses_rnn.networks.translation_network import TranslationNetwork
 from moses_rnn.producers.open import Model
 from moses_rnn.training.config import Preset, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus

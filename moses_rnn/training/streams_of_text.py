@@ -10,11 +10,11 @@ from dataclasses import asdict
 import numpy as np
 import torch
 
-from moses_rnn.models.batches import Batch, Lengths
-from moses_rnn.models.dropout import Drop, drop_units, keep
-from moses_rnn.models.learning_curves import NATS
-from moses_rnn.models.rnnlm import Rnnlm
-from moses_rnn.models.vocabulary import Ids
+from moses_rnn.networks.batches import Batch, Lengths
+from moses_rnn.networks.dropout import Drop, drop_units, keep
+from moses_rnn.networks.learning_curves import NATS
+from moses_rnn.networks.rnnlm import Rnnlm
+from moses_rnn.networks.vocabulary import Ids
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.gradients import Cost

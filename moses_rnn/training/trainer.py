@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.models.learning_curves import Measure
+from moses_rnn.networks.learning_curves import Measure
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.gradients import Gradients, Learnable

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from moses_rnn.inference.inspection import finite
-from moses_rnn.inference.steps import Stepper, Terms
-from moses_rnn.models.vocabulary import Phrase
+from moses_rnn.networks.inspection import finite
+from moses_rnn.networks.steps import Stepper, Terms
+from moses_rnn.networks.vocabulary import Phrase
 from moses_rnn.translation.hypotheses import PREFIXES_AT_ONCE, Hypothesis, read_sources
 
 Alpha = npt.NDArray[np.float32]  # T, and one more for the </s> of what has ended, × N

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from moses_rnn.inference.steps import Columns, Stepper, Terms, row_blocks
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Phrase
+from moses_rnn.networks.steps import Columns, Stepper, Terms, row_blocks
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
 from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, Writer, read_sources
 from moses_rnn.translation.ranking import ByMean, BySum, Extensions, LivePrefixes, Ranking
 

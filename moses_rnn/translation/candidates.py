@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from moses_rnn.formats.lexicon import Lexicon
-from moses_rnn.inference.steps import Columns
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Vocabulary
+from moses_rnn.networks.steps import Columns
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Vocabulary
 
 SPECIAL = UNKNOWN_ID, END_ID
 Further = tuple[int, ...]  # ids of candidates behind the most frequent words; ascending

@@ -23,7 +23,7 @@ from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import Shape, TableLine, parse_table, read_first_line
 from moses_rnn.formats.signatures import changed_signature, recorded_columns, records_of
-from moses_rnn.models.vocabulary import END, UNKNOWN
+from moses_rnn.networks.vocabulary import END, UNKNOWN
 from moses_rnn.producers.base import Compute, Wanted
 from moses_rnn.producers.open import Model, model_files
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch

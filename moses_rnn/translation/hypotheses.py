@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from moses_rnn.errors import ScoreError
-from moses_rnn.inference.steps import Columns, Prefixes, SomeTerms, Stepper, Terms
-from moses_rnn.models.vocabulary import END_ID, Phrase
+from moses_rnn.networks.steps import Columns, Prefixes, SomeTerms, Stepper, Terms
+from moses_rnn.networks.vocabulary import END_ID, Phrase
 
 MAX_WORDS = 50  # a phrase of a table has seven; what a network writes without end is no phrase
 PREFIXES_AT_ONCE = 8192  # whose states are in memory
@@ -48,7 +48,7 @@ class Writer(ABC):
 
     def __init__(self, stepper: Stepper[Any, Any], prefixes_of_each: int) -> None:
         self._stepper = stepper
-        self._words = stepper.words
+        self._words = stepper.vocabulary_size
         self._prefixes_of_each = prefixes_of_each
 
     def __call__(self, sources: Sequence[Phrase]) -> list[list[Hypothesis]]:

@@ -15,7 +15,7 @@ from moses_rnn.errors import FormatError, InputError, placing, shown
 from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.phrase_forms import PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import SEPARATOR, TableLine
-from moses_rnn.models.vocabulary import UNKNOWN, Phrase
+from moses_rnn.networks.vocabulary import UNKNOWN, Phrase
 from moses_rnn.producers.base import ScoreProducer
 from moses_rnn.translation.hypotheses import Writer
 

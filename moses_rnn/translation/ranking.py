@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from moses_rnn.inference.steps import Prefixes
+from moses_rnn.networks.steps import Prefixes
 from moses_rnn.translation.hypotheses import Hypothesis
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from moses_rnn.inference.steps import Prefixes, Stepper, Terms, row_blocks
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID, Phrase
+from moses_rnn.networks.steps import Prefixes, Stepper, Terms, row_blocks
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Phrase
 from moses_rnn.translation.hypotheses import MAX_WORDS, Hypothesis, Writer, read_sources
 
 

@@ -11,8 +11,8 @@ from moses_rnn.errors import FormatError, InputError, ScoreError, shown
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import UNKNOWN, Restored
-from moses_rnn.inference.steps import Columns, Stepper
-from moses_rnn.models.vocabulary import UNKNOWN_ID, Vocabulary
+from moses_rnn.networks.steps import Columns, Stepper
+from moses_rnn.networks.vocabulary import UNKNOWN_ID, Vocabulary
 from moses_rnn.producers.annotated import shortlists_of
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.ensembles import Writer

@@ -2,7 +2,7 @@
 
 import torch
 
-from moses_rnn.inference.seq2seq import SEQ2SEQ
+from moses_rnn.networks.seq2seq import SEQ2SEQ
 from moses_rnn.producers.open import Model, save_model
 from tests.models.checkpoints import search_checkpoint
 from tests.models.networks import search_network, seq2seq_network

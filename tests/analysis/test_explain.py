@@ -10,7 +10,7 @@ from moses_rnn.analysis.lookup import look_up, parse_pair
 from moses_rnn.errors import InputError
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.inference.inspection import summaries
+from moses_rnn.networks.inspection import summaries
 from tests.analysis.tiny import checkpoint
 from tests.models.checkpoints import make_producer
 

@@ -11,7 +11,7 @@ from moses_rnn.analysis.gates import (
     measure_gates,
 )
 from moses_rnn.analysis.phrase_samples import Pair
-from moses_rnn.inference.inspection import PHRASES, decoder_gates, encoder_gates
+from moses_rnn.networks.inspection import PHRASES, decoder_gates, encoder_gates
 from tests.analysis.tiny import checkpoint
 
 PAIRS = [Pair(b"a b", b"u v"), Pair(b"c", b"w"), Pair(b"a zzz", b"u")]

@@ -3,7 +3,7 @@
 import pytest
 
 from moses_rnn.analysis.lengths import BINS, KnownWords, as_grid, compare_lengths
-from moses_rnn.models.vocabulary import END, UNKNOWN, Vocabulary
+from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
 from tests.analysis.texts import sentence
 
 LENGTHS = [0, 8, 9, 10, 11, 12, 13, 15, 16, 20, 21, 40]

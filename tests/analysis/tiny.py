@@ -2,8 +2,8 @@
 
 import torch
 
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.encdec import SWITCHES
+from moses_rnn.networks.vocabulary import Vocabulary
 from tests.models.checkpoints import encdec_checkpoint
 from tests.models.networks import encdec_network
 

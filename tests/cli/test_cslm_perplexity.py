@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from moses_rnn.cli import progress
 from moses_rnn.cli.cslm_perplexity import perplexity as command_of_perplexity
-from moses_rnn.models.bengio import Bengio, BengioConfig
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.bengio import Bengio, BengioConfig
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.open import save_model
 from tests.commands import zygote
 from tests.models.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint

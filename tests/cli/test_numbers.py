@@ -8,7 +8,7 @@ import torch
 
 import moses_rnn
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.producers.open import save_model
 from tests.commands import zygote
 from tests.models.checkpoints import (

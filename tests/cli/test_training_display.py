@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from moses_rnn.cli.training_display import TrainingDisplay, evaluation_header, evaluation_line
-from moses_rnn.models.learning_curves import NATS, RANKED_WRONG
+from moses_rnn.networks.learning_curves import NATS, RANKED_WRONG
 
 FIGURES = {
     "pairs": 9_999_999,

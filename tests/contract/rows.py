@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from moses_rnn.inference.cells import ENCDEC_OF_CELLS
-from moses_rnn.models.batches import Batch
-from moses_rnn.models.cells import PLAIN
-from moses_rnn.models.folders import Architecture
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS, PLAIN
+from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.producers.open import NETWORKS, Model
 from tests.models import (
     reference,
@@ -127,7 +126,7 @@ def of_slots(model, pairs, **how):
 
 
 def of_n_grams(model, pairs, **how):
-    order, begin = model.config.order, model.words
+    order, begin = model.config.order, model.vocabulary_size
     n_grams, rows = [], []
     for row, (_, target) in enumerate(pairs):
         padded = [*[begin] * (order - 1), *target, END_ID]

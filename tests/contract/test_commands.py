@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from moses_rnn.cli import nbest, sample, score
-from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.native import native_core
+from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.producers.open import save_model
 from tests.contract.rows import FIRST, SOURCE, TARGET
 from tests.models.saved import edit_config

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.models.hardware import COMPILED, EAGER
-from moses_rnn.models.native_learning import NativeKernel
-from moses_rnn.models.softmax import WordPartition, WordSample
-from moses_rnn.models.translation_network import NetworkOfPairs
 from moses_rnn.native import native_core
+from moses_rnn.networks.hardware import COMPILED, EAGER
+from moses_rnn.networks.native_learning import NativeKernel
+from moses_rnn.networks.softmax import WordPartition, WordSample
+from moses_rnn.networks.translation_network import NetworkOfPairs
 from tests.contract.rows import CASES, FIRST, TARGET, of_translation
 from tests.inference.id_pairs import random_pairs
 from tests.models.networks import weights_of

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.steps import Columns, Stepper, node_blocks
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.steps import Columns, Stepper, node_blocks
+from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.contract.rows import CASES, FIRST
@@ -53,7 +53,7 @@ def test_prefixes_have_distributions_and_alignments_and_can_be_taken(case):
     taken = terms.take(some)
     torch.testing.assert_close(stepper.next_log_probs(taken, stepper.start(taken)), starts[some])
     rows, words = torch.tensor([0, 0, 2, 3, 3, 4]), torch.tensor([1, 4, 0, 2, 7, 1])  # no word follows the prefix 1
-    asked = terms, prefixes, rows, words, node_blocks(rows.numpy(), 5, stepper.words)
+    asked = terms, prefixes, rows, words, node_blocks(rows.numpy(), 5, stepper.vocabulary_size)
     for own in (stepper.word_log_probs(*asked), Stepper.word_log_probs(stepper, *asked)):
         torch.testing.assert_close(own.double(), log_probs[rows, words], rtol=1e-10, atol=1e-12)
     if (alpha := stepper.alignment(terms, prefixes)) is not None:

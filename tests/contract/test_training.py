@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 
 from moses_rnn.errors import CheckpointError, InputError
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.models.learning_curves import NATS
 from moses_rnn.native import SWITCH, native_core
+from moses_rnn.networks.learning_curves import NATS
 from moses_rnn.producers.open import open_model
 from moses_rnn.training import architectures, lm_config, n_grams, pairs, sentence_config, streams_of_text
 from moses_rnn.training.state import RANDOM
@@ -67,7 +67,7 @@ def test_it_learns_and_remembers_how(here, tmp_path, key, training):
     assert model.architecture is ALL[key]
     assert model.held_out_cost == min(costs)
     assert model.provenance["training_options"]["learning_rate"] == 0.02
-    config = vars(model.network.config)
+    config = vars(model.config)
     assert {name: config[name] for name in training.options if name in config}.items() <= training.options.items()
     scores = model.make_producer().log_probs(Pairs([b"s1 s2", b"s1 s2"], [b"t1 t2", b"t4 t4 t4 t4"]))
     assert scores[0] > scores[1]

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.training.lm_run import train_language_model
 from moses_rnn.training.run import train_phrase_model
 from moses_rnn.training.sentence_run import train_sentence_model

@@ -5,7 +5,7 @@ import time
 import pytest
 import torch
 
-from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.producers.open import open_model, save_model
 from tests.commands import run, saved_lines, start
 from tests.faults.conftest import FULL

@@ -11,8 +11,8 @@ from moses_rnn.producers.open import open_model
 
 with atheris.instrument_imports(include=["moses_rnn"]):
     from moses_rnn.errors import CheckpointError
-    from moses_rnn.models.encdec import EncDec, EncDecConfig
-    from moses_rnn.models.vocabulary import Vocabulary
+    from moses_rnn.networks.encdec import EncDec, EncDecConfig
+    from moses_rnn.networks.vocabulary import Vocabulary
     from moses_rnn.producers.open import ENCDEC, finish_saving, save_model
 
 from tests.models.checkpoints import encdec_checkpoint

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference import steps
-from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.inference.tries import build_trie, copy_levels
-from moses_rnn.models.batches import Batch
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.hardware import EAGER
-from moses_rnn.models.softmax import WordPartition
+from moses_rnn.networks import steps
+from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
+from moses_rnn.networks.hardware import EAGER
+from moses_rnn.networks.softmax import WordPartition
+from moses_rnn.networks.tries import build_trie, copy_levels
 from moses_rnn.producers.open import open_model
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from moses_rnn.inference.trie_scoring import score_trie
-from moses_rnn.inference.tries import build_trie
+from moses_rnn.networks.trie_scoring import score_trie
+from moses_rnn.networks.tries import build_trie
 
 
 def flat(phrases):

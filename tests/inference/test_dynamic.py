@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from moses_rnn.inference.dynamic import Learner
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.dynamic import Learner
+from moses_rnn.networks.vocabulary import END_ID
 from tests.inference.id_pairs import flat
 from tests.models import reference_rnnlm
 from tests.models.networks import rnnlm_network, some_sentences, weights_of

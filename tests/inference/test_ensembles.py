@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.inference.ensembles import COMBINATIONS, EnsembleStepper, Member
-from moses_rnn.inference.rnnsearch import RnnSearchStepper
-from moses_rnn.inference.steps import Columns
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.encdec import EncDecStepper
+from moses_rnn.networks.ensembles import COMBINATIONS, EnsembleStepper, Member
+from moses_rnn.networks.rnnsearch import RnnSearchStepper
+from moses_rnn.networks.steps import Columns
+from moses_rnn.networks.vocabulary import END_ID
 from tests.inference.id_pairs import random_pairs, score
 from tests.models import reference, reference_ensembles, reference_rnnsearch
 from tests.models.networks import CUSTOM, encdec_network, search_network, weights_of

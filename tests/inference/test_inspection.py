@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference import inspection
-from moses_rnn.inference.inspection import (
+from moses_rnn.networks import inspection
+from moses_rnn.networks.inspection import (
     PHRASES,
     decoder_gates,
     encoder_gates,
@@ -13,9 +13,9 @@ from moses_rnn.inference.inspection import (
     word_embeddings,
     word_log_probs,
 )
-from moses_rnn.inference.rnnsearch import RnnSearchStepper
-from moses_rnn.inference.tries import NOTHING
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.rnnsearch import RnnSearchStepper
+from moses_rnn.networks.tries import NOTHING
+from moses_rnn.networks.vocabulary import END_ID
 from tests.models import reference
 from tests.models.networks import CUSTOM, encdec_network, search_network, weights_of
 from tests.producers.bigrams import random_stepper

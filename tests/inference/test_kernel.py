@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.kernel import normaliser
+from moses_rnn.networks.kernel import normaliser
 
 K = 9
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.inference.native import NativeEncDec
-from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
-from moses_rnn.models.vocabulary import END_ID
 from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
+from moses_rnn.networks.encdec import SWITCHES, EncDec, EncDecConfig, EncDecStepper
+from moses_rnn.networks.native import NativeEncDec
+from moses_rnn.networks.vocabulary import END_ID
 from tests.inference.id_pairs import flat, random_pairs, score
 from tests.models.networks import CUSTOM, encdec_network
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.normalising import OutputLayer
-from moses_rnn.inference.steps import node_blocks
+from moses_rnn.networks.normalising import OutputLayer
+from moses_rnn.networks.steps import node_blocks
 
 R, K, PREFIXES = 4, 50, 6
 ROWS, WORDS = np.array([0, 0, 2, 3, 5, 5, 5]), np.array([1, 49, 3, 0, 7, 7, 8])

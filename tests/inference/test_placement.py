@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.inference.id_pairs import random_pairs

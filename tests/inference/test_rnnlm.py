@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.rnnlm import ROWS, SentenceScores
+from moses_rnn.networks.rnnlm import ROWS, SentenceScores
 from tests.inference.id_pairs import flat
 from tests.models.networks import rnnlm_network, some_sentences
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from moses_rnn.inference.rnnsearch import RnnSearchStepper
-from moses_rnn.inference.seq2seq import Seq2SeqStepper
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.rnnsearch import RnnSearchStepper
+from moses_rnn.networks.seq2seq import Seq2SeqStepper
+from moses_rnn.networks.vocabulary import END_ID
 from tests.inference.id_pairs import flat
 from tests.models import reference_rnnsearch as reference
 from tests.models import reference_seq2seq

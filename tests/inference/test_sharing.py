@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.cells import SteppedCell, cell_stepper
-from moses_rnn.inference.cslm import ROWS, NGramScores
-from moses_rnn.inference.rnnlm import SentenceScores
-from moses_rnn.inference.seq2seq import Seq2SeqStepper, SteppedStack
+from moses_rnn.networks.cells import SteppedCell, cell_stepper
+from moses_rnn.networks.n_grams import ROWS, NGramScores
+from moses_rnn.networks.rnnlm import SentenceScores
+from moses_rnn.networks.seq2seq import Seq2SeqStepper, SteppedStack
 from tests.inference.id_pairs import flat, score
 from tests.models.networks import (
     PAPERS,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference import steps
-from moses_rnn.inference.steps import node_blocks, row_blocks
+from moses_rnn.networks import steps
+from moses_rnn.networks.steps import node_blocks, row_blocks
 
 ROWS = torch.tensor([0, 0, 2, 3, 3, 3, 5, 6])  # no word follows the prefixes 1 and 4
 

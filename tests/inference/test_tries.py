@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.tries import build_trie, copy_levels, take_phrases
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.tries import build_trie, copy_levels, take_phrases
+from moses_rnn.networks.vocabulary import END_ID
 from tests.inference.id_pairs import flat
 from tests.inference.pretended_device import DEVICE, pretended_device
 

@@ -1,9 +1,10 @@
 """Checkpoints of networks that stand in a test, and what scores with them."""
 
-from moses_rnn.inference.cslm import BENGIO, CSLM
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.inference.rnnlm import RNNLM
-from moses_rnn.inference.rnnsearch import RNNSEARCH
+from moses_rnn.networks.bengio import BENGIO
+from moses_rnn.networks.cslm import CSLM
+from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.networks.rnnlm import RNNLM
+from moses_rnn.networks.rnnsearch import RNNSEARCH
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import Model
 

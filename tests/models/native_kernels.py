@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from moses_rnn.models.batches import Batch
-from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.models.native_learning import NativeKernel
 from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
+from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.encdec import EncDec, EncDecConfig
+from moses_rnn.networks.native_learning import NativeKernel
 
 CORE = native_core()
 BF16 = INSTRUCTION_SETS.index("avx512bf16")

@@ -5,16 +5,16 @@ import itertools
 import numpy as np
 import torch
 
-from moses_rnn.models.bengio import Bengio, BengioConfig
-from moses_rnn.models.cells import PLAIN, CellConfig, CellEncDec
-from moses_rnn.models.cslm import Cslm, CslmConfig
-from moses_rnn.models.cstm import Cstm, CstmConfig
-from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.models.ranker import Ranker, RankerConfig
-from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
-from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
-from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
-from moses_rnn.models.vocabulary import END_ID, Vocabulary
+from moses_rnn.networks.bengio import Bengio, BengioConfig
+from moses_rnn.networks.cells import PLAIN, CellConfig, CellEncDec
+from moses_rnn.networks.cslm import Cslm, CslmConfig
+from moses_rnn.networks.cstm import Cstm, CstmConfig
+from moses_rnn.networks.encdec import EncDec, EncDecConfig
+from moses_rnn.networks.ranker import Ranker, RankerConfig
+from moses_rnn.networks.rnnlm import Rnnlm, RnnlmConfig
+from moses_rnn.networks.rnnsearch import RnnSearch, RnnSearchConfig
+from moses_rnn.networks.seq2seq import Seq2Seq, Seq2SeqConfig
+from moses_rnn.networks.vocabulary import END_ID, Vocabulary
 
 SIZES = {
     "source_vocabulary_size": 9,

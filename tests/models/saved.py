@@ -2,9 +2,9 @@
 
 import json
 
-from moses_rnn.models.encdec import SWITCHES, EncDec, EncDecConfig
-from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.encdec import SWITCHES, EncDec, EncDecConfig
+from moses_rnn.networks.rnnsearch import RnnSearch, RnnSearchConfig
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.open import save_model
 from tests.models.checkpoints import encdec_checkpoint, search_checkpoint
 

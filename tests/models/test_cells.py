@@ -5,9 +5,8 @@ import json
 import pytest
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.inference.cells import ENCDEC_OF_CELLS
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.models.cells import CellConfig, CellEncDec
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
+from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.producers.open import Model, open_model, save_model
 from tests.models.saved import SOURCE, TARGET, checkpoint, edit_config
 

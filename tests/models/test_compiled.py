@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from moses_rnn.models.hardware import COMPILED, EAGER
-from moses_rnn.models.recurrence import Recurrence
-from moses_rnn.models.softmax import chosen_log_probs
+from moses_rnn.networks.hardware import COMPILED, EAGER
+from moses_rnn.networks.recurrence import Recurrence
+from moses_rnn.networks.softmax import chosen_log_probs
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inside torch, where it compiles
 H, ACTIVE = 3, [4, 3, 1, 1]  # five phrases, of which the last one has no step

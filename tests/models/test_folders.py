@@ -7,24 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load, save_file
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.models.folders import read_record, replace_file
+from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.networks.folders import read_record, replace_file
 from moses_rnn.producers.open import finish_saving, open_model, save_model
 from tests.models.saved import checkpoint, edit_config
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "source.vocab", "target.vocab"])
-def test_a_changed_file_is_noticed(folder, name):
-    data = bytearray((folder / name).read_bytes())
-    data[-2] ^= 1
-    (folder / name).write_bytes(data)
-    with pytest.raises(
-        CheckpointError, match=f"{name}: expected SHA-256 [0-9a-f]{{64}} as in config.json, found [0-9a-f]{{64}}"
-    ):
-        open_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -32,34 +20,6 @@ def test_a_changed_file_is_noticed(folder, name):
 )
 def test_a_config_that_is_none_is_refused(folder, text, message):
     (folder / "config.json").write_text(text)
-    with pytest.raises(CheckpointError, match=message):
-        open_model(folder)
-
-
-def rewrite_tensors(folder, change):
-    tensors = load((folder / "model.safetensors").read_bytes())
-    change(tensors)
-    save_file(tensors, folder / "model.safetensors")
-    edit_config(folder, files={})
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda t: t["decoder.G_r"].fill_(float("nan")),
-            "expected finite weights, found NaN or infinity in decoder.G_r",
-        ),
-        (
-            lambda t: t.pop("decoder.C"),
-            r"expected the tensors of a paper RNN Encoder-Decoder, differing in \['decoder.C'\]",
-        ),
-        (lambda t: t.update(extra=torch.zeros(1)), r"differing in \['extra'\]"),
-        (lambda t: t.update({"encoder.b": t["encoder.b"].half()}), "expected encoder.b to be float32"),
-    ],
-)
-def test_tensors_that_do_not_fit_are_refused(folder, change, message):
-    rewrite_tensors(folder, change)
     with pytest.raises(CheckpointError, match=message):
         open_model(folder)
 

@@ -3,8 +3,8 @@
 import pytest
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.models import hardware
-from moses_rnn.models.hardware import LARGE, choose_compiled, choose_precision
+from moses_rnn.networks import hardware
+from moses_rnn.networks.hardware import LARGE, choose_compiled, choose_precision
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from moses_rnn.models.bengio import Bengio, BengioConfig
-from moses_rnn.models.cells import CellConfig, CellEncDec
-from moses_rnn.models.cslm import Cslm, CslmConfig
-from moses_rnn.models.cstm import Cstm, CstmConfig
-from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.models.ranker import Ranker, RankerConfig
-from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
-from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
-from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from moses_rnn.networks.bengio import Bengio, BengioConfig
+from moses_rnn.networks.cells import CellConfig, CellEncDec
+from moses_rnn.networks.cslm import Cslm, CslmConfig
+from moses_rnn.networks.cstm import Cstm, CstmConfig
+from moses_rnn.networks.encdec import EncDec, EncDecConfig
+from moses_rnn.networks.ranker import Ranker, RankerConfig
+from moses_rnn.networks.rnnlm import Rnnlm, RnnlmConfig
+from moses_rnn.networks.rnnsearch import RnnSearch, RnnSearchConfig
+from moses_rnn.networks.seq2seq import Seq2Seq, Seq2SeqConfig
 
 UNIFORM = {  # within a bound, all of them
     "cslm": (lambda: Cslm(CslmConfig(500, 7, 32, 64, 48), seed=1), 0.01),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moses_rnn.models.learning_curves import RANKED_WRONG, verdict
+from moses_rnn.networks.learning_curves import RANKED_WRONG, verdict
 
 
 def history(*costs):

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.models.hardware import EAGER
-from moses_rnn.models.native_learning import NativeKernel, core_named, instructions_to_learn, times
-from moses_rnn.models.recurrence import Recurrence
-from moses_rnn.models.softmax import chosen_log_probs
 from moses_rnn.native import INSTRUCTION_SETS, SWITCH
+from moses_rnn.networks.hardware import EAGER
+from moses_rnn.networks.native_learning import NativeKernel, core_named, instructions_to_learn, times
+from moses_rnn.networks.recurrence import Recurrence
+from moses_rnn.networks.softmax import chosen_log_probs
 from tests.models.native_kernels import (
     BF16,
     EACH,

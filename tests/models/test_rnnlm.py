@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from moses_rnn.models.batches import Batch
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.vocabulary import END_ID
 from tests.models import reference_rnnlm
 from tests.models.networks import rnnlm_network, some_sentences, weights_of
 

@@ -5,8 +5,8 @@ from math import exp, log
 import numpy as np
 import torch
 
-from moses_rnn.models.hardware import EAGER
-from moses_rnn.models.softmax import (
+from moses_rnn.networks.hardware import EAGER
+from moses_rnn.networks.softmax import (
     WordPartition,
     WordSample,
     chosen_log_probs,

@@ -3,7 +3,7 @@
 import pytest
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.models.vocabulary import Vocabulary, coverage, shortlist
+from moses_rnn.networks.vocabulary import Vocabulary, coverage, shortlist
 
 NO_WORDS = [
     b"",

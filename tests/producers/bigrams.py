@@ -13,10 +13,10 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from moses_rnn.inference.steps import Stepper
-from moses_rnn.models.config import Config, Size, Unit
-from moses_rnn.models.folders import Architecture
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.config import Config, Size, Unit
+from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.steps import Stepper
+from moses_rnn.networks.vocabulary import END_ID
 
 # -- models/bigrams.py
 
@@ -59,7 +59,7 @@ class LastWords(NamedTuple):
 class BigramStepper(Stepper[Lengths, LastWords]):
     def __init__(self, model, device, dtype):
         self.device = torch.device(device)
-        self.words = model.config.target_vocabulary_size
+        self.vocabulary_size = model.config.target_vocabulary_size
         self._G, self._b = model.G.to(device, torch.float64), model.b.to(device, torch.float64)
 
     def read(self, ids, lengths):

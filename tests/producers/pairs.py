@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.encdec import SWITCHES
+from moses_rnn.networks.vocabulary import Vocabulary
 from tests.models.checkpoints import encdec_checkpoint, make_producer
 from tests.models.networks import encdec_network, weights_of
 

@@ -5,8 +5,8 @@ import dataclasses
 import torch
 
 from moses_rnn.formats.rare_words import RareWords
-from moses_rnn.models.rnnsearch import RnnSearch, RnnSearchConfig
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.rnnsearch import RnnSearch, RnnSearchConfig
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.open import save_model
 from tests.models.checkpoints import search_checkpoint
 from tests.models.networks import with_large_weights

@@ -10,8 +10,7 @@ from moses_rnn.formats.alignments import parse_links, transposed
 from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.rare_words import KINDS, RareWords
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.inference.seq2seq import SEQ2SEQ
-from moses_rnn.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.producers.annotated import shortlists_of
 from moses_rnn.producers.base import HERE, Tally
 from moses_rnn.producers.open import Model

@@ -8,9 +8,9 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.inference.ranker import RANKER
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.encdec import SWITCHES
+from moses_rnn.networks.ranker import RANKER
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.base import Tally
 from moses_rnn.producers.ensembles import open_ensemble
 from moses_rnn.producers.open import Model, open_model, save_model

@@ -8,8 +8,8 @@ import torch
 
 from moses_rnn.errors import InputError
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.encdec import SWITCHES
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.mixtures import Mixture, check_mixture, combined
 from moses_rnn.producers.open import open_model, save_model
 from tests.models.checkpoints import bengio_checkpoint, encdec_checkpoint, rnnlm_checkpoint

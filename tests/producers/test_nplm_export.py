@@ -7,7 +7,7 @@ import pytest
 
 from moses_rnn.formats.nplm import NEVER
 from moses_rnn.formats.table_blocks import PhraseIds
-from moses_rnn.inference.cslm import NGramScores
+from moses_rnn.networks.n_grams import NGramScores
 from moses_rnn.producers.nplm_export import normalisers, nplm_network
 from tests.producers.tiny_lm import SENTENCES, checkpoint
 

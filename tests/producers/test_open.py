@@ -7,9 +7,9 @@ import torch
 
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.rare_words import RareWords
-from moses_rnn.inference.cells import ENCDEC_OF_CELLS
-from moses_rnn.models.encdec import SWITCHES
 from moses_rnn.native import SWITCH, native_core
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS
+from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.producers import open as door
 from moses_rnn.producers.base import Compute, Wanted
 from moses_rnn.producers.open import Model, open_model, save_model

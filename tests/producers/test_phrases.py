@@ -6,7 +6,7 @@ import torch
 
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.inference import trie_scoring
+from moses_rnn.networks import trie_scoring
 from moses_rnn.producers.base import Tally
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from tests.producers.pairs import SOURCE, TARGET, of_pairs, producer, random_pairs

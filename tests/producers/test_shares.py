@@ -5,7 +5,7 @@ import math
 import pytest
 
 from moses_rnn.formats.arpa import parse_arpa
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.shares import ClosedVocabulary, EvenShares, even_shares, types_of

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import torch
 
-from moses_rnn.models.cslm import Cslm, CslmConfig
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.cslm import Cslm, CslmConfig
+from moses_rnn.networks.vocabulary import Vocabulary
 from tests.models.checkpoints import cslm_checkpoint
 
 NBSP = "10\u00a0km"

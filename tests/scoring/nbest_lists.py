@@ -5,7 +5,7 @@ import re
 import torch
 
 from moses_rnn.formats.nbest import parse_nbest
-from moses_rnn.models.cslm import CslmConfig
+from moses_rnn.networks.cslm import CslmConfig
 from moses_rnn.producers.phrases import WordPenaltyProducer
 from moses_rnn.scoring.nbest_features import Feature
 from moses_rnn.scoring.nbest_lists import ListFeatures, label_features

@@ -2,8 +2,8 @@
 
 import torch
 
-from moses_rnn.models.cslm import CslmConfig
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.networks.cslm import CslmConfig
+from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.producers.open import save_model
 from tests.models.checkpoints import (
     bengio_checkpoint,

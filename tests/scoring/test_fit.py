@@ -7,7 +7,7 @@ import pytest
 
 from moses_rnn.errors import MisfitError
 from moses_rnn.formats.signatures import ColumnCounts
-from moses_rnn.models.encdec import SWITCHES
+from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.scoring.checks import check_fit, check_learned, fit_warnings, unit_warnings
 from moses_rnn.scoring.options import ScoringOptions
 from tests.models.checkpoints import encdec_checkpoint

@@ -2,8 +2,7 @@
 
 import dataclasses
 
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.models.encdec import EncDec, EncDecConfig
+from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.training.config import PhraseModelRequest, TrainingConfig
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.pairs import PhrasePairs

@@ -7,11 +7,10 @@ import dataclasses
 
 import pytest
 
-from moses_rnn.inference.cells import ENCDEC_OF_CELLS
-from moses_rnn.inference.cstm import CSTM
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.inference.ranker import RANKER
-from moses_rnn.models.cells import PLAIN
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS, PLAIN
+from moses_rnn.networks.cstm import CSTM
+from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.networks.ranker import RANKER
 from moses_rnn.training import lm_config, sentence_config
 from moses_rnn.training.architectures import check_network, longest, slotted_network
 from moses_rnn.training.cells import CELLS, cell_switches

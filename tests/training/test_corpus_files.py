@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from moses_rnn.errors import InputError
-from moses_rnn.inference.encdec import ENCDEC
+from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 from moses_rnn.training.corpus_files import PAIRS, Filing, made_by_first
 from moses_rnn.training.model_folder import MAPPED, ModelFolder

@@ -8,7 +8,7 @@ import torch
 
 from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.embeddings import read_embeddings
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.open import open_model
 from moses_rnn.training.architectures import check_network
 from moses_rnn.training.embeddings import GivenEmbeddings

@@ -5,10 +5,9 @@ import json
 import pytest
 
 from moses_rnn.errors import CheckpointError, OutputError
-from moses_rnn.inference.encdec import ENCDEC
-from moses_rnn.inference.rnnlm import RNNLM
-from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
+from moses_rnn.networks.rnnlm import RNNLM
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.open import open_model
 from moses_rnn.training.model_folder import LedFolder, ModelFolder, folder_of
 from moses_rnn.training.ranks import ALONE, Ranks

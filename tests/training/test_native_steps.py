@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.models.native_learning import instructions_to_learn
+from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.training.config import CUSTOMARY_RATES, for_optimiser
 from moses_rnn.training.native_steps import NativeSteps
 from moses_rnn.training.optimisers import make_optimiser

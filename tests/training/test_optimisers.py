@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.models.encdec import EncDec, EncDecConfig
-from moses_rnn.models.native_learning import instructions_to_learn
+from moses_rnn.networks.encdec import EncDec, EncDecConfig
+from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.training.config import PRESETS, for_optimiser
 from moses_rnn.training.optimisers import make_optimiser
 from moses_rnn.training.pairs import epoch_batches

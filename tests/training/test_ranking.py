@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import InputError
-from moses_rnn.models.ranker import Ranker, RankerConfig
+from moses_rnn.networks.ranker import Ranker, RankerConfig
 from moses_rnn.training import ranking
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 from moses_rnn.training.ranking import CORRUPTIONS, HELD_OUT, RankedPairs, corrupted, hashes_of

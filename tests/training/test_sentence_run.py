@@ -8,7 +8,7 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.rare_words import KINDS, RareWords
-from moses_rnn.models.folders import CONFIG
+from moses_rnn.networks.folders import CONFIG
 from moses_rnn.producers.open import open_model
 from moses_rnn.training.sentence_config import ARCHITECTURES
 from moses_rnn.training.sentence_run import train_sentence_model

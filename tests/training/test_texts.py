@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.cslm import CSLM
-from moses_rnn.models.bengio import Bengio, BengioConfig
-from moses_rnn.models.cslm import Cslm, CslmConfig
-from moses_rnn.models.rnnlm import Rnnlm, RnnlmConfig
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.bengio import Bengio, BengioConfig
+from moses_rnn.networks.cslm import CSLM, Cslm, CslmConfig
+from moses_rnn.networks.rnnlm import Rnnlm, RnnlmConfig
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.n_grams import NGrams, TextConfig, build_texts, chosen_lines

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.encdec import ENCDEC
+from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.pairs import PhrasePairs, epoch_batches
 from moses_rnn.training.ranks import PeerFailed, Ranks

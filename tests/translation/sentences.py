@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.networks.encdec import SWITCHES
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.producers.open import Model, save_model
 from tests.models.checkpoints import encdec_checkpoint
 from tests.models.networks import encdec_network

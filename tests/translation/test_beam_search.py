@@ -6,9 +6,8 @@ import math
 import pytest
 import torch
 
-from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
+from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from tests.models import reference
 from tests.models.networks import weights_of

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from moses_rnn.inference import steps
-from moses_rnn.models.vocabulary import UNKNOWN_ID
+from moses_rnn.networks import steps
+from moses_rnn.networks.vocabulary import UNKNOWN_ID
 from moses_rnn.translation import hypotheses
 from tests.models.networks import SIZES
 from tests.translation.writers import SOURCES, flat, sampler, search, words_of

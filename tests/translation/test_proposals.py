@@ -7,9 +7,8 @@ import torch
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm
 from moses_rnn.formats.phrase_table import parse_table
-from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.vocabulary import Vocabulary
+from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
+from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.proposals import (
     Proposal,

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from moses_rnn.inference.trie_scoring import SteppedPairs
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.networks.trie_scoring import SteppedPairs
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.ranking import best_of_each
 from tests.inference.id_pairs import flat

@@ -11,7 +11,7 @@ from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.formats.rare_words import KINDS
-from moses_rnn.models.vocabulary import END_ID
+from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.producers.ensembles import GEOMETRIC, open_writer
 from moses_rnn.producers.open import open_model, save_model
 from moses_rnn.translation import translate

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.sampling import Sampler, SamplingConfig, first_above
 from tests.inference.id_pairs import score
 from tests.models import reference

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from moses_rnn.inference.encdec import EncDecStepper
-from moses_rnn.inference.steps import Stepper
-from moses_rnn.models.encdec import SWITCHES
-from moses_rnn.models.vocabulary import END_ID, UNKNOWN_ID
+from moses_rnn.networks.encdec import SWITCHES, EncDecStepper
+from moses_rnn.networks.steps import Stepper
+from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.sampling import Sampler, SamplingConfig
 from tests.models.networks import SIZES, encdec_network
@@ -77,7 +76,7 @@ class Attentive(Stepper):
 
     def __init__(self, source_words=9, target_words=8):
         self.device = torch.device("cpu")
-        self.words = target_words
+        self.vocabulary_size = target_words
         random = torch.Generator().manual_seed(4)
         shapes = (target_words, source_words), (source_words, target_words), (target_words, target_words)
         self.A, self.B, self.G = (2 * torch.randn(shape, generator=random, dtype=torch.float64) for shape in shapes)

@@ -15,7 +15,7 @@ from moses_rnn.analysis.scored_table import ALL, Pairs, split_by_count
 from moses_rnn.errors import ScoreError, shown
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import PhraseIds
-from moses_rnn.models.batches import Batch
+from moses_rnn.networks.batches import Batch
 from moses_rnn.producers.open import Model
 
 LENGTHS = ("1 word", "2 words", "3 words", "4 and 5 words", "6 and more words")

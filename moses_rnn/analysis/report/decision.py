@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from moses_rnn.analysis.report.findings import Findings
 from moses_rnn.analysis.report.tuning import Tuning
 from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING, records_of
-from moses_rnn.models.learning_curves import verdict
+from moses_rnn.networks.learning_curves import verdict
 
 GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
 TRAINED, FITS, TUNED = "Is the network trained well?", "Does it fit this table?", "What did tuning gain?"

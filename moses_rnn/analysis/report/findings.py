@@ -32,7 +32,7 @@ from moses_rnn.errors import InputError
 from moses_rnn.files.metered import Advanced
 from moses_rnn.files.streams import existing_input
 from moses_rnn.formats.signatures import recorded_floor, recorded_names
-from moses_rnn.inference.encdec import ENCDEC
+from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.producers.base import Compute, ScoreProducer
 from moses_rnn.producers.open import Model
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, known_targets

@@ -12,7 +12,7 @@ from moses_rnn.analysis.report.findings import Findings
 from moses_rnn.analysis.report.page import Markup
 from moses_rnn.errors import printable
 from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_WARNING, column_records, records_of
-from moses_rnn.models.learning_curves import verdict
+from moses_rnn.networks.learning_curves import verdict
 from moses_rnn.producers.open import Model
 
 Facts = list[tuple[str, str | bytes]]

@@ -17,7 +17,7 @@ from moses_rnn.analysis.scored_table import ScoredTable, length
 from moses_rnn.analysis.targets import Limits
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import TableLine, log_of
-from moses_rnn.models.vocabulary import UNKNOWN
+from moses_rnn.networks.vocabulary import UNKNOWN
 from moses_rnn.translation.proposals import Reading
 
 LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores

@@ -93,7 +93,7 @@ def open_phrase_network(folder: Path) -> Model:
     Raises:
         CheckpointError: it cannot be read, or is of another network.
     """
-    from moses_rnn.inference.encdec import ENCDEC
+    from moses_rnn.networks.encdec import ENCDEC
     from moses_rnn.producers.open import open_model
 
     model = open_model(folder)

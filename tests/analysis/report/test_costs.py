@@ -9,7 +9,7 @@ from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.report import costs
 from moses_rnn.analysis.report.costs import costs_by_class, costs_by_position
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.inference.inspection import word_log_probs
+from moses_rnn.networks.inspection import word_log_probs
 from tests.analysis.report.small import TABLE
 from tests.analysis.scored import line as small_line
 from tests.analysis.scored import scored

@@ -1,1 +1,0 @@
-"""The same networks arranged for scoring and search."""

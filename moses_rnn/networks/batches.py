@@ -1,0 +1,87 @@
+"""Phrases as padded tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from moses_rnn.networks.vocabulary import END_ID, Ids
+
+Lengths = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Phrases with their closing ``</s>``, longest first.
+
+    Because the rows are sorted, the phrases that have a word at step t are the first ``active[t]`` rows. Networks
+    compute those rows and no others, so that padding is never read and a score depends on its pair alone.
+    """
+
+    ids: Tensor  # rows × longest, int64, padded with END_ID
+    active: list[int]  # longest; descending
+
+    @classmethod
+    def from_flat(cls, flat: Ids, lengths: Lengths, device: torch.device | str = "cpu") -> Batch:
+        """Phrases laid end to end.
+
+        Args:
+            flat: ids of all phrases, without end symbols; sum of `lengths`.
+            lengths: words of each phrase; rows, descending.
+            device: where the ids go.
+        """
+        steps = np.arange(int(lengths[0]) + 1)  # one more for </s>
+        ids = np.full((len(lengths), len(steps)), END_ID, dtype=np.int64)
+        ids[steps[None, :] < lengths[:, None]] = flat
+        active = (lengths[:, None] >= steps[None, :]).sum(axis=0)
+        return cls(torch.from_numpy(ids).to(device), [int(n) for n in active])
+
+    @classmethod
+    def from_lists(cls, phrases: Sequence[Sequence[int]], device: torch.device | str = "cpu") -> Batch:
+        """Phrases as lists of ids without end symbols, longest first."""
+        lengths = np.array([len(phrase) for phrase in phrases], dtype=np.int64)
+        assert (np.diff(lengths) <= 0).all(), "phrases must be sorted, longest first"
+        flat = np.fromiter((i for phrase in phrases for i in phrase), dtype=np.int32, count=int(lengths.sum()))
+        return cls.from_flat(flat, lengths, device)
+
+    def packed(self) -> Tensor:
+        """All real ids, step by step: those of step 1 for all rows, of step 2 for the rows that have one, …; nodes."""
+        return torch.cat([self.ids[:n, t] for t, n in enumerate(self.active)])
+
+    def rows(self) -> Tensor:
+        """For each packed id the row it is from; nodes."""
+        every = torch.arange(self.ids.shape[0], device=self.ids.device)
+        return torch.cat([every[:n] for n in self.active])
+
+    def places(self) -> Tensor:
+        """Where each row's id of each step is among the packed ones; rows × longest.
+
+        A row that has no such step is given the place of its last id, so that what is looked up there is finite.
+        """
+        begins, lengths = self._begins(), self.lengths()
+        steps = torch.minimum(torch.arange(len(self.active))[None, :], lengths[:, None] - 1)
+        return (begins[steps] + torch.arange(self.active[0])[:, None]).to(self.ids.device)
+
+    def mirrored(self) -> Tensor:
+        """For each packed id the place of the one as far from its row's end as this is from the beginning; nodes."""
+        begins, lengths = self._begins(), self.lengths()
+        places = [begins[lengths[:n] - 1 - t] + torch.arange(n) for t, n in enumerate(self.active)]
+        return torch.cat(places).to(self.ids.device)
+
+    def lengths(self) -> Tensor:
+        """Ids of each row, ``</s>`` included; rows, on the CPU."""
+        return (torch.tensor(self.active)[None, :] > torch.arange(self.active[0])[:, None]).sum(1)
+
+    def _begins(self) -> Tensor:
+        """Where each step begins among the packed ids; longest, on the CPU."""
+        steps = torch.tensor(self.active)
+        return torch.cumsum(steps, 0) - steps
+
+    def last(self) -> Tensor:
+        """For each row the place of its last id among the packed ones; rows."""
+        return (self._begins()[self.lengths() - 1] + torch.arange(self.active[0])).to(self.ids.device)

@@ -1,0 +1,100 @@
+"""The neural probabilistic language model of Bengio, Ducharme, Vincent and Jauvin (2003), JMLR 3, section 2.
+
+x is the concatenation of the embeddings of the n-1 words before, oldest first; E dimensions each. One layer of A
+hidden units, direct connections from x to the words, and a softmax over the K words of the shortlist:
+
+    y = b_G + W x + G tanh(b_1 + W_1 x)                     the paper's b, W, U, d and H
+    p(w | x) = exp(y_w) / Σ_k exp(y_k)
+
+By the switch `direct` there is no W x; with A = 0 there is no hidden layer, and the model is log-linear in x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding, linear
+
+from moses_rnn.networks.config import Config, Size, SizeOrNone, Unit
+from moses_rnn.networks.dropout import Drop, keep
+from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.initial_weights import unset
+from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, Order
+
+
+@dataclass(frozen=True)
+class BengioConfig(Config):
+    """Sizes and switches; the defaults are those of the paper's MLP1, but for its vocabulary."""
+
+    target_vocabulary_size: Size  # with <unk> and </s>
+    order: Order = 5
+    embedding_size: Size = 60
+    hidden_size: SizeOrNone = 50  # A; 0: no hidden layer
+    direct: bool = True  # connections from x to the words
+    unit: Unit = "sentences"
+    rare: None = None  # rare words are <unk>
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.direct or self.hidden_size):
+            self.refuse("direct", "true without hidden units")
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        sizes = self.embedding_size, self.embedding_size * (self.order - 1), self.hidden_size
+        return f"{self.order}-gram, {' → '.join(map(str, sizes))}{' and directly' * self.direct}"
+
+
+class Bengio(NGramNetwork):
+    """The network; `state_dict` has the tensor names of the checkpoint format.
+
+    Args:
+        config: sizes and switches.
+        seed: of the initial weights, all uniform in ±0.01 as those of a CSLM; None leaves them unset.
+    """
+
+    def __init__(self, config: BengioConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        K, E, A = config.target_vocabulary_size, config.embedding_size, config.hidden_size
+        read = (config.order - 1) * E
+        self.embedding = unset(K + 1, E)  # the last one is that of <s>
+        if A:
+            self.W_1, self.b_1, self.G = unset(A, read), unset(A), unset(K, A)
+        if config.direct:
+            self.W = unset(K, read)
+        self.b_G = unset(K)
+        if seed is not None:
+            self.initialise(seed)
+
+    @property
+    def bias(self) -> Tensor:
+        """b_G; K."""
+        return self.b_G
+
+    @property
+    def output(self) -> Tensor:
+        """[G W], of which what the network does not have is left out; K × (A + (n - 1)E)."""
+        if not self.config.hidden_size:
+            return self.W
+        return torch.cat([self.G, self.W], 1) if self.config.direct else self.G
+
+    def summary(self, contexts: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep) -> Tensor:
+        """[tanh(b_1 + W_1 x); x] of some contexts, see `NGramNetwork`; n × (A + (n - 1)E).
+
+        `drop` leaves units of x and of the hidden layer out.
+        """
+        dtype = product_dtype or self.b_G.dtype
+        x = drop(embedding(contexts, self.embedding).flatten(1))  # n × (order - 1)E
+        if not self.config.hidden_size:
+            return x
+        h = drop(torch.tanh(linear(x.to(dtype), self.W_1.to(dtype)).to(x.dtype) + self.b_1))
+        return torch.cat([h, x], 1) if self.config.direct else h
+
+
+BENGIO = Architecture(
+    "bengio", "NPLM of Bengio et al.", "NPLM", ("target",), BengioConfig, Bengio, words=NGramScores, format=2
+)

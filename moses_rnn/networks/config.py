@@ -1,0 +1,81 @@
+"""Sizes and switches of a network, as config.json has them; their types say which values there are."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
+
+from moses_rnn.errors import shown_value
+
+MAX_SIZE = 1 << 24  # no size of a network is larger; refused before anything is allocated
+SENTENCES, PHRASES = "sentences", "phrases"  # that a network learned from
+
+
+class Limits(NamedTuple):
+    """Of a number, both included."""
+
+    least: float
+    most: float
+
+
+Size = Annotated[int, Limits(1, MAX_SIZE)]
+SizeOrNone = Annotated[int, Limits(0, MAX_SIZE)]  # 0: the network has no such part
+Unit = Literal["sentences", "phrases"]
+Rare = Mapping[str, Any]  # kind and window of what stands for rare words
+
+
+@dataclass(frozen=True)
+class Config:
+    """Base of the networks' configs: every field is checked against its type whenever one is made.
+
+    Raises:
+        ValueError: a value is of another type, out of its limits, or none of its literals.
+    """
+
+    def __post_init__(self) -> None:
+        own: Any = type(self)
+        for key, hints in _hints(own).items():
+            if not any(_fits(getattr(self, key), hint) for hint in hints):
+                self.refuse(key, " or ".join(map(_description, hints)))
+
+    def refuse(self, key: str, expected: str) -> NoReturn:
+        """Raise ValueError for a value."""
+        raise ValueError(f"expected {key} to be {expected}, found {shown_value(getattr(self, key))}")
+
+    @property
+    def width(self) -> int:
+        """Hidden units, which decide what pays on a processor."""
+        width: int = self.hidden_size  # type: ignore[attr-defined]
+        return width
+
+
+@functools.cache
+def _hints(config: Any) -> dict[str, tuple[Any, ...]]:
+    """The types that each field may have."""
+    every = get_type_hints(config, include_extras=True)
+    return {key: get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,) for key, hint in every.items()}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) is Annotated:
+        number, limits = get_args(hint)
+        is_number = type(value) is int or (number is float and type(value) is float)
+        return is_number and limits.least <= value <= limits.most
+    if hint == Rare:
+        known = isinstance(value, Mapping) and isinstance(value.get("kind"), str)
+        return known and _fits(value.get("window"), Size)
+    return type(value) is hint  # bool, or nothing
+
+
+def _description(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    if get_origin(hint) is Annotated:
+        number, limits = get_args(hint)
+        return f"a {'whole ' * (number is int)}number from {limits.least} to {limits.most}"
+    return {bool: "true or false", NoneType: "null"}.get(hint, 'a "kind" and a "window"')

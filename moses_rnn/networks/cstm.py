@@ -1,0 +1,208 @@
+"""A continuous-space translation model: all words of a short target at once from all words of a short source.
+
+After Schwenk's CSLM toolkit; his 2012 paper (COLING) names the network and its seven words a side. Target words are
+independent of each other given the source. S slots a side, E embedding dimensions, A and B hidden units, K words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.config import Config, Rare, Size, Unit
+from moses_rnn.networks.dropout import Drop, keep
+from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.initial_weights import draw_uniformly, unset
+from moses_rnn.networks.native_learning import times
+from moses_rnn.networks.normalising import OutputLayer
+from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, distinct_rows, in_slots
+from moses_rnn.networks.softmax import Estimate, learned_log_probs
+from moses_rnn.networks.steps import for_scoring, node_blocks
+from moses_rnn.networks.translation_network import TranslationNetwork
+from moses_rnn.networks.trie_scoring import IdPhrases, Values
+from moses_rnn.networks.vocabulary import END_ID
+
+INITIAL_RANGE = 0.01
+
+
+@dataclass(frozen=True)
+class CstmConfig(Config):
+    """Sizes; those of the layers are a choice of ours."""
+
+    source_vocabulary_size: Size  # with <unk> and </s>
+    target_vocabulary_size: Size
+    slots: Slots = 7  # words of a source, and of a target with its </s>
+    embedding_size: Size = 128
+    first_size: Size = 512
+    second_size: Size = 256
+    unit: Unit = "phrases"  # that it learned from
+    rare: Rare | None = None  # None: <unk>
+
+    @property
+    def width(self) -> int:
+        """Hidden units, which decide what pays on a processor."""
+        return self.first_size
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        sizes = self.slots * self.embedding_size, self.first_size, self.second_size
+        return f"CSTM, {self.slots} slots, {' → '.join(map(str, sizes))}"
+
+
+class Cstm(TranslationNetwork):
+    """The network; `state_dict` has the tensor names of the checkpoint format.
+
+    x     = [e(x_1); …; e(x_S)]                             e(<null>) where the source has no word; </s> is not read
+    h_1   = tanh(W_1 x + b_1)
+    h_2   = tanh(W_2 h_1 + b_2)
+    p_k   = softmax(G_k h_2 + b_Gk)                         of the k-th word of the target, </s> the last
+    log p = Σ_k log p_k(y_k)                                k = 1 … min(T + 1, S)
+
+    Args:
+        config: sizes.
+        seed: of the initial weights, all uniform in ±0.01; None leaves them unset.
+    """
+
+    def __init__(self, config: CstmConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        E, A, B = config.embedding_size, config.first_size, config.second_size
+        self.embedding = unset(config.source_vocabulary_size + 1, E)  # the last one is that of <null>
+        self.W_1, self.b_1 = unset(A, config.slots * E), unset(A)
+        self.W_2, self.b_2 = unset(B, A), unset(B)
+        for k in range(1, config.slots + 1):
+            self.register_parameter(f"G_{k}", unset(config.target_vocabulary_size, B))
+            self.register_parameter(f"b_G{k}", unset(config.target_vocabulary_size))
+        if seed is not None:
+            self.initialise(seed)
+
+    @property
+    def embeddings(self) -> Mapping[str, nn.Parameter]:
+        """See `NetworkOfPairs`; what is written has none."""
+        return {"source": self.embedding}
+
+    def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
+        """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
+        draw_uniformly(self, seed, deviation)
+
+    def output(self, k: int) -> tuple[Tensor, Tensor]:
+        """G_k and b_Gk; k from 1."""
+        return self.get_parameter(f"G_{k}"), self.get_parameter(f"b_G{k}")
+
+    def hidden(self, words: Tensor, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+        """h_2 of sources; sources × B.
+
+        Args:
+            words: ids in their slots, the size of the source's vocabulary for ``<null>``; sources × S.
+            product_dtype: the type that matrix products are computed in.
+            drop: leaves units of both layers out.
+        """
+        h = embedding(words, self.embedding).flatten(1)
+        for W, b in ((self.W_1, self.b_1), (self.W_2, self.b_2)):
+            h = drop(torch.tanh(times(h, W, product_dtype, self.kernel) + b))
+        return h
+
+    def word_log_probs(
+        self,
+        sources: Batch,
+        targets: Batch,
+        source_of: Tensor,
+        product_dtype: torch.dtype | None = None,
+        sample: Estimate | None = None,
+        drop: Drop = keep,
+    ) -> Tensor:
+        """Score the target words that have a slot, ``</s>`` among them; see `TranslationNetwork`.
+
+        Raises:
+            PairError: a phrase is longer than there are slots.
+        """
+        S, dtype = self.config.slots, product_dtype or self.W_1.dtype
+        check_length(max(len(sources.active), len(targets.active)) - 1, S)
+        words = self._slotted(sources)
+        h = self.hidden(words, dtype, drop).index_select(0, source_of)  # T × B
+        parts = []
+        for k, rows in enumerate(targets.active[:S]):
+            of_slot = targets.ids[:rows, k]
+            parts.append(learned_log_probs(h[:rows], self.output(k + 1), of_slot, dtype, self.kernel, sample))
+        return torch.cat(parts)
+
+    def _slotted(self, sources: Batch) -> Tensor:
+        """The words of each source in their slots; S × slots."""
+        S, null = self.config.slots, self.config.source_vocabulary_size
+        words = nn.functional.pad(sources.ids, (0, max(S - sources.ids.shape[1], 0)), value=null)[:, :S]
+        lengths = (sources.lengths() - 1).to(words.device)
+        return words.masked_fill(torch.arange(S, device=words.device) >= lengths[:, None], null)
+
+
+# -- scoring: each distinct source is read once, without a trie
+
+Ints = npt.NDArray[np.int64]
+
+
+class CstmPairs(SlottedPairs):
+    """See `PairNetwork`; memory grows with the pairs that are scored together.
+
+    Args:
+        model: the trained network.
+        device: where to compute.
+        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
+        floor: what a pair scores that has a phrase longer than there are slots; None: it is refused.
+    """
+
+    def __init__(
+        self,
+        model: Cstm,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        floor: float | None = None,
+    ) -> None:
+        super().__init__(device, model.config.slots, floor)
+        self._product_dtype, self._config = dtype, model.config
+        self._model, kind = for_scoring(model, self.device, dtype)
+        self._outputs = [OutputLayer(*self._model.output(k + 1), dtype, kind) for k in range(self._slots)]
+
+    def _score_short(self, sources: IdPhrases, targets: IdPhrases) -> Values:
+        S = self._slots
+        distinct, source_of = distinct_rows(in_slots(*sources, S, self._config.source_vocabulary_size))
+        h = self._model.hidden(torch.from_numpy(distinct).to(self.device), self._product_dtype)
+        words, order = in_slots(*targets, S, END_ID), np.argsort(source_of, kind="stable")
+        ends, totals = np.minimum(targets[1] + 1, S)[order], np.zeros(len(order))
+        for k in range(S):
+            rows = np.flatnonzero(ends > k)  # by source
+            if len(rows):
+                totals[rows] += self._score_slot(k, h, source_of[order[rows]], words[order[rows], k])
+        values = np.empty_like(totals)
+        values[order] = totals
+        return values
+
+    def _score_slot(self, k: int, h: torch.Tensor, source_of: Ints, words: Ints) -> Values:
+        """log p_k of words, each of one source; `source_of` is ascending."""
+        needed, above = np.unique(source_of, return_inverse=True)
+        rows, chosen, sources = (
+            torch.from_numpy(np.ascontiguousarray(array)).to(self.device) for array in (above, words, needed)
+        )
+        blocks = node_blocks(above, len(needed), self._config.target_vocabulary_size, self.device)
+        log_probs = self._outputs[k].chosen(h.index_select(0, sources), rows, chosen, blocks)
+        values: Values = log_probs.double().cpu().numpy()
+        return values
+
+
+CSTM = Architecture(
+    "cstm",
+    "CSTM",
+    "CSTM",
+    ("source", "target"),
+    CstmConfig,
+    Cstm,
+    pairs=CstmPairs,
+    ends="its </s> included where it has a slot",
+    format=2,
+)

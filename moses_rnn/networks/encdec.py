@@ -1,0 +1,502 @@
+"""The RNN Encoder-Decoder of Cho et al. (EMNLP 2014; arXiv 1406.1078v3, section 2 and appendix A).
+
+Letters are the paper's: e is the source phrase, f the target phrase, so log p(f|e) is log p(target | source).
+x_t and y_t are the t-th source and target word, e(·) an embedding, h and h' the states of encoder and decoder, c the
+summary of the source phrase. H hidden units, E embedding dimensions, M maxout units, R output rank, K words.
+A matrix W maps a column vector; on rows of states that is ``x @ W.T``, written ``linear(x, W)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding, linear
+
+from moses_rnn.networks import kernel as kernels
+from moses_rnn.networks.batches import Batch, Lengths
+from moses_rnn.networks.config import Config, Size
+from moses_rnn.networks.dropout import Drop, keep
+from moses_rnn.networks.folders import FIRST_NETWORK, Architecture
+from moses_rnn.networks.hardware import EAGER, Kernel
+from moses_rnn.networks.initial_weights import GatedStep, unset
+from moses_rnn.networks.native import NativeEncDec
+from moses_rnn.networks.native_learning import NativeKernel, times
+from moses_rnn.networks.normalising import OutputLayer
+from moses_rnn.networks.recurrence import Recurrence
+from moses_rnn.networks.softmax import Estimate, learned_log_probs
+from moses_rnn.networks.steps import Columns, NodeBlock, Stepper
+from moses_rnn.networks.translation_network import TranslationNetwork
+from moses_rnn.networks.tries import Trie, build_trie, copy_levels
+from moses_rnn.networks.vocabulary import Ids
+
+INITIAL_DEVIATION = 0.01
+SWITCHES = {
+    "paper": {"summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"},
+    "groundhog": {"summary": "last", "first_step": "initial-state", "decoder_reset": "before"},
+}
+Reset = Literal["after", "before"]
+
+
+@dataclass(frozen=True)
+class EncDecConfig(Config):
+    """Sizes and switches; `variant` names the three switches together (see SWITCHES)."""
+
+    source_vocabulary_size: Size  # with <unk> and </s>
+    target_vocabulary_size: Size
+    hidden_size: Size = 1000
+    embedding_size: Size = 100
+    maxout_size: Size = 500
+    output_rank: Size = 100
+    variant: Literal["paper", "groundhog", "custom"] = "paper"
+    summary: Literal["tanh", "last"] = "tanh"  # last: c = h_N
+    first_step: Literal["zero-embedding", "initial-state"] = "zero-embedding"  # or y_1 is predicted from h'_0
+    decoder_reset: Reset | None = "after"  # before: r' gates h' before the product, and never C c
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_resets()
+        if self.variant != "custom" and not _is_named(self.variant, vars(self)):
+            self.refuse("variant", "the name of its three switches (paper, groundhog, else custom)")
+
+    def _check_resets(self) -> None:
+        if self.decoder_reset is None:
+            self.refuse("decoder_reset", "'after' or 'before'")
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        return f"{self.variant} variant, H {self.hidden_size}"
+
+
+def variant_of(switches: Mapping[str, object]) -> str:
+    """The name of three switches, or of those that a network has of them: paper, groundhog, or custom.
+
+    Args:
+        switches: by name; None where one means nothing.
+    """
+    return next((name for name in SWITCHES if _is_named(name, switches)), "custom")
+
+
+def _is_named(variant: str, switches: Mapping[str, object]) -> bool:
+    return all(switches[key] in {value, None} for key, value in SWITCHES[variant].items())
+
+
+class EncDec(TranslationNetwork):
+    """Encoder and decoder; `state_dict` has the tensor names of the checkpoint format.
+
+    Args:
+        config: sizes and switches.
+        seed: of the initial weights; equal seeds give equal weights. None leaves them unset.
+    """
+
+    def __init__(self, config: EncDecConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder, self.decoder = self._parts()
+        self.kernel = EAGER
+        if seed is not None:
+            self.initialise(seed)
+
+    def _parts(self) -> tuple[Encoder, Decoder]:
+        return Encoder(self.config), Decoder(self.config)
+
+    @torch.no_grad()
+    def initialise(self, seed: int, deviation: float = INITIAL_DEVIATION) -> None:
+        """Draw the weights as the paper does (appendix A.1): N(0, 0.01²), recurrent matrices orthogonal, biases 0.
+
+        Args:
+            seed: equal seeds give equal weights.
+            deviation: of the matrices that are not recurrent; the paper's is 0.01.
+        """
+        random = torch.Generator().manual_seed(seed)
+        for name, tensor in self.named_parameters():
+            if tensor.dim() == 1:
+                tensor.zero_()
+            elif ".U" in name:
+                gaussian = torch.randn(tensor.shape, generator=random)
+                tensor.copy_(torch.linalg.svd(gaussian)[0])
+            else:
+                tensor.copy_(torch.randn(tensor.shape, generator=random) * deviation)
+
+    def use_kernel(self, kernel: Kernel) -> None:
+        """See `TranslationNetwork`."""
+        self.kernel = self.encoder.kernel = self.decoder.kernel = kernel
+
+    def word_log_probs(
+        self,
+        sources: Batch,
+        targets: Batch,
+        source_of: Tensor,
+        product_dtype: torch.dtype | None = None,
+        sample: Estimate | None = None,
+        drop: Drop = keep,
+    ) -> Tensor:
+        """Score every target word by log p(y_t | y_<t, e); `drop` is for embeddings and maxout."""
+        dtype = product_dtype or self.decoder.V.dtype
+        terms = self.decoder.terms(self.encoder(sources, dtype, drop), dtype).take(source_of)
+        projected = self.decoder.read_out(*self.decoder.nodes(terms, targets, dtype, drop), dtype, drop)
+        output = self.decoder.G_l, self.decoder.b_G
+        return learned_log_probs(projected, output, targets.packed(), dtype, self.kernel, sample)
+
+
+class Encoder(GatedStep):
+    """Source words x_1 … x_N, the last of them ``</s>``, to the summary c (section 2.3, appendix A.1.1).
+
+    z_t  = σ(W_z e(x_t) + U_z h_{t-1} + b_z)                update gate: z keeps the old state
+    r_t  = σ(W_r e(x_t) + U_r h_{t-1} + b_r)                reset gate
+    h~_t = tanh(W e(x_t) + U (r_t ⊙ h_{t-1}) + b)
+    h_t  = z_t ⊙ h_{t-1} + (1 - z_t) ⊙ h~_t                 h_0 = 0
+    c    = tanh(V h_N + b_V)                                or h_N, by the switch `summary`
+    """
+
+    resets_after = False  # True: h~_t = tanh(W e(x_t) + r_t ⊙ (U h_{t-1}) + b)
+
+    def __init__(self, config: EncDecConfig) -> None:
+        super().__init__()
+        self.config = config
+        H, E = config.hidden_size, config.embedding_size
+        self.embedding = unset(config.source_vocabulary_size, E)
+        self._add_cell(H, E)
+        self.has_summary = config.summary == "tanh"
+        if self.has_summary:
+            self.V, self.b_V = unset(H, H), unset(H)
+        self.kernel = EAGER
+
+    def forward(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+        """The summary c of each source phrase; S × H."""
+        states = self._states(sources, product_dtype, drop)  # nodes × H
+        return self.summary(states.index_select(0, sources.last()), product_dtype)
+
+    def summary(self, h_N: Tensor, product_dtype: torch.dtype) -> Tensor:
+        """c of each last state; S × H."""
+        return torch.tanh(times(h_N, self.V, product_dtype, self.kernel) + self.b_V) if self.has_summary else h_N
+
+    def gates(self, sources: Batch) -> tuple[Tensor, Tensor]:
+        """z_t and r_t at each of ``sources.packed()``; nodes × H each."""
+        dtype = self.b.dtype
+        return self._recurrence(dtype).gates(*self._operands(sources, dtype, keep))
+
+    def _states(self, sources: Batch, product_dtype: torch.dtype, drop: Drop) -> Tensor:
+        return self._recurrence(product_dtype).states(*self._operands(sources, product_dtype, drop))
+
+    def _recurrence(self, product_dtype: torch.dtype) -> Recurrence:
+        return Recurrence(self.U_z, self.U_r, self.U, self.resets_after, product_dtype, self.kernel)
+
+    def _operands(
+        self, sources: Batch, product_dtype: torch.dtype, drop: Drop
+    ) -> tuple[Tensor, Tensor, Tensor, list[int]]:
+        """What the words, what c and what h_0 add; see `Recurrence.states`."""
+        e = drop(embedding(sources.packed(), self.embedding))  # nodes × E
+        We = times(e, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, self.kernel)  # nodes × 3H
+        h_0 = We.new_zeros(sources.active[0], self.U.shape[0])  # S × H
+        nothing = We.new_zeros(1, 1).expand(sources.active[0], We.shape[1])  # S × 3H
+        return We + torch.cat([self.b_z, self.b_r, self.b]), nothing, h_0, sources.active
+
+
+class Terms(NamedTuple):
+    """What the decoder needs of a source, and what depends on it alone; a row each."""
+
+    h_0: Tensor  # tanh(V' c + b_V'); H
+    gates: Tensor  # C_z c + b'_z and C_r c + b'_r; 2H
+    Cc: Tensor  # H
+    O_cc: Tensor  # O_c c + b_O; 2M
+
+    def take(self, rows: Tensor) -> Terms:
+        """The same for chosen rows, repeated at will."""
+        return Terms(*(tensor.index_select(0, rows) for tensor in self))
+
+
+class Decoder(GatedStep):
+    """Summary c and target words y_1 … y_T to log-probabilities; c enters every gate and the read-out (appendix A.1.2).
+
+    h'_0  = tanh(V' c + b_V')                               e(y_0) = 0
+    z'_t  = σ(W'_z e(y_{t-1}) + U'_z h'_{t-1} + C_z c + b'_z)
+    r'_t  = σ(W'_r e(y_{t-1}) + U'_r h'_{t-1} + C_r c + b'_r)
+    h~'_t = tanh(W' e(y_{t-1}) + r'_t ⊙ (U' h'_{t-1} + C c) + b')
+    h'_t  = z'_t ⊙ h'_{t-1} + (1 - z'_t) ⊙ h~'_t
+    s'_t  = O_h h'_t + O_y e(y_{t-1}) + O_c c + b_O
+    s_t,i = max(s'_t,2i-1 , s'_t,2i)                        maxout
+    p(y_t | y_<t, e) = softmax(G_l G_r s_t + b_G)
+
+    By the switch `decoder_reset`, h~'_t = tanh(W' e(y_{t-1}) + U' (r'_t ⊙ h'_{t-1}) + C c + b') instead; by the switch
+    `first_step`, y_1 is predicted from h'_0, without a step before it.
+    """
+
+    def __init__(self, config: EncDecConfig) -> None:
+        super().__init__()
+        self.config = config
+        H, E, M = config.hidden_size, config.embedding_size, config.maxout_size
+        K, R = config.target_vocabulary_size, config.output_rank
+        self.embedding = unset(K, E)
+        self._add_cell(H, E)
+        self.V, self.b_V = unset(H, H), unset(H)
+        self._add_context(H)
+        self.O_h, self.O_c, self.O_y, self.b_O = unset(2 * M, H), unset(2 * M, H), unset(2 * M, E), unset(2 * M)
+        self.G_r, self.G_l, self.b_G = unset(R, M), unset(K, R), unset(K)
+        self.kernel = EAGER
+
+    def _add_context(self, H: int) -> None:
+        """The weights of c in a step."""
+        self.C, self.C_z, self.C_r = unset(H, H), unset(H, H), unset(H, H)
+
+    def terms(self, c: Tensor, product_dtype: torch.dtype) -> Terms:
+        """What depends on the source alone; c is S × H."""
+        how = product_dtype, self.kernel
+        c = c if isinstance(self.kernel, NativeKernel) else c.to(product_dtype)
+        C_zc, C_rc, Cc = (times(c, C, *how).to(self.b.dtype) for C in (self.C_z, self.C_r, self.C))
+        return Terms(
+            h_0=torch.tanh(times(c, self.V, *how) + self.b_V),
+            gates=torch.cat([C_zc + self.b_z, C_rc + self.b_r], 1),
+            Cc=Cc,
+            O_cc=times(c, self.O_c, *how) + self.b_O,
+        )
+
+    def nodes(
+        self, terms: Terms, targets: Batch, product_dtype: torch.dtype, drop: Drop = keep
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What the read-out needs to predict each of ``targets.packed()``.
+
+        Args:
+            terms: of each target's source; T rows.
+            targets: T target phrases.
+            product_dtype: the type that matrix products are computed in.
+            drop: leaves units out of embeddings.
+
+        Returns:
+            h'_t (nodes × H), e(y_{t-1}) (nodes × E, zeros for the first word), O_c c + b_O (nodes × 2M).
+        """
+        e = drop(self.previous_embeddings(targets))  # nodes × E
+        h = self._states(terms, e, targets, product_dtype)
+        if not self._steps_first:
+            h = torch.cat([terms.h_0, h])
+        return h, e, terms.O_cc.index_select(0, targets.rows())
+
+    def gates(self, terms: Terms, targets: Batch) -> tuple[Tensor, Tensor]:
+        """z'_t and r'_t of every step, packed; steps × H each.
+
+        There is a step for each of ``targets.packed()``; where `first_step` is "initial-state", none for first words.
+        """
+        dtype = self.b.dtype
+        operands = self._operands(terms, self.previous_embeddings(targets), targets, dtype)
+        return self._recurrence(dtype).gates(*operands)
+
+    def _states(self, terms: Terms, e: Tensor, targets: Batch, product_dtype: torch.dtype) -> Tensor:
+        return self._recurrence(product_dtype).states(*self._operands(terms, e, targets, product_dtype))
+
+    @property
+    def _steps_first(self) -> bool:
+        return self.config.first_step == "zero-embedding"
+
+    def _recurrence(self, product_dtype: torch.dtype) -> Recurrence:
+        reset_after = self.config.decoder_reset == "after"
+        return Recurrence(self.U_z, self.U_r, self.U, reset_after, product_dtype, self.kernel)
+
+    def _operands(
+        self, terms: Terms, e: Tensor, targets: Batch, product_dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor, Tensor, list[int]]:
+        """What the words, what c and what h'_0 add; see `Recurrence.states`."""
+        skipped = 0 if self._steps_first else 1
+        no_b = torch.zeros_like(self.b)
+        stepped = e[targets.active[0] * skipped :]
+        We = times(stepped, torch.cat([self.W_z, self.W_r, self.W]), product_dtype, self.kernel)
+        return (
+            We + torch.cat([no_b, no_b, self.b]),
+            torch.cat([terms.gates, terms.Cc], 1),
+            terms.h_0,
+            targets.active[skipped:],
+        )
+
+    def previous_embeddings(self, targets: Batch) -> Tensor:
+        """e(y_{t-1}) for each node, where e(y_0) = 0; nodes × E."""
+        nothing = self.embedding.new_zeros(targets.active[0], self.embedding.shape[1])
+        previous = [targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:])]
+        at_once = isinstance(self.kernel, NativeKernel)  # the gradient of each look-up is as large as the matrix
+        looked_up = [torch.cat([targets.ids[:0, 0], *previous])] if at_once else previous
+        return torch.cat([nothing, *(embedding(ids, self.embedding) for ids in looked_up)])
+
+    def read_out(self, h: Tensor, e: Tensor, O_cc: Tensor, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+        """G_r s_t: what each node predicts, before the words; nodes × R."""
+        how = product_dtype, self.kernel
+        s = times(h, self.O_h, *how) + times(e, self.O_y, *how) + O_cc  # s'_t; nodes × 2M
+        s = torch.maximum(*s.view(len(s), -1, 2).unbind(2))  # s_t; nodes × M
+        return times(drop(s), self.G_r, *how)
+
+
+# -- scoring and search: the same equations over tries of phrases
+
+# Each distinct source prefix is stepped once and each source's terms in c are computed once. Products that share an
+# operand are one product; products may be bfloat16, states, gates and normalisation are float32.
+
+
+class EncDecPrefixes(NamedTuple):
+    """Beginnings of target phrases, with what the decoder needs to predict the word after each; a row each."""
+
+    sources: Tensor  # row of each one's source among the terms
+    eh: Tensor  # e(y_{t-1}), zeros before the first word, beside h'_t, in the type of products; E + H
+    h: Tensor  # h'_t; H
+
+    def take(self, rows: slice) -> EncDecPrefixes:
+        """Some of them."""
+        return EncDecPrefixes(*(tensor[rows] for tensor in self))
+
+
+class EncDecStepper(Stepper[Terms, EncDecPrefixes]):
+    """The RNN Encoder-Decoder, stepped over packed rows.
+
+    Args:
+        model: the trained network.
+        device: where to compute.
+        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
+    """
+
+    def __init__(
+        self,
+        model: EncDec,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.device = torch.device(device)
+        self.config = model.config
+        self.vocabulary_size = model.config.target_vocabulary_size
+        self._product_dtype = dtype
+        self._dtype = torch.float64 if dtype == torch.float64 else torch.float32
+        self._prepare_encoder(model)
+        self._prepare_decoder(model)
+
+    def _prepare_encoder(self, model: EncDec) -> None:
+        encoder = model.encoder
+        self._x_e = self._weight(encoder.embedding)
+        self._x_gates = self._weight(_beside([encoder.W_z, encoder.U_z], [encoder.W_r, encoder.U_r]))
+        self._x_gates_b = self._bias(torch.cat([encoder.b_z, encoder.b_r]))
+        self._x_candidate = self._weight(_beside([encoder.W, encoder.U]))
+        self._x_candidate_b = self._bias(encoder.b)
+        self._summary = (self._weight(encoder.V), self._bias(encoder.b_V)) if encoder.has_summary else None
+
+    def _prepare_decoder(self, model: EncDec) -> None:
+        decoder = model.decoder
+        # maxout takes the larger of the units (0, 1), (2, 3), …: with the even ones first, of two halves
+        units = torch.arange(decoder.b_O.shape[0], device=decoder.b_O.device).view(-1, 2).T.flatten()
+        self._terms_W = self._weight(torch.cat([decoder.V, decoder.C_z, decoder.C_r, decoder.C, decoder.O_c[units]]))
+        no_b = torch.zeros_like(decoder.b)
+        self._terms_b = self._bias(torch.cat([decoder.b_V, decoder.b_z, decoder.b_r, no_b, decoder.b_O[units]]))
+        self._y_e = self._weight(decoder.embedding)
+        self._y_gates = self._weight(_beside([decoder.W_z, decoder.U_z], [decoder.W_r, decoder.U_r]))
+        self._W, self._U, self._b = self._weight(decoder.W), self._weight(decoder.U), self._bias(decoder.b)
+        self._O = self._weight(_beside([decoder.O_y, decoder.O_h])[units])
+        self._G_r = self._bias(decoder.G_r)
+        G_l, b_G = decoder.G_l.to(self.device), decoder.b_G.to(self.device)
+        self._output = OutputLayer(G_l, b_G, self._product_dtype, self._dtype)
+
+    def _weight(self, tensor: Tensor) -> Tensor:
+        return tensor.detach().to(self.device, self._product_dtype).contiguous()
+
+    def _bias(self, tensor: Tensor) -> Tensor:
+        return tensor.detach().to(self.device, self._dtype).contiguous()
+
+    def _times(self, rows: Tensor, matrix: Tensor) -> Tensor:
+        """A product, given back in the type of states."""
+        return linear(rows.to(self._product_dtype), matrix).to(self._dtype)
+
+    def read(self, ids: Ids, lengths: Lengths) -> tuple[Terms, npt.NDArray[np.int64]]:
+        """See `Stepper`; each distinct prefix of the sources is stepped once."""
+        sources = build_trie(ids, lengths)
+        return self.encode(sources), sources.leaf_of
+
+    @torch.inference_mode()
+    def encode(self, sources: Trie) -> Terms:
+        """The terms of every distinct source, in the order of the trie's leaves."""
+        h = torch.zeros(sources.roots, self.config.hidden_size, dtype=self._dtype, device=self.device)
+        last: list[Tensor] = []
+        for words, parents, alive, leaves in copy_levels(sources.levels, self.device):
+            h = self._encoder_step(words, h, parents)
+            last.append(h.index_select(0, leaves))
+            h = h.index_select(0, alive)
+        return self._terms(torch.cat(last))
+
+    def _encoder_step(self, words: Tensor, states: Tensor, above: Tensor) -> Tensor:
+        """One step of the encoder for each node, from its word and the row of the state above it."""
+        eh, h = kernels.gathered(self._x_e, words, states, above)
+        z, erh = kernels.reset_state(linear(eh, self._x_gates), self._x_gates_b, eh, h)
+        return kernels.encoder_state(linear(erh, self._x_candidate), self._x_candidate_b, z, h)
+
+    def _terms(self, h_N: Tensor) -> Terms:
+        c = h_N if self._summary is None else self._times(h_N, self._summary[0]).add_(self._summary[1]).tanh_()
+        Wc = linear(c.to(self._product_dtype), self._terms_W)
+        return Terms(*kernels.terms(Wc, self._terms_b, self.config.hidden_size))
+
+    @torch.inference_mode()
+    def start(self, terms: Terms) -> EncDecPrefixes:
+        """The empty prefix of each source: y_1 is predicted from h'_0, or after a step with e(y_0) = 0."""
+        sources = torch.arange(len(terms.h_0), device=self.device)
+        e = torch.zeros(len(sources), self.config.embedding_size, dtype=self._product_dtype, device=self.device)
+        eh = torch.cat([e, terms.h_0.to(self._product_dtype)], 1)
+        if self.config.first_step == "zero-embedding":
+            return EncDecPrefixes(sources, *self._decoder_step(eh, terms.h_0, sources, terms))
+        return EncDecPrefixes(sources, eh, terms.h_0)
+
+    @torch.inference_mode()
+    def step(self, terms: Terms, prefixes: EncDecPrefixes, rows: Tensor, words: Tensor) -> EncDecPrefixes:
+        """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
+        sources = prefixes.sources[rows]
+        eh, h = kernels.gathered(self._y_e, words, prefixes.h, rows)
+        return EncDecPrefixes(sources, *self._decoder_step(eh, h, sources, terms))
+
+    @torch.inference_mode()
+    def next_log_probs(self, terms: Terms, prefixes: EncDecPrefixes, columns: Columns | None = None) -> Tensor:
+        """See `Stepper`; as exact as the products are: bfloat16 ones show in its second decimal."""
+        return self._output.log_probs(self._read_out(prefixes, terms), prefixes.sources, columns)
+
+    def _decoder_step(self, eh: Tensor, h: Tensor, sources: Tensor, terms: Terms) -> tuple[Tensor, Tensor]:
+        """One step of the decoder for each node: [e h] with the next h, and that h.
+
+        Args:
+            eh: e of the node's word beside h, in the type of products.
+            h: the state above it.
+            sources: the node's row of `terms`.
+            terms: of the sources.
+        """
+        gates = linear(eh, self._y_gates)
+        e = eh[:, : self.config.embedding_size]
+        We = linear(e, self._W)
+        if self.config.decoder_reset == "after":
+            Uh = linear(eh[:, self.config.embedding_size :], self._U)
+            return kernels.decoder_state(gates, terms.gates, Uh, terms.Cc, We, self._b, sources, eh, h)
+        z, r = kernels.decoder_gates(gates, terms.gates, sources).chunk(2, 1)
+        h_tilde = self._times(r * h, self._U).add_(terms.Cc.index_select(0, sources)).add_(We).add_(self._b).tanh_()
+        state = torch.lerp(h_tilde, h, z)
+        return torch.cat([e, state.to(self._product_dtype)], 1), state
+
+    def _read_out(self, prefixes: EncDecPrefixes, terms: Terms) -> Tensor:
+        """G_r s_t of each prefix: what it predicts, before the words; prefixes × R."""
+        s = kernels.maxout(linear(prefixes.eh, self._O), terms.O_cc, prefixes.sources)
+        return linear(s, self._G_r)
+
+    @torch.inference_mode()
+    def word_log_probs(
+        self, terms: Terms, prefixes: EncDecPrefixes, rows: Tensor, words: Tensor, blocks: Sequence[NodeBlock]
+    ) -> Tensor:
+        """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
+        return self._output.chosen(self._read_out(prefixes, terms), rows, words, blocks)
+
+
+def _beside(*rows: list[Tensor]) -> Tensor:
+    """Matrices beside each other, and such rows of matrices above each other."""
+    return torch.cat([torch.cat(row, 1) for row in rows])
+
+
+ENCDEC = Architecture(
+    FIRST_NETWORK,
+    "RNN Encoder-Decoder",
+    "RNN",
+    ("source", "target"),
+    EncDecConfig,
+    EncDec,
+    stepper=EncDecStepper,
+    native=NativeEncDec,
+)

@@ -1,0 +1,172 @@
+"""What a trained RNN Encoder-Decoder holds inside: embeddings, phrase summaries, gates, the score word by word.
+
+Nothing is computed here: the network of `encdec` runs as it stands and says what passes by. Of other networks,
+word embeddings and summaries are known. H hidden units,
+E embedding dimensions, K words. Phrases are lists of ids without the end symbol, in any order; all arrays are on the
+CPU, of the type of the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from moses_rnn.errors import ScoreError
+from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.encdec import EncDec
+from moses_rnn.networks.steps import Stepper
+from moses_rnn.networks.tries import NOTHING
+from moses_rnn.networks.vocabulary import END_ID, Phrase
+
+Floats = npt.NDArray[np.floating[Any]]
+Ints = npt.NDArray[np.int64]
+
+PHRASES = 512  # run together
+SIDES = ("source", "target")
+
+
+class Gates(NamedTuple):
+    """The gates of every step of some phrases: phrase after phrase, and in each step after step."""
+
+    z: Floats  # update gates: near 1, a unit keeps its state; steps × H
+    r: Floats  # reset gates: near 0, a unit forgets its state; steps × H
+    phrases: Ints  # the phrase of each step, from 0; steps
+    words: Ints  # id of the word that each step reads, NOTHING for e(y_0) = 0; steps
+
+
+def word_embeddings(model: Any, side: str) -> Floats:
+    """e(·) of every source or target word, by id; K × E at least. The network may be any of pairs."""
+    return _array(model.embeddings[side])
+
+
+@torch.no_grad()
+def summaries(model: EncDec, phrases: Sequence[Phrase]) -> Floats:
+    """The summary c of each source phrase (section 2.2, equation 3); phrases × H."""
+    dtype = model.encoder.embedding.dtype
+    c = np.zeros((len(phrases), model.config.hidden_size), _array(model.encoder.embedding).dtype)
+    for rows in _blocks(phrases):
+        c[rows] = _array(model.encoder(_batch(model, phrases, rows), dtype))
+    return c
+
+
+@torch.inference_mode()
+def sentence_summaries(stepper: Stepper[Any, Any], sentences: Sequence[Phrase]) -> Floats | None:
+    """The one vector of each sentence that any network's decoder begins with; sentences × numbers.
+
+    None of a network that has none; see `Stepper.summaries`.
+    """
+    blocks = []
+    for first in range(0, len(sentences), PHRASES):
+        block = sentences[first : first + PHRASES]
+        ids = np.array([word for sentence in block for word in sentence], np.int64)
+        terms, term_of = stepper.read(ids, np.array([len(sentence) for sentence in block], np.int64))
+        distinct = stepper.summaries(terms)
+        if distinct is None:
+            return None
+        blocks.append(_array(distinct)[term_of])
+    return np.concatenate(blocks) if blocks else None
+
+
+@torch.no_grad()
+def encoder_gates(model: EncDec, phrases: Sequence[Phrase]) -> Gates:
+    """z and r of the encoder at every word of source phrases, the closing ``</s>`` included (section 2.3)."""
+    blocks = []
+    for rows in _blocks(phrases):
+        batch = _batch(model, phrases, rows)
+        z, r = model.encoder.gates(batch)
+        blocks.append(Gates(_array(z), _array(r), rows[_array(batch.rows())], _array(batch.packed())))
+    return _in_order(blocks, model)
+
+
+@torch.no_grad()
+def decoder_gates(model: EncDec, sources: Sequence[Phrase], targets: Sequence[Phrase]) -> Gates:
+    """z' and r' of the decoder at every step on its way through target phrases.
+
+    A step reads the word before the one that is predicted from it: the last word is read to predict ``</s>``, which
+    itself is never read. With ``first_step`` "zero-embedding" there is one more step, before the first word.
+
+    Args:
+        model: the network.
+        sources: the source of each target.
+        targets: as many.
+    """
+    blocks = []
+    skipped = 0 if model.config.first_step == "zero-embedding" else 1
+    for rows in _blocks(targets):
+        batch = _batch(model, targets, rows)
+        c = torch.from_numpy(summaries(model, [sources[i] for i in rows])).to(batch.ids.device)
+        z, r = model.decoder.gates(model.decoder.terms(c, c.dtype), batch)
+        first = batch.active[0] * skipped
+        phrases, words = rows[_array(batch.rows())[first:]], _previous(batch)[first:]
+        blocks.append(Gates(_array(z), _array(r), phrases, words))
+    return _in_order(blocks, model)
+
+
+@torch.no_grad()
+def word_log_probs(model: EncDec, source: Phrase, target: Phrase) -> npt.NDArray[np.float64]:
+    """log p(y_t | y_<t, e) of each target word, then of ``</s>``; natural; words + 1. Their sum is log p(f|e)."""
+    device = model.decoder.b_V.device
+    read, written = Batch.from_lists([source], device), Batch.from_lists([target], device)
+    log_probs = model.word_log_probs(read, written, torch.zeros(1, dtype=torch.int64, device=device))
+    return _array(log_probs).astype(np.float64)
+
+
+@torch.inference_mode()
+def stepped_log_probs(stepper: Stepper[Any, Any], source: Phrase, target: Phrase) -> list[float]:
+    """The same of any network that writes, and as often as there are words and ``</s>``; natural."""
+    terms, _ = stepper.read(np.array(source, np.int64), np.array([len(source)], np.int64))
+    prefixes, log_probs = stepper.start(terms), []
+    for word in target:
+        log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, word]))
+        row = torch.zeros(1, dtype=torch.int64, device=stepper.device)
+        prefixes = stepper.step(terms, prefixes, row, row + word)
+    log_probs.append(float(stepper.next_log_probs(terms, prefixes)[0, END_ID]))
+    return finite(torch.tensor(log_probs, dtype=torch.float64)).tolist()
+
+
+def finite(tensor: Tensor) -> Tensor:
+    """What a network holds inside, refused if a number is none.
+
+    Raises:
+        ScoreError: one is not finite.
+    """
+    if not tensor.isfinite().all():
+        raise ScoreError("expected finite numbers inside the network, found nan or infinity")
+    return tensor
+
+
+def _array(tensor: Tensor) -> npt.NDArray[Any]:
+    array: npt.NDArray[Any] = finite(tensor.detach()).cpu().numpy()
+    return array
+
+
+def _blocks(phrases: Sequence[Phrase]) -> Iterator[Ints]:
+    """Rows of phrases that are run together, longest first: phrases of one length are then mostly together."""
+    order = np.argsort([-len(phrase) for phrase in phrases], kind="stable")
+    yield from (order[first : first + PHRASES] for first in range(0, len(order), PHRASES))
+
+
+def _batch(model: EncDec, phrases: Sequence[Phrase], rows: Ints) -> Batch:
+    return Batch.from_lists([phrases[i] for i in rows], model.decoder.b_V.device)
+
+
+def _previous(batch: Batch) -> Ints:
+    """The id before each packed one; NOTHING before the first."""
+    before = [np.full(batch.active[0], NOTHING)]
+    return np.concatenate(before + [_array(batch.ids[:n, t]) for t, n in enumerate(batch.active[1:])])
+
+
+def _in_order(blocks: list[Gates], model: EncDec) -> Gates:
+    """Steps by phrase; those of one phrase are in order already."""
+    blocks = [gates for gates in blocks if len(gates.words)]
+    if not blocks:
+        nothing = np.zeros((0, model.config.hidden_size), _array(model.encoder.b).dtype)
+        return Gates(nothing, nothing, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    joined = [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+    order = np.argsort(joined[2], kind="stable")
+    return Gates(*(array[order] for array in joined))

@@ -1,0 +1,191 @@
+"""Learning on CPUs by the native core: products, the recurrence and the normalisation, each with its gradient.
+
+The same numbers as torch's operations give, up to the last digits of float32 sums, in fewer passes over memory. Each
+call works in its own thread, outside Python's lock. Tensors are float32 on the CPU, row by row; products are computed
+in float32 or with operands rounded to bfloat16, and summed in float32 either way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from moses_rnn.errors import MosesRnnError
+from moses_rnn.native import INSTRUCTION_SETS, PRECISIONS, NativeCore, native_core
+from moses_rnn.networks.hardware import Kernel
+
+PLACES = {torch.float32: PRECISIONS.index("fp32"), torch.bfloat16: PRECISIONS.index("bf16")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NativeKernel(Kernel):
+    """Has the native core do products, recurrences and normalisations; torch does the rest as it comes."""
+
+    core: NativeCore
+
+    def run(self, function: str, product_dtype: torch.dtype, *arguments: object) -> None:
+        """Call a function of the library that works in a precision.
+
+        Raises:
+            MemoryError: there is no room for its result.
+        """
+        call = getattr(self.core.functions, f"moses_rnn_train_{function}")
+        if call(*map(_argument, (self.core.instructions, PLACES[product_dtype], *arguments))):
+            raise MemoryError("cannot allocate memory for a step of training")
+
+
+def instructions_to_learn(device: str, precision: str) -> str:
+    """The instruction set that the native core learns with; "" where it does not, and torch is to.
+
+    Args:
+        device: where the network is.
+        precision: of products, "fp32" or "bf16".
+    """
+    core = native_core() if device == "cpu" else None
+    if core is None or not hasattr(core.functions, "moses_rnn_train_product"):  # or built before there was this
+        return ""
+    return INSTRUCTION_SETS[core.instructions] if core.multiplies(precision) else ""
+
+
+def core_named(instructions: str) -> NativeCore:
+    """The native core, held to an instruction set by its name, so that a training is continued with the same sums.
+
+    Raises:
+        MosesRnnError: it is not there, or this machine lacks those instructions.
+    """
+    core = native_core()
+    place = INSTRUCTION_SETS.index(instructions)
+    if core is None or core.instructions < place:
+        raise MosesRnnError(f"expected the native core with {instructions}, found {core or 'none'}")
+    return NativeCore(core.functions, place)
+
+
+def _argument(value: object) -> object:
+    if isinstance(value, Tensor):
+        return ctypes.c_void_p(value.data_ptr())
+    return ctypes.c_int64(value) if isinstance(value, int) else value
+
+
+def _addresses(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(tensors))(*(tensor.data_ptr() for tensor in tensors))
+
+
+def _numbers(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+class Linear(torch.autograd.Function):
+    """Rows times a matrix: ``linear(x, W)``."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, W: Tensor, kernel: NativeKernel, dtype: torch.dtype) -> Tensor:
+        """x is rows × inner, W columns × inner."""
+        x, W = x.detach().contiguous(), W.detach().contiguous()
+        ctx.save_for_backward(x, W)
+        ctx.how = kernel, dtype
+        return _product(kernel, dtype, (x, False), (W, True))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Those of x and W."""
+        x, W = ctx.saved_tensors
+        grad = gradients[0].contiguous()
+        kernel, dtype = ctx.how
+        grad_x = _product(kernel, dtype, (grad, False), (W, False)) if ctx.needs_input_grad[0] else None
+        grad_W = _product(kernel, dtype, (grad, True), (x, False)) if ctx.needs_input_grad[1] else None
+        return grad_x, grad_W, None, None
+
+
+def _product(kernel: NativeKernel, dtype: torch.dtype, A: tuple[Tensor, bool], B: tuple[Tensor, bool]) -> Tensor:
+    """A B, of which each may be given transposed."""
+    (a, a_transposed), (b, b_transposed) = A, B
+    rows, inner = reversed(a.shape) if a_transposed else a.shape
+    out = a.new_empty(rows, b.shape[0] if b_transposed else b.shape[1])
+    operands = a, a.shape[1], int(a_transposed), b, b.shape[1], int(b_transposed)
+    kernel.run("product", dtype, *operands, out, rows, inner, out.shape[1])
+    return out
+
+
+class States(torch.autograd.Function):
+    """All states of a recurrence; see `Recurrence.states`."""
+
+    @staticmethod
+    def forward(  # noqa: PLR0913, PLR0917, the operands of which autograd wants gradients
+        ctx: Any,
+        x: Tensor,
+        c: Tensor,
+        h_0: Tensor,
+        U_z: Tensor,
+        U_r: Tensor,
+        U: Tensor,
+        how: tuple[NativeKernel, torch.dtype, bool],
+        active: Sequence[int],
+    ) -> Tensor:
+        """`how` ends with whether the reset gate acts after the product."""
+        H = h_0.shape[1]
+        given = [tensor.detach().contiguous() for tensor in (x, c, h_0, U_z, U_r, U)]
+        kept = [x.new_empty(len(x), size) for size in (H, 2 * H, H, H)]  # states, gates, h~, inside
+        kernel, dtype, reset_after = how
+        ctx.sizes = _numbers((H, len(h_0), len(active), int(reset_after))), _numbers(active)
+        kernel.run("states", dtype, *ctx.sizes, _addresses([*given, *kept]))
+        ctx.save_for_backward(*given, *kept)
+        ctx.how = how
+        return kept[0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Those of x, c, h_0 and the matrices."""
+        saved = ctx.saved_tensors
+        x, c, h_0, *matrices = saved[:6]
+        made = [torch.empty_like(x), torch.zeros_like(c), torch.zeros_like(h_0), *map(torch.empty_like, matrices)]
+        kernel, dtype, _ = ctx.how
+        grad = gradients[0].contiguous()
+        kernel.run("states_back", dtype, *ctx.sizes, _addresses(saved), _addresses([grad, *made]))
+        return *made, None, None
+
+
+class ChosenLogProbs(torch.autograd.Function):
+    """log softmax at one word of each row; see `chosen_log_probs`. Logits are not kept, but computed again."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        projected: Tensor,
+        G_l: Tensor,
+        b_G: Tensor,
+        words: Tensor,
+        kernel: NativeKernel,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        """See `chosen_log_probs`."""
+        given = [tensor.detach().contiguous() for tensor in (projected, G_l, b_G, words)]
+        log_probs, log_total = (projected.new_empty(len(words)) for _ in range(2))
+        ctx.sizes = *projected.shape, len(G_l)
+        kernel.run("log_probs", dtype, *ctx.sizes, *given, log_probs, log_total)
+        ctx.save_for_backward(*given, log_total)
+        ctx.how = kernel, dtype
+        return log_probs
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Those of `projected`, G_l and b_G."""
+        saved = ctx.saved_tensors
+        projected, G_l, b_G, *_ = saved
+        made = [torch.zeros_like(projected), torch.empty_like(G_l), torch.empty_like(b_G)]
+        kernel, dtype = ctx.how
+        kernel.run("log_probs_back", dtype, *ctx.sizes, *saved, gradients[0].contiguous(), *made)
+        return *made, None, None, None
+
+
+def times(x: Tensor, matrix: Tensor, product_dtype: torch.dtype, kernel: Kernel) -> Tensor:
+    """Rows times a matrix, computed in a type of its own and given back in theirs."""
+    if not isinstance(kernel, NativeKernel):
+        return linear(x.to(product_dtype), matrix.to(product_dtype)).to(x.dtype)
+    rows: Tensor = Linear.apply(x, matrix, kernel, product_dtype)  # type: ignore[no-untyped-call]
+    return rows

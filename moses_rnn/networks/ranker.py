@@ -1,0 +1,174 @@
+"""A network that ranks phrase pairs: the right target of a source above the same target with one word replaced.
+
+After Collobert and Weston's (2008) ranking of word windows, as lectures give it, applied to pairs. Its score is no
+log-probability. S slots a side, E embedding dimensions, A hidden units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, linear
+
+from moses_rnn.networks.config import Config, Rare, Size, Unit
+from moses_rnn.networks.dropout import Drop, keep
+from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.initial_weights import draw_uniformly, unset
+from moses_rnn.networks.learning_curves import RANKED_WRONG
+from moses_rnn.networks.native_learning import times
+from moses_rnn.networks.slots import Slots, SlottedPairs, distinct_rows, in_slots
+from moses_rnn.networks.steps import for_scoring
+from moses_rnn.networks.translation_network import NetworkOfPairs
+from moses_rnn.networks.trie_scoring import IdPhrases, Values
+
+INITIAL_RANGE = 0.1
+
+
+@dataclass(frozen=True)
+class RankerConfig(Config):
+    """Sizes, which are a choice of ours, and which word of a target is replaced to learn from."""
+
+    source_vocabulary_size: Size  # with <unk> and </s>
+    target_vocabulary_size: Size
+    slots: Slots = 7  # words of a source, and of a target
+    embedding_size: Size = 64
+    hidden_size: Size = 256
+    corrupt: Literal["last", "any"] = "last"  # any: a word drawn from all of them
+    unit: Unit = "phrases"  # that it learned from
+    rare: Rare | None = None  # None: <unk>
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        sizes = 2 * self.slots * self.embedding_size, self.hidden_size, 1
+        return f"ranker, {self.slots} slots a side, {' → '.join(map(str, sizes))}, {self.corrupt} word replaced"
+
+
+class Ranker(NetworkOfPairs):
+    """The network; `state_dict` has the tensor names of the checkpoint format.
+
+    u    = [e(x_1); …; e(x_S); e'(y_1); …; e'(y_S)]         those of <null> where there is no word; no </s> is read
+    s    = w · tanh(W_1 u + b_1) + b_2
+    loss = max(0, 1 - s(x, y) + s(x, y'))                   y': the target y with one word replaced
+
+    Args:
+        config: sizes.
+        seed: of the initial weights, all uniform in ±0.1; None leaves them unset.
+    """
+
+    def __init__(self, config: RankerConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        E, A = config.embedding_size, config.hidden_size
+        self.source = Side(config.source_vocabulary_size, E)
+        self.target = Side(config.target_vocabulary_size, E)
+        self.W_1, self.b_1 = unset(A, 2 * config.slots * E), unset(A)
+        self.w, self.b_2 = unset(A), unset(1)
+        if seed is not None:
+            self.initialise(seed)
+
+    @property
+    def embeddings(self) -> Mapping[str, nn.Parameter]:
+        """See `NetworkOfPairs`."""
+        return {"source": self.source.embedding, "target": self.target.embedding}
+
+    def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
+        """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
+        draw_uniformly(self, seed, deviation)
+
+    def scores(
+        self, sources: Tensor, targets: Tensor, product_dtype: torch.dtype | None = None, drop: Drop = keep
+    ) -> Tensor:
+        """s of each pair; pairs.
+
+        Args:
+            sources: ids in their slots, the size of the vocabulary for ``<null>``; pairs × S.
+            targets: likewise.
+            product_dtype: the type that matrix products are computed in; by default that of the weights.
+            drop: leaves hidden units out, for learning.
+        """
+        u = torch.cat([self.source(sources), self.target(targets)], 1)
+        return self.read_out(times(u, self.W_1, product_dtype or self.W_1.dtype, self.kernel), drop)
+
+    def read_out(self, projected: Tensor, drop: Drop = keep) -> Tensor:
+        """s of each pair, of W_1 u; pairs × A to pairs."""
+        return drop(torch.tanh(projected + self.b_1)) @ self.w + self.b_2
+
+
+class Side(nn.Module):
+    """The words of a side.
+
+    Args:
+        words: of its vocabulary.
+        size: E.
+    """
+
+    def __init__(self, words: int, size: int) -> None:
+        super().__init__()
+        self.embedding = unset(words + 1, size)  # the last one is that of <null>
+
+    def forward(self, words: Tensor) -> Tensor:
+        """The embeddings of words in their slots, end to end; phrases × S to phrases × SE."""
+        return embedding(words, self.embedding).flatten(1)
+
+
+def hinge(right: Tensor, wrong: Tensor) -> Tensor:
+    """What a right pair costs that should score 1 above a wrong one."""
+    return (1 - right + wrong).clamp(min=0)
+
+
+# -- scoring: each distinct phrase of a side is multiplied once
+
+
+class RankerPairs(SlottedPairs):
+    """See `PairNetwork`, whose "log-probabilities" are here the ranker's scores s.
+
+    Args:
+        model: the trained network.
+        device: where to compute.
+        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
+        floor: what a pair scores that has a phrase longer than there are slots; None: it is refused.
+    """
+
+    def __init__(
+        self,
+        model: Ranker,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        floor: float | None = None,
+    ) -> None:
+        super().__init__(device, model.config.slots, floor)
+        self._model, self._dtype = for_scoring(model, self.device, dtype)
+        self._halves = [half.to(dtype).contiguous() for half in self._model.W_1.chunk(2, 1)]  # of source, of target
+
+    def _score_short(self, sources: IdPhrases, targets: IdPhrases) -> Values:
+        source, target = self._halves
+        projected = self._half(sources, self._model.source, source) + self._half(targets, self._model.target, target)
+        values: Values = self._model.read_out(projected).double().cpu().numpy()
+        return values
+
+    def _half(self, phrases: IdPhrases, side: Side, W: Tensor) -> Tensor:
+        """What a side's words add to W_1 u; pairs × A."""
+        distinct, row_of = distinct_rows(in_slots(*phrases, self._slots, len(side.embedding) - 1))
+        e = side(torch.from_numpy(distinct).to(self.device))
+        product = linear(e.to(W.dtype), W).to(self._dtype)
+        return product.index_select(0, torch.from_numpy(row_of).to(self.device))
+
+
+RANKER = Architecture(
+    "ranker",
+    "ranker",
+    "RANK",
+    ("source", "target"),
+    RankerConfig,
+    Ranker,
+    pairs=RankerPairs,
+    ends="without </s>",
+    unbounded=True,
+    format=2,
+    measure=RANKED_WRONG,
+)

@@ -1,0 +1,211 @@
+"""The gated recurrence over packed phrases, with its gradient written out.
+
+Autograd would add up each matrix's gradient step after step, and so write it to memory as often as the phrases are
+long; here the steps' factors are kept and multiplied once. Packed rows come step by step: those of step 1 for all
+phrases, of step 2 for the phrases that have one, …; phrases are sorted, longest first. H hidden units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from moses_rnn.networks.hardware import EAGER, Kernel
+from moses_rnn.networks.native_learning import NativeKernel, States
+
+
+def step_after(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """One step where r acts on U h + c: h_t, the gates, h~, and U h + c."""
+    H = h.shape[1]
+    Uh_c = Uh + c
+    gates = torch.sigmoid(x[:, : 2 * H] + Uh_c[:, : 2 * H])
+    z, r = gates.chunk(2, 1)
+    q = Uh_c[:, 2 * H :]
+    h_tilde = torch.tanh(x[:, 2 * H :] + r * q)
+    return torch.lerp(h_tilde, h, z), gates, h_tilde, q
+
+
+def gates_before(x: Tensor, Uh: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """The gates where r acts on h, and r h."""
+    H = h.shape[1]
+    gates = torch.sigmoid(x[:, : 2 * H] + Uh + c[:, : 2 * H])
+    return gates, gates[:, H:] * h
+
+
+def state_before(x: Tensor, Urh: Tensor, c: Tensor, gates: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """h_t and h~ from U (r h)."""
+    H = h.shape[1]
+    h_tilde = torch.tanh(x[:, 2 * H :] + Urh + c[:, 2 * H :])
+    return torch.lerp(h_tilde, h, gates[:, :H]), h_tilde
+
+
+def back_after(grad_h: Tensor, gates: Tensor, h_tilde: Tensor, q: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """From the gradient of h_t to those of the sums inside z, r and h~; of U h + c; of h, but for products."""
+    z, r = gates.chunk(2, 1)
+    grad_tilde = grad_h * (1 - z) * (1 - h_tilde * h_tilde)
+    grad_gates = torch.cat([grad_h * (h - h_tilde) * z * (1 - z), grad_tilde * q * r * (1 - r)], 1)
+    return torch.cat([grad_gates, grad_tilde], 1), torch.cat([grad_gates, grad_tilde * r], 1), grad_h * z
+
+
+def back_tilde(grad_h: Tensor, gates: Tensor, h_tilde: Tensor) -> Tensor:
+    """From the gradient of h_t to that of the sum inside h~."""
+    return grad_h * (1 - gates[:, : h_tilde.shape[1]]) * (1 - h_tilde * h_tilde)
+
+
+def back_before(grad_h: Tensor, grad_rh: Tensor, gates: Tensor, h_tilde: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """From the gradients of h_t and of r h to those of the sums inside z and r; of h, but for products."""
+    z, r = gates.chunk(2, 1)
+    grad_gates = torch.cat([grad_h * (h - h_tilde) * z * (1 - z), grad_rh * h * r * (1 - r)], 1)
+    return grad_gates, grad_h * z + grad_rh * r
+
+
+class Step(NamedTuple):
+    """What a step leaves behind for its gradient; a row for each phrase that has the step."""
+
+    h: Tensor  # h_t; H
+    above: Tensor  # h_{t-1}; H
+    gates: Tensor  # z and r; 2H
+    h_tilde: Tensor  # H
+    inside: Tensor  # U h + c where the reset gate acts after the product, else r h; H
+
+
+class Recurrence(NamedTuple):
+    """h_t = z h_{t-1} + (1 - z) h~ for packed rows.
+
+    `U_z`, `U_r` and `U` are H × H. With `reset_after`, h~ = tanh(x + r (U h + c)), else tanh(x + U (r h) + c).
+    """
+
+    U_z: Tensor
+    U_r: Tensor
+    U: Tensor
+    reset_after: bool
+    product_dtype: torch.dtype  # of matrix products
+    kernel: Kernel = EAGER
+
+    def states(self, x: Tensor, c: Tensor, h_0: Tensor, active: Sequence[int]) -> Tensor:
+        """All states h_t, packed; nodes × H.
+
+        Args:
+            x: what is added inside z, r and h~, in this order; nodes × 3H.
+            c: what is added at every step of a phrase, likewise; phrases × 3H.
+            h_0: phrases × H.
+            active: how many phrases have a step; descending.
+        """
+        operands = x, c, h_0, self.U_z, self.U_r, self.U
+        states: Tensor
+        if isinstance(self.kernel, NativeKernel):
+            how = self.kernel, self.product_dtype, self.reset_after
+            states = States.apply(*operands, how, active)  # type: ignore[no-untyped-call]
+        else:
+            states = _Function.apply(*operands, self, active)  # type: ignore[no-untyped-call]
+        return states
+
+    @torch.no_grad()
+    def gates(self, x: Tensor, c: Tensor, h_0: Tensor, active: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """z and r of every step, packed; nodes × H each. Arguments as of `states`."""
+        steps = [step.gates for step in self.steps(x, c, h_0, active, *self.matrices())]
+        z, r = torch.cat([x.new_empty(0, 2 * h_0.shape[1]), *steps]).chunk(2, 1)
+        return z, r
+
+    def matrices(self) -> tuple[Tensor, Tensor]:
+        """What h is multiplied by in one product, and U, in the type of products."""
+        U_zr, U = torch.cat([self.U_z, self.U_r]).to(self.product_dtype), self.U.to(self.product_dtype)
+        return (torch.cat([U_zr, U]) if self.reset_after else U_zr), U
+
+    def steps(
+        self, x: Tensor, c: Tensor, h_0: Tensor, active: Sequence[int], U_all: Tensor, U: Tensor
+    ) -> Iterator[Step]:
+        """Step after step. Arguments as of `states`; `U_all` and `U` are `matrices`."""
+        h = h_0
+        for x_t in torch.split(x, list(active)):
+            rows = len(x_t)
+            x_t, c_t, above = x_t.clone(), c[:rows].clone(), _first(h, rows)  # noqa: PLW2901, no views, see `_first`
+            Uh = linear(above.to(self.product_dtype), U_all)
+            if self.reset_after:
+                h, gates, h_tilde, inside = self.kernel(step_after)(x_t, Uh, c_t, above)
+            else:
+                gates, inside = self.kernel(gates_before)(x_t, Uh, c_t, above)
+                Urh = linear(inside.to(self.product_dtype), U)
+                h, h_tilde = self.kernel(state_before)(x_t, Urh, c_t, gates, above)
+            yield Step(h, above, gates, h_tilde, inside)
+
+    def back(self, grad_h: Tensor, step: Step, U: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """From the gradient of a step's h_t back through the step, but for the product with `U_all`.
+
+        Returns:
+            The gradients of the sums inside z, r and h~ (rows × 3H); of U h + c, or of those sums again (rows × 3H); of
+            what `U_all` gave; of h_{t-1} where it does not go through a product (rows × H).
+        """
+        _, above, gates, h_tilde, inside = step
+        if self.reset_after:
+            grad_x, grad_Uh, direct = self.kernel(back_after)(grad_h, gates, h_tilde, inside, above)
+            return grad_x, grad_Uh, grad_Uh, direct
+        grad_tilde = self.kernel(back_tilde)(grad_h, gates, h_tilde)
+        grad_rh = grad_tilde.to(self.product_dtype) @ U
+        grad_gates, direct = self.kernel(back_before)(grad_h, grad_rh, gates, h_tilde, above)
+        grad_x = torch.cat([grad_gates, grad_tilde], 1)
+        return grad_x, grad_x, grad_gates, direct
+
+
+class _Function(torch.autograd.Function):
+    @staticmethod
+    def forward(  # noqa: PLR0913, PLR0917, the operands of which autograd wants gradients
+        ctx: Any,
+        x: Tensor,
+        c: Tensor,
+        h_0: Tensor,
+        U_z: Tensor,
+        U_r: Tensor,
+        U: Tensor,
+        recurrence: Recurrence,
+        active: Sequence[int],
+    ) -> Tensor:
+        U_all, U = recurrence.matrices()
+        steps = list(recurrence.steps(x.detach(), c.detach(), h_0.detach(), active, U_all, U))
+        ctx.save_for_backward(U_all, U, *(tensor for step in steps for tensor in step[1:]))
+        ctx.recurrence, ctx.phrases = recurrence, len(h_0)
+        return torch.cat([step.h for step in steps]) if steps else x.new_empty(0, h_0.shape[1])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        grad_states, recurrence = gradients[0], ctx.recurrence
+        U_all, U, *flat = ctx.saved_tensors
+        if not flat:
+            return None, None, None, *(None,) * 5
+        steps = [Step(grad_states, *flat[i : i + 4]) for i in range(0, len(flat), 4)]
+        H = grad_states.shape[1]
+        grad_xs: list[Tensor] = []  # inside z, r and h~; last step first
+        grad_Uhs: list[Tensor] = []  # inside z and r, and of U h + c or inside h~
+        grad_c = grad_states.new_zeros(ctx.phrases, 3 * H)
+        grad_h = grad_states.new_zeros(ctx.phrases, H)
+        last = len(grad_states)
+        for step in reversed(steps):
+            rows = len(step.above)
+            grad_step = grad_h[:rows] + grad_states[last - rows : last]
+            grad_x, grad_Uh, through, direct = recurrence.back(grad_step, step, U)
+            grad_h[:rows] = direct + through.to(recurrence.product_dtype) @ U_all
+            grad_c[:rows] += grad_Uh
+            grad_xs.append(grad_x)
+            grad_Uhs.append(grad_Uh)
+            last -= rows
+        grad_U = _grad_matrices(recurrence, steps, torch.cat(grad_Uhs[::-1]))
+        return torch.cat(grad_xs[::-1]), grad_c, grad_h, *grad_U, None, None
+
+
+def _grad_matrices(recurrence: Recurrence, steps: Sequence[Step], grad_Uh: Tensor) -> Iterator[Tensor]:
+    """The gradients of U_z, U_r and U, from those of their products with each step's operands."""
+    H, dtype = recurrence.U.shape[0], recurrence.product_dtype
+    above, inside = (torch.cat([step[i] for step in steps]).to(dtype) for i in (1, 4))
+    grad_products = grad_Uh.to(dtype)
+    grad_zr = grad_products[:, : 2 * H].T @ above
+    grad_U = grad_products[:, 2 * H :].T @ (above if recurrence.reset_after else inside)
+    return (matrix.to(grad_Uh.dtype, copy=True) for matrix in (grad_zr[:H], grad_zr[H:], grad_U))
+
+
+def _first(h: Tensor, rows: int) -> Tensor:
+    """The first rows; no view, for which torch.compile would make a pass of its own."""
+    return h if len(h) == rows else h[:rows].clone()

@@ -1,0 +1,315 @@
+"""The recurrent language model of Mikolov, Karafiát, Burget, Černocký and Khudanpur (Interspeech 2010), section 2.
+
+A state of H units has read the sentence so far; e(w) is a row of the embedding, w_0 = ``<s>``, σ the logistic function:
+
+    s_t = σ(e(w_{t-1}) + U s_{t-1})                         s_0 = 0.1 in every unit
+    p(w_t | w_<t) = softmax(G s_t)
+
+There are no biases. Each sentence begins with s_0: its score depends on it alone. The paper's tool goes on from one
+sentence's state to the next.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, linear, pad
+
+from moses_rnn.networks.batches import Batch, Lengths
+from moses_rnn.networks.config import Config, Size, Unit
+from moses_rnn.networks.dropout import Drop, keep
+from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.hardware import EAGER
+from moses_rnn.networks.initial_weights import unset
+from moses_rnn.networks.softmax import chosen_log_probs
+from moses_rnn.networks.tries import Trie, build_trie
+from moses_rnn.networks.vocabulary import Ids
+
+FIRST_STATE = 0.1  # of every unit
+INITIAL_DEVIATION = 0.1
+
+
+@dataclass(frozen=True)
+class RnnlmConfig(Config):
+    """Sizes; the default is the paper's 250/5, but for its vocabulary."""
+
+    target_vocabulary_size: Size  # with <unk> and </s>
+    hidden_size: Size = 250
+    unit: Unit = "sentences"
+    rare: None = None  # rare words are <unk>
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        return f"RNNLM, H {self.hidden_size}"
+
+
+class Rnnlm(nn.Module):
+    """The network; `state_dict` has the tensor names of the checkpoint format.
+
+    Ids are the vocabulary's; what stands before a sentence, ``<s>``, has the id K, which is never predicted.
+
+    Args:
+        config: sizes.
+        seed: of the initial weights; equal seeds give equal weights. None leaves them unset.
+    """
+
+    def __init__(self, config: RnnlmConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        K, H = config.target_vocabulary_size, config.hidden_size
+        self.embedding = unset(K + 1, H)  # the last one is that of <s>
+        self.U, self.G = unset(H, H), unset(K, H)
+        if seed is not None:
+            self.initialise(seed)
+
+    @torch.no_grad()
+    def initialise(self, seed: int, deviation: float = INITIAL_DEVIATION) -> None:
+        """Draw all weights from N(0, `deviation`²)."""
+        random = torch.Generator().manual_seed(seed)
+        for tensor in self.parameters():
+            tensor.copy_(deviation * torch.randn(tensor.shape, generator=random))
+
+    @property
+    def vocabulary_size(self) -> int:
+        """K, how many words can be predicted, ``<unk>`` and ``</s>`` among them."""
+        return len(self.G)
+
+    def word_log_probs(
+        self, sentences: Batch, product_dtype: torch.dtype | None = None, drop: Drop = keep, reach: int = 0
+    ) -> Tensor:
+        """log p of every word, the closing ``</s>`` included; one for each of ``sentences.packed()``.
+
+        Args:
+            sentences: at least one.
+            product_dtype: the type that matrix products are computed in; by default that of the weights.
+            drop: leaves units of e(w) and of the states out, for training, but not on their way to the next state.
+            reach: how many steps back the error of a word is followed: 1 is the paper, 0 the whole sentence.
+        """
+        dtype = product_dtype or self.U.dtype
+        begins = torch.full_like(sentences.ids[:, 0], self.vocabulary_size)
+        before = torch.cat([begins, *(sentences.ids[:rows, t] for t, rows in enumerate(sentences.active[1:]))])
+        e = drop(embedding(before, self.embedding))  # nodes × H
+        how = sentences.active, dtype, reach
+        s: Tensor = _States.apply(e, self.U, *how)  # type: ignore[no-untyped-call]
+        return chosen_log_probs(drop(s), self.G, s.new_zeros(self.vocabulary_size), sentences.packed(), dtype, EAGER)
+
+
+class _States(torch.autograd.Function):
+    """All states of packed sentences, with a gradient that goes back as many steps as are wanted.
+
+    Autograd could only cut every path at the same words; here each word's error goes back equally far.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, e: Tensor, U: Tensor, active: Sequence[int], product_dtype: torch.dtype, reach: int
+    ) -> Tensor:
+        matrix = U.to(product_dtype)
+        s = torch.full_like(e[: active[0]], FIRST_STATE)
+        states, above = [], []
+        for e_t in torch.split(e, list(active)):
+            above.append(s[: len(e_t)])
+            s = torch.sigmoid(e_t + linear(above[-1].to(product_dtype), matrix).to(e.dtype))
+            states.append(s)
+        every = torch.cat(states)
+        ctx.save_for_backward(every, torch.cat(above), matrix)
+        ctx.active, ctx.reach = active, reach
+        return every
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        states, above, U = ctx.saved_tensors
+        grad_e = grad_sums(gradients[0], states, U, ctx.active, ctx.reach)
+        grad_U = (grad_e.to(U.dtype).T @ above.to(U.dtype)).to(grad_e.dtype)
+        return grad_e, grad_U, None, None, None
+
+
+def grad_sums(grad_states: Tensor, states: Tensor, U: Tensor, active: Sequence[int], reach: int) -> Tensor:
+    """From the gradients of packed states, each by its own word's error, to those of the sums inside σ; nodes × H.
+
+    Args:
+        grad_states: nodes × H.
+        states: nodes × H.
+        U: H × H, in the type of products.
+        active: how many sentences have a step; descending.
+        reach: how many steps back an error is followed; 0: to the sentence's first.
+    """
+    kept = max(reach - 1, 0) if reach else 1  # errors by their age; without a limit, all of them together
+    carried = grad_states.new_zeros(kept, active[0], grad_states.shape[1])
+    sums: list[Tensor] = []  # last step first
+    last = len(states)
+    for rows in reversed(active):
+        s, own = states[last - rows : last], grad_states[last - rows : last]
+        slopes = s * (1 - s)
+        errors = torch.cat([own[None], carried[:, :rows]]) if reach else own[None] + carried[:, :rows]
+        errors = errors * slopes
+        sums.append(errors.sum(0))
+        if kept:
+            carried[:, :rows] = (errors[:kept].to(U.dtype) @ U).to(s.dtype)
+        last -= rows
+    return torch.cat(sums[::-1])
+
+
+# -- scoring: sentences as a trie, each distinct prefix once
+
+# Products always have as many rows, and so has the work between them. What is summed up is filled with zeros to whole
+# vectors, for else libraries treat the last rows in another way. So a value does not depend on its company, to the last
+# bit, and a model that learns while it reads gives what one that does not gives, as long as its rate is 0.
+
+ROWS = 32  # prefixes computed together; a multiple of what the processor's vectors hold
+DEPTH = 8  # of the numbers of units in products, a divisor
+TRIE_CELLS = 1 << 17  # sentences × longest of them that a trie is built of
+
+Values = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+
+
+class _Level(NamedTuple):
+    """Nodes of a trie: what they cost, and which of them are where in the levels around."""
+
+    log_p: Values  # of each node's last word
+    above: Places  # of each node the one that it follows
+    leaves: Places
+
+
+class SentenceScores:
+    """Scores sentences of ids, by the weights that the model has at the time.
+
+    Args:
+        model: a network on its device.
+        precision: of the matrix products.
+    """
+
+    def __init__(self, model: Rnnlm, precision: torch.dtype = torch.float32) -> None:
+        self.model = model
+        self._precision = precision
+        self._device = model.G.device
+
+    def log_probs(self, ids: Ids, lengths: Lengths) -> Values:
+        """See `WordNetwork`."""
+        ends = np.append(0, np.cumsum(lengths))
+        parts = [self._score_group(ids[ends[some.start] : ends[some.stop]], lengths[some]) for some in _groups(lengths)]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def first_states(self) -> Tensor:
+        """s_0, in which nothing is read; 1 × H."""
+        return self.model.U.new_full((1, len(self.model.U)), FIRST_STATE)
+
+    @torch.no_grad()
+    def next_states(self, words: Tensor, states: Tensor) -> Tensor:
+        """What states become that read a word each; n × H."""
+        e, U = self.model.embedding[words], self._operand(self.model.U)
+        following = torch.empty_like(states)
+        for rows in _blocks(len(states)):
+            e_t, s = _filled(e[rows]), _filled(states[rows])
+            s = torch.sigmoid(e_t + linear(self._operand(s), U).to(s.dtype))
+            following[rows] = s[: len(following[rows])]
+        return following
+
+    @torch.no_grad()
+    def next_log_probs(self, states: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """log p of every word after some states, ROWS of them at once; the rows, and rows × K."""
+        G = self._operand(self.model.G)
+        for rows in _blocks(len(states)):
+            logits = linear(self._operand(_filled(states[rows])), G).to(states.dtype)
+            yield rows, torch.log_softmax(logits, 1)[: rows.stop - rows.start]
+
+    def _operand(self, matrix: Tensor) -> Tensor:
+        """A factor of products over units, in their precision; units that are not there are zeros."""
+        return pad(matrix.to(self._precision), (0, -matrix.shape[1] % DEPTH))
+
+    def _score_group(self, ids: Ids, lengths: Lengths) -> Values:
+        trie = build_trie(ids, lengths)
+        paths = _paths(self._levels(trie), trie.leaves)
+        return paths[trie.leaf_of][np.arange(paths.shape[1]) <= lengths[:, None]]
+
+    def _levels(self, trie: Trie) -> list[_Level]:
+        """All nodes; each state is normalised once, for all words that follow it."""
+        begin = torch.tensor([self.model.vocabulary_size], device=self._device)  # <s>
+        states = [self.next_states(begin, self.first_states())]
+        above = [np.zeros(1, np.int64)]  # the nodes that have a state
+        for level in trie.levels:
+            words, parents = (torch.from_numpy(part[level.alive]) for part in (level.words, level.parents))
+            states.append(self.next_states(words.to(self._device), states[-1][parents.to(self._device)]))
+            above.append(level.alive)
+        begins = np.cumsum([0, *map(len, states)])
+        parents_of_all = [level.parents + begin for level, begin in zip(trie.levels, begins, strict=False)]
+        log_p = self._chosen(torch.cat(states), parents_of_all, [level.words for level in trie.levels])
+        cut = np.split(log_p, np.cumsum([len(level.words) for level in trie.levels])[:-1])
+        return [
+            _Level(values, alive[level.parents], level.leaves)
+            for level, values, alive in zip(trie.levels, cut, above, strict=False)
+        ]
+
+    def _chosen(self, states: Tensor, parents: Sequence[Places], words: Sequence[Places]) -> Values:
+        """log p of words, each after one of the states, in their order; as many as words."""
+        rows_of, chosen = np.concatenate(parents), np.concatenate(words)
+        values = np.empty(len(chosen))
+        for rows, log_p in self.next_log_probs(states):
+            first, last = np.searchsorted(rows_of, [rows.start, rows.stop])
+            if first < last:
+                places = torch.from_numpy(rows_of[first:last] - rows.start), torch.from_numpy(chosen[first:last])
+                values[first:last] = log_p[tuple(part.to(self._device) for part in places)].double().cpu().numpy()
+        return values
+
+
+def _groups(lengths: Lengths) -> Iterator[slice]:
+    """Sentences whose trie is in memory at once, at least one."""
+    first, longest = 0, 0
+    for i, length in enumerate(lengths.tolist()):
+        longest = max(longest, length + 1)
+        if i > first and (i + 1 - first) * longest > TRIE_CELLS:
+            yield slice(first, i)
+            first, longest = i, length + 1
+    if first < len(lengths):
+        yield slice(first, len(lengths))
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    for first in range(0, count, ROWS):
+        yield slice(first, min(first + ROWS, count))
+
+
+def _filled(rows: Tensor) -> Tensor:
+    """ROWS rows, of which the last may be zeros."""
+    if len(rows) == ROWS:
+        return rows
+    whole = rows.new_zeros(ROWS, rows.shape[1])
+    whole[: len(rows)] = rows
+    return whole
+
+
+def _paths(levels: Sequence[_Level], leaves: int) -> Values:
+    """log p of every word on the way to each leaf; leaves × levels, zero behind its end."""
+    values = np.zeros((leaves, len(levels)))
+    first = leaves  # leaves are numbered level by level
+    nodes = np.zeros(0, np.int64)  # that lead to the leaves from `first` on
+    for depth, level in reversed(list(enumerate(levels))):
+        first -= len(level.leaves)
+        nodes = np.concatenate([level.leaves, nodes])
+        values[first:, depth] = level.log_p[nodes]
+        nodes = level.above[nodes]
+    return values
+
+
+def scores_on_device(model: Rnnlm, device: torch.device | str, dtype: torch.dtype) -> SentenceScores:
+    """A network's scores where it is to compute."""
+    return SentenceScores(on_device(model, device, dtype), dtype)
+
+
+def on_device(model: Rnnlm, device: torch.device | str, dtype: torch.dtype) -> Rnnlm:
+    """The network on a device; of float64 if its products are, which the one given does not become."""
+    if dtype == torch.float64:
+        return copy.deepcopy(model).to(device, torch.float64)
+    return model.to(device)
+
+
+RNNLM = Architecture("rnnlm", "RNNLM", "RNNLM", ("target",), RnnlmConfig, Rnnlm, words=scores_on_device, format=2)

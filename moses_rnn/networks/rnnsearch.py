@@ -1,0 +1,443 @@
+"""RNNsearch (Bahdanau, Cho and Bengio 2015; arXiv 1409.0473, section 3, appendices A and B).
+
+x_1 … x_N is the source with its ``</s>``, y_1 … y_{T+1} the target with its. e(·) and e'(·) are embeddings of source
+and target words, e'(y_0) = 0. H hidden units, E embedding dimensions, A units of alignment, M maxout units,
+R output rank, K words. A matrix W maps a column vector; on rows of states that is ``linear(x, W)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding, linear
+
+from moses_rnn.networks.annotations import Annotator, Gru
+from moses_rnn.networks.attention import Alignment, Annotations, look, weigh
+from moses_rnn.networks.batches import Batch, Lengths
+from moses_rnn.networks.config import Config, Rare, Size, SizeOrNone, Unit
+from moses_rnn.networks.dropout import Drop, keep
+from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.hardware import EAGER, Kernel
+from moses_rnn.networks.initial_weights import unset
+from moses_rnn.networks.native_learning import times
+from moses_rnn.networks.normalising import OutputLayer
+from moses_rnn.networks.softmax import Estimate, learned_log_probs
+from moses_rnn.networks.steps import Columns, NodeBlock, Stepper, for_scoring
+from moses_rnn.networks.translation_network import TranslationNetwork
+from moses_rnn.networks.tries import build_trie, take_phrases
+from moses_rnn.networks.vocabulary import Ids
+
+INITIAL_DEVIATION = 0.01
+ALIGNMENT_SHARE = 0.1  # of the other matrices' deviation that W_a and U_a have
+
+
+@dataclass(frozen=True)
+class RnnSearchConfig(Config):
+    """Sizes and switches; the defaults are the paper's, but for its vocabulary."""
+
+    source_vocabulary_size: Size  # with <unk> and </s>
+    target_vocabulary_size: Size
+    hidden_size: Size = 1000
+    embedding_size: Size = 620
+    alignment_size: Size = 1000
+    maxout_size: Size = 500
+    output_rank: SizeOrNone = 0  # R; 0: one matrix G from the maxout units to the words
+    phases: Literal["paper", "groundhog"] = "paper"  # or as the released code, see Decoder
+    unit: Unit = "sentences"  # that it learned from
+    rare: Rare | None = None  # None: <unk>
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        return f"RNNsearch, phases of {self.phases}, H {self.hidden_size}"
+
+
+class RnnSearch(TranslationNetwork):
+    """Encoder, alignment and decoder; `state_dict` has the tensor names of the checkpoint format.
+
+    Args:
+        config: sizes and switches.
+        seed: of the initial weights; equal seeds give equal weights. None leaves them unset.
+    """
+
+    def __init__(self, config: RnnSearchConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Annotator(config.source_vocabulary_size, config.embedding_size, config.hidden_size)
+        self.align = Alignment(config.hidden_size, config.alignment_size)
+        self.decoder = Decoder(config)
+        self.kernel = EAGER
+        if seed is not None:
+            self.initialise(seed)
+
+    @torch.no_grad()
+    def initialise(self, seed: int, deviation: float = INITIAL_DEVIATION) -> None:
+        """Draw the weights as the paper does (appendix B.1): N(0, 0.01²), recurrent matrices orthogonal, biases 0.
+
+        W_a and U_a are N(0, 0.001²), and v is 0 too: every alignment is uniform at first, and the gradient reaches v
+        before W_a and U_a.
+
+        Args:
+            seed: equal seeds give equal weights.
+            deviation: of the matrices that are not recurrent, and ten times that of W_a and U_a.
+        """
+        random = torch.Generator().manual_seed(seed)
+        for name, tensor in self.named_parameters():
+            if tensor.dim() == 1:
+                tensor.zero_()
+                continue
+            gaussian = torch.randn(tensor.shape, generator=random)
+            if name.startswith("align."):
+                tensor.copy_(gaussian * deviation * ALIGNMENT_SHARE)
+            elif ".U" in name:
+                tensor.copy_(torch.linalg.svd(gaussian)[0])
+            else:
+                tensor.copy_(gaussian * deviation)
+
+    def use_kernel(self, kernel: Kernel) -> None:
+        """See `TranslationNetwork`."""
+        self.kernel = self.encoder.kernel = self.decoder.kernel = kernel
+
+    def word_log_probs(
+        self,
+        sources: Batch,
+        targets: Batch,
+        source_of: Tensor,
+        product_dtype: torch.dtype | None = None,
+        sample: Estimate | None = None,
+        drop: Drop = keep,
+    ) -> Tensor:
+        """Score every target word by log p(y_i | y_<i, x); `drop` is for embeddings and maxout."""
+        dtype = product_dtype or self.decoder.U.dtype
+        terms = self.read(sources, dtype, drop).take(source_of)
+        nodes = self.decoder.nodes(terms, targets, self.align, dtype, drop)
+        projected = self.decoder.read_out(nodes, dtype, drop)
+        output = self.decoder.output, self.decoder.b_G
+        return learned_log_probs(projected, output, targets.packed(), dtype, self.kernel, sample)
+
+    def read(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> SearchTerms:
+        """What depends on the sources alone."""
+        h = self.encoder.annotations(sources, product_dtype, drop)  # S × N × 2H
+        Uh = times(h.flatten(0, 1), self.align.U_a, product_dtype, self.kernel).view(*h.shape[:2], -1)
+        present = torch.arange(h.shape[1])[None, :] < sources.lengths()[:, None]
+        s_0 = self.decoder.first_state(h[:, 0, self.config.hidden_size :], product_dtype)
+        return SearchTerms(Annotations(h, Uh, present.to(h.device)), s_0)
+
+
+class SearchTerms(NamedTuple):
+    """What the decoder needs of a source, and what depends on it alone; a row each."""
+
+    annotations: Annotations
+    s_0: Tensor  # H
+
+    def take(self, rows: Tensor) -> SearchTerms:
+        """The same for chosen rows, repeated at will."""
+        return SearchTerms(self.annotations.take(rows), self.s_0.index_select(0, rows))
+
+
+class SearchNodes(NamedTuple):
+    """What the read-out needs to predict each target word; a row each."""
+
+    s: Tensor  # s_i, or s_{i-1} by the switch `phases`; H
+    e: Tensor  # e'(y_{i-1}); E
+    c: Tensor  # c_i; 2H
+
+
+class Decoder(Gru):
+    """Annotations and target words y_1 … y_T to log-probabilities (section 3.1, appendix A.2).
+
+    s_0  = tanh(V ←h_1 + b_V)
+    z    = σ(W_z e + U_z s + C_z c + b_z)                   z keeps the old state; the paper writes 1 - z
+    r    = σ(W_r e + U_r s + C_r c + b_r)
+    s~   = tanh(W e + U (r ⊙ s) + C c + b)
+    GRU'(e, s, c) = z ⊙ s + (1 - z) ⊙ s~
+    t~   = O_h s + O_y e + O_c c + b_O
+    t_k  = max(t~_{2k-1}, t~_{2k})                          maxout
+    p    = softmax(G t + b_G), or softmax(G_l G_r t + b_G)
+
+    By the switch `phases`, with c_i looked up by s_{i-1} in both:
+    "paper"      s_i = GRU'(e'(y_{i-1}), s_{i-1}, c_i), and y_i is predicted from s_i, e'(y_{i-1}) and c_i
+    "groundhog"  y_i is predicted from s_{i-1}, e'(y_{i-1}) and c_i, and s_i = GRU'(e'(y_i), s_{i-1}, c_i)
+    """
+
+    def __init__(self, config: RnnSearchConfig) -> None:
+        super().__init__(config.hidden_size, config.embedding_size)
+        H, E, M = config.hidden_size, config.embedding_size, config.maxout_size
+        K, R = config.target_vocabulary_size, config.output_rank
+        self.embedding = unset(K, E)
+        self.C, self.C_z, self.C_r = unset(H, 2 * H), unset(H, 2 * H), unset(H, 2 * H)
+        self.V, self.b_V = unset(H, H), unset(H)
+        self.O_h, self.O_y, self.O_c, self.b_O = (
+            unset(2 * M, H),
+            unset(2 * M, E),
+            unset(2 * M, 2 * H),
+            unset(2 * M),
+        )
+        if R:
+            self.G_r, self.G_l = unset(R, M), unset(K, R)
+        else:
+            self.G = unset(K, M)
+        self.b_G = unset(K)
+        self.updates_first = config.phases == "paper"
+        self.kernel = EAGER
+
+    @property
+    def output(self) -> Tensor:
+        """G_l, or G: what gives the words' logits; K × R or K × M."""
+        return self.G_l if hasattr(self, "G_l") else self.G
+
+    def first_state(self, h_1: Tensor, product_dtype: torch.dtype) -> Tensor:
+        """s_0 from ←h_1; rows × H."""
+        return torch.tanh(times(h_1, self.V, product_dtype, self.kernel) + self.b_V)
+
+    def nodes(
+        self, terms: SearchTerms, targets: Batch, align: Alignment, product_dtype: torch.dtype, drop: Drop = keep
+    ) -> SearchNodes:
+        """What the read-out needs to predict each of ``targets.packed()``.
+
+        Args:
+            terms: of each target's source; T rows.
+            targets: T targets.
+            align: the weights of the alignment.
+            product_dtype: the type that matrix products are computed in.
+            drop: leaves units out of embeddings.
+        """
+        e = drop(self._previous_embeddings(targets))  # nodes × E
+        inputs = torch.split(self.inputs(e, product_dtype, self.kernel), targets.active)
+        steps = list(self._steps(terms, inputs, align, product_dtype))
+        s, c = (torch.cat(tensors) for tensors in zip(*steps, strict=True))
+        return SearchNodes(s, e, c)
+
+    def _steps(
+        self, terms: SearchTerms, inputs: tuple[Tensor, ...], align: Alignment, product_dtype: torch.dtype
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """The state and the context that predict y_1, y_2, …; rows × H and rows × 2H.
+
+        `inputs` are those of e'(y_0), e'(y_1), …, of the targets that have a word to predict after it.
+        """
+        W_s = torch.cat([align.W_a, self.U_z, self.U_r]).to(product_dtype)  # that s_{i-1} is multiplied by
+        weights = W_s, torch.cat([self.C_z, self.C_r, self.C]).to(product_dtype), self.U.to(product_dtype)
+        s = terms.s_0
+        for i, x in enumerate(inputs):
+            s = s[: len(x)]
+            W_as, U_s = torch.split(_product(s, weights[0]), [len(align.v), 2 * s.shape[1]], 1)
+            c = look(W_as, align.v, terms.annotations.first(len(x)))
+            if self.updates_first:
+                s = self._update(x, s, U_s, c, weights)
+                yield s, c
+            else:
+                yield s, c
+                if i + 1 < len(inputs):
+                    rows = len(inputs[i + 1])
+                    s = self._update(inputs[i + 1], s[:rows], U_s[:rows], c[:rows], weights)
+
+    def _update(self, x: Tensor, s: Tensor, U_s: Tensor, c: Tensor, weights: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """GRU'(e, s, c), of which `x` is what e and the biases add, and `U_s` what U_z and U_r give of s; rows × H."""
+        Cc = _product(c, weights[1])
+        z, rs = gates(x, U_s, Cc, s)
+        return updated(x, _product(rs, weights[2]), Cc, z, s)
+
+    def _previous_embeddings(self, targets: Batch) -> Tensor:
+        """e'(y_{i-1}) for each node, where e'(y_0) = 0; nodes × E."""
+        nothing = self.embedding.new_zeros(targets.active[0], self.embedding.shape[1])
+        previous = [targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:])]
+        return torch.cat([nothing, embedding(torch.cat([targets.ids[:0, 0], *previous]), self.embedding)])
+
+    def read_out(self, nodes: SearchNodes, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+        """t_i, or G_r t_i: what each node predicts, before the words; nodes × M or nodes × R."""
+        how = product_dtype, self.kernel
+        t = times(nodes.s, self.O_h, *how) + times(nodes.e, self.O_y, *how) + times(nodes.c, self.O_c, *how) + self.b_O
+        t = drop(torch.maximum(*t.view(len(t), -1, 2).unbind(2)))  # nodes × M
+        return times(t, self.G_r, *how) if hasattr(self, "G_r") else t
+
+
+def gates(x: Tensor, U_s: Tensor, Cc: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+    """z and r ⊙ s of each row; rows × H each."""
+    H = s.shape[1]
+    z, r = torch.sigmoid(x[:, : 2 * H] + U_s + Cc[:, : 2 * H]).chunk(2, 1)
+    return z, r * s
+
+
+def updated(x: Tensor, U_rs: Tensor, Cc: Tensor, z: Tensor, s: Tensor) -> Tensor:
+    """z ⊙ s + (1 - z) ⊙ s~; rows × H."""
+    H = s.shape[1]
+    return torch.lerp(torch.tanh(x[:, 2 * H :] + U_rs + Cc[:, 2 * H :]), s, z)
+
+
+def _product(x: Tensor, matrix: Tensor) -> Tensor:
+    """A product with a matrix that has the type of products already, given back in the type of x."""
+    return linear(x.to(matrix.dtype), matrix).to(x.dtype)
+
+
+# -- scoring and search: the same equations, stepped over packed rows
+
+ENERGIES_AT_ONCE = 1 << 22  # prefixes × positions × A: what is looked at in one piece
+
+
+class SearchPrefixes(NamedTuple):
+    """Beginnings of targets, with what the decoder needs to predict the word after each; a row each."""
+
+    sources: Tensor  # row of each one's source among the terms
+    e: Tensor  # e'(y_{i-1}), zeros before the first word; E
+    s: Tensor  # s_i, or s_{i-1} where the state is updated after the word; H
+    c: Tensor  # c_i; 2H
+    alpha: Tensor  # that c_i is made by; longest N
+
+    def take(self, rows: slice) -> SearchPrefixes:
+        """Some of them."""
+        return SearchPrefixes(*(tensor[rows] for tensor in self))
+
+
+class RnnSearchStepper(Stepper[SearchTerms, SearchPrefixes]):
+    """RNNsearch, stepped over packed rows.
+
+    Args:
+        model: the trained network.
+        device: where to compute.
+        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
+    """
+
+    def __init__(
+        self,
+        model: RnnSearch,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.device = torch.device(device)
+        self.vocabulary_size = model.config.target_vocabulary_size
+        self._product_dtype = dtype
+        self._model, self._dtype = for_scoring(model, self.device, dtype)
+        decoder, align = self._model.decoder, self._model.align
+        self._v = align.v
+        self._W_e = self._weight(torch.cat([decoder.W_z, decoder.W_r, decoder.W]))
+        self._b = torch.cat([decoder.b_z, decoder.b_r, decoder.b])
+        self._W_a, self._U_gates = self._weight(align.W_a), self._weight(torch.cat([decoder.U_z, decoder.U_r]))
+        self._C = self._weight(torch.cat([decoder.C_z, decoder.C_r, decoder.C]))
+        self._U = self._weight(decoder.U)
+        self._output = OutputLayer(decoder.output, decoder.b_G, dtype, self._dtype)
+
+    def _weight(self, tensor: Tensor) -> Tensor:
+        return tensor.detach().to(self._product_dtype).contiguous()
+
+    def _times(self, rows: Tensor, matrix: Tensor) -> Tensor:
+        """A product, given back in the type of states."""
+        return linear(rows.to(self._product_dtype), matrix).to(self._dtype)
+
+    @torch.inference_mode()
+    def read(self, ids: Ids, lengths: Lengths) -> tuple[SearchTerms, npt.NDArray[np.int64]]:
+        """See `Stepper`; equal sources are read once, and all are padded to the longest."""
+        leaf_of = build_trie(ids, lengths).leaf_of
+        first = np.unique(leaf_of, return_index=True)[1]  # of each distinct source, by its leaf
+        order = np.argsort(-lengths[first], kind="stable")
+        sources = Batch.from_flat(*take_phrases(ids, lengths, first[order]), self.device)
+        row_of = np.empty_like(order)
+        row_of[order] = np.arange(len(order))
+        return self._model.read(sources, self._product_dtype), row_of[leaf_of]
+
+    @torch.inference_mode()
+    def start(self, terms: SearchTerms) -> SearchPrefixes:
+        """The empty prefix of each source, with its first look; in the paper's phases also updated once."""
+        sources = torch.arange(len(terms.s_0), device=self.device)
+        e = terms.s_0.new_zeros(len(sources), self._model.config.embedding_size)
+        c, alpha = self._look(terms, sources, terms.s_0)
+        s = self._update(e, terms.s_0, c) if self._updates_first else terms.s_0
+        return SearchPrefixes(sources, e, s, c, alpha)
+
+    @torch.inference_mode()
+    def step(self, terms: SearchTerms, prefixes: SearchPrefixes, rows: Tensor, words: Tensor) -> SearchPrefixes:
+        """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
+        sources, s = prefixes.sources.index_select(0, rows), prefixes.s.index_select(0, rows)
+        e = self._model.decoder.embedding.index_select(0, words)
+        if self._updates_first:
+            c, alpha = self._look(terms, sources, s)
+            return SearchPrefixes(sources, e, self._update(e, s, c), c, alpha)
+        s = self._update(e, s, prefixes.c.index_select(0, rows))
+        return SearchPrefixes(sources, e, s, *self._look(terms, sources, s))
+
+    @torch.inference_mode()
+    def next_log_probs(self, terms: SearchTerms, prefixes: SearchPrefixes, columns: Columns | None = None) -> Tensor:
+        """See `Stepper`."""
+        return self._output.log_probs(self._read_out(prefixes), prefixes.sources, columns)
+
+    @torch.inference_mode()
+    def word_log_probs(
+        self,
+        terms: SearchTerms,
+        prefixes: SearchPrefixes,
+        rows: Tensor,
+        words: Tensor,
+        blocks: Sequence[NodeBlock],
+    ) -> Tensor:
+        """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
+        return self._output.chosen(self._read_out(prefixes), rows, words, blocks)
+
+    def alignment(self, terms: SearchTerms, prefixes: SearchPrefixes) -> Tensor:
+        """α of the word that follows each prefix; prefixes × longest N, zeros where a source has no word."""
+        return prefixes.alpha
+
+    def summaries(self, terms: SearchTerms) -> Tensor:
+        """s_0 of each source: tanh(W_s ←h_1), all that the decoder knows before it looks; sources × H."""
+        return terms.s_0
+
+    @property
+    def _updates_first(self) -> bool:
+        return self._model.decoder.updates_first
+
+    def _look(self, terms: SearchTerms, sources: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        """c and α of some states of some sources; rows × 2H and rows × longest N.
+
+        The only work that grows with the padding is done here, in pieces that do not, each as wide as its longest
+        source where that is known without waiting for the device.
+        """
+        Ws = self._times(s, self._W_a)
+        pieces = [self._look_at(terms.annotations, sources[rows], Ws[rows]) for rows in self._pieces(terms, len(s))]
+        if not pieces:
+            return s.new_zeros(0, terms.annotations.h.shape[2]), s.new_zeros(0, terms.annotations.h.shape[1])
+        c, alpha = (torch.cat(tensors) for tensors in zip(*pieces, strict=True))
+        return c, alpha
+
+    def _look_at(self, annotations: Annotations, sources: Tensor, Ws: Tensor) -> tuple[Tensor, Tensor]:
+        present, N = annotations.present.index_select(0, sources), annotations.h.shape[1]
+        width = int(present.sum(1).max()) if self.device.type == "cpu" else N
+        these = Annotations(
+            annotations.h[:, :width].index_select(0, sources),
+            annotations.Uh[:, :width].index_select(0, sources),
+            present[:, :width],
+        )
+        alpha = weigh(Ws, self._v, these)
+        c = torch.bmm(alpha[:, None, :], these.h).squeeze(1)
+        return c, torch.nn.functional.pad(alpha, (0, N - width))
+
+    def _pieces(self, terms: SearchTerms, rows: int) -> Iterator[slice]:
+        at_once = max(ENERGIES_AT_ONCE // terms.annotations.Uh[0].numel(), 1)
+        for first in range(0, rows, at_once):
+            yield slice(first, min(first + at_once, rows))
+
+    def _update(self, e: Tensor, s: Tensor, c: Tensor) -> Tensor:
+        """GRU'(e, s, c); rows × H."""
+        x = self._times(e, self._W_e) + self._b
+        Cc = self._times(c, self._C)
+        z, rs = gates(x, self._times(s, self._U_gates), Cc, s)
+        return updated(x, self._times(rs, self._U), Cc, z, s)
+
+    def _read_out(self, prefixes: SearchPrefixes) -> Tensor:
+        """t_i, or G_r t_i: what each prefix predicts, before the words; prefixes × M or prefixes × R."""
+        return self._model.decoder.read_out(SearchNodes(prefixes.s, prefixes.e, prefixes.c), self._product_dtype)
+
+
+RNNSEARCH = Architecture(
+    "rnnsearch",
+    "RNNsearch",
+    "SEARCH",
+    ("source", "target"),
+    RnnSearchConfig,
+    RnnSearch,
+    stepper=RnnSearchStepper,
+    format=2,
+)

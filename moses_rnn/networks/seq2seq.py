@@ -1,0 +1,317 @@
+"""Sequence to sequence learning with deep LSTMs (Sutskever, Vinyals and Le 2014, arXiv 1409.3215, section 2).
+
+An encoder of L layers reads the source, its words in reverse; a decoder of L layers begins each where the encoder's
+same layer has ended, and writes the target. x_t and y_t are the t-th source and target word, e and e' the embeddings,
+h^l and m^l hidden states and memories of layer l; a prime marks the decoder's. H hidden units, E embedding dimensions,
+K words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from moses_rnn.networks.batches import Batch, Lengths
+from moses_rnn.networks.config import Config, Limits, Rare, Size, Unit
+from moses_rnn.networks.dropout import Drop, keep
+from moses_rnn.networks.folders import Architecture
+from moses_rnn.networks.hardware import Kernel
+from moses_rnn.networks.initial_weights import draw_uniformly, unset
+from moses_rnn.networks.lstm import Lstm, LstmStack, State, lstm_step
+from moses_rnn.networks.normalising import OutputLayer
+from moses_rnn.networks.softmax import Estimate, learned_log_probs
+from moses_rnn.networks.steps import Columns, NodeBlock, Stepper
+from moses_rnn.networks.translation_network import TranslationNetwork
+from moses_rnn.networks.tries import build_trie, copy_levels
+from moses_rnn.networks.vocabulary import END_ID, Ids
+
+INITIAL_RANGE = 0.08
+
+
+@dataclass(frozen=True)
+class Seq2SeqConfig(Config):
+    """Sizes and switches; the defaults are the paper's."""
+
+    source_vocabulary_size: Size  # with <unk> and </s>
+    target_vocabulary_size: Size
+    hidden_size: Size = 1000
+    embedding_size: Size = 1000
+    layers: Annotated[int, Limits(1, 64)] = 4
+    source_order: Literal["reversed", "forward"] = "reversed"  # </s> comes last either way
+    peepholes: bool = True
+    unit: Unit = "sentences"  # that it learned from
+    rare: Rare | None = None  # None: <unk>
+
+    @property
+    def description(self) -> str:
+        """For a log."""
+        return f"deep LSTM, {self.layers} layers, source {self.source_order}, H {self.hidden_size}"
+
+
+class Seq2Seq(TranslationNetwork):
+    """Encoder and decoder; `state_dict` has the tensor names of the checkpoint format.
+
+    Args:
+        config: sizes and switches.
+        seed: of the initial weights; equal seeds give equal weights. None leaves them unset.
+    """
+
+    def __init__(self, config: Seq2SeqConfig, *, seed: int | None) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        if seed is not None:
+            self.initialise(seed)
+
+    def initialise(self, seed: int, deviation: float = INITIAL_RANGE) -> None:
+        """Draw all weights uniformly from ± `deviation`, the paper's 0.08 (section 3.4); equal seeds, equal weights."""
+        draw_uniformly(self, seed, deviation)
+
+    def use_kernel(self, kernel: Kernel) -> None:
+        """See `TranslationNetwork`."""
+        self.kernel = self.encoder.kernel = self.decoder.kernel = kernel
+
+    def word_log_probs(
+        self,
+        sources: Batch,
+        targets: Batch,
+        source_of: Tensor,
+        product_dtype: torch.dtype | None = None,
+        sample: Estimate | None = None,
+        drop: Drop = keep,
+    ) -> Tensor:
+        """Score every target word by log p(y_i | y_<i, x); `drop` is for what each layer reads and for h'^L_i."""
+        dtype = product_dtype or self.decoder.G.dtype
+        start = [state.take(source_of) for state in self.encoder(sources, dtype, drop)]
+        h = drop(self.decoder(start, targets, dtype, drop))
+        output = self.decoder.G, self.decoder.b_G
+        return learned_log_probs(h, output, targets.packed(), dtype, self.kernel, sample)
+
+
+class Encoder(LstmStack):
+    """Source words x_1 … x_N, the last of them ``</s>``, to the last state of each layer.
+
+    They are read in the order x_{N-1} … x_1 ``</s>``, by the switch `source_order` in that of x_1 … x_{N-1} ``</s>``;
+    layer 1 reads e(x), layer l the h^{l-1} below it; h^l_0 = m^l_0 = 0.
+    """
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        sizes = config.source_vocabulary_size, config.embedding_size, config.hidden_size, config.layers
+        super().__init__(*sizes, peepholes=config.peepholes)
+        self.reverses = config.source_order == "reversed"
+
+    def forward(self, sources: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> list[State]:
+        """h^l_N and m^l_N of each layer l, a row for each source."""
+        sources = reverse_words(sources) if self.reverses else sources
+        start = self.nothing(sources.active[0])
+        return self.states(sources.packed(), start, sources.active, product_dtype, drop)[1]
+
+
+class Decoder(LstmStack):
+    """From the encoder's last states and target words y_1 … y_T to log-probabilities.
+
+    h'^l_0 = h^l_N, m'^l_0 = m^l_N                          of each layer l
+    a'^1_i = e'(y_{i-1})                                    y_0 is ``</s>``
+    a'^l_i = h'^{l-1}_i                                     l > 1
+    p(y_i | y_<i, x) = softmax(G h'^L_i + b_G)
+    """
+
+    def __init__(self, config: Seq2SeqConfig) -> None:
+        words = config.target_vocabulary_size
+        super().__init__(words, config.embedding_size, config.hidden_size, config.layers, peepholes=config.peepholes)
+        self.G, self.b_G = unset(words, config.hidden_size), unset(words)
+
+    def forward(self, start: Sequence[State], targets: Batch, product_dtype: torch.dtype, drop: Drop = keep) -> Tensor:
+        """h'^L_i, from which each of ``targets.packed()`` is predicted; nodes × H.
+
+        Args:
+            start: of each layer; T rows.
+            targets: T targets.
+            product_dtype: the type that matrix products are computed in.
+            drop: leaves units out of what each layer reads.
+        """
+        first = torch.full_like(targets.ids[:, 0], END_ID)
+        words = torch.cat([first, *(targets.ids[:rows, t] for t, rows in enumerate(targets.active[1:]))])
+        return self.states(words, start, targets.active, product_dtype, drop)[0]
+
+
+def reverse_words(batch: Batch) -> Batch:
+    """The same phrases, the words of each in reverse; ``</s>`` stays last."""
+    steps = torch.arange(len(batch.active), device=batch.ids.device)[None, :]
+    every = torch.arange(batch.active[0], device=batch.ids.device)[:, None]
+    words = (torch.tensor(batch.active[1:], dtype=torch.int64).to(batch.ids.device) > every).sum(1, keepdim=True)
+    return Batch(batch.ids.gather(1, torch.where(steps < words, words - 1 - steps, steps)), batch.active)
+
+
+# -- scoring and search: the same equations over tries of sentences
+
+# Sources that begin alike in the order of reading share what is read; an equal source is read once. Products that share
+# an operand are one product; they may be bfloat16, states, gates and normalisation are float32.
+
+
+class Seq2SeqTerms(NamedTuple):
+    """What the decoder begins with; a row for each source."""
+
+    layers: tuple[State, ...]
+
+    def take(self, rows: Tensor) -> Seq2SeqTerms:
+        """The same for chosen rows, repeated at will."""
+        return Seq2SeqTerms(tuple(state.take(rows) for state in self.layers))
+
+
+class Seq2SeqPrefixes(NamedTuple):
+    """Beginnings of targets, with the decoder's states that predict the word after each; a row each."""
+
+    sources: Tensor  # row of each one's source among the terms
+    layers: tuple[State, ...]
+
+    def take(self, rows: slice) -> Seq2SeqPrefixes:
+        """Some of them."""
+        layers = tuple(State(*(tensor[rows] for tensor in state)) for state in self.layers)
+        return Seq2SeqPrefixes(self.sources[rows], layers)
+
+
+class Seq2SeqStepper(Stepper[Seq2SeqTerms, Seq2SeqPrefixes]):
+    """The deep LSTM, stepped over packed rows.
+
+    Args:
+        model: the trained network.
+        device: where to compute.
+        dtype: of matrix products: float32, bfloat16, or float64 to measure the others' error.
+    """
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.device = torch.device(device)
+        self.vocabulary_size = model.config.target_vocabulary_size
+        self._reverses = model.encoder.reverses
+        self._encoder, self._decoder = (
+            SteppedStack(stack, self.device, dtype) for stack in (model.encoder, model.decoder)
+        )
+        G, b_G = model.decoder.G.to(self.device), model.decoder.b_G.to(self.device)
+        self._output = OutputLayer(G, b_G, dtype, self._decoder.dtype)
+
+    @torch.inference_mode()
+    def read(self, ids: Ids, lengths: Lengths) -> tuple[Seq2SeqTerms, npt.NDArray[np.int64]]:
+        """See `Stepper`; each distinct beginning of the sources, in the order of reading, is stepped once."""
+        sources = build_trie(reverse_each(ids, lengths) if self._reverses else ids, lengths)
+        states = self._encoder.nothing(sources.roots)
+        last = []
+        for words, parents, alive, leaves in copy_levels(sources.levels, self.device):
+            states = self._encoder.step(words, states, parents)
+            last.append([state.take(leaves) for state in states])
+            states = tuple(state.take(alive) for state in states)
+        layers = tuple(State(*map(torch.cat, zip(*levels, strict=True))) for levels in zip(*last, strict=True))
+        return Seq2SeqTerms(layers), sources.leaf_of
+
+    @torch.inference_mode()
+    def start(self, terms: Seq2SeqTerms) -> Seq2SeqPrefixes:
+        """The empty prefix of each source, after a step with ``</s>``."""
+        sources = torch.arange(len(terms.layers[0].h), device=self.device)
+        words = torch.full_like(sources, END_ID)
+        return Seq2SeqPrefixes(sources, self._decoder.step(words, terms.layers, sources))
+
+    @torch.inference_mode()
+    def step(self, terms: Seq2SeqTerms, prefixes: Seq2SeqPrefixes, rows: Tensor, words: Tensor) -> Seq2SeqPrefixes:
+        """Chosen rows of the prefixes, each with one word more; `rows` and `words` are as many."""
+        return Seq2SeqPrefixes(prefixes.sources[rows], self._decoder.step(words, prefixes.layers, rows))
+
+    @torch.inference_mode()
+    def next_log_probs(self, terms: Seq2SeqTerms, prefixes: Seq2SeqPrefixes, columns: Columns | None = None) -> Tensor:
+        """See `Stepper`."""
+        return self._output.log_probs(prefixes.layers[-1].h, prefixes.sources, columns)
+
+    @torch.inference_mode()
+    def word_log_probs(
+        self,
+        terms: Seq2SeqTerms,
+        prefixes: Seq2SeqPrefixes,
+        rows: Tensor,
+        words: Tensor,
+        blocks: Sequence[NodeBlock],
+    ) -> Tensor:
+        """See `Stepper`; each prefix is normalised once, whatever the number of words after it."""
+        return self._output.chosen(prefixes.layers[-1].h, rows, words, blocks)
+
+    def summaries(self, terms: Seq2SeqTerms) -> Tensor:
+        """h of all layers after each source's last word, the lowest layer's first; sources × LH.
+
+        The memory m is left out: it has no bounds, and would outweigh h.
+        """
+        return torch.cat([state.h for state in terms.layers], 1)
+
+
+class SteppedLayer(NamedTuple):
+    """A layer's weights, those of the gates and of the new memory above each other."""
+
+    WU: Tensor  # in the type of products; 4H × (A + H), where A are the layer's inputs
+    b: Tensor  # 4H
+    p: Tensor | None  # 3 × H
+
+
+class SteppedStack:
+    """The layers of an encoder or decoder, whose states are the rows of a trie's level or of a beam.
+
+    Args:
+        stack: as trained.
+        device: where to compute.
+        product_dtype: of matrix products.
+    """
+
+    def __init__(self, stack: LstmStack, device: torch.device, product_dtype: torch.dtype) -> None:
+        self.dtype = torch.float64 if product_dtype == torch.float64 else torch.float32  # of states
+        self._device, self._product_dtype = device, product_dtype
+        self._embedding = stack.embedding.detach().to(device, product_dtype)
+        self._layers = [self._prepared(layer) for layer in stack.layers]
+        self._hidden_size = stack.hidden_size
+
+    @torch.no_grad()
+    def _prepared(self, layer: Lstm) -> SteppedLayer:
+        W, U, b, p = layer.weights()
+        WU = torch.cat([W, U], 1).to(self._device, self._product_dtype)
+        return SteppedLayer(WU, b.to(self._device, self.dtype), None if p is None else p.to(self._device, self.dtype))
+
+    def nothing(self, rows: int) -> tuple[State, ...]:
+        """h_0 = m_0 = 0 of each layer."""
+        zeros = torch.zeros(rows, self._hidden_size, dtype=self.dtype, device=self._device)
+        return (State(zeros, zeros),) * len(self._layers)
+
+    def step(self, words: Tensor, states: Sequence[State], rows: Tensor) -> tuple[State, ...]:
+        """The next states of chosen rows, each after one word more; `rows` and `words` are as many."""
+        a, stepped = self._embedding.index_select(0, words), []
+        for (WU, b, p), state in zip(self._layers, states, strict=True):
+            h, m = state.take(rows)
+            sums = linear(torch.cat([a, h.to(self._product_dtype)], 1), WU).to(self.dtype)
+            stepped.append(State(*lstm_step(b, sums, p, m)))
+            a = stepped[-1].h.to(self._product_dtype)
+        return tuple(stepped)
+
+
+def reverse_each(ids: Ids, lengths: Lengths) -> Ids:
+    """Phrases laid end to end, the words of each in reverse."""
+    ends = np.cumsum(lengths)
+    return ids[np.repeat(2 * ends - lengths, lengths) - 1 - np.arange(len(ids))]
+
+
+SEQ2SEQ = Architecture(
+    "seq2seq",
+    "deep LSTM",
+    "LSTM",
+    ("source", "target"),
+    Seq2SeqConfig,
+    Seq2Seq,
+    stepper=Seq2SeqStepper,
+    format=2,
+)

@@ -1,0 +1,88 @@
+"""Phrases in a fixed number of slots, for networks that read all words at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from moses_rnn.errors import PairError
+from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.config import Limits
+from moses_rnn.networks.trie_scoring import IdPhrases, Values
+from moses_rnn.networks.tries import take_phrases
+from moses_rnn.networks.vocabulary import Ids
+
+Slots = Annotated[int, Limits(1, 64)]
+Slotted = npt.NDArray[np.int64]
+
+
+def check_length(longest: int, slots: int) -> None:
+    """Refuse phrases that do not fit.
+
+    Raises:
+        PairError: the longest has more words than there are slots.
+    """
+    if longest > slots:
+        expected = f"phrases of at most {slots} words, for which the network has slots"
+        raise PairError(f"expected {expected}, found {longest}", advice="--long floor gives them the smallest score.")
+
+
+def in_slots(flat: Ids, lengths: Lengths, slots: int, otherwise: int) -> Slotted:
+    """Phrases with a column for each slot; phrases × slots.
+
+    Args:
+        flat: ids of all phrases end to end, without end symbols.
+        lengths: words of each phrase, none of more than there are slots.
+        slots: how many.
+        otherwise: stands where a phrase has no word.
+    """
+    table = np.full((len(lengths), slots), otherwise, np.int64)
+    table[np.arange(slots)[None, :] < lengths[:, None]] = flat
+    return table
+
+
+# -- scoring: longer phrases are refused, or score a floor
+
+
+class SlottedPairs(ABC):
+    """See `PairNetwork`.
+
+    Args:
+        device: where to compute.
+        slots: words of a phrase at most.
+        floor: what a pair scores that has a longer phrase; None: it is refused.
+    """
+
+    def __init__(self, device: torch.device | str, slots: int, floor: float | None) -> None:
+        self.device = torch.device(device)
+        self._slots, self._floor = slots, floor
+
+    @torch.inference_mode()
+    def log_probs(self, sources: IdPhrases, targets: IdPhrases) -> Values:
+        """See `PairNetwork`.
+
+        Raises:
+            PairError: a phrase is longer than there are slots, and nothing stands for its score.
+        """
+        longest = np.maximum(sources[1], targets[1])
+        if self._floor is None:
+            check_length(int(longest.max()), self._slots)
+        values = np.full(len(longest), np.nan if self._floor is None else self._floor)
+        short = np.flatnonzero(longest <= self._slots)
+        if len(short):
+            values[short] = self._score_short(take_phrases(*sources, short), take_phrases(*targets, short))
+        return values
+
+    @abstractmethod
+    def _score_short(self, sources: IdPhrases, targets: IdPhrases) -> Values:
+        """Scores of pairs whose phrases have their slots."""
+
+
+def distinct_rows(table: Slotted) -> tuple[Slotted, npt.NDArray[np.int64]]:
+    """The distinct phrases among those in slots, and the row of each phrase among them."""
+    distinct, row_of = np.unique(table, axis=0, return_inverse=True)
+    return distinct, row_of.ravel()

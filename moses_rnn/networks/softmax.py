@@ -1,0 +1,142 @@
+"""log p of chosen words, normalised over all words; the matrix of logits is read as few times as possible."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from moses_rnn.networks.hardware import Kernel
+from moses_rnn.networks.native_learning import ChosenLogProbs, NativeKernel
+
+
+def log_normaliser(logits: Tensor, b: Tensor) -> Tensor:
+    """log Σ exp(logit + b) of each row; rows × 1."""
+    return torch.logsumexp(logits.to(b.dtype) + b, 1, keepdim=True)
+
+
+def grad_logits(logits: Tensor, b: Tensor, log_total: Tensor, grad_log_p: Tensor) -> Tensor:
+    """From the gradient of a row's log p to that of all its logits, but for the chosen one's further 1."""
+    return (-(logits.to(b.dtype) + b - log_total).exp() * grad_log_p).to(logits.dtype)
+
+
+class WordSample(NamedTuple):
+    """Words drawn, with replacement, to estimate a sum over all words by; n each."""
+
+    words: Tensor
+    log_expected: Tensor  # how often each was to be expected among them
+
+
+class WordPartition(NamedTuple):
+    """Words that stand for all of them, while minibatches are learned that have no others."""
+
+    words: Tensor  # ids, ascending
+
+
+Estimate = WordSample | WordPartition  # how a normalisation over all words is estimated
+Output = tuple[Tensor, Tensor]  # G_l, K × R, and b_G, K
+
+
+def sampled_log_probs(
+    projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, product_dtype: torch.dtype, sample: WordSample
+) -> Tensor:
+    """As `chosen_log_probs`, with an estimate of the sum over all words: nodes.
+
+    Importance sampling (Jean et al. 2015, section 3.2; Bengio and Sénécal 2008): the word itself counts as it is, every
+    drawn word other than it by exp(logit) over how often it was to be expected. The estimate of the sum is unbiased.
+    """
+    rows = G_l.index_select(0, sample.words)
+    drawn = linear(projected.to(product_dtype), rows.to(product_dtype)).to(b_G.dtype)
+    drawn += b_G[sample.words] - sample.log_expected
+    drawn = drawn.masked_fill(sample.words == words[:, None], -torch.inf)
+    chosen = (projected * G_l.index_select(0, words)).sum(1, keepdim=True) + b_G[words, None]
+    return (chosen - torch.cat([chosen, drawn], 1).logsumexp(1, keepdim=True)).squeeze(1)
+
+
+def learned_log_probs(
+    projected: Tensor,
+    output: Output,
+    words: Tensor,
+    product_dtype: torch.dtype,
+    kernel: Kernel,
+    estimate: Estimate | None,
+) -> Tensor:
+    """log p of one word of each row, over all words or by an estimate of that; nodes.
+
+    Args:
+        projected: nodes × R.
+        output: G_l, K × R, and b_G, K.
+        words: nodes.
+        product_dtype: the type that products are computed in.
+        kernel: does the passes over the logits.
+        estimate: of the normalisation; None: it is exact.
+    """
+    if isinstance(estimate, WordPartition):
+        output, words = _within(estimate.words, output, words)
+    elif estimate is not None:
+        return sampled_log_probs(projected, *output, words, product_dtype, estimate)
+    return chosen_log_probs(projected, *output, words, product_dtype, kernel)
+
+
+def _within(partition: Tensor, output: Output, words: Tensor) -> tuple[Output, Tensor]:
+    """The rows of a partition, and the places among them of words that it holds.
+
+    A proposal that is uniform on the partition and 0 elsewhere gives importance weights exp(E(y) - log Q(y)) of which
+    the constant is lost: what is learned is the exact softmax over the partition (Jean et al. 2015, section 3.2). The
+    rows of other words have no gradient.
+    """
+    G_l, b_G = output
+    rows = G_l.index_select(0, partition), b_G.index_select(0, partition)
+    return rows, torch.searchsorted(partition, words)
+
+
+def chosen_log_probs(
+    projected: Tensor, G_l: Tensor, b_G: Tensor, words: Tensor, product_dtype: torch.dtype, kernel: Kernel
+) -> Tensor:
+    """log softmax(G_l projected + b_G) at one word of each row; nodes.
+
+    Args:
+        projected: nodes × R.
+        G_l: K × R.
+        b_G: K.
+        words: nodes.
+        product_dtype: the type that products are computed in; the sum over words has that of b_G.
+        kernel: does the passes over the logits.
+    """
+    log_probs: Tensor
+    if isinstance(kernel, NativeKernel):
+        log_probs = ChosenLogProbs.apply(projected, G_l, b_G, words, kernel, product_dtype)  # type: ignore[no-untyped-call]
+    else:
+        log_probs = _Function.apply(projected, G_l, b_G, words, product_dtype, kernel)  # type: ignore[no-untyped-call]
+    return log_probs
+
+
+class _Function(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        projected: Tensor,
+        G_l: Tensor,
+        b_G: Tensor,
+        words: Tensor,
+        product_dtype: torch.dtype,
+        kernel: Kernel,
+    ) -> Tensor:
+        projected, G_l, b_G = projected.to(product_dtype), G_l.to(product_dtype), b_G.detach()
+        logits = linear(projected, G_l)
+        log_total = kernel(log_normaliser)(logits, b_G)
+        ctx.save_for_backward(projected, G_l, b_G, words, logits, log_total)
+        ctx.kernel = kernel
+        return (logits.gather(1, words[:, None]) + b_G[words, None] - log_total).squeeze(1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        projected, G_l, b_G, words, logits, log_total = ctx.saved_tensors
+        grad_log_p = gradients[0][:, None]
+        grad_x = ctx.kernel(grad_logits)(logits, b_G, log_total, grad_log_p)
+        grad_x[torch.arange(len(words), device=words.device), words] += gradients[0].to(grad_x.dtype)
+        every, kind = grad_x.new_ones(1, len(grad_x)), b_G.dtype
+        grad_b = (every @ grad_x).squeeze(0)  # several times as fast as sum(0) in bfloat16
+        return (grad_x @ G_l).to(kind), (grad_x.T @ projected).to(kind), grad_b.to(kind), None, None, None

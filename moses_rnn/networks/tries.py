@@ -1,0 +1,144 @@
+"""Phrases as a trie: every distinct prefix once, level by level; shared work is done once and nothing is padded.
+
+Levels are built from sorted rows with numpy alone; there is no Python work for each phrase. A network has their arrays
+copied to its device in one piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.vocabulary import END_ID, Ids
+
+Ints = npt.NDArray[np.int64]
+NOTHING = -1
+
+
+class Level(NamedTuple):
+    """All distinct prefixes of one length, in the order of their parents.
+
+    `words` is the last word of each; nodes. Nothing follows ``</s>``: `leaves` are the nodes that end with it, `alive`
+    the others, and `parents` counts the live ones of the level above; nodes.
+    """
+
+    words: Ints
+    parents: Ints
+    alive: Ints
+    leaves: Ints
+
+
+class DeviceLevel(NamedTuple):
+    """The arrays of a level where a network computes; see `Level`."""
+
+    words: Tensor
+    parents: Tensor
+    alive: Tensor
+    leaves: Tensor
+
+
+@dataclass(frozen=True)
+class Trie:
+    """Levels of prefixes of 1, 2, … words below `roots` roots, the last word of every phrase being ``</s>``.
+
+    Leaves, the distinct phrases, are numbered level by level; `leaf_of` is that of each phrase given.
+    """
+
+    roots: int
+    levels: list[Level]
+    leaf_of: Ints
+
+    @property
+    def leaves(self) -> int:
+        """Distinct phrases below their roots."""
+        return sum(len(level.leaves) for level in self.levels)
+
+    @property
+    def nodes(self) -> int:
+        """All nodes but the roots."""
+        return sum(len(level.words) for level in self.levels)
+
+
+def build_trie(flat: Ids, lengths: Lengths, roots: Ints | None = None) -> Trie:
+    """The trie of phrases, each below its root.
+
+    Args:
+        flat: ids of all phrases laid end to end, without end symbols; sum of `lengths`.
+        lengths: words of each phrase; rows.
+        roots: for each phrase the root it stands below, from 0; rows. None: one root for all.
+    """
+    ids = _padded(flat, lengths)  # rows × (longest + 1)
+    roots = np.zeros(len(lengths), np.int64) if roots is None else roots
+    order = _sorted_order(ids, roots)
+    ids = ids[order]
+    # A prefix is new where it differs from that of the row above in its root or in any word so far.
+    new = np.ones(ids.shape, dtype=np.bool_)
+    new[1:] = ids[1:] != ids[:-1]
+    new[1:, 0] |= roots[order[1:]] != roots[order[:-1]]
+    np.logical_or.accumulate(new, axis=1, out=new)
+    new &= ids != NOTHING
+    number = np.cumsum(new, axis=0) - 1  # of the node that a row goes through at each depth
+    number_alive = np.cumsum(new & (ids != END_ID), axis=0) - 1
+    levels = []
+    leaf_of = np.empty(len(lengths), np.int64)
+    leaves_before = 0
+    above = roots[order]
+    for depth in range(ids.shape[1]):
+        first = np.flatnonzero(new[:, depth])  # the row that brings each node
+        words = ids[first, depth]
+        is_leaf = words == END_ID
+        ending = np.flatnonzero(ids[:, depth] == END_ID)
+        leaf_of[order[ending]] = leaves_before + (np.cumsum(is_leaf) - 1)[number[ending, depth]]
+        levels.append(Level(words, above[first], np.flatnonzero(~is_leaf), np.flatnonzero(is_leaf)))
+        leaves_before += len(levels[-1].leaves)
+        above = number_alive[:, depth]
+    return Trie(int(roots.max(initial=0)) + 1, levels, leaf_of)
+
+
+def take_phrases(ids: Ids, lengths: Lengths, rows: Ints) -> tuple[Ids, Lengths]:
+    """Some of the phrases that are laid end to end, in the order of `rows`; ids, and words of each."""
+    begins = np.cumsum(lengths) - lengths
+    taken = lengths[rows]
+    within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
+    return ids[np.repeat(begins[rows], taken) + within], taken
+
+
+def copy_levels(levels: Sequence[Level], device: torch.device) -> list[DeviceLevel]:
+    """The levels on a device; on the processor, the very arrays.
+
+    To another device all of them are one copy, from pinned memory: the processor does not wait until it is made.
+    """
+    if device.type == "cpu":
+        return [DeviceLevel(*map(torch.from_numpy, level)) for level in levels]
+    arrays = list(chain.from_iterable(levels))
+    lengths = [len(array) for array in arrays]
+    packed = torch.empty(sum(lengths), dtype=torch.int64, pin_memory=True)
+    np.concatenate(arrays, out=packed.numpy())
+    views = iter(torch.split(packed.to(device, non_blocking=True), lengths))
+    return [DeviceLevel(*four) for four in zip(views, views, views, views, strict=True)]
+
+
+def _padded(flat: Ids, lengths: Lengths) -> Ints:
+    """Phrases with their ``</s>`` as rows, followed by NOTHING."""
+    width = int(lengths.max(initial=0)) + 1
+    ids = np.full((len(lengths), width), NOTHING, dtype=np.int64)
+    ids[np.arange(len(lengths)), lengths] = END_ID
+    ids[np.arange(width)[None, :] < lengths[:, None]] = flat
+    return ids
+
+
+def _sorted_order(ids: Ints, roots: Ints) -> Ints:
+    """Rows by root, then word by word. Two words make one key, which halves the sorting."""
+    shifted = ids + 1
+    if shifted.shape[1] % 2:
+        shifted = np.pad(shifted, ((0, 0), (0, 1)))
+    keys = (shifted[:, ::2] << 32) | shifted[:, 1::2]
+    return np.lexsort((*keys.T[::-1], roots))
