@@ -29,7 +29,7 @@ def test_the_demo_ends_with_a_converged_network_and_gives_the_readmes_line(tmp_p
     assert "left out: make demo-moses" in done.stderr.splitlines()[-1]
     assert re.search(r"\nverdict: converged: ", done.stderr)
     assert "warning: RNN" not in done.stderr
-    assert 'class="warning"' not in (tmp_path / "report.html").read_text()
+    assert 'class="bad"' not in (tmp_path / "report.html").read_text()
     (shown,) = [line for line in (ROOT / "README.md").read_bytes().splitlines() if line.startswith(LINE)][1:]
     (made,) = [line for line in lines_of(tmp_path / "phrase-table.rnn.gz") if line.startswith(LINE)]
     readme, demo = (float(words(parsed.scores)[-1]) for parsed in parse_table([shown, made], "lines"))

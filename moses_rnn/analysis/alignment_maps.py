@@ -18,7 +18,7 @@ from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.vocabulary import END
 from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import Model
-from moses_rnn.translation.alignments import Alpha, align, format_alignment, has_attention
+from moses_rnn.translation.alignments import Alpha, align, has_attention
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.hypotheses import Hypothesis
 from moses_rnn.translation.translate import MOST_WORDS, Translator
@@ -142,8 +142,3 @@ def as_text(alignment: AlignmentMap) -> str:
     text = grids.as_text(as_grid(alignment))
     unknown = ", ".join(sorted(map(grids.readable, alignment.unknown)))
     return f"{text}\n  <unk> to the network: {unknown}" if unknown else text
-
-
-def as_json_line(alignment: AlignmentMap) -> bytes:
-    """As moses-rnn nmt translate --alignments writes it."""
-    return format_alignment(alignment.line, alignment.source, alignment.target, alignment.alpha)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.phrase_samples import Pair
+from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.files.metered import Advanced, show_nothing
 from moses_rnn.formats.grids import Cell, Grid, readable
 from moses_rnn.formats.phrase_forms import words

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.correlation import Floats
+from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.grids import Grid, readable
 from moses_rnn.formats.phrase_forms import words

@@ -55,13 +55,13 @@ class Scored:
         """Some of the tokens."""
         return Scored(self.name, self.log_probs[:, chosen], self.outside[chosen], self.unknown[chosen])
 
-    def mixed(self, weights: Sequence[float]) -> Values:
+    def mixed(self, weights: npt.ArrayLike) -> Values:
         """log p of the linear interpolation; tokens."""
         with np.errstate(divide="ignore"):  # of a model without weight
             mixture: Values = np.logaddexp.reduce(self.log_probs + np.log(weights)[:, None])
         return mixture
 
-    def perplexity(self, weights: Sequence[float]) -> float:
+    def perplexity(self, weights: npt.ArrayLike) -> float:
         """Of the linear interpolation; raises as `perplexity`."""
         return perplexity(self.mixed(weights), self.name)
 
@@ -132,7 +132,7 @@ def perplexity(log_probs: Values, text: str) -> float:
         raise ScoreError(f"{text}: expected a perplexity that a float can hold, found exp({cost:g})") from error
 
 
-def best_weights(scored: Scored) -> list[float]:
+def best_weights(scored: Scored) -> Values:
     """Weights of the interpolation that make a text most likely, by expectation maximisation.
 
     With r_m the mean over words of p_m / Σ w p, a round multiplies the weight w_m by r_m; and since the logarithm is
@@ -140,56 +140,44 @@ def best_weights(scored: Scored) -> list[float]:
     """
     count, tokens = scored.log_probs.shape
     p = np.exp(scored.log_probs - scored.log_probs.max(0))
-    weights = np.full(count, 1 / count)
+    weights: Values = np.full(count, 1 / count)
     for _ in range(ROUNDS):
         ratios = (p / (weights @ p)).mean(1)
         if tokens * math.log(max(float(ratios.max()), 1.0)) <= SUFFICIENT:
             break
         weights *= ratios
         weights /= weights.sum()
-    best: list[float] = weights.tolist()
-    return best
+    return weights
 
 
-def interpolations(contenders: Sequence[Contender], first: Scored) -> Iterator[tuple[str, list[float]]]:
+def interpolations(contenders: Sequence[Contender], first: Scored) -> Iterator[tuple[str, Values]]:
     """Rows of the table: what is interpolated, and the weight of each model.
+
+    Beside an n-gram model, a network has the weight of the paper that it is from; so have networks of one kind, evenly.
 
     Args:
         contenders: networks, and n-gram models if there are any.
         first: the text that decides the best weights.
     """
-    for i, one in enumerate(contenders):
-        yield one.name, _weights(len(contenders), {i: 1.0})
+    alone = np.eye(len(contenders))
+    rows = [(one.name, weights, one.network) for one, weights in zip(contenders, alone, strict=True)]
     networks = [i for i, one in enumerate(contenders) if one.network]
-    n_gram = next((i for i, one in enumerate(contenders) if not one.network), None)
-    even = {i: 1 / len(networks) for i in networks}
+    kinds = {contenders[i].network for i in networks}
     if len(networks) > 1:
-        yield f"the {len(networks)} networks evenly", _weights(len(contenders), even)
+        kind = kinds.pop() if len(kinds) == 1 else None
+        rows.append((f"the {len(networks)} networks evenly", alone[networks].mean(axis=0), kind))
+    n_gram = next((i for i, one in enumerate(contenders) if not one.network), None)
     if n_gram is not None:
-        yield from _beside(contenders, n_gram, {i: {i: 1.0} for i in networks})
-        if len(networks) > 1 and len({contenders[i].network for i in networks}) == 1:
-            yield from _beside(contenders, n_gram, {networks[0]: even})
+        for name, weights, kind in rows.copy():
+            share = FIXED_WEIGHTS.get(kind or "")
+            if share is not None:
+                mixed = share * weights + (1 - share) * alone[n_gram]
+                rows.append((f"{share:g} {name}, {1 - share:g} {contenders[n_gram].name}", mixed, None))
+    yield from ((name, weights) for name, weights, _ in rows)
     if len(contenders) > 1:
         best = best_weights(first)
         shown = ", ".join(f"{weight:.3f} {one.name}" for weight, one in zip(best, contenders, strict=True))
         yield f"best for {first.name}: {shown}", best
-
-
-def _beside(
-    contenders: Sequence[Contender], n_gram: int, networks: dict[int, dict[int, float]]
-) -> Iterator[tuple[str, list[float]]]:
-    """Networks, or their mixtures, beside an n-gram model at the weight of the paper that they are from."""
-    for i, shares in networks.items():
-        weight = FIXED_WEIGHTS.get(contenders[i].network or "")
-        if weight is not None:
-            name = contenders[i].name if len(shares) == 1 else f"the {len(shares)} networks evenly"
-            all_shares = {**{j: weight * share for j, share in shares.items()}, n_gram: 1 - weight}
-            mixed = f"{weight:g} {name}, {1 - weight:g} {contenders[n_gram].name}"
-            yield mixed, _weights(len(contenders), all_shares)
-
-
-def _weights(count: int, shares: dict[int, float]) -> list[float]:
-    return [shares.get(i, 0.0) for i in range(count)]
 
 
 def as_cslm_table(texts: Sequence[Scored], weight: float | None) -> Iterator[str]:
@@ -217,7 +205,7 @@ def as_cslm_table(texts: Sequence[Scored], weight: float | None) -> Iterator[str
         yield f"| {' | '.join(cells)} |"
 
 
-def as_table(texts: Sequence[Scored], rows: Iterable[tuple[str, Sequence[float]]]) -> Iterator[str]:
+def as_table(texts: Sequence[Scored], rows: Iterable[tuple[str, Values]]) -> Iterator[str]:
     """Lines of Markdown: a line an interpolation, a column a text, perplexities over all tokens given."""
     yield f"| model | {' | '.join(text.name for text in texts)} |"
     yield "|---|" + "---|" * len(texts)

@@ -10,22 +10,22 @@ import importlib
 import io
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from moses_rnn.analysis.agreement import BIN, Scatter
+from moses_rnn.analysis.agreement import BINS as CELLS
 from moses_rnn.analysis.alignment_maps import AlignmentMap
-from moses_rnn.analysis.correlation import Floats
 from moses_rnn.analysis.lengths import BINS, LengthScores
 from moses_rnn.analysis.maps import Map, Zoom
-from moses_rnn.analysis.scatter import Scatter, histogram_grid, merge_by_quantiles
+from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.formats.grids import as_csv, readable, unescaped
+from moses_rnn.formats.grids import readable, unescaped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.backend_bases import RendererBase
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
@@ -33,7 +33,8 @@ LIBRARIES = {"matplotlib": "matplotlib.figure", "scikit-learn": "sklearn.manifol
 READ_BY_MATPLOTLIB = ("MPLBACKEND", "SOURCE_DATE_EPOCH")  # of the environment; nothing in a picture depends on either
 STYLE: Any = {"svg.hashsalt": "moses-rnn", "svg.fonttype": "none", "font.family": "DejaVu Sans"}
 SIDE = 7.0  # inches of the whole map
-MAP_DOTS_PER_INCH = 150
+PART_SIDE = 4.6  # of a map or part in a column of a page, where its letters are as large as the text around it
+PART_PLACE = (0.01, 0.01, 0.98, 0.91)
 MEASURED = 288  # dots per inch: enough that the widths of labels are true at any size
 DOTS = MEASURED / 72  # of a point
 FEW = 60  # points that can all have their labels on the whole map
@@ -51,7 +52,7 @@ PLACES = [
 MARGIN = 0.08  # around the points of a part
 FAR = 8  # points, from where on a line leads from a label to its point
 INCHES = 5.0
-SCATTER_DOTS_PER_INCH = 200
+DOTS_PER_INCH = 200
 CELL = 0.24  # inches of a word's row or column
 MOST_CELLS = 120  # a side of a picture of words
 WORD_POINTS = 9  # of letters
@@ -74,16 +75,26 @@ def check_matplotlib(otherwise: str) -> None:
         raise MosesRnnError(f"drawing needs matplotlib: pip install 'moses-rnn[plot]' ({otherwise})")
 
 
-def picture(draw: Callable[[], Figure], kind: str, *, dots_per_inch: int) -> bytes:
-    """A figure, drawn in our style, as a file of one of PICTURES; equal figures give equal bytes."""
+def picture(draw: Callable[..., Figure], *data: Any, kind: str = "svg") -> bytes:
+    """What one of the functions below draws of some data, as a file of one of PICTURES.
+
+    Equal data give equal bytes.
+    """
     import matplotlib as mpl  # noqa: PLC0415, an extra
 
     out = io.BytesIO()
     with _undisturbed(), mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph ")  # a script that the font lacks is drawn as boxes
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        draw().savefig(out, format=kind, dpi=dots_per_inch, metadata=metadata)
+        draw(*data).savefig(out, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
     return out.getvalue()
+
+
+def _figure(width: float, height: float, **options: Any) -> Figure:
+    """An empty one of this size, in inches."""
+    from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
+
+    return Figure(figsize=(width, height), **options)
 
 
 def _is_there(library: str) -> bool:
@@ -105,36 +116,50 @@ def _undisturbed() -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def map_image(map_: Map, kind: str) -> bytes:
+def map_figure(map_: Map) -> Figure:
     """The map and its enlarged parts as a picture."""
-    return picture(lambda: _map_figure(map_), kind, dots_per_inch=MAP_DOTS_PER_INCH)
-
-
-def _map_figure(map_: Map) -> Figure:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415, an extra
-    from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
-
     columns = (len(map_.zooms) + 1) // 2
-    figure = Figure(figsize=(SIDE + columns * SIDE * 0.62, SIDE), dpi=MEASURED)
+    figure = _figure(SIDE + columns * SIDE * 0.62, SIDE, dpi=MEASURED)
     grid = figure.add_gridspec(2, 1 + columns, width_ratios=[1, *[0.62] * columns], left=0.01, right=0.99, top=0.94,
                                bottom=0.01, wspace=0.03, hspace=0.1)  # fmt: skip
-    whole = figure.add_subplot(grid[:, 0])
-    _bare(whole, f"{map_.title} ({len(map_.labels):,})", "#444444")
-    whole.scatter(map_.coordinates[:, 0], map_.coordinates[:, 1], s=5, c="#777777", linewidths=0)
-    whole.margins(0.03)
-    whole.set_aspect("equal", adjustable="datalim")  # parts are stretched, which makes room for labels
-    parts = []
-    for number, zoom in enumerate(map_.zooms):
-        part = figure.add_subplot(grid[number % 2, 1 + number // 2])
-        _enlarge(whole, part, map_, zoom, number)
-        parts.append((part, zoom.points))
-    if len(map_.labels) <= FEW:
-        parts.append((whole, list(range(len(map_.labels)))))
-    whole.apply_aspect()
-    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
-    for axes, points in parts:
-        _label(axes, map_, points, renderer)
+    _draw_whole(figure.add_subplot(grid[:, 0]), map_)
+    for number in range(len(map_.zooms)):
+        _draw_part(figure.add_subplot(grid[number % 2, 1 + number // 2]), map_, number)
     return figure
+
+
+def whole_map_figure(map_: Map) -> Figure:
+    """The map without its enlarged parts, small enough for a column of a page."""
+    figure = _figure(PART_SIDE, PART_SIDE * 0.8, dpi=MEASURED)
+    _draw_whole(figure.add_axes(PART_PLACE), map_)
+    return figure
+
+
+def part_figure(map_: Map, number: int) -> Figure:
+    """One of the enlarged parts, from 0."""
+    figure = _figure(PART_SIDE, PART_SIDE * 0.8, dpi=MEASURED)
+    _draw_part(figure.add_axes(PART_PLACE), map_, number)
+    return figure
+
+
+def _draw_whole(axes: Axes, map_: Map) -> None:
+    """All points, and frames around the parts that are enlarged elsewhere."""
+    _bare(axes, f"{map_.title} ({len(map_.labels):,})", "#444444")
+    axes.scatter(map_.coordinates[:, 0], map_.coordinates[:, 1], s=5, c="#777777", linewidths=0)
+    axes.margins(0.03)
+    axes.set_aspect("equal", adjustable="datalim")  # parts are stretched, which makes room for labels
+    for number, zoom in enumerate(map_.zooms):
+        _frame(axes, map_, zoom, number)
+    if len(map_.labels) <= FEW:
+        axes.apply_aspect()
+        _label(axes, map_, list(range(len(map_.labels))))
+
+
+def _limits(map_: Map, zoom: Zoom) -> tuple[Floats, Floats]:
+    """The lowest and the highest corner of a part."""
+    points = map_.coordinates[zoom.points]
+    margin = np.maximum(MARGIN * np.ptp(points, axis=0), MARGIN / 4 * zoom.half)
+    return points.min(axis=0) - margin, points.max(axis=0) + margin
 
 
 def _bare(axes: Axes, title: str, colour: str) -> None:
@@ -145,35 +170,33 @@ def _bare(axes: Axes, title: str, colour: str) -> None:
         edge.set_color(colour)
 
 
-def _enlarge(whole: Axes, part: Axes, map_: Map, zoom: Zoom, number: int) -> None:
-    """Frame a part on the whole map and draw it enlarged."""
+def _frame(axes: Axes, map_: Map, zoom: Zoom, number: int) -> None:
     from matplotlib.patches import Rectangle  # noqa: PLC0415, an extra
 
-    colour = COLOURS[number % len(COLOURS)]
-    points = map_.coordinates[zoom.points]
-    margin = np.maximum(MARGIN * np.ptp(points, axis=0), MARGIN / 4 * zoom.half)
-    (left, low), (right, high) = points.min(axis=0) - margin, points.max(axis=0) + margin
-    whole.add_patch(Rectangle((left, low), right - left, high - low, fill=False, color=colour, linewidth=1.2))
-    whole.annotate(
-        str(number + 1),
-        (left, high),
-        fontsize=10,
-        weight="bold",
-        color=colour,
-        xytext=(-2, 1),
-        textcoords="offset points",
-        ha="right",
-    )
-    _bare(part, f"{number + 1}: {zoom.purity:.0%} of neighbours are the network's", colour)
-    part.scatter(points[:, 0], points[:, 1], s=9, c=colour, linewidths=0)
-    part.set_xlim(left, right)
-    part.set_ylim(low, high)
+    colour, ((left, low), (right, high)) = COLOURS[number % len(COLOURS)], _limits(map_, zoom)
+    axes.add_patch(Rectangle((left, low), right - left, high - low, fill=False, color=colour, linewidth=1.2))
+    style: Any = {"fontsize": 10, "weight": "bold", "color": colour, "ha": "right"}
+    axes.annotate(str(number + 1), (left, high), xytext=(-2, 1), textcoords="offset points", **style)
 
 
-def _label(axes: Axes, map_: Map, points: list[int], renderer: RendererBase) -> None:
+def _draw_part(axes: Axes, map_: Map, number: int) -> None:
+    """A part, enlarged."""
+    zoom, colour = map_.zooms[number], COLOURS[number % len(COLOURS)]
+    (left, low), (right, high) = _limits(map_, zoom)
+    _bare(axes, f"{number + 1}: {zoom.purity:.0%} of neighbours are the network's", colour)
+    x, y = map_.coordinates[zoom.points].T
+    axes.scatter(x, y, s=9, c=colour, linewidths=0)
+    axes.set_xlim(left, right)
+    axes.set_ylim(low, high)
+    _label(axes, map_, zoom.points)
+
+
+def _label(axes: Axes, map_: Map, points: list[int]) -> None:
     """Write the labels of points, each where it covers no other; one without such a place is left out."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415, an extra
     from matplotlib.transforms import Bbox  # noqa: PLC0415, an extra
 
+    renderer = FigureCanvasAgg(axes.get_figure(root=True)).get_renderer()  # type: ignore[no-untyped-call]
     frame = axes.get_window_extent()
     dots = axes.transData.transform(map_.coordinates[points])
     taken = [Bbox.from_extents(x - 2 * DOTS, y - 2 * DOTS, x + 2 * DOTS, y + 2 * DOTS) for x, y in dots]
@@ -216,46 +239,48 @@ def _write(axes: Axes, text: str, at: Any, place: tuple[float, float, str, str])
                   parse_math=False, arrowprops=line if max(abs(dx), abs(dy)) > FAR else None)  # fmt: skip
 
 
-def scatter_file(scatter: Scatter, kind: str) -> bytes:
-    """The figure as a file of a kind: svg, png or csv; see `scatter_image` and `scatter.histogram_grid`."""
-    return f"{as_csv(histogram_grid(scatter))}\n".encode() if kind == "csv" else scatter_image(scatter, kind)
-
-
-def scatter_image(scatter: Scatter, kind: str) -> bytes:
-    """The histogram as a picture."""
-    return picture(lambda: _scatter_figure(scatter), kind, dots_per_inch=SCATTER_DOTS_PER_INCH)
-
-
-def _scatter_figure(scatter: Scatter) -> Figure:
+def density_figure(scatter: Scatter) -> Figure:
+    """How many pairs lie where."""
     from matplotlib.colors import LogNorm  # noqa: PLC0415, an extra
-    from matplotlib.figure import Figure  # noqa: PLC0415, the same: and without pyplot, which looks for a screen
 
-    figure = Figure(figsize=(INCHES, INCHES), layout="constrained")
-    axes = figure.add_subplot()
+    figure, axes = _axes_of_scores(scatter)
     if scatter.histogram.any():
-        cells, of_table, of_network = merge_by_quantiles(scatter)
-        # p = 1, of most sources that were seen once, has a column of its own: scaled by it, all others would be dark
-        most = max(int(cells[1:].max(initial=0)) or int(cells.max()), 2)
+        cells = np.ma.masked_equal(scatter.histogram.T[::-1, ::-1], 0)  # 0 to the right and above
+        ends, most = (-BIN * CELLS, 0), max(int(cells.max()), 2)
         image = axes.imshow(
-            np.ma.masked_equal(cells.T[::-1, ::-1], 0),  # 0 to the right and above
-            extent=(-cells.shape[0], 0, -cells.shape[1], 0),
+            cells,
+            extent=(*ends, *ends),
             origin="lower",
             aspect="auto",
             norm=LogNorm(1, most),
             interpolation="nearest",
         )
-        axes.set_xticks(*_ticks(of_table), rotation=90)
-        axes.set_yticks(*_ticks(of_network))
-        figure.colorbar(image, label="pairs", extend="max" if cells.max() > most else "neither")
-    axes.set_xlabel("log p(target | source) of the table")
-    axes.set_ylabel("log p(target | source) of the RNN")
-    axes.set_title(_caption(scatter), fontsize="small")
+        axes.set(xlim=scatter.limits[0], ylim=scatter.limits[1])
+        figure.colorbar(image, label=f"pairs in each {BIN:g} × {BIN:g} nats")
     return figure
 
 
-def _ticks(ends: Floats) -> tuple[list[int], list[str]]:
-    """Where columns or rows end, which are as wide as each other, whatever they hold."""
-    return [-i for i in range(len(ends))], [f"{end:g}" for end in ends + 0.0]  # no -0
+def pairs_figure(scatter: Scatter) -> Figure:
+    """A sample of the pairs as points, as in the paper; those that were seen once are marked."""
+    figure, axes = _axes_of_scores(scatter)
+    kinds = {"seen more often": (COLOURS[1], ~scatter.is_single), "seen once": (COLOURS[0], scatter.is_single)}
+    for name, (colour, own) in kinds.items():
+        if own.any():
+            x, y = scatter.points[own].T
+            axes.scatter(x, y, s=5, color=colour, alpha=0.5, linewidths=0, label=name, rasterized=True)
+    if len(scatter.points):
+        axes.set(xlim=scatter.limits[0], ylim=scatter.limits[1])
+        axes.legend(fontsize="small", markerscale=2, loc="lower left")
+    return figure
+
+
+def _axes_of_scores(scatter: Scatter) -> tuple[Figure, Axes]:
+    figure = _figure(INCHES, INCHES, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_xlabel("log p(target | source) of the table, nats")
+    axes.set_ylabel("log p(target | source) of the RNN, nats")
+    axes.set_title(_caption(scatter), fontsize="small")
+    return figure, axes
 
 
 def _caption(scatter: Scatter) -> str:
@@ -268,10 +293,36 @@ def _caption(scatter: Scatter) -> str:
     return ", ".join(parts)
 
 
-def alignment_image(alignment: AlignmentMap, kind: str) -> bytes:
+def training_figure(history: Sequence[tuple[float, float]], unigram: float | None) -> Figure:
+    """Nats a token by minutes of training, and beside them what a model of frequencies costs."""
+    figure = _figure(INCHES, INCHES * 0.6, layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(*zip(*history, strict=True), "o-", color=COLOURS[1], markersize=3)
+    if unigram is not None:
+        axes.axhline(unigram, color="#777777", linestyle="--", linewidth=1, label="words by their frequency alone")
+        axes.legend(fontsize="small")
+    axes.set_xlim(left=0)
+    axes.set_xlabel("minutes of training")
+    axes.set_ylabel("held-out nats a token")
+    return figure
+
+
+def gates_figure(z: Floats, r: Floats) -> Figure:
+    """How many units have which mean gates."""
+    figure = _figure(2 * INCHES, INCHES * 0.5, layout="constrained")
+    named = {"mean update gate z (1 keeps the state)": z, "mean reset gate r (0 forgets the state)": r}
+    for axes, (name, means) in zip(figure.subplots(1, 2), named.items(), strict=True):
+        counts, _, bars = axes.hist(means, bins=10, range=(0, 1), color=COLOURS[1], rwidth=0.9)
+        axes.bar_label(bars, [f"{count:,.0f}" * bool(count) for count in counts], fontsize=8)
+        axes.set(xlabel=name, ylabel="units", xlim=(0, 1))
+        axes.margins(y=0.15)
+    return figure
+
+
+def alignment_figure(alignment: AlignmentMap) -> Figure:
     """A heat map: the source across, the target down, the darker the more a word looked there; white is 0, black 1.
 
-    Words that are ``<unk>`` to the network are grey.
+    Words that are ``<unk>`` to the network are grey. It is as large as its words need.
 
     Raises:
         InputError: a side has more than `MOST_CELLS` words.
@@ -282,14 +333,7 @@ def alignment_image(alignment: AlignmentMap, kind: str) -> bytes:
         raise InputError(
             f"line {alignment.line}: expected {expected}, found {most}", advice="Without --output they are printed."
         )
-    return picture(lambda: _alignment_figure(alignment), kind, dots_per_inch=MAP_DOTS_PER_INCH)
-
-
-def _alignment_figure(alignment: AlignmentMap) -> Figure:
-    """As large as its words need."""
-    from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
-
-    figure = Figure(dpi=MEASURED)
+    figure = _figure(1, 1, dpi=MEASURED)
     sides = [[shortened(readable(word)) for word in words] for words in (alignment.columns, alignment.rows)]
     above, beside = (_widest(figure, words) + 2 * GAP for words in sides)
     wide, high = (CELL * len(words) for words in sides)
@@ -321,15 +365,9 @@ def _widest(figure: Figure, labels: list[str]) -> float:
     return max(widths, default=0.0)
 
 
-def lengths_image(scores: LengthScores, kind: str) -> bytes:
+def lengths_figure(scores: LengthScores) -> Figure:
     """A curve for each system, of BLEU over the length of the source."""
-    return picture(lambda: _lengths_figure(scores), kind, dots_per_inch=SCATTER_DOTS_PER_INCH)
-
-
-def _lengths_figure(scores: LengthScores) -> Figure:
-    from matplotlib.figure import Figure  # noqa: PLC0415, an extra: and without pyplot, which looks for a screen
-
-    figure = Figure(figsize=(INCHES * 1.4, INCHES), layout="constrained")
+    figure = _figure(INCHES * 1.4, INCHES, layout="constrained")
     axes = figure.add_subplot()
     bins = [f"{title}\n{len(scores.parts[title]):,} sentences" for title in BINS]
     for number, (name, bleu) in enumerate(scores.bleu.items()):

@@ -28,8 +28,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.correlation import Floats
-from moses_rnn.analysis.scored_table import Mask, Pairs, ScoredTable
+from moses_rnn.analysis.scored_table import Floats, Mask, Pairs, ScoredTable
 from moses_rnn.errors import InputError
 from moses_rnn.files.metered import Advanced, show_nothing
 from moses_rnn.formats.grids import Grid

@@ -1,15 +1,22 @@
-"""The paper's Table 1 from tuned and decoded systems: BLEU, significance, weights, and what was chosen differently."""
+"""The paper's Table 1 from tuned and decoded systems: BLEU, significance, weights, and what was chosen differently.
+
+The pipeline leaves of each system weights, translations, and the phrase pairs that they are made of.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moses_rnn.analysis.runs import Place, Run
 from moses_rnn.errors import InputError, MosesRnnError
+from moses_rnn.formats.systems import System, read_systems
+from moses_rnn.moses.ini import MosesIni
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -20,6 +27,107 @@ UNTUNED = "UnknownWordPenalty"  # whose weight MERT leaves at 1
 UNTUNED_RUN = (
     "no round of tuning was better on dev than the weights that it began with, which were kept: try another tuner"
 )
+DEV = "dev"
+SPAN = re.compile(r"\|([0-9]+)-([0-9]+)\|")
+FIRST_ROUND = b"# We were before running iteration 1"  # of whose weights mert-moses.pl made a tuned ini
+ON_LISTS = (
+    "* The CSLM (and WP) chose from n-best lists of the system without it, and so did networks of sentences; "
+    "all else was in the decoder."
+)
+EXTENDED = (
+    "the table of the system without it, with phrase pairs that the network proposed for each text, and that system's "
+    "weights."
+)
+BY_THEMSELVES = (
+    "without Moses; a seed is that of a network, which is trained and not tuned "
+    "(an ensemble's networks are the same for all seeds)."
+)
+
+
+class Chosen(NamedTuple):
+    """A phrase pair as the decoder used it: source words from `first` to `last` of a sentence became `target`."""
+
+    sentence: int
+    first: int
+    last: int
+    target: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One tuning of one system and what it translated."""
+
+    system: str
+    seed: str
+    hypotheses: Mapping[str, list[str]]  # by set
+    weights: Mapping[str, list[float]] = field(default_factory=dict)  # a network that translates by itself has none
+    on_lists: bool = False  # whether features were added to n-best lists, not to the decoder
+    phrases: frozenset[tuple[str, Chosen]] | None = None  # None: a network that translates by itself has none
+    is_untuned: bool = False  # whether no round of tuning was better on dev than the weights that it began with
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the pipeline left everything; `target` is the target language's suffix, `tests` are the test sets."""
+
+    folder: Path
+    target: str
+    tests: tuple[str, ...] = ("test",)
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """All sets, the one that systems are tuned on first."""
+        return DEV, *self.tests
+
+    def references(self, name: str) -> list[str]:
+        """The reference translations of a set."""
+        return lines_of(self.folder / "corpus" / f"{name}.{self.target}")
+
+    def hypotheses(self, system: str, seed: str) -> dict[str, list[str]]:
+        """The translations of every set."""
+        return {name: lines_of(self.folder / "decode" / f"{system}.{seed}.{name}.{self.target}") for name in self.sets}
+
+    def phrases(self, system: str, seed: str) -> frozenset[tuple[str, Chosen]]:
+        """The phrase pairs that the decoder used, with the test set of each."""
+        segments = {name: lines_of(self.folder / "decode" / f"{system}.{seed}.{name}.segments") for name in self.tests}
+        return frozenset((name, chosen) for name in self.tests for chosen in chosen_phrases(segments[name]))
+
+    def run(self, system: str, seed: str) -> Run:
+        """A run as the pipeline left it.
+
+        Raises:
+            InputError: a file is missing.
+        """
+        row = read_systems().get(system)
+        if row is not None and row.kind == "self":
+            return Run(system, seed, self.hypotheses(system, seed))
+        path = self.folder / "tune" / f"{system}.{seed}" / "moses.ini"
+        content = _read(path)
+        ini = MosesIni(content, str(path))
+        hypotheses, phrases = self.hypotheses(system, seed), self.phrases(system, seed)
+        is_untuned = FIRST_ROUND in content.splitlines()
+        return Run(system, seed, hypotheses, ini.all_weights(), not ini.has_features, phrases, is_untuned)
+
+
+def chosen_phrases(lines: Sequence[str]) -> Iterator[Chosen]:
+    """The phrase pairs of a translation with ``-report-segmentation``: ``target words |0-1| more |2-2|``."""
+    for number, line in enumerate(lines):
+        end = 0
+        for span in SPAN.finditer(line):
+            yield Chosen(number, int(span[1]), int(span[2]), line[end : span.start()].strip())
+            end = span.end()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: expected a file that the pipeline made, found none") from None
+
+
+def lines_of(path: Path) -> list[str]:
+    """Lines of a text, parted at line feeds only."""
+    return _read(path).decode("utf-8", "replace").removesuffix("\n").split("\n")
 
 
 def compare_systems(place: Place, systems: Sequence[str], seeds: Sequence[str], *, samples: int = 1000) -> Json:
@@ -162,3 +270,74 @@ def list_warnings(results: Json) -> Iterator[str]:
 def as_json(results: Json) -> bytes:
     """As a file."""
     return (json.dumps(results, indent=2) + "\n").encode()
+
+
+def format_table(results: Json) -> Iterator[str]:
+    """The lines of the table, of the text below it included, from what `results.compare_systems` returns."""
+    rows, tests = read_systems(), results["tests"]
+    first_name, first = next(iter(results["systems"].items()))
+    baseline = _title(rows.get(first_name), first_name)
+    header = _header(tests, baseline)
+    yield f"| {' | '.join(header)} |"
+    yield "|" + "---|" * len(header)
+    for name, system in results["systems"].items():
+        yield f"| {' | '.join(_cells(rows.get(name), name, system, first, tests))} |"
+    yield ""
+    yield _caption(results, baseline)
+    if any(system["on_lists"] for system in results["systems"].values()):
+        yield ON_LISTS
+    of_these = [rows[name] for name in results["systems"] if name in rows]
+    if extended := [row.title for row in of_these if row.kind == "extended"]:
+        yield f"{', '.join(extended)}: {EXTENDED}"
+    if by_themselves := [row.title for row in of_these if row.kind == "self"]:
+        yield f"{', '.join(by_themselves)}: {BY_THEMSELVES}"
+
+
+def _title(row: System | None, name: str) -> str:
+    return row.title if row else name
+
+
+def _header(tests: list[str], baseline: str) -> list[str]:
+    header = ["system", "dev BLEU"]
+    for test in tests:
+        header += [f"{test} BLEU", f"against {baseline}", "p by seed"]
+    header += ["p, all sets"] * (len(tests) > 1)
+    return [*header, "chrF", "phrases chosen differently"]
+
+
+def _cells(row: System | None, name: str, system: Json, first: Json, tests: list[str]) -> list[str]:
+    cells = [_title(row, name) + ("*" if system["on_lists"] else ""), _spread(system["dev_BLEU"])]
+    for test in tests:
+        difference = system[f"{test}_BLEU"]["mean"] - first[f"{test}_BLEU"]["mean"]
+        ps = _ps(system, f"{test}_p")
+        cells += [_spread(system[f"{test}_BLEU"]), f"{difference:+.2f}" if ps else "", ps]
+    cells += [_ps(system, "p")] * (len(tests) > 1)
+    return [
+        *cells,
+        ", ".join(_spread(system[f"{test}_chrF"]) for test in tests),
+        _share_different(system),
+    ]
+
+
+def _ps(system: Json, key: str) -> str:
+    """Of all runs; nothing for the system that others are compared with."""
+    return ", ".join(f"{record[key]:.3f}" for record in system["runs"] if key in record)
+
+
+def _share_different(system: Json) -> str:
+    shares = [record["phrases_chosen_differently"] for record in system["runs"]]
+    return f"{mean(shares):.0%}" if _ps(system, "p") and None not in shares else ""
+
+
+def _spread(value: Mapping[str, float | None]) -> str:
+    sd = value["sd"]
+    return f"{value['mean']:.2f}" + (f" ± {sd:.2f}" if sd is not None else "")
+
+
+def _caption(results: Json, baseline: str) -> str:
+    sentences = [f"{results['sentences'][name]:,}" for name in (DEV, *results["tests"])]
+    return (
+        f"Mean ± standard deviation of {len(results['seeds'])} tunings; p: paired bootstrap of "
+        f"{results['bootstrap_samples']:,} samples against {baseline} of the same seed; "
+        f"{', '.join(sentences[:-1])} and {sentences[-1]} sentences; {results['signatures']['BLEU']}"
+    )

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from moses_rnn.analysis.correlation import Floats
 from moses_rnn.errors import FormatError, InputError, printable, shown
 from moses_rnn.files.metered import Advanced, Meter, show_nothing
 from moses_rnn.files.streams import STANDARD_STREAM, read_lines, sorting, stamp_of
@@ -34,7 +33,9 @@ ALL = "all"  # pairs or sources, whatever their count
 CLASSES = ("seen once", "seen 2–9 times", "seen 10 times or more", "without a count")
 FIRST_COUNTS = (2, 10)  # of the second and the third class
 
+Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 
 def split_by_count(counts: Floats) -> Iterator[tuple[str, Mask]]:
@@ -59,9 +60,16 @@ class Pairs:
     logs: Floats  # natural logarithms of the scores that are compared, as Moses takes them; pairs × columns
     counts: Floats  # how often each pair was extracted
     target_words: Floats
-    source: npt.NDArray[np.int64]  # number of each pair's source, from 0
+    source: Ints  # number of each pair's source, from 0
     source_counts: Floats  # how often each source was extracted
     source_words: Floats
+
+
+def best_of_sources(pairs: Pairs) -> tuple[Mask, Ints]:
+    """Which targets of a source have its best score, by each column (pairs × columns), and where sources begin."""
+    begins = np.searchsorted(pairs.source, np.arange(len(pairs.source_words)))
+    best: Mask = pairs.logs == np.maximum.reduceat(pairs.logs, begins)[pairs.source]
+    return best, begins
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 
 from moses_rnn.analysis.scored_table import length
@@ -105,34 +105,36 @@ class Wanted:
         return float(int.from_bytes(blake2b(lines[0].source, key=key, digest_size=HASH_BYTES).digest()))
 
 
-@dataclass
-class Selection:
-    """What was chosen, in order of priority; `fitting` is how many sources there were to choose from."""
+@dataclass(frozen=True)
+class SourceGroup:
+    """Sources under a title, such as the long and rare ones; `note` says how they were chosen."""
 
-    wanted: Wanted
-    fitting: int = 0
-    sources: list[Targets] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        drawn = "the most frequent" if self.wanted.seed is None else f"drawn with seed {self.wanted.seed}"
-        chosen = f"{len(self.sources):,} of {self.fitting:,}, {drawn}"
-        return f"{self.wanted.title} ({self.wanted.limits}; {chosen})"
+    title: str
+    sources: Sequence[Targets]
+    note: str = ""
 
 
-def select(sources: Iterable[Sequence[TableLine]], wanted: Sequence[Wanted]) -> list[Selection]:
-    """Make one or more choices, which do not know of each other, in one pass over the lines of each source."""
-    selections = [Selection(one) for one in wanted]
+def select(sources: Iterable[Sequence[TableLine]], wanted: Sequence[Wanted]) -> list[SourceGroup]:
+    """Make one or more choices, which do not know of each other, in one pass over the lines of each source.
+
+    In a group, sources are in order of priority.
+    """
+    fitting = [0] * len(wanted)
     heaps: list[list[tuple[float, int, Sequence[TableLine]]]] = [[] for _ in wanted]
     for order, lines in enumerate(sources):
-        for selection, heap in zip(selections, heaps, strict=True):
-            if selection.wanted.limits.admit(lines):
-                selection.fitting += 1
-                heapq.heappush(heap, (selection.wanted.priority(lines), -order, lines))
-                if len(heap) > selection.wanted.how_many:
+        for i, (one, heap) in enumerate(zip(wanted, heaps, strict=True)):
+            if one.limits.admit(lines):
+                fitting[i] += 1
+                heapq.heappush(heap, (one.priority(lines), -order, lines))
+                if len(heap) > one.how_many:
                     heapq.heappop(heap)
-    for selection, heap in zip(selections, heaps, strict=True):
-        selection.sources = [Targets(lines) for _, _, lines in sorted(heap, reverse=True)]
-    return selections
+    return [_group(*choice) for choice in zip(wanted, fitting, heaps, strict=True)]
+
+
+def _group(wanted: Wanted, fitting: int, heap: Sequence[tuple[float, int, Sequence[TableLine]]]) -> SourceGroup:
+    sources = [Targets(lines) for _, _, lines in sorted(heap, reverse=True)]
+    drawn = "the most frequent" if wanted.seed is None else f"drawn with seed {wanted.seed}"
+    return SourceGroup(wanted.title, sources, f"{wanted.limits}; {len(sources):,} of {fitting:,}, {drawn}")
 
 
 def long_sources(how_many: int, *, min_words: int, min_targets: int, seed: int) -> list[Wanted]:
@@ -152,15 +154,6 @@ def targets_of(sources: Iterable[Sequence[TableLine]], wanted: Collection[bytes]
             yield Targets(lines)
 
 
-@dataclass(frozen=True)
-class SourceGroup:
-    """Sources under a title, such as the long and rare ones; `note` says how they were chosen."""
-
-    title: str
-    sources: Sequence[Targets]
-    note: str = ""
-
-
 def side_by_side(targets: Targets, column: int, top: int) -> list[str]:
     """A source and its best targets before and after, as lines of text."""
     ranks = [(readable(left), p, readable(right), q) for left, p, right, q in targets.picks(column, top)]
@@ -175,7 +168,7 @@ def as_text(sections: Sequence[SourceGroup], column: int, top: int) -> str:
     """All sections for people to read in a terminal."""
     lines: list[str] = []
     for section in sections:
-        lines += [section.note or section.title, ""] if section.title else []
+        lines += [f"{section.title} ({section.note})", ""] if section.title else []
         for targets in section.sources:
             lines += [*side_by_side(targets, column, top), ""]
     return "\n".join(lines)

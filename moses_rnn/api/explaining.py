@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from moses_rnn.analysis.explain import Explainer, Explanation, name_words
-from moses_rnn.analysis.lookup import Lookup, look_up
+from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, look_up, name_words
 from moses_rnn.analysis.phrase_samples import read_for_network
 from moses_rnn.api.pairs import BytesPair, PairReading, PathLike
 from moses_rnn.errors import CheckpointError

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.correlation import draw, pearson, ranks, spearman
+from moses_rnn.analysis.agreement import draw, pearson, ranks, spearman
 
 
 def slow_pearson(x, y):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from moses_rnn.analysis.preferences import Preferences, as_grid, notes, summarise
+from moses_rnn.analysis.agreement import Preferences, notes, preferences_grid, summarise
 from moses_rnn.formats.grids import as_text
 from tests.analysis.scored import line, scored
 
@@ -56,7 +56,7 @@ def test_correlation_over_pairs(tmp_path, monkeypatch):
     spread = math.sqrt(sum((a - 3.5) ** 2 for a in x) * sum((b - 3.5) ** 2 for b in y))
     assert summary.rnn_over_pairs == pytest.approx(both / spread)
     assert summary.sample == 6
-    monkeypatch.setattr("moses_rnn.analysis.preferences.SAMPLE_SIZE", 4)
+    monkeypatch.setattr("moses_rnn.analysis.agreement.SAMPLE_SIZE", 4)
     assert found(tmp_path).sample == 4
 
 
@@ -78,5 +78,5 @@ def test_degenerate_tables(tmp_path, lines, sources, rnn_with_count):
     summary = found(tmp_path, lines)
     assert summary.classes[0].sources == sources
     assert summary.classes[0].rnn_with_count == (None if rnn_with_count is None else pytest.approx(rnn_with_count))
-    assert as_text(as_grid(summary))
+    assert as_text(preferences_grid(summary))
     assert len(notes(summary)) == 3

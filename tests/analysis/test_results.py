@@ -1,13 +1,22 @@
-"""The comparison of systems: quality, significance, phrases chosen differently, and weights that look odd."""
+"""The comparison of systems, and its table."""
 
 import json
 import math
 
 import pytest
 
-from moses_rnn.analysis import runs
-from moses_rnn.analysis.results import as_json, compare_systems, list_warnings, odd_weights, share_different
-from moses_rnn.analysis.runs import Chosen, Place, chosen_phrases
+from moses_rnn.analysis import results
+from moses_rnn.analysis.results import (
+    Chosen,
+    Place,
+    as_json,
+    chosen_phrases,
+    compare_systems,
+    format_table,
+    list_warnings,
+    odd_weights,
+    share_different,
+)
 from moses_rnn.errors import InputError
 from moses_rnn.formats.systems import System
 
@@ -42,13 +51,16 @@ def test_a_tuning_that_kept_the_weights_it_began_with(work):
 
 def test_a_network_that_translates_by_itself(work, monkeypatch):
     """It has neither weights of Moses nor phrases."""
-    monkeypatch.setattr(runs, "read_systems", lambda: {"nmt": System("nmt", "self", "NMT")})
+    monkeypatch.setattr(results, "read_systems", lambda: {"nmt": System("nmt", "self", "NMT")})
     for path in (work / "decode").glob("rnn.*.fr"):
         path.rename(path.with_name(path.name.replace("rnn.", "nmt.")))
     comparison = compare_systems(Place(work, "fr"), ["baseline", "nmt"], ["1", "2"], samples=20)
     assert [run["phrases_chosen_differently"] for run in comparison["systems"]["nmt"]["runs"]] == [None, None]
     assert [run["weights"] for run in comparison["systems"]["nmt"]["runs"]] == [{}, {}]
     assert list(list_warnings(comparison)) == []
+    line = list(format_table(comparison))[3]
+    assert line.startswith("| NMT | 100.00 ± 0.00 |")
+    assert line.endswith("|  |")
 
 
 def test_missing_and_short_files_are_named(work):
@@ -85,3 +97,54 @@ def test_share_of_other_phrases():
 )
 def test_odd_weights(weights, warnings):
     assert list(odd_weights(weights)) == warnings
+
+
+def test_several_test_sets_have_columns_of_their_own(work):
+    """One of them the second of two seeds gets right but for a line; together they are as many sentences."""
+    for path in (work / "decode").glob("*.test.*"):
+        path.with_name(path.name.replace(".test.", ".later.")).write_text(path.read_text())
+    (work / "corpus" / "later.fr").write_text((work / "corpus" / "test.fr").read_text())
+    for suffix in ("fr", "segments"):
+        better = work / "decode" / f"rnn.1.later.{suffix}"
+        better.write_text((work / "decode" / f"baseline.1.later.{suffix}").read_text())
+    comparison = compare_systems(Place(work, "fr", ("test", "later")), ["baseline", "rnn"], ["1", "2"], samples=50)
+    first, second = comparison["systems"]["rnn"]["runs"]
+    assert (first["test_p"] <= 0.02, first["p"] <= 0.02) == (True, True)
+    assert first["later_BLEU"] == comparison["systems"]["baseline"]["runs"][0]["later_BLEU"] < second["later_BLEU"]
+    assert (first["phrases_chosen_differently"], second["phrases_chosen_differently"]) == (
+        pytest.approx(1 / 3), pytest.approx(2 / 3),
+    )  # fmt: skip
+    lines = list(format_table(comparison))
+    assert lines[0].startswith(
+        "| system | dev BLEU | test BLEU | against Baseline | p by seed | later BLEU | against Baseline | p by seed | p, all"
+    )
+    assert {line.count("|") for line in lines[:4]} == {12}
+    assert "; 60, 60 and 60 sentences;" in lines[-1]
+
+
+def test_systems_on_lists_are_marked(work):
+    """Their weights stand alone; the other systems' stand in a whole ini."""
+    for ini in (work / "tune").glob("rnn.?/moses.ini"):
+        ini.write_text("[weight]\nTranslationModel0= 0.1\n")
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnn"], ["1"], samples=20)))
+    assert lines[2].startswith("| Baseline |")
+    assert lines[3].startswith("| +RNN* |")
+    assert lines[-1].startswith("* The CSLM (and WP) chose from n-best lists")
+
+
+def test_a_table_extended_is_said_to_have_the_weights_of_another(work):
+    for path in (work / "decode").glob("rnn.*"):
+        path.rename(path.with_name(path.name.replace("rnn.", "rnn-extended.")))
+    (work / "tune" / "rnn.1").rename(work / "tune" / "rnn-extended.1")
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnn-extended"], ["1"], samples=20)))
+    assert lines[3].startswith("| +RNN+extended |")
+    assert lines[-1].startswith("+RNN+extended: the table of the system without it, with phrase pairs")
+
+
+def test_systems_that_translate_by_themselves_are_named(work):
+    for path in (work / "decode").glob("rnn.*.fr"):
+        path.rename(path.with_name(path.name.replace("rnn.", "rnnsearch.")))
+    lines = list(format_table(compare_systems(Place(work, "fr"), ["baseline", "rnnsearch"], ["1"], samples=20)))
+    assert lines[3].startswith("| RNNsearch | 100.00 |")
+    assert lines[3].endswith("|  |")  # no phrases
+    assert lines[6].startswith("RNNsearch: without Moses; a seed is that of a network,")

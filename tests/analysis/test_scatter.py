@@ -5,15 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from moses_rnn.analysis.plots import scatter_file, scatter_image
-from moses_rnn.analysis.scatter import (
-    BIN,
-    BINS,
-    Group,
-    compute_scatter,
-    histogram_grid,
-    merge_by_quantiles,
-)
+from moses_rnn.analysis.agreement import BIN, BINS, Group, compute_scatter, histogram_grid
+from moses_rnn.analysis.plots import density_figure, pairs_figure, picture
 from moses_rnn.formats.grids import as_csv
 from tests.analysis.scored import line, scored
 
@@ -81,7 +74,7 @@ def test_degenerate_tables(tmp_path, lines, correlation):
 
 
 def test_samples_have_their_size_and_seed(tmp_path, monkeypatch):
-    monkeypatch.setattr("moses_rnn.analysis.scatter.SAMPLE_SIZE", 100)
+    monkeypatch.setattr("moses_rnn.analysis.agreement.SAMPLE_SIZE", 100)
     random = np.random.default_rng(1)
     lines = [line("a", f"x{i:03}", *random.random(2).round(6), f"1 1 {1 + i % 3}") for i in range(500)]
     first, again, other = (found(tmp_path, lines, seed=seed).groups[0] for seed in (1, 1, 2))
@@ -94,36 +87,24 @@ def test_samples_have_their_size_and_seed(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("kind", "head"), [("svg", b"<?xml"), ("png", b"\x89PNG")])
 def test_pictures_are_the_same_each_time(tmp_path, kind, head):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
-    picture = scatter_image(found(tmp_path), kind)
-    assert picture.startswith(head)
-    assert picture == scatter_file(found(tmp_path), kind)
+    for draw in (density_figure, pairs_figure):
+        drawn = picture(draw, found(tmp_path), kind=kind)
+        assert drawn.startswith(head)
+        assert drawn == picture(draw, found(tmp_path), kind=kind)
 
 
-def test_the_many_pairs_of_probability_1_do_not_darken_the_others(tmp_path):
-    pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
-    from moses_rnn.analysis.plots import _scatter_figure
-
-    few = [line("a", f"x{i}", 0.5, 0.25) for i in range(5)]
-    many = [line("b", f"x{i:02}", 1, 0.25) for i in range(50)]
-    for lines, most in ((few, 5), (few + many, 5), (many, 50)):
-        (image,) = _scatter_figure(found(tmp_path, lines)).axes[0].images
-        assert (image.norm.vmin, image.norm.vmax) == (1, most)
-
-
-def test_columns_hold_as_many_pairs_as_each_other_and_probability_1_is_one_of_them(tmp_path):
-    many = [line("b", f"x{i:02}", 1, 0.25) for i in range(50)]
-    rest = [line("c", f"y{i:02}", 2.0 ** -(i // 2 + 1), 0.25) for i in range(20)]
-    cells, of_table, of_network = merge_by_quantiles(found(tmp_path, many + rest), parts=7)
-    assert cells.sum() == 70
-    assert cells[0].sum() == 50
-    assert (cells[1:].sum(axis=1) <= 4).all()
-    assert (of_table[0], of_table[1]) == (0, -0.25)
-    assert list(of_network) == [0, -1.5]  # log 0.25 is -1.39: one row
-    assert (np.diff(of_table) < 0).all()
-    assert cells.shape == (len(of_table) - 1, len(of_network) - 1)
+def test_a_sample_is_drawn_point_by_point_and_pairs_seen_once_are_marked(tmp_path):
+    drawn = found(tmp_path)
+    once = {
+        (x, y): single for (x, y), single in zip(drawn.points.round(4).tolist(), drawn.is_single.tolist(), strict=True)
+    }
+    assert once == {(0, -1): True, (-0.6931, -3): False, (-1.3863, -2): False}
+    (low, _), (low_by_rnn, _) = drawn.limits
+    assert low < -1.3863
+    assert low_by_rnn < -3
 
 
 def test_a_picture_of_nothing(tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need matplotlib (the extra `plot`)")
-    picture = scatter_image(found(tmp_path, [line("a", "x", 0.5, FLOOR)]), "svg")
-    assert b"1 at the RNN's floor not shown" in picture
+    drawn = picture(density_figure, found(tmp_path, [line("a", "x", 0.5, FLOOR)]))
+    assert b"1 at the RNN's floor not shown" in drawn

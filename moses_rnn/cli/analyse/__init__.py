@@ -71,9 +71,7 @@ class ResultsRequest:
 @takes(ResultsRequest)
 def results(request: ResultsRequest) -> None:
     """Compare tuned and decoded systems in the folder WORK (the paper's Table 1)."""
-    from moses_rnn.analysis.results import as_json, compare_systems, list_warnings
-    from moses_rnn.analysis.results_table import format_table
-    from moses_rnn.analysis.runs import Place
+    from moses_rnn.analysis.results import Place, as_json, compare_systems, format_table, list_warnings
     from moses_rnn.files.outputs import OutputFile
 
     place = Place(request.work, request.target, request.tests)

@@ -71,8 +71,7 @@ def explain(request: Explain) -> None:
 
 
 def _explanation(folder: Path, request: Explain) -> Explanation:
-    from moses_rnn.analysis.explain import Explainer
-    from moses_rnn.analysis.lookup import look_up, parse_pair
+    from moses_rnn.analysis.explain import Explainer, look_up, parse_pair
     from moses_rnn.analysis.phrase_samples import read_for_network
     from moses_rnn.files.streams import existing_input
     from moses_rnn.formats.signatures import recorded_names

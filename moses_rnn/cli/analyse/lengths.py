@@ -54,7 +54,7 @@ def lengths(request: LengthsRequest) -> None:
     """Compare translations OUTPUT by BLEU on short and on long sentences of SOURCE."""
     check_inputs(request.source, request.reference, *request.outputs, request.model)
     from moses_rnn.analysis.lengths import as_grid, compare_lengths
-    from moses_rnn.analysis.plots import lengths_image
+    from moses_rnn.analysis.plots import lengths_figure, picture
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.formats.grids import LAYOUTS
 
@@ -67,7 +67,7 @@ def lengths(request: LengthsRequest) -> None:
         known = _known_words(request.model) if request.model else None
         scores = compare_lengths(text_of(request.source), text_of(request.reference), outputs, known)
         if request.output:
-            file.commit(lengths_image(scores, kind))
+            file.commit(picture(lengths_figure, scores, kind=kind))
     put(LAYOUTS[request.layout](as_grid(scores)))
 
 

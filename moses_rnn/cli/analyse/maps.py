@@ -31,8 +31,8 @@ from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.alignment_maps import AlignmentMap
-    from moses_rnn.analysis.correlation import Floats
     from moses_rnn.analysis.phrase_samples import Pair
+    from moses_rnn.analysis.scored_table import Floats
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.producers.open import Model
 
@@ -193,7 +193,7 @@ def _draw_points(request: MapRequest) -> None:
     """Draw points and write them, as each output's suffix says; what is missing is noticed before the long work."""
     kinds = [kind_of(name, (*PICTURES, "csv", "json"), ".csv and .json need nothing") for name in request.outputs]
     from moses_rnn.analysis.maps import as_grid, as_json, as_text, check_method, draw_map
-    from moses_rnn.analysis.plots import map_image
+    from moses_rnn.analysis.plots import map_figure, picture
     from moses_rnn.formats.grids import as_csv
 
     method = request.method or ("pca" if request.what == "sentences" else "tsne")
@@ -203,7 +203,7 @@ def _draw_points(request: MapRequest) -> None:
         map_ = draw_map(f"{title}, {method}", labels, vectors, method, SEED)
         texts = {"csv": lambda: f"{as_csv(as_grid(map_))}\n", "json": lambda: as_json(map_)}
         for file, kind in zip(files, kinds, strict=True):
-            file.append(texts[kind]().encode() if kind in texts else map_image(map_, kind))
+            file.append(texts[kind]().encode() if kind in texts else picture(map_figure, map_, kind=kind))
     put("\n".join(as_text(map_)))
 
 
@@ -254,8 +254,9 @@ POINTS = {"words": _word_points, "phrases": _phrase_points, "sentences": _senten
 def _draw_alignments(request: MapRequest) -> None:
     """Print alpha, or write it as pictures or records."""
     names = _alignment_files(request)
-    from moses_rnn.analysis.alignment_maps import as_json_line, as_text
-    from moses_rnn.analysis.plots import alignment_image
+    from moses_rnn.analysis.alignment_maps import as_text
+    from moses_rnn.analysis.plots import alignment_figure, picture
+    from moses_rnn.translation.alignments import format_alignment
 
     otherwise = "a .json, and text without --output, need nothing"
     kind = kind_of(names[0], (*PICTURES, "json"), otherwise) if names else "text"
@@ -263,7 +264,10 @@ def _draw_alignments(request: MapRequest) -> None:
     if not names:
         put("\n\n".join(map(as_text, maps)))
         return
-    drawn = [b"".join(map(as_json_line, maps))] if kind == "json" else [alignment_image(one, kind) for one in maps]
+    if kind == "json":
+        drawn = [b"".join(format_alignment(one.line, one.source, one.target, one.alpha) for one in maps)]
+    else:
+        drawn = [picture(alignment_figure, one, kind=kind) for one in maps]
     with writing(Path(names[0]).parent):
         Path(names[0]).parent.mkdir(exist_ok=True)
     with _outputs(request, names) as files:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.analysis.report.options import ReportOptions
+from moses_rnn.analysis.choices import ReportOptions
 from moses_rnn.cli.analyse.options import (
     SORTED,
     column_option,
@@ -27,7 +27,7 @@ from moses_rnn.cli.table_options import choose_model, model_beside_option
 from moses_rnn.errors import MosesRnnError, shown_value
 
 if TYPE_CHECKING:
-    from moses_rnn.analysis.report.findings import Findings
+    from moses_rnn.analysis.report import Findings
     from moses_rnn.cli.progress import Display
     from moses_rnn.files.metered import Advanced
 
@@ -58,7 +58,7 @@ def report(request: ReportOptions) -> None:
     """Write a page on a scored PHRASE_TABLE and the network that scored it: the paper's tables and figures of them."""
     folder = choose_model(request.model, request.phrase_table)
     check_inputs(request.phrase_table, folder, request.source_text, request.results)
-    from moses_rnn.analysis.report.document import write_report
+    from moses_rnn.analysis.report import write_report
     from moses_rnn.files.outputs import OutputFile
     from moses_rnn.files.streams import existing_input
 
@@ -74,7 +74,7 @@ def report(request: ReportOptions) -> None:
 
 
 def _gather(path: str, folder: Path, request: ReportOptions) -> Findings:
-    from moses_rnn.analysis.report.findings import gather
+    from moses_rnn.analysis.report import gather
     from moses_rnn.producers.base import Compute
 
     model = open_writer(folder)

@@ -97,14 +97,14 @@ def _given(table: ScoredTable, sources: tuple[str, ...], advanced: Advanced) -> 
 
 
 def _chosen(table: ScoredTable, request: TargetsRequest, advanced: Advanced) -> list[SourceGroup]:
-    from moses_rnn.analysis.targets import SourceGroup, long_sources, select
+    from moses_rnn.analysis.targets import long_sources, select
 
     wanted = long_sources(request.count, min_words=request.min_words, min_targets=request.top, seed=SEED)
-    selections = select(table.sources(advanced), wanted)
-    if not any(selection.sources for selection in selections):
+    groups = select(table.sources(advanced), wanted)
+    if not any(group.sources for group in groups):
         limits = "; or ".join(str(one.limits) for one in wanted)
         raise InputError(f"{table.path}: expected source phrases of {limits}, found none")
-    return [SourceGroup(selection.wanted.title, selection.sources, str(selection)) for selection in selections]
+    return groups
 
 
 SUMMARY_EPILOG = f"""\b
@@ -143,10 +143,16 @@ class SummaryRequest:
 def summary(request: SummaryRequest) -> None:
     """Sum up what the table and the RNN prefer: lengths, agreement, and correlation with counts (Figure 3)."""
     check_inputs(request.phrase_table)
-    from moses_rnn.analysis.preferences import as_grid, notes, summarise
-    from moses_rnn.analysis.scatter import compute_scatter, groups_grid
+    from moses_rnn.analysis.agreement import (
+        compute_scatter,
+        groups_grid,
+        histogram_grid,
+        notes,
+        preferences_grid,
+        summarise,
+    )
     from moses_rnn.files.outputs import NoOutput, OutputFile
-    from moses_rnn.formats.grids import LAYOUTS
+    from moses_rnn.formats.grids import LAYOUTS, as_csv
     from moses_rnn.formats.signatures import recorded_floor
 
     output = request.output
@@ -158,13 +164,15 @@ def summary(request: SummaryRequest) -> None:
         figures = summarise(pairs, min_words=request.min_words, seed=SEED)
         agreement = []
         if output:
-            from moses_rnn.analysis.plots import scatter_file
+            from moses_rnn.analysis.plots import density_figure, picture
 
             floor = recorded_floor(table.signature, table.column)
             scatter = compute_scatter(pairs, floor=floor, seed=SEED)
-            file.commit(scatter_file(scatter, kind))
+            drawn = kind in PICTURES
+            cells = b"" if drawn else f"{as_csv(histogram_grid(scatter))}\n".encode()
+            file.commit(picture(density_figure, scatter, kind=kind) if drawn else cells)
             agreement = ["", show(groups_grid(scatter))]
-    put(show(as_grid(figures)))
+    put(show(preferences_grid(figures)))
     if request.layout == "text":
         put("\n".join(notes(figures)))
     if agreement:

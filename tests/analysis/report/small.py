@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.analysis.report.options import ReportOptions
+from moses_rnn.analysis.choices import ReportOptions
 
 NAMES = [
-    "training", "coverage", "costs", "targets", "samples", "preferences", "scores", "words", "phrases", "gates",
+    "facts", "training", "coverage", "costs", "targets", "samples", "preferences", "scores", "words", "phrases", "gates",
     "explained",
 ]  # fmt: skip
 
@@ -63,7 +63,7 @@ class Reader(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.tags, self.addresses, self.ids, self.metas = [], set(), [], [], {}
+        self.open, self.tags, self.addresses, self.ids, self.metas, self.texts = [], set(), [], [], {}, []
         self.feed(text)
         self.close()
 
@@ -77,6 +77,13 @@ class Reader(HTMLParser):
             self.metas[given.get("name") or given.get("http-equiv")] = given.get("content")
         elif tag != "img":
             self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_data(self, data):
+        self.texts.append(data)
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag

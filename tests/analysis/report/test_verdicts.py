@@ -1,10 +1,126 @@
 """Verdicts say no more than the figures do."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from moses_rnn.analysis.preferences import Preferences, Summary
-from moses_rnn.analysis.report.survey import Literalness
-from moses_rnn.analysis.report.verdicts import literal, shorter, verdicts
+from moses_rnn.analysis.agreement import Preferences, Summary
+from moses_rnn.analysis.verdicts import (
+    Gain,
+    Literalness,
+    Tuning,
+    judge_fit,
+    judge_training,
+    judge_tuning,
+    literal,
+    observations,
+    read_tuning,
+    shorter,
+)
+from moses_rnn.errors import InputError
+from tests.analysis.report.small import RESULTS
+
+
+@pytest.mark.parametrize(
+    ("costs", "kind", "answer"),
+    [
+        ([3, 2, 1, 1, 1, 1], "good", "Yes"),
+        ([3, 2, 1, 1.5, 2, 2], "good", "Yes, and longer than it should have been"),
+        ([5, 4, 3, 2, 1, 0.5], "doubtful", "Not to its end"),
+        ([5, 4], "doubtful", "Not known"),
+        ([7, 6.5, 6.4, 6.3], "bad", "No"),
+        ([], "doubtful", "Not recorded"),
+    ],
+)
+def test_whether_it_is_trained(findings, costs, kind, answer):
+    history = [{"nats_per_token": cost, "seconds": 60.0 * i} for i, cost in enumerate(costs, start=1)]
+    provenance = {"history": history, "unigram_nats_per_token": 6.0}
+    model = replace(findings.model, provenance=provenance)
+    *judged, text = judge_training(replace(findings, model=model))
+    assert judged == [kind, answer]
+    assert (f"{min(costs, default=0):.3f} nats" in text) == bool(costs)
+
+
+def fitting(findings, unknown, floored, **changes):
+    group = replace(findings.scatter.groups[0], pairs=1000, at_floor=floored)
+    scatter = replace(findings.scatter, groups=[group])
+    signature = {"models": [{"sha256": dict(findings.model.hashes)}]} | changes.pop("recorded", {})
+    covered = replace(findings.coverage, lines=1000, pairs_unknown=unknown)
+    return replace(
+        findings, **{"scatter": scatter, "signature": signature, "coverage": covered, "disputes": [], **changes}
+    )
+
+
+@pytest.mark.parametrize(
+    ("unknown", "floored", "recorded", "kind", "answer"),
+    [
+        (100, 5, {}, "good", "Yes"),
+        (300, 5, {}, "doubtful", "In part"),
+        (100, 100, {}, "doubtful", "In part"),
+        (100, 5, {"lines": 999}, "doubtful", "In part"),
+        (100, 600, {}, "bad", "No"),
+        (986, 5, {}, "bad", "No"),
+        (1, 1, {"models": [{"sha256": {"x": "y"}}]}, "bad", "Another model scored it"),
+    ],
+)
+def test_whether_it_fits(findings, unknown, floored, recorded, kind, answer):
+    *judged, text = judge_fit(fitting(findings, unknown, floored, recorded=recorded))
+    assert judged == [kind, answer]
+    assert f"{unknown / 1000:.1%} of the pairs" in text
+
+
+@pytest.mark.parametrize(("apart", "answer"), [(0.05, "Yes"), (0.2, "Another model scored it")])
+def test_a_column_of_another_model_is_noticed(findings, apart, answer):
+    dispute = findings.disputes[0]
+    near = replace(dispute.explanation, log_prob=dispute.explanation.columns[4].log + apart)
+    assert judge_fit(fitting(findings, 1, 1, disputes=[replace(dispute, explanation=near)]))[1] == answer
+
+
+@pytest.mark.parametrize(
+    ("gains", "p", "kind", "answer"),
+    [
+        ((0.5, 0.2), (0.01, 0.02, 0.3), "good", "It gained"),
+        ((0.5, 0.2), (0.01, 0.2, 0.3), "doubtful", "No gain that is beyond chance"),
+        ((0.5, -0.2), (0.01, 0.01, 0.01), "doubtful", "No gain that is beyond chance"),
+        ((-0.5, -0.2), (0.9,), "bad", "Nothing"),
+    ],
+)
+def test_what_tuning_gained(gains, p, kind, answer):
+    sets = tuple(Gain(f"set{i}", 50.0, 50.0 + gain, tuple(p)) for i, gain in enumerate(gains))
+    assert judge_tuning(Tuning("rnn", sets, (), ({}, {})))[:2] == (kind, answer)
+    assert judge_tuning(None)[:2] == ("doubtful", "Not measured")
+
+
+def written(tmp_path, record):
+    (tmp_path / "results.json").write_text(json.dumps(record))
+    return str(tmp_path / "results.json")
+
+
+def test_a_system_stands_beside_the_baseline(tmp_path):
+    tuning = read_tuning(written(tmp_path, RESULTS))
+    assert (tuning.system, [one.name for one in tuning.sets]) == ("rnn", ["near", "far"])
+    assert [round(one.gain, 6) for one in tuning.sets] == [0.5, 0.25]
+    assert [one.p for one in tuning.sets] == [(0.01, 0.02), (0.2, 0.3)]
+    assert tuning.weights[0]["TranslationModel0"] == [0.1, 0.1, 0.1, 0.1, 0.07]
+    others = {"baseline": RESULTS["systems"]["baseline"], "other": RESULTS["systems"]["rnn"]}
+    assert read_tuning(written(tmp_path, {**RESULTS, "systems": others})).system == "other"
+
+
+def with_mean(value):
+    baseline = RESULTS["systems"]["baseline"]
+    return {**RESULTS, "systems": {**RESULTS["systems"], "baseline": {**baseline, "near_BLEU": {"mean": value}}}}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [[], {}, {"systems": {}, "tests": []}, {**RESULTS, "systems": {"baseline": {}}}, {**RESULTS, "tests": ["no such"]},
+     {**RESULTS, "systems": {**RESULTS["systems"], "rnn": 5}},
+     *map(with_mean, [float("nan"), float("inf"), 10**400, None])],
+)  # fmt: skip
+def test_what_is_no_result_is_refused(tmp_path, record):
+    with pytest.raises(InputError, match="results.json: expected results of a baseline and of a system with the score"):
+        read_tuning(written(tmp_path, record))
 
 
 def preferred(shorter_share, longer_share, *, sources=100, with_count=None, there=(50, 0.6, 0.1)):
@@ -52,5 +168,5 @@ def test_literal(more, less, verdict):
 )
 def test_insensitive(over_pairs, within, verdict, told):
     summary = Summary([preferred(0.3, 0.1, with_count=within)], 100, 0.5, over_pairs)
-    assert verdicts(summary, Literalness())[2][1] == verdict
-    assert told in verdicts(summary, Literalness())[2][2]
+    assert observations(summary, Literalness())[2][1] == verdict
+    assert told in observations(summary, Literalness())[2][2]

@@ -6,7 +6,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from moses_rnn.analysis.report.options import ReportOptions
+from moses_rnn.analysis.choices import ReportOptions
 from moses_rnn.cli.analyse import main
 from tests.commands import run
 
@@ -71,5 +71,5 @@ def test_without_the_extra_there_are_no_pictures(tmp_path, scored, model):
     assert done.stderr == f"warning: {missing}\n"
     text = page.read_text(encoding="utf-8")
     assert "data:image" not in text
-    assert text.count("Pictures need matplotlib. pip install &#x27;moses-rnn[plot]&#x27;") == 3
-    assert "Part 1: " in text  # of a map by PCA
+    assert text.count("Pictures need matplotlib: pip install") > 3
+    assert "words of part 1" in text  # of a map by PCA

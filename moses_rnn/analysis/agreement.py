@@ -1,0 +1,296 @@
+"""How far table and RNN agree: over all pairs (Figure 3 of the paper), and in what they prefer for a source.
+
+Every pair of the table is in the histogram and in Pearson's correlation; Spearman's is that of a sample. Pairs whose
+RNN score is at the floor (moses-rnn-score writes nothing below e^-87) are counted and left out of the rest: that they
+stand in a line is the floor's doing.
+
+Section 4.3 says of Table 2 that the RNN prefers literal and shorter targets, and section 3.1 that it does not know how
+often a pair was seen. The preferences are means over all sources with at least two targets: how long the best targets
+are, how often both agree on one, and how well either's order of a source's targets follows their counts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from moses_rnn.analysis.scored_table import Floats, Ints, Mask, Pairs, best_of_sources, split_by_count
+from moses_rnn.formats.grids import Cell, Grid
+from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, LOWEST
+
+SAMPLE_SIZE = 100_000  # rows from which a rank correlation is estimated
+BIN = 0.25  # nats
+BINS = int(-LOWEST / BIN)
+ROUNDING = 1e-6  # nats; scores have nine digits
+POINTS = 4000  # pairs that are drawn one by one
+OUTSIDE = 0.001  # share of the pairs that an axis leaves out at its low end
+
+
+def ranks(values: Floats | Ints) -> Floats:
+    """Ranks from 1; equal values share the mean of theirs."""
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    means: Floats = np.cumsum(sizes) - (sizes - 1) / 2
+    return means[group]
+
+
+def pearson(x: Floats, y: Floats) -> float | None:
+    """The correlation of two columns, -1 to 1; None if one of them is constant or there are fewer than two values."""
+    if not len(x) or (x == x[0]).all() or (y == y[0]).all():  # rounding would make tiny variances of constants
+        return None
+    x, y = x - x.mean(), y - y.mean()
+    both = math.sqrt(x @ x) * math.sqrt(y @ y)
+    return max(-1.0, min(1.0, float(x @ y) / both)) if both else None
+
+
+def spearman(x: Floats, y: Floats) -> float | None:
+    """The correlation of their ranks; None as for `pearson`."""
+    return pearson(ranks(x), ranks(y))
+
+
+def draw(rows: Floats, keys: Floats, size: int) -> Floats:
+    """The rows with the smallest keys, in their order: of random keys, each row is as likely to be drawn as any other.
+
+    Args:
+        rows: one for each key.
+        keys: random numbers.
+        size: how many rows to draw at most.
+    """
+    drawn: Floats = rows[np.argsort(keys, kind="stable")[:size]]
+    return drawn
+
+
+@dataclass(frozen=True)
+class Group:
+    """Pairs that were extracted about as often.
+
+    Of `pairs`, `at_floor` have an RNN score at the floor and `without_log` a score of 0; the correlations are those of
+    the others, Pearson's over all of them, Spearman's over `sample`. None: there is no correlation.
+    """
+
+    name: str
+    pairs: int
+    at_floor: int
+    without_log: int
+    pearson: float | None
+    sample: int
+    spearman: float | None
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How many pairs have which two log-probabilities.
+
+    `histogram[i, j]` counts pairs with log p(target | source) from -(i+1) to -i bins of BIN nats (0 belongs to the
+    first), and the RNN's log p likewise by j; [400, 400]. `groups` are all pairs, then the classes of pair counts.
+    """
+
+    floor: float
+    histogram: Ints
+    groups: list[Group]
+    points: Floats  # both logarithms of a sample of these pairs
+    is_single: Mask  # which of them were extracted once
+
+    @property
+    def limits(self) -> list[tuple[float, float]]:
+        """Between which logarithms nearly all pairs lie, by the table and by the RNN."""
+        return [(_lowest(self.histogram.sum(axis=1 - axis)), BIN) for axis in (0, 1)]
+
+
+def _lowest(counts: Ints) -> float:
+    shares = np.cumsum(counts) / counts.sum()
+    return -BIN * float(np.searchsorted(shares, 1 - OUTSIDE) + 2)
+
+
+def compute_scatter(pairs: Pairs, *, floor: float = DEFAULT_FLOOR, seed: int = 1) -> Scatter:
+    """Look at all pairs of a table, whose RNN scores were raised to a floor (a natural logarithm)."""
+    keys = np.random.default_rng(seed).random(len(pairs.logs))
+    usable = _has_logs(pairs.logs, floor)
+    sample = draw(np.column_stack([pairs.logs, pairs.counts])[usable], keys[usable], POINTS)
+    groups = [_group(name, pairs.logs[own], keys[own], floor) for name, own in split_by_count(pairs.counts)]
+    return Scatter(floor, _histogram(pairs.logs[usable]), groups, sample[:, :2], sample[:, 2] == 1)
+
+
+def _has_logs(logs: Floats, floor: float) -> Mask:
+    usable: Mask = (logs[:, 0] > LOWEST) & (logs[:, 1] > floor + ROUNDING)
+    return usable
+
+
+def _histogram(logs: Floats) -> Ints:
+    cells = np.clip(np.floor(-logs / BIN), 0, BINS - 1).astype(np.int64)
+    return np.bincount(cells[:, 0] * BINS + cells[:, 1], minlength=BINS * BINS).reshape(BINS, BINS)
+
+
+def _group(name: str, logs: Floats, keys: Floats, floor: float) -> Group:
+    usable, without_log = _has_logs(logs, floor), (logs == LOWEST).any(axis=1)
+    good, sample = logs[usable], draw(logs[usable], keys[usable], SAMPLE_SIZE)
+    at_floor = int((~usable & ~without_log).sum())
+    return Group(name, len(logs), at_floor, int(without_log.sum()), pearson(*good.T), len(sample), spearman(*sample.T))
+
+
+GROUPS_HEADER = ("pairs", "number", "at the floor", "score 0", "Pearson", "sample", "Spearman")
+
+
+def groups_grid(pairs: Scatter) -> Grid:
+    """The correlations as a table of a row for each class, to be rendered by `grids`."""
+    rows = [list(vars(group).values()) for group in pairs.groups]
+    return Grid("Correlation of log p(target|source) and the RNN's log p", GROUPS_HEADER, rows)
+
+
+def histogram_grid(pairs: Scatter) -> Grid:
+    """The figure as numbers: the middle of each cell that is not empty, in nats, and its pairs."""
+    rows = [
+        (-(i + 0.5) * BIN, -(j + 0.5) * BIN, int(pairs.histogram[i, j]))
+        for i, j in np.argwhere(pairs.histogram).tolist()
+    ]
+    return Grid("", ("log_p_table", "log_p_rnn", "pairs"), rows)
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """What is preferred among the targets of sources that were seen about as often.
+
+    Where several targets have the best score, they share in being the best one: lengths are their means, and to agree
+    is to choose one of them. `chance` is how often a blind choice would agree. `shorter` and `longer` are shares of
+    sources where the RNN's best target has fewer or more words than the table's, `shorter_apart` and `longer_apart`
+    the same of those `apart` where the RNN's is not one of the table's. `rnn_with_count` is the Spearman correlation
+    of the RNN's score and the pair's count among the targets of one source, as a mean over the `ordered` sources where
+    both differ; the table's p(target | source) is made of those counts. None: there is nothing to take a mean of.
+    """
+
+    name: str
+    sources: int
+    agreement: float | None
+    chance: float | None
+    words_by_table: float | None
+    words_by_rnn: float | None
+    words_of_all: float | None
+    shorter: float | None
+    longer: float | None
+    apart: int
+    shorter_apart: float | None
+    longer_apart: float | None
+    ordered: int
+    rnn_with_count: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """By classes of the source's count, all of them first; and over pairs of different sources.
+
+    `table_over_pairs` and `rnn_over_pairs` are Spearman correlations of score and pair count over `sample` pairs that
+    were drawn from the lines with a count of all sources that were looked at.
+    """
+
+    classes: list[Preferences]
+    sample: int
+    table_over_pairs: float | None
+    rnn_over_pairs: float | None
+
+
+def summarise(pairs: Pairs, *, min_words: int = 1, seed: int = 1) -> Summary:
+    """Look at all sources that have several targets, and `min_words` words or more; pairs are drawn by the seed."""
+    best, begins = best_of_sources(pairs)
+    sizes = np.diff(begins, append=len(pairs.logs))
+    looked_at = (pairs.source_words >= min_words) & (sizes > 1)
+    figures = _figures(pairs, best, begins, sizes)[looked_at]
+    counted = looked_at[pairs.source] & (pairs.counts > 0)
+    rows = np.column_stack([pairs.logs, pairs.counts])[counted]
+    table_scores, rnn_scores, counts = draw(rows, np.random.default_rng(seed).random(len(rows)), SAMPLE_SIZE).T
+    return Summary(
+        [_preferences(name, figures[own]) for name, own in split_by_count(pairs.source_counts[looked_at])],
+        len(counts),
+        spearman(table_scores, counts),
+        spearman(rnn_scores, counts),
+    )
+
+
+def _figures(pairs: Pairs, best: Mask, begins: Ints, sizes: Ints) -> Floats:
+    """Of each source, in the order of `_preferences`; NaN: there is no correlation with counts."""
+    lengths = np.column_stack([best * pairs.target_words[:, None], pairs.target_words])
+    chosen = np.add.reduceat(best, begins, dtype=np.int64)
+    by_table, by_rnn, of_all = (np.add.reduceat(lengths, begins) / np.column_stack([chosen, sizes])).T
+    agreement = np.add.reduceat(best.all(axis=1), begins, dtype=np.int64) / chosen[:, 1]
+    shares = agreement, chosen[:, 0] / sizes
+    with_count = _correlations_with_count(pairs, begins, sizes)
+    return np.column_stack([*shares, by_table, by_rnn, of_all, by_rnn < by_table, by_rnn > by_table, with_count])
+
+
+def _correlations_with_count(pairs: Pairs, begins: Ints, sizes: Ints) -> Floats:
+    """Spearman's, of the RNN's score and the count among the targets of each source; NaN: there is none."""
+    x, y = (
+        ranks(pairs.source * len(values) + np.unique(values, return_inverse=True)[1])
+        - begins[pairs.source]
+        - (sizes[pairs.source] + 1) / 2  # the mean of a source's ranks
+        for values in (pairs.logs[:, 1], pairs.counts)
+    )
+    both, of_x, of_y = np.add.reduceat(np.column_stack([x * y, x * x, y * y]), begins).T
+    exists = (of_x > 0) & (of_y > 0) & (np.minimum.reduceat(pairs.counts, begins) > 0)
+    return np.where(exists, both / np.sqrt(np.where(exists, of_x * of_y, 1)), np.nan)
+
+
+def _preferences(name: str, figures: Floats) -> Preferences:
+    """Means over sources."""
+    agreement, chance, by_table, by_rnn, of_all, shorter, longer, with_count = figures.T
+    apart, ordered = agreement == 0, with_count[~np.isnan(with_count)]
+    return Preferences(
+        name=name,
+        sources=len(figures),
+        agreement=_mean(agreement),
+        chance=_mean(chance),
+        words_by_table=_mean(by_table),
+        words_by_rnn=_mean(by_rnn),
+        words_of_all=_mean(of_all),
+        shorter=_mean(shorter),
+        longer=_mean(longer),
+        apart=int(apart.sum()),
+        shorter_apart=_mean(shorter[apart]),
+        longer_apart=_mean(longer[apart]),
+        ordered=len(ordered),
+        rnn_with_count=_mean(ordered),
+    )
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+PREFERENCES_HEADER = (
+    "sources",
+    "number",
+    "agree",
+    "by chance",
+    "words: table",
+    "RNN",
+    "all",
+    "RNN shorter",
+    "longer",
+    "apart",
+    "shorter of these",
+    "longer of these",
+    "ordered",
+    "RNN ~ count",
+)
+
+
+def preferences_grid(summary: Summary) -> Grid:
+    """The classes as a table of a row each, to be rendered by `grids`."""
+    rows: list[list[Cell]] = [list(vars(one).values()) for one in summary.classes]
+    return Grid("Preferences among the targets of a source", PREFERENCES_HEADER, rows)
+
+
+def notes(summary: Summary) -> list[str]:
+    """What the table does not say: what its columns are, and the correlations over pairs."""
+    over_pairs = ", ".join(
+        f"{name} {'–' if value is None else format(value, '.3f')}"
+        for name, value in (("table", summary.table_over_pairs), ("RNN", summary.rnn_over_pairs))
+    )
+    drawn = f"{summary.sample:,} pairs of all these sources"
+    return [
+        "agree: the best target is the same; words: of the best target by p(target|source), by the RNN, and of all, of "
+        "equally good ones the mean; apart: the RNN's is not one of the table's, and how many of those are shorter;",
+        "~ count: mean Spearman correlation of score and pair count among a source's targets, over the ordered "
+        "sources, where both differ.",
+        f"Spearman correlation of score and pair count over {drawn}: {over_pairs}.",
+    ]

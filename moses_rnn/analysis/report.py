@@ -1,0 +1,501 @@
+"""A report on a scored table and its model: everything the paper shows, as one page of HTML.
+
+`gather` looks at the table and at the model; `write_report` fills report.html.jinja with what it found. The page stands
+alone: nothing is fetched and nothing runs. Whatever is filled in is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import jinja2
+import numpy as np
+import torch
+from markupsafe import Markup
+
+from moses_rnn import __version__
+from moses_rnn.analysis import alignment_maps, gates, maps, plots
+from moses_rnn.analysis.agreement import Scatter, Summary, compute_scatter, summarise
+from moses_rnn.analysis.choices import ReportOptions
+from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, Option
+from moses_rnn.analysis.phrase_samples import Pair, PhraseSample
+from moses_rnn.analysis.scored_table import (
+    ALL,
+    Floats,
+    Ints,
+    Pairs,
+    ScoredTable,
+    best_of_sources,
+    length,
+    split_by_count,
+)
+from moses_rnn.analysis.targets import SourceGroup, long_sources, select
+from moses_rnn.analysis.verdicts import Literalness, Tuning, cards, observations, read_tuning
+from moses_rnn.errors import InputError, ScoreError, shown
+from moses_rnn.files.metered import Advanced
+from moses_rnn.files.streams import existing_input
+from moses_rnn.formats.grids import readable, unescaped
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import TableLine, log_of
+from moses_rnn.formats.signatures import recorded_floor, recorded_names, records_of
+from moses_rnn.formats.table_blocks import PhraseIds
+from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.networks.vocabulary import UNKNOWN
+from moses_rnn.producers.base import Compute, ScoreProducer
+from moses_rnn.producers.open import Model
+from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
+from moses_rnn.translation.sampling import Sampler, SamplingConfig
+
+EXACT = Compute(precision="fp64")
+LEXICAL_COLUMN = 3  # lex(target | source), as phrase-extract writes its scores
+TEXT_LINES = 3  # that a network with attention translates
+MIN_WORDS, TOP = 4, 3  # of the sources in Table 2 and of Figure 5's phrases; targets of each source by either
+DISPUTED_WORDS, DISPUTED_TARGETS, DISPUTED_COUNT = 2, 5, 10  # at least, of a source on which both may disagree
+LENGTHS = ("1 word", "2 words", "3 words", "4 and 5 words", "6 and more words")
+LONGEST_OF = (1, 2, 3, 5)  # words of all but the last of these classes
+NATS, BINS = 1.0, 20  # of a column in a row's picture of costs; the last one holds all that costs more
+FEWEST = 30  # pairs that have a word at a position, for a mean
+MOST_CHARACTERS = 300  # of a recorded value
+Announce = Callable[[str, str], Advanced]  # of a long step: what it does, and the unit in which it shows how far it is
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What of a table's lines is ``<unk>`` to the network; words are running words, counted line by line."""
+
+    lines: int
+    sources: int
+    source_words: int
+    target_words: int
+    pairs_unknown: int  # with such a word on either side
+    source_unknown: Counter[bytes]
+    target_unknown: Counter[bytes]
+
+
+@dataclass(frozen=True)
+class CostClass:
+    """Pairs of one kind: how many, what they cost in all, over how many words with ``</s>``, and how it is spread."""
+
+    name: str
+    pairs: int
+    nats: float
+    words: int
+    bins: list[int]
+
+
+@dataclass(frozen=True)
+class PositionCost:
+    """What the words at a place of a target cost on average; `place` counts from 1."""
+
+    place: int
+    words: int
+    nats: float
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """The first choice of one, table or RNN, that ranks lowest with the other; 1 is the best rank."""
+
+    by: str
+    rank: int
+    seen: float  # how often the source was extracted
+    explanation: Explanation
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that a report tells. Of a network that cannot be looked into, gates and disputes are not known."""
+
+    table: ScoredTable
+    model: Model
+    options: ReportOptions
+    signature: Mapping[str, Any]
+    coverage: Coverage
+    literalness: Literalness
+    selections: Sequence[SourceGroup]
+    summary: Summary
+    scatter: Scatter
+    proposals: Sequence[Proposals]
+    gates: gates.GateReport | None
+    maps: Mapping[str, maps.Map]  # words and phrases
+    disputes: Sequence[Dispute]
+    costs: Sequence[CostClass]
+    positions: Sequence[PositionCost]
+    tuning: Tuning | None
+    alignments: Sequence[alignment_maps.AlignmentMap]
+    missing: Sequence[str] = field(default_factory=plots.missing_libraries)  # libraries, for pictures
+
+    @property
+    def knows_gates(self) -> bool:
+        """Whether the network is one that can be looked into."""
+        return self.model.architecture is ENCDEC
+
+    @property
+    def history(self) -> list[tuple[float, float]]:
+        """Minutes of training and nats a token of each evaluation; a model's folder may hold anything."""
+        steps = records_of(self.model.provenance, "history")
+        figures = [(step.get("seconds"), step.get("nats_per_token")) for step in steps]
+        return [(seconds / 60, nats) for seconds, nats in figures if _is_positive(seconds) and _is_positive(nats)]
+
+    @property
+    def unigram(self) -> float | None:
+        """What a model costs that knows how frequent words are."""
+        return nats if _is_positive(nats := self.model.unigram_nats) else None
+
+
+def _is_positive(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and 0 < value < math.inf
+
+
+def gather(
+    table: ScoredTable, model: Model, producer: ScoreProducer, options: ReportOptions, announce: Announce
+) -> Findings:
+    """Look at a table and the network of pairs that scored it, by a producer of its scores.
+
+    Raises:
+        InputError: the model is of the inverse direction or learned from phrases of another form; the table is damaged
+            or not sorted; the results are not such a file.
+        CheckpointError: there is a source text, and the model has no attention.
+    """
+    reading, seed = Reading(model), options.seed
+    if reading.inverse:
+        found = f"found direction {model.direction}"
+        raise InputError(f"{table.path}: expected a model of p(target | source) to report on, {found}")
+    reading.check_form(table.path, table.form)
+    tuning = read_tuning(existing_input(options.results)) if options.results else None
+    alignments = _alignments(model, options, announce)
+    pairs = table.pairs(announce("comparing scores", "lines"))
+    can_explain = model.architecture is ENCDEC
+    disputed = find_disputes(pairs) if can_explain else []
+    survey = Survey(reading, options, {dispute.source for dispute in disputed})
+    wanted = long_sources(options.sources, min_words=MIN_WORDS, min_targets=TOP, seed=seed)
+    selections = select(survey.watch(table.sources(announce("counting and choosing", "lines"))), wanted)
+    return Findings(
+        table=table,
+        model=model,
+        options=options,
+        signature=table.signature,
+        coverage=survey.coverage(pairs),
+        literalness=weigh(pairs, np.frombuffer(survey.lexical)),
+        selections=selections,
+        summary=summarise(pairs, seed=seed),
+        scatter=compute_scatter(pairs, floor=recorded_floor(table.signature, table.column), seed=seed),
+        proposals=_proposals(model, reading, producer, selections, options, announce),
+        gates=_gates(model, survey, announce) if can_explain else None,
+        maps=dict(_maps(model, survey, options, announce)),
+        disputes=_explain(disputed, Explainer(model, producer, recorded_names(table.signature)), table, survey),
+        costs=costs_by_class(pairs, np.array(survey.target_words)),
+        positions=costs_by_position(model, [Pair(*pair) for pair in survey.pairs.items()]),
+        tuning=tuning,
+        alignments=alignments,
+    )
+
+
+class Survey:
+    """What the words of a table say, looked at source by source; `kept` are the lines of chosen sources."""
+
+    def __init__(self, reading: Reading, options: ReportOptions, chosen: Collection[int]) -> None:
+        self._reading, self._chosen = reading, chosen
+        self.kept: dict[int, Sequence[TableLine]] = {}
+        self.lexical = array("d")  # log lex(target | source) a word of the target, of each line
+        self.target_words = array("q")  # of each line, as the network reads them
+        self.source_words = 0
+        self.source_unknown, self.target_unknown = Counter[bytes](), Counter[bytes]()
+        self.pairs_unknown = 0
+        self.phrases = PhraseSample(options.phrases, options.seed)
+        self.long_phrases = PhraseSample(options.points, options.seed)
+        self.pairs = PhraseSample(options.phrases, options.seed)
+
+    def watch(self, sources: Iterable[Sequence[TableLine]]) -> Iterator[Sequence[TableLine]]:
+        """Hand sources on, and look at each."""
+        for number, lines in enumerate(sources):
+            if number in self._chosen:
+                self.kept[number] = lines
+            for line in lines:
+                self._look(line)
+            yield lines
+
+    def _look(self, line: TableLine) -> None:
+        source, target = self._reading.pair(line)
+        unread = self._reading.unknown(source)
+        unwritten = self._reading.unwritten(line) if UNKNOWN in target else []
+        self.source_words += len(words(source))
+        self.target_words.append(len(words(target)))
+        self.source_unknown.update(unread)
+        self.target_unknown.update(unwritten)
+        self.pairs_unknown += bool(unread or unwritten)
+        self.lexical.append(log_of(float(words(line.scores)[LEXICAL_COLUMN])) / max(length(line.target), 1))
+        self.pairs.add(source, target)
+        self.phrases.add(source)
+        if length(source) >= MIN_WORDS:
+            self.long_phrases.add(source)
+
+    def coverage(self, pairs: Pairs) -> Coverage:
+        """Of the lines that were looked at."""
+        unknown = self.pairs_unknown, self.source_unknown, self.target_unknown
+        sizes = len(pairs.logs), len(pairs.source_words), self.source_words, sum(self.target_words)
+        return Coverage(*sizes, *unknown)
+
+
+def weigh(pairs: Pairs, lexical: Floats) -> Literalness:
+    """Of the sources whose best targets differ: whose words are likelier translations, one by one.
+
+    The measure is log lex(target | source) for each word of the target, so that short targets gain nothing.
+    """
+    best, begins = best_of_sources(pairs)
+    means = np.add.reduceat(best * lexical[:, None], begins) / np.add.reduceat(best, begins, dtype=np.int64)
+    differ = ~np.logical_or.reduceat(best.all(axis=1), begins)
+    by_table, by_rnn = means[differ].T
+    return Literalness(int(differ.sum()), int((by_rnn > by_table).sum()), int((by_rnn < by_table).sum()))
+
+
+@dataclass(frozen=True)
+class _Disputed:
+    """See `Dispute`; source and target by their numbers."""
+
+    by: str
+    rank: int
+    source: int
+    target: int  # among the source's own
+
+
+def find_disputes(pairs: Pairs) -> list[_Disputed]:
+    """Of frequent sources with a single best target: where the other's rank of it is worst, and most was seen."""
+    best, begins = best_of_sources(pairs)
+    sizes = np.diff(begins, append=len(pairs.logs))
+    is_frequent = (pairs.source_words >= DISPUTED_WORDS) & (sizes >= DISPUTED_TARGETS)
+    is_frequent &= pairs.source_counts >= DISPUTED_COUNT
+    found = []
+    for by, own, other in (("table", 0, 1), ("RNN", 1, 0)):
+        is_choice = is_frequent & (np.add.reduceat(best[:, own], begins, dtype=np.int64) == 1)
+        chosen = np.flatnonzero(best[:, own] & is_choice[pairs.source])
+        sources = pairs.source[chosen]
+        limits = np.full(len(begins), np.inf)
+        limits[sources] = pairs.logs[chosen, other]
+        ranks = 1 + np.add.reduceat(pairs.logs[:, other] > limits[pairs.source], begins, dtype=np.int64)[sources]
+        order = np.lexsort((-pairs.source_counts[sources], -ranks))
+        found += [_Disputed(by, int(ranks[i]), int(sources[i]), int(chosen[i] - begins[sources[i]])) for i in order[:1]]
+    return [dispute for dispute in found if dispute.rank > 1]
+
+
+def _explain(disputed: Sequence[_Disputed], explain: Explainer, table: ScoredTable, survey: Survey) -> list[Dispute]:
+    others, found = [phrase for (phrase,) in survey.phrases.items()], []
+    for one in disputed:
+        lines = survey.kept[one.source]
+        options = [Option.of(line, table.form) for line in lines]
+        source, (target, _, read) = b" ".join(words(lines[0].source)), options[one.target]
+        explanation = explain(Lookup(source, target, read, options, one.target, others))
+        found.append(Dispute(one.by, one.rank, lines[0].counts.source, explanation))
+    return found
+
+
+def _proposals(
+    model: Model,
+    reading: Reading,
+    producer: ScoreProducer,
+    selections: Sequence[SourceGroup],
+    options: ReportOptions,
+    announce: Announce,
+) -> list[Proposals]:
+    """What the network writes for the sources of Table 2."""
+    announce("sampling targets", "sources")
+    lines = [line for selection in selections for one in selection.sources for line in one.lines]
+    sources = list(dict.fromkeys(reading.pair(line)[0] for line in lines))
+    writer = Sampler(model.make_stepper(EXACT), SamplingConfig(samples=options.samples, seed=options.seed))
+    return list(Proposer(reading, writer, producer, known_targets(lines, sources, reading))(sources))
+
+
+def _gates(model: Model, survey: Survey, announce: Announce) -> gates.GateReport | None:
+    pairs = [Pair(phrase, b"") for (phrase,) in survey.phrases.items()]
+    advanced = announce("looking at gates", "phrases")
+    return gates.measure_gates(model, pairs, "encoder", advanced) if pairs else None
+
+
+def _maps(model: Model, survey: Survey, options: ReportOptions, announce: Announce) -> Iterator[tuple[str, maps.Map]]:
+    method = "pca" if "scikit-learn" in plots.missing_libraries() else "tsne"
+    points = {
+        "words": maps.word_points(model, "source", options.points),
+        "phrases": maps.phrase_points(model, [phrase for (phrase,) in survey.long_phrases.items()]),
+    }
+    for name, (labels, vectors) in points.items():
+        if labels:
+            announce(f"mapping {name}", "points")
+            yield name, maps.draw_map(f"source {name}, {method}", labels, vectors, method, options.seed)
+
+
+def _alignments(model: Model, options: ReportOptions, announce: Announce) -> list[alignment_maps.AlignmentMap]:
+    """Of the first lines of the source text, if there is one, and the network's own translations."""
+    if options.source_text is None:
+        return []
+    stepper = alignment_maps.attentive_stepper(model)
+    announce("translating", "lines")
+    # of so many words the translation can always be drawn
+    most_words = plots.MOST_CELLS // alignment_maps.WORDS_PER_SOURCE_WORD - 2
+    lines = alignment_maps.read_first(existing_input(options.source_text), TEXT_LINES, most_words)
+    return alignment_maps.own_maps(model, stepper, lines)
+
+
+def costs_by_class(pairs: Pairs, lengths: Ints) -> list[CostClass]:
+    """Costs of a table's pairs, whose targets have these lengths in the network's words: all, by length, by count."""
+    nats = -pairs.logs[:, 1]
+    by_length = np.searchsorted(LONGEST_OF, lengths)
+    parts = dict(split_by_count(pairs.counts))
+    parts = {ALL: parts.pop(ALL), **{name: by_length == i for i, name in enumerate(LENGTHS)}, **parts}
+    found = []
+    for name, part in parts.items():
+        if part.any():
+            bins = np.bincount(np.clip(nats[part] / NATS, 0, BINS - 1).astype(np.int64), minlength=BINS).tolist()
+            count = int(part.sum())
+            found.append(CostClass(name, count, float(nats[part].sum()), int(lengths[part].sum()) + count, bins))
+    return found
+
+
+def costs_by_position(model: Model, pairs: Sequence[Pair]) -> list[PositionCost]:
+    """Means over a sample in the network's words, for places at which enough targets have a word, or their ``</s>``.
+
+    Raises:
+        ScoreError: a word has no log-probability.
+    """
+    if not pairs:
+        return []
+    in_order = sorted(pairs, key=lambda pair: -len(words(pair.written)))
+    targets = Batch.from_flat(*PhraseIds(model.target_vocabulary.id_of())([pair.written for pair in in_order]))
+    sources, source_of = _longest_first(model, [pair.read for pair in in_order])
+    with torch.inference_mode():
+        log_probs = model.network.word_log_probs(sources, targets, source_of)
+    wrong = (~log_probs.isfinite()).nonzero().flatten()
+    if len(wrong):
+        pair = in_order[int(targets.rows()[wrong[0]])]
+        found = f"{float(log_probs[wrong[0]])} for {shown(b' ||| '.join((pair.read, pair.written)))}"
+        raise ScoreError(f"{model.name}: expected the log-probability of each word, found {found}")
+    places = enumerate(torch.split(log_probs.double(), targets.active), start=1)
+    return [PositionCost(place, len(one), -float(one.mean())) for place, one in places if len(one) >= FEWEST]
+
+
+def _longest_first(model: Model, phrases: Sequence[bytes]) -> tuple[Batch, torch.Tensor]:
+    """A batch of them, and the row of each phrase."""
+    ids, lengths = PhraseIds(model.source_vocabulary.id_of())(phrases)
+    order = np.argsort(-lengths, kind="stable")
+    parts = np.split(ids, np.cumsum(lengths)[:-1])
+    return Batch.from_flat(np.concatenate([parts[i] for i in order]), lengths[order]), torch.from_numpy(
+        np.argsort(order)
+    )
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def write_report(findings: Findings, made: str = "") -> bytes:
+    """The page, which says when and how it was made; equal findings give equal bytes."""
+    page = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown, trim_blocks=True, lstrip_blocks=True
+    )
+    page.filters |= {
+        "phrase": _phrase,
+        "base64": lambda data: base64.b64encode(data).decode(),
+        "sha256": lambda text: hashlib.sha256(text.encode()).digest(),
+        "exp": math.exp,
+        "fixed": lambda value, digits: f"{value:z.{digits}f}",
+        "share": lambda value: "–" if value is None else f"{value:.1%}",
+        "common": lambda counts, most: sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most],
+    }
+    template = page.from_string(files("moses_rnn.analysis").joinpath("report.html.jinja").read_text("utf-8"))
+    totals = Totals()
+    for proposals in findings.proposals:
+        totals.add(proposals)
+    text = template.render(
+        f=findings,
+        name=Path(findings.table.path).name,
+        cards=cards(findings),
+        observations=observations(findings.summary, findings.literalness),
+        facts=list(_facts(findings)),
+        weights=list(_weights(findings)),
+        totals=totals,
+        top=TOP,
+        plots=plots,
+        alignment_grid=alignment_maps.as_grid,
+        made=f"{__version__}{made}",
+    )
+    return text.encode()
+
+
+def _phrase(text: str | bytes) -> Markup:
+    """A phrase of a table, whichever way its script runs; Moses's escapes are shown as what they stand for."""
+    return Markup("<bdi>{}</bdi>").format(unescaped(_readable(text)))
+
+
+def _readable(text: str | bytes) -> str:
+    return readable(text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape"))
+
+
+def _shown(value: Any) -> Any:
+    """Whatever the template fills in, as people read it: phrases as they are, figures short."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, bytes):
+        return _phrase(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "–"
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+    return _readable(str(value))
+
+
+def _facts(findings: Findings) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """How the table was scored: titles, and names and values under each."""
+    table, model, n = findings.table, findings.model, findings.coverage
+    yield (
+        "The table",
+        [
+            ("file", Path(table.path).name),
+            ("pairs (lines)", n.lines),
+            ("source phrases", n.sources),
+            ("pairs a source", n.lines / max(n.sources, 1)),
+            ("form of phrases", str(table.form)),
+            ("scores", f"{table.scores}, of which number {table.column + 1} is the RNN's"),
+        ],
+    )
+    yield (
+        "The model",
+        [
+            ("network", model.title),
+            *_scalars(vars(model.config)),
+            ("parameters", sum(tensor.numel() for tensor in model.network.parameters())),
+        ],
+    )
+    recorded = {name: value for name, value in model.provenance.items() if name != "history"}
+    yield "Its training", list(_scalars(recorded))
+    yield "The scoring, by the signature beside the table", list(_scalars(findings.signature))
+
+
+def _scalars(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """What is recorded, however deep; a file may hold anything."""
+    if isinstance(record, Mapping):
+        for key, value in record.items():
+            yield from _scalars(value, f"{name} {key}".strip())
+    elif isinstance(record, list | tuple):
+        for number, value in enumerate(record, start=1):
+            yield from _scalars(value, f"{name} {number}" if len(record) > 1 else name)
+    elif record is not None and record != "":
+        text = record if isinstance(record, bool | float) else str(record)
+        yield name.replace("_", " ")[:60], text if isinstance(text, bool | float) else text[:MOST_CHARACTERS]
+
+
+def _weights(findings: Findings) -> Iterator[float]:
+    """Of the score in each tuning, where its weights have a feature with as many scores as the table."""
+    table = findings.table
+    for weights in findings.tuning.weights if findings.tuning else ():
+        features = [values for values in weights.values() if isinstance(values, list) and len(values) == table.scores]
+        yield from [values[table.column] for values in features if all(isinstance(v, int | float) for v in values)][:1]

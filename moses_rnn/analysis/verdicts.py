@@ -1,0 +1,286 @@
+"""What a report's figures mean, in words that say no more than the figures do.
+
+`cards` answer the three questions at the top of the page; `observations` hold what the paper observes against one
+table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from moses_rnn.analysis.agreement import Preferences, Summary
+from moses_rnn.errors import InputError
+from moses_rnn.files.streams import parse_json
+from moses_rnn.formats.signatures import FLOORED_REFUSAL, UNKNOWN_REFUSAL, UNKNOWN_WARNING, records_of
+from moses_rnn.networks.learning_curves import verdict
+
+if TYPE_CHECKING:
+    from moses_rnn.analysis.report import Findings
+
+GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
+TRAINED, FITS, TUNED = "Is the network trained well?", "Does it fit this table?", "What did tuning gain?"
+LITTLE = 0.01  # share at the floor that does no harm
+TOLERANCE = 0.1  # nats between a score in the table and the model's own; bfloat16 may be off by hundredths
+BASELINE = "baseline"
+PREFERRED = "rnn"  # the system with the score and nothing else
+DECISIVE = 0.05  # p below which a gain counts
+DEVIATIONS = 2.0  # of a fair coin, beyond which a difference counts
+FEWEST = 30  # sources or pairs: too few for any verdict below that
+# |Spearman's correlation| from which it counts as strong, moderate or weak
+STRONG, MODERATE, WEAK = 0.5, 0.3, 0.1
+STRENGTHS = ((STRONG, "a strong"), (MODERATE, "a moderate"), (WEAK, "a weak"), (0.0, "practically no"))
+HOLDS, PARTLY, FAILS, OPEN = "Holds here", "Holds in part", "Does not hold here", "Not to be decided here"
+UNSEEN = "Not seen here"
+
+
+class Card(NamedTuple):
+    """The answer to one question: `kind` is GOOD, DOUBTFUL or BAD; the figures behind it stand in `text`."""
+
+    question: str
+    kind: str
+    answer: str
+    text: str
+
+
+def cards(findings: Findings) -> list[Card]:
+    """The answers at the top of a report."""
+    return [
+        Card(TRAINED, *judge_training(findings)),
+        Card(FITS, *judge_fit(findings)),
+        Card(TUNED, *judge_tuning(findings.tuning)),
+    ]
+
+
+def judge_training(findings: Findings) -> tuple[str, str, str]:
+    """By the held-out costs that training recorded."""
+    model = findings.model
+    history = [step for step in records_of(model.provenance, "history") if "nats_per_token" in step]
+    if not history:
+        return DOUBTFUL, "Not recorded", "The model's folder has no history of its training."
+    best, unigram = model.held_out_nats, model.unigram_nats
+    judged = verdict(history, unigram)
+    kind, answer = {
+        "converged": (GOOD, "Yes"),
+        "overfitting": (GOOD, "Yes, and longer than it should have been"),
+        "still falling": (DOUBTFUL, "Not to its end"),
+        "learned nothing": (BAD, "No"),
+    }.get(judged.name, (DOUBTFUL, "Not known"))
+    text = f"{str(judged)[:1].upper()}{str(judged)[1:]}."
+    if best is not None:
+        beside = "" if unigram is None else f"; words by their frequency alone cost {unigram:.3f}"
+        text += f" The network costs {best:.3f} nats a held-out target token{beside}."
+    return kind, answer, text
+
+
+def judge_fit(findings: Findings) -> tuple[str, str, str]:
+    """By the words and scores that the network cannot tell apart, and by what is recorded beside the table."""
+    counted, pairs, signature = findings.coverage, findings.scatter.groups[0], findings.signature
+    unknown, floored = counted.pairs_unknown / max(counted.lines, 1), pairs.at_floor / max(pairs.pairs, 1)
+    text = (
+        f"{unknown:.1%} of the pairs have a word that the network reads as <unk>; {floored:.1%} of the scores are at "
+        "the floor, where pairs cannot be told apart."
+    )
+    scored_by = [model.get("sha256") for model in records_of(signature, "models")]
+    lines = signature.get("lines")
+    if signature and dict(findings.model.hashes) not in scored_by:
+        return BAD, "Another model scored it", f"So the signature beside the table says. {text}"
+    if any(_differs(findings, dispute.explanation) for dispute in findings.disputes):
+        return BAD, "Another model scored it", f"The table's scores are not those that this model gives. {text}"
+    if floored >= FLOORED_REFUSAL or unknown > UNKNOWN_REFUSAL:
+        return BAD, "No", text
+    if isinstance(lines, int) and lines != counted.lines:
+        told = f"The signature beside the table tells of {lines:,} lines, the table has {counted.lines:,}."
+        return DOUBTFUL, "In part", f"{told} {text}"
+    if unknown > UNKNOWN_WARNING or floored > LITTLE:
+        return DOUBTFUL, "In part", f"{text} It may have learned from another table, or too few words."
+    return GOOD, "Yes", text
+
+
+def _differs(findings: Findings, explanation: Any) -> bool:
+    """Whether a pair's score is another one in the table: by more than any precision would explain."""
+    in_table = explanation.columns[findings.table.column].log
+    return bool(abs(max(explanation.log_prob, findings.scatter.floor) - in_table) > TOLERANCE)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """On a test set: mean BLEU of all tunings without and with the score, and p of each tuning."""
+
+    name: str
+    before: float
+    after: float
+    p: tuple[float, ...]
+
+    @property
+    def gain(self) -> float:
+        """BLEU."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A system beside the baseline; `overall_p` are of all test sets together, `weights` by feature, of each tuning."""
+
+    system: str
+    sets: tuple[Gain, ...]
+    overall_p: tuple[float, ...]
+    weights: tuple[Mapping[str, Any], ...]
+
+
+def read_tuning(path: str) -> Tuning:
+    """Read BLEU and weights from results.json, as `moses-rnn analyse results` recorded them.
+
+    Raises:
+        InputError: it is not such a file, or has no system beside the baseline.
+    """
+    try:
+        record = parse_json(Path(path).read_bytes())
+        systems = record["systems"]
+        name = PREFERRED if PREFERRED in systems else next(iter(set(systems) - {BASELINE}))
+        runs, sets = systems[name]["runs"], []
+        for test in record["tests"]:
+            before, after = (_finite(systems[which][f"{test}_BLEU"]["mean"]) for which in (BASELINE, name))
+            sets.append(
+                Gain(test, before, after, tuple(_finite(run[f"{test}_p"]) for run in runs if f"{test}_p" in run))
+            )
+        overall = tuple(_finite(run["p"]) for run in runs if "p" in run)
+        return Tuning(name, tuple(sets), overall, tuple(dict(run.get("weights") or {}) for run in runs))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+        raise InputError(
+            f"{path}: expected results of a baseline and of a system with the score, found {type(error).__name__}: "
+            f"{error}",
+            advice="`moses-rnn analyse results` and `make results` write such a file.",
+        ) from error
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"a number that is not finite, {number}")
+    return number
+
+
+def judge_tuning(tuning: Tuning | None) -> tuple[str, str, str]:
+    """By BLEU on the test sets; a gain counts if most of the tunings gained more than chance would."""
+    if tuning is None:
+        how = "--results results.json (of make results) shows it here."
+        return DOUBTFUL, "Not measured", f"Only tuning tells what a score is worth in BLEU. {how}"
+    sets = "; ".join(
+        f"{one.name}: {one.before:.2f} → {one.after:.2f} ({one.gain:+.2f}; p {_joined(one.p)})" for one in tuning.sets
+    )
+    overall = f"; p over all sets {_joined(tuning.overall_p)}" if tuning.overall_p else ""
+    text = f"BLEU of {tuning.system} beside the baseline, means of {len(tuning.weights)} tunings: {sets}{overall}."
+    gains = [one.gain for one in tuning.sets]
+    p = tuning.overall_p or tuple(p for one in tuning.sets for p in one.p)
+    if min(gains, default=0.0) > 0 and sum(one < DECISIVE for one in p) * 2 > len(p):
+        return GOOD, "It gained", text
+    return (BAD, "Nothing", text) if max(gains, default=0.0) <= 0 else (DOUBTFUL, "No gain that is beyond chance", text)
+
+
+def _joined(p: tuple[float, ...]) -> str:
+    return ", ".join(f"{one:.3f}" for one in p) or "–"
+
+
+class Literalness(NamedTuple):
+    """Of the sources whose best targets differ: how often the RNN's is the more literal one, and the less."""
+
+    sources: int = 0
+    rnn_more: int = 0
+    rnn_less: int = 0
+
+
+def observations(summary: Summary, literalness: Literalness) -> list[tuple[str, str, str]]:
+    """What the paper says, whether it holds, and by which figures."""
+    everything = summary.classes[0]
+    return [
+        ("The RNN prefers shorter targets (section 4.3)", *shorter(everything)),
+        ("The RNN prefers literal targets (section 4.3)", *literal(literalness)),
+        ("The RNN does not know how often a pair was seen (section 3.1)", *insensitive(summary)),
+    ]
+
+
+def shorter(figures: Preferences) -> tuple[str, str]:
+    """Of the length of the best targets."""
+    if figures.sources < FEWEST or figures.shorter is None or figures.longer is None:
+        return OPEN, f"Only {figures.sources:,} sources have several targets."
+    text = (
+        f"Over {figures.sources:,} sources with several targets, the best target has {figures.words_by_rnn:.2f} words "
+        f"by the RNN and {figures.words_by_table:.2f} by the table ({figures.words_of_all:.2f} over all targets); the "
+        f"RNN's is shorter for {figures.shorter:.1%} of the sources and longer for {figures.longer:.1%}, where of "
+        "targets that are equally good to the table the mean length counts."
+    )
+    if figures.shorter_apart is not None and figures.longer_apart is not None:
+        text += (
+            f" Where the RNN's is not among the table's best ({figures.apart:,} sources), it is shorter for "
+            f"{figures.shorter_apart:.1%} and longer for {figures.longer_apart:.1%}."
+        )
+    return _together(
+        _decided(figures.shorter * figures.sources, figures.longer * figures.sources),
+        _decided((figures.shorter_apart or 0) * figures.apart, (figures.longer_apart or 0) * figures.apart),
+    ), text
+
+
+def _together(first: str, second: str) -> str:
+    """Of two verdicts: to hold, both must."""
+    both = {first, second}
+    return first if len(both) == 1 else PARTLY if HOLDS in both else FAILS
+
+
+def literal(counts: Literalness) -> tuple[str, str]:
+    """Of the lexical weight, as far as that stands for being literal."""
+    if counts.sources < FEWEST:
+        why = "the table has no lexical weights, or the two hardly ever choose different targets"
+        return OPEN, f"Literalness can only be judged by lexical weights, and {why}."
+    text = (
+        f"Judged by the lexical weight lex(target | source) for each word, which is only a stand-in: where the best "
+        f"targets differ ({counts.sources:,} sources), the RNN's is the more literal one for "
+        f"{counts.rnn_more / counts.sources:.1%} and the less literal one for {counts.rnn_less / counts.sources:.1%}."
+    )
+    return _decided(counts.rnn_more, counts.rnn_less), text
+
+
+def _decided(for_it: float, against: float) -> str:
+    """Whether a difference is more than chance would bring about (a sign test)."""
+    difference, noise = for_it - against, DEVIATIONS * math.sqrt(for_it + against)
+    return HOLDS if difference > noise else FAILS if difference < -noise else OPEN
+
+
+def insensitive(summary: Summary) -> tuple[str, str]:
+    """Of correlations with the counts of pairs."""
+    rnn, table = summary.rnn_over_pairs, summary.table_over_pairs
+    if summary.sample < FEWEST:
+        return OPEN, f"Only {summary.sample:,} pairs of sources with several targets have a count."
+    if rnn is None:
+        return OPEN, f"Of {summary.sample:,} pairs of sources with several targets, all have one count or one score."
+    text = (
+        f"Over a sample of {summary.sample:,} pairs of sources with several targets, the RNN's score has "
+        f"{strength(rnn)} rank correlation with the pair's count ({rnn:+.2f}; p(target|source): "
+        f"{'–' if table is None else format(table, '+.2f')})."
+    )
+    within = summary.classes[0].rnn_with_count
+    strongest = max(abs(rnn), abs(within or 0.0))
+    verdict = HOLDS if strongest < WEAK else PARTLY if strongest < MODERATE else UNSEEN
+    return verdict, text + "".join(_caveats(summary.classes[0], rnn))
+
+
+def _caveats(figures: Preferences, over_pairs: float) -> Iterator[str]:
+    """What else is to be known of these correlations."""
+    within = figures.rnn_with_count
+    if within is not None:
+        yield f" Among the targets of one source it is {within:+.2f} on average, over {figures.ordered:,} sources."
+    if over_pairs >= WEAK:
+        yield " Short pairs are both frequent and likely, which is part of the correlation over pairs."
+    if within is not None and within >= WEAK:
+        yield (" That need not come from counts, which training does not see: a source's frequent translations are "
+               "often its plain ones, which a good model finds likely.")  # fmt: skip
+
+
+def strength(correlation: float) -> str:
+    """A rank correlation in words."""
+    return next(words for least, words in STRENGTHS if abs(correlation) >= least)
