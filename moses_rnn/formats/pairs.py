@@ -24,8 +24,6 @@ class TextPhrases(Phrases):
         ends: the same.
     """
 
-    __hash__ = None  # type: ignore[assignment]  # equal to lists, which have none
-
     def __init__(self, text: bytes, begins: Ints, ends: Ints) -> None:
         self.text = text
         self.begins = begins
@@ -57,11 +55,6 @@ class TextPhrases(Phrases):
     def __iter__(self) -> Iterator[bytes]:
         text = self.text
         return iter([text[begin:end] for begin, end in zip(self.begins.tolist(), self.ends.tolist(), strict=True)])
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or isinstance(other, str | bytes):
-            return NotImplemented
-        return len(self) == len(other) and list(self) == list(other)
 
 
 @dataclass(frozen=True)

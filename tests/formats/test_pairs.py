@@ -32,7 +32,7 @@ def test_any_phrases_can_be_laid_end_to_end(phrases):
         [0, 3, 3, 4, 6],
         [3, 3, 4, 6, 7],
     )
-    assert TextPhrases.of([]) == []
+    assert len(TextPhrases.of([])) == 0
 
 
 def test_pairs_have_as_many_of_each():
