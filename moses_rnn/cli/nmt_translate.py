@@ -41,8 +41,8 @@ One line in, one line out, in order; an empty line stays empty. Text is tokenise
 outside its shortlist are read as <unk>. Lists are Moses's own, of one feature, SEARCH0, LSTM0 or RNN0 by the network,
 ENS0 of several: log p(words, </s> | source), natural, never divided by the length; with attention, each word's source
 word follows it. A line of --alignments is a JSON record of the line's number, its words and α, where the last
-column, and the last row if there is one more than words, is the end symbol's. With -o, blocks of lines are durable as
-they are done: after any interruption the same command with --resume continues to the same bytes. Exit codes: 0 done, 1
+column, and the last row if there is one more than words, is the end symbol's. With -o, what is done is saved about once
+a second. After any interruption, the same command with --resume continues to the same bytes. Exit codes: 0 done, 1
 failure, 2 wrong command line, 3 text or model rejected, {STOPPED} stopped and resumable.
 """
 

@@ -25,6 +25,7 @@ from moses_rnn.errors import (
     MosesRnnError,
     OutputError,
     write_failure,
+    writing,
 )
 from moses_rnn.files.outputs import (
     Note,
@@ -271,6 +272,8 @@ class ResumableOutputs:
             self._lock.close()
         self._lock, self._saved = stream, self._record
         self._keeps = self._record["counts"] is not None
+        with writing(self._path):
+            sync_directory(self._state.parent)
         self._due = time.monotonic() + SECONDS_BETWEEN_SAVES
 
     def commit(self, contents: Mapping[str, bytes] | None = None) -> None:
@@ -286,7 +289,6 @@ class ResumableOutputs:
         if self._lock:
             self._note(self._record["manifest"], self._record["counts"] or {}, complete=True)
             self._write_state()
-            sync_directory(self._state.parent)
         else:
             StandardOutput().commit()
             for path in self._growing:

@@ -62,7 +62,7 @@ class ScoredShard:
     def _read(self, record: Mapping[str, Any]) -> None:
         shard, columns = record["shard"], record["added_columns"]
         self.shard = Shard(int(shard["number"]), int(shard["count"]))
-        self.table, self.table_lines = str(shard["table"]), int(shard["lines"])
+        self.table_lines = int(shard["lines"])
         lines, self.rejected = int(record["lines"]), int(record["rejected_lines"])
         share = len(self.shard.lines_of(self.table_lines))
         if lines + self.rejected != share:
@@ -101,7 +101,6 @@ def merge(
         Stopped: as requested.
     """
     shards = in_table_order([ScoredShard(path) for path in paths])
-    _check_compression(output, shards)
     first, counts = shards[0], ColumnCounts()
     for shard in shards:
         counts.add(shard.counts)
@@ -110,6 +109,9 @@ def merge(
     cores = sorted({shard.computed_by for shard in shards})
     rejected = sum(shard.rejected for shard in shards)
     whole = sum(shard.bytes for shard in shards)
+    if mixed := next((shard.path for shard in shards if is_gzip(shard.path) != is_gzip(output)), None):
+        expected = "a name that ends as the shards' do, which are not compressed again"
+        raise InputError(f"{output}: expected {expected}, found {Path(mixed).name}")
     names = [output, f"{output}.json", *([rejects_of(output)] if rejected else [])]
     inputs = tuple(name for shard in shards for name in (shard.path, f"{shard.path}.json"))
     refuse_equal(names)
@@ -164,15 +166,6 @@ def in_table_order(shards: Sequence[ScoredShard]) -> list[ScoredShard]:
         names = ", ".join(missing[:20]) + (f" and {len(missing) - 20:,} more" if missing[20:] else "")
         raise InputError(f"expected {count:,} shards, found {len(shards):,}: missing {names}")
     return [by_number[number] for number in sorted(by_number)]
-
-
-def _check_compression(output: str, shards: Sequence[ScoredShard]) -> None:
-    for shard in shards:
-        if is_gzip(shard.path) != is_gzip(output):
-            raise InputError(
-                f"{output}: expected a name that ends as the shards' do, which are not compressed again, found "
-                f"{Path(shard.path).name}"
-            )
 
 
 def _pieces(shards: Sequence[ScoredShard]) -> Iterator[bytes]:

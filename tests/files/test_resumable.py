@@ -6,6 +6,7 @@ import itertools
 import os
 import random
 import signal
+import stat
 from pathlib import Path
 
 import pytest
@@ -112,11 +113,53 @@ def before_call(number, do, calls=CALLS):
             setattr(owner, name, counted(getattr(owner, name)))
 
 
-def killed(number, **options):
-    """Make the files in a process that is killed before one of its calls; whether it came so far."""
+class Disk:
+    """Knows what of the files here was synced: how far each of them, and the folder, as to the name of the state."""
+
+    def __init__(self):
+        self._synced, self._states, self._replace = {}, [], Path.replace
+        os.fsync = self._sync
+
+        def replace(path, target):
+            return self._rename(path, target)
+
+        Path.replace = replace
+
+    def _sync(self, descriptor):
+        status = os.fstat(descriptor)
+        self._synced[status.st_ino] = status.st_size
+        if stat.S_ISDIR(status.st_mode):
+            self._states.clear()
+
+    def _rename(self, path, target):
+        if target.name == STATE:
+            self._states.append(target.read_bytes())
+        return self._replace(path, target)
+
+    def lose(self, damage):
+        """Leave of what was not synced what the damage gives back."""
+        for path in Path().iterdir():
+            size, data = self._synced.get(path.stat().st_ino, 0), path.read_bytes()
+            path.write_bytes(data[:size] + damage(data[size:]))
+        if self._states:
+            Path(STATE).write_bytes(self._states[0])
+
+
+def killed(number, damage=None, **options):
+    """Make the files in a process that is killed before one of its calls; whether it came so far.
+
+    With `damage` the power goes too.
+    """
 
     def work():
-        before_call(number, lambda *_: kill())
+        disk = Disk()
+
+        def die(*_):
+            if damage:
+                disk.lose(damage)
+            kill()
+
+        before_call(number, die)
         make(**options)
 
     return run(work) == -signal.SIGKILL
@@ -132,8 +175,12 @@ def test_the_files_are_their_blocks_and_nothing_else_stays(whole):
     assert whole["t.gz.rejects"] == b"bad 1\nbad 3\n"
 
 
-@pytest.mark.parametrize("old", [False, True], ids=["new", "in place of old ones"])
-def test_killed_before_any_call_they_come_to_the_same_bytes(here, whole, old):
+LOSSES = {"nothing": None, "its end": lambda _: b"", "its content": lambda data: bytes(len(data))}
+
+
+@pytest.mark.parametrize(("lost", "old"), [("nothing", True), ("its end", False), ("its content", False)])
+def test_killed_before_any_call_they_come_to_the_same_bytes(here, whole, lost, old):
+    """Also if the power goes, and a part loses what was not synced."""
     for number in itertools.count(1):
         for path in here.iterdir():
             path.unlink()
@@ -141,7 +188,7 @@ def test_killed_before_any_call_they_come_to_the_same_bytes(here, whole, old):
             make(manifest={"input": "other"}, rejects=False)
             (here / "t.gz").write_bytes(b"old")
         before = contents()
-        if not killed(number, force=old):
+        if not killed(number, LOSSES[lost], force=old):
             assert number > 50
             return
         left = contents()
