@@ -11,9 +11,8 @@ import torch
 
 from moses_rnn.api.computing import PAIRS, Floats, Options, scored
 from moses_rnn.api.pairs import PathLike, Text, check_range, texts_of
-from moses_rnn.errors import CheckpointError
 from moses_rnn.formats.pairs import Pairs
-from moses_rnn.producers.open import Model, architecture_of, open_language_model
+from moses_rnn.producers.open import Model, open_language_model
 
 
 class LanguageModel:
@@ -102,11 +101,6 @@ def load_language_model(
         CheckpointError: the folder cannot be read, or is of a network of pairs.
     """
     options = Options.checked(device, precision, threads)
-    path = Path(folder)
-    architecture = architecture_of(path)
-    if architecture and architecture.reads_sources:
-        found = f"a network of pairs ({architecture.title})"
-        raise CheckpointError(f"{path}: expected a language model, found {found}", advice="moses_rnn.load loads it.")
-    model = LanguageModel(open_language_model(path), options)
+    model = LanguageModel(open_language_model(Path(folder)), options)
     options.set_threads()
     return model

@@ -29,10 +29,9 @@ from moses_rnn.api.pairs import (
     pairs_of,
     texts_of,
 )
-from moses_rnn.errors import ArgumentError, CheckpointError
+from moses_rnn.errors import ArgumentError
 from moses_rnn.producers.base import Compute, ScoreProducer
 from moses_rnn.producers.ensembles import COMBINATIONS, GEOMETRIC, Writer, open_writer
-from moses_rnn.producers.open import architecture_of
 from moses_rnn.scoring.checks import unit_warnings
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.proposals import Proposer
@@ -312,13 +311,6 @@ def load(
         check_choice("combine", combine, COMBINATIONS)
         if len(folders) == 1:
             raise ArgumentError("combine", "several folders, of which it makes one network", f"{folders[0]} alone")
-    for path in folders:
-        architecture = architecture_of(path)  # of what is not known, open_writer refuses the folder
-        if architecture and not architecture.reads_sources:
-            raise CheckpointError(
-                f"{path}: expected a network of pairs, found a language model ({architecture.title})",
-                advice="moses_rnn.load_language_model loads it.",
-            )
     model = Model(open_writer(folders, combine or GEOMETRIC), options)
     options.set_threads()
     return model

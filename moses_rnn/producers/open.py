@@ -278,16 +278,6 @@ def model_files(folder: Path) -> list[str]:
     return sorted({str(folder / name) for row in NETWORKS for name in row.files})
 
 
-def architecture_of(folder: Path) -> Architecture | None:
-    """What a folder's config.json names, if it is known; its weights are not read.
-
-    Raises:
-        CheckpointError: its config cannot be read.
-    """
-    network = read_record(folder)["network"]
-    return next((row for row in NETWORKS if row.key == network), None)
-
-
 def needs_alignments(folder: Path) -> bool:
     """Whether a model annotates what it scores by word alignments; its weights are not read.
 
@@ -348,11 +338,10 @@ def open_language_model(folder: Path | str) -> Model:
 
 
 def _unfit(model: Model, expected: str) -> CheckpointError:
-    takes = "moses-rnn cslm perplexity and moses-rnn nbest add take language models."
+    takes = "moses-rnn cslm perplexity, moses-rnn nbest add and moses_rnn.load_language_model take language models."
     if model.architecture.reads_sources:
-        takes = (
-            "moses-rnn-score takes networks of phrases, moses-rnn nmt networks of sentences, moses-rnn nbest add both."
-        )
+        commands = "moses-rnn-score takes networks of phrases, moses-rnn nmt networks of sentences"
+        takes = f"{commands}, moses-rnn nbest add and moses_rnn.load both."
     return CheckpointError(f"{model.folder}: expected {expected}, found: {model.architecture.title}", advice=takes)
 
 

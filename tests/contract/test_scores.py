@@ -18,11 +18,11 @@ PAIRS = [*random_pairs(24), (b"", b""), (b"s2 s9", b"t9 \xff"), (b" s3\t s2 ", b
 IDS = [(SOURCE.ids(source.split()), TARGET.ids(target.split())) for source, target in PAIRS]
 CHUNKS = {  # how much is done at once, on which no score depends
     "producers.phrases.PAIRS": 7,
-    "inference.steps.LOGITS_AT_ONCE": 24,
-    "inference.trie_scoring.TRIE_CELLS": 10,
-    "inference.rnnsearch.ENERGIES_AT_ONCE": 100,
-    "inference.rnnlm.TRIE_CELLS": 20,
-    "inference.cslm.ROWS": 16,
+    "networks.steps.LOGITS_AT_ONCE": 24,
+    "networks.trie_scoring.TRIE_CELLS": 10,
+    "networks.rnnsearch.ENERGIES_AT_ONCE": 100,
+    "networks.rnnlm.TRIE_CELLS": 20,
+    "networks.n_grams.ROWS": 16,
 }
 needs_native = pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")
 TORCH, NATIVE = Compute(), Compute(native=True)
