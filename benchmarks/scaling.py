@@ -23,10 +23,9 @@ from stages import FakeDevice
 
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
-from moses_rnn.pools.ray_tasks import RayWorkers
-from moses_rnn.pools.workers import Threads, Workers, map_in_order
+from moses_rnn.scoring.ray_tasks import RayWorkers
 from moses_rnn.scoring.reading import CHUNK_LINES, chunks_between_sources
-from moses_rnn.scoring.workers import ScoredChunk
+from moses_rnn.scoring.workers import ScoredChunk, Threads, Workers, map_in_order
 
 
 @dataclass

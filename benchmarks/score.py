@@ -41,12 +41,11 @@ from moses_rnn.networks.native import NativeEncDec
 from moses_rnn.networks.trie_scoring import score_trie
 from moses_rnn.networks.tries import Trie, build_trie
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.pools.workers import Threads, map_in_order
 from moses_rnn.producers.base import Compute, Scores, Tally
 from moses_rnn.producers.open import Model, open_model
 from moses_rnn.producers.phrases import PAIRS
 from moses_rnn.scoring.reading import CHUNK_LINES, chunks_between_sources
-from moses_rnn.scoring.workers import ChunkScorer
+from moses_rnn.scoring.workers import ChunkScorer, Threads, map_in_order
 from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 

@@ -32,10 +32,9 @@ from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.table_blocks import PhraseIds, TableLines, parse_blocks
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.vocabulary import Vocabulary, shortlist
-from moses_rnn.pools.workers import Threads, map_in_order
 from moses_rnn.producers.base import Scores, Tally
 from moses_rnn.scoring.reading import CHUNK_LINES, chunks_between_sources
-from moses_rnn.scoring.workers import ChunkScorer, to_column
+from moses_rnn.scoring.workers import ChunkScorer, Threads, map_in_order, to_column
 
 WORDS = 15_000  # of the shortlist
 WORKERS = 2  # beside the thread that reads and writes

@@ -18,12 +18,11 @@ USES = {
     "producers": {"networks", "formats"},
     "training": {"producers", "networks", "formats"},
     "moses": {"formats"},
-    "pools": set(),
-    "scoring": {"networks", "producers", "moses", "formats", "pools"},
+    "scoring": {"networks", "producers", "moses", "formats"},
     "tuning": {"moses", "formats"},
     "translation": {"producers", "networks", "formats"},
     "analysis": {"translation", "tuning", "producers", "networks", "moses", "formats"},
-    "api": {"analysis", "translation", "scoring", "pools", "producers", "networks", "formats"},
+    "api": {"analysis", "translation", "scoring", "producers", "networks", "formats"},
 }
 USES["cli"] = {*USES}
 ALWAYS = {"errors", "native", "files"}

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.formats.signatures import fitting_signature
-from moses_rnn.pools.workers import map_in_order
 from moses_rnn.scoring.checks import check_form, check_new
 from moses_rnn.scoring.options import ScoringOptions
 from moses_rnn.scoring.reading import open_table
 from moses_rnn.scoring.score import computed_by, manifest_of, open_models
-from moses_rnn.scoring.workers import choose_compute, describe_columns, open_workers
+from moses_rnn.scoring.workers import choose_compute, describe_columns, map_in_order, open_workers
 
 SECONDS = 1.0  # of scoring, at least, behind the blocks with which the workers begin
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,9 @@ from moses_rnn.scoring.options import ScoringOptions
 CHUNK_LINES = 8192
 CHUNK_BYTES = 1 << 24  # of lines; ordinary ones come to a tenth of it
 MOST_WORDS = 1 << 16  # of a phrase: what is stepped through at once
+MOST_IN_A_ROW = 10_000  # bad lines; a table has not that many
+MOST_WAITING_BYTES = 1 << 26  # of bad lines, read and not yet written
+MOST_MESSAGES = 3
 
 
 @dataclass(frozen=True)
@@ -140,3 +144,48 @@ def _cut(lines: TableLines, size: int, most_bytes: int) -> int:
         if sources[i] != sources[i - 1]:
             return i
     return last if last < len(lines) else 0
+
+
+class Rejects:
+    """Collects lines in their order, and gives them out with the chunk of good lines that comes after them.
+
+    `last` is the number of the last line that came; lines up to number `written` are passed over. `messages` say what
+    is wrong with the first few.
+    """
+
+    def __init__(self) -> None:
+        self.last = self.written = 0
+        self.messages: list[str] = []
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._waiting_bytes = self._in_a_row = 0
+
+    def take(self, line: bytes, error: FormatError) -> None:
+        """Take a line.
+
+        Raises:
+            FormatError: there are too many of them for a phrase table.
+        """
+        if error.line is None or error.line <= self.written:
+            return
+        if len(self.messages) < MOST_MESSAGES:
+            self.messages.append(str(error).split("\n")[0])
+        self._in_a_row = self._in_a_row + 1 if error.line == self.last + 1 else 1
+        self.last = error.line
+        kept = line if line.endswith(b"\n") else line + b"\n"
+        self._waiting.append((error.line, kept))
+        self._waiting_bytes += len(kept)
+        found = None
+        if self._in_a_row > MOST_IN_A_ROW:
+            found = f"{self._in_a_row:,} bad lines in a row"
+        elif self._waiting_bytes > MOST_WAITING_BYTES:
+            found = f"bad lines of {self._waiting_bytes:,} bytes one after the other"
+        if found:
+            raise FormatError(error.name, error.line, "a phrase pair now and then", found, "Is this a phrase table?")
+
+    def until(self, number: int) -> list[bytes]:
+        """The lines up to one of that number that were not given out yet."""
+        lines, self.written = [], number
+        while self._waiting and self._waiting[0][0] <= number:
+            lines.append(self._waiting.popleft()[1])
+        self._waiting_bytes -= sum(map(len, lines))
+        return lines

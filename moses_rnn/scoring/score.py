@@ -18,7 +18,6 @@ from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.signatures import PROGRAM, ColumnCounts, fitting_signature, scored_signature
 from moses_rnn.moses.ini_editing import IniEdit, NewIni, extend_ini, lines_of
 from moses_rnn.native import native_core
-from moses_rnn.pools.workers import map_in_order
 from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import Model, model_files, open_model
 from moses_rnn.scoring.checks import (
@@ -31,9 +30,8 @@ from moses_rnn.scoring.checks import (
     unit_warnings,
 )
 from moses_rnn.scoring.options import ScoringOptions
-from moses_rnn.scoring.reading import CHUNK_BYTES, CHUNK_LINES, InputTable, open_table
-from moses_rnn.scoring.rejects import Rejects
-from moses_rnn.scoring.workers import choose_compute, describe_columns, open_workers
+from moses_rnn.scoring.reading import CHUNK_BYTES, CHUNK_LINES, InputTable, Rejects, open_table
+from moses_rnn.scoring.workers import choose_compute, describe_columns, map_in_order, open_workers
 
 FIRST_CHECK = 100_000  # lines, after which and after each doubling a table's fit is checked before its end
 

@@ -10,10 +10,9 @@ from moses_rnn.files.outputs import Packing
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.pools.workers import Threads, map_in_order
 from moses_rnn.producers.base import check_scores
 from moses_rnn.scoring.reading import MOST_WORDS, chunks_between_sources, of_bounded_length
-from moses_rnn.scoring.workers import ChunkScorer
+from moses_rnn.scoring.workers import ChunkScorer, Threads, map_in_order
 
 pytestmark = pytest.mark.usefixtures("either_path")
 

@@ -10,11 +10,17 @@ import torch
 
 from moses_rnn.errors import CheckpointError
 from moses_rnn.files.metered import show_nothing
-from moses_rnn.pools.workers import Threads
 from moses_rnn.producers.base import Compute
 from moses_rnn.scoring.reading import chunks_between_sources
 from moses_rnn.scoring.score import open_models, score
-from moses_rnn.scoring.workers import MOST_CPU_WORKERS, WORKERS_OF_A_GPU, choose_compute, open_workers, share_threads
+from moses_rnn.scoring.workers import (
+    MOST_CPU_WORKERS,
+    WORKERS_OF_A_GPU,
+    Threads,
+    choose_compute,
+    open_workers,
+    share_threads,
+)
 from tests.scoring.tables import names, options_for
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from moses_rnn.errors import FormatError
-from moses_rnn.scoring import rejects as rejecting
-from moses_rnn.scoring.rejects import Rejects
+from moses_rnn.scoring import reading as rejecting
+from moses_rnn.scoring.reading import Rejects
 
 BAD = {1: b"first\n", 5: b"five\n", 20: b"twenty\n", 21: b"twenty-one\n", 35: b"no line end"}
 ENDS = (10, 20, 30, 35)  # the last lines of the table's chunks

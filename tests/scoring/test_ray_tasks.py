@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from moses_rnn.errors import FormatError, MosesRnnError
-from moses_rnn.pools.ray_tasks import RayWorkers
-from moses_rnn.pools.workers import map_in_order
+from moses_rnn.scoring.ray_tasks import RayWorkers
+from moses_rnn.scoring.workers import map_in_order
 from tests.commands import ROOT
-from tests.pools.cluster import Cluster, command_of, descendants
-from tests.pools.jobs import Doubling, Dying, Failing
+from tests.scoring.ray_cluster import Cluster, command_of, descendants
+from tests.scoring.ray_jobs import Doubling, Dying, Failing
 
 pytest.importorskip("ray")
 pytestmark = [
@@ -81,9 +81,9 @@ def run_alone(program, **environment):
 
 ON_A_CLUSTER = """
 import sys
-from moses_rnn.pools.ray_tasks import RayWorkers
-from moses_rnn.pools.workers import map_in_order
-from tests.pools.jobs import Doubling
+from moses_rnn.scoring.ray_tasks import RayWorkers
+from moses_rnn.scoring.workers import map_in_order
+from tests.scoring.ray_jobs import Doubling
 with RayWorkers(Doubling(seconds=0.05), sys.argv[1]) as workers:
     for item, _ in map_in_order(range(1000), workers):
         print(item, flush=True)
@@ -109,9 +109,9 @@ def test_a_driver_whose_own_node_dies_ends():
 OF_ONE_RUN = """
 import os, socket
 from pathlib import Path
-from moses_rnn.pools.ray_tasks import RayWorkers
-from moses_rnn.pools.workers import map_in_order
-from tests.pools.jobs import Doubling
+from moses_rnn.scoring.ray_tasks import RayWorkers
+from moses_rnn.scoring.workers import map_in_order
+from tests.scoring.ray_jobs import Doubling
 
 
 def children(pid):
@@ -153,8 +153,8 @@ def test_a_cluster_of_one_run_listens_at_this_machine_alone_and_leaves_nothing(t
 
 def test_no_cluster_at_an_address():
     done = run_alone(
-        "from moses_rnn.pools.ray_tasks import RayWorkers\n"
-        "from tests.pools.jobs import Doubling\n"
+        "from moses_rnn.scoring.ray_tasks import RayWorkers\n"
+        "from tests.scoring.ray_jobs import Doubling\n"
         "RayWorkers(Doubling(), '127.0.0.1:1')\n",
         RAY_gcs_rpc_server_reconnect_timeout_s="1",
     )

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from moses_rnn.errors import FormatError, Stopped
-from moses_rnn.pools.workers import Threads, map_in_order
+from moses_rnn.scoring.workers import Threads, map_in_order
 
 
 def worked(items, work, threads):

@@ -9,11 +9,14 @@ import socket
 import tempfile
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, Protocol, Self, cast
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.pools.workers import Item, Item_contra, Result, Result_co
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Item_contra = TypeVar("Item_contra", contravariant=True)
+Result_co = TypeVar("Result_co", covariant=True)
 LOCAL = "local"
 MOST_RETRIES = 3  # of an item whose worker died
 SECONDS_TO_CONNECT = 10.0
