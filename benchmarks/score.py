@@ -30,10 +30,9 @@ from stages import GEMM, Pair, Stage, gemm_rate, pairs_of, threads_of_each, time
 from moses_rnn.files.outputs import DEFAULT_LEVEL, Packing
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import read_blocks, read_lines
-from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
-from moses_rnn.formats.table_blocks import PhraseIds, parse_blocks
+from moses_rnn.formats.table_blocks import Pairs, PhraseIds, parse_blocks
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig, EncDecStepper

@@ -25,7 +25,7 @@ import torch
 from stages import Pair, pairs_of
 
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.networks.cslm import Cslm, CslmConfig
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn

@@ -26,10 +26,9 @@ import numpy as np
 from moses_rnn.files.outputs import Packing, compressed
 from moses_rnn.files.resumable import ResumableOutputs
 from moses_rnn.files.streams import read_blocks
-from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
-from moses_rnn.formats.table_blocks import PhraseIds, TableLines, parse_blocks
+from moses_rnn.formats.table_blocks import Pairs, PhraseIds, TableLines, parse_blocks
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.vocabulary import Vocabulary, shortlist
 from moses_rnn.producers.base import Scores, Tally

@@ -15,10 +15,9 @@ from moses_rnn.analysis.phrase_samples import PhraseSample
 from moses_rnn.analysis.scored_table import Floats
 from moses_rnn.errors import FormatError, InputError, shown
 from moses_rnn.formats.grids import readable
-from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, has_gaps, words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR, DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_line
-from moses_rnn.formats.table_blocks import TableLines
+from moses_rnn.formats.table_blocks import Pairs, TableLines
 from moses_rnn.networks.inspection import summaries, word_log_probs
 from moses_rnn.networks.vocabulary import END, Vocabulary
 from moses_rnn.producers.base import ScoreProducer

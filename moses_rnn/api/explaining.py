@@ -11,9 +11,9 @@ from moses_rnn.api.pairs import BytesPair, PairReading, PathLike
 from moses_rnn.errors import CheckpointError
 from moses_rnn.files.streams import existing_input
 from moses_rnn.formats.grids import readable
-from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.signatures import recorded_names
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.formats.validation import signature_of
 from moses_rnn.networks.encdec import ENCDEC
 from moses_rnn.networks.inspection import stepped_log_probs

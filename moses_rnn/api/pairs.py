@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from moses_rnn.errors import ArgumentError, FormatError, shown_value
 from moses_rnn.formats.alignments import broken, check_links, parse_links
-from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.phrase_forms import has_gaps, words
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.translation.proposals import Reading, parse_sources
 

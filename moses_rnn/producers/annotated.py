@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from moses_rnn.errors import InputError, PairError
 from moses_rnn.formats.alignments import Links, check_links, parse_links, transposed
-from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import RareWords, Shortlists
+from moses_rnn.formats.table_blocks import Pairs, Phrases
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.base import ScoreProducer, Scores, Tally, is_unbounded
 

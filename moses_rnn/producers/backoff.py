@@ -25,7 +25,7 @@ import numpy as np
 from moses_rnn.errors import InputError, shown
 from moses_rnn.files.streams import existing_input, read_lines
 from moses_rnn.formats.arpa import parse_arpa
-from moses_rnn.formats.pairs import Phrases
+from moses_rnn.formats.table_blocks import Phrases
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import BEGIN, LN_10, UNKNOWN, Values, text, words_of

@@ -11,7 +11,7 @@ import torch
 
 from moses_rnn import native
 from moses_rnn.errors import ScoreError, shown
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids
 

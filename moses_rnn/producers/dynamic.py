@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from moses_rnn.errors import MosesRnnError, ScoreError, shown
-from moses_rnn.formats.pairs import Phrases
+from moses_rnn.formats.table_blocks import Phrases
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.dynamic import RATE, Learner
 from moses_rnn.networks.rnnlm import Values, on_device

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.formats.pairs import Pairs
 from moses_rnn.formats.rare_words import RareWords
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.networks.ensembles import COMBINATIONS, GEOMETRIC, MEAN_LOG, EnsembleStepper, Map, Member
 from moses_rnn.networks.folders import read_record
 from moses_rnn.networks.trie_scoring import SteppedPairs

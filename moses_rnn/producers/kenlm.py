@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import InputError, MosesRnnError
-from moses_rnn.formats.pairs import Pairs, Phrases
+from moses_rnn.formats.table_blocks import Pairs, Phrases
 from moses_rnn.producers.base import Scores, Tally
 from moses_rnn.producers.language_models import END, LN_10, Values, check_words, sums, text, words_of
 

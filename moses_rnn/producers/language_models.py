@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import ScoreError, shown
-from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.phrase_forms import words
-from moses_rnn.formats.table_blocks import PhraseIds
+from moses_rnn.formats.table_blocks import Pairs, PhraseIds, Phrases
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID, Ids, Vocabulary
 from moses_rnn.producers.base import LARGEST, ROUNDING, Scores, Tally

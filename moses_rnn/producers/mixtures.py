@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.errors import CheckpointError, InputError
-from moses_rnn.formats.pairs import Pairs, Phrases
+from moses_rnn.formats.table_blocks import Pairs, Phrases
 from moses_rnn.networks.ensembles import ARITHMETIC, MEAN_LOG
 from moses_rnn.producers.base import Scores, Tally
 from moses_rnn.producers.kenlm import KenlmProducer

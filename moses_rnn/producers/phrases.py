@@ -10,8 +10,7 @@ import torch
 from torch import OutOfMemoryError
 
 from moses_rnn.errors import CheckpointError, InputError, MosesRnnError
-from moses_rnn.formats.pairs import Pairs, Phrases
-from moses_rnn.formats.table_blocks import PhraseIds
+from moses_rnn.formats.table_blocks import Pairs, PhraseIds, Phrases
 from moses_rnn.networks.folders import vocabulary_file
 from moses_rnn.networks.trie_scoring import PairNetwork
 from moses_rnn.networks.vocabulary import Vocabulary

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from moses_rnn.formats.pairs import Phrases
+from moses_rnn.formats.table_blocks import Phrases
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import BEGIN, LanguageModel, Marks, Values, words_of

@@ -149,10 +149,16 @@ def unit_warnings(model: Model, *, on_sentences: bool) -> Iterator[str]:
 
 
 def fit_warnings(counts: ColumnCounts, names: Sequence[str]) -> Iterator[str]:
-    """What the user should know of columns whose model knows too few of the table's words."""
+    """What the user should know of columns: too few of the table's words are known, or MERT can do nothing with it."""
     for name, unknown, _ in shares(counts, names):
         if unknown > UNKNOWN_WARNING:
             yield (
                 f"{name}: {unknown:.1%} of the pairs have a word outside the model's shortlists, which is read as "
                 "<unk>: a model with larger shortlists would tell such words apart"
+            )
+    for name, low, high in zip(names, counts.lowest, counts.highest, strict=False):
+        if low == high:
+            yield (
+                f"{name} is the same on every line: MERT cannot find a weight for it (leave the column out, or keep it "
+                "from tuning with tuneable-components=)"
             )

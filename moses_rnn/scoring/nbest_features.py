@@ -12,8 +12,8 @@ from moses_rnn.errors import FormatError, InputError, ScoreError
 from moses_rnn.files.streams import existing_input
 from moses_rnn.formats.alignments import broken, check_links, format_links
 from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
-from moses_rnn.formats.pairs import Pairs, Phrases
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.table_blocks import Pairs, Phrases
 from moses_rnn.producers.backoff import open_backoff
 from moses_rnn.producers.base import Compute, ScoreProducer, Scores, Wanted
 from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, Writer, open_ensemble

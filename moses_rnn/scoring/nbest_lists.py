@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from moses_rnn.errors import FormatError, InputError, MisfitError, placing
 from moses_rnn.formats.nbest import NAME, NBestLine, check_plain, check_source
-from moses_rnn.formats.pairs import Phrases
 from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.table_blocks import Phrases
 from moses_rnn.scoring.nbest_features import Feature, Knows
 
 LINES = 20_000  # hypotheses scored together; a sentence's list is never parted

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from moses_rnn.files.shards import Shard, with_shard
@@ -41,47 +40,38 @@ class ScoringOptions:
     allow_misfit: bool = False  # score with a model that has learned nothing, or does not know the table's words
     again: bool = False  # score a table that has a column of this name already
 
-    @cached_property
-    def table(self) -> str:
-        """The table that is read, with .gz where it has that name.
+    table: str = field(init=False)  # that is read, with .gz where it has that name
+    output: str = field(init=False)  # where the new table goes; with .gz where the old one was named without
+    rejects: str | None = field(init=False)  # where invalid lines go; None: the first one ends the run
+    new_ini: str | None = field(init=False)  # where the extended ini goes
+    devices: tuple[str, ...] = field(init=False)
+    folders: tuple[Path, ...] = field(init=False)  # of all models, in the order of their columns
+
+    def __post_init__(self) -> None:
+        """Say where everything is.
 
         Raises:
-            InputError: it is not there.
+            InputError: the table is not there.
         """
-        return existing_input(self.phrase_table)
+        table = existing_input(self.phrase_table)
+        output = self.new_table or (STANDARD_STREAM if table == STANDARD_STREAM else self._default_output(table))
+        if self.new_table and table == self.phrase_table + ".gz" and not is_gzip(output):
+            output += ".gz"
+        ini = self.moses_ini and (
+            self.output_ini or str(Path(output).parent / (Path(self.moses_ini).stem + ".rnn.ini"))
+        )
+        vars(self).update(
+            table=table,
+            output=output,
+            rejects=rejects_of(output) if self.on_bad_line == "skip" else None,
+            new_ini=ini,
+            devices=tuple(self.device.split(",")),
+            folders=(*self.models, *self.inverse_models),
+        )
 
-    @property
-    def output(self) -> str:
-        """Where the new table goes; with .gz where the old one was named without."""
-        if self.new_table:
-            was_stem = self.table == self.phrase_table + ".gz"
-            return self.new_table + ".gz" if was_stem and not is_gzip(self.new_table) else self.new_table
-        if self.table == STANDARD_STREAM:
-            return STANDARD_STREAM
-        stem = without_compression_suffix(self.table)
+    def _default_output(self, table: str) -> str:
+        stem = without_compression_suffix(table)
         return with_shard(str(stem.with_name(stem.name + ".rnn.gz")), self.shard)
-
-    @property
-    def rejects(self) -> str | None:
-        """Where invalid lines go; None: the first one ends the run."""
-        return rejects_of(self.output) if self.on_bad_line == "skip" else None
-
-    @property
-    def new_ini(self) -> str | None:
-        """Where the extended ini goes."""
-        if self.moses_ini is None:
-            return None
-        return self.output_ini or str(Path(self.output).parent / (Path(self.moses_ini).stem + ".rnn.ini"))
-
-    @property
-    def devices(self) -> list[str]:
-        """Those that compute."""
-        return self.device.split(",")
-
-    @property
-    def folders(self) -> tuple[Path, ...]:
-        """Of all models, in the order of their columns."""
-        return (*self.models, *self.inverse_models)
 
     @property
     def averaged(self) -> bool:

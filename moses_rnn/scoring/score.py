@@ -125,8 +125,8 @@ def score(options: ScoringOptions, progress: Advanced, should_stop: Callable[[],
         small = zip(_small_files(options), (signature, ini.content), strict=True)
         files.commit({path: content for path, content in small if path})
     units = (text for model in models for text in unit_warnings(model, on_sentences=False))
-    about_lines = (*odd_lines.messages(), *ini.warnings, *_reject_warnings(options, counts, rejects))
-    warnings = (*units, *about_lines, *_count_warnings(counts, names))
+    about_lines = (*odd_lines.messages(), *ini.warnings, *_warnings(options, counts, rejects))
+    warnings = (*units, *about_lines, *fit_warnings(counts, names))
     return ScoringResult(counts, names, *ini.lines, warnings, computed_by(manifest))
 
 
@@ -245,22 +245,13 @@ def _advice(error: MosesRnnError, counts: Mapping[str, Any]) -> str:
     return "" if isinstance(error, Stopped) else f"{kept} Correct the cause and continue with --resume."
 
 
-def _reject_warnings(options: ScoringOptions, counts: Counts, rejects: Rejects) -> Iterator[str]:
+def _warnings(options: ScoringOptions, counts: Counts, rejects: Rejects) -> Iterator[str]:
+    """What became of lines that were not scored as they should be."""
     if counts.rejected:
         more = ", and others like" if counts.rejected > len(rejects.messages) else ""
         yield f"{counts.rejected:,} lines were left out, to {options.rejects}{more}: " + "; ".join(rejects.messages)
-
-
-def _count_warnings(counts: Counts, names: Sequence[str]) -> Iterator[str]:
     if counts.oom_splits:
         yield (
             f"the device's memory ran out {counts.oom_splits:,} times; work was split, which can change the last "
             "digits of a score (by less than 1e-4 in log p)"
         )
-    yield from fit_warnings(counts, names)
-    for name, low, high in zip(names, counts.lowest, counts.highest, strict=False):
-        if low == high:
-            yield (
-                f"{name} is the same on every line: MERT cannot find a weight for it (leave the column out, or keep it "
-                "from tuning with tuneable-components=)"
-            )

@@ -347,7 +347,7 @@ class LineMaker:
     def _inverse_log_probs(self, pairs: Sequence[tuple[Wanted, Proposal]]) -> Sequence[float | None]:
         if self.inverse is None or not pairs:
             return [None] * len(pairs)
-        from moses_rnn.formats.pairs import Pairs  # noqa: PLC0415, numpy, which --help does not need
+        from moses_rnn.formats.table_blocks import Pairs  # noqa: PLC0415, numpy, which --help does not need
 
         written = Pairs.of((source.source, proposal.target) for source, proposal in pairs)
         values: list[float] = self.inverse.log_probs(written)[:, 0].tolist()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import moses_rnn
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.producers.open import open_language_model
 
 SENTENCES = ["t2 t3", b"t9", "", "t2 t3"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import moses_rnn
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.producers.open import open_model
 from tests.producers.pairs import random_pairs
 

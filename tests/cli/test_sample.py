@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.sample import main
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.producers.open import open_model
 from tests.commands import run
 from tests.models.checkpoints import make_producer

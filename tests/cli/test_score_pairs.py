@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import moses_rnn
 from moses_rnn.cli import score_pairs
 from moses_rnn.cli.score import main
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.producers.open import open_model
 from tests.commands import run
 from tests.producers.rare import ALIGNED, save_rare_model

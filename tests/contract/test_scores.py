@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.native import native_core
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.producers.base import Compute

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from moses_rnn.errors import CheckpointError, InputError
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.learning_curves import NATS
 from moses_rnn.producers.open import open_model

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from moses_rnn.formats.pairs import Pairs, TextPhrases
+from moses_rnn.formats.table_blocks import Pairs, TextPhrases
 
 LIST = [b"a b", b"", b"c", b"\xff\0", b"d"]
 

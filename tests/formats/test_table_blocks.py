@@ -18,9 +18,16 @@ from hypothesis import strategies as st
 
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.line_warnings import LineWarnings
-from moses_rnn.formats.pairs import TextPhrases
 from moses_rnn.formats.phrase_table import parse_table
-from moses_rnn.formats.table_blocks import COLUMNS, PhraseIds, TableLines, append_scores, find_regular, parse_blocks
+from moses_rnn.formats.table_blocks import (
+    COLUMNS,
+    PhraseIds,
+    TableLines,
+    TextPhrases,
+    append_scores,
+    find_regular,
+    parse_blocks,
+)
 from moses_rnn.native import SWITCH, native_core
 from tests.commands import ROOT
 from tests.formats.line_cases import ACCEPTED, REFUSED

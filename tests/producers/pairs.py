@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.vocabulary import Vocabulary
 from tests.models.checkpoints import encdec_checkpoint, make_producer

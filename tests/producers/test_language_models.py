@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.producers.backoff import Backoff
 from moses_rnn.producers.language_models import sums
 from tests.producers.tiny_lm import CORPUS, SMALL, checkpoint

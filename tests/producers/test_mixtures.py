@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import InputError
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.networks.encdec import SWITCHES
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.mixtures import Mixture, check_mixture, combined

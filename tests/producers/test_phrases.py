@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.networks import trie_scoring
 from moses_rnn.producers.base import Tally
 from moses_rnn.producers.phrases import WordPenaltyProducer

@@ -45,6 +45,11 @@ def test_too_many_unknown_words_are_warned_of():
     assert warning.startswith("RNN: 20.1% of the pairs ")
 
 
+def test_a_constant_column_is_warned_of():
+    (warning,) = fit_warnings(ColumnCounts(2, [0, 0], [0, 0], [-1, -3], [-1, -2]), NAMES)
+    assert warning.startswith("WordPenalty is the same on every line: MERT cannot find a weight for it")
+
+
 def learned(history, unigram):
     return encdec_checkpoint(None, None, None, provenance={"history": history, "unigram_nats_per_token": unigram})
 

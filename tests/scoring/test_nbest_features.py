@@ -7,7 +7,7 @@ import pytest
 
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.nbest import parse_nbest_line
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.producers.open import open_model
 from moses_rnn.scoring.nbest_features import aligned, make_features, phrases, whole
 from moses_rnn.scoring.nbest_request import ListRequest

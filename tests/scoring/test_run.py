@@ -10,7 +10,7 @@ import pytest
 from moses_rnn.errors import MisfitError, MosesRnnError, Stopped
 from moses_rnn.files import resumable
 from moses_rnn.files.metered import show_nothing
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.native import native_core
 from moses_rnn.producers.open import open_model
 from moses_rnn.scoring import score as scoring
@@ -159,11 +159,9 @@ def test_a_death_right_before_the_end_counts_nothing_twice(here, models, monkeyp
     assert names(here) == ["scored", "scored.json", "scored.rejects", "table"]
 
 
-def test_split_work_and_constant_columns_are_told():
-    counts = Counts(2, [0, 0], [0, 0], [-2, -1], [-1, -1], oom_splits=1234)
-    split, constant = scoring._count_warnings(counts, ("RNN", "WordPenalty"))
-    assert "1,234 times" in split
-    assert constant.startswith("WordPenalty is the same on every line")
+def test_split_work_is_told(here, models):
+    (warning,) = scoring._warnings(options_for(here, models), Counts(lines=2, oom_splits=1234), scoring.Rejects())
+    assert "1,234 times" in warning
 
 
 def test_rare_words_of_a_table_are_told_apart_by_its_alignments(here, models, tmp_path):

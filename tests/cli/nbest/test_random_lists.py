@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.nbest import main
-from moses_rnn.formats.pairs import Pairs
+from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.producers.open import open_model
 from tests.producers.pairs import TARGET
 from tests.tuning.lists import plain_bleu
