@@ -536,7 +536,8 @@ $(RESCORED:%=$(DONE)/features-%): $(DONE)/features-%:
 
 $(RESCORED:%=$(DONE)/tune-%): $(DONE)/tune-%: $(DONE)/features-% $(DONE)/dev
 	mkdir -p $(W)/tune/$*
-	MOSES_ROOT='$(MOSES_ROOT)' $(BIN)/moses-rnn nbest tune $(W)/nbest/$*.dev.gz --reference $(W)/corpus/dev.$(TRG) --seed $(call seed_of,$*) \
+	MOSES_ROOT='$(MOSES_ROOT)' $(BIN)/moses-rnn nbest tune $(W)/nbest/$*.dev.gz \
+		--reference $(W)/corpus/dev.$(TRG) --seed $(call seed_of,$*) \
 		--weights $(W)/tune/$(call lister,$(call system_of,$*)).$(call seed_of,$*)/moses.ini \
 		--optimiser $(if $(filter mira,$(TUNER)),kbmira,mert) \
 		-o $(W)/tune/$*/moses.ini --force
