@@ -9,7 +9,6 @@ import click
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, takes
 from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.summaries import json_option, put_json, validation_record
-from moses_rnn.cli.table_options import FactorOptions, factor_options
 
 EPILOG = """\b
 Example: before hours of scoring, and after a copy to another machine:
@@ -17,14 +16,15 @@ Example: before hours of scoring, and after a copy to another machine:
   moses-rnn validate phrase-table.rnn.gz --quick
 
 The whole check reads every line: fields, number and form of the scores, encoding, order, the end of the compressed
-file. --quick compares size and SHA-256 of the file with the signature beside it (TABLE.json, from moses-rnn-score)
-and looks at no line. Exit codes: 0 sound, 1 failure, 2 wrong command line, 3 not sound.
+file. The first line shows whether words have factors. --quick compares size and SHA-256 of the file with the signature
+beside it (TABLE.json, from moses-rnn-score) and looks at no line. Exit codes: 0 sound, 1 failure, 2 wrong command line,
+3 not sound.
 """
 SHOWN_BAD_LINES = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Validation(FactorOptions):
+class Validation:
     """What the command line asks for."""
 
     phrase_table: str
@@ -39,7 +39,6 @@ class Validation(FactorOptions):
 @click.option("--quick", is_flag=True, help="Only compare the file with its signature")
 @click.option("--sorted", "must_be_sorted", is_flag=True, help="Refuse a table that LC_ALL=C sort would change")
 @click.option("--strict", is_flag=True, help="Refuse what is merely odd: scores not above 0, invalid UTF-8, CRLF, …")
-@factor_options
 @json_option
 @reports_errors
 @takes(Validation)
@@ -69,7 +68,6 @@ def _compare_with_signature(table: str, request: Validation) -> None:
 
 def _read_every_line(table: str, request: Validation) -> None:
     from moses_rnn.cli.progress import Display
-    from moses_rnn.formats.phrase_forms import PhraseForm
     from moses_rnn.formats.validation import validate
 
     display = Display("lines")
@@ -80,7 +78,6 @@ def _read_every_line(table: str, request: Validation) -> None:
             display.show,
             strict=request.strict,
             must_be_sorted=request.must_be_sorted,
-            form=PhraseForm(request.source_factor, request.target_factor),
         )
     finally:
         display.close()

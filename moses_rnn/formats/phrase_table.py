@@ -9,6 +9,7 @@ are read by `table_blocks`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import re
@@ -246,24 +247,29 @@ def parse_table(
     return LineParser(name, rejected, form).lines(lines)
 
 
+def form_of(first: bytes, table: str) -> PhraseForm:
+    """The form of a table's words by its first line: the first factor of each side, or plain words."""
+    for form in (PLAIN, PhraseForm(0, 0)):
+        with contextlib.suppress(FormatError):
+            LineParser(table, form=form).parse(first, 1)
+            return form
+    return PLAIN
+
+
 def read_first_line(table: str, form: PhraseForm | None = None) -> tuple[TableLine, PhraseForm]:
     """The first line of a table, and the form of its phrases.
 
     Args:
         table: the file.
-        form: which factors its words have, if any; None: the first ones of each side if it has any.
+        form: which factors its words have, if any; None: as `form_of` finds.
 
     Raises:
         InputError: it is not a phrase table.
     """
-    if form is None:
-        try:
-            return read_first_line(table, PLAIN)
-        except FormatError:
-            return read_first_line(table, PhraseForm(0, 0))
-    parser = LineParser(table, form=form)
-    for line in parser.lines(read_lines(table)):
-        return line, parser.form
+    for first in read_lines(table):
+        parser = LineParser(table, form=form_of(first, table) if form is None else form)
+        for line in parser.lines([first]):
+            return line, parser.form
     raise FormatError(table, None, "at least one line", "none")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,8 @@ from moses_rnn.errors import FormatError, InputError, printable
 from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.streams import read_lines, sorting
 from moses_rnn.formats.line_warnings import LineWarnings
-from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
-from moses_rnn.formats.phrase_table import TableLine, parse_table
+from moses_rnn.formats.phrase_forms import words
+from moses_rnn.formats.phrase_table import LineParser, Shape, TableLine, form_of
 from moses_rnn.formats.signatures import read_signature
 
 LINES_BETWEEN_LOOKS = 10_000
@@ -36,6 +37,7 @@ class Validation:
     unsorted: int | None = None
     ranges: list[tuple[float, float]] = field(default_factory=list)
     bad_lines: int = 0
+    factors: tuple[int, int] | None = None  # of source and target words, by the first line; None: plain words
     warnings: list[str] = field(default_factory=list)
     signature: str = "none beside it"
 
@@ -43,6 +45,8 @@ class Validation:
         """As lines of text."""
         yield f"{self.name}: {self.lines:,} lines with {len(self.ranges)} scores each"
         yield f"  sources: {self.sources:,}, of up to {self.longest_source:,} words (targets {self.longest_target:,})"
+        if self.factors:
+            yield "  factors of the words, by the first line: {} in sources, {} in targets".format(*self.factors)
         for i, (low, high) in enumerate(self.ranges):
             yield f"  score {i + 1}: {low:.6g} to {high:.6g}" + self._constant(low, high)
         order = "yes" if self.unsorted is None else f"no, first at line {self.unsorted:,}"
@@ -62,7 +66,6 @@ def validate(
     *,
     strict: bool = False,
     must_be_sorted: bool = False,
-    form: PhraseForm = PLAIN,
 ) -> Validation:
     """Read a table to its end and look at every line.
 
@@ -72,7 +75,6 @@ def validate(
         advanced: called now and then.
         strict: what is only odd is an error too.
         must_be_sorted: so is a table that ``LC_ALL=C sort`` would change.
-        form: which factors its words have, if any.
 
     Raises:
         InputError: the table has bad lines, is damaged, or is not sorted though it must be.
@@ -86,9 +88,13 @@ def validate(
     meter = Meter()
     odd = LineWarnings(table, strict=strict, thorough=True)
     lines = read_lines(table, meter=meter)
-    for line in _measure(odd.passing(parse_table(lines, table, reject, form)), validation):
+    first = [*itertools.islice(lines, 1)]
+    parser = LineParser(table, reject, form_of(b"".join(first), table))
+    for line in _measure(odd.passing(parser.lines(itertools.chain(first, lines))), validation):
         if line.number % LINES_BETWEEN_LOOKS == 0:
             advanced(line.number, meter.share)
+    if parser.first and parser.form.is_factored:
+        validation.factors = Shape.of(parser.first).factors
     validation.warnings = list(odd.messages())
     _check(validation, must_be_sorted)
     validation.signature = _compare_signature(validation)

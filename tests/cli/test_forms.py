@@ -9,7 +9,7 @@ import pytest
 from moses_rnn.formats.phrase_forms import PLAIN, PhraseForm, words
 from moses_rnn.formats.phrase_table import parse_table
 from tests.cli.scored import lines_of
-from tests.commands import run
+from tests.commands import run, zygote
 from tests.conftest import EXAMPLES, LEARNED, TINY
 
 
@@ -92,6 +92,7 @@ def test_a_scored_factored_table_can_be_looked_at(here):
 
 
 def test_a_factored_table_can_be_validated(here):
-    done = run("validate", "factored", "--source-factor", "0", "--target-factor", "1", cwd=here)
-    assert "600 lines with 4 scores each" in done.stdout
+    done = zygote("validate", "-", given=(here / "factored").read_bytes())
+    assert b"600 lines with 4 scores each" in done.stdout
+    assert b"2 in sources, 2 in targets" in done.stdout
     assert run("validate", "rules", cwd=here).returncode == 0
