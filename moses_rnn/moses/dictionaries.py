@@ -83,8 +83,3 @@ KINDS = {  # that can be verified, by name: the type in an ini, and the decoder 
     "moses2": ("ProbingPT", "moses2"),
 }
 OF_RULES = ("text", "on-disk")  # what rules can be; CreateProbingPT --scfg ends on those of train-model.perl
-
-
-def factor_list(count: int) -> str:
-    """``0,1`` for two factors, as an ini names them."""
-    return ",".join(map(str, range(count)))

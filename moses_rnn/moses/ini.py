@@ -258,11 +258,6 @@ def weight_of(word: str) -> float:
     return float(word) if WEIGHT.fullmatch(word) else math.nan
 
 
-def is_readable_path(path: str) -> bool:
-    """Whether Moses can read a path in an ini, where blanks part words and '#' begins a comment."""
-    return re.search(r"[ \t\r\n#]", path) is None
-
-
 def _texts(section: str, line: str, folders: Sequence[Path]) -> Iterator[tuple[int, str, str]]:
     """What may be a path in a line: where it begins, its key, and the path."""
     code = line.partition("#")[0].rstrip(" \t\r")  # a CR inside a word is part of it

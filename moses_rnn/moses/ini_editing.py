@@ -10,8 +10,8 @@ from moses_rnn.errors import InputError
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.formats.phrase_table import Shape, read_first_line
 from moses_rnn.formats.signatures import read_signature
-from moses_rnn.moses.dictionaries import BINARY, LOADABLE, TEXT_TYPES, factor_list
-from moses_rnn.moses.ini import READABLE, UNREADABLE, Feature, MosesIni, begins_a_name, code_of, is_readable_path
+from moses_rnn.moses.dictionaries import BINARY, LOADABLE, TEXT_TYPES
+from moses_rnn.moses.ini import READABLE, UNREADABLE, Feature, MosesIni, begins_a_name, code_of
 
 DEFAULT_WEIGHT = 0.2  # what train-model.perl gives each phrase-table score
 NO = frozenset({"no", "n", "false", "0"})  # as Moses reads it, in any case
@@ -116,6 +116,16 @@ def lines_of(table: str, columns: int, factors: tuple[int, int] = (1, 1)) -> New
     )
     warning = f"{path}: Moses cannot read paths with blanks or '#': move the table before using it"
     return NewIni(lines=lines, warnings=() if is_readable_path(path) else (warning,))
+
+
+def factor_list(count: int) -> str:
+    """``0,1`` for two factors, as an ini names them."""
+    return ",".join(map(str, range(count)))
+
+
+def is_readable_path(path: str) -> bool:
+    """Whether Moses can read a path in an ini, where blanks part words and '#' begins a comment."""
+    return re.search(r"[ \t\r\n#]", path) is None
 
 
 def _extend(ini: MosesIni, feature: Feature, edit: IniEdit, columns: int, added: int, before: str | None) -> NewIni:
