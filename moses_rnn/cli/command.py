@@ -1,15 +1,16 @@
-"""What all commands share: errors and exit codes, stopping on signals, names of files, devices."""
+"""What all commands share: errors and exit codes, output, stopping on signals, files that are read, devices."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import math
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
@@ -301,9 +302,54 @@ def put(text: str) -> None:
     click.echo(f"{text}\n".encode("utf-8", "surrogateescape"), nl=False)
 
 
+def put_json(record: Mapping[str, Any]) -> None:
+    """Print a record in one line of ASCII; numbers that are not finite are null, as JSON knows none."""
+    put(json.dumps(_finite(record), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def end_cleanly_on_sigterm() -> None:
     """Have SIGTERM end the program as Ctrl-C does: what is temporary is removed, and programs that it started end."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
+def inputs_of(*paths: str | None) -> tuple[str, ...]:
+    """The files that are read, of those that were named: no output may be one of them.
+
+    Raises:
+        InputError: one does not exist.
+    """
+    from moses_rnn.files.streams import existing_input
+
+    return tuple(existing_input(path) for path in paths if path is not None)
+
+
+def check_inputs(*paths: str | Path | None) -> None:
+    """Find what will be read, before the seconds that torch takes: files, given as str, and model folders, as Path.
+
+    A file that is plain text, whatever its name says, is warned of. Processes that train together look later: together,
+    so that one of them speaks for all.
+
+    Raises:
+        InputError: one does not exist.
+    """
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        return
+    from moses_rnn.files.streams import check_folder, is_misnamed
+
+    for file in inputs_of(*(path for path in paths if not isinstance(path, Path))):
+        if is_misnamed(file):
+            say(f"warning: {file}: is plain text, but Moses expects compressed text under this name")
+    for folder in paths:
+        if isinstance(folder, Path):
+            check_folder(folder)
 
 
 class StopRequest:

@@ -12,6 +12,7 @@ from moses_rnn.cli.command import (
     FiniteFloat,
     Program,
     ProgramGroup,
+    check_inputs,
     model_option,
     put,
     reports_errors,
@@ -20,7 +21,6 @@ from moses_rnn.cli.command import (
     takes,
 )
 from moses_rnn.cli.cslm_perplexity import perplexity
-from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.training_options import (
     Setting,
     learning_options,

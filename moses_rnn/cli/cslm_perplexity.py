@@ -14,6 +14,7 @@ from moses_rnn.cli.command import (
     CONTEXT,
     FiniteFloat,
     Program,
+    check_inputs,
     choose_device,
     model_option,
     put,
@@ -21,7 +22,6 @@ from moses_rnn.cli.command import (
     takes,
     threads_option,
 )
-from moses_rnn.cli.files import check_inputs
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:

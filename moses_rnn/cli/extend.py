@@ -14,6 +14,7 @@ from moses_rnn.cli.command import (
     CONTEXT,
     FiniteFloat,
     Program,
+    check_inputs,
     choose_device,
     end_cleanly_on_sigterm,
     put,
@@ -22,9 +23,7 @@ from moses_rnn.cli.command import (
     takes,
     threads_option,
 )
-from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.signatures import sound_signature
-from moses_rnn.cli.table_options import choose_model, model_beside_option
+from moses_rnn.cli.options import choose_model, model_beside_option, sound_signature
 from moses_rnn.files.streams import STANDARD_STREAM, existing_input
 from moses_rnn.translation.extension import ExtensionRequest
 

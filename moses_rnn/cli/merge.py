@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, StopRequest, put, reports_errors, say, takes
-from moses_rnn.cli.files import check_inputs
+from moses_rnn.cli.command import CONTEXT, Program, StopRequest, check_inputs, put, reports_errors, say, takes
 
 EPILOG = """\b
 Example: four runs, on as many machines, then one table and the ini that mert-moses.pl tunes:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors, say, takes
-from moses_rnn.cli.files import check_inputs
+from moses_rnn.cli.command import CONTEXT, Program, StopRequest, check_inputs, reports_errors, say, takes
 from moses_rnn.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def dictionary(given: Counting) -> None:
     texts = [given.source, given.target, given.alignment]
     if any(texts) and not all(texts):
         raise click.UsageError("texts need --source, --target and --alignment; a phrase table none of them")
-    from moses_rnn.cli.files import output_to
+    from moses_rnn.cli.options import output_to
     from moses_rnn.formats.lexicon import lexicon_of
 
     counts, inputs = _of_texts(given) if all(texts) else _of_table(given.corpus)
@@ -76,7 +75,7 @@ def dictionary(given: Counting) -> None:
 
 
 def _of_texts(given: Counting) -> Counted:
-    from moses_rnn.cli.files import inputs_of
+    from moses_rnn.cli.command import inputs_of
 
     check_inputs(f"{given.corpus}.{given.source}", f"{given.corpus}.{given.target}", given.alignment)
     from moses_rnn.formats.lexicon import count_links

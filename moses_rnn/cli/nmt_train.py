@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, STOPPED, Program, model_option, reports_errors, section, takes
-from moses_rnn.cli.files import check_inputs
+from moses_rnn.cli.command import CONTEXT, STOPPED, Program, check_inputs, model_option, reports_errors, section, takes
 from moses_rnn.cli.training_options import (
     Setting,
     learning_options,

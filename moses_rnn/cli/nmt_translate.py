@@ -14,13 +14,13 @@ from moses_rnn.cli.command import (
     STOPPED,
     Program,
     StopRequest,
+    check_inputs,
     model_option,
     reports_errors,
     resume_option,
     say,
     takes,
 )
-from moses_rnn.cli.files import check_inputs
 from moses_rnn.cli.nmt_options import choose_compute, text_options, warn_of_unit
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.translation.request import TranslationRequest

@@ -10,7 +10,7 @@ from itertools import islice
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
-from moses_rnn.cli.files import output_to, parallel_texts
+from moses_rnn.cli.options import output_to, parallel_texts
 from moses_rnn.errors import FormatError, InputError
 
 LINES = 1 << 14  # written together

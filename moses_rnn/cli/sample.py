@@ -15,6 +15,7 @@ from moses_rnn.cli.command import (
     CONTEXT,
     CONTROL,
     Program,
+    check_inputs,
     choose_device,
     model_option,
     put,
@@ -23,7 +24,6 @@ from moses_rnn.cli.command import (
     takes,
     threads_option,
 )
-from moses_rnn.cli.files import check_inputs
 
 if TYPE_CHECKING:
     from moses_rnn.networks.steps import Stepper

@@ -15,9 +15,11 @@ from moses_rnn.cli.command import (
     FiniteFloat,
     Program,
     StopRequest,
+    check_inputs,
     choose_device,
     model_option,
     put,
+    put_json,
     reports_errors,
     resume_option,
     say,
@@ -26,11 +28,8 @@ from moses_rnn.cli.command import (
     takes,
     threads_option,
 )
-from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.pool_options import pool_options
+from moses_rnn.cli.options import json_option, long_option, model_beside, pairs_option, pool_options
 from moses_rnn.cli.score_pairs import refuse_options_of_tables, score_pairs
-from moses_rnn.cli.summaries import check_json, json_option, put_json
-from moses_rnn.cli.table_options import long_option, model_beside, pairs_option
 from moses_rnn.files.streams import STANDARD_STREAM
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.scoring.options import ScoringOptions
@@ -157,14 +156,13 @@ def main(given: Scoring) -> None:
     given = replace(given, new_table=given.new_table or given.out)
     if given.layout == "tsv":
         refuse_options_of_tables(click.get_current_context())
-    check_json(given.as_json, given.output, estimate=given.estimate)
     _check_options(given)
     given = replace(given, models=given.models or (model_beside(given.table),))
     check_inputs(given.table, *given.models, *given.inverse_models, given.moses_ini)
     if given.layout == "tsv":
         score_pairs(given)
         return
-    from moses_rnn.cli.progress import Display
+    from moses_rnn.cli.progress import progress
     from moses_rnn.scoring.score import score
 
     given = replace(given, device=",".join(map(choose_device, given.device.split(","))))
@@ -173,11 +171,8 @@ def main(given: Scoring) -> None:
 
         put(str(estimate(given)))
         return
-    display = Display("lines", quiet=given.quiet)
-    try:
-        result = score(given, display.show, StopRequest())
-    finally:
-        display.close()
+    with progress("lines", quiet=given.quiet) as show:
+        result = score(given, show, StopRequest())
     lines = [] if given.quiet or given.as_json else _summary(given, result)
     for line in [*lines, *(f"warning: {text}" for text in result.warnings)]:
         say(line)
@@ -190,21 +185,23 @@ def main(given: Scoring) -> None:
 
 def _check_options(given: Scoring) -> None:
     """Refuse options that contradict each other or would do nothing."""
+    to_stdout = given.output == STANDARD_STREAM
+    if given.as_json and (to_stdout or given.estimate):
+        raise click.UsageError("--json is a summary on stdout: it cannot go with a table there, nor with --estimate")
     if given.shard and given.moses_ini:
         raise click.UsageError("--moses-ini is for whole tables: merge the shards, then run moses-rnn ini")
-    if given.shard and given.output == "-":
-        raise click.UsageError("--shard needs an --output that is a file: by its signature moses-rnn merge knows it")
+    if to_stdout and (given.shard or given.on_bad_line == "skip"):
+        what, beside = ("--shard", "its signature goes") if given.shard else ("--on-bad-line skip", "the bad lines go")
+        raise click.UsageError(f"{what} needs an --output that is a file, beside which {beside}")
     if given.output_ini and not given.moses_ini:
         raise click.UsageError("--output-ini needs --moses-ini, the ini to extend")
-    if given.moses_ini and (given.logarithms or given.output == "-"):
+    if given.moses_ini and (given.logarithms or to_stdout):
         what = "--log" if given.logarithms else "a table on stdout"
         raise click.UsageError(f"--moses-ini cannot go with {what}: Moses would not load such a table")
     if given.combine and max(len(given.models), len(given.inverse_models)) < 2:
         raise click.UsageError("--combine needs several models: repeat --model or --inverse-model")
-    if "-" in (given.moses_ini, given.output_ini):
+    if STANDARD_STREAM in (given.moses_ini, given.output_ini):
         raise click.UsageError("an ini is read from and written to a file, not a standard stream")
-    if given.on_bad_line == "skip" and given.output == "-":
-        raise click.UsageError("--on-bad-line skip needs an --output, beside which the bad lines go")
 
 
 def _summary(given: Scoring, result: ScoringResult) -> Iterator[str]:

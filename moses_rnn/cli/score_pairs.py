@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from moses_rnn.cli.command import choose_device, say
-from moses_rnn.cli.summaries import put_json
+from moses_rnn.cli.command import choose_device, put_json, say
 from moses_rnn.errors import ArgumentError, InputError, ScoreError
 
 if TYPE_CHECKING:

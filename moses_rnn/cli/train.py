@@ -14,16 +14,16 @@ from moses_rnn.cli.command import (
     STOPPED,
     FiniteFloat,
     Program,
+    check_inputs,
     model_option,
     put,
+    put_json,
     reports_errors,
     section,
     shows_version,
     takes,
 )
-from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.summaries import json_option, put_json, training_record
-from moses_rnn.cli.table_options import default_model, factor_options, pairs_option
+from moses_rnn.cli.options import default_model, factor_options, json_option, pairs_option, training_record
 from moses_rnn.cli.training_options import (
     Setting,
     learning_options,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, takes
-from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.summaries import json_option, put_json, validation_record
+from moses_rnn.cli.command import CONTEXT, Program, check_inputs, put, put_json, reports_errors, say, takes
+from moses_rnn.cli.options import json_option
+
+if TYPE_CHECKING:
+    from moses_rnn.formats.validation import Validation as Report
 
 EPILOG = """\b
 Example: before hours of scoring, and after a copy to another machine:
@@ -84,9 +88,27 @@ def _read_every_line(table: str, request: Validation) -> None:
     for warning in report.warnings:
         say(f"warning: {warning}")
     if request.as_json:
-        put_json(validation_record(report))
+        put_json(_record(report))
     else:
         put("\n".join(report.summary()))
+
+
+def _record(report: Report) -> Mapping[str, Any]:
+    """What a sound table holds."""
+    return {
+        "table": report.name,
+        "sound": True,
+        "lines": report.lines,
+        "sources": report.sources,
+        "longest_source": report.longest_source,
+        "longest_target": report.longest_target,
+        "scores": [{"lowest": low, "highest": high} for low, high in report.ranges],
+        "sorted": report.unsorted is None,
+        "first_unsorted": report.unsorted,
+        "repeated": report.repeated,
+        "signature": report.signature,
+        "warnings": report.warnings,
+    }
 
 
 class _Shown:

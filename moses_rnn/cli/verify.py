@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,16 +12,17 @@ from moses_rnn.cli.command import (
     Program,
     end_cleanly_on_sigterm,
     put,
+    put_json,
     reports_errors,
     say,
     takes,
 )
-from moses_rnn.cli.summaries import json_option, put_json, verification_record
+from moses_rnn.cli.options import json_option
 from moses_rnn.errors import InputError, MosesRnnError
 from moses_rnn.moses.dictionaries import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from moses_rnn.moses.decoder import Comparison, Dictionary
 
@@ -105,6 +106,30 @@ def _ask_moses(table: str, own: Dictionary | None, request: Check) -> Sequence[C
         for comparison in comparisons:
             put("\n".join(comparison.summary()))
     return comparisons
+
+
+def verification_record(table: str, holds: Sequence[str], comparisons: Sequence[Comparison]) -> Mapping[str, Any]:
+    """What an ini and a table have in common, and what a decoder saw of each kind of dictionary."""
+    return {
+        "table": table,
+        "good": all(comparison.is_good for comparison in comparisons),
+        "ini": list(holds),
+        "kinds": [
+            {
+                "kind": one.kind,
+                "good": one.is_good,
+                "pairs": one.pairs,
+                "values": one.values,
+                "largest_difference": float(one.largest),
+                "values_below": one.below,
+                "largest_difference_below": float(one.largest_below),
+                "missing": len(one.missing),
+                "wrong": len(one.wrong),
+                "failure": one.failure,
+            }
+            for one in comparisons
+        ],
+    }
 
 
 def _judge(table: str, comparisons: Sequence[Comparison]) -> None:

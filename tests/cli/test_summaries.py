@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from moses_rnn.cli.summaries import put_json, verification_record
+from moses_rnn.cli.command import put_json
+from moses_rnn.cli.verify import verification_record
 from moses_rnn.moses.decoder import Comparison
 from tests.commands import run
 from tests.conftest import LEARNED, TINY

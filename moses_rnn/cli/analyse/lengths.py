@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.analyse.options import force_option, kind_of, layout_option, named_files
-from moses_rnn.cli.command import CONTEXT, Program, model_option, put, reports_errors, takes
-from moses_rnn.cli.files import check_inputs, text_of
+from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, put, reports_errors, takes
+from moses_rnn.cli.options import text_of
 from moses_rnn.formats.grids import PICTURES
 
 if TYPE_CHECKING:

@@ -22,10 +22,9 @@ from moses_rnn.cli.analyse.options import (
     progress,
     suffix_of,
 )
-from moses_rnn.cli.command import CONTEXT, Program, model_option, put, reports_errors, takes
-from moses_rnn.cli.files import check_inputs, output_to, parallel_texts, text_of
+from moses_rnn.cli.command import CONTEXT, Program, check_inputs, model_option, put, reports_errors, takes
 from moses_rnn.cli.nmt_options import warn_of_unit
-from moses_rnn.cli.table_options import choose_model
+from moses_rnn.cli.options import choose_model, output_to, parallel_texts, text_of
 from moses_rnn.errors import FormatError, InputError, writing
 from moses_rnn.formats.grids import PICTURES
 

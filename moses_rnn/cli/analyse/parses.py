@@ -8,7 +8,7 @@ import click
 
 from moses_rnn.cli.analyse.options import layout_option, named_files
 from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, takes
-from moses_rnn.cli.files import text_of
+from moses_rnn.cli.options import text_of
 
 EPILOG = """\b
 Examples: two networks that learned words -> brackets, or words -> actions (moses-rnn nmt linearise made their texts):

@@ -19,7 +19,7 @@ from moses_rnn.cli.analyse.options import (
     progress,
 )
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
-from moses_rnn.cli.signatures import sound_signature
+from moses_rnn.cli.options import sound_signature
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.pruning import Pruned

@@ -21,9 +21,8 @@ from moses_rnn.cli.analyse.options import (
     open_table,
     open_writer,
 )
-from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, takes
-from moses_rnn.cli.files import check_inputs
-from moses_rnn.cli.table_options import choose_model, model_beside_option
+from moses_rnn.cli.command import CONTEXT, Program, check_inputs, put, reports_errors, say, takes
+from moses_rnn.cli.options import choose_model, model_beside_option
 from moses_rnn.errors import MosesRnnError, shown_value
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from moses_rnn.cli.analyse.options import (
     open_table,
     progress,
 )
-from moses_rnn.cli.command import CONTEXT, Program, put, reports_errors, say, takes
-from moses_rnn.cli.files import check_inputs
+from moses_rnn.cli.command import CONTEXT, Program, check_inputs, put, reports_errors, say, takes
 from moses_rnn.errors import InputError
 from moses_rnn.formats.grids import PICTURES
 

@@ -8,11 +8,19 @@ from pathlib import Path
 
 import click
 
-from moses_rnn.cli.command import CONTEXT, Program, choose_device, reports_errors, say, takes, threads_option
-from moses_rnn.cli.files import check_inputs, inputs_of, output_to, text_of
+from moses_rnn.cli.command import (
+    CONTEXT,
+    Program,
+    check_inputs,
+    choose_device,
+    inputs_of,
+    reports_errors,
+    say,
+    takes,
+    threads_option,
+)
 from moses_rnn.cli.nbest.files import parsed_list
-from moses_rnn.cli.pool_options import shard_option
-from moses_rnn.cli.table_options import long_option
+from moses_rnn.cli.options import long_option, output_to, shard_option, text_of
 from moses_rnn.scoring.nbest_request import ListRequest
 
 EPILOG = """\b

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, reports_errors, say, takes
-from moses_rnn.cli.files import output_to, text_of
 from moses_rnn.cli.nbest.files import parsed_list
+from moses_rnn.cli.options import output_to, text_of
 
 if TYPE_CHECKING:
     from moses_rnn.formats.nbest import NBestLine

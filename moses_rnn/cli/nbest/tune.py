@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import click
 
 from moses_rnn.cli.command import CONTEXT, Program, StopRequest, reports_errors, say, takes
-from moses_rnn.cli.files import output_to, text_of
 from moses_rnn.cli.nbest.files import parsed_list
+from moses_rnn.cli.options import output_to, text_of
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.tuning import OPTIMISERS
 

@@ -1,0 +1,195 @@
+"""Options that several commands share, what their values mean, and the files that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import click
+
+from moses_rnn.cli.command import model_option, say
+from moses_rnn.errors import InputError
+from moses_rnn.files.shards import Shard
+from moses_rnn.files.streams import existing_input, without_compression_suffix
+from moses_rnn.formats.tab_separated import LAYOUTS
+
+if TYPE_CHECKING:
+    from moses_rnn.files.outputs import OutputFile, StandardOutput
+    from moses_rnn.training.run import Outcome
+
+P = ParamSpec("P")
+FLAG_OF_RAY = "auto"
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the summary on stdout as one JSON object, not as text"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorOptions:
+    """What ``factor_options`` ask for."""
+
+    source_factor: int | None
+    target_factor: int | None
+
+
+def factor_options(command: Callable[P, None]) -> Callable[P, None]:
+    """The options that say how the words of a factored table are read."""
+    for side in ("target", "source"):
+        text = f"Factor of {side} words that counts, from 0, if the table is factored"
+        command = click.option(f"--{side}-factor", type=click.IntRange(0), help=text)(command)
+    return command
+
+
+long_option = click.option(
+    "--long",
+    "long_phrases",
+    type=click.Choice(["refuse", "floor"]),
+    default="refuse",
+    show_default=True,
+    help="Of a CSTM or ranker: phrases of more words than it has slots end the run, or score -87, which is e^-87 in a "
+    "table",
+)
+
+
+pairs_option = click.option(
+    "--format",
+    "layout",
+    type=click.Choice(LAYOUTS),
+    default=LAYOUTS[0],
+    show_default=True,
+    help="Form of PHRASE_TABLE: Moses's, or tsv, a line of source and target with a tab between",
+)
+
+
+model_beside_option = model_option(
+    text="Model folder [default: the one beside PHRASE_TABLE, as moses-rnn-train puts it]"
+)
+
+
+def default_model(table: str, *, inverse: bool = False) -> Path:
+    """Where moses-rnn-train puts a table's model and moses-rnn-score looks for it: beside the table."""
+    stem = without_compression_suffix(table)
+    return stem.with_name(stem.name + (".rnn-inverse-model" if inverse else ".rnn-model"))
+
+
+def model_beside(table: str) -> Path:
+    """The model that is where moses-rnn-train puts it; an InputError says what to do if there is none."""
+    from moses_rnn.formats.signatures import added_names, fitting_signature
+
+    if table == "-":
+        raise InputError("standard input has no model beside it; name one with --model")
+    if not (folder := default_model(table)).is_dir():
+        if names := added_names(fitting_signature(table)):
+            raise InputError(
+                f"{table}: has {' and '.join(names)} already, by the signature beside it",
+                advice=(
+                    "Score the table that it was made from; to add another such column, name its model with --model "
+                    "and give --again."
+                ),
+            )
+        raise InputError(
+            f"{folder}: expected a model beside the table, found none",
+            advice=f"Make one with: moses-rnn-train {table}\nor name one with --model.",
+        )
+    return folder
+
+
+def choose_model(named: Path | None, table: str) -> Path:
+    """The model that is named, or the one beside a table or beside the table that it was scored from."""
+    if named is not None:
+        return named
+    path = existing_input(table)
+    stem = without_compression_suffix(path)
+    return model_beside(str(stem.with_suffix("")) if stem.suffix == ".rnn" else path)
+
+
+def _read_shard(text: str) -> Shard:
+    try:
+        return Shard.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(f"expected k/N with k from 1 to N, found {text!r}") from error
+
+
+shard_option = click.option("--shard", type=_read_shard, metavar="k/N", help="Do only part k of N of the lines")
+
+
+def pool_options(command: Callable[P, None]) -> Callable[P, None]:
+    """The options that say who works, and at which part."""
+    for option in (
+        shard_option,
+        click.option(
+            "--ray",
+            is_flag=False,
+            flag_value=FLAG_OF_RAY,
+            metavar="[ADDRESS]",
+            help="Work on a Ray cluster: the one at that address, the one that runs here (auto), or one for this run "
+            "alone (local). Without an ADDRESS this must be the last option",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def sound_signature(table: str) -> dict[str, Any] | None:
+    """What is recorded of a table, if it was recorded of this very file; otherwise it is said why not."""
+    from moses_rnn.formats.validation import signature_of
+
+    try:
+        signature = signature_of(table)
+    except InputError as error:
+        say(f"warning: {error}\n  Its signature is not carried over.")
+        return None
+    if not signature and Path(f"{table}.json").exists():
+        say(f"warning: {table}.json: is not a signature of moses-rnn-score, and is not carried over")
+    return signature or None
+
+
+def output_to(path: str, force: bool, inputs: tuple[str, ...]) -> OutputFile | StandardOutput:
+    """Where the result goes; refused before any work is done if it cannot."""
+    from moses_rnn.files.outputs import OutputFile, StandardOutput
+
+    return StandardOutput() if path == "-" else OutputFile(path, force=force, inputs=inputs)
+
+
+def text_of(path: str) -> list[bytes]:
+    """The lines of a text."""
+    from moses_rnn.files.streams import read_lines
+
+    return [line.rstrip(b"\r\n") for line in read_lines(existing_input(path))]
+
+
+def parallel_texts(first: str, second: str) -> tuple[list[bytes], list[bytes]]:
+    """The lines of two texts.
+
+    Raises:
+        InputError: there are more of one than of the other.
+    """
+    lines = text_of(first), text_of(second)
+    expected, found = map(len, lines)
+    if found != expected:
+        raise InputError(
+            f"{existing_input(second)}: expected as many lines as {existing_input(first)} has, {expected:,}, "
+            f"found {found:,}"
+        )
+    return lines
+
+
+def training_record(outcome: Outcome, folder: Path, warning: str) -> Mapping[str, Any]:
+    """How a training ended; costs are of held-out examples, the rival's is a unigram model's or guessing's."""
+    progress = outcome.progress
+    return {
+        "model": str(folder),
+        "finished": progress.finished,
+        "pairs": progress.examples,
+        "steps": progress.steps,
+        "seconds": round(progress.seconds, 3),
+        "best_cost": progress.best,
+        "rival_cost": outcome.rival_cost,
+        "unit": outcome.measure.unit,
+        "verdict": outcome.verdict.name,
+        "verdict_text": str(outcome.verdict),
+        "warnings": [warning] if warning else [],
+    }
