@@ -35,8 +35,7 @@ from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.table_blocks import Pairs, PhraseIds, parse_blocks
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.networks.batches import Batch
-from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig, EncDecStepper
-from moses_rnn.networks.native import NativeEncDec
+from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig, EncDecStepper, NativeEncDec
 from moses_rnn.networks.trie_scoring import score_trie
 from moses_rnn.networks.tries import Trie, build_trie
 from moses_rnn.networks.vocabulary import Vocabulary

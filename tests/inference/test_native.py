@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from moses_rnn.native import INSTRUCTION_SETS, NativeCore, native_core
-from moses_rnn.networks.encdec import SWITCHES, EncDec, EncDecConfig, EncDecStepper
-from moses_rnn.networks.native import NativeEncDec
+from moses_rnn.networks.encdec import SWITCHES, EncDec, EncDecConfig, EncDecStepper, NativeEncDec
 from moses_rnn.networks.vocabulary import END_ID
 from tests.inference.id_pairs import flat, random_pairs, score
 from tests.models.networks import CUSTOM, encdec_network
