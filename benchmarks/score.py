@@ -36,10 +36,11 @@ from moses_rnn.formats.table_blocks import Pairs, PhraseIds, parse_blocks
 from moses_rnn.native import PRECISIONS, NativeCore, native_core
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig, EncDecStepper, NativeEncDec
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.trie_scoring import score_trie
 from moses_rnn.networks.tries import Trie, build_trie
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.producers.base import Compute, Scores, Tally
+from moses_rnn.producers.base import Scores, Tally
 from moses_rnn.producers.open import Model, open_model
 from moses_rnn.producers.phrases import PAIRS
 from moses_rnn.scoring.reading import CHUNK_LINES, chunks_between_sources
@@ -135,6 +136,7 @@ class Random:
     """A producer that costs next to nothing: what is left is reading, parsing, formatting, compressing and writing."""
 
     name, num_scores, meaning = "Random", 1, "nothing"
+    unbounded = False
 
     def __init__(self) -> None:
         self._values = np.random.default_rng(1).uniform(-30.0, 0.0, (2 * CHUNK_LINES, 1))

@@ -26,11 +26,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 
 from moses_rnn.networks.annotations import Gru
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.networks.rnnsearch import Decoder, RnnSearch, RnnSearchConfig, RnnSearchStepper
 from moses_rnn.networks.trie_scoring import SteppedPairs
 from moses_rnn.networks.vocabulary import END_ID, Phrase
-from moses_rnn.producers.base import Compute
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
 from moses_rnn.training.pairs import PhrasePairs, epoch_batches

@@ -29,7 +29,6 @@ from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.networks.cslm import Cslm, CslmConfig
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.producers.base import Wanted
 from moses_rnn.producers.open import Model
 from moses_rnn.training.config import PRESETS, TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
@@ -88,7 +87,7 @@ def learner(name: str, task: Task, config: TrainingConfig) -> Line:
 
 def scoring_line(name: str, model: Model, pairs: list[Pair], workers: int, precision: str) -> Line:
     """A line that scores, each worker its own pairs."""
-    compute = model.choose_compute(Wanted(precision=precision))
+    compute = model.choose_compute(precision=precision)
     producer = model.make_producer(compute)
     pool = ThreadPoolExecutor(workers)
     chunks = [pairs[i * CHUNK : (i + 1) * CHUNK] for i in range(SHARES * workers)]

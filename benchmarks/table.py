@@ -59,6 +59,7 @@ class Random:
     """A producer that costs next to nothing."""
 
     name, num_scores, meaning = "Random", 1, "nothing"
+    unbounded = False
     values = np.random.default_rng(1).uniform(-30.0, 0.0, (2 * CHUNK_LINES, 1))
 
     def log_probs(self, pairs: Pairs, _tally: Tally | None = None) -> Scores:

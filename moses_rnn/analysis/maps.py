@@ -21,9 +21,9 @@ from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.formats.grids import Grid, readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.networks.encdec import EncDec
+from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import SIDES, sentence_summaries, summaries, word_embeddings
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import Model
 
 Ints = npt.NDArray[np.int64]

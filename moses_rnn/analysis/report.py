@@ -50,8 +50,9 @@ from moses_rnn.formats.signatures import recorded_floor, recorded_names, records
 from moses_rnn.formats.table_blocks import PhraseIds
 from moses_rnn.networks.batches import Batch
 from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import UNKNOWN
-from moses_rnn.producers.base import Compute, ScoreProducer
+from moses_rnn.producers.base import ScoreProducer
 from moses_rnn.producers.open import Model
 from moses_rnn.translation.proposals import Proposals, Proposer, Reading, Totals, known_targets
 from moses_rnn.translation.sampling import Sampler, SamplingConfig

@@ -14,8 +14,7 @@ import torch
 from moses_rnn.api.pairs import check_choice, check_range
 from moses_rnn.errors import placing
 from moses_rnn.native import MOST_THREADS
-from moses_rnn.networks.hardware import choose_device, choose_precision
-from moses_rnn.producers.base import PRECISIONS, Compute, Wanted
+from moses_rnn.networks.hardware import PRECISIONS, Compute, choose_device, choose_precision
 from moses_rnn.producers.open import Model
 from moses_rnn.scoring.workers import Threads, map_in_order
 
@@ -50,8 +49,8 @@ class Options:
     def scoring(self, models: Sequence[Model]) -> Compute:
         """How pairs are scored: by the native core where it has the network, as moses-rnn-score does."""
         compute = self.writing(models)
-        native = len(models) == 1 and models[0].core_for(Wanted(self.device), compute.precision)
-        return Compute(self.device, compute.precision, native=bool(native))
+        native = len(models) == 1 and models[0].runs_natively(self.device, compute.precision)
+        return Compute(self.device, compute.precision, native)
 
     def writing(self, models: Sequence[Model]) -> Compute:
         """How a network writes: by torch."""

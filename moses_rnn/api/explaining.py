@@ -16,8 +16,9 @@ from moses_rnn.formats.signatures import recorded_names
 from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.formats.validation import signature_of
 from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import stepped_log_probs
-from moses_rnn.producers.base import HERE, ScoreProducer
+from moses_rnn.producers.base import ScoreProducer
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.translation.proposals import Reading
 

@@ -30,7 +30,8 @@ from moses_rnn.api.pairs import (
     texts_of,
 )
 from moses_rnn.errors import ArgumentError
-from moses_rnn.producers.base import Compute, ScoreProducer
+from moses_rnn.networks.hardware import Compute
+from moses_rnn.producers.base import ScoreProducer
 from moses_rnn.producers.ensembles import COMBINATIONS, GEOMETRIC, Writer, open_writer
 from moses_rnn.scoring.checks import unit_warnings
 from moses_rnn.translation.beam_search import BeamConfig

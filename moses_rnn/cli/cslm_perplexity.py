@@ -274,7 +274,7 @@ def _shown(model: Model, given: Judging) -> str:
 
 def _language_model(model: Model, shares: Shares | None, given: Judging) -> LanguageModel:
     from moses_rnn.networks.dynamic import RATE
-    from moses_rnn.producers.base import Compute
+    from moses_rnn.networks.hardware import Compute
     from moses_rnn.producers.dynamic import DynamicRnnlm
 
     compute = Compute(choose_device(given.device))

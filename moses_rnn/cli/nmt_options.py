@@ -10,7 +10,7 @@ import click
 from moses_rnn.cli.command import choose_device, say, threads_option
 
 if TYPE_CHECKING:
-    from moses_rnn.producers.base import Compute
+    from moses_rnn.networks.hardware import Compute
     from moses_rnn.producers.ensembles import Writer
 
 P = ParamSpec("P")
@@ -33,7 +33,7 @@ def choose_compute(device: str, threads: int | None) -> Compute:
     """Where to compute."""
     import torch
 
-    from moses_rnn.producers.base import Compute
+    from moses_rnn.networks.hardware import Compute
 
     if threads:
         torch.set_num_threads(threads)

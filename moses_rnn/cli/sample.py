@@ -154,7 +154,7 @@ def _proposer(model: Model, reading: Reading, known: Known | None, request: Samp
     """What writes targets, by sampling or search, and scores them."""
     import torch
 
-    from moses_rnn.producers.base import Compute
+    from moses_rnn.networks.hardware import Compute
     from moses_rnn.translation.proposals import Proposer
 
     if request.threads:

@@ -1,4 +1,4 @@
-"""What suits a network and a device: the precision of products, and element-wise work as one pass over memory."""
+"""Where and how a network computes: device, precision, torch or the native core, and element-wise work fused or not."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import torch
 
 from moses_rnn.errors import ArgumentError, MosesRnnError
+from moses_rnn.native import PRECISIONS as NATIVE_PRECISIONS
 
 CPU_FLAGS = Path("/proc/cpuinfo")
 LARGE = 512  # hidden units from which products and memory decide the speed
@@ -20,6 +21,37 @@ LARGE_TO_LEARN = 256  # and from which compiling pays in a training, which is lo
 VARIANTS = 64  # of a function: types, numbers of threads, single rows; beyond torch's limit of 8 it would run unfused
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp64": torch.float64}
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Where and how a network computes.
+
+    Raises:
+        ValueError: there is no such device here, or no such precision.
+    """
+
+    device: str = "cpu"
+    precision: str = "fp32"  # of matrix products, one of PRECISIONS, or of those of the native core
+    native: bool = False  # whether the native core computes, not torch
+    floors_long: bool = False  # whether pairs that a network has no room for score the floor, and are not refused
+
+    def __post_init__(self) -> None:
+        precisions = NATIVE_PRECISIONS if self.native else tuple(PRECISIONS)
+        if self.precision not in precisions:
+            raise ValueError(f"expected a precision of {', '.join(precisions)}, found {self.precision!r}")
+        if torch.device(self.device).type == "cuda" and not torch.cuda.is_available():
+            raise ValueError(f"expected a device that torch can use here, found {self.device!r}")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of matrix products."""
+        return PRECISIONS[self.precision]
+
+
+HERE = Compute()  # on the processor, in float32, by torch: the reference
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import RareWords, Shortlists
 from moses_rnn.formats.table_blocks import Pairs, Phrases
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.producers.base import ScoreProducer, Scores, Tally, is_unbounded
+from moses_rnn.producers.base import ScoreProducer, Scores, Tally
 
 if TYPE_CHECKING:
     from moses_rnn.producers.ensembles import Writer
@@ -43,7 +43,7 @@ class AnnotatedProducer:
     def __init__(self, producer: ScoreProducer, model: Writer, rare: RareWords) -> None:
         self.name = producer.name
         self.meaning = annotated_meaning(producer.meaning, rare)
-        self.unbounded = is_unbounded(producer)
+        self.unbounded = producer.unbounded
         self._producer = producer
         self._inverse = model.inverse
         self._rare = rare

@@ -8,9 +8,9 @@ from moses_rnn.errors import MosesRnnError, ScoreError, shown
 from moses_rnn.formats.table_blocks import Phrases
 from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.dynamic import RATE, Learner
+from moses_rnn.networks.hardware import HERE, Compute
 from moses_rnn.networks.rnnlm import Values, on_device
 from moses_rnn.networks.vocabulary import Ids
-from moses_rnn.producers.base import HERE, Compute
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.producers.open import Model
 

@@ -13,10 +13,11 @@ from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.networks.ensembles import COMBINATIONS, GEOMETRIC, MEAN_LOG, EnsembleStepper, Map, Member
 from moses_rnn.networks.folders import read_record
+from moses_rnn.networks.hardware import HERE, Compute
 from moses_rnn.networks.trie_scoring import SteppedPairs
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
 from moses_rnn.producers.annotated import AnnotatedProducer, annotated_meaning
-from moses_rnn.producers.base import HERE, Compute, Description, ScoreProducer, Scores, Tally
+from moses_rnn.producers.base import Description, ScoreProducer, Scores, Tally
 from moses_rnn.producers.open import Model, open_model
 from moses_rnn.producers.phrases import PhraseProducer, meaning_of
 

@@ -34,6 +34,7 @@ class KenlmProducer:
 
     name = "KENLM"
     num_scores = 1
+    unbounded = False
     meaning = "log p(target) of an n-gram model by KenLM, natural, </s> included"
 
     def __init__(self, path: Path | str) -> None:

@@ -78,6 +78,7 @@ class NetworkLanguageModel:
     """
 
     num_scores = 1
+    unbounded = False
 
     def __init__(
         self, network: WordNetwork, vocabulary: Vocabulary, name: str, title: str, shares: Shares | None = None

@@ -39,6 +39,7 @@ class Mixture:
 
     name = "ENS"
     num_scores = 1
+    unbounded = False
 
     def __init__(
         self, members: Sequence[Member], combination: str = ARITHMETIC, shares: Sequence[float] | None = None

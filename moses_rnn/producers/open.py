@@ -18,7 +18,7 @@ from moses_rnn.files.streams import check_folder
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR as LONG_FLOOR
 from moses_rnn.formats.rare_words import NOALIGN, RareWords
-from moses_rnn.native import NativeCore, native_core
+from moses_rnn.native import native_core
 from moses_rnn.networks.bengio import BENGIO
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.config import PHRASES, SENTENCES, Config
@@ -46,7 +46,7 @@ from moses_rnn.networks.folders import (
     save_folder,
     vocabulary_file,
 )
-from moses_rnn.networks.hardware import choose_precision
+from moses_rnn.networks.hardware import HERE, Compute, choose_precision
 from moses_rnn.networks.learning_curves import NATS
 from moses_rnn.networks.ranker import RANKER
 from moses_rnn.networks.rnnlm import RNNLM
@@ -56,7 +56,7 @@ from moses_rnn.networks.steps import Stepper
 from moses_rnn.networks.trie_scoring import PairNetwork, SteppedPairs
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.annotated import AnnotatedProducer, annotated_meaning
-from moses_rnn.producers.base import HERE, Compute, Description, ScoreProducer, Wanted
+from moses_rnn.producers.base import Description, ScoreProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, Shares
 from moses_rnn.producers.phrases import PhraseProducer, meaning_of
 
@@ -173,21 +173,24 @@ class Model:
         cost = self.provenance.get("unigram_nats_per_token")
         return cost if isinstance(cost, int | float) else None
 
-    def choose_compute(self, wanted: Wanted) -> Compute:
-        """Where and how to compute, for this network: by the native core where it can.
+    def choose_compute(
+        self, device: str = "cpu", precision: str | None = None, *, floors_long: bool = False
+    ) -> Compute:
+        """How to compute on a device, for this network: by the native core where it can; the rest as `Compute` says.
 
         Args:
-            wanted: by the user.
+            device: of torch.
+            precision: of products, or "auto": bf16 where it is faster and the network large; None: fp32.
+            floors_long: whether pairs that the network has no room for score the floor.
         """
-        precision = choose_precision(wanted.precision or "fp32", wanted.device, self.config.width)
-        if self.core_for(wanted, precision):
-            return Compute(wanted.device, precision, native=True)
-        return Compute(wanted.device, precision, floors_long=wanted.floors_long)
+        precision = choose_precision(precision or "fp32", device, self.config.width)
+        native = self.runs_natively(device, precision)
+        return Compute(device, precision, native, floors_long and not native)
 
-    def core_for(self, wanted: Wanted, precision: str) -> NativeCore | None:
-        """The native core, if it has this network and the precision."""
-        core = native_core() if wanted.device == "cpu" and self.architecture.native is not None else None
-        return core if core is not None and core.multiplies(precision) else None
+    def runs_natively(self, device: str, precision: str) -> bool:
+        """Whether the native core has this network, and the precision."""
+        core = native_core() if device == "cpu" and self.architecture.native is not None else None
+        return core is not None and core.multiplies(precision)
 
     def make_stepper(self, compute: Compute) -> Stepper[Any, Any]:
         """The network, arranged for scoring and search.

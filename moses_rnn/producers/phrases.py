@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import OutOfMemoryError
 
-from moses_rnn.errors import CheckpointError, InputError, MosesRnnError
+from moses_rnn.errors import CheckpointError, InputError, MosesRnnError, ScoreError, shown
 from moses_rnn.formats.table_blocks import Pairs, PhraseIds, Phrases
+from moses_rnn.networks.batches import Lengths
 from moses_rnn.networks.folders import vocabulary_file
 from moses_rnn.networks.trie_scoring import PairNetwork
-from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.producers.base import Scores, Tally, Values, check_scores, unknown_words
+from moses_rnn.networks.vocabulary import UNKNOWN_ID, Ids, Vocabulary
+from moses_rnn.producers.base import LARGEST, ROUNDING, ScoreProducer, Scores, Tally, Values
 
 PAIRS = 8192  # scored together
 BOTH_ENDS = "both </s> included"
@@ -114,11 +116,34 @@ def meaning_of(title: str, *, inverse: bool, ends: str = BOTH_ENDS, unbounded: b
     return f"log p({side} | {given}) of the {title}, natural, {ends}"
 
 
+def check_scores(producer: ScoreProducer, scores: Scores, pairs: Pairs) -> None:
+    """Refuse scores that are not finite, or are above 0 though they are to be log-probabilities.
+
+    Raises:
+        ScoreError: one is; the pair is named.
+    """
+    good = (scores > -LARGEST) & (scores < (LARGEST if producer.unbounded else ROUNDING))
+    if not good.all():
+        row = int(np.argmin(good.all(1)))
+        expected = "a finite number" if producer.unbounded else "a log-probability"
+        pair = shown(b" ||| ".join((pairs.sources[row], pairs.targets[row])))
+        raise ScoreError(f"{producer.name}: expected {expected}, found {scores[row].min()} for {pair}", row)
+
+
+def unknown_words(ids: Ids, lengths: Lengths) -> npt.NDArray[np.int64]:
+    """How many words of each phrase are outside the shortlist."""
+    unknown = np.append(0, np.cumsum(ids == UNKNOWN_ID))
+    ends = np.cumsum(lengths)
+    counts: npt.NDArray[np.int64] = unknown[ends] - unknown[ends - lengths]
+    return counts
+
+
 class WordPenaltyProducer:
     """The paper's word penalty: minus the number of target words outside the shortlist."""
 
     name = "WordPenalty"
     num_scores = 1
+    unbounded = False
     meaning = "-n for n target words outside the shortlist"
 
     def __init__(self, target_vocabulary: Vocabulary) -> None:

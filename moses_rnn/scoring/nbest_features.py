@@ -14,8 +14,9 @@ from moses_rnn.formats.alignments import broken, check_links, format_links
 from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.table_blocks import Pairs, Phrases
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.producers.backoff import open_backoff
-from moses_rnn.producers.base import Compute, ScoreProducer, Scores, Wanted
+from moses_rnn.producers.base import ScoreProducer, Scores
 from moses_rnn.producers.ensembles import GEOMETRIC, Ensemble, Writer, open_ensemble
 from moses_rnn.producers.kenlm import KenlmProducer
 from moses_rnn.producers.language_models import NetworkLanguageModel, text
@@ -215,4 +216,4 @@ def _language_model(model: Model, request: ListRequest) -> NetworkLanguageModel:
 
 def _compute(model: Model, request: ListRequest) -> Compute:
     floors_long = request.long_phrases == "floor"
-    return model.choose_compute(Wanted(request.device, "fp32", floors_long=floors_long))
+    return model.choose_compute(request.device, "fp32", floors_long=floors_long)

@@ -18,7 +18,7 @@ from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.signatures import PROGRAM, ColumnCounts, fitting_signature, scored_signature
 from moses_rnn.moses.ini_editing import IniEdit, NewIni, extend_ini, lines_of
 from moses_rnn.native import native_core
-from moses_rnn.producers.base import Compute
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.producers.open import Model, model_files, open_model
 from moses_rnn.scoring.checks import (
     check_complete,

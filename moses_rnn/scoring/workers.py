@@ -18,7 +18,8 @@ from moses_rnn.files.streams import is_gzip
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import TableLines
-from moses_rnn.producers.base import Compute, Description, ScoreProducer, Scores, Tally, Wanted, is_unbounded
+from moses_rnn.networks.hardware import Compute
+from moses_rnn.producers.base import Description, ScoreProducer, Scores, Tally
 from moses_rnn.producers.ensembles import MEAN_LOG, Writer, make_ensemble
 from moses_rnn.producers.open import Model, ModelOnDisk
 from moses_rnn.producers.phrases import WordPenaltyProducer
@@ -57,7 +58,7 @@ class ChunkScorer:
     def __init__(self, producers: Sequence[ScoreProducer], name: str, floor: float | None, pack: Packing) -> None:
         self.producers = producers
         self._name, self._floor, self._pack = name, floor, pack
-        unbounded = np.array([is_unbounded(of) for of in producers for _ in range(of.num_scores)], np.bool_)
+        unbounded = np.array([of.unbounded for of in producers for _ in range(of.num_scores)], np.bool_)
         self._highest = np.where(unbounded, np.inf if floor is None else CEILING, 0.0)
 
     def __call__(self, chunk: TableLines) -> ScoredChunk:
@@ -157,8 +158,8 @@ class ScoringJob:
 
 def choose_compute(options: ScoringOptions, models: Sequence[Model]) -> Compute:
     """How all of them compute, on the first device: as suits the first of those that can do the least."""
-    wanted = Wanted(options.devices[0], options.precision, options.long_phrases == "floor")
-    return min(models, key=lambda model: model.architecture.native is not None).choose_compute(wanted)
+    first = min(models, key=lambda model: model.architecture.native is not None)
+    return first.choose_compute(options.devices[0], options.precision, floors_long=options.long_phrases == "floor")
 
 
 def open_workers(

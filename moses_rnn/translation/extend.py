@@ -23,8 +23,8 @@ from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import Shape, TableLine, parse_table, read_first_line
 from moses_rnn.formats.signatures import changed_signature, recorded_columns, records_of
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
-from moses_rnn.producers.base import Compute, Wanted
 from moses_rnn.producers.open import Model, model_files
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 from moses_rnn.translation.extension import (
@@ -190,7 +190,7 @@ def _line_maker(request: ExtensionRequest, models: Models, survey: Survey, fills
         BeamConfig(max(BEAM, best), best, MOST_WORDS, allow_unknown=False),
         least_log_prob=request.min_log_prob - ROUNDING,
     )
-    producer, *inverse = (model.make_producer(model.choose_compute(Wanted(request.device))) for model in models)
+    producer, *inverse = (model.make_producer(model.choose_compute(request.device)) for model in models)
     proposer = Proposer(Reading(models[0]), search, producer)
     settled = [least if fill == LOWEST else fill for fill, (least, _) in zip(fills, survey.columns, strict=True)]
     form = LineForm(survey.fields, settled, survey.links.weights(), request.marks)

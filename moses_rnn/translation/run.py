@@ -16,7 +16,7 @@ from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import format_nbest_line
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import SEPARATOR
-from moses_rnn.producers.base import Compute
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.producers.ensembles import Ensemble, Writer
 from moses_rnn.producers.open import model_files
 from moses_rnn.translation import translate

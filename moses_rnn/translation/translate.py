@@ -11,10 +11,10 @@ from moses_rnn.errors import FormatError, InputError, ScoreError, shown
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import UNKNOWN, Restored
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.steps import Columns, Stepper
 from moses_rnn.networks.vocabulary import UNKNOWN_ID, Vocabulary
 from moses_rnn.producers.annotated import shortlists_of
-from moses_rnn.producers.base import Compute
 from moses_rnn.producers.ensembles import Writer
 from moses_rnn.translation.alignments import NO_ALPHA, Alpha, align, has_attention, links
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch

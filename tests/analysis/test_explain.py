@@ -38,6 +38,7 @@ class Producer:
     """Scores that are given by a function of both sides."""
 
     name, num_scores, meaning = "RNN", 1, "as told"
+    unbounded = False
 
     def __init__(self, log_probs=lambda _sources, targets: np.log([[RNN[target]] for target in targets])):
         self._log_probs = log_probs

@@ -20,9 +20,9 @@ from moses_rnn.analysis.maps import (
 from moses_rnn.analysis.plots import check_matplotlib
 from moses_rnn.errors import CheckpointError, MosesRnnError
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
+from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.inspection import sentence_summaries, summaries
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import Model
 from tests.analysis.attentive import lstm, search
 from tests.analysis.tiny import SOURCE_WORDS, checkpoint

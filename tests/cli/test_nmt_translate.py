@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from moses_rnn.cli.nmt_translate import translate
 from moses_rnn.formats.nbest import parse_nbest
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import open_model, save_model
 from moses_rnn.translation.beam_search import BeamConfig
 from moses_rnn.translation.translate import Translator

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load, save_file
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.producers.base import Compute, is_unbounded
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.producers.open import open_language_model, open_model, save_model
 from tests.contract.rows import CASES, FIRST
 from tests.models.saved import edit_config
@@ -45,8 +45,8 @@ def test_a_folder_gives_back_what_was_saved(case, folder):
     assert all(torch.equal(tensor, tensors[name]) for name, tensor in model.network.state_dict().items())
     producer, saved = case.opened().make_producer(), opened.make_producer()
     assert of_pairs(saved, PAIRS).tobytes() == of_pairs(producer, PAIRS).tobytes()
-    assert (saved.name, saved.meaning, is_unbounded(saved)) == opened.describe()
-    assert (saved.name, is_unbounded(saved)) == (case.architecture.name, case.architecture.unbounded)
+    assert (saved.name, saved.meaning, saved.unbounded) == opened.describe()
+    assert (saved.name, saved.unbounded) == (case.architecture.name, case.architecture.unbounded)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     save_model(folder, opened)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -9,8 +9,8 @@ import torch
 
 from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.native import native_core
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END_ID
-from moses_rnn.producers.base import Compute
 from tests.contract.rows import ALL, CASES, FIRST, ROWS, SOURCE, TARGET, of_translation
 from tests.producers.pairs import random_pairs
 

@@ -9,9 +9,10 @@ from moses_rnn.errors import InputError, PairError
 from moses_rnn.formats.alignments import parse_links, transposed
 from moses_rnn.formats.rare_words import KINDS, RareWords
 from moses_rnn.formats.table_blocks import Pairs, parse_blocks
+from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
 from moses_rnn.producers.annotated import shortlists_of
-from moses_rnn.producers.base import HERE, Tally
+from moses_rnn.producers.base import Tally
 from moses_rnn.producers.open import Model
 from moses_rnn.producers.phrases import PhraseProducer
 from tests.formats.reference_rare_words import annotate

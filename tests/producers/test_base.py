@@ -3,7 +3,7 @@
 import numpy as np
 
 from moses_rnn.formats.table_blocks import PhraseIds
-from moses_rnn.producers.base import unknown_words
+from moses_rnn.producers.phrases import unknown_words
 from tests.producers.pairs import TARGET
 
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.producers.base import Compute
 from moses_rnn.producers.dynamic import MODES, DynamicRnnlm
 from moses_rnn.producers.shares import EvenShares
 from tests.models.checkpoints import rnnlm_checkpoint

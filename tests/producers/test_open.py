@@ -10,8 +10,8 @@ from moses_rnn.formats.rare_words import RareWords
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.cells import ENCDEC_OF_CELLS
 from moses_rnn.networks.encdec import SWITCHES
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.producers import open as door
-from moses_rnn.producers.base import Compute, Wanted
 from moses_rnn.producers.open import Model, open_model, save_model
 from tests.models.checkpoints import cslm_checkpoint, encdec_checkpoint
 from tests.models.networks import (
@@ -39,13 +39,13 @@ def models(tmp_path):
 def test_another_cell_is_computed_by_torch_and_named(models):
     model = open_model(models / "cells")
     assert (model.name, model.title) == ("RNN", "RNN Encoder-Decoder of lstm cells")
-    assert not model.choose_compute(Wanted()).native
+    assert not model.choose_compute().native
 
 
 def test_without_the_native_core_what_needs_it_is_refused(models, monkeypatch):
     monkeypatch.setenv(SWITCH, "0")
     model = open_model(models / "inverse")
-    assert not model.choose_compute(Wanted()).native
+    assert not model.choose_compute().native
     with pytest.raises(MosesRnnError, match="inverse: expected the native core to compute it, found none"):
         model.make_producer(Compute(native=True))
 
@@ -53,11 +53,11 @@ def test_without_the_native_core_what_needs_it_is_refused(models, monkeypatch):
 @pytest.mark.skipif(native_core() is None, reason="the native core was not built, or is switched off")
 def test_the_native_core_computes_unless_something_else_is_wanted(models, monkeypatch):
     model = open_model(models / "inverse")
-    assert model.choose_compute(Wanted()) == Compute(native=True)
-    assert model.choose_compute(Wanted(precision="fp64")) == Compute(precision="fp64")
-    assert not open_model(models / "cslm", of_pairs=False).choose_compute(Wanted()).native
+    assert model.choose_compute() == Compute(native=True)
+    assert model.choose_compute(precision="fp64") == Compute(precision="fp64")
+    assert not open_model(models / "cslm", of_pairs=False).choose_compute().native
     monkeypatch.setenv(SWITCH, "avx2")
-    assert model.choose_compute(Wanted(precision="bf16")) == Compute(precision="bf16")
+    assert model.choose_compute(precision="bf16") == Compute(precision="bf16")
 
 
 def test_rare_words_are_annotated_as_the_config_says(tmp_path):

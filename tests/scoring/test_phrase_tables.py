@@ -10,7 +10,7 @@ from moses_rnn.files.outputs import Packing
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 from moses_rnn.formats.signatures import ColumnCounts
 from moses_rnn.formats.table_blocks import parse_blocks
-from moses_rnn.producers.base import check_scores
+from moses_rnn.producers.phrases import check_scores
 from moses_rnn.scoring.reading import MOST_WORDS, chunks_between_sources, of_bounded_length
 from moses_rnn.scoring.workers import ChunkScorer, Threads, map_in_order
 
@@ -23,6 +23,7 @@ class Length:
     """Scores a pair by the lengths of its sides."""
 
     name, num_scores, meaning = "Length", 1, "minus the lengths"
+    unbounded = False
 
     def log_probs(self, pairs, tally=None):
         return -np.array([[len(s) + len(t)] for s, t in zip(pairs.sources, pairs.targets, strict=True)], np.float64)

@@ -15,8 +15,8 @@ from moses_rnn.files.metered import show_nothing
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import Shape, parse_table
 from moses_rnn.formats.table_blocks import Pairs
+from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END, UNKNOWN
-from moses_rnn.producers.base import Compute
 from moses_rnn.producers.open import open_model, save_model
 from moses_rnn.translation.extend import extend
 from moses_rnn.translation.extension import LOWEST, NETWORK, ExtensionRequest

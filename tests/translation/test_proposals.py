@@ -55,6 +55,7 @@ class Producer:
     """Scores that are given; only its first column counts."""
 
     name, num_scores, meaning = "stub", 2, "of a stub"
+    unbounded = False
 
     def log_probs(self, pairs, tally=None):
         return np.array([[SCORES[target], 0.0] for target in pairs.targets])

@@ -8,8 +8,8 @@ import torch
 from moses_rnn.errors import ScoreError
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.networks.encdec import EncDecStepper
+from moses_rnn.networks.hardware import HERE
 from moses_rnn.networks.vocabulary import END_ID, UNKNOWN_ID
-from moses_rnn.producers.base import HERE
 from moses_rnn.producers.open import open_model
 from moses_rnn.translation import translate
 from moses_rnn.translation.beam_search import BeamConfig

@@ -74,7 +74,7 @@ def report(request: ReportOptions) -> None:
 
 def _gather(path: str, folder: Path, request: ReportOptions) -> Findings:
     from moses_rnn.analysis.report import gather
-    from moses_rnn.producers.base import Compute
+    from moses_rnn.networks.hardware import Compute
 
     model = open_writer(folder)
     producer = model.make_producer(Compute(precision="fp64"))
