@@ -45,13 +45,13 @@ from moses_rnn.producers.open import Model, open_model
 from moses_rnn.producers.phrases import PAIRS
 from moses_rnn.scoring.reading import CHUNK_LINES, chunks_between_sources
 from moses_rnn.scoring.workers import ChunkScorer, Threads, map_in_order
-from moses_rnn.training.config import PRESETS
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
+from moses_rnn.training.networks import PHRASES
 
 
 def untrained(table: Iterable[Pair], preset: str) -> Model:
     """A network of a preset's sizes with random weights and the table's own shortlists."""
-    sizes = PRESETS[preset]
+    sizes = PHRASES[preset]
     with tempfile.TemporaryDirectory() as folder:
         shortlists = CorpusConfig(sizes.shortlist, sizes.shortlist)
         corpus = build_corpus(table, Path(folder), shortlists)
@@ -166,7 +166,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("table")
     parser.add_argument("--model", type=Path, help="a trained model [default: random weights of --preset]")
-    parser.add_argument("--preset", choices=PRESETS, default="paper")
+    parser.add_argument("--preset", choices=PHRASES, default="paper")
     parser.add_argument("--lines", type=int, default=4 * PAIRS, help="so many that workers share them evenly")
     parser.add_argument("--skip", type=int, default=0, help="lines of the table to skip first")
     parser.add_argument("--rounds", type=int, default=3)

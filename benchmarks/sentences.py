@@ -33,9 +33,10 @@ from moses_rnn.networks.trie_scoring import SteppedPairs
 from moses_rnn.networks.vocabulary import END_ID, Phrase
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
+from moses_rnn.training.materials import Watch
+from moses_rnn.training.networks import NETWORKS
 from moses_rnn.training.pairs import PhrasePairs, epoch_batches
 from moses_rnn.training.parallel import ParallelTexts
-from moses_rnn.training.sentence_config import ARCHITECTURES
 from moses_rnn.training.trainer import Trainer
 from moses_rnn.translation.beam_search import BeamConfig, BeamSearch
 
@@ -235,10 +236,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    preset = ARCHITECTURES["rnnsearch"][given.preset]
+    preset = NETWORKS["rnnsearch"].presets[given.preset]
     texts = ParallelTexts.of_prefix(given.prefix, given.source, given.target)
     with tempfile.TemporaryDirectory() as folder:
-        pairs = texts.pairs(lambda *_: None, lambda: False)
+        pairs = texts.pairs(Watch(lambda *_: None, lambda: False))
         known = preset.words_read or preset.shortlist, preset.shortlist
         sizes = CorpusConfig(*known, 1000, 50, repeated=True, min_count=preset.min_count)
         corpus = build_corpus(pairs, Path(folder), sizes)

@@ -30,13 +30,15 @@ from moses_rnn.networks.cslm import Cslm, CslmConfig
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
 from moses_rnn.producers.open import Model
-from moses_rnn.training.config import PRESETS, TrainingConfig
+from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, build_corpus
-from moses_rnn.training.lm_config import NETWORKS
-from moses_rnn.training.n_grams import NGrams, build_texts
+from moses_rnn.training.language_models import NGrams
+from moses_rnn.training.networks import NETWORKS, PHRASES
 from moses_rnn.training.pairs import PhrasePairs
-from moses_rnn.training.threads import share_cores
-from moses_rnn.training.trainer import Task, Trainer
+from moses_rnn.training.ranks import share_cores
+from moses_rnn.training.task import Task
+from moses_rnn.training.texts import TextCorpus, TextStatistics, build_texts
+from moses_rnn.training.trainer import Trainer
 
 CHUNK = 1024  # pairs scored by a worker at once
 SHARES = 4  # of each worker in a step: one that is slower takes fewer
@@ -122,7 +124,7 @@ def neighbour() -> Iterator[None]:
 def lines(corpus: Corpus, pairs: list[Pair], folder: Path, preset: str) -> Iterator[Line]:
     """Training of both networks as the commands arrange it, and scoring."""
     cores = torch.get_num_threads()
-    sizes = PRESETS[preset]
+    sizes = PHRASES[preset]
     words = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
     shape = EncDecConfig(*words, **sizes.network)
     native = instructions_to_learn("cpu", sizes.training.precision)
@@ -133,11 +135,12 @@ def lines(corpus: Corpus, pairs: list[Pair], folder: Path, preset: str) -> Itera
         PhrasePairs(EncDec(shape, seed=1), corpus, config),
         config,
     )
-    small = NETWORKS["cslm"]["small"]
+    small = NETWORKS["cslm"].presets["small"]
     network = CslmConfig(words[1], **small.network)
     text = build_texts((target for _, target in pairs), [pairs[0][1]], folder, corpus.target_vocabulary, network.order)
     config = replace(small.training, threads=share_cores(cores, small.training.batch_size))
-    yield learner("moses-rnn cslm train", NGrams(Cslm(network, seed=1), *text, config), config)
+    material = TextCorpus(*text, corpus.target_vocabulary, TextStatistics(len(pairs), 0, 0, 1.0, 0))
+    yield learner("moses-rnn cslm train", NGrams(Cslm(network, seed=1), material, config), config)
     vocabularies = {"source": corpus.source_vocabulary, "target": corpus.target_vocabulary}
     model = Model(ENCDEC, EncDec(shape, seed=1).eval(), vocabularies)
     for precision in ("fp32", "bf16"):
@@ -148,14 +151,14 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("table")
-    parser.add_argument("--preset", choices=PRESETS, default="small")
+    parser.add_argument("--preset", choices=PHRASES, default="small")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         pairs = list(pairs_of(read_blocks(given.table), given.table))
-        words = PRESETS[given.preset].shortlist
+        words = PHRASES[given.preset].shortlist
         corpus = build_corpus(pairs, Path(folder), CorpusConfig(words, words))
         table = list(lines(corpus, pairs, Path(folder), given.preset))
         for _ in range(given.rounds):

@@ -27,10 +27,11 @@ from torch.nn.functional import cross_entropy, embedding, linear
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.training.config import PRESETS, TrainingConfig
+from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, CorpusConfig, Positions, build_corpus
+from moses_rnn.training.networks import PHRASES
 from moses_rnn.training.pairs import PhrasePairs, by_length, epoch_batches
-from moses_rnn.training.threads import Threads
+from moses_rnn.training.ranks import Threads
 from moses_rnn.training.trainer import Trainer
 
 IGNORED = -100  # by cross_entropy
@@ -206,13 +207,13 @@ def main() -> None:
     """Print the table of levers."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("table")
-    parser.add_argument("--preset", choices=PRESETS, default="paper")
+    parser.add_argument("--preset", choices=PHRASES, default="paper")
     parser.add_argument("--pairs", type=int, default=12_800)
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--one-thread", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    preset = PRESETS[given.preset]
+    preset = PHRASES[given.preset]
     if given.one_thread:
         torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,21 +19,19 @@ from moses_rnn.cli.command import (
     reports_errors,
     say,
     section,
-    takes,
 )
 from moses_rnn.cli.cslm_perplexity import perplexity
 from moses_rnn.cli.training_options import (
     Setting,
+    check_options,
     learning_options,
     learning_settings,
     limit_options,
-    naming_options,
     run_options,
     shown_presets,
 )
-from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import InputError, OutputError
-from moses_rnn.training.lm_config import NETWORKS, LanguageModelRequest
+from moses_rnn.training.networks import networks_of
 
 EPILOG = """\b
 Example: train on the target side of the corpus, compare with the system's n-gram model, write it for the decoder:
@@ -51,7 +50,6 @@ def main() -> None:
     """Train and use neural language models: the CSLM of Schwenk that the paper uses, Bengio's, and Mikolov's RNNLM."""
 
 
-PRESETS = {f"{name}, {preset}": shown for name in NETWORKS for preset, shown in NETWORKS[name].items()}
 TRAIN_EPILOG = f"""\b
 Example:
   moses-rnn cslm train train.fr --model cslm --preset small --max-minutes 20
@@ -59,7 +57,7 @@ Example:
 By several processes (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --no-python moses-rnn cslm train train.fr --model cslm
 
-{shown_presets(PRESETS)}
+{shown_presets(*networks_of("text"))}
 Texts are tokenised, one sentence a line, as the target side that the decoder writes. Run the same command again after
 any interruption to continue. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 text or model rejected,
 {STOPPED} stopped and resumable.
@@ -82,7 +80,8 @@ SETTINGS = [
 @click.option(
     "--network",
     "--architecture",
-    type=click.Choice(list(NETWORKS)),
+    "architecture",
+    type=click.Choice(networks_of("text")),
     default="cslm",
     show_default=True,
     help="cslm: n-grams, two rectified layers (Schwenk); bengio: n-grams, one layer, or direct connections too (Bengio "
@@ -109,24 +108,15 @@ SETTINGS = [
 )
 @run_options()
 @reports_errors
-@takes(LanguageModelRequest)
-def train(request: LanguageModelRequest) -> None:
+def train(**options: Any) -> None:
     """Train a language model on tokenised TEXTS, taken as one."""
-    with naming_options():
-        request.chosen_preset()
-    check_inputs(*request.texts, request.dev)
-    from moses_rnn.cli.training_display import TrainingDisplay, say_end, say_next
-    from moses_rnn.training.lm_run import train_language_model
+    check_options(options)
+    check_inputs(*options["texts"], options["dev"])
+    from moses_rnn.cli.training_display import run_training, say_next
 
-    with together() as ranks:
-        request = of_rank(request, ranks)
-        display = TrainingDisplay(quiet=request.quiet)
-        outcome = train_language_model(request, display, stop_request(ranks), ranks)
-    display.close()
-    unit = "sentences" if request.network == "rnnlm" else "n-grams"
-    say_end(outcome, request.model, unit, quiet=request.quiet, leads=ranks.leads)
-    text = request.dev or request.texts[0]
-    say_next("moses-rnn", "cslm", "perplexity", text, "--model", request.model, quiet=request.quiet)
+    run_training(options)
+    text = options["dev"] or options["texts"][0]
+    say_next("moses-rnn", "cslm", "perplexity", text, "--model", options["model"], quiet=options["quiet"])
 
 
 main.add_command(perplexity)

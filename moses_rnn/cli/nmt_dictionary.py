@@ -79,14 +79,13 @@ def _of_texts(given: Counting) -> Counted:
 
     check_inputs(f"{given.corpus}.{given.source}", f"{given.corpus}.{given.target}", given.alignment)
     from moses_rnn.formats.lexicon import count_links
+    from moses_rnn.training.materials import Watch
     from moses_rnn.training.parallel import ParallelTexts
-    from moses_rnn.training.rare_corpus import AlignedTexts
 
-    texts = ParallelTexts.of_prefix(given.corpus, str(given.source), str(given.target))
+    texts = ParallelTexts.of_prefix(given.corpus, str(given.source), str(given.target), given.alignment)
     texts.check_lengths()
-    aligned = AlignedTexts.of(texts, given.alignment)
-    counts = count_links(aligned.pairs((lambda *_: None, StopRequest())))
-    return counts, inputs_of(texts.source, texts.target, aligned.links)
+    counts = count_links(texts.aligned_pairs(Watch(lambda *_: None, StopRequest())))
+    return counts, inputs_of(texts.source, texts.target, texts.links)
 
 
 def _of_table(table: str) -> Counted:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from moses_rnn.cli.command import CONTEXT, STOPPED, Program, check_inputs, model_option, reports_errors, section, takes
+from moses_rnn.cli.command import CONTEXT, STOPPED, Program, check_inputs, model_option, reports_errors, section
 from moses_rnn.cli.training_options import (
     Setting,
+    check_options,
     learning_options,
     learning_settings,
     limit_options,
-    naming_options,
     run_options,
     shown_presets,
 )
-from moses_rnn.cli.training_ranks import of_rank, stop_request, together
-from moses_rnn.training.sentence_config import ARCHITECTURES, SentenceRequest
+from moses_rnn.training.networks import networks_of
 
-PRESETS = {f"{name}, {preset}": shown for name in ARCHITECTURES for preset, shown in ARCHITECTURES[name].items()}
 EPILOG = f"""\b
 Example: at most an hour on a laptop, then a feature of n-best lists, and translations:
   moses-rnn nmt train corpus/train --source en --target fr --dev corpus/dev --model search
@@ -27,7 +27,7 @@ By all GPUs of a machine (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --no-python moses-rnn nmt train corpus/train --source en --target fr \\
     --dev corpus/dev --model search
 
-{shown_presets(PRESETS)}
+{shown_presets(*networks_of("sentences"))}
 The texts are tokenised and escaped as Moses sees them. Run the same command again after any interruption, kill -9
 included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong command line, 3 texts or model rejected,
 {STOPPED} stopped and resumable.
@@ -44,10 +44,10 @@ SETTINGS = [
     Setting("peepholes", bool),
     Setting("min_count", click.IntRange(1)),
     Setting("partition_words", click.IntRange(3)),
-    Setting("reshuffle", bool, default=False),
+    Setting("reshuffle", bool),
     Setting("rare_window", click.IntRange(1, 1000)),
-    Setting("max_length", click.IntRange(0), default=50),
-    Setting("held_out", click.IntRange(1), default=1000),
+    Setting("max_length", click.IntRange(0)),
+    Setting("held_out", click.IntRange(1)),
 ]
 
 
@@ -59,7 +59,7 @@ SETTINGS = [
 @model_option(required=True)
 @click.option(
     "--architecture",
-    type=click.Choice(list(ARCHITECTURES)),
+    type=click.Choice(networks_of("sentences")),
     default="rnnsearch",
     show_default=True,
     help="rnnsearch: with attention (Bahdanau et al.); seq2seq: deep LSTMs (Sutskever et al.); rnnenc: the phrase "
@@ -87,22 +87,14 @@ SETTINGS = [
 )
 @run_options()
 @reports_errors
-@takes(SentenceRequest)
-def train(request: SentenceRequest) -> None:
+def train(**options: Any) -> None:
     """Train a network that reads whole sentences on PREFIX.SOURCE and PREFIX.TARGET."""
-    with naming_options():
-        request.chosen_preset()
-    for prefix in filter(None, (request.prefix, request.dev)):
-        check_inputs(f"{prefix}.{request.source}", f"{prefix}.{request.target}")
-    check_inputs(request.alignment, request.dev_alignment)
-    from moses_rnn.cli.training_display import TrainingDisplay, say_end, say_next
-    from moses_rnn.training.sentence_run import train_sentence_model
+    check_options(options)
+    texts, endings = options["dev"] or options["prefix"], (options["source"], options["target"])
+    check_inputs(*(f"{prefix}.{ending}" for prefix in (options["prefix"], texts) for ending in endings))
+    check_inputs(options["alignment"], options["dev_alignment"])
+    from moses_rnn.cli.training_display import run_training, say_next
 
-    with together() as ranks:
-        request = of_rank(request, ranks)
-        display = TrainingDisplay(quiet=request.quiet)
-        outcome = train_sentence_model(request, request.model, display, stop_request(ranks), ranks)
-    display.close()
-    say_end(outcome, request.model, "pairs", quiet=request.quiet, leads=ranks.leads)
-    text = f"{request.dev or request.prefix}.{request.target if request.inverse else request.source}"
-    say_next("moses-rnn", "nmt", "translate", text, "--model", request.model, quiet=request.quiet)
+    run_training(options)
+    text = f"{texts}.{endings[options['inverse']]}"
+    say_next("moses-rnn", "nmt", "translate", text, "--model", options["model"], quiet=options["quiet"])

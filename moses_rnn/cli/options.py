@@ -17,7 +17,7 @@ from moses_rnn.formats.tab_separated import LAYOUTS
 
 if TYPE_CHECKING:
     from moses_rnn.files.outputs import OutputFile, StandardOutput
-    from moses_rnn.training.run import Outcome
+    from moses_rnn.training.train import Outcome
 
 P = ParamSpec("P")
 FLAG_OF_RAY = "auto"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,29 +20,23 @@ from moses_rnn.cli.command import (
     reports_errors,
     section,
     shows_version,
-    takes,
 )
 from moses_rnn.cli.options import default_model, factor_options, json_option, pairs_option, training_record
 from moses_rnn.cli.training_options import (
     Setting,
+    check_options,
     learning_options,
     learning_settings,
     limit_options,
-    naming_options,
     run_options,
     shown_presets,
 )
-from moses_rnn.cli.training_ranks import of_rank, stop_request, together
 from moses_rnn.errors import MosesRnnError
 from moses_rnn.formats.tab_separated import LAYOUTS
-from moses_rnn.training.architectures import ARCHITECTURES, CORRUPT, ENCDEC, check_network
-from moses_rnn.training.cells import CELLS
-from moses_rnn.training.config import PRESETS, SHARES_OF_UNIGRAMS, PhraseModelRequest
+from moses_rnn.training.networks import CELLS, CORRUPT, PHRASES, SHARES_OF_UNIGRAMS, Options, networks_of
 
 if TYPE_CHECKING:
-    from moses_rnn.training.estimate import Estimate
-    from moses_rnn.training.ranks import Ranks
-    from moses_rnn.training.run import Outcome
+    from moses_rnn.training.train import Outcome
 
 FAR_BELOW = 0.8  # a model that costs more than this share of what a unigram model costs has hardly begun to learn
 
@@ -54,28 +47,19 @@ Example: half an hour on a laptop, then score the same table:
 On all GPUs of a machine, started again when a process dies (docs/training.md):
   torchrun --standalone --nproc-per-node gpu --max-restarts 3 --no-python moses-rnn-train phrase-table.gz
 
-{shown_presets(PRESETS)}
+{shown_presets("encdec")}
 The model learns log p(target | source); both sides' end symbols are part of it. Run the same command again after any
 interruption, kill -9 included, and it continues where it was. Exit codes: 0 done, 1 failure, 2 wrong command line,
 3 table or model rejected, {STOPPED} stopped and resumable.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Training(PhraseModelRequest):
-    """What the command line asks for."""
-
-    model: Path | None
-    as_json: bool
-    estimate: bool
-
-
 SETTINGS = [
-    Setting("variant", click.Choice(["paper", "groundhog"]), "paper"),
+    Setting("variant", click.Choice(["paper", "groundhog"])),
     Setting("summary", click.Choice(["tanh", "last"])),
     Setting("first_step", click.Choice(["zero-embedding", "initial-state"])),
     Setting("decoder_reset", click.Choice(["after", "before"])),
-    Setting("cell", click.Choice(CELLS), "gru"),
+    Setting("cell", click.Choice(CELLS)),
     Setting("encoder_reset", click.Choice(["before", "after"])),
     Setting("leaky_share", FiniteFloat(0, 1)),
     Setting("forget_bias", FiniteFloat(-1000, 1000)),
@@ -83,12 +67,12 @@ SETTINGS = [
     Setting("first_size", click.IntRange(1)),
     Setting("second_size", click.IntRange(1)),
     Setting("corrupt", click.Choice(CORRUPT)),
-    Setting("freeze_embeddings", bool, default=False),
+    Setting("freeze_embeddings", bool),
     Setting("sampled_words", click.IntRange(0)),
-    Setting("max_length", click.IntRange(0), default=0),
+    Setting("max_length", click.IntRange(0)),
     Setting("maxout_size", click.IntRange(1)),
     Setting("output_rank", click.IntRange(1)),
-    Setting("held_out", click.IntRange(1), default=5000),
+    Setting("held_out", click.IntRange(1)),
     Setting("compiled", bool),
 ]
 
@@ -98,14 +82,14 @@ SETTINGS = [
 @model_option(text="Model folder [default: PHRASE_TABLE's name + .rnn-model]")
 @click.option(
     "--architecture",
-    type=click.Choice(ARCHITECTURES),
+    type=click.Choice(networks_of("table")),
     default="encdec",
     show_default=True,
     help="The RNN Encoder-Decoder, or for comparison a network of phrases of 7 words at most: a CSTM, or a ranker, "
     "whose score is no log-probability",
 )
 @click.option("--inverse", is_flag=True, help="Learn p(source | target) instead, for moses-rnn-score --inverse-model")
-@limit_options(PRESETS, "distinct pairs")
+@limit_options(PHRASES, "distinct pairs")
 @click.option(
     "--estimate", is_flag=True, help="Print how long training will take here and what cost to expect; train nothing"
 )
@@ -125,47 +109,33 @@ SETTINGS = [
 @section("Phrase table", pairs_option, factor_options)
 @run_options(json_option, shows_version)
 @reports_errors
-@takes(Training)
-def main(request: Training) -> None:
+def main(*, estimate: bool, as_json: bool, **options: Any) -> None:
     """Train an RNN Encoder-Decoder on the phrase pairs of a Moses PHRASE_TABLE (plain or .gz)."""
-    with naming_options():
-        check_network(request)
-    check_inputs(request.phrase_table, request.source_embeddings, request.target_embeddings)
-    from moses_rnn.cli.training_display import TrainingDisplay, say_end, say_next
-    from moses_rnn.files.streams import existing_input
-    from moses_rnn.training.run import estimate_training, train_phrase_model
+    if estimate and as_json:
+        raise click.UsageError("--json is the summary of a training: it cannot go with --estimate")
+    check_options(options)
+    table = options["phrase_table"]
+    check_inputs(table, options["source_embeddings"], options["target_embeddings"])
+    from moses_rnn.cli.training_display import run_training, say_next
 
-    with together() as ranks:
-        table = existing_input(request.phrase_table)
-        folder = request.model or default_model(table, inverse=request.inverse)
-        request = replace(of_rank(request, ranks), phrase_table=table)
-        _check_options(request, ranks)
-        display, stop = TrainingDisplay(quiet=request.quiet), stop_request(ranks)
-        if request.estimate:
-            _print_estimate(estimate_training(request, display, stop), compare=request.architecture == ENCDEC)
-            return
-        outcome = train_phrase_model(request, folder, display, stop, ranks)
-    display.close()
-    say_end(outcome, folder, "pairs", quiet=request.quiet, leads=ranks.leads, warning=_warning(outcome))
+    if estimate:
+        _print_estimate(options)
+        return
+    options["model"] = folder = options["model"] or default_model(table, inverse=options["inverse"])
+    outcome = run_training(options, _warning)
     if outcome.progress.best < (outcome.rival_cost or math.inf):  # else it will be refused
-        say_next(*_next_words(request, table, folder), quiet=request.quiet)
-    if request.as_json:
+        say_next(*_next_words(options), quiet=options["quiet"])
+    if as_json:
         put_json(training_record(outcome, folder, _warning(outcome)))
 
 
-def _next_words(request: Training, table: str, folder: Path) -> list[str | Path]:
+def _next_words(options: Options) -> list[str | Path]:
     """The command that scores, or before it the one that trains the direction which no table goes without."""
-    layout: list[str | Path] = ["--format", request.layout] if request.layout != LAYOUTS[0] else []
-    if request.inverse and not default_model(table).is_dir():
+    table, inverse = options["phrase_table"], options["inverse"]
+    layout: list[str | Path] = ["--format", options["layout"]] if options["layout"] != LAYOUTS[0] else []
+    if inverse and not default_model(table).is_dir():
         return ["moses-rnn-train", table, *layout]
-    return ["moses-rnn-score", table, "--inverse-model" if request.inverse else "--model", folder, *layout]
-
-
-def _check_options(request: Training, ranks: Ranks) -> None:
-    if request.estimate and request.as_json:
-        raise click.UsageError("--json is the summary of a training: it cannot go with --estimate")
-    if request.estimate and ranks.size > 1:
-        raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
+    return ["moses-rnn-score", table, "--inverse-model" if inverse else "--model", options["model"], *layout]
 
 
 def _warning(outcome: Outcome) -> str:
@@ -180,19 +150,25 @@ def _warning(outcome: Outcome) -> str:
     return ""
 
 
-def _print_estimate(expected: Estimate, *, compare: bool) -> None:
+def _print_estimate(options: Options) -> None:
     """How long, and how good if there is something to compare with."""
     from moses_rnn.cli.progress import duration
+    from moses_rnn.cli.training_display import TrainingDisplay, of_rank, stop_request, together
+    from moses_rnn.training.train import estimate_training
 
+    with together() as ranks:
+        if ranks.size > 1:
+            raise MosesRnnError(f"--estimate: expected one process, found {ranks.size}")
+        display = TrainingDisplay(quiet=options["quiet"])
+        expected = estimate_training(of_rank(options, ranks), display, stop_request(ranks))
     passes = f"{expected.passes:.1f} passes in the time or epochs given" if expected.passes < math.inf else "no limit"
     put(
         f"{expected.pairs_per_second:,.0f} pairs/s here: {duration(expected.seconds_of_a_pass)} for each pass over "
         f"{expected.pairs:,} pairs; {passes}",
     )
-    if not compare:
-        return
-    reached = ", ".join(f"{share:.0%} after {passes:g}" for passes, share in SHARES_OF_UNIGRAMS)
-    put(
-        f"For comparison: on Multi30k (828,000 pairs) --preset small cost, of what a unigram model costs, {reached} "
-        "passes",
-    )
+    if options["architecture"] == "encdec":
+        reached = ", ".join(f"{share:.0%} after {passes:g}" for passes, share in SHARES_OF_UNIGRAMS)
+        put(
+            f"For comparison: on Multi30k (828,000 pairs) --preset small cost, of what a unigram model costs, "
+            f"{reached} passes",
+        )

@@ -1,20 +1,26 @@
-"""What a training run says as it proceeds: its corpus, its network, its held-out figures, its end."""
+"""How a command trains, alone or as one of several processes, and what it says: of the corpus, the network, the costs.
+
+Of several processes, as torchrun starts them, the first one speaks for all.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moses_rnn.cli.command import say
+from moses_rnn.cli.command import StopRequest, choose_device, say
 from moses_rnn.cli.progress import Display, duration
-from moses_rnn.errors import Stopped
+from moses_rnn.errors import MosesRnnError, Stopped
+from moses_rnn.training.networks import Options
 
 if TYPE_CHECKING:
-    from moses_rnn.training.run import Outcome
+    from moses_rnn.training.ranks import Ranks
+    from moses_rnn.training.train import Outcome
     from moses_rnn.training.trainer import Trainer
 
 LOG_Z = "mean_abs_log_z"  # of networks that may learn to be normalised, among the figures of an evaluation
@@ -106,34 +112,80 @@ def evaluation_line(trainer: Trainer, is_best: bool) -> str:
     )
 
 
-def say_end(outcome: Outcome, folder: Path, unit: str, *, quiet: bool, leads: bool = True, warning: str = "") -> None:
-    """Print how a run ended, and what that says of it.
+def run_training(options: Options, warning_of: Callable[[Outcome], str] = lambda _: "") -> Outcome:
+    """Train, alone or with others, and print how that ended; of several processes only the first one returns.
 
     Args:
-        outcome: of the run.
-        folder: of the model.
-        unit: what was learned.
-        quiet: print what is wrong alone.
-        leads: whether this is the process that speaks, of several that trained together; others end without a word.
-        warning: what is wrong.
+        options: see `moses_rnn.training.train.train`.
+        warning_of: what is wrong with a model; empty if nothing is.
 
     Raises:
         Stopped: it was stopped before its end.
     """
+    from moses_rnn.training.train import train
+
+    with together() as ranks:
+        options = of_rank(options, ranks)
+        display = TrainingDisplay(quiet=options["quiet"])
+        outcome = train(options, display, stop_request(ranks), ranks)
+    display.close()
     progress = outcome.progress
-    if not leads:
+    if not ranks.leads:
         sys.exit(0 if progress.finished else Stopped.exit_code)
     if not progress.finished:
-        raise Stopped(f"stopped after {progress.examples:,} {unit}; run the same command again to continue")
-    if warning:
+        raise Stopped(f"stopped after {progress.examples:,} {outcome.unit}; run the same command again to continue")
+    if warning := warning_of(outcome):
         say(f"warning: {warning}")
-    if not quiet:
-        per = "nats per token" if unit != "pairs" else outcome.measure.unit
-        say(f"finished: {progress.finished}; best held-out {progress.best:.4f} {per}; model in {folder}")
+    if not options["quiet"]:
+        per = outcome.measure.unit if outcome.unit == "pairs" else "nats per token"
+        say(f"finished: {progress.finished}; best held-out {progress.best:.4f} {per}; model in {options['model']}")
         say(f"verdict: {outcome.verdict}")
+    return outcome
 
 
 def say_next(*words: str | Path, quiet: bool) -> None:
     """Print a command that uses the model."""
     if not quiet:
         say(f"next: {shlex.join(map(str, words))}")
+
+
+@contextlib.contextmanager
+def together() -> Iterator[Ranks]:
+    """The processes that train together, of which this is one; by itself it is the only one.
+
+    An error of one process ends all, and is said once.
+    """
+    from moses_rnn.training.ranks import PeerFailed, join
+
+    ranks = join()
+    try:
+        yield ranks
+    except MosesRnnError as error:
+        if not ranks.report(error):
+            sys.exit(error.exit_code)
+        if not ranks.leads and not isinstance(error, PeerFailed):  # which says where it was seen
+            error.message = f"process {ranks.rank} of {ranks.size}: {error.message}"
+        raise
+    except Exception as error:
+        ranks.report(error)
+        raise
+    ranks.leave()
+
+
+def of_rank(options: Options, ranks: Ranks) -> Options:
+    """What is requested of one of the processes: it has a device of its own, and the first alone shows its progress.
+
+    A training that torchrun has started again continues, also with --restart, which was meant the first time.
+    """
+    from moses_rnn.training.ranks import restarts
+
+    quiet = options["quiet"] or not ranks.leads
+    if options["restart"] and restarts() and not quiet:
+        say(f"--restart: left aside, since torchrun has started this training again ({restarts()})")
+    device = choose_device(ranks.device(options["device"]))
+    return {**options, "device": device, "quiet": quiet, "restart": options["restart"] and not restarts()}
+
+
+def stop_request(ranks: Ranks) -> StopRequest:
+    """What stops the processes: a signal to any of them. With several, one signal may come by several ways."""
+    return StopRequest(quiet=not ranks.leads, patient=ranks.size > 1)

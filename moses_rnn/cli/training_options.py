@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from click.core import ParameterSource
 
 from moses_rnn.cli.command import AMERICAN, MOST_WHOLE, FiniteFloat, Seed, reports_errors, section, threads_option
 from moses_rnn.errors import InputError, shown_value
-from moses_rnn.training.config import CUSTOMARY_RATES, UnfitOption
+from moses_rnn.training.config import CUSTOMARY_RATES
+from moses_rnn.training.networks import NETWORKS, Options, UnfitOption, choose
 from moses_rnn.training.schedules import SCHEDULES
 
 Command = Callable[..., None]
@@ -25,15 +26,14 @@ class Setting(click.Parameter):
     """What --config alone can set.
 
     Args:
-        name: of the key, and of the request's field.
+        name: of the key, and of the option.
         kind: of its values.
-        default: without a file.
     """
 
     param_type_name = "setting"
 
-    def __init__(self, name: str, kind: Any, default: object = None) -> None:
-        super().__init__([name], type=kind, default=default)
+    def __init__(self, name: str, kind: Any) -> None:
+        super().__init__([name], type=kind)
 
     def _parse_decls(self, decls: Sequence[str], _expose_value: bool) -> tuple[str, list[str], list[str]]:
         return decls[0], [], []
@@ -53,7 +53,7 @@ def learning_settings() -> list[click.Parameter]:
         Setting("clip_norm", FiniteFloat(0)),
         Setting("initial_deviation", FiniteFloat(0, min_open=True)),
         Setting("accumulate", click.IntRange(1)),
-        Setting("precision", click.Choice(["auto", "fp32", "bf16"]), "auto"),
+        Setting("precision", click.Choice(["auto", "fp32", "bf16"])),
         Setting("evaluate_every", click.IntRange(1)),
         Setting("patience", click.IntRange(1)),
     ]
@@ -135,17 +135,20 @@ def run_options(*more: Decorator) -> Decorator:
     )
 
 
-def shown_presets(presets: Mapping[str, object]) -> str:
-    """A paragraph of --help that shows what the presets are."""
-    lines = "".join(f"\n  {name}  {preset}" for name, preset in presets.items())
+def shown_presets(*names: str) -> str:
+    """A paragraph of --help that shows what the presets of some networks are."""
+    lines = "".join(
+        f"\n  {f'{name}, ' * (len(names) > 1)}{preset}  {shown}"
+        for name in names
+        for preset, shown in NETWORKS[name].presets.items()
+    )
     return f"\b\nPresets, of which every figure can be set:{lines}\n"
 
 
-@contextlib.contextmanager
-def naming_options() -> Iterator[None]:
+def check_options(options: Options) -> None:
     """Refuse an option that does not go with the others by its place: the command line, or the file of settings."""
     try:
-        yield
+        choose(options)
     except UnfitOption as error:
         context = click.get_current_context()
         if context.get_parameter_source(error.name) is ParameterSource.DEFAULT_MAP:

@@ -1,38 +1,16 @@
-"""Everything that can be chosen about training, the presets, and the requests that override them.
+"""How a network is trained: optimiser, loss, batches and stopping; and a preset of all that with a network's sizes.
 
 Nothing here needs torch: the command line shows the presets in its --help.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from moses_rnn.errors import MosesRnnError
-
 MINUTES_OF_THREE_DAYS = 3 * 24 * 60.0
 EACH_EPOCH = 1 << 40  # examples between two evaluations, of which there is one an epoch at least
-
-
-class UnfitOption(MosesRnnError, ValueError):
-    """An option that does not go with the others.
-
-    Args:
-        name: of the request's field.
-        why: what is wrong with it.
-    """
-
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name}: {why}")
-        self.name, self.why = name, why
-
-
-def refuse_foreign(given: Iterable[str], own: Collection[str], whose: str) -> None:
-    """Raise UnfitOption for options that a network does not have, and that would do nothing."""
-    for name in sorted(given):
-        if name not in own:
-            raise UnfitOption(name, f"{whose} has no such option")
 
 
 @dataclass(frozen=True)
@@ -60,7 +38,7 @@ class TrainingConfig:
     dropout: float = 0.0  # share of units left out in a step: of embeddings and maxout, or a CSLM's layers
     initial_deviation: float = 0.01  # of the matrices that are not recurrent
     sampled_words: int = 0  # drawn for each minibatch to estimate the normalisation by; 0: all words
-    partition_words: int = 0  # words that are normalised over at most, see training/partitions.py; 0: all of them
+    partition_words: int = 0  # words that are normalised over at most, see training/pairs.py; 0: all of them
     reshuffle: bool = False  # partitions: a new order of the pairs in each epoch, and so new ones
     reduction: str = "pair-mean"
     clip_norm: float = 1.0
@@ -73,7 +51,7 @@ class TrainingConfig:
     evaluate_every: int = 500_000  # pairs
     patience: int = 20  # evaluations without gain before stopping
     save_minutes: float = 10.0
-    threads: int = 1  # that share a minibatch, see training/threads.py; changes the last digits
+    threads: int = 1  # that share a minibatch, see training/ranks.py; changes the last digits
     accumulate: int = 1  # parts of a minibatch, one after the other, see training/gradients.py; likewise
     source_embeddings: str = ""  # SHA-256 of the file that they begin as, see training/embeddings.py; "": random
     target_embeddings: str = ""
@@ -153,143 +131,3 @@ def for_optimiser(config: TrainingConfig, optimiser: str) -> TrainingConfig:
     rate = CUSTOMARY_RATES[optimiser]
     decay = 1.0 if optimiser == "adadelta" else 0.5  # Adadelta finds its own steps
     return replace(config, optimiser=optimiser, learning_rate=rate, decay_on_plateau=decay)
-
-
-PRESETS = {
-    # section 4.1 of the paper: 1000 hidden units, rank-100 matrices, 15 000 words, Adadelta, 64 pairs, three days
-    "paper": Preset(
-        {"hidden_size": 1000, "embedding_size": 100, "maxout_size": 500, "output_rank": 100}, TrainingConfig(), 15_000
-    ),
-    # for two CPU cores and half an hour; chosen by the sweep in docs/training.md
-    "small": Preset(
-        {"hidden_size": 256, "embedding_size": 64, "maxout_size": 128, "output_rank": 64},
-        TrainingConfig(
-            optimiser="adam",
-            learning_rate=4e-3,
-            decay_on_plateau=0.5,
-            cool_down=0.5,
-            averaging=0.1,
-            initial_deviation=0.1,
-            batch_size=128,
-            max_minutes=30.0,
-            evaluate_every=100_000,
-            patience=6,
-            save_minutes=2.0,
-        ),
-        5_000,
-    ),
-}
-
-
-# What --preset small cost on held-out pairs of Multi30k after some passes over the table, on the way through its 30
-# minutes (docs/training.md)
-SHARES_OF_UNIGRAMS = ((0.5, 0.18), (1.0, 0.15), (2.0, 0.13), (3.0, 0.12), (4.2, 0.11))
-
-
-@dataclass(frozen=True, kw_only=True)
-class LearningRequest:
-    """What a request for any network may override; None leaves it to the preset."""
-
-    preset: str | None  # None: "paper" on a GPU, else "small"
-    optimiser: str | None
-    learning_rate: float | None
-    schedule: str | None
-    batch_size: int | None
-    accumulate: int | None
-    warm_up: int | None
-    cool_down: float | None
-    averaging: float | None
-    weight_decay: float | None
-    dropout: float | None
-    initial_deviation: float | None
-    clip_norm: float | None
-    precision: str  # or "auto"
-    max_minutes: float | None
-    max_epochs: float | None
-    evaluate_every: int | None
-    patience: int | None
-    seed: int
-    device: str
-    threads: int | None  # None: one for each core
-    restart: bool
-    quiet: bool
-
-    @property
-    def on_gpu(self) -> bool:
-        """Whether the device is one."""
-        return self.device.startswith("cuda")
-
-    @property
-    def preset_name(self) -> str:
-        """The requested preset, or the one that suits the device."""
-        return self.preset or ("paper" if self.on_gpu else "small")
-
-    def learning(self, preset: TrainingConfig) -> TrainingConfig:
-        """The preset's training with what the request overrides.
-
-        Raises:
-            UnfitOption: weights are to decay under an optimiser that has no such thing.
-        """
-        config = for_optimiser(preset, self.optimiser or preset.optimiser)
-        if self.weight_decay and config.optimiser == "adadelta":
-            raise UnfitOption("weight_decay", "expected the optimiser adam or sgd, found adadelta")
-        return replace(config, **self.given(*LEARNING), seed=self.seed)
-
-    def given(self, *names: str) -> dict[str, Any]:
-        """Those of these fields that override the preset."""
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
-
-
-LEARNING = (
-    "learning_rate",
-    "schedule",
-    "batch_size",
-    "accumulate",
-    "warm_up",
-    "cool_down",
-    "averaging",
-    "weight_decay",
-    "dropout",
-    "initial_deviation",
-    "clip_norm",
-    "max_minutes",
-    "max_epochs",
-    "evaluate_every",
-    "patience",
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PhraseModelRequest(LearningRequest):
-    """A network to train on a phrase table."""
-
-    phrase_table: str
-    shortlist: int | None
-    source_factor: int | None
-    target_factor: int | None
-    architecture: str  # see training/architectures.py
-    variant: str  # "paper" or "groundhog", unless these switches say otherwise
-    summary: str | None
-    first_step: str | None
-    decoder_reset: str | None
-    cell: str  # see training/cells.py
-    encoder_reset: str | None
-    leaky_share: float | None
-    forget_bias: float | None
-    inverse: bool
-    hidden_size: int | None
-    embedding_size: int | None
-    maxout_size: int | None
-    output_rank: int | None
-    slots: int | None
-    first_size: int | None
-    second_size: int | None
-    corrupt: str | None
-    source_embeddings: str | None
-    target_embeddings: str | None
-    freeze_embeddings: bool
-    sampled_words: int | None
-    compiled: bool | None
-    max_length: int
-    held_out: int
-    layout: str  # of the table, see formats/tab_separated.py

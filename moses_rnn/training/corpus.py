@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +22,15 @@ import numpy.typing as npt
 from moses_rnn.errors import InputError, writing
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.networks.batches import Lengths
+from moses_rnn.networks.folders import replace_file
 from moses_rnn.networks.vocabulary import END_ID, Ids, Vocabulary, coverage, shortlist
 
 Hashes = npt.NDArray[np.uint64]
 Positions = npt.NDArray[np.int64]
 PAIRS_AT_ONCE = 1 << 16
 MAX_HELD_OUT_SHARE = 0.1
+# files that other processes map, beside the words' ids
+RECORD, POSITIONS = "corpus.json", ("source.ends.npy", "target.ends.npy", "training.npy", "held-out.npy")
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,41 @@ class Corpus:
     statistics: CorpusStatistics
     digest: str  # equal for equal material
 
+    @property
+    def vocabularies(self) -> Mapping[str, Vocabulary]:
+        """By side: "source" is what is read, "target" what is written."""
+        return {"source": self.source_vocabulary, "target": self.target_vocabulary}
+
+    def save(self, folder: Path) -> None:
+        """Write all but the words' ids, which are in files already, for processes that map it."""
+        save_record(folder, {"statistics": asdict(self.statistics), "digest": self.digest})
+        save_words(folder, self.vocabularies)
+        arrays = self.source.ends, self.target.ends, self.training, self.held_out
+        for name, positions in zip(POSITIONS, arrays, strict=True):
+            path = folder / name
+            path.unlink(missing_ok=True)  # perhaps a link to something else
+            with writing(path, positions.nbytes), path.open("xb") as file:
+                np.lib.format.write_array(file, np.ascontiguousarray(positions), allow_pickle=False)
+                file.flush()
+
+    @classmethod
+    def load(cls, folder: Path) -> Corpus:
+        """Map what `save` has written."""
+        record = read_record(folder)
+        source_ends, target_ends, training, held_out = (
+            np.asarray(np.lib.format.open_memmap(folder / name, mode="r")) for name in POSITIONS
+        )
+        return cls(
+            Phrases(map_ids(folder / "source.tokens"), source_ends),
+            Phrases(map_ids(folder / "target.tokens"), target_ends),
+            training,
+            held_out,
+            load_words(folder, "source"),
+            load_words(folder, "target"),
+            CorpusStatistics(**record["statistics"]),
+            record["digest"],
+        )
+
     @functools.cached_property
     def unigram_nats_per_token(self) -> float:
         """Held-out cost of a unigram model of the training targets (end symbols included, add-one), in nats."""
@@ -141,6 +181,33 @@ class Corpus:
         counts = self.target.count(chosen, size)
         counts[END_ID] += len(rows)
         return counts
+
+
+def save_record(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write what is no array, of values that JSON knows."""
+    replace_file(folder / RECORD, json.dumps(record).encode())
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Read what `save_record` wrote."""
+    record: dict[str, Any] = json.loads((folder / RECORD).read_bytes())
+    return record
+
+
+def save_words(folder: Path, vocabularies: Mapping[str, Vocabulary]) -> None:
+    """Write the shortlists."""
+    for side, vocabulary in vocabularies.items():
+        replace_file(folder / f"{side}.words", vocabulary.to_bytes())
+
+
+def load_words(folder: Path, side: str) -> Vocabulary:
+    """Read a shortlist that `save_words` wrote."""
+    return Vocabulary.from_bytes((folder / f"{side}.words").read_bytes())
+
+
+def map_ids(path: Path) -> Ids:
+    """Ids of words, only to be read."""
+    return np.memmap(path, dtype=np.int32, mode="r")
 
 
 def build_corpus(
@@ -220,6 +287,22 @@ def _renumber_by_shortlist(
     return vocabulary, coverage(counts, vocabulary)
 
 
+class NumberFile:
+    """A file of whole numbers that stream into it, in place of one that is there."""
+
+    def __init__(self, path: Path) -> None:
+        path.unlink(missing_ok=True)  # perhaps a link to something else
+        path.touch(exist_ok=False)
+        self.path, self.numbers = path, array("i")
+
+    def flush(self) -> None:
+        """Write the numbers that wait."""
+        with writing(self.path, 4 * len(self.numbers)), self.path.open("ab") as file:
+            self.numbers.tofile(file)
+            file.flush()
+        del self.numbers[:]
+
+
 class _Reader:
     """Streams phrase pairs into files of provisional ids, in the order in which words are first seen."""
 
@@ -227,10 +310,10 @@ class _Reader:
         self._marked = marked
         self.word_ids: tuple[dict[bytes, int], dict[bytes, int]] = ({}, {})
         self.pairs = self.too_long = self.empty = 0
-        self._paths = [(folder / f"{side}.tokens", folder / f"{side}.lengths") for side in ("source", "target")]
-        for path in (path for of_side in self._paths for path in of_side):
-            path.unlink(missing_ok=True)  # perhaps a link to something else
-            path.touch(exist_ok=False)
+        self._files = [
+            (NumberFile(folder / f"{side}.tokens"), NumberFile(folder / f"{side}.lengths"))
+            for side in ("source", "target")
+        ]
 
     @property
     def kept(self) -> int:
@@ -239,43 +322,37 @@ class _Reader:
 
     def read(self, pairs: Iterable[tuple[bytes, bytes]], max_length: int) -> None:
         """Read more of them; those with a side of more than `max_length` words, if it is not 0, are left out."""
-        buffers = [(array("i"), array("i")) for _ in self._paths]
         for source, target in pairs:
             self.pairs += 1
-            self._append(words(source), words(target), buffers, max_length)
-            if len(buffers[0][1]) >= PAIRS_AT_ONCE:
-                self._flush(buffers)
-        self._flush(buffers)
+            self._append(words(source), words(target), max_length)
+            if len(self._files[0][1].numbers) >= PAIRS_AT_ONCE:
+                self._flush()
+        self._flush()
 
-    def _append(
-        self, source: list[bytes], target: list[bytes], buffers: list[tuple[array[int], array[int]]], max_length: int
-    ) -> None:
+    def _append(self, source: list[bytes], target: list[bytes], max_length: int) -> None:
         if not source or not target:
             self.empty += 1
             return
         if max_length and max(len(source), len(target) >> self._marked) > max_length:
             self.too_long += 1
             return
-        for phrase, known, (tokens, lengths) in zip((source, target), self.word_ids, buffers, strict=True):
-            tokens.extend([known.setdefault(word, len(known)) for word in phrase])
-            lengths.append(len(phrase))
+        for phrase, known, (tokens, lengths) in zip((source, target), self.word_ids, self._files, strict=True):
+            tokens.numbers.extend([known.setdefault(word, len(known)) for word in phrase])
+            lengths.numbers.append(len(phrase))
 
-    def _flush(self, buffers: list[tuple[array[int], array[int]]]) -> None:
-        for paths, buffer in zip(self._paths, buffers, strict=True):
-            for path, values in zip(paths, buffer, strict=True):
-                with writing(path, values.itemsize * len(values)), path.open("ab") as file:
-                    values.tofile(file)
-                    file.flush()
-                del values[:]
+    def _flush(self) -> None:
+        for of_side in self._files:
+            for file in of_side:
+                file.flush()
 
     def phrases(self) -> list[Phrases]:
         sides = []
-        for tokens_path, lengths_path in self._paths:
-            if not lengths_path.stat().st_size:
+        for tokens, lengths in self._files:
+            if not lengths.path.stat().st_size:
                 raise InputError(f"expected phrase pairs to train on, found none in {self.pairs} lines")
-            lengths = np.fromfile(lengths_path, dtype=np.int32)
-            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
-            sides.append(Phrases(np.memmap(tokens_path, dtype=np.int32, mode="r+"), ends))
+            sums = np.cumsum(np.fromfile(lengths.path, np.int32), dtype=np.int64)
+            ends = np.concatenate([np.zeros(1, np.int64), sums])
+            sides.append(Phrases(np.memmap(tokens.path, dtype=np.int32, mode="r+"), ends))
         return sides
 
 

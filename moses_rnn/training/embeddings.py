@@ -14,7 +14,7 @@ from moses_rnn.files.streams import existing_input, read_blocks, read_lines
 from moses_rnn.formats.embeddings import read_embeddings
 from moses_rnn.networks.translation_network import NetworkOfPairs
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
-from moses_rnn.training.config import PhraseModelRequest
+from moses_rnn.training.networks import Options
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,17 @@ class GivenEmbeddings:
     frozen: bool = False
 
     @classmethod
-    def of(cls, request: PhraseModelRequest) -> GivenEmbeddings:
-        """The files that a request names for the sides of its table.
+    def of(cls, options: Options) -> GivenEmbeddings:
+        """The files that a training's options name for the sides of its table.
 
         Raises:
             InputError: one is not there.
         """
-        named = {"source": request.source_embeddings, "target": request.target_embeddings}
-        if request.inverse:
+        named = {side: options.get(f"{side}_embeddings") for side in ("source", "target")}
+        if options.get("inverse"):
             named = {"source": named["target"], "target": named["source"]}
-        return cls({side: existing_input(path) for side, path in named.items() if path}, request.freeze_embeddings)
+        files = {side: existing_input(path) for side, path in named.items() if path}
+        return cls(files, bool(options.get("freeze_embeddings")))
 
     def choices(self) -> dict[str, Any]:
         """What they decide of a training, as `TrainingConfig` has it."""

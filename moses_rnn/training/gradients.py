@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,29 +18,10 @@ from torch import Tensor, nn
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
 from moses_rnn.training.optimisers import sum_of_squares
-from moses_rnn.training.ranks import Ranks
-from moses_rnn.training.threads import Threads, even_parts
+from moses_rnn.training.ranks import Ranks, Threads
+from moses_rnn.training.task import Task
 
 LINE = 16  # float32 numbers in a line of the cache, with which each weight's gradient begins in the common tensor
-
-
-class Cost(NamedTuple):
-    """What a part of a minibatch costs."""
-
-    objective: Tensor  # what is made smaller: summed over its examples
-    nats: float  # -log p of all its tokens, or a ranker's loss
-    tokens: int  # or what else the loss is a sum over
-
-
-class Learnable(Protocol):
-    """What gradients are computed of."""
-
-    @property
-    def model(self) -> nn.Module:
-        """The network, on its device."""
-
-    def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
-        """What a part of a minibatch costs, for learning; `step` is the number of steps before it."""
 
 
 class Sums(NamedTuple):
@@ -70,7 +51,7 @@ class Gradients:
         ranks: all of them.
     """
 
-    def __init__(self, task: Learnable, config: TrainingConfig, threads: Threads, ranks: Ranks) -> None:
+    def __init__(self, task: Task, config: TrainingConfig, threads: Threads, ranks: Ranks) -> None:
         self.weights = list(task.model.parameters())
         self.places = even_parts(self.weights, config.threads)  # of weights, for each thread
         self._task, self._threads, self._ranks = task, threads, ranks
@@ -135,6 +116,17 @@ class Gradients:
         for tensor, start in zip(self.weights, starts, strict=False):
             tensor.grad = common[start : start + tensor.numel()].view_as(tensor)
         return common
+
+
+def even_parts(weights: list[nn.Parameter], count: int) -> list[list[int]]:
+    """Places of weights in parts of about equally many numbers, for threads."""
+    parts: list[list[int]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for place in sorted(range(len(weights)), key=lambda i: -weights[i].numel()):
+        smallest = sizes.index(min(sizes))
+        parts[smallest].append(place)
+        sizes[smallest] += weights[place].numel()
+    return [part for part in parts if part]
 
 
 def rounds(parts: int, ranks: int) -> int:

@@ -15,7 +15,7 @@ from moses_rnn.errors import CheckpointError, OutputError, shown_value, writing
 from moses_rnn.files.outputs import open_locked
 from moses_rnn.networks.folders import CONFIG, Architecture, read_record, vocabulary_file
 from moses_rnn.producers.open import Model, finish_saving, save_model
-from moses_rnn.training.ranks import Ranks
+from moses_rnn.training.corpus import POSITIONS, RECORD
 from moses_rnn.training.state import Progress, RunState, check_choices, load_state, save_state
 
 STATE_FOLDER = "training"  # inside the model folder; only needed to continue training
@@ -23,9 +23,7 @@ STATE_FILE = "state.safetensors"
 LOG_FILE = "log.jsonl"
 LOCK_FILE = "lock"
 ARRAYS = ("source.tokens", "source.lengths", "target.tokens", "target.lengths", "text.tokens", "held-out.tokens")
-# what several processes map of a corpus, beside these arrays; see corpus_files.py
-POSITIONS = ("source.ends.npy", "target.ends.npy", "training.npy", "held-out.npy")
-MAPPED = ("corpus.json", "source.words", "target.words", *POSITIONS)
+MAPPED = (RECORD, "source.words", "target.words", *POSITIONS)  # beside these arrays, by several processes
 STATE_FILES = (STATE_FILE, LOG_FILE, *ARRAYS, *MAPPED)
 
 
@@ -39,14 +37,16 @@ class ModelFolder:
         path: of the folder, which is made.
         kind: of the network.
         restart: whether to remove first what a run left there.
+        leads: whether this is the process that writes; another one of the run only reads the state.
     """
 
-    def __init__(self, path: Path, kind: Architecture, *, restart: bool = False) -> None:
+    def __init__(self, path: Path, kind: Architecture, *, restart: bool = False, leads: bool = True) -> None:
         self.path = path
         self.arrays = path / STATE_FOLDER  # folder for the run's arrays
         self.checkpoint: Model | None = None
         self._kind = kind
         self._restart = restart
+        self._leads = leads
         self._state = self.arrays / STATE_FILE
         self._log = self.arrays / LOG_FILE
         self._lock: BinaryIO | None = None
@@ -58,6 +58,8 @@ class ModelFolder:
             OutputError: it cannot be made or removed, or another run is training there.
             CheckpointError: it holds a model without its run.
         """
+        if not self._leads:
+            return self
         if self._restart and self.path.exists():
             self._remove_run()
         try:
@@ -79,6 +81,8 @@ class ModelFolder:
 
     def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
         """Let other runs have it."""
+        if not self._leads:
+            return
         for name in MAPPED:
             (self.arrays / name).unlink(missing_ok=True)
         if kind and not self._state.exists() and not (self.path / CONFIG).exists():
@@ -88,6 +92,8 @@ class ModelFolder:
 
     def check_choices(self, choices: Mapping[str, Any]) -> None:
         """Refuse to continue a run of another network or with other choices; see `state.check_choices`."""
+        if not self._leads:
+            return
         network = self._kind.key
         with contextlib.suppress(CheckpointError):  # there is no model yet, or a damaged one
             network = read_record(self.path)["network"]
@@ -104,10 +110,13 @@ class ModelFolder:
 
     def save(self, state: RunState) -> None:
         """Save the state from which a later run continues; see `save_state`."""
-        save_state(self._state, state)
+        if self._leads:
+            save_state(self._state, state)
 
     def record(self, progress: Progress, *, is_best: bool) -> None:
         """Keep the figures of the last evaluation in the log, and the weights if they are the best so far."""
+        if not self._leads:
+            return
         if is_best and self.checkpoint is not None:
             run = {"history": progress.history, "skipped_steps": progress.skipped_steps}
             provenance = {**self.checkpoint.provenance, **run}
@@ -151,31 +160,6 @@ class ModelFolder:
             files += [self.path / vocabulary_file(side) for side in ("source", "target")]
         for path in [*(self.arrays / name for name in STATE_FILES), *files]:
             path.unlink(missing_ok=True)
-
-
-class LedFolder(ModelFolder):
-    """The folder of a model in which another rank of the run writes: this one reads the state there, and no more."""
-
-    def __enter__(self) -> Self:
-        """Do nothing: the first rank has taken it."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: BaseException | TracebackType | None) -> None:
-        """Do nothing."""
-
-    def check_choices(self, choices: Mapping[str, Any]) -> None:
-        """Do nothing: the first rank refuses for all."""
-
-    def save(self, state: RunState) -> None:
-        """Do nothing."""
-
-    def record(self, progress: Progress, *, is_best: bool) -> None:
-        """Do nothing."""
-
-
-def folder_of(ranks: Ranks, path: Path, kind: Architecture, *, restart: bool) -> ModelFolder:
-    """The folder of a model as a rank may use it; see `ModelFolder`."""
-    return (ModelFolder if ranks.leads else LedFolder)(path, kind, restart=restart)
 
 
 def _no_link(path: str, flags: int) -> int:

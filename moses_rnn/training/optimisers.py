@@ -6,16 +6,17 @@ A step may be cut into parts for several threads.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
+from moses_rnn.native import NativeCore
 from moses_rnn.networks.hardware import fused
 from moses_rnn.networks.native_learning import core_named
 from moses_rnn.training.config import TrainingConfig
-from moses_rnn.training.native_steps import NativeSteps
 
 STEPS_BETWEEN = 10  # two weights that are averaged: neighbours differ little
 
@@ -38,6 +39,47 @@ class Optimiser(torch.optim.Optimizer):
         """Take other steps from now on."""
         for group in self.param_groups:
             group["lr"] = rate
+
+
+class NativeSteps:
+    """The native core's steps of tensors in float32 on the CPU, which read and write each number once.
+
+    Args:
+        core: the library.
+    """
+
+    def __init__(self, core: NativeCore) -> None:
+        self._functions = core.functions
+        self._instructions = core.instructions
+        self._functions.moses_rnn_train_sum_squares.restype = ctypes.c_double
+
+    def adam(self, weights: Tensor, gradient: Tensor, state: Mapping[str, Tensor], options: Sequence[float]) -> None:
+        """One step in place; options as in native/training.h."""
+        self._step("adam", options, [weights, gradient, state["exp_avg"], state["exp_avg_sq"]])
+
+    def adadelta(
+        self, weights: Tensor, gradient: Tensor, state: Mapping[str, Tensor], options: Sequence[float]
+    ) -> None:
+        """One step in place; options: learning rate, ρ, ε, factor on the gradient."""
+        self._step("adadelta", options, [weights, gradient, state["square_avg"], state["acc_delta"]])
+
+    def sum_squares(self, gradient: Tensor) -> float:
+        """Σ g² of a tensor; sums of some thousand numbers are added in double precision."""
+        numbers = gradient.contiguous()
+        total: float = self._functions.moses_rnn_train_sum_squares(
+            ctypes.c_int64(self._instructions), ctypes.c_void_p(numbers.data_ptr()), ctypes.c_int64(numbers.numel())
+        )
+        return total
+
+    def _step(self, rule: str, options: Sequence[float], tensors: Sequence[Tensor]) -> None:
+        weights, gradient, *averages = tensors
+        operands = [weights, gradient.contiguous(), *averages]
+        getattr(self._functions, f"moses_rnn_train_{rule}")(
+            ctypes.c_int64(self._instructions),
+            (ctypes.c_float * len(options))(*options),
+            *(ctypes.c_void_p(tensor.data_ptr()) for tensor in operands),
+            ctypes.c_int64(weights.numel()),
+        )
 
 
 class Adam(Optimiser):

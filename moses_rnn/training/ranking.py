@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +11,16 @@ from torch import Tensor
 
 from moses_rnn.errors import InputError
 from moses_rnn.networks.batches import Lengths
-from moses_rnn.networks.dropout import Drop, drop_units, keep
+from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.learning_curves import RANKED_WRONG
 from moses_rnn.networks.ranker import Ranker, hinge
 from moses_rnn.networks.slots import Slotted, in_slots
-from moses_rnn.networks.translation_network import NetworkOfPairs, TranslationNetwork
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Corpus, Hashes, Positions, mix
-from moses_rnn.training.gradients import Cost
-from moses_rnn.training.pairs import PhrasePairs, epoch_batches, product_dtype, take_kernel
-from moses_rnn.training.threads import Workers, seed_of
+from moses_rnn.training.pairs import epoch_batches
+from moses_rnn.training.ranks import Workers
+from moses_rnn.training.task import Cost, Task
 
 LEARNING, HELD_OUT = 0, 1  # random streams of corruptions
 CORRUPTIONS = 10  # of each held-out pair
@@ -30,44 +28,33 @@ EVALUATION_PAIRS = 2048
 FIRST_WORD = END_ID + 1  # of the shortlist
 
 
-class RankedPairs:
+class RankedPairs(Task):
     """The task of a ranker: each pair with another corruption in each step, the held-out ones with ten that stay.
 
-    Args:
-        model: with its initial weights, on its device.
-        corpus: pairs as ids, none longer than the network has slots.
-        config: batches, precision, seed.
+    No pair is longer than the network has slots.
 
     Raises:
         InputError: there is no other word to replace a word by.
     """
 
-    unit = "pairs"
     measure = RANKED_WRONG
 
     def __init__(self, model: Ranker, corpus: Corpus, config: TrainingConfig) -> None:
         words = len(corpus.target_vocabulary) - FIRST_WORD
         if words < 2:
             raise InputError(f"expected two target words at least, of which one can replace the other, found {words}")
-        self.model = model
+        super().__init__(model, config, {"corpus": corpus.digest}, len(corpus.training))
         self.corpus = corpus
-        self.examples = len(corpus.training)
-        self.identity = {"corpus": corpus.digest, **asdict(model.config)}
-        self._config = config
-        self._device = model.b_1.device
-        self._product = product_dtype(config)
-        take_kernel(model, config)
 
     def batches(self, epoch: int, first: int) -> Iterator[Positions]:
         """See `epoch_batches`."""
-        return epoch_batches(self.corpus, self._config, epoch, first)
+        return epoch_batches(self.corpus, self.config, epoch, first)
 
     def cost(self, rows: Positions, step: int, part: int = 0) -> Cost:
         """The hinge loss; a pair's corruption follows from it, the step and the seed, whoever computes it."""
         sources, targets, lengths = self._slotted(rows)
-        wrong = self._corrupted(targets, lengths, hashes_of(rows, self._config.seed, step, LEARNING))
-        seed = seed_of(self._config.seed, step, part)
-        right, wrong_scores = (self._scores(sources, each, self._drop(seed)) for each in (targets, wrong))
+        wrong = self._corrupted(targets, lengths, hashes_of(rows, self.config.seed, step, LEARNING))
+        right, wrong_scores = (self._scores(sources, each, self.drop(step, part)) for each in (targets, wrong))
         loss = hinge(right, wrong_scores).sum()
         return Cost(loss, loss.item(), len(rows))
 
@@ -79,11 +66,6 @@ class RankedPairs:
         wrong, loss = (sum(column) / (CORRUPTIONS * len(rows)) for column in zip(*costs, strict=True))
         return {RANKED_WRONG.key: wrong, "ranked_right": 1 - wrong, RANKED_WRONG.beside: loss}
 
-    def describe(self) -> str:
-        """The network's own words."""
-        described: str = self.model.config.description
-        return described
-
     @torch.no_grad()
     def _exact_cost(self, rows: Positions) -> tuple[float, float]:
         """How many corruptions do not score less, or NaN if that cannot be told; and their summed loss."""
@@ -91,7 +73,7 @@ class RankedPairs:
         right = self._scores(sources, targets)
         errors, loss = 0.0, 0.0
         for number in range(CORRUPTIONS):
-            hashes = hashes_of(rows, self._config.seed, number, HELD_OUT)
+            hashes = hashes_of(rows, self.config.seed, number, HELD_OUT)
             wrong = self._scores(sources, self._corrupted(targets, lengths, hashes))
             loss += hinge(right, wrong).double().sum().item()
             errors += (right <= wrong).sum().item()
@@ -108,13 +90,10 @@ class RankedPairs:
         last_only = self.model.config.corrupt == "last"
         return corrupted(targets, lengths, hashes, len(self.corpus.target_vocabulary), last_only=last_only)
 
-    def _drop(self, seed: int) -> Drop:
-        """Leaves the same units out each time that it is made of the same seed."""
-        return drop_units(self._config.dropout, seed, self._device)
-
     def _scores(self, sources: Slotted, targets: Slotted, drop: Drop = keep) -> Tensor:
-        x, y = (torch.from_numpy(side).to(self._device) for side in (sources, targets))
-        return self.model.scores(x, y, self._product, drop)
+        x, y = (torch.from_numpy(side).to(self.device) for side in (sources, targets))
+        network: Ranker = self.model
+        return network.scores(x, y, self.product_dtype, drop)
 
 
 def hashes_of(rows: Positions, *seeds: int) -> Hashes:
@@ -146,11 +125,3 @@ def corrupted(targets: Slotted, lengths: Lengths, hashes: Hashes, words: int, *,
 def _below(bounds: npt.NDArray[np.int64], hashes: Hashes) -> npt.NDArray[np.int64]:
     """Numbers from 0 to below the bounds."""
     return (hashes % bounds.astype(np.uint64)).astype(np.int64)
-
-
-def task_of(model: NetworkOfPairs, corpus: Corpus, config: TrainingConfig) -> PhrasePairs | RankedPairs:
-    """What a network of pairs learns; arguments and errors as of the tasks."""
-    if isinstance(model, Ranker):
-        return RankedPairs(model, corpus, config)
-    assert isinstance(model, TranslationNetwork)
-    return PhrasePairs(model, corpus, config)

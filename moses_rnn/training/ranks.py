@@ -1,36 +1,101 @@
-"""The processes that train one network together: each is a rank, and the first one, number 0, alone writes."""
+"""Who shares the work of a training: threads of a process, and the processes that train one network together.
+
+Two threads of one product meet at a barrier after each of a step's hundreds of products, and wait for it by spinning;
+where another process has one of the cores they spend most of their time so. Threads that each learn from their own
+part of a minibatch meet three times a step.
+
+Each process is a rank, and the first one, number 0, alone writes. torchrun starts them.
+Numbers on the processor travel by gloo, gradients on GPUs by NCCL. What is said in words, that
+the corpus is written or why a rank failed, goes through the store at which they met, which keeps nobody waiting.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import timedelta
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
-from moses_rnn.errors import MosesRnnError
-from moses_rnn.training.threads import Figures, Item, Threads
+from moses_rnn.errors import MosesRnnError, Stopped
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Figures = TypeVar("Figures", bound=tuple[float, ...])
+ROWS = 64  # of a minibatch for each thread: with fewer, products are smaller than they are fast
+NATIVE_ROWS = 16  # the same for the native core, whose products are packed with less ado
+PATIENCE = timedelta(minutes=30)  # in an exchange: a rank that compiles or saves lets the others wait
+SECONDS_BETWEEN_LOOKS = 0.1
+FAILURE, IDENTITY = "failure", "identity"  # names in the store
+
+
+class Workers(Protocol):
+    """Whoever shares work that is a list of items with figures for results: threads, of one process or of several."""
+
+    def each(self, work: Callable[[Item], Figures], items: Iterable[Item]) -> list[Figures]:
+        """The figures of all items, in order."""
+
+
+class Threads:
+    """Threads that work side by side, each with one thread of torch.
+
+    Args:
+        count: how many.
+    """
+
+    def __init__(self, count: int = 1) -> None:
+        self.count = count
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="training") if count > 1 else None
+
+    def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """The results of all items, in order; the first error is raised once all have ended."""
+        if self._pool is None:
+            return [work(item) for item in items]
+        futures = [self._pool.submit(work, item) for item in items]
+        wait(futures)
+        return [future.result() for future in futures]
+
+
+def share_cores(cores: int, batch_size: int, *, native: bool = False) -> int:
+    """The number of threads to share a minibatch; sets torch's own to the cores that are left for each.
+
+    Args:
+        cores: to be used.
+        batch_size: of the minibatches.
+        native: whether the native core learns, and torch has too little to do for several threads.
+    """
+    count = max(min(cores, batch_size // (NATIVE_ROWS if native else ROWS)), 1)
+    torch.set_num_threads(1 if native else max(cores // count, 1))
+    return count
 
 
 class PeerFailed(MosesRnnError):
-    """Another rank has failed or died, and this one cannot continue without it.
-
-    Args:
-        message: which one and why, as far as that is known.
-        report: what the other one, or a third, has said of it; None if nobody has.
-    """
-
-    def __init__(self, message: str, report: Mapping[str, Any] | None = None) -> None:
-        super().__init__(message)
-        self.report = report
-        if report is not None:
-            self.exit_code = report["code"]
+    """Another rank has failed or died, and this one cannot continue without it."""
 
 
 class Ranks:
-    """One process that trains alone, and waits for nobody; `processes.Together` is one of several."""
+    """One process that trains alone and waits for nobody, or one of several, on one machine or more.
+
+    Args:
+        store: torch's, of words, at which they met; None if there is one process.
+        rank: of this process.
+        size: how many there are.
+        local: rank of this process among those of its machine.
+    """
 
     rank, size = 0, 1
+
+    def __init__(self, store: Any = None, rank: int = 0, size: int = 1, local: int = 0) -> None:
+        self.rank, self.size = rank, size
+        self._store, self._local = store, local
 
     @property
     def leads(self) -> bool:
@@ -38,15 +103,41 @@ class Ranks:
         return self.rank == 0
 
     def device(self, wanted: str) -> str:
-        """The device of this rank, where `wanted` names those of all."""
-        return wanted
+        """The processor, or of several ranks a GPU for each of a machine; "auto" is GPUs if there are any.
 
-    def sums(self, numbers: Sequence[float]) -> list[float]:
-        """Numbers added up over all ranks, in double precision."""
-        return list(numbers)
+        Raises:
+            MosesRnnError: a single GPU is named for several ranks, or the machine has too few.
+        """
+        if self.size > 1 and wanted == "auto" and torch.cuda.is_available():
+            wanted = "cuda"
+        if self.size == 1 or not wanted.startswith("cuda"):
+            return wanted
+        if wanted != "cuda":
+            raise MosesRnnError(f"--device {wanted}: expected cuda or cpu: each of {self.size} processes takes its own")
+        count = torch.cuda.device_count()
+        if self._local >= count:
+            raise MosesRnnError(
+                f"expected a GPU for each process, found {count} and the process with LOCAL_RANK {self._local}",
+                advice="Start fewer processes on this machine, or train with --device cpu.",
+            )
+        torch.cuda.set_device(self._local)  # before anything is put on the first one
+        return f"cuda:{self._local}"
 
     def add_up(self, tensor: Tensor) -> None:
-        """Replace a tensor by its sum over all ranks, the same bits on each."""
+        """Replace a tensor by its sum over all ranks, the same bits on each.
+
+        Raises:
+            PeerFailed: of the other ranks one is gone.
+        """
+        if self.size > 1:
+            with self._exchange():
+                dist.all_reduce(tensor)
+
+    def sums(self, numbers: Sequence[float]) -> list[float]:
+        """Numbers added up over all ranks, in double precision; raises what `add_up` does."""
+        tensor = torch.tensor(numbers, dtype=torch.float64)
+        self.add_up(tensor)
+        return cast(list[float], tensor.tolist())
 
     def any(self, flag: bool) -> bool:
         """Whether it is true on any rank."""
@@ -56,30 +147,120 @@ class Ranks:
         """The number that the first rank has."""
         return self.sums([number if self.leads else 0.0])[0]
 
-    def meet(self) -> None:
-        """Wait until all are here."""
-        self.sums([0.0])
-
     def announce(self, name: str, text: str) -> None:
         """Say something under a name, once, to whoever waits for it."""
+        with self._exchange():
+            self._store.set(name, text)
 
     def wait_for(self, name: str, should_stop: Callable[[], bool]) -> str:
-        """What was announced under a name, however long that takes."""
-        raise NotImplementedError
+        """What was announced under a name, however long that takes.
+
+        Raises:
+            PeerFailed: it will never come.
+            Stopped: `should_stop` was true.
+        """
+        while True:
+            with self._exchange():
+                if self._store.check([name]):
+                    return str(self._store.get(name).decode())
+                if self._store.check([FAILURE]):
+                    raise RuntimeError(self._store.get(FAILURE).decode())
+            if should_stop():
+                raise Stopped("stopped while the first process was reading; run the same command again to start")
+            time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def compare(self, choices: Mapping[str, Any]) -> None:
-        """Make sure that all ranks do what the first one does."""
+        """Make sure that all ranks do what the first one does.
+
+        Raises:
+            MosesRnnError: this rank differs.
+            PeerFailed: another one does.
+        """
+        if self.size == 1:
+            return
+        text = json.dumps(dict(choices))
+        if self.leads:
+            self.announce(IDENTITY, text)
+        first, mine = json.loads(self.wait_for(IDENTITY, lambda: False)), json.loads(text)
+        differing = [f"{key} {mine.get(key)!r}, not {first[key]!r}" for key in first if mine.get(key) != first[key]]
+        if differing:
+            raise MosesRnnError(
+                f"expected every process to train as the first one, found {'; '.join(differing)}",
+                advice="On machines that differ, give --threads, precision in --config and MOSES_RNN_NATIVE.",
+            )
+        self.sums([0.0])
 
     def report(self, error: BaseException) -> bool:
-        """Let the others know why this rank ends; whether it should say so itself."""
-        del error
-        return True
+        """Tell the others why this rank ends; whether it prints that itself: what several make or see is said once."""
+        if self.size == 1:
+            return True
+        message = str(error) if isinstance(error, MosesRnnError) else f"{type(error).__name__}: {error}"
+        mine = [self.rank, message]
+        try:
+            rank, first = json.loads(self._store.compare_set(FAILURE, "", json.dumps(mine)))
+        except RuntimeError:  # the store has ended with the first rank
+            rank, first = mine
+        if isinstance(error, Stopped):
+            return self.leads
+        return rank == self.rank or (not isinstance(error, PeerFailed) and first != message)
 
     def leave(self) -> None:
         """End together: what the first rank had to write is written then."""
+        if self.size > 1:
+            self.sums([0.0])
+            dist.destroy_process_group()
+
+    @contextlib.contextmanager
+    def _exchange(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:  # torch.distributed's own errors are among these
+            raise PeerFailed(
+                f"process {self.rank} of {self.size} has lost the others: {_reason(error)}",
+                advice="Was one of them killed? Run the same command again to continue.",
+            ) from error
 
 
 ALONE = Ranks()
+
+
+def join() -> Ranks:
+    """The ranks of which this process is one, by the variables that torchrun sets: RANK, WORLD_SIZE and the others.
+
+    Raises:
+        MosesRnnError: the others cannot be reached.
+    """
+    environment = os.environ
+    if "RANK" not in environment or environment.get("WORLD_SIZE", "1") == "1":
+        return ALONE
+    try:
+        met, rank, size = next(iter(rendezvous("env://", timeout=PATIENCE)))
+        attempt = _within(met, f"moses-rnn/{restarts()}")
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        group = _within(attempt, "group")
+        dist.init_process_group(backend, store=group, rank=rank, world_size=size, timeout=PATIENCE)
+    except (RuntimeError, ValueError) as error:
+        raise MosesRnnError(
+            f"process {environment['RANK']} of {environment['WORLD_SIZE']}: cannot meet the others at "
+            f"{environment.get('MASTER_ADDR')}:{environment.get('MASTER_PORT')}: {_reason(error)}",
+            advice="RANK and WORLD_SIZE are set, as torchrun does; unset them to train in one process.",
+        ) from error
+    return Ranks(_within(attempt, "words"), rank, size, int(environment.get("LOCAL_RANK", rank)))
+
+
+def _within(store: Any, prefix: str) -> Any:
+    """A part of torch's store, of names that nobody else uses."""
+    return dist.PrefixStore(prefix, store)  # type: ignore[attr-defined]
+
+
+def restarts() -> int:
+    """How often torchrun has started this training again after a process had died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+def _reason(error: BaseException) -> str:
+    """The first sentence of what torch says."""
+    return str(error).strip().partition("\n")[0].partition(". ")[0]
 
 
 class AllThreads:

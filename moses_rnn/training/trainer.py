@@ -14,40 +14,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from moses_rnn.errors import MosesRnnError
-from moses_rnn.networks.learning_curves import Measure
 from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.corpus import Positions
-from moses_rnn.training.gradients import Gradients, Learnable
+from moses_rnn.training.gradients import Gradients
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.optimisers import Average, make_optimiser
-from moses_rnn.training.ranks import ALONE, AllThreads, PeerFailed, Ranks
+from moses_rnn.training.ranks import ALONE, AllThreads, PeerFailed, Ranks, Threads
 from moses_rnn.training.schedules import SCHEDULES, Course, Judged
 from moses_rnn.training.state import Progress, RunState
-from moses_rnn.training.threads import Threads, Workers
+from moses_rnn.training.task import Task
 
 HOPELESS = 10  # steps in a row without a finite gradient
 NO_GAIN = "evaluations brought no gain"
-
-
-class Task(Learnable, Protocol):
-    """What is learned: the network, its examples in minibatches, and what they cost."""
-
-    unit: str  # what an example is, in the plural
-    measure: Measure  # what the network is judged by
-    examples: int  # in an epoch
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """What a run must share, besides the configuration, to be continued."""
-
-    def batches(self, epoch: int, first: int) -> Iterator[Positions]:
-        """The minibatches of an epoch from a given one on; seed and epoch determine them."""
-
-    def held_out(self, workers: Workers) -> dict[str, float]:
-        """Figures of the held-out examples; the measure's is what counts."""
-
-    def describe(self) -> str:
-        """The network in words, for a log."""
 
 
 class Observer(Protocol):

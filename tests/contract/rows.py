@@ -243,7 +243,7 @@ ROWS = {
         [{"order": order} for order in (4, 2)],
         of_n_grams,
         "W_2|^G$",
-        [Training("text", {"network": "cslm", "order": 3, "embedding_size": 4, "first_size": 6, "second_size": 5})],
+        [Training("text", {"architecture": "cslm", "order": 3, "embedding_size": 4, "first_size": 6, "second_size": 5})],
     ),
     "bengio": Row(
         {"embedding_size": 4, **SENTENCES},
@@ -256,7 +256,7 @@ ROWS = {
         ],
         of_n_grams,
         "^W|^G$",
-        [Training("text", {"network": "bengio", "order": 3, "embedding_size": 4, "hidden_size": 5})],
+        [Training("text", {"architecture": "bengio", "order": 3, "embedding_size": 4, "hidden_size": 5})],
     ),
     "rnnlm": Row(
         SENTENCES,
@@ -264,7 +264,7 @@ ROWS = {
         [{"hidden_size": hidden} for hidden in (5, 1, 33)],
         of_sentences,
         "embedding$|^G$",
-        [Training("text", {"network": "rnnlm", "hidden_size": 5, "bptt": bptt}) for bptt in (0, 2)],
+        [Training("text", {"architecture": "rnnlm", "hidden_size": 5, "bptt": bptt}) for bptt in (0, 2)],
     ),
     "bigrams": Row({"unit": "phrases"}, bigrams.log_prob),
 }  # fmt: skip

@@ -17,12 +17,13 @@ from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.native import SWITCH, native_core
 from moses_rnn.networks.learning_curves import NATS
 from moses_rnn.producers.open import open_model
-from moses_rnn.training import architectures, lm_config, n_grams, pairs, sentence_config, streams_of_text
+from moses_rnn.training import language_models, pairs
+from moses_rnn.training.networks import NETWORKS, choose
+from moses_rnn.training.ranks import Threads
 from moses_rnn.training.state import RANDOM
-from moses_rnn.training.threads import Threads
 from tests.contract.killed import train_until_killed
 from tests.contract.rows import ALL, ROWS
-from tests.contract.training import TRAININGS, after, lines_of, request_of, train, write_material
+from tests.contract.training import TRAININGS, after, lines_of, options_of, train, write_material
 from tests.models.networks import weights_of
 from tests.training.texts import Listener
 
@@ -192,8 +193,8 @@ AT_ONCE = [  # when nothing is learned: all, some, and one at a time
     for at_once in (4096, 7, 1)
     for module, constant in (
         (pairs, "EVALUATION_WORDS"),
-        (streams_of_text, "EVALUATION_WORDS"),
-        (n_grams, "EVALUATION_ROWS"),
+        (language_models, "EVALUATION_WORDS"),
+        (language_models, "EVALUATION_ROWS"),
     )
 ]
 
@@ -270,27 +271,26 @@ def test_other_choices_do_not_continue_a_training(here, tmp_path, key, training)
             train(training, here, tmp_path / "m", max_epochs=2, **change)
 
 
-OPTIONS = {
-    "table": {*itertools.chain(*architectures.OPTIONS.values())} - {"sampled_words", "variant", "cell"},
-    "sentences": {*sentence_config.NETWORK_OPTIONS},
-    "text": {*lm_config.NETWORK_OPTIONS},
-}
-CHECKS = {
-    "table": architectures.check_network,
-    "sentences": lambda request: request.chosen_preset(),
-    "text": lambda request: request.chosen_preset(),
-}
+def options_of_networks(material):
+    """All of those that learn from it."""
+    return {
+        name
+        for each in NETWORKS.values()
+        if each.material == material
+        for name in (*each.switches, *each.also, *each.presets["small"].network, *each.presets["small"].learning)
+    }
 
 
 @EACH
 def test_sizes_and_switches_of_other_networks_are_refused(here, tmp_path, key, training):
-    check, asks = CHECKS[training.material], request_of(training, here, tmp_path)
-    check(asks)
-    fields = dataclasses.fields(started(training, here, tmp_path / "m").model.config)
-    own = {field.name for field in fields} | ({"encoder_reset"} if key == "encdec" else set())
-    for option in OPTIONS[training.material] - own:
-        with pytest.raises(ValueError, match=f"{option}: "):
-            check(dataclasses.replace(asks, **{option: 3}))
+    asks = options_of(training, here, tmp_path)
+    config = started(training, here, tmp_path / "m").model.config
+    choose(asks)
+    own = {*dataclasses.asdict(config), *NETWORKS[asks["architecture"]].also, *choose(asks).preset.learning}
+    own |= {*NETWORKS["encdec"].switches} if asks["architecture"] == "encdec" else set()
+    for option in options_of_networks(training.material) - own | {"dev_table"}:
+        with pytest.raises(ValueError, match=f"{option}: --architecture {asks['architecture']} has no such option"):
+            choose({**asks, option: 3})
 
 
 @ONE_EACH

@@ -5,13 +5,11 @@ from collections import Counter
 import numpy as np
 
 from moses_rnn.networks.vocabulary import Vocabulary
-from moses_rnn.training.lm_run import train_language_model
-from moses_rnn.training.run import train_phrase_model
-from moses_rnn.training.sentence_run import train_sentence_model
+from moses_rnn.training import train as trainings
 from tests.contract.rows import ROWS
-from tests.training.sentences import sentence_request
-from tests.training.small import never, phrase_request
-from tests.training.texts import Listener, text_request
+from tests.training.sentences import sentence_options
+from tests.training.small import never, phrase_options
+from tests.training.texts import Listener, text_options
 
 TRAININGS = [(key, training) for key, row in ROWS.items() for training in row.trainings]
 # three epochs of a few steps, with all that a run must remember
@@ -41,25 +39,22 @@ def write_material(folder):
         (folder / f"dev.{name}").write_bytes(b"".join(line + b"\n" for line in sides[letter][:9]))
 
 
-def request_of(training, folder, model, **changes):
+def options_of(training, folder, model, **changes):
     """What a training asks for."""
     options = {**COURSE, **training.options, **changes}
     if training.material == "table":
         slotted = SLOTTED if options.get("architecture") in ("cstm", "ranker") else {}
-        return phrase_request(folder / "table", **{"held_out": 9, **slotted, **options})
+        return phrase_options(folder / "table", model=model, **{"held_out": 9, **slotted, **options})
     if training.material == "sentences":
-        return sentence_request(folder / "train", **{"dev": str(folder / "dev"), "hidden_size": 6, **options})
-    return text_request(folder / "train.trg", model, **{"dev": str(folder / "dev.trg"), **options})
+        dev = {"dev": str(folder / "dev"), "hidden_size": 6}
+        return sentence_options(folder / "train", model=model, **{**dev, **options})
+    return text_options(folder / "train.trg", model, **{"dev": str(folder / "dev.trg"), **options})
 
 
 def train(training, folder, model, stop=never, listener=None, **changes):
     """Train, or continue, in a folder."""
-    request, listener = request_of(training, folder, model, **changes), listener or Listener()
-    if training.material == "text":
-        return train_language_model(request, listener, stop)
-    return {"table": train_phrase_model, "sentences": train_sentence_model}[training.material](
-        request, model, listener, stop
-    )
+    options = options_of(training, folder, model, **changes)
+    return trainings.train(options, listener or Listener(), stop)
 
 
 def after(steps):

@@ -28,8 +28,8 @@ LONG = ["long", "-o", "out", "--n-best", "3", "list.gz", "--beam", "3", "--threa
 
 PARENT = """
 import os, sys
-import moses_rnn.cli.progress, moses_rnn.cli.training_display, moses_rnn.training.sentence_run, moses_rnn.translation.run
-import moses_rnn.training.lm_run, moses_rnn.training.run
+import moses_rnn.cli.progress, moses_rnn.cli.training_display, moses_rnn.translation.run
+import moses_rnn.training.train
 from moses_rnn.cli.{program} import main
 for line in sys.stdin:
     child = os.fork()

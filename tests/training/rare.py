@@ -1,5 +1,7 @@
 """Two tiny texts with their word alignment, and nobody who watches how they are read."""
 
+from moses_rnn.training.materials import Watch
+
 LINES = [  # source, target, links
     (b"the cat zebra", b"le chat zebre", b"0-0 1-1 2-2"),
     (b"the dog gnu", b"le gnou chien", b"0-0 1-2 2-1"),
@@ -9,7 +11,7 @@ LINES = [  # source, target, links
     (b"the okapi", b"le okapi", b"1-1"),
     (b"dog the", b"chien le", b"0-0 1-1"),
 ]
-WATCH = (lambda *_: None), (lambda: False)
+WATCH = Watch(lambda *_: None, lambda: False)
 
 
 def write_aligned(folder, name, lines=LINES):

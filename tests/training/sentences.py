@@ -1,11 +1,6 @@
 """Two tiny texts, each line of one a translation of the other's, and what is to be learned of them."""
 
-import dataclasses
-from pathlib import Path
-
 import numpy as np
-
-from moses_rnn.training.sentence_config import SentenceRequest
 
 
 def write_texts(folder, name, lines, *, seed=0, letters=12, turn=False, longest=8):
@@ -18,13 +13,12 @@ def write_texts(folder, name, lines, *, seed=0, letters=12, turn=False, longest=
     return folder / name
 
 
-def sentence_request(prefix, **changes):
+def sentence_options(prefix, **changes):
     """To train on two texts in a moment; what is not given is the preset's."""
     sizes = {"hidden_size": 16, "embedding_size": 8, "maxout_size": 8, "min_count": 1}
     learning = {"preset": "small", "max_epochs": 1, "precision": "fp32", "held_out": 20, "max_length": 9}
-    where = {"prefix": str(prefix), "source": "src", "target": "trg", "model": Path("unused"), "device": "cpu"}
-    nothing = {field.name: None for field in dataclasses.fields(SentenceRequest)}
-    rest = {"inverse": False, "restart": False, "quiet": True, "threads": 1, "seed": 1, "architecture": "rnnsearch"}
+    where = {"prefix": str(prefix), "source": "src", "target": "trg", "device": "cpu"}
+    rest = {"quiet": True, "threads": 1, "seed": 1, "architecture": "rnnsearch"}
     if changes.get("architecture") == "seq2seq":
         sizes["maxout_size"] = None
-    return SentenceRequest(**nothing | sizes | learning | where | rest | changes)
+    return sizes | learning | where | rest | changes

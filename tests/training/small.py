@@ -3,7 +3,7 @@
 import dataclasses
 
 from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
-from moses_rnn.training.config import PhraseModelRequest, TrainingConfig
+from moses_rnn.training.config import TrainingConfig
 from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.pairs import PhrasePairs
 from moses_rnn.training.trainer import Trainer
@@ -45,19 +45,9 @@ def train(corpus, folder, stop=never, **changes):
     return trainer, listener
 
 
-def phrase_request(table, **changes):
+def phrase_options(table, **changes):
     """To train on a table in a moment; what is not given is the preset's."""
     sizes = {"hidden_size": 6, "embedding_size": 4, "maxout_size": 4, "output_rank": 3, "shortlist": 20}
-    learning = {
-        "preset": "small",
-        "architecture": "encdec",
-        "variant": "paper",
-        "cell": "gru",
-        "max_epochs": 1,
-        "precision": "fp32",
-        "compiled": False,
-    }
+    learning = {"preset": "small", "architecture": "encdec", "max_epochs": 1, "precision": "fp32", "compiled": False}
     where = {"phrase_table": str(table), "device": "cpu", "threads": 1, "seed": 1, "max_length": 9, "held_out": 5}
-    nothing = {field.name: None for field in dataclasses.fields(PhraseModelRequest)}
-    flags = {"freeze_embeddings": False, "inverse": False, "restart": False, "quiet": True, "layout": "moses"}
-    return PhraseModelRequest(**nothing | sizes | learning | where | flags | changes)
+    return sizes | learning | where | {"quiet": True} | changes

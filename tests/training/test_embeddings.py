@@ -10,11 +10,11 @@ from moses_rnn.errors import CheckpointError, FormatError, InputError
 from moses_rnn.formats.embeddings import read_embeddings
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.open import open_model
-from moses_rnn.training.architectures import check_network
 from moses_rnn.training.embeddings import GivenEmbeddings
-from moses_rnn.training.run import train_phrase_model
+from moses_rnn.training.networks import choose
+from moses_rnn.training.train import train
 from tests.contract.rows import FIRST
-from tests.training.small import never, phrase_request
+from tests.training.small import never, phrase_options
 from tests.training.texts import Listener
 
 WORDS = {
@@ -93,8 +93,8 @@ def test_frozen_words_stay_as_the_file_of_their_side_has_them(table, tmp_path, i
         for side, letter in zip(("source", "target"), b"st", strict=True)
     }
     listener = Listener()
-    request = phrase_request(table, **LEARNING, **files, freeze_embeddings=True, inverse=inverse)
-    train_phrase_model(request, tmp_path / "m", listener, never)
+    how = {**LEARNING, **files, "freeze_embeddings": True, "inverse": inverse}
+    train(phrase_options(table, model=tmp_path / "m", **how), listener, never)
     model = open_model(tmp_path / "m")
     for side, letter in zip(("source", "target"), b"ts" if inverse else b"st", strict=True):
         path = files[f"{'source' if letter == ord('s') else 'target'}_embeddings"]
@@ -111,7 +111,8 @@ def test_frozen_words_stay_as_the_file_of_their_side_has_them(table, tmp_path, i
 
 def test_words_of_a_file_are_learned_unless_frozen(table, tmp_path):
     path = vectors_of(tmp_path / "w", ord("s"))
-    train_phrase_model(phrase_request(table, **LEARNING, source_embeddings=path), tmp_path / "m", Listener(), never)
+    options = phrase_options(table, model=tmp_path / "m", **LEARNING, source_embeddings=path)
+    train(options, Listener(), never)
     row = row_of(open_model(tmp_path / "m"), "source", b"s3")
     moved = (row - rows_of(path)[b"s3"]).abs().max().item()
     assert 1e-4 < moved < 1
@@ -134,20 +135,19 @@ def test_a_stopped_training_goes_on_with_the_same_file_alone(table, tmp_path, ar
     }
     for folder, stops in (("at-once", [never]), ("in-parts", [after(9), never])):
         for stop in stops:
-            train_phrase_model(phrase_request(table, **options), tmp_path / folder, Listener(), stop)
+            train(phrase_options(table, model=tmp_path / folder, **options), Listener(), stop)
     whole, parts = (open_model(tmp_path / name).network.state_dict() for name in ("at-once", "in-parts"))
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
     other = {**options, "source_embeddings": vectors_of(tmp_path / "other", ord("s"), seed=2)}
     with pytest.raises(CheckpointError, match="source_embeddings '[0-9a-f]{64}', now '[0-9a-f]{64}'"):
-        train_phrase_model(phrase_request(table, **other), tmp_path / "at-once", Listener(), never)
+        train(phrase_options(table, model=tmp_path / "at-once", **other), Listener(), never)
 
 
 def test_a_file_that_is_not_there_is_refused_before_the_table_is_read(table, tmp_path):
     listener = Listener()
+    options = phrase_options(table, model=tmp_path / "m", source_embeddings=str(tmp_path / "none.vec"))
     with pytest.raises(InputError, match="none.vec"):
-        train_phrase_model(
-            phrase_request(table, source_embeddings=str(tmp_path / "none.vec")), tmp_path / "m", listener, never
-        )
+        train(options, listener, never)
     assert not (tmp_path / "m").exists()
     assert not hasattr(listener, "description")
 
@@ -169,5 +169,5 @@ CSTM = {"architecture": "cstm", "hidden_size": None, "maxout_size": None, "outpu
 )
 def test_what_would_do_nothing_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        check_network(phrase_request("t", **given))
-    check_network(phrase_request("t", **CSTM, target_embeddings="w", inverse=True))
+        choose(phrase_options("t", **given))
+    choose(phrase_options("t", **CSTM, target_embeddings="w", inverse=True))

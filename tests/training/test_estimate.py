@@ -5,8 +5,9 @@ import math
 
 import pytest
 
-from moses_rnn.training import estimate as estimates
-from moses_rnn.training.estimate import Estimate, estimate
+from moses_rnn.training import train as trainings
+from moses_rnn.training.pairs import PhrasePairs
+from moses_rnn.training.train import Estimate, estimate
 from tests.training.small import FAST, network
 
 
@@ -21,15 +22,17 @@ from tests.training.small import FAST, network
     ],
 )
 def test_the_smaller_limit_counts(corpus, monkeypatch, limits, passes):
-    monkeypatch.setattr(estimates, "_pairs_per_second", lambda *_: 50.0)
+    monkeypatch.setattr(trainings, "_pairs_per_second", lambda *_: 50.0)
     config = dataclasses.replace(FAST, **limits)
     small = dataclasses.replace(corpus, training=corpus.training[:1000])
-    assert estimate(small, network(corpus), config) == Estimate(len(small.training), 50.0, pytest.approx(passes))
+    assert estimate(PhrasePairs(network(corpus), small, config), config) == Estimate(
+        len(small.training), 50.0, pytest.approx(passes)
+    )
 
 
 def test_some_steps_are_timed_even_without_a_second(corpus):
     model = network(corpus)
     before = [tensor.clone() for tensor in model.parameters()]
-    expected = estimate(corpus, model, FAST, seconds=0.0)
+    expected = estimate(PhrasePairs(model, corpus, FAST), FAST, seconds=0.0)
     assert 0 < expected.pairs_per_second < math.inf
     assert all((old != new).any() for old, new in zip(before, model.parameters(), strict=True))

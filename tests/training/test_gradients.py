@@ -7,8 +7,7 @@ import torch
 
 from moses_rnn.training.gradients import Gradients
 from moses_rnn.training.pairs import PhrasePairs
-from moses_rnn.training.ranks import ALONE
-from moses_rnn.training.threads import Threads
+from moses_rnn.training.ranks import ALONE, Threads
 from tests.training.pretended_ranks import in_ranks
 from tests.training.small import FAST, network
 

@@ -9,8 +9,7 @@ from moses_rnn.networks.encdec import ENCDEC, EncDec, EncDecConfig
 from moses_rnn.networks.rnnlm import RNNLM
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.producers.open import open_model
-from moses_rnn.training.model_folder import LedFolder, ModelFolder, folder_of
-from moses_rnn.training.ranks import ALONE, Ranks
+from moses_rnn.training.model_folder import ModelFolder
 from moses_rnn.training.state import Progress
 from tests.models.checkpoints import encdec_checkpoint
 
@@ -96,15 +95,8 @@ def test_a_folder_of_another_network_is_named_and_removed_whole(tmp_path):
         assert names(tmp_path) == ["training/lock"]
 
 
-class Second(Ranks):
-    rank, size = 1, 2
-
-
 def test_the_first_of_several_processes_alone_writes(tmp_path):
-    assert type(folder_of(ALONE, tmp_path, ENCDEC, restart=False)) is ModelFolder
-    led = folder_of(Second(), tmp_path / "new", ENCDEC, restart=True)
-    assert type(led) is LedFolder
-    with led as kept:
+    with ModelFolder(tmp_path / "new", ENCDEC, restart=True, leads=False) as kept:
         kept.check_choices({"seed": 1})
         kept.record(Progress(history=[{"nats_per_token": 3.0}]), is_best=True)
         kept.save(None)

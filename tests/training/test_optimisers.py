@@ -8,7 +8,8 @@ import torch
 
 from moses_rnn.networks.encdec import EncDec, EncDecConfig
 from moses_rnn.networks.native_learning import instructions_to_learn
-from moses_rnn.training.config import PRESETS, for_optimiser
+from moses_rnn.training.config import for_optimiser
+from moses_rnn.training.networks import PHRASES
 from moses_rnn.training.optimisers import make_optimiser
 from moses_rnn.training.pairs import epoch_batches
 from tests.training.small import FAST, network, trainer_of
@@ -41,7 +42,7 @@ def test_adam_is_torchs(corpus, tmp_path):
 @pytest.mark.parametrize("compiled", [False, True])
 def test_adadelta_is_zeilers(compiled):
     """Algorithm 1 of Zeiler (2012) in numpy, with both accumulators' ε inside the roots."""
-    config = dataclasses.replace(PRESETS["paper"].training, compiled=compiled)
+    config = dataclasses.replace(PHRASES["paper"].training, compiled=compiled)
     model = EncDec(EncDecConfig(3, 3, 2, 2, 2, 2), seed=1)
     optimiser = make_optimiser(model, config)
     x = model.encoder.U.detach().double().numpy().copy()

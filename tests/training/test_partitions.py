@@ -8,9 +8,8 @@ import torch
 
 from moses_rnn.errors import InputError
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
-from moses_rnn.training.pairs import PhrasePairs, epoch_batches
-from moses_rnn.training.partitions import check_partitions, describe_partitions, partitions_of, target_words
-from moses_rnn.training.threads import Threads
+from moses_rnn.training.pairs import PhrasePairs, describe_partitions, epoch_batches, partitions_of, target_words
+from moses_rnn.training.ranks import Threads
 from tests.training.small import FAST, network
 
 MOST = 30
@@ -95,12 +94,13 @@ def test_held_out_pairs_cost_what_they_cost_over_all_words(many_words):
 def test_a_minibatch_of_too_many_words_is_refused_before_training(many_words):
     batches = list(epoch_batches(many_words, CONFIG, 0))
     widest = max(len(target_words(many_words, batch)) for batch in batches)
-    sizes = check_partitions(many_words, batches, widest + 2)
-    assert sizes.widest == widest
-    assert sizes.partitions == len(list(partitions_of(many_words, batches, widest + 2)))
-    assert describe_partitions(sizes).startswith(f"partitions of the first epoch: {sizes.partitions}, of ")
+    partitions = len(list(partitions_of(many_words, batches, widest + 2)))
+    config = dataclasses.replace(CONFIG, partition_words=widest + 2)
+    (line,) = describe_partitions(many_words, config)
+    assert line.startswith(f"partitions of the first epoch: {partitions}, of ")
+    assert line.endswith(f" the widest minibatch has {widest}")
     with pytest.raises(InputError, match=f"partition_words {widest + 1}: expected at least {widest + 2}, .*, found"):
-        check_partitions(many_words, batches, widest + 1)
+        describe_partitions(many_words, dataclasses.replace(CONFIG, partition_words=widest + 1))
 
 
 def test_of_a_later_epoch_such_a_minibatch_is_learned_in_parts(many_words):

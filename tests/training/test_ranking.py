@@ -12,7 +12,7 @@ from moses_rnn.networks.ranker import Ranker, RankerConfig
 from moses_rnn.training import ranking
 from moses_rnn.training.corpus import CorpusConfig, build_corpus
 from moses_rnn.training.ranking import CORRUPTIONS, HELD_OUT, RankedPairs, corrupted, hashes_of
-from moses_rnn.training.threads import Threads
+from moses_rnn.training.ranks import Threads
 from tests.models import reference_ranker as reference
 from tests.models.networks import weights_of, with_large_weights
 from tests.training.small import FAST

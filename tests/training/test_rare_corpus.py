@@ -7,8 +7,7 @@ import pytest
 from moses_rnn.errors import FormatError
 from moses_rnn.formats.rare_words import KINDS, RareWords
 from moses_rnn.training.corpus import CorpusConfig
-from moses_rnn.training.parallel import ParallelTexts
-from moses_rnn.training.rare_corpus import AlignedTexts, Annotation
+from moses_rnn.training.parallel import Annotation, ParallelTexts
 from tests.training.rare import LINES, WATCH, write_aligned
 
 CONFIG = CorpusConfig(held_out_pairs=1, repeated=True, min_count=2, max_length=6)
@@ -20,8 +19,7 @@ def prefix(tmp_path):
 
 
 def texts_of(prefix, links="train.links"):
-    texts = ParallelTexts.of_prefix(str(prefix), "src", "trg")
-    return AlignedTexts.of(texts, links and str(prefix.with_name(links)))
+    return ParallelTexts.of_prefix(str(prefix), "src", "trg", links and str(prefix.with_name(links)))
 
 
 def annotation(prefix, kind="posunk", **changes):

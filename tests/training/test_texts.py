@@ -12,9 +12,9 @@ from moses_rnn.networks.cslm import CSLM, Cslm, CslmConfig
 from moses_rnn.networks.rnnlm import Rnnlm, RnnlmConfig
 from moses_rnn.networks.vocabulary import Vocabulary
 from moses_rnn.training.config import TrainingConfig
+from moses_rnn.training.language_models import NGrams, Sentences
 from moses_rnn.training.model_folder import ModelFolder
-from moses_rnn.training.n_grams import NGrams, TextConfig, build_texts, chosen_lines
-from moses_rnn.training.streams_of_text import Sentences
+from moses_rnn.training.texts import TextConfig, TextCorpus, build_texts, chosen_lines
 from moses_rnn.training.trainer import Trainer
 from tests.training.texts import Listener, never, sentences
 
@@ -26,11 +26,11 @@ LEAST = (math.log(10) + 3.5 * math.log(2) + math.log(6)) / 5.5
 
 
 def n_grams(model, self_normalise=0.0):
-    return lambda texts, config: NGrams(model, *texts, config, self_normalise)
+    return lambda texts, config: NGrams(model, texts, config, self_normalise)
 
 
 def recurrent(bptt=0):
-    return lambda texts, config: Sentences(Rnnlm(RnnlmConfig(BEGIN, 16), seed=1), *texts, config, bptt)
+    return lambda texts, config: Sentences(Rnnlm(RnnlmConfig(BEGIN, 16), seed=1), texts, config, bptt)
 
 
 NETWORKS = {  # and how far from the least possible cost it is in the end
@@ -44,10 +44,13 @@ NETWORKS = {  # and how far from the least possible cost it is in the end
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
     """By the order of the n-grams."""
-    return {
-        order: build_texts(sentences(800), sentences(60, seed=1), tmp_path_factory.mktemp("text"), VOCABULARY, order)
-        for order in (2, 4)
-    }
+
+    def corpus(order):
+        folder = tmp_path_factory.mktemp("text")
+        texts = build_texts(sentences(800), sentences(60, seed=1), folder, VOCABULARY, order)
+        return TextCorpus(*texts, VOCABULARY, None)
+
+    return {order: corpus(order) for order in (2, 4)}
 
 
 def figures(make, texts, folder, epochs):

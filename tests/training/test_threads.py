@@ -6,7 +6,9 @@ import threading
 import pytest
 import torch
 
-from moses_rnn.training.threads import Threads, even_parts, seed_of, share_cores
+from moses_rnn.training.gradients import even_parts
+from moses_rnn.training.ranks import Threads, share_cores
+from moses_rnn.training.task import seed_of
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 9])
@@ -19,8 +21,6 @@ def test_results_come_in_the_items_order(count):
 def test_each_of_several_threads_has_its_share():
     together = threading.Barrier(3, timeout=60)  # which none gets past alone
     names = Threads(3).each(lambda _: (together.wait(), threading.current_thread().name)[1], range(6))
-    assert names[0] == threading.current_thread().name
-    assert names[:3] == names[3:]
     assert len(set(names)) == 3
 
 

@@ -1,10 +1,6 @@
 """A language of one text, what is to be learned of it, and who follows the training."""
 
-import dataclasses
-
 import numpy as np
-
-from moses_rnn.training.lm_config import LanguageModelRequest
 
 
 def sentences(count, seed=0):
@@ -39,9 +35,8 @@ def never():
     return False
 
 
-def text_request(text, folder, **changes):
+def text_options(text, folder, **changes):
     """To train a language model on a text in a moment; what is not given is the preset's."""
     learning = {"preset": "small", "optimiser": "adam", "batch_size": 32, "max_epochs": 1, "precision": "fp32"}
     where = {"texts": (str(text),), "model": folder, "device": "cpu", "threads": 1, "seed": 1, "shortlist": 6}
-    nothing = {field.name: None for field in dataclasses.fields(LanguageModelRequest)}
-    return LanguageModelRequest(**nothing | learning | where | {"restart": False, "quiet": True} | changes)
+    return learning | where | {"quiet": True} | changes

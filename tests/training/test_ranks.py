@@ -10,15 +10,13 @@ import pytest
 import torch
 
 from moses_rnn.errors import MosesRnnError, Stopped
-from moses_rnn.training.processes import Together, join, restarts
-from moses_rnn.training.ranks import ALONE, PeerFailed
+from moses_rnn.training.ranks import ALONE, PeerFailed, Ranks, join, restarts
 
 PROGRAM = """
 import json, os, sys, torch
 from moses_rnn.errors import MosesRnnError, Stopped
-from moses_rnn.training.processes import join
-from moses_rnn.training.ranks import AllThreads
-from moses_rnn.training.threads import Threads
+from moses_rnn.training.ranks import AllThreads, join
+from moses_rnn.training.ranks import Threads
 
 ranks, seen = join(), {}
 seen["place"] = ranks.rank, ranks.size, ranks.leads
@@ -98,11 +96,12 @@ def test_each_process_needs_a_gpu_of_its_own(seen):
         assert torch.cuda.device_count() or of_rank["cuda"].startswith("expected a GPU for each process, found 0 and ")
 
 
-def test_the_others_learn_why_one_has_failed(seen):
+def test_one_that_failed_says_why_and_the_others_end(seen):
     assert seen[1]["failure"] == ["no room", 1]
     assert seen[1]["report"]
-    assert seen[0]["failure"] == ["process 1 of 2 failed: no room", 1]
-    assert seen[0]["report"]
+    message, code = seen[0]["failure"]
+    assert message.startswith("process 0 of 2 has lost the others: ")
+    assert (code, seen[0]["report"]) == (1, False)
 
 
 def test_one_process_joins_nobody(monkeypatch):
@@ -145,7 +144,7 @@ class Store(dict):
 
 
 def several(count, store):
-    return [Together(store, rank, count, rank) for rank in range(count)]
+    return [Ranks(store, rank, count, rank) for rank in range(count)]
 
 
 def test_an_error_of_several_is_said_once():

@@ -1,0 +1,329 @@
+"""Training, whatever the network: material to arrays to network to model folder."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from moses_rnn import __version__
+from moses_rnn.networks.bengio import BENGIO, Bengio, BengioConfig
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS, CellConfig, CellEncDec
+from moses_rnn.networks.cslm import CSLM, Cslm, CslmConfig
+from moses_rnn.networks.cstm import CSTM, Cstm, CstmConfig
+from moses_rnn.networks.encdec import ENCDEC, SWITCHES, EncDec, EncDecConfig, variant_of
+from moses_rnn.networks.folders import SOURCE_TO_TARGET, TARGET_TO_SOURCE, Architecture
+from moses_rnn.networks.hardware import LARGE, LARGE_TO_LEARN, choose_compiled, choose_precision
+from moses_rnn.networks.learning_curves import NATS, Measure, Verdict, verdict
+from moses_rnn.networks.native_learning import instructions_to_learn
+from moses_rnn.networks.ranker import RANKER, Ranker, RankerConfig
+from moses_rnn.networks.rnnlm import RNNLM, Rnnlm, RnnlmConfig
+from moses_rnn.networks.rnnsearch import RNNSEARCH, RnnSearch, RnnSearchConfig
+from moses_rnn.networks.seq2seq import SEQ2SEQ, Seq2Seq, Seq2SeqConfig
+from moses_rnn.producers.open import Model
+from moses_rnn.training.config import Preset, TrainingConfig
+from moses_rnn.training.corpus import Corpus
+from moses_rnn.training.embeddings import GivenEmbeddings
+from moses_rnn.training.gradients import rounds
+from moses_rnn.training.language_models import NGrams, Sentences
+from moses_rnn.training.materials import Material, TablePairs, Watch, built_by_first
+from moses_rnn.training.model_folder import ModelFolder
+from moses_rnn.training.networks import NETWORKS, Options, choose
+from moses_rnn.training.pairs import PhrasePairs, describe_partitions
+from moses_rnn.training.parallel import SentencePairs, rare_words_of
+from moses_rnn.training.ranking import RankedPairs
+from moses_rnn.training.ranks import ALONE, Ranks, share_cores
+from moses_rnn.training.state import Progress
+from moses_rnn.training.task import Task
+from moses_rnn.training.texts import TextLines
+from moses_rnn.training.trainer import Observer, Trainer
+
+LONG_MINUTES = 10  # of training: less would hardly win back what compiling takes
+STEPS = 3  # of an estimate, after a first one that warms up
+LEAST_SECONDS = 5.0  # of learning for it
+LEAKY_SHARE, FORGET_BIAS = 0.25, 1.0  # of cells, unless an option says otherwise
+
+
+class Learner(NamedTuple):
+    """How a network of `NETWORKS` is made: config by sizes of vocabularies, sizes and switches; network; task."""
+
+    kind: Architecture
+    config: Callable[..., Any]
+    network: Callable[..., Any]
+    task: Callable[..., Task]
+
+
+OF_CELLS = "encdec of other cells"  # whose folder has another format
+LEARNERS = {
+    "encdec": Learner(ENCDEC, EncDecConfig, EncDec, PhrasePairs),
+    OF_CELLS: Learner(ENCDEC_OF_CELLS, CellConfig, CellEncDec, PhrasePairs),
+    "cstm": Learner(CSTM, CstmConfig, Cstm, PhrasePairs),
+    "ranker": Learner(RANKER, RankerConfig, Ranker, RankedPairs),
+    "rnnsearch": Learner(RNNSEARCH, RnnSearchConfig, RnnSearch, PhrasePairs),
+    "seq2seq": Learner(SEQ2SEQ, Seq2SeqConfig, Seq2Seq, PhrasePairs),
+    "rnnenc": Learner(ENCDEC, EncDecConfig, EncDec, PhrasePairs),
+    "cslm": Learner(CSLM, CslmConfig, Cslm, NGrams),
+    "bengio": Learner(BENGIO, BengioConfig, Bengio, NGrams),
+    "rnnlm": Learner(RNNLM, RnnlmConfig, Rnnlm, Sentences),
+}
+
+
+MATERIALS: dict[str, Callable[..., Material]] = {"table": TablePairs, "sentences": SentencePairs, "text": TextLines}
+
+
+class Outcome(NamedTuple):
+    """What has become of a run."""
+
+    progress: Progress  # its `finished` is empty when the run was stopped
+    rival_cost: float | None  # what a unigram model of the targets costs, say
+    measure: Measure = NATS
+    unit: str = "pairs"  # what its examples are
+
+    @property
+    def verdict(self) -> Verdict:
+        """What its held-out costs say of it."""
+        return verdict(self.progress.history, self.rival_cost, self.measure)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is trained, on what, and how on this machine."""
+
+    options: Options
+    preset: Preset  # with what the options override
+    config: Mapping[str, Any]  # the network's, without the sizes of its vocabularies
+    learner: Learner
+    embeddings: GivenEmbeddings
+
+    @property
+    def training(self) -> TrainingConfig:
+        """How the network learns."""
+        return self.preset.training
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What a run must share to be continued, besides its material."""
+        return {**self.config, **self.preset.learning, **self.training.course()}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What to expect of a training."""
+
+    pairs: int  # in a pass
+    pairs_per_second: float
+    passes: float  # within the budget; infinite without one
+
+    @property
+    def seconds_of_a_pass(self) -> float:
+        """How long each pass takes."""
+        return self.pairs / self.pairs_per_second
+
+
+def train(options: Options, observer: Observer, should_stop: Callable[[], bool], ranks: Ranks = ALONE) -> Outcome:
+    """Train a network, or continue a run that was stopped.
+
+    Args:
+        options: by name, as those of the command line; see `networks.choose`. After every evaluation the folder
+            `model` holds the best weights so far.
+        observer: follows the run.
+        should_stop: called while the material is read and after every step.
+        ranks: the processes that train it together; all call this function with equal options.
+
+    Raises:
+        UnfitOption: options do not go together.
+        InputError: the material cannot be read, is damaged or too small.
+        CheckpointError: the folder holds a run with other choices, or a model without its run.
+        OutputError: the folder cannot be made, or another run is training there.
+        MosesRnnError: the training diverged.
+        PeerFailed: another of the processes is gone.
+        Stopped: while the material was read.
+    """
+    plan, material = plan_of(options, Watch(observer.reading, should_stop), ranks.size)
+    model, restart = plan.options["model"], plan.options["restart"]
+    with ModelFolder(model, plan.learner.kind, restart=restart, leads=ranks.leads) as folder:
+        folder.check_choices(plan.choices)
+        corpus = built_by_first(ranks, folder.arrays, material, should_stop)
+        task = begin(plan, material, corpus, observer)
+        folder.checkpoint = Model(
+            plan.learner.kind,
+            task.model,
+            corpus.vocabularies,
+            direction=TARGET_TO_SOURCE if plan.options.get("inverse") else SOURCE_TO_TARGET,
+            provenance=_provenance(plan, material, corpus),
+        )
+        progress = Trainer(task, plan.training, ranks).run(folder, observer, should_stop)
+        known = task.measure.baseline_cost
+        return Outcome(progress, corpus.unigram_nats_per_token if known is None else known, task.measure, task.unit)
+
+
+def estimate_training(options: Options, observer: Observer, should_stop: Callable[[], bool]) -> Estimate:
+    """Read the table, learn for some seconds and forget it. Arguments as of `train`."""
+    plan, material = plan_of(options, Watch(observer.reading, should_stop))
+    with tempfile.TemporaryDirectory(prefix="moses-rnn") as arrays:
+        corpus = material.build(Path(arrays))
+        return estimate(begin(plan, material, corpus, observer), plan.training)
+
+
+def plan_of(options: Options, watch: Watch, processes: int = 1) -> tuple[Plan, Material]:
+    """What the options choose, and what is to be learned; sets the number of threads that torch uses."""
+    chosen = choose(options)
+    every, preset = chosen
+    embeddings = GivenEmbeddings.of(every)
+    preset = replace(preset, training=_on_this_machine(every, preset, embeddings, processes))
+    name, config = every["architecture"], dict(preset.network)
+    if name in ("encdec", "rnnenc"):
+        config = _encdec(config)
+    if every.get("rare"):
+        config["rare"] = asdict(rare_words_of(every))
+    learner = LEARNERS[OF_CELLS if "cell" in config else name]
+    material = MATERIALS[NETWORKS[name].material](chosen, watch)
+    return Plan(every, preset, config, learner, embeddings), material
+
+
+def _encdec(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What config.json has of sizes and switches; a variant names three switches, unless they are given themselves."""
+    given = {name: value for name, value in chosen.items() if value is not None}
+    named = SWITCHES[given.get("variant", "groundhog")]  # which an RNNenc is
+    switches = {**named, **{name: given[name] for name in named if name in given}, **_cell(given)}
+    sizes = {name: value for name, value in given.items() if name not in NETWORKS["encdec"].switches}
+    return {**sizes, "variant": variant_of(switches), **switches}
+
+
+def _cell(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The switches of config.json that a network of format 1 does not have; none of them where it is one.
+
+    A switch that means nothing for the cell is None, `decoder_reset` among them.
+    """
+    cell = given.get("cell", "gru")
+    if cell == "gru":
+        after = given.get("encoder_reset") == "after"
+        return {"cell": "gru", "encoder_reset": "after", "leaky_share": None, "forget_bias": None} if after else {}
+    return {
+        "cell": cell,
+        "encoder_reset": None,
+        "decoder_reset": None,
+        "leaky_share": given.get("leaky_share", LEAKY_SHARE) if cell == "leaky" else None,
+        "forget_bias": given.get("forget_bias", FORGET_BIAS) if cell.startswith("lstm") else None,
+    }
+
+
+def _on_this_machine(options: Options, preset: Preset, embeddings: GivenEmbeddings, processes: int) -> TrainingConfig:
+    """A preset's training with what files and the machine decide."""
+    config, device, network = preset.training, options["device"], preset.network
+    material, wanted = NETWORKS[options["architecture"]].material, options.get("compiled")
+    width: int = network.get("first_size") or network["hidden_size"]
+    precision = choose_precision(options["precision"], device, width)
+    native, compiled = "", False
+    if material != "text":  # language models learn by torch
+        native = "" if wanted else instructions_to_learn(device, precision)
+        long = (config.max_minutes or math.inf) >= LONG_MINUTES
+        large = LARGE_TO_LEARN if material == "table" else LARGE
+        compiled = choose_compiled(False if native else wanted, device, width, long=long, large=large)
+    rows = rows_at_once(config, processes)
+    threads = threads_for(device, options["threads"], rows, native=bool(native))
+    decided: dict[str, Any] = {"precision": precision, "native": native, "compiled": compiled, "threads": threads}
+    return replace(config, **embeddings.choices(), **decided)
+
+
+def rows_at_once(config: TrainingConfig, processes: int) -> int:
+    """Examples of a minibatch that one process computes together."""
+    return config.batch_size // (processes * rounds(config.accumulate, processes))
+
+
+def threads_for(device: str, wanted: int | None, examples: int, *, native: bool = False) -> int:
+    """Threads to share some examples: none beside the first for a GPU; torch gets the cores that are left for each."""
+    cores = wanted or torch.get_num_threads()
+    return 1 if device.startswith("cuda") else share_cores(cores, examples, native=native)
+
+
+def begin(plan: Plan, material: Material, corpus: Any, observer: Observer) -> Task:
+    """The task of a network with its initial weights; says what is learned."""
+    kind, config, network, task = plan.learner
+    model = network(config(*map(len, corpus.vocabularies.values()), **plan.config), seed=None)
+    model.initialise(plan.training.seed, plan.training.initial_deviation)
+    model = model.to(plan.options["device"])
+    described = material.describe(corpus)
+    unigram = corpus.unigram_nats_per_token
+    if unigram is not None and kind.measure is NATS:
+        described.append(f"unigram baseline: {unigram:.4f} held-out nats per target token")
+    described += describe_partitions(corpus, plan.training)
+    described += plan.embeddings.begin(model, corpus.vocabularies)
+    observer.corpus_read([*described, *_advice(plan, corpus)])
+    return task(model, corpus, plan.training, **plan.preset.learning)
+
+
+def _advice(plan: Plan, corpus: Corpus) -> list[str]:
+    """How long the paper's preset would take here, where "small" was chosen for want of a GPU."""
+    options, device = plan.options, plan.options["device"]
+    unasked = options["quiet"] or options["preset"] or device.startswith("cuda")
+    if unasked or options["architecture"] != "encdec":
+        return []
+    expected = _estimate_paper(corpus, device, plan.training.threads)
+    return [
+        "no GPU: taking --preset small. --preset paper would learn about "
+        f"{expected.pairs_per_second:,.0f} pairs/s here: {expected.seconds_of_a_pass / 3600:.1f} hours for each pass "
+        "over this table, of which it needs several"
+    ]
+
+
+def _estimate_paper(corpus: Corpus, device: str, threads: int) -> Estimate:
+    """What the paper's preset would take, with weights of no meaning."""
+    preset = NETWORKS["encdec"].presets["paper"]
+    words = [max(preset.shortlist + 2, len(known)) for known in corpus.vocabularies.values()]
+    with torch.device(device):
+        model = EncDec(EncDecConfig(words[0], words[1], **preset.network), seed=None)
+    for tensor in model.parameters():
+        torch.nn.init.normal_(tensor, std=0.01)
+    precision = choose_precision("auto", device, preset.network["hidden_size"])
+    native = instructions_to_learn(device, precision)
+    training = replace(preset.training, threads=threads, precision=precision, native=native)
+    return estimate(PhrasePairs(model, corpus, training), training, seconds=0.0)
+
+
+def estimate(task: Task, config: TrainingConfig, seconds: float = LEAST_SECONDS) -> Estimate:
+    """Learn for a moment, and extrapolate from that.
+
+    Args:
+        task: whose network is changed.
+        config: of the training.
+        seconds: how long to learn at least.
+    """
+    rate = _pairs_per_second(task, config, seconds)
+    by_time = 60 * config.max_minutes * rate / task.examples if config.max_minutes else float("inf")
+    return Estimate(task.examples, rate, min(by_time, config.max_epochs or float("inf")))
+
+
+def _pairs_per_second(task: Task, config: TrainingConfig, seconds: float) -> float:
+    trainer = Trainer(task, config)
+    batches = itertools.chain.from_iterable(task.batches(epoch, 0) for epoch in itertools.count())
+    trainer.learn(next(batches))
+    started, pairs, steps = time.monotonic(), 0, 0
+    while steps < STEPS or time.monotonic() - started < seconds:
+        rows = next(batches)
+        trainer.learn(rows)
+        steps, pairs = steps + 1, pairs + len(rows)
+    return pairs / (time.monotonic() - started)
+
+
+def _provenance(plan: Plan, material: Material, corpus: Any) -> dict[str, Any]:
+    """What a checkpoint remembers of its run."""
+    unigram = corpus.unigram_nats_per_token
+    return {
+        "version": __version__,
+        "torch": torch.__version__,
+        **material.origin,
+        "device": plan.options["device"],
+        f"{material.name}_options": asdict(material.config),
+        **({"learning": dict(plan.preset.learning)} if plan.preset.learning else {}),
+        "training_options": asdict(plan.training),
+        material.name: asdict(corpus.statistics),
+        **({} if unigram is None else {"unigram_nats_per_token": unigram}),
+    }

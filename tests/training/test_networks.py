@@ -1,0 +1,211 @@
+"""Presets of every network, what options override, and which do not go together.
+
+What another network has is refused in tests/contract/test_training.py.
+"""
+
+import dataclasses
+
+import pytest
+
+from moses_rnn.networks.cells import ENCDEC_OF_CELLS, PLAIN
+from moses_rnn.networks.cstm import CSTM
+from moses_rnn.networks.encdec import ENCDEC
+from moses_rnn.networks.ranker import RANKER
+from moses_rnn.training.config import TrainingConfig, for_optimiser
+from moses_rnn.training.materials import Watch
+from moses_rnn.training.networks import CELLS, NETWORKS, UnfitOption, choose
+from moses_rnn.training.train import plan_of
+from tests.training.sentences import sentence_options
+from tests.training.small import never, phrase_options
+from tests.training.texts import text_options
+
+PRESETS = NETWORKS["encdec"].presets
+NO_SIZES = {"hidden_size": None, "embedding_size": None, "maxout_size": None, "output_rank": None}
+OF_CSTM = {**NO_SIZES, "architecture": "cstm", "max_length": 0}
+OF_RANKER = {**NO_SIZES, "architecture": "ranker", "max_length": 0}
+# of the papers, beside Adadelta and 64 examples a minibatch
+PAPERS = {
+    "encdec": (PRESETS["paper"], {"rho": 0.95, "epsilon": 1e-6}, {"hidden_size": 1000, "embedding_size": 100, "maxout_size": 500, "output_rank": 100}),
+    "rnnsearch": (NETWORKS["rnnsearch"].presets["paper"], {"batch_size": 80, "sort_batches": 20}, {"hidden_size": 1000, "embedding_size": 620, "alignment_size": 1000, "maxout_size": 500, "output_rank": 0}),
+    "seq2seq": (
+        NETWORKS["seq2seq"].presets["paper"],
+        {"optimiser": "sgd", "learning_rate": 0.7, "schedule": "half-epochs", "batch_size": 128, "reduction": "pair-mean", "clip_norm": 5, "max_epochs": 7.5, "initial_deviation": 0.08, "dropout": 0},
+        {"layers": 4, "hidden_size": 1000, "embedding_size": 1000},
+    ),
+    "bengio": (NETWORKS["bengio"].presets["paper"], {"optimiser": "sgd", "learning_rate": 1e-3, "schedule": "inverse-time", "weight_decay": 1e-4}, {"order": 5, "embedding_size": 60, "hidden_size": 50, "direct": True}),
+    "rnnlm": (NETWORKS["rnnlm"].presets["paper"], {"optimiser": "sgd", "learning_rate": 0.1, "schedule": "newbob", "batch_size": 1, "initial_deviation": 0.1}, {"hidden_size": 250}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("preset", "training", "network"), PAPERS.values(), ids=PAPERS)
+def test_the_papers_presets_are_the_papers(preset, training, network):
+    given = {"optimiser": "adadelta", "batch_size": 64, **training}
+    assert {name: getattr(preset.training, name) for name in given} == given
+    assert {name: preset.network[name] for name in network} == network
+
+
+def test_shortlists_are_the_papers_too():
+    seq2seq, search = (NETWORKS[name].presets["paper"] for name in ("seq2seq", "rnnsearch"))
+    assert (seq2seq.words_read, seq2seq.shortlist, search.shortlist) == (160_000, 80_000, 30_000)
+    rnnlm = NETWORKS["rnnlm"].presets["paper"]
+    assert (PRESETS["paper"].shortlist, rnnlm.min_count, rnnlm.learning) == (15_000, 5, {"bptt": 1})
+
+
+@pytest.mark.parametrize(("preset", "device", "chosen"), [(None, "cpu", "small"), (None, "cuda:1", "paper"), ("paper", "cpu", "paper"), ("small", "cuda", "small")])  # fmt: skip
+def test_a_preset_is_the_devices_unless_it_is_named(preset, device, chosen):
+    given = {"preset": preset, "device": device, "max_epochs": None}
+    sizes = dict.fromkeys(("hidden_size", "embedding_size", "maxout_size", "min_count", "max_length"))
+    nothing = {**given, "optimiser": None, "batch_size": None, "shortlist": None, "architecture": "bengio"}
+    for options in (
+        phrase_options("t", **given, **NO_SIZES),
+        sentence_options("t", **given, **sizes),
+        text_options("t", "m", **nothing),
+    ):
+        preset = NETWORKS[options["architecture"]].presets[chosen]
+        found = choose(options).preset
+        assert found.training == preset.training
+        assert preset.network.items() <= found.network.items()
+
+
+def test_another_optimiser_brings_its_customary_learning_rate():
+    small = PRESETS["small"].training
+    assert for_optimiser(small, "adam") is small
+    for optimiser, rate, decay in (("adadelta", 1.0, 1.0), ("adam", 1e-3, 0.5), ("sgd", 0.7, 0.5)):
+        other = for_optimiser(TrainingConfig(optimiser="another"), optimiser)
+        assert (other.optimiser, other.learning_rate, other.decay_on_plateau) == (optimiser, rate, decay)
+
+
+def test_a_resumed_run_may_have_other_limits_and_no_other_course():
+    course = TrainingConfig().course()
+    limits = {"max_epochs": 3.0, "max_minutes": 1.0, "patience": 9, "save_minutes": 1.0, "threads": 4, "accumulate": 2}
+    assert dataclasses.replace(TrainingConfig(), **limits).course() == course
+    assert set(course) | set(limits) == {field.name for field in dataclasses.fields(TrainingConfig)}
+    assert dataclasses.replace(TrainingConfig(), batch_size=1).course() != course
+
+
+def test_options_override_their_preset_and_nothing_else():
+    preset = PRESETS["small"].training
+    assert choose(phrase_options("t", max_epochs=None)).preset.training == preset
+    changed = phrase_options("t", max_epochs=None, optimiser="adadelta", dropout=0.0, batch_size=8, seed=5)
+    expected = dataclasses.replace(for_optimiser(preset, "adadelta"), dropout=0.0, batch_size=8, seed=5)
+    assert choose(changed).preset.training == expected
+    preset = choose(sentence_options("t", phases="groundhog", min_count=3, partition_words=9, reshuffle=True)).preset
+    assert (preset.network["phases"], preset.min_count) == ("groundhog", 3)
+    assert (preset.training.partition_words, preset.training.reshuffle) == (9, True)
+    options = text_options("t", "m", architecture="rnnlm", hidden_size=60, bptt=1, min_count=5, dropout=0.5)
+    preset = choose(options).preset
+    assert (preset.network, preset.learning, preset.min_count) == ({"hidden_size": 60}, {"bptt": 1}, 5)
+    assert preset.training.dropout == 0.5
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """What the options of a phrase model come to, and what is to be learned."""
+    (tmp_path / "t").write_bytes(b"a ||| b ||| 1\n")
+    watch = Watch(lambda *_: None, never)
+    return lambda **options: plan_of(phrase_options(tmp_path / "t", **options), watch)
+
+
+def test_networks_with_slots_have_no_longer_pairs_and_begin_otherwise(plan):
+    assert plan(**OF_RANKER, corrupt="any", slots=3)[0].config == {
+        "slots": 3, "embedding_size": 64, "hidden_size": 256, "corrupt": "any",
+    }  # fmt: skip
+    lengths = [
+        plan(**given)[1].config.max_length for given in (OF_CSTM, OF_CSTM | {"max_length": 2}, {"max_length": 0})
+    ]
+    assert lengths == [7, 2, 0]
+    for given, kind, deviations in ((OF_CSTM, CSTM, (0.1, 0.01)), (OF_RANKER, RANKER, (0.1, 0.1))):
+        plans = [plan(**given, slots=3, preset=preset) for preset in ("small", "paper")]
+        assert [(each.learner.kind, material.config.max_length) for each, material in plans] == [(kind, 3)] * 2
+        assert tuple(each.training.initial_deviation for each, _ in plans) == deviations
+
+
+OF_CELLS = "cell", "encoder_reset", "leaky_share", "forget_bias"  # which the paper's network has not
+SWITCHES = {
+    "as the paper": ({}, None),
+    "named as the paper": ({"encoder_reset": "before"}, None),
+    "gru": ({"encoder_reset": "after"}, {"encoder_reset": "after"}),
+    "tanh": ({"cell": "tanh"}, {}),
+    "leaky": ({"cell": "leaky"}, {"leaky_share": 0.25}),
+    "no leak": ({"cell": "leaky", "leaky_share": 0.0}, {"leaky_share": 0.0}),
+    "lstm": ({"cell": "lstm"}, {"forget_bias": 1.0}),
+    "no bias": ({"cell": "lstm-peephole", "forget_bias": 0.0}, {"forget_bias": 0.0}),
+}
+
+
+@pytest.mark.parametrize(("given", "meant"), SWITCHES.values(), ids=SWITCHES)
+def test_a_switch_that_means_nothing_for_a_cell_is_none_and_the_papers_cell_has_none(plan, given, meant):
+    planned = plan(**given)[0]
+    if meant is None:
+        assert not {*OF_CELLS} & {*planned.config}
+        assert planned.learner.kind is ENCDEC
+    else:
+        switches = {name: value for name, value in planned.config.items() if name in OF_CELLS}
+        assert {name: value for name, value in switches.items() if value is not None} == {
+            "cell": "gru",
+            **given,
+            **meant,
+        }
+        assert (planned.config["decoder_reset"] is None) == (switches["cell"] != "gru")
+        assert planned.learner.kind is ENCDEC_OF_CELLS
+    assert set(CELLS) == {"gru", *PLAIN}
+
+
+def test_switches_name_their_variant(plan):
+    for given, variant in (
+        ({"variant": "groundhog"}, "groundhog"),
+        ({"decoder_reset": "before"}, "custom"),
+        (
+            {"variant": "groundhog", "summary": "tanh", "first_step": "zero-embedding", "decoder_reset": "after"},
+            "paper",
+        ),
+    ):
+        assert plan(**given)[0].config["variant"] == variant
+
+
+REFUSED = [
+    (phrase_options("t", encoder_reset="after", cell="tanh"), "encoder_reset: cell tanh"),
+    (phrase_options("t", decoder_reset="after", cell="lstm"), "decoder_reset: cell lstm"),
+    (phrase_options("t", leaky_share=0.0), "leaky_share: cell gru"),
+    (phrase_options("t", forget_bias=0.0, cell="leaky"), "forget_bias: cell leaky"),
+    (phrase_options("t", **OF_RANKER | {"slots": 3, "max_length": 4}), "max_length: expected at most the 3 slots"),
+    (sentence_options("t", reshuffle=True), "reshuffle: is for partition_words"),
+    (sentence_options("t", rare_window=3), "rare_window: is for --rare"),
+    (sentence_options("t", rare="noalign", rare_window=3), "rare_window: --rare noalign writes no distances"),
+    (sentence_options("t", alignment="a"), "alignment: is for --rare"),
+    (sentence_options("t", dev_alignment="a"), "dev_alignment: is for --rare"),
+    (sentence_options("t", rare="posunk"), "rare: posunk needs --alignment"),
+    (sentence_options("t", rare="copyable", alignment="a", dev="d"), "rare: copyable needs --dev-alignment"),
+    (sentence_options("t", rare="noalign", dev_alignment="a"), "dev_alignment: is for --dev"),
+    (
+        text_options("t", "m", architecture="bengio", hidden_size=0),
+        "hidden_size: only --network bengio with direct connections",
+    ),
+]
+ACCEPTED = [
+    phrase_options("t", encoder_reset="after", decoder_reset="before"),
+    phrase_options("t", cell="lstm", forget_bias=0.0),
+    phrase_options("t", **OF_CSTM, slots=9, sampled_words=9),
+    sentence_options("t", rare="noalign", dev="d"),
+    text_options("t", "m", architecture="bengio", hidden_size=0, direct=True),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_does_not_go_together_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        choose(options)
+
+
+def test_what_goes_together_is_not():
+    for options in ACCEPTED:
+        choose(options)
+
+
+def test_weights_do_not_decay_under_adadelta():
+    """Which would leave the option out without a word."""
+    paper = {"preset": "paper", "device": "cpu"}
+    assert choose(phrase_options("t", weight_decay=0.1, optimiser="adam", **paper)).preset.training.weight_decay == 0.1
+    assert choose(phrase_options("t", weight_decay=0.0, **paper)).preset.training.weight_decay == 0.0
+    with pytest.raises(UnfitOption, match="weight_decay: expected the optimiser adam or sgd, found adadelta"):
+        choose(phrase_options("t", weight_decay=0.1, **paper))

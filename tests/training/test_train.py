@@ -1,0 +1,195 @@
+"""From material to a model folder: what is planned, what is read, what is refused, what is left."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+
+from moses_rnn.errors import CheckpointError, InputError, Stopped
+from moses_rnn.formats.rare_words import KINDS, RareWords
+from moses_rnn.networks.folders import CONFIG
+from moses_rnn.producers.open import open_model
+from moses_rnn.training import train as trainings
+from moses_rnn.training.materials import Watch, read_watched
+from moses_rnn.training.networks import NETWORKS
+from moses_rnn.training.train import estimate_training, plan_of, threads_for
+from tests.training.sentences import sentence_options, write_texts
+from tests.training.small import never, phrase_options
+from tests.training.texts import Listener, sentences, text_options
+
+WATCH = Watch(lambda *_: None, never)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A folder with a table of 60 lines."""
+    lines = [b"s%d s%d ||| t%d ||| 0.5 ||| 0-0\n" % (i % 13, i % 5, i % 7) for i in range(60)]
+    (tmp_path / "table").write_bytes(b"".join(lines))
+    return tmp_path / "table"
+
+
+def test_the_native_core_learns_unless_compiling_is_asked_for(table, monkeypatch):
+    monkeypatch.setattr(trainings, "instructions_to_learn", lambda device, precision: "avx2")
+    monkeypatch.setattr(trainings, "choose_compiled", lambda wanted, *_, **__: wanted is not False)
+    for wanted, native, compiled in ((None, "avx2", False), (False, "avx2", False), (True, "", True)):
+        training = plan_of(phrase_options(table, compiled=wanted), WATCH)[0].training
+        assert (training.native, training.compiled) == (native, compiled)
+    monkeypatch.setattr(trainings, "instructions_to_learn", lambda device, precision: "")
+    assert plan_of(phrase_options(table, compiled=None), WATCH)[0].training.compiled
+
+
+def test_a_gpu_shares_no_minibatch(monkeypatch):
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    assert threads_for("cuda", 8, 1000) == 1
+    assert threads_for("cpu", 8, 128) == 2
+
+
+def test_an_estimate_leaves_nothing(table, monkeypatch):
+    monkeypatch.setattr("moses_rnn.training.train.LEAST_SECONDS", 0.0)
+    before = sorted(table.parent.iterdir())
+    assert estimate_training(phrase_options(table), Listener(), never).passes == 1
+    assert sorted(table.parent.iterdir()) == before
+
+
+def test_files_are_read_until_somebody_stops(table):
+    shares, paths = [], [str(table), str(table)]
+    watch = Watch(lambda lines, share: shares.append((lines, share)), never)
+    assert b"".join(read_watched(paths, watch)) == 2 * table.read_bytes()
+    assert shares[-1][0] == 120
+    with pytest.raises(Stopped, match="table; run the same command again to start"):
+        list(read_watched(paths, Watch(watch.reading, lambda: True)))
+
+
+# --- language models ----------------------------------------------------------------------------------------------------
+
+
+CSLM_SIZES = {"order": 3, "embedding_size": 4, "first_size": 6, "second_size": 5}
+
+
+def train_on(folder, lines, **changes):
+    """Train on these lines, in `folder`/model."""
+    folder.joinpath("a.fr").write_bytes(b"".join(line + b"\n" for line in lines))
+    options = text_options(folder / "a.fr", folder / "model", architecture="cslm", **CSLM_SIZES, **changes)
+    trainings.train(options, Listener(), never)
+
+
+def test_what_no_decoder_writes_is_no_word(tmp_path):
+    train_on(tmp_path, [*sentences(100), b"<s> <null> rare"])
+    words = open_model(tmp_path / "model", of_pairs=False).target_vocabulary.words
+    assert len(words) == 6 + 2
+    assert not {b"<s>", b"<null>"} & set(words)
+
+
+EMPTY = [
+    ([], [b"w1"], "a.fr: expected at least one line, found an empty file"),
+    ([b"", b" "], [b"w1"], "a.fr: expected a text to train on, found no word in 2 lines"),
+    ([b"<s>"], [b"w1"], "expected a text to train on, found no word in 1 lines"),
+    ([b"w1"], [b""], "dev.fr: expected held-out lines, found no line with words"),
+    ([b"w1"], None, "expected a text to train on, found no line with words"),  # its one line is held out
+]
+
+
+@pytest.mark.parametrize(("lines", "dev", "message"), EMPTY)
+def test_empty_texts_are_refused_and_leave_nothing(tmp_path, lines, dev, message):
+    if dev is not None:
+        (tmp_path / "dev.fr").write_bytes(b"".join(line + b"\n" for line in dev))
+    with pytest.raises(InputError, match=message):
+        train_on(tmp_path, lines, dev=dev and str(tmp_path / "dev.fr"))
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_shortlist_without_words_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"a\.fr: expected words seen 1,000 times or more, found none"):
+        train_on(tmp_path, sentences(60), min_count=1000)
+    assert not (tmp_path / "model").exists()
+
+
+# --- sentences ----------------------------------------------------------------------------------------------------------
+
+
+def train(prefix, folder, stop=never, **changes):
+    return trainings.train(sentence_options(prefix, model=folder, **changes), Listener(), stop)
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts")
+    write_texts(folder, "dev", 30, seed=1)
+    return write_texts(folder, "train", 300)
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_shortlists_are_of_the_texts_and_a_presets_of_what_is_read_and_written(prefix, tmp_path, monkeypatch, inverse):
+    few = dataclasses.replace(NETWORKS["seq2seq"].presets["small"], words_read=5, shortlist=7)
+    monkeypatch.setitem(NETWORKS["seq2seq"].presets, "small", few)
+    for name, given, sizes in (
+        ("preset", {}, (5, 7)),
+        ("given", {"source_words": 3, "target_words": 4}, (4, 3) if inverse else (3, 4)),
+    ):
+        train(prefix, tmp_path / name, architecture="seq2seq", inverse=inverse, **given)
+        checkpoint = open_model(tmp_path / name)
+        assert (len(checkpoint.source_vocabulary) - 2, len(checkpoint.target_vocabulary) - 2) == sizes
+        assert checkpoint.source_vocabulary.words[-1][:1] == (b"t" if inverse else b"s")
+
+
+def weights(folder):
+    return open_model(folder).network.state_dict()
+
+
+def equal(one, other):
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.fixture(scope="module")
+def aligned(tmp_path_factory):
+    """Texts whose words are aligned one to one, a third of them seen once."""
+    folder = tmp_path_factory.mktemp("aligned")
+    for name, count, seed in (("train", 300, 0), ("dev", 30, 1)):
+        path = write_texts(folder, name, count, seed=seed)
+        sources = [line.split() for line in path.with_suffix(".src").read_text().splitlines()]
+        for side in ("src", "trg"):
+            texts = [line.split() for line in path.with_suffix(f".{side}").read_text().splitlines()]
+            for number, text in enumerate(texts):
+                text[number % len(text)] = f"{name}{number}"
+            path.with_suffix(f".{side}").write_text("".join(" ".join(text) + "\n" for text in texts))
+        links = (" ".join(f"{i}-{i}" for i in range(len(source))) for source in sources)
+        path.with_suffix(".links").write_text("".join(line + "\n" for line in links))
+    return folder / "train"
+
+
+def rare_options(prefix, kind, **more):
+    links = {} if kind == "noalign" else {"alignment": str(prefix.with_suffix(".links"))}
+    return {"rare": kind, "min_count": 2, **links, **more}
+
+
+@pytest.mark.parametrize("architecture", ["rnnsearch", "seq2seq"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rare_words_are_learned_by_annotation(aligned, tmp_path, architecture, kind):
+    outcome = train(aligned, tmp_path / "m", architecture=architecture, **rare_options(aligned, kind), max_epochs=3)
+    costs = [record["nats_per_token"] for record in outcome.progress.history]
+    assert costs[-1] < costs[0]
+    model = open_model(tmp_path / "m")
+    assert model.rare == RareWords(kind)
+    assert json.loads((tmp_path / "m" / CONFIG).read_text())["rare"] == {"kind": kind, "window": 7}
+    words = model.target_vocabulary.words
+    assert {*RareWords(kind).written_tokens} <= {*words}
+    assert len(words) == 2 + len(RareWords(kind).written_tokens) + 12
+
+
+def test_a_run_of_rare_words_goes_on_and_remembers_how(aligned, tmp_path):
+    how = rare_options(aligned, "posunk", rare_window=3, dev=str(aligned.with_name("dev")))
+    how["dev_alignment"] = str(aligned.with_name("dev.links"))
+    train(aligned, tmp_path / "whole", **how, max_epochs=2)
+    answers = iter([False] * 6 + [True] * 99)
+    train(aligned, tmp_path / "m", stop=lambda: next(answers), **how, max_epochs=2)
+    for other in ({"rare_window": 4}, {"rare": "posall"}):
+        with pytest.raises(CheckpointError, match="expected the input and options that this training began with"):
+            train(aligned, tmp_path / "m", **how | other, max_epochs=2)
+    with pytest.raises(CheckpointError, match="expected the input and options that this training began with"):
+        train(aligned, tmp_path / "m", min_count=2, dev=how["dev"], max_epochs=2)
+    train(aligned, tmp_path / "m", **how, max_epochs=2)
+    assert equal(weights(tmp_path / "whole"), weights(tmp_path / "m"))
+    provenance = open_model(tmp_path / "m").provenance
+    assert provenance["alignment"] == "train.links"
+    assert provenance["corpus"]["held_out_pairs"] == 30
