@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.phrase_samples import Pair
 from moses_rnn.analysis.scored_table import Floats
-from moses_rnn.files.metered import Advanced, show_nothing
+from moses_rnn.files.streams import Advanced, show_nothing
 from moses_rnn.formats.grids import Cell, Grid, readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.networks.inspection import PHRASES, Gates, decoder_gates, encoder_gates

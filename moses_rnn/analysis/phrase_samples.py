@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from moses_rnn.errors import InputError
-from moses_rnn.files.metered import Advanced, Meter, show_nothing
-from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_blocks
+from moses_rnn.files.streams import STANDARD_STREAM, Advanced, Meter, existing_input, read_blocks, show_nothing
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import read_first_line
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from moses_rnn.analysis.scored_table import Floats, Mask, Pairs, ScoredTable
 from moses_rnn.errors import InputError
-from moses_rnn.files.metered import Advanced, show_nothing
+from moses_rnn.files.streams import Advanced, show_nothing
 from moses_rnn.formats.grids import Grid
 from moses_rnn.formats.phrase_table import LOWEST, TableLine
 

@@ -41,8 +41,7 @@ from moses_rnn.analysis.scored_table import (
 from moses_rnn.analysis.targets import SourceGroup, long_sources, select
 from moses_rnn.analysis.verdicts import Literalness, Tuning, cards, observations, read_tuning
 from moses_rnn.errors import InputError, ScoreError, shown
-from moses_rnn.files.metered import Advanced
-from moses_rnn.files.streams import existing_input
+from moses_rnn.files.streams import Advanced, existing_input
 from moses_rnn.formats.grids import readable, unescaped
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import TableLine, log_of

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import FormatError, InputError, printable, shown
-from moses_rnn.files.metered import Advanced, Meter, show_nothing
-from moses_rnn.files.streams import STANDARD_STREAM, read_lines, sorting, stamp_of
+from moses_rnn.files.streams import STANDARD_STREAM, Advanced, Meter, read_lines, show_nothing, sorting, stamp_of
 from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_table, read_first_line
 from moses_rnn.formats.signatures import recorded_columns

@@ -6,11 +6,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
 from moses_rnn.cli.command import say
-from moses_rnn.files.metered import Advanced
+
+if TYPE_CHECKING:
+    from moses_rnn.files.streams import Advanced
 
 SECONDS_BETWEEN_LINES = 30.0
 

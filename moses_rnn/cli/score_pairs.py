@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from moses_rnn.api.models import Model
     from moses_rnn.api.pairs import Pair
     from moses_rnn.cli.score import Scoring
-    from moses_rnn.files.metered import Meter
+    from moses_rnn.files.streams import Meter
 
 LINES = 4096  # written together
 PAIR = re.compile(r"pairs\[(\d+)\]")
@@ -49,8 +49,8 @@ def score_pairs(given: Scoring) -> None:
     """
     import moses_rnn
     from moses_rnn.cli.progress import Display
-    from moses_rnn.files.metered import Meter
     from moses_rnn.files.outputs import OutputFile, StandardOutput
+    from moses_rnn.files.streams import Meter
     from moses_rnn.producers.open import model_files, needs_alignments, open_model
     from moses_rnn.scoring.checks import check_learned
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moses_rnn.errors import InputError
-from moses_rnn.files.metered import Meter
-from moses_rnn.files.streams import MAX_LINE_BYTES, read_blocks, without_compression_suffix
+from moses_rnn.files.streams import MAX_LINE_BYTES, Meter, read_blocks, without_compression_suffix
 
 
 @dataclass(frozen=True)

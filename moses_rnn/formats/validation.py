@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, printable
-from moses_rnn.files.metered import Advanced, Meter
-from moses_rnn.files.streams import read_lines, sorting
+from moses_rnn.files.streams import Advanced, Meter, read_lines, sorting
 from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import LineParser, Shape, TableLine, form_of

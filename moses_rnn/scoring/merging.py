@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import InputError, Stopped
-from moses_rnn.files.metered import Advanced
 from moses_rnn.files.outputs import OutputFile, commit_all, refuse_equal
 from moses_rnn.files.shards import Shard
-from moses_rnn.files.streams import is_gzip
+from moses_rnn.files.streams import Advanced, is_gzip
 from moses_rnn.formats.phrase_table import Shape
 from moses_rnn.formats.signatures import COUNTED, ColumnCounts, read_signature
 from moses_rnn.moses.ini_editing import NewIni, lines_of

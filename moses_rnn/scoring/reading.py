@@ -11,9 +11,8 @@ from functools import partial
 import numpy as np
 
 from moses_rnn.errors import FormatError, InputError
-from moses_rnn.files.metered import Meter
 from moses_rnn.files.shards import count_lines, read_part
-from moses_rnn.files.streams import identity_of, read_blocks, stamp_of
+from moses_rnn.files.streams import Meter, identity_of, read_blocks, stamp_of
 from moses_rnn.formats.phrase_forms import PhraseForm, words
 from moses_rnn.formats.phrase_table import LineParser, Rejected, Shape, TableLine
 from moses_rnn.formats.table_blocks import TableLines, parse_with

@@ -10,10 +10,9 @@ from typing import Any
 import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, Stopped
-from moses_rnn.files.metered import Advanced
 from moses_rnn.files.outputs import DEFAULT_LEVEL
 from moses_rnn.files.resumable import ResumableOutputs
-from moses_rnn.files.streams import STANDARD_STREAM, existing_input
+from moses_rnn.files.streams import STANDARD_STREAM, Advanced, existing_input
 from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.signatures import PROGRAM, ColumnCounts, fitting_signature, scored_signature
 from moses_rnn.moses.ini_editing import IniEdit, NewIni, extend_ini, lines_of

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from moses_rnn.errors import InputError, Stopped
-from moses_rnn.files.metered import Meter
-from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_blocks
+from moses_rnn.files.streams import STANDARD_STREAM, Meter, existing_input, read_blocks
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.tab_separated import as_table_blocks
 from moses_rnn.formats.table_blocks import parse_blocks

@@ -13,8 +13,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 
 from moses_rnn.errors import FormatError, InputError, shown
-from moses_rnn.files.metered import Meter
-from moses_rnn.files.streams import read_blocks, read_lines
+from moses_rnn.files.streams import Meter, read_blocks, read_lines
 from moses_rnn.formats.alignments import Links, broken, check_links, read_links, transposed
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.rare_words import WINDOW, RareWords, Shortlists, Words, reserved_word

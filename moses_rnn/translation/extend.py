@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import CheckpointError, InputError, MisfitError
-from moses_rnn.files.metered import Advanced, Meter
 from moses_rnn.files.outputs import NoOutput, OutputFile, commit_all, refuse_equal
-from moses_rnn.files.streams import existing_input, read_lines, stamp_of
+from moses_rnn.files.streams import Advanced, Meter, existing_input, read_lines, stamp_of
 from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import Shape, TableLine, parse_table, read_first_line

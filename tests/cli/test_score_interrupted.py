@@ -274,12 +274,12 @@ def test_resume_with_nothing_to_resume_replaces_nothing(here):
 def test_a_failing_disk_or_memory_is_no_reason_to_discard_what_was_done(long_table, error):
     here = long_table
     code = (
-        "import sys; from moses_rnn.files import metered\n"
-        "read, calls = metered.MeteredFile._read_into, iter(range(10**6))\n"
+        "import sys; from moses_rnn.files import streams\n"
+        "read, calls = streams.MeteredFile._read_into, iter(range(10**6))\n"
         "def failing(self, buffer):\n"
         f"    if next(calls) > 6: raise {error}\n"
         "    return read(self, buffer)\n"
-        "metered.MeteredFile._read_into = failing\n"
+        "streams.MeteredFile._read_into = failing\n"
         "from moses_rnn.cli.score import main; main(sys.argv[1:])"
     )
     done = subprocess.run([sys.executable, "-c", code, *LONG], cwd=here, capture_output=True, text=True, check=False)

@@ -1,5 +1,7 @@
 import bz2
+import contextlib
 import gzip
+import io
 import lzma
 import os
 import subprocess
@@ -7,9 +9,8 @@ import sys
 
 import pytest
 
-from moses_rnn.errors import FormatError, InputError
-from moses_rnn.files.metered import Meter
-from moses_rnn.files.streams import existing_input, read_blocks, read_lines
+from moses_rnn.errors import FormatError, InputError, Stopped
+from moses_rnn.files.streams import Meter, existing_input, read_blocks, read_lines
 
 TEXT = b"un\ndeux \xe2\x80\xa8 deux\ntrois\x0b\x0c\x1c\x85\r\xc2\xa0\nquatre\r\n"
 LINES = [b"un\n", b"deux \xe2\x80\xa8 deux\n", b"trois\x0b\x0c\x1c\x85\r\xc2\xa0\n", b"quatre\r\n"]
@@ -144,3 +145,24 @@ def test_lines_before_one_that_is_too_long_are_given_out(tmp_path):
     assert next(blocks) == b"a\nb\n"
     with pytest.raises(FormatError, match="t:3: expected a line of at most 3 bytes"):
         next(blocks)
+
+
+def test_waiting_at_a_pipe_can_be_interrupted(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    def waiting():
+        raise Stopped("enough")
+
+    with pytest.raises(Stopped, match="enough"):  # no writer
+        list(read_lines(str(tmp_path / "pipe"), meter=Meter(waiting=waiting)))
+    with contextlib.closing(io.FileIO(tmp_path / "pipe", "r+")) as writer:
+        writer.write(b"a ||| b")
+        with pytest.raises(Stopped, match="enough"):  # a writer that has fallen silent
+            list(read_lines(str(tmp_path / "pipe"), meter=Meter(waiting=waiting)))
+
+
+def test_the_meter_follows_the_reading(tmp_path):
+    meter = Meter()
+    (tmp_path / "t.gz").write_bytes(gzip.compress(TEXT))
+    assert list(read_lines(str(tmp_path / "t.gz"), meter=meter)) == LINES
+    assert (meter.share, meter.bytes_read) == (1, (tmp_path / "t.gz").stat().st_size)

@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from moses_rnn.errors import InputError, Stopped
-from moses_rnn.files.metered import show_nothing
 from moses_rnn.files.shards import Shard
+from moses_rnn.files.streams import show_nothing
 from moses_rnn.formats.signatures import read_signature, recorded_names
 from moses_rnn.scoring.merging import merge
 from moses_rnn.scoring.score import score

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import CheckpointError
-from moses_rnn.files.metered import show_nothing
+from moses_rnn.files.streams import show_nothing
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.scoring.reading import chunks_between_sources
 from moses_rnn.scoring.score import open_models, score

@@ -9,7 +9,7 @@ import pytest
 
 from moses_rnn.errors import MisfitError, MosesRnnError, Stopped
 from moses_rnn.files import resumable
-from moses_rnn.files.metered import show_nothing
+from moses_rnn.files.streams import show_nothing
 from moses_rnn.formats.table_blocks import Pairs
 from moses_rnn.native import native_core
 from moses_rnn.producers.open import open_model

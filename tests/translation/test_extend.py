@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import InputError, MisfitError
-from moses_rnn.files.metered import show_nothing
+from moses_rnn.files.streams import show_nothing
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import Shape, parse_table
 from moses_rnn.formats.table_blocks import Pairs

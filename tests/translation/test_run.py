@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from moses_rnn.errors import FormatError, OutputError, Stopped
-from moses_rnn.files.metered import show_nothing
+from moses_rnn.files.streams import show_nothing
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.formats.rare_words import KINDS

@@ -14,7 +14,7 @@ from moses_rnn.formats.grids import LAYOUTS, PICTURES
 
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
-    from moses_rnn.files.metered import Advanced
+    from moses_rnn.files.streams import Advanced
     from moses_rnn.producers.open import Model
 
 column_option = click.option(

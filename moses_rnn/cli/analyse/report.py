@@ -28,7 +28,7 @@ from moses_rnn.errors import MosesRnnError, shown_value
 if TYPE_CHECKING:
     from moses_rnn.analysis.report import Findings
     from moses_rnn.cli.progress import Display
-    from moses_rnn.files.metered import Advanced
+    from moses_rnn.files.streams import Advanced
 
 EPOCH = "SOURCE_DATE_EPOCH"
 EPILOG = f"""\b

@@ -25,7 +25,7 @@ from moses_rnn.formats.grids import PICTURES
 if TYPE_CHECKING:
     from moses_rnn.analysis.scored_table import ScoredTable
     from moses_rnn.analysis.targets import SourceGroup
-    from moses_rnn.files.metered import Advanced
+    from moses_rnn.files.streams import Advanced
 
 TARGETS_EPILOG = f"""\b
 Example: long sources seen often and seldom; others, as a table of LaTeX; given ones:
