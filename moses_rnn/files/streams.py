@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import itertools
 import json
 import math
 import os
@@ -51,18 +52,14 @@ def parse_json(data: bytes | str) -> Any:
         ValueError: it is no JSON, or nested too deeply.
     """
     try:
-        return json.loads(data, parse_int=_parse_whole, parse_float=_parse_float, parse_constant=str)
+        return json.loads(
+            data,
+            parse_int=lambda text: int(text) if len(text) <= MOST_DIGITS else text,
+            parse_float=lambda text: number if math.isfinite(number := float(text)) else text,
+            parse_constant=str,
+        )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-
-
-def _parse_whole(text: str) -> int | str:
-    return int(text) if len(text) <= MOST_DIGITS else text
-
-
-def _parse_float(text: str) -> float | str:
-    number = float(text)
-    return number if math.isfinite(number) else text
 
 
 def sorting(path: str) -> str:
@@ -85,11 +82,15 @@ def existing_input(path: str) -> str:
     if path == STANDARD_STREAM:
         return path
     for candidate in (path, path + ".gz"):
-        kind = _kind_of(candidate)
-        if kind is not None and stat.S_ISDIR(kind):
+        try:
+            mode = Path(candidate).stat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise InputError(f"{candidate}: cannot be read: {error.strerror}") from error
+        if stat.S_ISDIR(mode):
             raise InputError(f"{candidate}: expected a file, found a directory")
-        if kind is not None:
-            return candidate
+        return candidate
     raise InputError(f"{path}: expected a file, found nothing of that name (nor {path}.gz)")
 
 
@@ -98,15 +99,6 @@ def check_folder(folder: Path) -> None:
     if not folder.is_dir():
         found, advice = ("a file", MADE_BY) if folder.exists() else ("nothing", "")
         raise CheckpointError(f"{folder}: expected a model folder, found {found}", advice=advice)
-
-
-def _kind_of(path: str) -> int | None:
-    try:
-        return Path(path).stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def is_gzip(path: str) -> bool:
@@ -162,10 +154,6 @@ def show_nothing(_done: int, _share: float | None) -> None:
     """In place of an `Advanced` where nobody looks."""
 
 
-def _do_nothing() -> None:
-    pass
-
-
 @dataclass
 class Meter:
     """Follows the reading of a file.
@@ -178,7 +166,7 @@ class Meter:
     share: float | None = None
     bytes_read: int = 0
     lines_read: int = 0
-    waiting: Callable[[], None] = _do_nothing
+    waiting: Callable[[], None] = lambda: None
 
 
 class MeteredFile(io.FileIO):
@@ -186,91 +174,59 @@ class MeteredFile(io.FileIO):
 
     def __init__(self, file: str | int, meter: Meter) -> None:
         # Opening a FIFO without O_NONBLOCK waits for its writer, where nothing could interrupt it.
-        super().__init__(file, closefd=isinstance(file, str), opener=_open_without_waiting)
+        super().__init__(
+            file, closefd=isinstance(file, str), opener=lambda name, how: os.open(name, how | os.O_NONBLOCK)
+        )
         status = os.fstat(self.fileno())
         self._size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-        self._may_wait = not stat.S_ISREG(status.st_mode)
         self._poll = select.poll()
         self._poll.register(self.fileno(), select.POLLIN)
-        self._meter = meter
-        self._head = b""
-
-    def look(self, count: int) -> bytes:
-        """The first bytes, which stay to be read; fewer only if there are no more."""
-        while len(self._head) < count and (more := self._next(count - len(self._head))):
-            self._head += more
-        return self._head
-
-    def _next(self, count: int) -> bytes:
-        buffer = bytearray(count)
-        return bytes(buffer[: self._read_into(buffer)])
+        self._meter, self._read = meter, 0
 
     def readinto(self, buffer: Buffer, /) -> int:
-        """Read into a buffer; the number of bytes, 0 at the end."""
-        if not self._head:
-            return self._read_into(buffer)
-        view = memoryview(buffer).cast("B")
-        given = self._head[: len(view)]
-        view[: len(given)] = given
-        self._head = self._head[len(given) :]
-        return len(given)
+        """Read into a buffer; first `HEAD_BYTES` at least, if there are so many, however slowly a pipe gives them."""
+        room, count = memoryview(buffer).cast("B"), 0
+        while more := self._read_some(room[count:]):
+            count += more
+            if self._read >= HEAD_BYTES:
+                break
+        return count
 
-    def _read_into(self, buffer: Buffer) -> int:
+    def _read_some(self, buffer: Buffer) -> int:
         count = None
         while count is None:  # a non-blocking descriptor may have nothing after all
-            while self._may_wait and not self._poll.poll(MILLISECONDS_BETWEEN_LOOKS):
+            while not self._poll.poll(MILLISECONDS_BETWEEN_LOOKS):
                 self._meter.waiting()
             count = super().readinto(buffer)
+        self._read += count
         self._meter.bytes_read += count
         if self._size:
             self._meter.share = self._meter.bytes_read / self._size
         return count
 
 
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
 @contextlib.contextmanager
-def open_input(path: str, meter: Meter | None = None) -> Iterator[BinaryIO]:
-    """Open a file, or ``-`` for standard input, by its first bytes and not by its name.
-
-    Args:
-        path: of the file.
-        meter: follows the reading.
-
-    Raises:
-        InputError: the file cannot be opened.
-        FormatError: it is empty (an interrupted compressor leaves such files behind), or compressed by other means.
-    """
+def _open(path: str, meter: Meter) -> Iterator[BinaryIO]:
+    """Open a file, or ``-`` for standard input, by its first bytes and not by its name."""
     with contextlib.ExitStack() as stack:
-        raw = stack.enter_context(_open_raw(path, meter or Meter()))
         try:
-            head = raw.look(HEAD_BYTES)
+            if path == STANDARD_STREAM and sys.stdin is None:
+                raise InputError("standard input: is closed")
+            raw = MeteredFile(sys.stdin.fileno() if path == STANDARD_STREAM else path, meter)
+            stream = stack.enter_context(io.BufferedReader(raw, BUFFER_BYTES))
+            head = stream.peek(HEAD_BYTES)  # more, as a rule
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-        if not head:
+        if not head:  # an interrupted compressor leaves such files behind
             raise FormatError(path, None, "at least one line", "an empty file")
         for magic, printer in OTHERS.items():
             if head.startswith(magic):
                 advice = f"Read it through a pipe: {printer} {shlex.quote(path)} | … - (a lone - is standard input)."
                 raise FormatError(path, None, "plain text or gzip", f"a file for {printer}", advice)
-        buffered = io.BufferedReader(raw, BUFFER_BYTES)
         if head.startswith(GZIP):  # without threads: theirs would read 8 MB ahead of the meter
-            yield stack.enter_context(xopen(buffered, "rb", format="gz", threads=0))
+            yield stack.enter_context(xopen(stream, "rb", format="gz", threads=0))
         else:
-            yield buffered
-
-
-def _open_raw(path: str, meter: Meter) -> MeteredFile:
-    try:
-        if path != STANDARD_STREAM:
-            return MeteredFile(path, meter)
-        if sys.stdin is None:
-            raise InputError("standard input: is closed")
-        return MeteredFile(sys.stdin.fileno(), meter)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+            yield stream
 
 
 def read_lines(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter | None = None) -> Iterator[bytes]:
@@ -287,69 +243,50 @@ def read_blocks(path: str, *, max_line_bytes: int = MAX_LINE_BYTES, meter: Meter
         FormatError: it is empty, ends early, is damaged, or has a line of more than ``max_line_bytes``.
         MosesRnnError: reading it failed for reasons of the system.
     """
-    meter = meter or Meter()
-    with open_input(path, meter) as stream:
-        rest = b""
+    meter, rest = meter or Meter(), b""
+    with _open(path, meter) as stream:
         while piece := _read_piece(stream, path, meter):
             end = piece.rfind(b"\n") + 1
-            whole, tail = rest + piece[:end], piece[end:]
-            if not end:
-                rest = whole + tail
-                _check_length(rest, max_line_bytes, path, meter.lines_read)
-                continue
-            rest = tail
-            for block in [whole] if len(whole) <= max_line_bytes else _short_lines(whole, max_line_bytes, path, meter):
+            block, rest = (rest + piece[:end], piece[end:]) if end else (b"", rest + piece)
+            too_long = b""
+            if len(block) > max_line_bytes or len(rest) > max_line_bytes:
+                block, too_long = _cut_before_long(block, rest, max_line_bytes)
+            if block:
                 meter.lines_read += block.count(b"\n")
                 yield block
+            if too_long:
+                expected = f"a line of at most {max_line_bytes:,} bytes"
+                raise FormatError(path, meter.lines_read + 1, expected, shown(too_long), "Is this a phrase table?")
         if rest:
-            _check_length(rest, max_line_bytes, path, meter.lines_read)
             meter.lines_read += 1
             yield rest
 
 
-def _short_lines(block: bytes, max_line_bytes: int, path: str, meter: Meter) -> Iterator[bytes]:
-    """The block, or its lines before one that is too long, which is an error."""
+def _cut_before_long(block: bytes, rest: bytes, max_line_bytes: int) -> tuple[bytes, bytes]:
+    """The lines of a block before the first that is too long, and that one; the rest is one more."""
     end = 0
-    for line in io.BytesIO(block):
+    for line in itertools.chain(io.BytesIO(block), [rest]):
         if len(line) > max_line_bytes:
-            if end:
-                yield block[:end]
-            _check_length(line, max_line_bytes, path, meter.lines_read)
+            return block[:end], line
         end += len(line)
-    yield block
+    return block, b""
 
 
 def _read_piece(stream: BinaryIO, path: str, meter: Meter) -> bytes:
-    lines_read = meter.lines_read
+    after = f"after line {meter.lines_read:,}"
     try:
         return stream.read(BLOCK_BYTES)
     except EOFError as error:
-        raise FormatError(
-            path,
-            None,
-            "a whole compressed file",
-            f"an early end at compressed byte {meter.bytes_read:,}, after line {lines_read:,}",
-            "The file was cut short, by a full disk or a broken transfer: make it again.",
-        ) from error
+        found = f"an early end at compressed byte {meter.bytes_read:,}, {after}"
+        advice = "The file was cut short, by a full disk or a broken transfer: make it again."
+        raise FormatError(path, None, "a whole compressed file", found, advice) from error
     except MosesRnnError:  # raised by `Meter.waiting`
         raise
     except MemoryError as error:
-        raise MosesRnnError(f"{path}: memory ran out after line {lines_read:,}") from error
+        raise MosesRnnError(f"{path}: memory ran out {after}") from error
     except Exception as error:  # each decompressor raises a class of its own
         if isinstance(error, OSError) and error.errno is not None:
             # The file may be sound and the disk or the network not: no reason to reject it.
-            raise MosesRnnError(f"{path}: cannot be read on after line {lines_read:,}: {error.strerror}") from error
-        raise FormatError(
-            path, None, "a sound compressed file", f"damage after line {lines_read}: {error}", "Make or copy it again."
-        ) from error
-
-
-def _check_length(line: bytes, max_line_bytes: int, path: str, lines_before: int) -> None:
-    if len(line) > max_line_bytes:
-        raise FormatError(
-            path,
-            lines_before + 1,
-            f"a line of at most {max_line_bytes:,} bytes",
-            shown(line),
-            "Is this a phrase table?",
-        )
+            raise MosesRnnError(f"{path}: cannot be read on {after}: {error.strerror}") from error
+        found = f"damage {after}: {error}"
+        raise FormatError(path, None, "a sound compressed file", found, "Make or copy it again.") from error

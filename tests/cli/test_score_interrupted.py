@@ -275,11 +275,11 @@ def test_a_failing_disk_or_memory_is_no_reason_to_discard_what_was_done(long_tab
     here = long_table
     code = (
         "import sys; from moses_rnn.files import streams\n"
-        "read, calls = streams.MeteredFile._read_into, iter(range(10**6))\n"
+        "read, calls = streams.MeteredFile.readinto, iter(range(10**6))\n"
         "def failing(self, buffer):\n"
         f"    if next(calls) > 6: raise {error}\n"
         "    return read(self, buffer)\n"
-        "streams.MeteredFile._read_into = failing\n"
+        "streams.MeteredFile.readinto = failing\n"
         "from moses_rnn.cli.score import main; main(sys.argv[1:])"
     )
     done = subprocess.run([sys.executable, "-c", code, *LONG], cwd=here, capture_output=True, text=True, check=False)
