@@ -27,8 +27,7 @@ import numpy.typing as npt
 import torch
 from stages import GEMM, Pair, Stage, gemm_rate, pairs_of, threads_of_each, time_in_turn
 
-from moses_rnn.files.outputs import DEFAULT_LEVEL, Packing
-from moses_rnn.files.resumable import ResumableOutputs
+from moses_rnn.files.outputs import DEFAULT_LEVEL, Packing, ResumableOutputs
 from moses_rnn.files.streams import read_blocks, read_lines
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR

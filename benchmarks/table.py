@@ -23,8 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.files.outputs import Packing, compressed
-from moses_rnn.files.resumable import ResumableOutputs
+from moses_rnn.files.outputs import Packing, ResumableOutputs, compressed
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR

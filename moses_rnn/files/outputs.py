@@ -1,26 +1,47 @@
-"""Files that come out: whole or not at all, never over an input or through a link, and by one process at a time."""
+"""Files that come out: whole or not at all, never over an input or through a link, and by one process at a time.
+
+An `OutputFile` appears when it is complete. `ResumableOutputs` appear together, and their making survives any death.
+While they are made, each is ``.NAME.part``, and beside the first there is ``.NAME.state``: what is being made, how far
+it is, and how many bytes of each part belong to that. To save is to make the parts durable and then to replace the
+state as a whole. Whatever follows the saved bytes is cut off when the work is resumed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from zlib_ng import gzip_ng
 
-from moses_rnn.errors import OutputError, write_failure
+from moses_rnn.errors import (
+    AlreadyComplete,
+    FormatError,
+    InputError,
+    MisfitError,
+    MosesRnnError,
+    OutputError,
+    write_failure,
+    writing,
+)
 from moses_rnn.files.streams import STANDARD_STREAM, is_gzip
 
 Note = dict[str, Any]  # JSON
 OTHER_SUFFIXES = {".bz2", ".xz", ".zst"}  # of files that are not written
 DEFAULT_LEVEL = 2  # of zlib-ng: a little smaller and a quarter faster than gzip -1
 READ_BYTES = 1 << 20
+VERSION = 1  # of the state file
+SECONDS_BETWEEN_SAVES = 1.0  # a sync takes a disk milliseconds; a block may take no longer
+EMPTY = {"bytes": 0, "sha256": hashlib.sha256().hexdigest()}
 
 
 def compressed(data: bytes, level: int = DEFAULT_LEVEL) -> bytes:
@@ -314,3 +335,316 @@ class StandardOutput:
 
     def __exit__(self, *_: object) -> None:
         """Do nothing."""
+
+
+class ResumableOutputs:
+    """The files of a run. Use them as a context: without a `commit`, what can be resumed stays, and nothing else.
+
+    Args:
+        growing: files that are appended to. The first may be standard output: then nothing can be resumed.
+        small: files that come whole, with the commit.
+        optional: files that are appended to, and appear only if they have content.
+        resume: continue what an interrupted run has left, if there is something.
+        force: replace existing files, and what an interrupted run has left.
+        inputs: files that must not be an output, by whatever spelling.
+        advise: says what to do after an error, by the counts that are saved.
+
+    Raises:
+        AlreadyComplete: to be resumed, but all files are there and newer than the inputs.
+        OutputError: a file cannot be written, exists, is an input or another output, or is being written by another
+            run; or an interrupted run has left something.
+    """
+
+    def __init__(
+        self,
+        growing: Sequence[str],
+        small: Sequence[str] = (),
+        *,
+        optional: Sequence[str] = (),
+        resume: bool = False,
+        force: bool = False,
+        inputs: tuple[str, ...] = (),
+        advise: Callable[[MosesRnnError, Note], str] | None = None,
+    ) -> None:
+        self._path, self._optional, self._advise = growing[0], optional, advise
+        self.resumable = self._path != STANDARD_STREAM
+        self._growing = [path for path in (*growing, *optional) if path != STANDARD_STREAM]
+        files = [*self._growing, *small]
+        refuse_equal(files)
+        if resume and not force:
+            self._stop_if_complete([path for path in files if path not in optional], inputs)
+        if not force:
+            self._refuse_journals()
+        if self.resumable:
+            refuse_inputs(self._state, inputs)
+        self._parts: dict[str, Part] = {}
+        self._keeps = True  # what is there
+        self._lock = hold(self._path, self._state, self._holder) if self.resumable else None
+        try:
+            self._saved = read_state(self._state) if self.resumable else {}
+            left = (self._saved or {}).get("counts") is not None
+            if not force and not resume:
+                self._refuse_leftover(left)
+            for path in files:
+                self._parts[path] = Part(path, replace=force or (left and resume), inputs=inputs)
+            if not force:
+                self._refuse_unsound()
+        except BaseException:
+            self._close()
+            raise
+        self._keeps, self._restores = left, left and resume
+        self._record: Note = {}  # what the state is to say
+        self._due = 0.0  # when it is to be saved next
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was made, perhaps by an interrupted run: only names may be missing."""
+        return bool(self._record.get("complete"))
+
+    @property
+    def _state(self) -> Path:
+        return hidden(self._path, "state")
+
+    def _stop_if_complete(self, paths: Sequence[str], inputs: tuple[str, ...]) -> None:
+        beside = (hidden(self._path, suffix) for suffix in ("part", "state", "journal"))
+        whole = all(Path(path).is_file() for path in paths) and not any(path.exists() for path in beside)
+        if not self.resumable or not whole:
+            return
+        for given in inputs:
+            if Path(given).is_file() and Path(given).stat().st_mtime_ns > Path(self._path).stat().st_mtime_ns:
+                raise OutputError(
+                    f"{self._path}: exists already, and {given} has changed since; use --force to replace it"
+                )
+        raise AlreadyComplete(f"{self._path}: already complete; --force makes it anew")
+
+    def _refuse_journals(self) -> None:
+        """Refuse what an earlier version has left."""
+        for journal in (hidden(path, "journal") for path in self._growing):
+            if journal.exists():
+                raise OutputError(
+                    f"{journal}: expected no journal, found one that an earlier version of moses-rnn has left",
+                    advice="Finish its work with that version, or use --force to start over.",
+                )
+
+    def _holder(self) -> str:
+        state = read_state(self._state) or {}
+        return f" (process {state.get('process')} on {state.get('host')})" if state else ""
+
+    def _refuse_leftover(self, left: bool) -> None:
+        if left:
+            raise OutputError(
+                f"{self._path}: an interrupted run has left a part of it; --resume continues, --force starts over"
+            )
+
+    def _refuse_unsound(self) -> None:
+        """Refuse what an interrupted run has left where nothing tells what it is."""
+        unknown = [path for path in self._growing if self._parts[path].size and self.resumable and not self._saved]
+        if self._saved is None or unknown:
+            found = f"none for {hidden(unknown[0], 'part')}" if self._saved == {} else "a damaged or foreign one"
+            raise OutputError(
+                f"{self._state}: expected the state of an interrupted run, found {found}",
+                advice="What it has left cannot be resumed; --force starts over.",
+            )
+
+    def begin(self, manifest: Note) -> Note | None:
+        """Begin, or continue what an interrupted run of the same manifest has left.
+
+        Args:
+            manifest: everything that decides the bytes; JSON. With a false "resumable", nothing is kept.
+
+        Returns:
+            The counts that were saved last; None from the beginning.
+
+        Raises:
+            OutputError: what was left is of another manifest, damaged, or cannot be written.
+        """
+        manifest = json.loads(json.dumps(manifest))
+        self.resumable = self.resumable and manifest.get("resumable", True)
+        counts, complete = None, False
+        if self._saved and self._restores:
+            self._restore(self._saved, manifest)
+            counts, complete = self._saved["counts"], self._saved["complete"]
+        else:
+            self._keeps = False
+            for path in self._growing:
+                self._parts[path].restart()
+                hidden(path, "journal").unlink(missing_ok=True)
+        self._remove_unwanted()
+        self._note(manifest, counts, complete=complete)
+        if self._lock:
+            self._write_state()
+            self._due = 0.0
+        return counts
+
+    def _restore(self, saved: Note, manifest: Note) -> None:
+        if differing := compare_manifests(saved["manifest"], manifest):
+            raise OutputError(
+                f"{self._path}: expected what the interrupted run was given, found other: {'; '.join(differing)}",
+                advice="Give the same to continue, or use --force to start over.",
+            )
+        files: dict[str, Note] = {name: digest for name, digest in saved["files"].items() if digest["bytes"]}
+        given = {self._name(path): path for path in self._growing}
+        always = {name for name, path in given.items() if path not in self._optional}
+        if not always <= files.keys() <= given.keys():
+            raise OutputError(
+                f"{self._path}: expected the files that the interrupted run has begun, {', '.join(files)}, "
+                f"found {', '.join(given)}",
+                advice="Give the same to continue, or use --force to start over.",
+            )
+        for name, path in given.items():
+            self._parts[path].restore(files.get(name, EMPTY), complete=saved["complete"])
+
+    def _remove_unwanted(self) -> None:
+        """Remove what an interrupted run has left of files that are no longer wanted, unless another run makes them."""
+        given = set(map(self._name, self._parts))
+        for name in (self._saved or {}).get("files", {}).keys() - given:
+            part = hidden(str(Path(self._path).parent / name), "part")
+            if part.is_file() and (lock := open_locked(part)):
+                part.unlink()
+                lock.close()
+
+    def _name(self, path: str) -> str:
+        """What a file is called in the state: all may be moved together."""
+        return os.path.relpath(path, Path(self._path).parent)
+
+    def append(self, path: str, data: bytes) -> None:
+        """Write to a growing file, as it is; nothing is safe before the next save."""
+        if path == STANDARD_STREAM:
+            StandardOutput().append(data)
+        else:
+            self._parts[path].write(data)
+
+    def digest(self, path: str) -> Note:
+        """Size in bytes and SHA-256 of a growing file so far; nothing is known of standard output."""
+        return {} if path == STANDARD_STREAM else self._parts[path].digest()
+
+    def save(self, counts: Note) -> None:
+        """Have what was appended so far count, on disk within a second or so, or when the context ends.
+
+        Args:
+            counts: how far it is; JSON.
+        """
+        self._note(self._record["manifest"], json.loads(json.dumps(counts)))
+        if self.resumable and time.monotonic() >= self._due:
+            self._write_state()
+
+    def _note(self, manifest: Note, counts: Note | None, *, complete: bool = False) -> None:
+        self._record = {
+            "version": VERSION,
+            "manifest": manifest,
+            "counts": counts,
+            "files": {self._name(path): self._parts[path].digest() for path in self._growing},
+            "complete": complete,
+            "process": os.getpid(),
+            "host": os.uname().nodename,
+        }
+
+    def _write_state(self) -> None:
+        """Make durable what was noted: first the parts, then the state, which replaces the one before.
+
+        The new state is locked before it has its name, so that there is no moment for another run.
+        """
+        for path in self._growing:
+            self._parts[path].sync()
+        text = json.dumps(self._record).encode()
+        new = hidden(self._path, "state.new")
+        stream = hold(self._path, new)
+        try:
+            stream.truncate(0)
+            write_all(stream, b"%08x %s\n" % (zlib.crc32(text), text))
+            os.fsync(stream.fileno())
+            new.replace(self._state)
+        except OSError as error:
+            stream.close()
+            new.unlink(missing_ok=True)
+            raise write_failure(self._path, error, len(text)) from error
+        if self._lock:
+            self._lock.close()
+        self._lock, self._saved = stream, self._record
+        self._keeps = self._record["counts"] is not None
+        with writing(self._path):
+            sync_directory(self._state.parent)
+        self._due = time.monotonic() + SECONDS_BETWEEN_SAVES
+
+    def commit(self, contents: Mapping[str, bytes] | None = None) -> None:
+        """Give all files their names, once all are complete on disk and the state says so.
+
+        Args:
+            contents: of each small file.
+        """
+        for path, content in (contents or {}).items():
+            self._parts[path].restart()
+            self._parts[path].write(Packing(is_gzip(path))(content))
+            self._parts[path].sync()
+        if self._lock:
+            self._note(self._record["manifest"], self._record["counts"] or {}, complete=True)
+            self._write_state()
+        else:
+            StandardOutput().commit()
+            for path in self._growing:
+                self._parts[path].sync()
+        for path, part in self._parts.items():
+            if path in self._optional and not part.bytes:
+                Path(path).unlink(missing_ok=True)  # those of an older run may be replaced, and nothing takes its place
+            else:
+                part.publish()
+        self._discard()
+
+    def _discard(self) -> None:
+        """Leave nothing to be resumed."""
+        self._keeps, self._record = False, {}
+
+    def keep(self, error: BaseException | None = None) -> Note | None:
+        """Save what can be resumed after an error, and leave nothing otherwise; returns the counts that are saved.
+
+        Nothing can be resumed where the input is at fault as a whole, as opposed to a line of it or to a model that
+        does not fit.
+        """
+        if not self._record:  # not begun, or done
+            return None
+        of_a_line = isinstance(error, FormatError) and error.line is not None
+        mendable = not isinstance(error, InputError) or isinstance(error, MisfitError) or of_a_line
+        if not self.complete and not (self.resumable and mendable):
+            self._discard()
+        elif self._lock and self._record is not self._saved:
+            with contextlib.suppress(MosesRnnError):  # what was saved before stays
+                self._write_state()
+        return self._saved["counts"] if self._keeps and self._saved else None
+
+    def _close(self) -> None:
+        for path, part in self._parts.items():
+            part.close(keep=self._keeps and path in self._growing and part.size > 0)
+        if self._lock:
+            if not self._keeps or not os.fstat(self._lock.fileno()).st_size:
+                self._state.unlink(missing_ok=True)
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
+        """Keep what can be resumed, and say so."""
+        try:
+            counts = self.keep(error)
+            if counts is not None and self._advise and isinstance(error, MosesRnnError):
+                error.add_advice(self._advise(error, counts))
+        finally:
+            self._close()
+
+
+def read_state(path: Path) -> Note | None:
+    """What a state file says: nothing if it is empty or not there, None if it cannot be trusted."""
+    data = path.read_bytes() if path.is_file() else b""
+    checksum, _, text = data.removesuffix(b"\n").partition(b" ")
+    if not data:
+        return {}
+    if not data.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(text):
+        return None
+    record: Note = json.loads(text)
+    return record if record.get("version") == VERSION else None
+
+
+def compare_manifests(saved: Note, given: Note) -> list[str]:
+    """In what they differ, as text."""
+    keys = sorted(saved.keys() | given.keys())
+    return [f"{key} {saved.get(key)!r}, now {given.get(key)!r}" for key in keys if saved.get(key) != given.get(key)]

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, Stopped
-from moses_rnn.files.outputs import DEFAULT_LEVEL
-from moses_rnn.files.resumable import ResumableOutputs
+from moses_rnn.files.outputs import DEFAULT_LEVEL, ResumableOutputs
 from moses_rnn.files.streams import STANDARD_STREAM, Advanced, existing_input
 from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.signatures import PROGRAM, ColumnCounts, fitting_signature, scored_signature

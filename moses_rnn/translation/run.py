@@ -8,8 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
 
 from moses_rnn.errors import FormatError, InputError, MosesRnnError, OutputError, Stopped, placing, shown
-from moses_rnn.files.outputs import Note, Packing
-from moses_rnn.files.resumable import ResumableOutputs
+from moses_rnn.files.outputs import Note, Packing, ResumableOutputs
 from moses_rnn.files.streams import Advanced, Meter, existing_input, is_gzip, read_lines, stamp_of
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import format_nbest_line

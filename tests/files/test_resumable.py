@@ -21,9 +21,8 @@ from moses_rnn.errors import (
     OutputError,
     Stopped,
 )
-from moses_rnn.files import resumable
-from moses_rnn.files.outputs import Packing
-from moses_rnn.files.resumable import ResumableOutputs
+from moses_rnn.files import outputs
+from moses_rnn.files.outputs import Packing, ResumableOutputs
 
 BLOCKS = 4
 MANIFEST = {"input": "t", "floor": -87.0}
@@ -34,7 +33,7 @@ STATE = ".t.gz.state"
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 0)
+    monkeypatch.setattr(outputs, "SECONDS_BETWEEN_SAVES", 0)
     monkeypatch.setattr(os, "fsync", lambda _: None)  # slow, and a process that dies does not take the system with it
     return tmp_path
 
@@ -390,7 +389,7 @@ DISCARDED = {
 @pytest.mark.parametrize("error", (KEPT | DISCARDED).values(), ids=KEPT | DISCARDED)
 def test_what_was_done_stays_unless_the_input_is_at_fault(monkeypatch, whole, error):
     """It is saved at the latest then, and the advice is by what is saved."""
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 1000)
+    monkeypatch.setattr(outputs, "SECONDS_BETWEEN_SAVES", 1000)
     error.advice = ""
     with pytest.raises(type(error)) as caught:
         make(after=3, do=lambda: fail(error), advise=lambda _, counts: f"{counts['done']} blocks")
@@ -410,7 +409,7 @@ def test_what_comes_through_a_pipe_is_never_kept():
 
 
 def test_a_death_costs_what_was_not_saved_for_a_second(monkeypatch, whole):
-    monkeypatch.setattr(resumable, "SECONDS_BETWEEN_SAVES", 1000)
+    monkeypatch.setattr(outputs, "SECONDS_BETWEEN_SAVES", 1000)
     killed_after(4)
     assert make(resume=True) == 1
     assert contents() == whole
