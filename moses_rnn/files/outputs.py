@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import io
 import json
 import os
 import sys
@@ -100,18 +101,14 @@ def refuse_inputs(path: Path, inputs: tuple[str, ...]) -> None:
             raise OutputError(f"{path}: is the input {given} itself; name another output")
 
 
-def open_no_link(path: Path) -> BinaryIO:
-    """Open a file to read and write, made if need be; a symbolic link there is an OSError, not another file."""
-    return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b", buffering=0)  # noqa: PTH123, the descriptor's flags are the point
-
-
 def open_locked(path: Path) -> BinaryIO | None:
     """Open a file to read and write, made if need be, if no other process holds it; None if one does.
 
-    The lock ends with the process. A file that was renamed away between opening and locking is not taken for ours.
+    The lock ends with the process. A symbolic link is an OSError, not another file, and a file that was renamed away
+    between opening and locking is not taken for ours.
     """
     while True:
-        stream = open_no_link(path)
+        stream = io.FileIO(path, "r+", opener=lambda name, how: os.open(name, how | os.O_CREAT | os.O_NOFOLLOW, 0o666))
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_at(stream, path):
@@ -129,8 +126,17 @@ def _is_at(stream: BinaryIO, path: Path) -> bool:
         return False
 
 
+def hold(path: str, place: Path, holder: Callable[[], str] = str) -> BinaryIO:
+    """Open what is kept beside an output, locked against other runs; `holder` describes the one that has it."""
+    with writing(path):
+        stream = open_locked(place)
+    if stream is None:
+        raise OutputError(f"{path}: is being written by another run{holder()}")
+    return stream
+
+
 def write_all(stream: BinaryIO, data: bytes) -> None:
-    """Write bytes; a file of `open_no_link` may take fewer than it is given."""
+    """Write bytes; an unbuffered file may take fewer than it is given."""
     left = memoryview(data)
     while left:
         left = left[os.write(stream.fileno(), left) :]
@@ -171,13 +177,8 @@ class Part:
         """Bytes on disk, an interrupted run's among them."""
         return os.fstat(self._stream.fileno()).st_size
 
-    def restart(self) -> None:
-        """Begin with an empty file."""
-        self._cut(0)
-        self.bytes, self._hash = 0, hashlib.sha256()
-
-    def restore(self, saved: Note, *, complete: bool) -> None:
-        """Continue behind the bytes of a digest, after a check of them; a `complete` file may have its name already."""
+    def start(self, saved: Note = EMPTY, *, complete: bool = False) -> None:
+        """Start behind the bytes of a digest, after a check of them; a `complete` file may have its name already."""
         size: int = saved["bytes"]
         self.published = complete and size > 0 and not self.size
         place = self._target if self.published else self._part
@@ -192,30 +193,21 @@ class Part:
                 advice="The file was damaged or changed. --force without --resume starts over.",
             )
         if not self.published:
-            self._cut(size)
-
-    def _cut(self, size: int) -> None:
-        try:
-            self._stream.truncate(size)
-            self._stream.seek(size)
-        except OSError as error:
-            raise write_failure(self.path, error) from error
+            with writing(self.path):
+                self._stream.truncate(size)
+                self._stream.seek(size)
 
     def write(self, data: bytes) -> None:
         """Write further bytes, as they are."""
-        try:
+        with writing(self.path, len(data)):
             write_all(self._stream, data)
-        except OSError as error:
-            raise write_failure(self.path, error, len(data)) from error
         self.bytes += len(data)
         self._hash.update(data)
 
     def sync(self) -> None:
         """Make what was written durable."""
-        try:
+        with writing(self.path):
             os.fsync(self._stream.fileno())
-        except OSError as error:
-            raise write_failure(self.path, error) from error
 
     def digest(self) -> Note:
         """Size in bytes and SHA-256 of what was written."""
@@ -223,13 +215,11 @@ class Part:
 
     def publish(self) -> None:
         """Give the file its name, which it may have."""
-        try:
+        with writing(self.path):
             if not self.published:
                 self._part.replace(self._target)
             self.published = True
             sync_directory(self._target.parent)
-        except OSError as error:
-            raise write_failure(self.path, error) from error
 
     def close(self, *, keep: bool = False) -> None:
         """Let other runs make the file; without `keep`, nothing stays but what has its name."""
@@ -237,17 +227,6 @@ class Part:
             self._part.unlink()
         with contextlib.suppress(OSError):
             self._stream.close()
-
-
-def hold(path: str, place: Path, holder: Callable[[], str] = str) -> BinaryIO:
-    """Open what is kept beside an output, locked against other runs; `holder` describes the one that has it."""
-    try:
-        stream = open_locked(place)
-    except OSError as error:
-        raise write_failure(path, error) from error
-    if stream is None:
-        raise OutputError(f"{path}: is being written by another run{holder()}")
-    return stream
 
 
 class OutputFile(Part):
@@ -266,7 +245,7 @@ class OutputFile(Part):
         if path == STANDARD_STREAM:
             raise OutputError(f"{path}: expected the name of a file: standard output is not written to here")
         super().__init__(path, replace=force, inputs=inputs)
-        self.restart()
+        self.start()
         self._pack = Packing(is_gzip(path))
 
     def append(self, data: bytes, /) -> None:
@@ -368,42 +347,41 @@ class ResumableOutputs:
     ) -> None:
         self._path, self._optional, self._advise = growing[0], optional, advise
         self.resumable = self._path != STANDARD_STREAM
-        self._growing = [path for path in (*growing, *optional) if path != STANDARD_STREAM]
+        folder = Path(self._path).parent  # what each file is called from there: all may be moved together
+        self._growing = {
+            path: os.path.relpath(path, folder) for path in (*growing, *optional) if path != STANDARD_STREAM
+        }
         files = [*self._growing, *small]
         refuse_equal(files)
         if resume and not force:
             self._stop_if_complete([path for path in files if path not in optional], inputs)
-        if not force:
-            self._refuse_journals()
+        self._parts: dict[str, Part] = {}
+        self._record: Note = {}  # what the state is to say
+        self._due = 0.0  # when it is to be saved next
+        self._keeps = True  # what is there
+        self._state, self._lock = hidden(self._path, "state"), None
         if self.resumable:
             refuse_inputs(self._state, inputs)
-        self._parts: dict[str, Part] = {}
-        self._keeps = True  # what is there
-        self._lock = hold(self._path, self._state, self._holder) if self.resumable else None
+            self._lock = hold(self._path, self._state, self._holder)
         try:
-            self._saved = read_state(self._state) if self.resumable else {}
+            self._saved = read_state(self._state) if self._lock else {}
             left = (self._saved or {}).get("counts") is not None
-            if not force and not resume:
-                self._refuse_leftover(left)
+            self._restores = left and resume
+            if not force:
+                self._refuse_leftover(left and not resume)
             for path in files:
-                self._parts[path] = Part(path, replace=force or (left and resume), inputs=inputs)
+                self._parts[path] = Part(path, replace=force or self._restores, inputs=inputs)
             if not force:
                 self._refuse_unsound()
         except BaseException:
             self._close()
             raise
-        self._keeps, self._restores = left, left and resume
-        self._record: Note = {}  # what the state is to say
-        self._due = 0.0  # when it is to be saved next
+        self._keeps = left
 
     @property
     def complete(self) -> bool:
         """Whether everything was made, perhaps by an interrupted run: only names may be missing."""
         return bool(self._record.get("complete"))
-
-    @property
-    def _state(self) -> Path:
-        return hidden(self._path, "state")
 
     def _stop_if_complete(self, paths: Sequence[str], inputs: tuple[str, ...]) -> None:
         beside = (hidden(self._path, suffix) for suffix in ("part", "state", "journal"))
@@ -417,24 +395,22 @@ class ResumableOutputs:
                 )
         raise AlreadyComplete(f"{self._path}: already complete; --force makes it anew")
 
-    def _refuse_journals(self) -> None:
-        """Refuse what an earlier version has left."""
+    def _refuse_leftover(self, left: bool) -> None:
+        """Refuse what an earlier version has left, and what an interrupted run has."""
         for journal in (hidden(path, "journal") for path in self._growing):
             if journal.exists():
                 raise OutputError(
                     f"{journal}: expected no journal, found one that an earlier version of moses-rnn has left",
                     advice="Finish its work with that version, or use --force to start over.",
                 )
-
-    def _holder(self) -> str:
-        state = read_state(self._state) or {}
-        return f" (process {state.get('process')} on {state.get('host')})" if state else ""
-
-    def _refuse_leftover(self, left: bool) -> None:
         if left:
             raise OutputError(
                 f"{self._path}: an interrupted run has left a part of it; --resume continues, --force starts over"
             )
+
+    def _holder(self) -> str:
+        state = read_state(self._state) or {}
+        return f" (process {state.get('process')} on {state.get('host')})" if state else ""
 
     def _refuse_unsound(self) -> None:
         """Refuse what an interrupted run has left where nothing tells what it is."""
@@ -461,29 +437,35 @@ class ResumableOutputs:
         manifest = json.loads(json.dumps(manifest))
         self.resumable = self.resumable and manifest.get("resumable", True)
         counts, complete = None, False
-        if self._saved and self._restores:
+        if self._restores and self._saved:
             self._restore(self._saved, manifest)
             counts, complete = self._saved["counts"], self._saved["complete"]
         else:
             self._keeps = False
             for path in self._growing:
-                self._parts[path].restart()
+                self._parts[path].start()
                 hidden(path, "journal").unlink(missing_ok=True)
         self._remove_unwanted()
         self._note(manifest, counts, complete=complete)
         if self._lock:
             self._write_state()
-            self._due = 0.0
         return counts
 
     def _restore(self, saved: Note, manifest: Note) -> None:
-        if differing := compare_manifests(saved["manifest"], manifest):
+        before = saved["manifest"]
+        keys = sorted(before.keys() | manifest.keys())
+        changes = [
+            f"{key} {before.get(key)!r}, now {manifest.get(key)!r}"
+            for key in keys
+            if before.get(key) != manifest.get(key)
+        ]
+        if changes:
             raise OutputError(
-                f"{self._path}: expected what the interrupted run was given, found other: {'; '.join(differing)}",
+                f"{self._path}: expected what the interrupted run was given, found other: {'; '.join(changes)}",
                 advice="Give the same to continue, or use --force to start over.",
             )
         files: dict[str, Note] = {name: digest for name, digest in saved["files"].items() if digest["bytes"]}
-        given = {self._name(path): path for path in self._growing}
+        given = {name: path for path, name in self._growing.items()}
         always = {name for name, path in given.items() if path not in self._optional}
         if not always <= files.keys() <= given.keys():
             raise OutputError(
@@ -492,20 +474,15 @@ class ResumableOutputs:
                 advice="Give the same to continue, or use --force to start over.",
             )
         for name, path in given.items():
-            self._parts[path].restore(files.get(name, EMPTY), complete=saved["complete"])
+            self._parts[path].start(files.get(name, EMPTY), complete=saved["complete"])
 
     def _remove_unwanted(self) -> None:
         """Remove what an interrupted run has left of files that are no longer wanted, unless another run makes them."""
-        given = set(map(self._name, self._parts))
-        for name in (self._saved or {}).get("files", {}).keys() - given:
+        for name in (self._saved or {}).get("files", {}).keys() - self._growing.values():
             part = hidden(str(Path(self._path).parent / name), "part")
             if part.is_file() and (lock := open_locked(part)):
                 part.unlink()
                 lock.close()
-
-    def _name(self, path: str) -> str:
-        """What a file is called in the state: all may be moved together."""
-        return os.path.relpath(path, Path(self._path).parent)
 
     def append(self, path: str, data: bytes) -> None:
         """Write to a growing file, as it is; nothing is safe before the next save."""
@@ -519,21 +496,18 @@ class ResumableOutputs:
         return {} if path == STANDARD_STREAM else self._parts[path].digest()
 
     def save(self, counts: Note) -> None:
-        """Have what was appended so far count, on disk within a second or so, or when the context ends.
-
-        Args:
-            counts: how far it is; JSON.
-        """
+        """Have what was appended so far count: on disk within a second or so, or when the context ends."""
         self._note(self._record["manifest"], json.loads(json.dumps(counts)))
         if self.resumable and time.monotonic() >= self._due:
             self._write_state()
+            self._due = time.monotonic() + SECONDS_BETWEEN_SAVES
 
     def _note(self, manifest: Note, counts: Note | None, *, complete: bool = False) -> None:
         self._record = {
             "version": VERSION,
             "manifest": manifest,
             "counts": counts,
-            "files": {self._name(path): self._parts[path].digest() for path in self._growing},
+            "files": {name: self._parts[path].digest() for path, name in self._growing.items()},
             "complete": complete,
             "process": os.getpid(),
             "host": os.uname().nodename,
@@ -564,7 +538,6 @@ class ResumableOutputs:
         self._keeps = self._record["counts"] is not None
         with writing(self._path):
             sync_directory(self._state.parent)
-        self._due = time.monotonic() + SECONDS_BETWEEN_SAVES
 
     def commit(self, contents: Mapping[str, bytes] | None = None) -> None:
         """Give all files their names, once all are complete on disk and the state says so.
@@ -573,9 +546,10 @@ class ResumableOutputs:
             contents: of each small file.
         """
         for path, content in (contents or {}).items():
-            self._parts[path].restart()
-            self._parts[path].write(Packing(is_gzip(path))(content))
-            self._parts[path].sync()
+            part = self._parts[path]
+            part.start()
+            part.write(Packing(is_gzip(path))(content))
+            part.sync()
         if self._lock:
             self._note(self._record["manifest"], self._record["counts"] or {}, complete=True)
             self._write_state()
@@ -594,23 +568,6 @@ class ResumableOutputs:
         """Leave nothing to be resumed."""
         self._keeps, self._record = False, {}
 
-    def keep(self, error: BaseException | None = None) -> Note | None:
-        """Save what can be resumed after an error, and leave nothing otherwise; returns the counts that are saved.
-
-        Nothing can be resumed where the input is at fault as a whole, as opposed to a line of it or to a model that
-        does not fit.
-        """
-        if not self._record:  # not begun, or done
-            return None
-        of_a_line = isinstance(error, FormatError) and error.line is not None
-        mendable = not isinstance(error, InputError) or isinstance(error, MisfitError) or of_a_line
-        if not self.complete and not (self.resumable and mendable):
-            self._discard()
-        elif self._lock and self._record is not self._saved:
-            with contextlib.suppress(MosesRnnError):  # what was saved before stays
-                self._write_state()
-        return self._saved["counts"] if self._keeps and self._saved else None
-
     def _close(self) -> None:
         for path, part in self._parts.items():
             part.close(keep=self._keeps and path in self._growing and part.size > 0)
@@ -623,11 +580,23 @@ class ResumableOutputs:
         return self
 
     def __exit__(self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        """Keep what can be resumed, and say so."""
+        """Keep what can be resumed, and say so; leave nothing otherwise.
+
+        Nothing can be resumed where the input is at fault as a whole, as opposed to a line of it or to a model that
+        does not fit.
+        """
+        of_a_line = isinstance(error, FormatError) and error.line is not None
+        mendable = not isinstance(error, InputError) or isinstance(error, MisfitError) or of_a_line
         try:
-            counts = self.keep(error)
-            if counts is not None and self._advise and isinstance(error, MosesRnnError):
-                error.add_advice(self._advise(error, counts))
+            if not self._record:  # not begun, or done
+                return
+            if not self.complete and not (self.resumable and mendable):
+                self._discard()
+            elif self._lock and self._record is not self._saved:
+                with contextlib.suppress(MosesRnnError):  # what was saved before stays
+                    self._write_state()
+            if self._keeps and self._saved and self._advise and isinstance(error, MosesRnnError):
+                error.add_advice(self._advise(error, self._saved["counts"]))
         finally:
             self._close()
 
@@ -642,9 +611,3 @@ def read_state(path: Path) -> Note | None:
         return None
     record: Note = json.loads(text)
     return record if record.get("version") == VERSION else None
-
-
-def compare_manifests(saved: Note, given: Note) -> list[str]:
-    """In what they differ, as text."""
-    keys = sorted(saved.keys() | given.keys())
-    return [f"{key} {saved.get(key)!r}, now {given.get(key)!r}" for key in keys if saved.get(key) != given.get(key)]
