@@ -72,33 +72,32 @@ def hidden(path: str, suffix: str) -> Path:
     return Path(path).with_name(f".{Path(path).name}.{suffix}")
 
 
-def refuse_no_name(path: str) -> None:
-    """Raise OutputError if a path does not name a file, or asks for another compression than gzip."""
-    if path.endswith("/") or Path(path).name in ("", ".", ".."):
-        raise OutputError(f"{path}: expected the name of a file")
-    if Path(path).suffix in OTHER_SUFFIXES:
-        raise OutputError(f"{path}: expected the name of a plain or .gz file; for others, write to a pipe")
+def refuse_equal(paths: Iterable[str], inputs: tuple[str, ...] = ()) -> None:
+    """Raise OutputError unless outputs, and what is kept beside them while they are made, are files of their own.
 
-
-def refuse_equal(paths: Iterable[str]) -> None:
-    """Raise OutputError if two outputs, or what is kept beside them while they are made, are one file."""
+    None may be another one or an input, by whatever spelling.
+    """
     taken: dict[Path, str] = {}
     for path in paths:
-        refuse_no_name(path)
+        if path.endswith("/") or Path(path).name in ("", ".", ".."):
+            raise OutputError(f"{path}: expected the name of a file")
+        if Path(path).suffix in OTHER_SUFFIXES:
+            raise OutputError(f"{path}: expected the name of a plain or .gz file; for others, write to a pipe")
         for place in (Path(path), *(hidden(path, suffix) for suffix in ("part", "state", "state.new"))):
             resolved = place.parent.resolve() / place.name
             if resolved in taken:
                 raise OutputError(f"{path}: is where {taken[resolved]} goes; name another output")
             taken[resolved] = path
+            if place.exists():
+                _refuse_existing(place, inputs)
 
 
-def refuse_inputs(path: Path, inputs: tuple[str, ...]) -> None:
-    """Raise OutputError if an output is one of the inputs, by whatever spelling."""
-    if path.exists() and not path.is_file():
-        raise OutputError(f"{path}: is not a regular file and is not replaced")
+def _refuse_existing(place: Path, inputs: tuple[str, ...]) -> None:
+    if not place.is_file():
+        raise OutputError(f"{place}: is not a regular file and is not replaced")
     for given in inputs:
-        if path.exists() and Path(given).exists() and path.samefile(given):
-            raise OutputError(f"{path}: is the input {given} itself; name another output")
+        if Path(given).exists() and place.samefile(given):
+            raise OutputError(f"{place}: is the input {given} itself; name another output")
 
 
 def open_locked(path: Path) -> BinaryIO | None:
@@ -157,15 +156,12 @@ class Part:
     `bytes` are those that it has, `published` says that it has its name.
 
     Raises:
-        OutputError: the place cannot be written, the file exists and may not be replaced, or it is one of the inputs.
+        OutputError: the place cannot be written, or the file exists and may not be replaced.
     """
 
-    def __init__(self, path: str, *, replace: bool, inputs: tuple[str, ...] = ()) -> None:
-        refuse_no_name(path)
+    def __init__(self, path: str, *, replace: bool) -> None:
         self.path = path
         self._target, self._part = Path(path), hidden(path, "part")
-        refuse_inputs(self._target, inputs)
-        refuse_inputs(self._part, inputs)
         if self._target.exists() and not replace:
             raise OutputError(f"{path}: exists already; use --force to replace it")
         self._stream = hold(path, self._part)
@@ -238,13 +234,14 @@ class OutputFile(Part):
         inputs: files that must not be the output, by whatever spelling.
 
     Raises:
-        OutputError: as for `Part`.
+        OutputError: as for `Part`, or it is one of the inputs.
     """
 
     def __init__(self, path: str, *, force: bool = False, inputs: tuple[str, ...] = ()) -> None:
         if path == STANDARD_STREAM:
             raise OutputError(f"{path}: expected the name of a file: standard output is not written to here")
-        super().__init__(path, replace=force, inputs=inputs)
+        refuse_equal([path], inputs)
+        super().__init__(path, replace=force)
         self.start()
         self._pack = Packing(is_gzip(path))
 
@@ -352,7 +349,7 @@ class ResumableOutputs:
             path: os.path.relpath(path, folder) for path in (*growing, *optional) if path != STANDARD_STREAM
         }
         files = [*self._growing, *small]
-        refuse_equal(files)
+        refuse_equal(files, inputs)
         if resume and not force:
             self._stop_if_complete([path for path in files if path not in optional], inputs)
         self._parts: dict[str, Part] = {}
@@ -361,7 +358,6 @@ class ResumableOutputs:
         self._keeps = True  # what is there
         self._state, self._lock = hidden(self._path, "state"), None
         if self.resumable:
-            refuse_inputs(self._state, inputs)
             self._lock = hold(self._path, self._state, self._holder)
         try:
             self._saved = read_state(self._state) if self._lock else {}
@@ -370,7 +366,7 @@ class ResumableOutputs:
             if not force:
                 self._refuse_leftover(left and not resume)
             for path in files:
-                self._parts[path] = Part(path, replace=force or self._restores, inputs=inputs)
+                self._parts[path] = Part(path, replace=force or self._restores)
             if not force:
                 self._refuse_unsound()
         except BaseException:
@@ -423,16 +419,10 @@ class ResumableOutputs:
             )
 
     def begin(self, manifest: Note) -> Note | None:
-        """Begin, or continue what an interrupted run of the same manifest has left.
+        """Begin, or continue behind the counts that an interrupted run has saved, which are returned.
 
-        Args:
-            manifest: everything that decides the bytes; JSON. With a false "resumable", nothing is kept.
-
-        Returns:
-            The counts that were saved last; None from the beginning.
-
-        Raises:
-            OutputError: what was left is of another manifest, damaged, or cannot be written.
+        The manifest is everything that decides the bytes, as JSON: the interrupted run's must be equal. With a false
+        "resumable", nothing is kept.
         """
         manifest = json.loads(json.dumps(manifest))
         self.resumable = self.resumable and manifest.get("resumable", True)

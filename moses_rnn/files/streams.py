@@ -185,24 +185,16 @@ class MeteredFile(io.FileIO):
 
     def readinto(self, buffer: Buffer, /) -> int:
         """Read into a buffer; first `HEAD_BYTES` at least, if there are so many, however slowly a pipe gives them."""
-        room, count = memoryview(buffer).cast("B"), 0
-        while more := self._read_some(room[count:]):
-            count += more
-            if self._read >= HEAD_BYTES:
-                break
-        return count
-
-    def _read_some(self, buffer: Buffer) -> int:
-        count = None
-        while count is None:  # a non-blocking descriptor may have nothing after all
+        room, before, more = memoryview(buffer).cast("B"), self._read, None
+        while more is None or (more and self._read < HEAD_BYTES):
             while not self._poll.poll(MILLISECONDS_BETWEEN_LOOKS):
                 self._meter.waiting()
-            count = super().readinto(buffer)
-        self._read += count
-        self._meter.bytes_read += count
+            more = super().readinto(room[self._read - before :])  # None: there was nothing to read after all
+            self._read += more or 0
+        self._meter.bytes_read += self._read - before
         if self._size:
             self._meter.share = self._meter.bytes_read / self._size
-        return count
+        return self._read - before
 
 
 @contextlib.contextmanager
