@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from moses_rnn.files.outputs import Packing, ResumableOutputs, compressed
+from moses_rnn.files.outputs import Packing, ResumableOutputs
 from moses_rnn.files.streams import read_blocks
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
@@ -89,7 +89,7 @@ def shortlist_of(chunks: Sequence[TableLines]) -> Vocabulary:
 def stages(blocks: Sequence[bytes], folder: Path) -> list[Row]:
     """What a line goes through."""
     table, out = folder / "table.gz", str(folder / "out.gz")
-    table.write_bytes(b"".join(compressed(block) for block in blocks))
+    table.write_bytes(b"".join(Packing(gzip=True)(block) for block in blocks))
     chunks = list(chunks_between_sources(parse_blocks(blocks, "table")))
     targets = [chunk.pairs().targets for chunk in chunks]
     vocabulary = shortlist_of(chunks)
@@ -109,7 +109,7 @@ def stages(blocks: Sequence[bytes], folder: Path) -> list[Row]:
         Row("cut into chunks, after parsing", lambda: list(chunks_between_sources(parse_blocks(blocks, "table")))),
         Row("target words to ids", ids),
         Row("add scores", written),
-        Row("compress", lambda: [compressed(block) for block in scored]),
+        Row("compress", lambda: [Packing(gzip=True)(block) for block in scored]),
         Row("all but scoring, all threads together", lambda: whole(str(table), out), time.process_time),
         Row(f"the same by the clock, {WORKERS} workers", lambda: whole(str(table), out), time.perf_counter),
     ]

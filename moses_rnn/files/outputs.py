@@ -45,26 +45,20 @@ SECONDS_BETWEEN_SAVES = 1.0  # a sync takes a disk milliseconds; a block may tak
 EMPTY = {"bytes": 0, "sha256": hashlib.sha256().hexdigest()}
 
 
-def compressed(data: bytes, level: int = DEFAULT_LEVEL) -> bytes:
-    """Bytes as one complete member of a gzip file; members one after another are again a valid file.
-
-    Equal data give equal bytes. That is why they are zlib-ng's here and not ISA-L's, which is faster still: its output
-    was seen to differ between two equal runs, about once in twenty.
-    """
-    member: bytes = gzip_ng.compress(data, level, mtime=0)  # type: ignore[no-untyped-call]
-    return member
-
-
 @dataclass(frozen=True)
 class Packing:
-    """Makes parts of a file, each a member of its own if it is gzip, in whatever thread or process."""
+    """Makes parts of a file, each a member of its own if it is gzip; members one after another are again a valid file.
+
+    Equal data give equal bytes, in whatever thread or process. That is why they are zlib-ng's here and not ISA-L's,
+    which is faster still: its output was seen to differ between two equal runs, about once in twenty.
+    """
 
     gzip: bool = False
     level: int = DEFAULT_LEVEL
 
     def __call__(self, data: bytes) -> bytes:
         """Bytes as a part."""
-        return compressed(data, self.level) if self.gzip else data
+        return gzip_ng.compress(data, self.level, mtime=0) if self.gzip else data  # type: ignore[no-untyped-call]
 
 
 def hidden(path: str, suffix: str) -> Path:
