@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from moses_rnn.errors import InputError
-from moses_rnn.files.streams import STANDARD_STREAM, Advanced, Meter, existing_input, read_blocks, show_nothing
+from moses_rnn.files.streams import STANDARD_STREAM, Advanced, Meter, find_input, read_blocks, show_nothing
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import read_first_line
 from moses_rnn.formats.table_blocks import TableLines, parse_blocks
@@ -63,7 +63,7 @@ def read_for_network(table: str, reading: Reading, advanced: Advanced = show_not
     Raises:
         InputError: there is none, or its phrases are not of the form that the network learned from.
     """
-    name, form, meter = existing_input(table), reading.form, Meter()
+    name, form, meter = find_input(table), reading.form, Meter()
     if name != STANDARD_STREAM:  # which cannot be read twice
         _, form = read_first_line(name, form if form.is_factored else None)
     reading.check_form(name, form)

@@ -41,7 +41,7 @@ from moses_rnn.analysis.scored_table import (
 from moses_rnn.analysis.targets import SourceGroup, long_sources, select
 from moses_rnn.analysis.verdicts import Literalness, Tuning, cards, observations, read_tuning
 from moses_rnn.errors import InputError, ScoreError, shown
-from moses_rnn.files.streams import Advanced, existing_input
+from moses_rnn.files.streams import Advanced, find_input
 from moses_rnn.formats.grids import readable, unescaped
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import TableLine, log_of
@@ -172,7 +172,7 @@ def gather(
         found = f"found direction {model.direction}"
         raise InputError(f"{table.path}: expected a model of p(target | source) to report on, {found}")
     reading.check_form(table.path, table.form)
-    tuning = read_tuning(existing_input(options.results)) if options.results else None
+    tuning = read_tuning(find_input(options.results)) if options.results else None
     alignments = _alignments(model, options, announce)
     pairs = table.pairs(announce("comparing scores", "lines"))
     can_explain = model.architecture is ENCDEC
@@ -341,7 +341,7 @@ def _alignments(model: Model, options: ReportOptions, announce: Announce) -> lis
     announce("translating", "lines")
     # of so many words the translation can always be drawn
     most_words = plots.MOST_CELLS // alignment_maps.WORDS_PER_SOURCE_WORD - 2
-    lines = alignment_maps.read_first(existing_input(options.source_text), TEXT_LINES, most_words)
+    lines = alignment_maps.read_first(find_input(options.source_text), TEXT_LINES, most_words)
     return alignment_maps.own_maps(model, stepper, lines)
 
 

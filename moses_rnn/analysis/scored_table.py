@@ -17,7 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from moses_rnn.errors import FormatError, InputError, printable, shown
-from moses_rnn.files.streams import STANDARD_STREAM, Advanced, Meter, read_lines, show_nothing, sorting, stamp_of
+from moses_rnn.files.streams import (
+    STANDARD_STREAM,
+    Advanced,
+    Meter,
+    change_stamp,
+    read_lines,
+    show_nothing,
+    sort_command,
+)
 from moses_rnn.formats.phrase_forms import LEFT_HAND_SIDE, PhraseForm, words
 from moses_rnn.formats.phrase_table import DIRECT_COLUMN, SEPARATOR, TableLine, log_of, parse_table, read_first_line
 from moses_rnn.formats.signatures import recorded_columns
@@ -102,7 +110,7 @@ class ScoredTable:
         """
         if path == STANDARD_STREAM or not Path(path).is_file():
             raise InputError(f"{path}: expected a regular file, which can be read more than once")
-        stamp = stamp_of(path)
+        stamp = change_stamp(path)
         line, form = read_first_line(path)
         scores = len(words(line.scores))
         signature = _signature(path, scores, needed=column is None)
@@ -137,7 +145,7 @@ class ScoredTable:
             if b"-" in line.scores:
                 self._check(line)
             yield line
-        if stamp_of(self.path) != self.stamp:
+        if change_stamp(self.path) != self.stamp:
             raise InputError(f"{self.path}: was changed while it was read")
 
     def sources(self, advanced: Advanced = show_nothing) -> Iterator[list[TableLine]]:
@@ -226,7 +234,7 @@ def by_source(lines: Iterable[TableLine], name: str) -> Iterator[list[TableLine]
                 members[0].number,
                 "sources in the order of LC_ALL=C sort, so that the lines of each follow each other",
                 shown(source),
-                sorting(name),
+                sort_command(name),
             )
         before = key
         yield members

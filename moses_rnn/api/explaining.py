@@ -9,7 +9,7 @@ from moses_rnn.analysis.explain import Explainer, Explanation, Lookup, look_up, 
 from moses_rnn.analysis.phrase_samples import read_for_network
 from moses_rnn.api.pairs import BytesPair, PairReading, PathLike
 from moses_rnn.errors import CheckpointError
-from moses_rnn.files.streams import existing_input
+from moses_rnn.files.streams import find_input
 from moses_rnn.formats.grids import readable
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.signatures import recorded_names
@@ -50,7 +50,7 @@ def explain_pair(
             raise CheckpointError(f"table: expected an RNN Encoder-Decoder to compare with a table, found {title}")
         return _explain_words(writer, producer, lookup)
     if table is not None:
-        name, own = existing_input(os.fspath(table)), Reading(model)
+        name, own = find_input(os.fspath(table)), Reading(model)
         blocks = read_for_network(name, own)
         lookup = look_up(blocks, name, lookup, inverse=own.inverse, others=PHRASES, seed=SEED)
         added = recorded_names(signature_of(name))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from moses_rnn.analysis.explain import column_names
 from moses_rnn.api.pairs import PathLike, Row, as_str, check_range
 from moses_rnn.errors import ArgumentError
-from moses_rnn.files.streams import STANDARD_STREAM, existing_input, read_lines
+from moses_rnn.files.streams import STANDARD_STREAM, find_input, read_lines
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import parse_table, read_first_line
 from moses_rnn.formats.signatures import recorded_names
@@ -99,7 +99,7 @@ def read_table(path: PathLike) -> Table:
     name = os.fspath(path)
     if name == STANDARD_STREAM:
         raise ArgumentError("path", "a file, which can be read more than once", "standard input")
-    return Table(existing_input(name))
+    return Table(find_input(name))
 
 
 def _batched(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:

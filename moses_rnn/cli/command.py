@@ -326,9 +326,9 @@ def inputs_of(*paths: str | None) -> tuple[str, ...]:
     Raises:
         InputError: one does not exist.
     """
-    from moses_rnn.files.streams import existing_input
+    from moses_rnn.files.streams import find_input
 
-    return tuple(existing_input(path) for path in paths if path is not None)
+    return tuple(find_input(path) for path in paths if path is not None)
 
 
 def check_inputs(*paths: str | Path | None) -> None:

@@ -141,7 +141,7 @@ FAR_FROM_NORMAL = 0.5  # nats a word
 def export_nplm(output: str, model: Path, dev: str, force: bool) -> None:
     """Write a CSLM as NPLM text file OUTPUT, and print the lines of moses.ini that load it."""
     from moses_rnn.files.outputs import OutputFile
-    from moses_rnn.files.streams import STANDARD_STREAM, existing_input, is_gzip, read_lines
+    from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, read_lines
 
     if output == STANDARD_STREAM or is_gzip(output):
         raise OutputError(f"{output}: expected the name of a plain file, as NPLM reads it")
@@ -154,7 +154,7 @@ def export_nplm(output: str, model: Path, dev: str, force: bool) -> None:
     if cslm.architecture is not CSLM:
         expected = "a CSLM, which is what NeuralLM computes"
         raise InputError(f"{model}: expected {expected}, found: {cslm.architecture.title}")
-    dev = existing_input(dev)
+    dev = find_input(dev)
     with OutputFile(output, force=force, inputs=(dev, str(model))) as file:
         norms = normalisers(cslm, read_lines(dev), dev)
         for line in nplm_network(cslm, norms.mean).lines():

@@ -168,10 +168,10 @@ def _n_gram_models(files: Sequence[str]) -> list[KenlmProducer]:
     Raises:
         InputError: one does not, or cannot be read.
     """
-    from moses_rnn.files.streams import existing_input
+    from moses_rnn.files.streams import find_input
     from moses_rnn.producers.kenlm import KenlmProducer
 
-    paths = [existing_input(file) for file in files]
+    paths = [find_input(file) for file in files]
     models = [KenlmProducer(path) for path in paths]
     if len(models) > 1:
         words = [_words_of_arpa(path) for path in paths]
@@ -191,7 +191,7 @@ def _words_of_arpa(path: str) -> set[bytes]:
 
 def _shares(models: Sequence[Model], n_grams: Sequence[KenlmProducer], given: Judging) -> Iterator[Shares | None]:
     """What the words outside each model's shortlist get of its <unk>."""
-    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.producers.backoff import open_backoff
     from moses_rnn.producers.shares import even_shares, types_of
 
@@ -199,10 +199,10 @@ def _shares(models: Sequence[Model], n_grams: Sequence[KenlmProducer], given: Ju
     if given.rare:
         types = {word for vocabulary in vocabularies for word in vocabulary.words}
         if given.lm:
-            types |= _words_of_arpa(existing_input(given.lm[0]))
+            types |= _words_of_arpa(find_input(given.lm[0]))
         else:
             named = [given.vocabulary] if given.vocabulary else given.texts
-            types.update(*(types_of(read_lines(existing_input(text))) for text in named))
+            types.update(*(types_of(read_lines(find_input(text))) for text in named))
         yield from (even_shares(types, vocabulary, with_unknown=bool(given.lm)) for vocabulary in vocabularies)
     elif n_grams:
         yield from (open_backoff(given.lm[0], vocabulary, n_grams[0]) for vocabulary in vocabularies)
@@ -235,9 +235,9 @@ def _contenders(
 def _read(files: Sequence[str]) -> list[Text]:
     """The texts, called by their files' names in tables, or by paths where two have the same name."""
     from moses_rnn.analysis.perplexity import sentences_of
-    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.files.streams import find_input, read_lines
 
-    paths = [existing_input(file) for file in files]
+    paths = [find_input(file) for file in files]
     names = [Path(path).name for path in paths]
     shown = [path if names.count(name) > 1 else name for path, name in zip(paths, names, strict=True)]
     return [Text(path, name, sentences_of(read_lines(path))) for path, name in zip(paths, shown, strict=True)]

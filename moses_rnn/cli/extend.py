@@ -24,7 +24,7 @@ from moses_rnn.cli.command import (
     threads_option,
 )
 from moses_rnn.cli.options import choose_model, model_beside_option, sound_signature
-from moses_rnn.files.streams import STANDARD_STREAM, existing_input
+from moses_rnn.files.streams import STANDARD_STREAM, find_input
 from moses_rnn.translation.extension import ExtensionRequest
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _make_ini(request: ExtensionRequest, shape: Shape, added: int) -> NewIni:
 
     if not request.moses_ini or not request.new_ini:
         return lines_of(request.new_table, shape.columns + added, shape.factors)
-    old = existing_input(request.moses_ini)
+    old = find_input(request.moses_ini)
     edit = IniEdit(old, request.new_ini, request.new_table, weights=(0.0,), absolute_paths=True)
     return extend_ini(edit, request.table, shape.columns, added)
 

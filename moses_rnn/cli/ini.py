@@ -10,7 +10,7 @@ import click
 
 from moses_rnn.cli.command import CONTEXT, FiniteFloat, Program, put, reports_errors, say, takes
 from moses_rnn.files.outputs import OutputFile
-from moses_rnn.files.streams import existing_input
+from moses_rnn.files.streams import find_input
 from moses_rnn.moses.ini_editing import IniEdit, edit_ini
 
 EPILOG = """\b
@@ -58,8 +58,8 @@ def main(request: Edit) -> None:
             raise click.UsageError("--feature, --type, --path and --weight need --table, the scored table")
         if not request.absolute_paths:
             raise click.UsageError("nothing to do: give --table, --absolute-paths or both")
-    source = existing_input(request.ini)
-    scored = existing_input(request.table) if request.table else None
+    source = find_input(request.ini)
+    scored = find_input(request.table) if request.table else None
     output = request.output or str(Path(source).with_suffix(".rnn.ini"))
     new = edit_ini(replace(request, ini=source, output=output, table=scored))
     for warning in new.warnings:

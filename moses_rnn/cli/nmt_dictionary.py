@@ -89,9 +89,9 @@ def _of_texts(given: Counting) -> Counted:
 
 
 def _of_table(table: str) -> Counted:
-    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.formats.lexicon import count_links_of_table
     from moses_rnn.formats.phrase_table import parse_table
 
-    name = existing_input(table)
+    name = find_input(table)
     return count_links_of_table(parse_table(read_lines(name), name), name), (name,)

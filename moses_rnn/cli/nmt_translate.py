@@ -125,10 +125,10 @@ def _check_options(request: TranslationRequest) -> None:
 
 
 def _read_dictionary(path: str | None) -> Lexicon | None:
-    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.formats.lexicon import read_lexicon
 
-    return read_lexicon(read_lines(existing_input(path)), existing_input(path)) if path else None
+    return read_lexicon(read_lines(find_input(path)), find_input(path)) if path else None
 
 
 def _warn_of_columns(path: str, lexicon: Lexicon, source_words: Sequence[bytes]) -> None:

@@ -57,9 +57,9 @@ class Linearising:
 def linearise(given: Linearising) -> None:
     """Write the sentences of TREEBANK, and their trees as sequences that a network can learn to write."""
     from moses_rnn.files.outputs import OutputFile, commit_all
-    from moses_rnn.files.streams import existing_input, without_compression_suffix
+    from moses_rnn.files.streams import find_input, without_compression_suffix
 
-    name = existing_input(given.treebank)
+    name = find_input(given.treebank)
     dependencies = without_compression_suffix(name).suffix == ".conllu"
     lines = _lines_of_dependencies(name, given.words_only) if dependencies else _lines_of_trees(name)
     endings = ["words"] if given.words_only else ["words", "actions" if dependencies else "brackets"]

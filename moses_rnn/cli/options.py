@@ -12,7 +12,7 @@ import click
 from moses_rnn.cli.command import model_option, say
 from moses_rnn.errors import InputError
 from moses_rnn.files.shards import Shard
-from moses_rnn.files.streams import existing_input, without_compression_suffix
+from moses_rnn.files.streams import find_input, without_compression_suffix
 from moses_rnn.formats.tab_separated import LAYOUTS
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def choose_model(named: Path | None, table: str) -> Path:
     """The model that is named, or the one beside a table or beside the table that it was scored from."""
     if named is not None:
         return named
-    path = existing_input(table)
+    path = find_input(table)
     stem = without_compression_suffix(path)
     return model_beside(str(stem.with_suffix("")) if stem.suffix == ".rnn" else path)
 
@@ -158,7 +158,7 @@ def text_of(path: str) -> list[bytes]:
     """The lines of a text."""
     from moses_rnn.files.streams import read_lines
 
-    return [line.rstrip(b"\r\n") for line in read_lines(existing_input(path))]
+    return [line.rstrip(b"\r\n") for line in read_lines(find_input(path))]
 
 
 def parallel_texts(first: str, second: str) -> tuple[list[bytes], list[bytes]]:
@@ -171,8 +171,7 @@ def parallel_texts(first: str, second: str) -> tuple[list[bytes], list[bytes]]:
     expected, found = map(len, lines)
     if found != expected:
         raise InputError(
-            f"{existing_input(second)}: expected as many lines as {existing_input(first)} has, {expected:,}, "
-            f"found {found:,}"
+            f"{find_input(second)}: expected as many lines as {find_input(first)} has, {expected:,}, found {found:,}"
         )
     return lines
 

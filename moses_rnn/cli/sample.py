@@ -126,25 +126,25 @@ def _check_options(request: Sampling) -> None:
 
 def _sources(request: Sampling, reading: Reading) -> list[bytes]:
     """All source phrases, in the network's words."""
-    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.translation.proposals import parse_sources
 
     sources = list(parse_sources(map(os.fsencode, request.sources), "--source", reading))
     if request.file:
-        path = existing_input(request.file)
+        path = find_input(request.file)
         sources += parse_sources(read_lines(path), path, reading)
     return sources
 
 
 def _known(table: str | None, sources: Sequence[bytes], reading: Reading) -> Known | None:
     """The targets that the table has."""
-    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.formats.phrase_table import parse_table, read_first_line
     from moses_rnn.translation.proposals import known_targets
 
     if table is None:
         return None
-    path = existing_input(table)
+    path = find_input(table)
     _, form = read_first_line(path, reading.form if reading.form.is_factored else None)
     reading.check_form(path, form)
     return known_targets(parse_table(read_lines(path), path, form=form), sources, reading)

@@ -48,9 +48,9 @@ class Validation:
 @takes(Validation)
 def main(request: Validation) -> None:
     """Check a Moses PHRASE_TABLE (- is stdin) without scoring it."""
-    from moses_rnn.files.streams import existing_input
+    from moses_rnn.files.streams import find_input
 
-    table = existing_input(request.phrase_table)
+    table = find_input(request.phrase_table)
     check_inputs(table)
     if request.quick:
         _compare_with_signature(table, request)

@@ -66,18 +66,18 @@ class Check:
 @takes(Check)
 def main(request: Check) -> None:
     """Check with the Moses in MOSES_ROOT that the decoder sees what a scored PHRASE_TABLE says."""
-    from moses_rnn.files.streams import existing_input
+    from moses_rnn.files.streams import find_input
     from moses_rnn.moses.decoder import check_ini
 
     if request.no_decoder and not request.moses_ini:
         raise click.UsageError("--no-decoder is about an ini: name it with --moses-ini")
-    table = existing_input(request.phrase_table)
+    table = find_input(request.phrase_table)
     if table == "-":
         raise click.UsageError("the table is read twice: name a file")
     own = None
     holds: list[str] = []
     if request.moses_ini:
-        holds, own = check_ini(table, existing_input(request.moses_ini), None)
+        holds, own = check_ini(table, find_input(request.moses_ini), None)
         if not request.as_json:
             put("\n".join(holds))
     comparisons = [] if request.no_decoder else _ask_moses(table, own, request)

@@ -62,7 +62,7 @@ def parse_json(data: bytes | str) -> Any:
         raise ValueError("nested too deeply") from error
 
 
-def sorting(path: str) -> str:
+def sort_command(path: str) -> str:
     """A command that brings a file's lines into the order of ``LC_ALL=C sort``, as advice."""
     return f"{'zcat' if is_gzip(path) else 'cat'} {shlex.quote(path)} | LC_ALL=C sort | gzip -1 > sorted.gz"
 
@@ -73,7 +73,7 @@ def without_compression_suffix(path: str) -> Path:
     return given.with_suffix("") if is_gzip(path) else given
 
 
-def existing_input(path: str) -> str:
+def find_input(path: str) -> str:
     """The readable file that a user means: ``path``, or ``path.gz`` as Moses's own scripts try.
 
     Raises:
@@ -118,7 +118,7 @@ def is_misnamed(path: str) -> bool:
     return bool(head) and not head.startswith((GZIP, *OTHERS))
 
 
-def identity_of(path: str) -> dict[str, object]:
+def fingerprint(path: str) -> dict[str, object]:
     """What tells one input from another without reading it whole: its size and hashes of its first and last MB.
 
     Raises:
@@ -142,7 +142,7 @@ def identity_of(path: str) -> dict[str, object]:
     }
 
 
-def stamp_of(path: str) -> tuple[int, ...]:
+def change_stamp(path: str) -> tuple[int, ...]:
     """What changes when a file is written to: inode, size and time; empty for a pipe."""
     if not Path(path).is_file():
         return ()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from moses_rnn.errors import FormatError, InputError, printable
-from moses_rnn.files.streams import Advanced, Meter, read_lines, sorting
+from moses_rnn.files.streams import Advanced, Meter, read_lines, sort_command
 from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import LineParser, Shape, TableLine, form_of
@@ -186,7 +186,7 @@ def _check(validation: Validation, must_be_sorted: bool) -> None:
             validation.unsorted,
             "the order of LC_ALL=C sort, as processPhraseTableMin needs it",
             "a line that belongs before the one above it",
-            sorting(validation.name),
+            sort_command(validation.name),
         )
 
 

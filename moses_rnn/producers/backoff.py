@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from moses_rnn.errors import InputError, shown
-from moses_rnn.files.streams import existing_input, read_lines
+from moses_rnn.files.streams import find_input, read_lines
 from moses_rnn.formats.arpa import parse_arpa
 from moses_rnn.formats.table_blocks import Phrases
 from moses_rnn.networks.vocabulary import Vocabulary
@@ -172,7 +172,7 @@ def open_backoff(file: str, vocabulary: Vocabulary, model: KenlmProducer | None 
     Raises:
         InputError: the file cannot be read; or as `Backoff`.
     """
-    path = existing_input(file)
+    path = find_input(file)
     return Backoff(parse_arpa(read_lines(path), path), model or KenlmProducer(path), vocabulary, path)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from moses_rnn.errors import FormatError, InputError, ScoreError
-from moses_rnn.files.streams import existing_input
+from moses_rnn.files.streams import find_input
 from moses_rnn.formats.alignments import broken, check_links, format_links
 from moses_rnn.formats.nbest import NBestLine, alignment_of, segmentation_of
 from moses_rnn.formats.phrase_forms import words
@@ -130,7 +130,7 @@ def make_features(first: NBestLine | None, name: str, request: ListRequest) -> I
 
 def _of_model(path: Path, first: NBestLine | None, name: str, request: ListRequest) -> tuple[str, Feature]:
     if not path.is_dir():
-        n_grams = KenlmProducer(existing_input(str(path)))
+        n_grams = KenlmProducer(find_input(str(path)))
         return n_grams.name, Feature(n_grams, of_sources=False, knows_target=_knows(n_grams))
     model = open_model(path, of_pairs=False)
     if not request.allow_misfit:
@@ -199,7 +199,7 @@ def _of_mixture(paths: tuple[Path, ...], request: ListRequest) -> Feature:
         )
     combination = request.combine or ARITHMETIC
     check_mixture(list(models.values()), combination)
-    n_grams = {path: KenlmProducer(existing_input(str(path))) for path in paths if path not in models}
+    n_grams = {path: KenlmProducer(find_input(str(path))) for path in paths if path not in models}
     members = [_language_model(models[path], request) if path in models else n_grams[path] for path in paths]
     try:
         mixture = Mixture(members, combination, request.shares or None)

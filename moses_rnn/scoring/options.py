@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moses_rnn.files.shards import Shard, with_shard
-from moses_rnn.files.streams import STANDARD_STREAM, existing_input, is_gzip, without_compression_suffix
+from moses_rnn.files.streams import STANDARD_STREAM, find_input, is_gzip, without_compression_suffix
 from moses_rnn.formats.phrase_table import DEFAULT_FLOOR
 
 
@@ -53,7 +53,7 @@ class ScoringOptions:
         Raises:
             InputError: the table is not there.
         """
-        table = existing_input(self.phrase_table)
+        table = find_input(self.phrase_table)
         output = self.new_table or (STANDARD_STREAM if table == STANDARD_STREAM else self._default_output(table))
         if self.new_table and table == self.phrase_table + ".gz" and not is_gzip(output):
             output += ".gz"

@@ -12,7 +12,7 @@ import numpy as np
 
 from moses_rnn.errors import FormatError, InputError
 from moses_rnn.files.shards import count_lines, read_part
-from moses_rnn.files.streams import Meter, identity_of, read_blocks, stamp_of
+from moses_rnn.files.streams import Meter, change_stamp, fingerprint, read_blocks
 from moses_rnn.formats.phrase_forms import PhraseForm, words
 from moses_rnn.formats.phrase_table import LineParser, Rejected, Shape, TableLine
 from moses_rnn.formats.table_blocks import TableLines, parse_with
@@ -66,7 +66,7 @@ class InputTable:
 
     def check_unchanged(self) -> None:
         """Raise InputError if the table was written to meanwhile."""
-        if stamp_of(self.path) != self.stamp:
+        if change_stamp(self.path) != self.stamp:
             raise InputError(f"{self.path}: was changed while it was read; nothing was written")
 
 
@@ -85,7 +85,7 @@ def open_table(
         InputError: it cannot be read, or is no phrase table.
     """
     path, meter = options.table, Meter(waiting=waiting)
-    identity, stamp = identity_of(path), stamp_of(path)
+    identity, stamp = fingerprint(path), change_stamp(path)
     lines, part, read = 0, None, read_blocks
     if options.shard:
         lines = count_lines(path)

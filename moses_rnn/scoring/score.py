@@ -11,7 +11,7 @@ import torch
 
 from moses_rnn.errors import AlreadyComplete, FormatError, MisfitError, MosesRnnError, Stopped
 from moses_rnn.files.outputs import DEFAULT_LEVEL, ResumableOutputs
-from moses_rnn.files.streams import STANDARD_STREAM, Advanced, existing_input
+from moses_rnn.files.streams import STANDARD_STREAM, Advanced, find_input
 from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.signatures import PROGRAM, ColumnCounts, fitting_signature, scored_signature
 from moses_rnn.moses.ini_editing import IniEdit, NewIni, extend_ini, lines_of
@@ -143,7 +143,7 @@ def open_files(options: ScoringOptions) -> ResumableOutputs:
             optional=[options.rejects] if options.rejects else [],
             resume=options.resume,
             force=options.force,
-            inputs=(options.table, *([existing_input(options.moses_ini)] if options.moses_ini else []), *models),
+            inputs=(options.table, *([find_input(options.moses_ini)] if options.moses_ini else []), *models),
             advise=_advice,
         )
     except AlreadyComplete:
@@ -173,7 +173,7 @@ def open_models(options: ScoringOptions) -> list[Model]:
 def _new_ini(options: ScoringOptions, table: InputTable, added: int) -> NewIni:
     columns = table.shape.columns
     if options.moses_ini and options.new_ini:
-        edit = IniEdit(existing_input(options.moses_ini), options.new_ini, options.output, absolute_paths=True)
+        edit = IniEdit(find_input(options.moses_ini), options.new_ini, options.output, absolute_paths=True)
         return extend_ini(edit, options.table, columns, added)
     return lines_of(options.output, columns + added, table.shape.factors)
 

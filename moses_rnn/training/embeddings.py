@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from moses_rnn.files.streams import existing_input, read_blocks, read_lines
+from moses_rnn.files.streams import find_input, read_blocks, read_lines
 from moses_rnn.formats.embeddings import read_embeddings
 from moses_rnn.networks.translation_network import NetworkOfPairs
 from moses_rnn.networks.vocabulary import END_ID, Vocabulary
@@ -34,7 +34,7 @@ class GivenEmbeddings:
         named = {side: options.get(f"{side}_embeddings") for side in ("source", "target")}
         if options.get("inverse"):
             named = {"source": named["target"], "target": named["source"]}
-        files = {side: existing_input(path) for side, path in named.items() if path}
+        files = {side: find_input(path) for side, path in named.items() if path}
         return cls(files, bool(options.get("freeze_embeddings")))
 
     def choices(self) -> dict[str, Any]:

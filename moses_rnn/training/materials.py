@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from moses_rnn.errors import InputError, Stopped
-from moses_rnn.files.streams import STANDARD_STREAM, Meter, existing_input, read_blocks
+from moses_rnn.files.streams import STANDARD_STREAM, Meter, find_input, read_blocks
 from moses_rnn.formats.phrase_forms import PhraseForm
 from moses_rnn.formats.tab_separated import as_table_blocks
 from moses_rnn.formats.table_blocks import parse_blocks
@@ -110,7 +110,7 @@ def existing_file(path: str) -> str:
     """
     if path == STANDARD_STREAM:
         raise InputError("what is trained on must be a file: a stopped run reads it again")
-    return existing_input(path)
+    return find_input(path)
 
 
 def read_watched(paths: Sequence[str], watch: Watch) -> Iterator[bytes]:

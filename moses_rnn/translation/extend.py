@@ -17,7 +17,7 @@ from typing import Any
 
 from moses_rnn.errors import CheckpointError, InputError, MisfitError
 from moses_rnn.files.outputs import NoOutput, OutputFile, commit_all, refuse_equal
-from moses_rnn.files.streams import Advanced, Meter, existing_input, read_lines, stamp_of
+from moses_rnn.files.streams import Advanced, Meter, change_stamp, find_input, read_lines
 from moses_rnn.formats.line_warnings import LineWarnings
 from moses_rnn.formats.phrase_forms import words
 from moses_rnn.formats.phrase_table import Shape, TableLine, parse_table, read_first_line
@@ -97,12 +97,12 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, make_in
     """
     table = request.table
     _check(table, models)
-    stamp = stamp_of(table)
+    stamp = change_stamp(table)
     with _outputs(request, models) as (new_table, signature, ini):
         known = frozenset(models[0].source_vocabulary.words) - {UNKNOWN, END}
         text = TextPhrases()
         if request.text is not None:
-            text = phrases_of_text(read_lines(existing_input(request.text)), request.longest, known)
+            text = phrases_of_text(read_lines(find_input(request.text)), request.longest, known)
         odd = LineWarnings(table)
         with stage("lines looked at") as advanced:
             survey = look_over(table, odd.passing(_lines(table, advanced)), text.phrases)
@@ -113,7 +113,7 @@ def extend(request: ExtensionRequest, models: Models, before: Signature, make_in
         new_lines = maker(_wanted(request, survey, known, extended))
         with stage("lines") as advanced:
             _write(new_table, merge(_lines(table, advanced), new_lines, marked=request.marks))
-        if stamp_of(table) != stamp:
+        if change_stamp(table) != stamp:
             raise InputError(f"{table}: was changed while it was read; nothing was written")
         signature.append(_signature(request, models, before, extended, new_table.digest()))
         ini.complete(new_ini)
@@ -140,7 +140,7 @@ def _outputs(
 ) -> Iterator[tuple[OutputFile, OutputFile, OutputFile | NoOutput]]:
     """The files of a run, held against other runs."""
     new, ini = request.new_table, request.new_ini
-    read = (existing_input(path) for path in (request.text, request.moses_ini) if path)
+    read = (find_input(path) for path in (request.text, request.moses_ini) if path)
     inputs = (request.table, *(name for model in models for name in model_files(model.folder)), *read)
     refuse_equal(name for name in (new, f"{new}.json", ini) if name)
 

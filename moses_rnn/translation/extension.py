@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moses_rnn.errors import FormatError
-from moses_rnn.files.streams import existing_input, sorting, without_compression_suffix
+from moses_rnn.files.streams import find_input, sort_command, without_compression_suffix
 from moses_rnn.formats.alignments import format_links
 from moses_rnn.formats.lexical_weights import LexicalWeights, LinkCounts
 from moses_rnn.formats.phrase_forms import words
@@ -67,7 +67,7 @@ class ExtensionRequest:
     @property
     def table(self) -> str:
         """The table's file."""
-        return existing_input(self.phrase_table)
+        return find_input(self.phrase_table)
 
     @property
     def new_table(self) -> str:
@@ -144,7 +144,9 @@ def look_over(table: str, lines: Iterable[TableLine], phrases: Iterable[bytes]) 
         key = key_of(line)
         if key < key_before:
             expected, found = "the order of LC_ALL=C sort", "a line that belongs before the one above it"
-            raise FormatError(table, line.number, f"{expected}, into which new lines are put", found, sorting(table))
+            raise FormatError(
+                table, line.number, f"{expected}, into which new lines are put", found, sort_command(table)
+            )
         key_before = key
         survey.add(line)
     if survey is None:

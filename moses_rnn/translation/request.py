@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from moses_rnn.files.streams import existing_input
+from moses_rnn.files.streams import find_input
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class TranslationRequest:
     @property
     def text(self) -> str:
         """The file to translate."""
-        return existing_input(self.input)
+        return find_input(self.input)
 
     @property
     def others(self) -> list[str]:

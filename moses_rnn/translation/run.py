@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from moses_rnn.errors import FormatError, InputError, MosesRnnError, OutputError, Stopped, placing, shown
 from moses_rnn.files.outputs import Note, Packing, ResumableOutputs
-from moses_rnn.files.streams import Advanced, Meter, existing_input, is_gzip, read_lines, stamp_of
+from moses_rnn.files.streams import Advanced, Meter, change_stamp, find_input, is_gzip, read_lines
 from moses_rnn.formats.lexicon import Lexicon
 from moses_rnn.formats.nbest import format_nbest_line
 from moses_rnn.formats.phrase_forms import words
@@ -64,7 +64,7 @@ def translate_text(
         length_score=request.length_score,
     )
     models = (path for member in model.models for path in model_files(member.folder))
-    inputs = (request.text, *([existing_input(request.dictionary)] if request.dictionary else []), *models)
+    inputs = (request.text, *([find_input(request.dictionary)] if request.dictionary else []), *models)
     names = [request.output, *request.others]
     with ResumableOutputs(names, resume=request.resume, force=request.force, inputs=inputs, advise=_advice) as outputs:
         translator = make_translator(
@@ -145,7 +145,7 @@ class _Run:
 
     def translate(self, advanced: Advanced, note: Note | None) -> None:
         """Translate what is not yet translated, given the note of the last block that is."""
-        stamp = stamp_of(self._text)
+        stamp = change_stamp(self._text)
         with contextlib.closing(self._lines()) as lines:
             blocks = blocks_of(lines, self._text)
             before = self._skip(blocks, note)
@@ -159,7 +159,7 @@ class _Run:
                 for block in blocks:
                     self._stop_if_requested()
                     self._write(block, self.translator.translate(block, between))
-        if stamp_of(self._text) != stamp:
+        if change_stamp(self._text) != stamp:
             raise InputError(f"{self._text}: was changed while it was read; nothing was written")
 
     def _write(self, block: list[Words], translations: list[Translation]) -> None:

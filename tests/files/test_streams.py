@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from moses_rnn.errors import FormatError, InputError, Stopped
-from moses_rnn.files.streams import Meter, existing_input, read_blocks, read_lines
+from moses_rnn.files.streams import Meter, find_input, read_blocks, read_lines
 
 TEXT = b"un\ndeux \xe2\x80\xa8 deux\ntrois\x0b\x0c\x1c\x85\r\xc2\xa0\nquatre\r\n"
 LINES = [b"un\n", b"deux \xe2\x80\xa8 deux\n", b"trois\x0b\x0c\x1c\x85\r\xc2\xa0\n", b"quatre\r\n"]
@@ -80,11 +80,11 @@ def test_refusals(tmp_path, name, content, message):
 
 def test_finds_the_file_that_is_meant(tmp_path):
     (tmp_path / "phrase-table.gz").write_bytes(b"x")
-    assert existing_input(str(tmp_path / "phrase-table")) == str(tmp_path / "phrase-table.gz")
+    assert find_input(str(tmp_path / "phrase-table")) == str(tmp_path / "phrase-table.gz")
     with pytest.raises(InputError, match=r"other: expected a file, found nothing of that name \(nor .*other.gz\)"):
-        existing_input(str(tmp_path / "other"))
+        find_input(str(tmp_path / "other"))
     with pytest.raises(InputError, match="expected a file, found a directory"):
-        existing_input(str(tmp_path))
+        find_input(str(tmp_path))
 
 
 MANY = [b"%d\n" % i for i in range(20_000)]

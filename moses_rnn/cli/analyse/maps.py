@@ -230,13 +230,13 @@ def _phrase_points(request: MapRequest) -> Points:
 
 def _sentence_points(request: MapRequest) -> Points:
     from moses_rnn.analysis.maps import phrase_points
-    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.formats.phrase_forms import words
     from moses_rnn.producers.open import open_model
 
     model = open_model(request.folder)
     warn_of_unit(model)
-    name = existing_input(str(request.file))
+    name = find_input(str(request.file))
     lines = [line.rstrip(b"\r\n") for line in islice(read_lines(name), MAX_SENTENCES)]
     for number, line in enumerate(lines, start=1):
         if not words(line):
@@ -292,14 +292,14 @@ def _alignment_files(request: MapRequest) -> list[str]:
 
 def _alignment_maps(request: MapRequest) -> list[AlignmentMap]:
     from moses_rnn.analysis.alignment_maps import attentive_stepper, choose_lines, given_maps, own_maps
-    from moses_rnn.files.streams import existing_input
+    from moses_rnn.files.streams import find_input
     from moses_rnn.producers.open import open_model
 
     model, file = open_model(request.folder), str(request.file)
     stepper = attentive_stepper(model)
     warn_of_unit(model)
     sources, targets = parallel_texts(file, request.target) if request.target is not None else (text_of(file), None)
-    chosen = choose_lines(sources, existing_input(file), request.lines)
+    chosen = choose_lines(sources, find_input(file), request.lines)
     if targets is None:
         return own_maps(model, stepper, chosen)
     return given_maps(model, stepper, chosen, targets)

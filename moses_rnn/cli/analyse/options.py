@@ -38,9 +38,9 @@ SORTED = "The table must be in the order of LC_ALL=C sort, as train-model.perl l
 def open_table(path: str, column: int | None, name: str = "", *, by_table: bool = True) -> ScoredTable:
     """The scored table that a user means; see `ScoredTable.open`."""
     from moses_rnn.analysis.scored_table import ScoredTable
-    from moses_rnn.files.streams import existing_input
+    from moses_rnn.files.streams import find_input
 
-    return ScoredTable.open(existing_input(path), column, name, by_table=by_table)
+    return ScoredTable.open(find_input(path), column, name, by_table=by_table)
 
 
 def kind_of(output: str, kinds: tuple[str, ...], otherwise: str) -> str:

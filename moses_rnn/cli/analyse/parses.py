@@ -43,10 +43,10 @@ class ParsesRequest:
 def parses(request: ParsesRequest) -> None:
     """Compare OUTPUT with the trees of GOLD: F1 of bracketed trees, UAS and LAS of CoNLL-U, malformed ones."""
     from moses_rnn.analysis.parses import compare_parses
-    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.formats.grids import LAYOUTS
 
-    name = existing_input(request.gold)
+    name = find_input(request.gold)
     lines = list(read_lines(name))
     outputs = {key: text_of(path) for key, path in named_files(request.outputs).items()}
     put(LAYOUTS[request.layout](compare_parses(lines, name, outputs)))

@@ -59,9 +59,9 @@ def report(request: ReportOptions) -> None:
     check_inputs(request.phrase_table, folder, request.source_text, request.results)
     from moses_rnn.analysis.report import write_report
     from moses_rnn.files.outputs import OutputFile
-    from moses_rnn.files.streams import existing_input
+    from moses_rnn.files.streams import find_input
 
-    path, made = existing_input(request.phrase_table), _made()
+    path, made = find_input(request.phrase_table), _made()
     with OutputFile(
         request.output, force=request.force, inputs=(path, *filter(None, [request.source_text, request.results]))
     ) as file:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def parsed_list(nbest: str, shard: Shard | None = None) -> tuple[str, Iterator[NBestLine]]:
     """The list's name and lines, or those of a shard of it."""
     from moses_rnn.files.shards import count_lines, read_part
-    from moses_rnn.files.streams import existing_input, read_lines
+    from moses_rnn.files.streams import find_input, read_lines
     from moses_rnn.formats.nbest import parse_nbest
 
-    name = existing_input(nbest)
+    name = find_input(nbest)
     if shard is None:
         return name, parse_nbest(read_lines(name), name)
     part = shard.lines_of(count_lines(name))
