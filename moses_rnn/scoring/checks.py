@@ -17,7 +17,7 @@ from moses_rnn.formats.signatures import (
     records_of,
 )
 from moses_rnn.producers.ensembles import recorded_hashes
-from moses_rnn.producers.open import Model, needs_alignments
+from moses_rnn.producers.open import Model
 from moses_rnn.scoring.options import ScoringOptions
 from moses_rnn.scoring.reading import InputTable
 
@@ -95,7 +95,7 @@ def check_form(table: InputTable, models: Sequence[Model]) -> None:
                 f"found one for {learned}",
                 advice=f"Train one with: moses-rnn-train {table.path}",
             )
-        if needs_alignments(model.folder) and not table.first.alignment:
+        if model.rare is not None and model.rare.needs_links and not table.first.alignment:
             raise FormatError(
                 table.path,
                 table.first.number,
