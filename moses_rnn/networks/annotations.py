@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from moses_rnn.networks.batches import Batch
+from moses_rnn.networks.config import GatedStep, unset
 from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.hardware import EAGER, Kernel
-from moses_rnn.networks.initial_weights import GatedStep, unset
 from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.recurrence import Recurrence
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from moses_rnn.networks.initial_weights import unset
+from moses_rnn.networks.config import unset
 
 
 class Alignment(nn.Module):

@@ -1,4 +1,4 @@
-"""Sizes and switches of a network, as config.json has them; their types say which values there are."""
+"""What every network is made of: sizes and switches as config.json has them, checked by their types, and weights."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
+
+import torch
+from torch import nn
 
 from moses_rnn.errors import shown_value
 
@@ -79,3 +82,28 @@ def _description(hint: Any) -> str:
         number, limits = get_args(hint)
         return f"a {'whole ' * (number is int)}number from {limits.least} to {limits.most}"
     return {bool: "true or false", NoneType: "null"}.get(hint, 'a "kind" and a "window"')
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
+def unset(*shape: int) -> nn.Parameter:
+    """A tensor to be learned, of whatever numbers the memory holds."""
+    return nn.Parameter(torch.empty(*shape))
+
+
+class GatedStep(nn.Module):
+    """The weights of a gated step of H units that reads E numbers, but for those of a context."""
+
+    def _add_cell(self, H: int, E: int) -> None:
+        self.W, self.W_z, self.W_r = unset(H, E), unset(H, E), unset(H, E)
+        self.U, self.U_z, self.U_r = unset(H, H), unset(H, H), unset(H, H)
+        self.b, self.b_z, self.b_r = unset(H), unset(H), unset(H)
+
+
+@torch.no_grad()
+def draw_uniformly(model: nn.Module, seed: int, deviation: float) -> None:
+    """Draw all weights uniformly from ±`deviation`; equal seeds give equal weights."""
+    random = torch.Generator().manual_seed(seed)
+    for tensor in model.parameters():
+        tensor.copy_(deviation * (2 * torch.rand(tensor.shape, generator=random) - 1))

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
-from moses_rnn.networks.config import Config, Size
+from moses_rnn.networks.config import Config, Size, unset
 from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.folders import Architecture
-from moses_rnn.networks.initial_weights import unset
 from moses_rnn.networks.n_grams import NGramNetwork, NGramScores, Order
 
 

@@ -16,10 +16,9 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from moses_rnn.networks.batches import Batch
-from moses_rnn.networks.config import Config, Rare, Size, Unit
+from moses_rnn.networks.config import Config, Rare, Size, Unit, draw_uniformly, unset
 from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.folders import Architecture
-from moses_rnn.networks.initial_weights import draw_uniformly, unset
 from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.normalising import OutputLayer
 from moses_rnn.networks.slots import Slots, SlottedPairs, check_length, distinct_rows, in_slots

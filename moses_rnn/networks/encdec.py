@@ -22,11 +22,10 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.native import PRECISIONS, NativeCore
 from moses_rnn.networks import kernel as kernels
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.config import Config, Size
+from moses_rnn.networks.config import Config, GatedStep, Size, unset
 from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.folders import FIRST_NETWORK, Architecture
 from moses_rnn.networks.hardware import EAGER, Kernel
-from moses_rnn.networks.initial_weights import GatedStep, unset
 from moses_rnn.networks.native_learning import NativeKernel, times
 from moses_rnn.networks.normalising import OutputLayer
 from moses_rnn.networks.recurrence import Recurrence

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
-from moses_rnn.networks.config import Config, Rare, Size, Unit
+from moses_rnn.networks.config import Config, Rare, Size, Unit, draw_uniformly, unset
 from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.folders import Architecture
-from moses_rnn.networks.initial_weights import draw_uniformly, unset
 from moses_rnn.networks.learning_curves import RANKED_WRONG
 from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.slots import Slots, SlottedPairs, distinct_rows, in_slots

@@ -20,11 +20,10 @@ from torch.nn.functional import embedding, linear
 from moses_rnn.networks.annotations import Annotator, Gru
 from moses_rnn.networks.attention import Alignment, Annotations, look, weigh
 from moses_rnn.networks.batches import Batch, Lengths
-from moses_rnn.networks.config import Config, Rare, Size, SizeOrNone, Unit
+from moses_rnn.networks.config import Config, Rare, Size, SizeOrNone, Unit, unset
 from moses_rnn.networks.dropout import Drop, keep
 from moses_rnn.networks.folders import Architecture
 from moses_rnn.networks.hardware import EAGER, Kernel
-from moses_rnn.networks.initial_weights import unset
 from moses_rnn.networks.native_learning import times
 from moses_rnn.networks.normalising import OutputLayer
 from moses_rnn.networks.softmax import Estimate, learned_log_probs
