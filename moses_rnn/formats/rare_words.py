@@ -75,13 +75,13 @@ class RareWords:
             raise ValueError(f"expected a kind of {', '.join(KINDS)}, found {self.kind!r}")
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any] | None) -> RareWords | None:
-        """What a model's config has: None for rare words that are <unk>, or kind and window.
+    def from_record(cls, record: Mapping[str, Any]) -> RareWords:
+        """Kind and window, as a model's config has them.
 
         Raises:
             ValueError: there is no such kind.
         """
-        return None if record is None else cls(str(record["kind"]), int(record["window"]))
+        return cls(str(record["kind"]), int(record["window"]))
 
     @property
     def needs_links(self) -> bool:

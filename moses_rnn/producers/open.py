@@ -141,7 +141,8 @@ class Model:
     @property
     def rare(self) -> RareWords | None:
         """How it learned rare words; None: they are <unk>."""
-        return RareWords.from_record(getattr(self.config, "rare", None))
+        record = getattr(self.config, "rare", None)
+        return None if record is None else RareWords.from_record(record)
 
     @property
     def unbounded(self) -> bool:
@@ -381,7 +382,8 @@ def _config(record: Json, architecture: Architecture) -> Config:
         if not isinstance(record.get(key, {}), dict):
             raise ValueError(f"expected {key} to be {expected}, found {shown_value(record[key])}")  # noqa: TRY004
     config = architecture.config(**{key.name: record.get(key.name) for key in fields(architecture.config)})
-    RareWords.from_record(getattr(config, "rare", None))
+    if (rare := getattr(config, "rare", None)) is not None:
+        RareWords.from_record(rare)
     return config
 
 

@@ -133,7 +133,6 @@ def test_reserved_words_are_known_by_their_spelling():
 
 
 def test_a_record_is_what_it_was():
-    assert RareWords.from_record(None) is None
     assert RareWords.from_record({"kind": "posall", "window": 4}) == RareWords("posall", 4)
     with pytest.raises(ValueError, match="expected a kind of noalign, copyable, posall, posunk, found 'luong'"):
         RareWords.from_record({"kind": "luong", "window": 7})
