@@ -1,1 +1,1 @@
-"""Bytes on disks: streams in, outputs that appear whole or not at all, and the journal of an unfinished one."""
+"""Bytes on disks: streams in, outputs that appear whole or not at all, and what is kept of unfinished ones."""
