@@ -2,7 +2,7 @@
 
 import pytest
 
-from moses_rnn.analysis.lengths import BINS, KnownWords, as_grid, compare_lengths
+from moses_rnn.analysis.lengths import BINS, KnownWords, compare_lengths
 from moses_rnn.networks.vocabulary import END, UNKNOWN, Vocabulary
 from tests.analysis.texts import sentence
 
@@ -47,13 +47,3 @@ def test_no_unknown_word_is_in_source_or_reference(source, target, longest):
     known = KnownWords(vocabulary(b"s", source), vocabulary(b"t", target))
     scores = compare_lengths(SOURCES, REFERENCES, {"a": REFERENCES}, known)
     assert sizes(scores)["No UNK"] == [length for length in LENGTHS if length <= longest]
-
-
-def test_the_table_has_counts_and_leaves_out_what_is_not_there():
-    known = KnownWords(vocabulary(b"u", 9), vocabulary(b"t", 9))
-    grid = as_grid(compare_lengths(SOURCES[1:4], REFERENCES[1:4], {"a": REFERENCES[1:4]}, known))
-    assert grid.header == ["system", *BINS, "All", "No UNK"]
-    assert grid.rows == [
-        ["sentences", 1, 2, 0, 0, 0, 0, 3, 0],
-        ["a", "100.00", "100.00", None, None, None, None, "100.00", None],
-    ]

@@ -12,7 +12,6 @@ from moses_rnn.analysis.perplexity import (
     Contender,
     Scored,
     as_cslm_table,
-    as_table,
     best_weights,
     interpolations,
     perplexity,
@@ -102,12 +101,6 @@ def test_the_likelihood_is_within_a_millionth_of_the_highest():
     assert best <= min(mean_cost(text, weights) for weights in steps) * 20 + 1e-6
 
 
-def test_mixed_is_the_linear_interpolation():
-    text = scored([0.5, 0.1], [0.1, 0.3], [0.2, 0.9])
-    assert text.mixed([0.25, 0.75, 0]) == pytest.approx(np.log([0.2, 0.25]))
-    assert text.mixed([0, 0, 1]) == pytest.approx(np.log([0.2, 0.9]))
-
-
 def test_only_words_that_all_know_are_known():
     text = scored([0.5, 0.1, 0.2], [0.1, 0.3, 0.4], outside=[False, True, False])
     text = text.only(~text.outside)
@@ -181,41 +174,6 @@ def test_the_weights_of_an_even_mixture_beside_an_n_gram_model():
     assert rows["the 3 networks evenly"] == pytest.approx([1 / 3] * 3 + [0])
     assert rows["0.75 the 3 networks evenly, 0.25 lm0"] == pytest.approx([0.25] * 4)
     assert rows["0.75 rnnlm.1, 0.25 lm0"].tolist() == [0, 0.75, 0, 0.25]
-
-
-def test_a_table():
-    dev, test = scored([1 / 4, 1 / 4], [1 / 2, 1 / 8]), scored([1 / 4], [1 / 10], name="test.fr")
-    rows = [("a", [1.0, 0.0]), ("b", [0.0, 1.0]), ("half", [0.5, 0.5])]
-    assert list(as_table([dev, test], rows)) == [
-        "| model | dev.fr | test.fr |",
-        "|---|---|---|",
-        "| a | 4.00 | 4.00 |",
-        "| b | 4.00 | 10.00 |",
-        f"| half | {perplexity(dev.mixed([0.5, 0.5]), 'dev.fr'):.2f} | 5.71 |",
-    ]
-
-
-def test_a_report_without_an_n_gram_model():
-    dev = scored([1 / 4, 1 / 4, 1 / 100], outside=[False, False, True])
-    assert list(as_cslm_table([dev], None)) == [
-        "| text | tokens | outside the shortlist | CSLM, shortlist only |",
-        "|---|---|---|---|",
-        "| dev.fr | 3 | 33.33% | 4.00 |",
-    ]
-
-
-def test_a_report_with_an_n_gram_model():
-    dev = scored([1 / 2, 1 / 8], [1 / 10, 1 / 40], outside=[False, True], unknown=[True, False])
-    test = scored([1 / 4] * 2000, [1 / 10] * 2000, name="test.fr")
-    # at a weight of 3/4: p = 3/4 · 1/2 + 1/4 · 1/10 = 2/5 and a quarter of it; perplexity (5/2 · 10)^½ = 5
-    # and 3/4 · 1/4 + 1/4 · 1/10 = 17/80
-    assert list(as_cslm_table([dev, test], 0.75)) == [
-        "| text | tokens | outside the shortlist | CSLM, shortlist only | CSLM | n-gram model | both (0.750 CSLM) | gain "
-        "| both, known words only |",
-        "|---|---|---|---|---|---|---|---|---|",
-        "| dev.fr | 2 | 50.00% | 2.00 | 4.00 | 20.00 | 5.00 | 75.0% | 10.00 |",
-        "| test.fr | 2,000 | 0.00% | 4.00 | 4.00 | 10.00 | 4.71 | 52.9% | 4.71 |",
-    ]
 
 
 CSLM = Contender("cslm", checkpoint().make_language_model(), "cslm")

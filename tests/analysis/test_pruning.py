@@ -7,8 +7,7 @@ import random
 import pytest
 
 from moses_rnn.analysis.choices import CRITERIA
-from moses_rnn.analysis.pruning import as_grid, prune_table, warnings
-from moses_rnn.formats.grids import as_text
+from moses_rnn.analysis.pruning import prune_table, warnings
 from tests.analysis.scored import line, scored
 
 
@@ -137,19 +136,9 @@ def test_odd_lines_stay_byte_for_byte(tmp_path, by, lines):
     assert kept.data == b"".join(lines)
 
 
-def test_what_came_of_it_is_told(tmp_path):
+def test_what_the_user_should_know_is_said(tmp_path):
     _, found = pruned(tmp_path, TWO_SOURCES, keep=0.2, by="rnn")
-    size = len(TWO_SOURCES[0])
-    assert as_text(as_grid(found)).split("\n") == [
-        f"{tmp_path}/t, pruned by rnn",
-        "           before  after  dropped  kept",
-        "  lines         6      2        4  33.3%",
-        "  sources       2      2        0  100.0%",
-        f"  bytes       {6 * size}     {2 * size}      {4 * size}  33.3%",
-    ]
-    assert list(warnings(found)) == [
-        "the 2 best targets of a source are more than the 1 lines that were to stay: nothing else does "
-        "(--keep-best-words 1 protects sources of one word only)"
-    ]
+    (warning,) = warnings(found)
+    assert warning.startswith("the 2 best targets of a source are more than the 1 lines that were to stay")
     _, found = pruned(tmp_path, TWO_SOURCES, keep=0.5, by="rnn", keep_best=0)
     assert list(warnings(found)) == ["1 sources lost all their targets, 1 of them single words, which are unknown now"]

@@ -73,26 +73,6 @@ def test_how_far_it_is_among_the_sentences_of_all_texts(prepared, monkeypatch):
         )
 
 
-def test_with_an_n_gram_model_all_its_words_count(perplexity):
-    pytest.importorskip("kenlm")
-    out = perplexity("dev.fr", "--model", "r1", "--model", "r2", "--model", "r3", "--lm", "lm.arpa")
-    rows = list(figures(out))
-    assert rows[:9] == [
-        "r1 (RNNLM)", "r2 (RNNLM)", "r3 (RNNLM)", "lm.arpa", "the 3 networks evenly", "0.75 r1 (RNNLM), 0.25 lm.arpa",
-        "0.75 r2 (RNNLM), 0.25 lm.arpa", "0.75 r3 (RNNLM), 0.25 lm.arpa", "0.75 the 3 networks evenly, 0.25 lm.arpa",
-    ]  # fmt: skip
-    assert "% outside a shortlist\n" in out
-    assert figures(perplexity("dev.fr", "--model", "r1", "--lm", "lm.arpa"))["r1 (RNNLM)"] == figures(out)["r1 (RNNLM)"]
-    assert (
-        list(figures(perplexity("dev.fr", "--model", "bengio", "--lm", "lm.arpa")))[2]
-        == "0.5 bengio (NPLM), 0.5 lm.arpa"
-    )
-    assert (
-        figures(perplexity("dev.fr", "--model", "cslm", "--model", "bengio", "--lm", "lm.arpa"))["lm.arpa"]
-        == figures(out)["lm.arpa"]
-    )
-
-
 def test_several_n_gram_models_know_the_same_words(perplexity):
     pytest.importorskip("kenlm")
     out = figures(perplexity("dev.fr", "--model", "cslm", "--lm", "lm.arpa", "--lm", "same.arpa"))

@@ -1,7 +1,5 @@
 """moses-rnn extend: in this process where that is enough, since each process loads torch anew."""
 
-import json
-
 import pytest
 from click.testing import CliRunner
 
@@ -27,38 +25,6 @@ def text(here):
     (here / "text").write_bytes(b"".join(b" ".join(reversed(source)) + b" zork\n" for source in sources))
     (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))
     return here / "text"
-
-
-def test_the_example_of_the_help_as_a_process(here, text):
-    options = [
-        "--text",
-        "text",
-        "--fewer-than",
-        "2",
-        "--longest",
-        "2",
-        "--provenance",
-        "column",
-        "--moses-ini",
-        "moses.ini",
-    ]
-    done = run("extend", "phrase-table.gz", *options, *ALL, cwd=here)
-    old, new = (lines_of(here / f"phrase-table{suffix}.gz") for suffix in ("", ".extended"))
-    assert new == sorted(new)
-    parsed = list(parse_table(new, "new"))
-    kept = [line.line.replace(line.scores, line.scores[:-2], 1) for line in parsed if line.scores.endswith(b" 1")]
-    assert kept == old
-    added = [line for line in parsed if line.scores.endswith(b" 2.718281828")]
-    assert len(added) == len(new) - len(old) > 100
-    assert {len(words(line.scores)) for line in parsed} == {5}
-    feature = f"PhraseDictionaryMemory name=TranslationModel0 num-features=5 path={here}/phrase-table.extended.gz"
-    assert done.stdout.splitlines()[1].startswith(feature)
-    assert "TranslationModel0= 0.2 0.2 0.2 0.2 0\n" in (here / "moses.extended.ini").read_text()
-    signature = json.loads((here / "phrase-table.extended.gz.json").read_text())
-    assert signature["lines"] == len(new)
-    assert f"{len(new):,} lines, {len(added):,} of them new: phrase-table.extended.gz\n" in done.stderr
-    validated = run("validate", "phrase-table.extended.gz", "--sorted", cwd=here)
-    assert "as written by moses_rnn" in validated.stdout
 
 
 def test_a_scored_table_gets_scored_lines(here, text):

@@ -27,23 +27,6 @@ def test_shards_become_the_table_and_the_ini_for_mert(here, shards):
     assert run("validate", "merged.gz", cwd=here).returncode == 0
 
 
-def test_a_shard_prints_no_lines_for_an_ini_and_takes_none(here):
-    done = run("score", "phrase-table.gz", "--shard", "2/3", cwd=here)
-    assert done.stdout == ""
-    refused = run("score", "phrase-table.gz", "--shard", "2/3", "--moses-ini", "moses.ini", cwd=here, check=False)
-    assert (refused.returncode, "merge the shards" in refused.stderr) == (2, True)
-
-
-def test_an_interrupted_shard_goes_on(here, shards):
-    refused = run("score", "phrase-table.gz", "--shard", "2/3", cwd=here, check=False)
-    assert "exists already" in refused.stderr
-    (here / shards[1]).unlink()
-    missing = run("merge", "merged.gz", *shards, cwd=here, check=False)
-    assert missing.returncode == 3
-    assert f"{shards[1]}: expected " in missing.stderr
-    assert not (here / "merged.gz").exists()
-
-
 def test_a_shard_names_lines_by_their_numbers_in_the_table(here):
     lines = lines_of(here / "phrase-table.gz")
     lines[2500] = b"bad\n"

@@ -11,7 +11,6 @@ import torch
 from click.testing import CliRunner
 
 from moses_rnn.cli.nmt_translate import translate
-from moses_rnn.formats.nbest import parse_nbest
 from moses_rnn.networks.hardware import Compute
 from moses_rnn.networks.vocabulary import END_ID
 from moses_rnn.producers.open import open_model, save_model
@@ -20,7 +19,6 @@ from moses_rnn.translation.translate import Translator
 from tests.commands import run, saved_lines
 from tests.models.checkpoints import encdec_checkpoint
 from tests.producers.pairs import SOURCE, TARGET
-from tests.producers.rare import save_rare_model
 from tests.translation.sentences import network, saved_model, sentences, text
 
 LINES = sentences(40)
@@ -100,18 +98,6 @@ def test_a_network_that_writes_nothing_is_noticed(here):
         assert f"warning: empty translations of lines with words: {empty}\n" in done.stderr
 
 
-def test_lists_parse_and_begin_with_the_translation(here):
-    translated("in", "--model", "model", "-o", "out", "--n-best", 5, "list.gz")
-    translated("in", "--model", "model", "--n-best", 5, "list", "-q")
-    with (here / "list").open("rb") as lines:
-        hypotheses = list(parse_nbest(lines, "list"))
-    first = {h.sentence: h.hypothesis for h in reversed(hypotheses)}
-    assert text(first[i] for i in range(len(LINES))) == (here / "out").read_bytes()
-    assert run("nbest", "rerank", "list.gz", "weights", cwd=here, check=False).returncode == 3  # no weights
-    (here / "weights").write_text("[weight]\nRNN0= 1\n")
-    assert run("nbest", "rerank", "list.gz", "weights", cwd=here).stdout.encode() == (here / "out").read_bytes()
-
-
 LONG = [
     "translate",
     "long",
@@ -171,24 +157,3 @@ def test_columns_in_the_other_order_are_noticed(here, dictionary, is_noticed):
     (here / "words").write_bytes(dictionary)
     done = translated("in", "--model", "model", "--candidates", 2, 1, "--dictionary", "words", "-q")
     assert ("warning: words: " in done.stderr) == is_noticed
-
-
-@pytest.mark.parametrize("kind", ["posunk", "copyable"])
-def test_rare_words_are_restored_unless_they_are_to_be_seen(here, kind):
-    save_rare_model(here / "rare", kind)
-    rare = "in", "--model", "rare"
-    (here / "in").write_bytes(b"zork s2\nbork zork s3\n")
-    (here / "words").write_bytes(b"zork ZORK 1\nbork BORK 1\n")
-    raw = translated(*rare, "--unknown", "no", "--beam", 30, "--n-best", 5, "raw").stdout_bytes
-    done = translated(*rare, "--beam", 30, "--n-best", 5, "list")
-    translated(*rare, "--beam", 30, "--n-best", 5, "dict", "--unknown", "dictionary", "--dictionary", "words")
-    assert b"<unk" in (here / "raw").read_bytes()
-    lists = {name: (here / name).read_bytes() for name in ("raw", "list", "dict")}
-    assert lists["list"] != lists["raw"]
-    again = translated(*rare, "--beam", 30, "--dictionary", "words").stdout_bytes
-    assert again == done.stdout_bytes.replace(b"zork", b"ZORK").replace(b"bork", b"BORK")
-    assert "; 3 of 5 words read as <unk>\n" in done.stderr
-    assert lists["dict"] == lists["list"].replace(b"zork", b"ZORK").replace(b"bork", b"BORK")
-    replaced = sum(a != b for a, b in zip(raw.split(), done.stdout_bytes.split(), strict=True))
-    if replaced:
-        assert "unknown words of the translations were replaced by the source's\n" in done.stderr

@@ -29,19 +29,6 @@ def nmt(*arguments):
     return done
 
 
-def test_trees_become_words_and_brackets(here):
-    nmt("linearise", "t.trees", "-o", "new")
-    assert (here / "new.words").read_bytes() == b"a dog barks\nstop )\n"
-    assert (here / "new.brackets").read_bytes() == b"(S (NP XX XX )NP (VP XX )VP )S\n(S (VP XX )VP XX )S\n"
-
-
-def test_dependencies_become_words_and_actions(here):
-    done = nmt("linearise", "t.conllu.gz", "-o", "new")
-    assert (here / "new.words").read_bytes() == b"w1 w2\nw1\n"
-    assert (here / "new.actions").read_bytes() == b"SH SH LA:r1 RA:r2\nSH RA:r1\n"
-    assert done.stderr == "2 sentences in new.words and new.actions; 1 with crossing arcs left out\n"
-
-
 def test_what_is_to_be_parsed_are_the_words_of_all_sentences(here):
     nmt("linearise", "t.conllu", "--words-only", "-o", "new")
     assert (here / "new.words").read_bytes() == b"w1 w2\nw1 w2 w3 w4\nw1\n"

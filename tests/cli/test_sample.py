@@ -3,14 +3,10 @@
 import gzip
 import shutil
 
-import pytest
 from click.testing import CliRunner
 
 from moses_rnn.cli.sample import main
-from moses_rnn.formats.table_blocks import Pairs
-from moses_rnn.producers.open import open_model
 from tests.commands import run
-from tests.models.checkpoints import make_producer
 
 
 def sample(*arguments, code=0, **options):
@@ -29,26 +25,6 @@ def columns(done):
     return [line.split(b"\t") for line in done.stdout_bytes.removesuffix(b"\n").split(b"\n")]
 
 
-def os_text(source):
-    return source.decode("utf-8", "surrogateescape")
-
-
-@pytest.mark.parametrize("beam", [[], ["--beam", 4, "--top", 3]], ids=["samples", "beam"])
-def test_columns_hold_the_producers_log_prob(model, table, tmp_path, beam):
-    sources = sources_of(table, 5)
-    (tmp_path / "sources").write_bytes(b"".join(source + b"\n" for source in sources))
-    rows = columns(sample(tmp_path / "sources", "--model", model, "--format", "tsv", "--table", table, *beam))
-    assert rows[0] == [b"source", b"rank", b"target", b"log_prob", b"times", b"in_table"]
-    assert list(dict.fromkeys(row[0] for row in rows[1:])) == sources
-    expected = make_producer(open_model(model), precision="fp64").log_probs(
-        Pairs.of((row[0], row[2]) for row in rows[1:])
-    )
-    assert [float(row[3]) for row in rows[1:]] == pytest.approx(expected[:, 0], abs=1e-6)
-    assert {row[5] for row in rows[1:]} <= {b"yes", b"no"}
-    most = 3 if beam else 5
-    assert {int(row[1]) for row in rows[1:]} == set(range(1, most + 1))
-
-
 def test_sources_come_from_options_files_and_pipes_alike(model, table, tmp_path):
     first, second = sources_of(table, 2)
     text = first + b"\r\n" + second  # the last line without its end
@@ -62,16 +38,6 @@ def test_sources_come_from_options_files_and_pipes_alike(model, table, tmp_path)
     piped = run("sample", "-", "--model", model, given=text.decode())
     assert piped.stdout.encode() == by_options.stdout_bytes
     assert piped.stderr == by_options.stderr  # and no bar in either
-
-
-def test_what_the_user_should_know_goes_to_stderr(model, table):
-    with gzip.open(table) as lines:
-        source = next(lines).split(b" ||| ")[0].decode()
-    done = sample("--model", model, "--source", source, "--source", "zork", "--table", table, "--top", 1)
-    assert "warning: the table lacks 1 of the sources: 'zork'\n" in done.stderr
-    assert "words outside the shortlist, which are read as <unk>: " in done.stderr
-    assert "'zork'\n" in done.stderr
-    assert "the table lacks this source" in done.stdout
 
 
 def test_bytes_are_printed_as_they_came_but_for_what_commands_a_terminal(model):

@@ -1,7 +1,6 @@
 """moses-rnn-score: what it makes, what it says, what it refuses."""
 
 import gzip
-import hashlib
 import json
 import math
 import os
@@ -15,7 +14,6 @@ import pytest
 
 from moses_rnn.native import SWITCH, native_core
 from tests.cli.scored import (
-    INI,
     added_values,
     lines_of,
     without_last_scores,
@@ -44,49 +42,6 @@ def test_an_estimate_writes_nothing(here):
     assert (done.stderr, sorted(here.iterdir())) == ("", before)
 
 
-def test_the_signature_says_what_made_the_numbers(here):
-    run("score", "phrase-table.gz", "--word-penalty", cwd=here)
-    signature = json.loads((here / "phrase-table.rnn.gz.json").read_text())
-    assert (signature["lines"], signature["columns"]) == (3000, 6)
-    assert [(c["index"], c["name"]) for c in signature["added_columns"]] == [(4, "RNN"), (5, "WordPenalty")]
-    assert "p(target | source)" in signature["added_columns"][0]["meaning"]
-    model = here / "phrase-table.rnn-model" / "model.safetensors"
-    assert signature["models"][0]["sha256"]["model.safetensors"] == hashlib.sha256(model.read_bytes()).hexdigest()
-
-
-def test_writes_the_ini_for_mert(here):
-    (here / "moses.ini").write_text(INI.format(table="phrase-table.gz"))  # which only Moses in this folder would find
-    done = run("score", "phrase-table.gz", "--moses-ini", "moses.ini", cwd=here)
-    new = (here / "moses.rnn.ini").read_text()
-    expected = INI.format(table=here / "phrase-table.rnn.gz").replace("num-features=4", "num-features=5")
-    assert new == expected.replace("0.2 0.2 0.2 0.2", "0.2 0.2 0.2 0.2 0.2")
-    assert "TranslationModel0= 0.2 0.2 0.2 0.2 0.2" in done.stdout
-
-
-def test_three_columns_in_one_pass(here, inverse_model):
-    run("score", "phrase-table.gz", "--inverse-model", inverse_model, "--word-penalty", "-o", "t.gz", cwd=here)
-    lines = lines_of(here / "t.gz")
-    assert list(without_last_scores(lines, 3)) == lines_of(here / "phrase-table.gz")
-    direct, inverse, penalty = zip(*added_values(lines, 3), strict=True)
-    run("score", "phrase-table.gz", "-o", "direct.gz", cwd=here)
-    assert [[value] for value in direct] == added_values(lines_of(here / "direct.gz"))
-    assert direct != inverse
-    assert max(penalty) == 1
-
-
-def test_several_models_are_one_column_or_as_many(here):
-    model = "phrase-table.rnn-model"
-    twice = ["score", "phrase-table.gz", "--model", model, "--model", model, "--moses-ini", "moses.ini", "--force"]
-    (here / "moses.ini").write_text(INI.format(table=here / "phrase-table.gz"))
-    done = run(*twice, cwd=here)
-    assert "num-features=5" in done.stdout
-    assert "ENS: log values from" in done.stderr
-    one = added_values(lines_of(here / "phrase-table.rnn.gz"))
-    done = run(*twice, "--combine", "columns", cwd=here)
-    assert "num-features=6" in done.stdout
-    assert added_values(lines_of(here / "phrase-table.rnn.gz"), 2) == [values * 2 for values in one]
-
-
 def test_through_pipes(here):
     command = Path(sys.executable).with_name("moses-rnn-score")
     data = gzip.decompress((here / "phrase-table.gz").read_bytes())
@@ -96,12 +51,6 @@ def test_through_pipes(here):
     assert list(without_last_scores(done.stdout.splitlines(keepends=True))) == data.splitlines(keepends=True)
     assert b"TranslationModel0= " in done.stderr
     assert sorted(path.name for path in here.iterdir()) == ["phrase-table.gz", "phrase-table.rnn-model"]
-
-
-def test_natural_logarithms_for_others(here):
-    done = run("score", "phrase-table.gz", "--log", "-o", "log.gz", cwd=here)
-    assert done.stdout == ""
-    assert all(value < 0 for (value,) in added_values(lines_of(here / "log.gz")))
 
 
 def test_equal_runs_give_equal_bytes_whatever_the_workers(here):

@@ -31,17 +31,6 @@ def test_plain_text_under_the_name_of_a_compressed_file_is_warned_of(tmp_path, n
     ) == warned
 
 
-ODD = {
-    "a\u00a0b": (GOOD.replace(b"a b", b"a\xc2\xa0b"), "odd white space or control character in a word"),
-    "double blank": (GOOD.replace(b"0.5 1", b"0.5  1"), "more than one blank between scores"),
-    "long number": (GOOD.replace(b"0.5 1", b"0." + b"5" * 30 + b" 1"), "score of 24 or more characters"),
-    "alignment": (GOOD.replace(b"0-0 1-0", b"0-0 1"), "invalid alignment field"),
-    "alignment range": (GOOD.replace(b"0-0 1-0", b"0-0 2-0"), "alignment point outside the phrases"),
-    "fields": (GOOD.replace(b"|||\n", b"||| ||| x\n"), "more than 7 fields"),
-    "negative": (GOOD.replace(b"0.5", b"-1.6"), "score not above 0"),
-}
-
-
 def test_sorted_names_the_first_violation_and_the_way_to_mend_it(tmp_path):
     done = validate(tmp_path, GOOD + OTHER + GOOD, "--sorted", check=False)
     assert done.returncode == 3
@@ -111,12 +100,3 @@ def test_signatures_cannot_command_a_terminal(tmp_path, program):
     for options in ([], ["--quick"]):
         done = validate(tmp_path, GOOD, *options)
         assert "\x1b" not in done.stdout + done.stderr
-
-
-def test_through_a_pipe(table):
-    done = run("validate", "-", given=gzip.decompress(table.read_bytes()).decode())
-    assert done.stdout.startswith("-: 3,000 lines with 4 scores each")
-
-
-def test_the_signature_is_json_that_others_can_read(scored):
-    assert json.loads((scored / "t.rnn.gz.json").read_text())["rejected_lines"] == 0

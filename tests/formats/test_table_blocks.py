@@ -2,9 +2,7 @@
 
 import contextlib
 import dataclasses
-import gzip
 import io
-import itertools
 import math
 import os
 import shutil
@@ -169,14 +167,6 @@ def test_what_is_no_utf8(bad):
     good = REGULAR + b"".join(b"%b ||| b ||| 0.5 1\n" % character.encode() for character in CHARACTERS)
     assert_read_alike(good + b"%b ||| b ||| 0.5 1\n" % bad + good)
     assert_read_alike(good + b"a ||| b ||| 0.5 1 ||| " + bad)
-
-
-def test_the_real_table_is_regular(multi30k):
-    with gzip.open(multi30k / "phrase-table.gz") as file:
-        lines = list(itertools.islice(file, 5000))
-    assert_read_alike(b"".join(lines), (1000,))
-    (block,) = parse_blocks([b"".join(lines)], "t")
-    assert len(block.odd_lines) < 50
 
 
 def test_regular_lines_are_no_python_objects():

@@ -2,9 +2,6 @@
 
 import sys
 
-import pytest
-
-from moses_rnn.errors import MosesRnnError
 from moses_rnn.files.shipped import shipped_file
 from moses_rnn.moses import pipeline
 
@@ -17,9 +14,3 @@ def test_it_runs_the_shipped_makefile_with_the_commands_beside_this_one(tmp_path
     assert words == [
         "--file", str(shipped_file("pipeline.mk")), f"BIN={tmp_path}", f"BIN_PYTHON={sys.executable}", "results", "SRC=en",
     ]  # fmt: skip
-
-
-def test_without_make_it_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MosesRnnError, match="make: not found in PATH; the pipeline needs GNU make"):
-        pipeline.make_command([])

@@ -1,11 +1,10 @@
 """moses-rnn analyse map alignments and sentences: what they print, draw and refuse."""
 
 import dataclasses
-import json
 
 import pytest
 
-from tests.analysis.attentive import LINES, TRANSLATIONS, lstm, save, search
+from tests.analysis.attentive import LINES, TRANSLATIONS, save, search
 from tests.cli.analyse.calls import invoke
 from tests.commands import run
 
@@ -20,18 +19,6 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "trg").write_bytes(b"".join(TRANSLATIONS))
     (tmp_path / "short").write_bytes(b"t2\n")
     return tmp_path
-
-
-def test_alignments_are_printed(here):
-    done = invoke("map", "alignments", "src", "trg", *SEARCH, "--line", 4, "--line", 1, "--line", 1)
-    first, second = done.stdout.split("\n\n")
-    assert first.split("\n")[0].split() == ["line", "1", "s2", "s3", "s4", "</s>"]
-    assert [row.split()[0] for row in first.split("\n")[1:]] == ["t2", "t3", "</s>"]
-    assert second.endswith("<unk> to the network: s9\n")
-    written = invoke("map", "alignments", "src", *SEARCH, "--line", 1, "--line", 2, "-o", "alpha.json")
-    assert written.stdout == ""
-    records = (here / "alpha.json").read_text().splitlines()
-    assert [json.loads(record)["source"] for record in records] == [["s2", "s3", "s4"], ["s5"]]
 
 
 def test_alignments_are_drawn(here):
@@ -56,18 +43,6 @@ def test_who_learned_from_phrases_is_named(here):
     save(here / "of-phrases", model)
     done = invoke("map", "alignments", "src", "--model", "of-phrases", "--line", 1)
     assert "warning: of-phrases learned from phrases (its unit)" in done.stderr
-
-
-def test_sentences_are_points(here):
-    pytest.importorskip("matplotlib", reason="pictures are matplotlib's")
-    save(here / "lstm", lstm())
-    (here / "text").write_bytes(b"s2 s3\r\ns3 s2\ns4\n")
-    for model in ("search", "lstm"):
-        done = invoke("map", "sentences", "text", "--model", model, "-o", f"{model}.csv", "-o", f"{model}.svg")
-        assert done.stdout == "sentences, pca: 3 points\n"
-        rows = (here / f"{model}.csv").read_text().splitlines()
-        assert [row.split(",")[0] for row in rows] == ["label", "s2 s3", "s3 s2", "s4"]
-        assert b"s3 s2" in (here / f"{model}.svg").read_bytes()
 
 
 def test_a_table_that_an_rnnsearch_scored_has_its_report(here):

@@ -1,7 +1,5 @@
 """A list of hypotheses, its source and its reference."""
 
-import re
-
 SOURCE = b"s2 s3 s4 s5\ns3 s4 s5\ns6 s2 s3 s4 s9\ns2\n"
 REFERENCE = b"t2 t3 t4 t5\nt3 t4 t5 t6\nt6 t2 t3 t4\nt2\n"
 LISTED = [  # sentence, hypothesis, segmentation, LM0; the best of them all knows every word
@@ -16,5 +14,4 @@ LISTED = [  # sentence, hypothesis, segmentation, LM0; the best of them all know
     (3, b"t2", b"0=0", -2),
 ]
 NBEST = b"".join(b"%d ||| %b  ||| LM0= %g ||| %g ||| %b \n" % (i, text, lm, lm, spans) for i, text, spans, lm in LISTED)
-ADDED = re.compile(rb" (?:CSLM|KENLM|RNN|RNNInverse|WP)[01]= [-+.e0-9]+")
 WEIGHTS = b"[weight]\nLM0= 1\nWP0= 3\n"  # an unknown word costs more than any LM0 gains

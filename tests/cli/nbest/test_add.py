@@ -1,55 +1,18 @@
 """moses-rnn nbest add: features, from list to list on disk or through pipes."""
 
 import gzip
-import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from moses_rnn.files.streams import read_lines
-from moses_rnn.formats.nbest import parse_nbest
-from tests.cli.nbest.lists import ADDED, LISTED, NBEST, SOURCE
-from tests.commands import program
-
-# The inverse model and the n-gram model of these tests know few of the list's words.
-ALL = ["--allow-misfit", "--add", "{}/cslm", "--add", "{}/rnn", "--add", "{}/inverse", "--word-penalty", "{}/rnn"]
-
-
-def test_features_are_added_and_nothing_else(nbest):
-    done = nbest("n", "--source", "src", *ALL)
-    assert ADDED.sub(b"", done.stdout) == NBEST
-    assert re.findall(rb"(\w+)=", done.stdout.split(b"\n")[0].split(b"|||")[2]) == [
-        b"LM0",
-        b"CSLM0",
-        b"RNN0",
-        b"RNNInverse0",
-        b"WP0",
-    ]
-    penalties = [line.values("WP0") for line in parse_nbest(done.stdout.splitlines(), "n")]
-    assert penalties == [[-1], [0], [-2], [0], [-1], [-1], [0], [-1], [0]]  # words x, y and \xe9
-    assert done.stderr.splitlines() == [
-        "9 hypotheses of 4 sentences, with CSLM0, RNN0, RNNInverse0, WP0",
-        "CSLM0: 19.4% of the hypothesis words are outside the model's shortlist",  # 6 of 31
-        "RNN0: 19.4% of the hypothesis words are outside the model's shortlist",
-        "RNNInverse0: 100.0% of the hypothesis words are outside the model's shortlist",
-    ]
+from tests.cli.nbest.lists import LISTED, SOURCE
 
 
 def test_add_need_not_be_said(nbest):
     arguments = ["n", "--source", "src", "--word-penalty", "{}/words"]
     assert nbest("add", *arguments).stdout == nbest(*arguments).stdout
     assert nbest("-q", *arguments[1:], "n").stdout == nbest(*arguments).stdout
-
-
-def test_through_pipes(models, here):
-    """The command itself, between others."""
-    command = " ".join(map(str, program("nbest")))
-    (here / "n.gz").write_bytes(gzip.compress(NBEST))
-    line = f"cat n.gz | {command} - --source src --add {models}/cslm --threads 1 | gzip > out.gz"
-    done = subprocess.run(["bash", "-c", line], cwd=here, capture_output=True, check=True)
-    assert done.stderr.startswith(b"9 hypotheses of 4 sentences, with CSLM0\n")
-    assert ADDED.sub(b"", gzip.decompress((here / "out.gz").read_bytes())) == NBEST
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
