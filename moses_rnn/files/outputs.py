@@ -339,11 +339,10 @@ class ResumableOutputs:
         self._path, self._optional, self._advise = growing[0], optional, advise
         self.resumable = self._path != STANDARD_STREAM
         folder = Path(self._path).parent  # what each file is called from there: all may be moved together
-        self._growing = {
-            path: os.path.relpath(path, folder) for path in (*growing, *optional) if path != STANDARD_STREAM
-        }
-        files = [*self._growing, *small]
+        named = [path for path in (*growing, *optional) if path != STANDARD_STREAM]
+        files = [*named, *small]
         refuse_equal(files, inputs)
+        self._growing = {path: os.path.relpath(path, folder) for path in named}
         if resume and not force:
             self._stop_if_complete([path for path in files if path not in optional], inputs)
         self._parts: dict[str, Part] = {}
