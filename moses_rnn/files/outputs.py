@@ -480,7 +480,7 @@ class ResumableOutputs:
 
     def save(self, counts: Note) -> None:
         """Have what was appended so far count: on disk within a second or so, or when the context ends."""
-        self._note(self._record["manifest"], json.loads(json.dumps(counts)))
+        self._note(self._record["manifest"], json.loads(json.dumps(counts)), complete=self.complete)
         if self.resumable and time.monotonic() >= self._due:
             self._write_state()
             self._due = time.monotonic() + SECONDS_BETWEEN_SAVES

@@ -197,6 +197,27 @@ def test_killed_before_any_call_they_come_to_the_same_bytes(here, whole, lost, o
         assert contents() == whole, number
 
 
+@pytest.mark.parametrize("names", range(5))
+def test_killed_again_while_the_names_are_given_they_come_to_the_same_bytes(whole, monkeypatch, names):
+    """A resumed run saves its counts once more, before it goes on with the names."""
+    given = iter(range(names))
+    publish = outputs.Part.publish
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs.Part, "publish", lambda part: kill() if next(given, None) is None else publish(part))
+        killed_after(None)
+
+    def save_and_die():
+        with ResumableOutputs(
+            ["t.gz", "list"], ["t.gz.json", "new.ini"], optional=["t.gz.rejects"], resume=True
+        ) as files:
+            files.save(files.begin(MANIFEST))
+            kill()
+
+    assert run(save_and_die) == -signal.SIGKILL
+    make(resume=True)
+    assert contents() == whole
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_after_a_power_loss_they_come_to_the_same_bytes_or_are_refused_by_name(here, whole, seed):
     """A file may have lost its end, or have zeros there, or what was never saved."""
