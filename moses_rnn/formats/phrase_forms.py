@@ -92,6 +92,11 @@ class PhraseForm:
             terminals = [word for word in terminals[:-1] if not NON_TERMINAL.fullmatch(word)]
         return terminals
 
+    def factor_counts(self, source: bytes, target: bytes) -> list[int | None]:
+        """How many factors the words of each side have; None for a side without words."""
+        sides = map(self._terminals, (source, target))
+        return [terminals[0].count(b"|") + 1 if terminals else None for terminals in sides]
+
     def check(self, source: bytes, target: bytes, alignment: bytes, name: str, number: int | None) -> None:
         """Refuse phrases that are not of this form.
 

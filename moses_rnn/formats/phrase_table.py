@@ -197,6 +197,7 @@ class LineParser:
         self.form = form
         self.first: TableLine | None = None  # sound line; None: not yet read
         self.columns = 0  # scores of each line; 0: not yet known
+        self._factors: list[int | None] = [None, None]  # of source and target words, once words were seen
         self._rejected = rejected
 
     def parse(self, line: bytes, number: int) -> TableLine | None:
@@ -220,8 +221,10 @@ class LineParser:
             form = replace(self.form, hierarchical=is_rule(parsed.source, parsed.target))
             _check_form(parsed, self.name, form)
             self.first, self.form, self.columns = parsed, form, columns
-            return parsed
-        _check_form(parsed, self.name, self.form)
+        else:
+            _check_form(parsed, self.name, self.form)
+        if self.form.is_factored:
+            self._check_factors(parsed)
         if columns != self.columns:
             raise FormatError(
                 self.name,
@@ -231,6 +234,15 @@ class LineParser:
                 "Moses stops at such a line; was the table put together from two?",
             )
         return parsed
+
+    def _check_factors(self, line: TableLine) -> None:
+        """Raise FormatError unless words have as many factors as on the lines before, which Moses expects."""
+        counts = self.form.factor_counts(line.source, line.target)
+        for side, known, found in zip(("source", "target"), self._factors, counts, strict=True):
+            if known and found and found != known:
+                expected = f"{known} factors in {side} words, as on the lines before"
+                raise FormatError(self.name, line.number, expected, f"{found} in {shown(line.line)}")
+        self._factors = [known or found for known, found in zip(self._factors, counts, strict=True)]
 
     def lines(self, lines: Iterable[bytes]) -> Iterator[TableLine]:
         """The sound lines of a table, one by one; raises as `parse`."""

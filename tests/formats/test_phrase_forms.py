@@ -82,6 +82,8 @@ REFUSED = {
     "factors in some words of a rule": ([b"a b|c [X] ||| x|y [X] ||| 1 ||| 0-0\n"], PhraseForm(0, 0), r"expected as many factors in every source word, found 'a b\|c'"),
     "a label with a bar": ([b"a|b|c [P|Q][X] [X] ||| x|y|z [X][X] [X] ||| 1 ||| 1-1\n"], PhraseForm(2, 2), "as many factors in every source word"),
     "a word without": ([b"la|DT maison ||| house|N ||| 1\n"], PhraseForm(0, 0), r"t:1: expected as many factors in every source word, found 'la\|DT maison'"),
+    "fewer factors than before": ([*FACTORED, b"la|DT ||| the|D ||| 1 1\n"], PhraseForm(0, 0), "t:4: expected 3 factors in source words, as on the lines before, found 2"),
+    "plain words behind factors": ([*FACTORED, b" ||| the ||| 1 1\n"], PhraseForm(0, 0), "t:4: expected 2 factors in target words"),
 }  # fmt: skip
 
 
