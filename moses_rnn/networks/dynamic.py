@@ -1,4 +1,4 @@
-"""A recurrent language model that goes on learning from what it reads (Mikolov et al. 2010, section 2, "dynamic").
+"""A recurrent language model that keeps learning from what it reads (Mikolov et al. 2010, section 2, "dynamic").
 
 A word is scored before it is learned from, at a rate that stays as it is. Embedding, U and G take a step along the
 gradient, neither clipped nor decayed; s_0 does not. Learning by sentences, the step is along the sum of the gradients

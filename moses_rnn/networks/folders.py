@@ -119,7 +119,7 @@ def read_file(path: Path, most: int = MAX_TEXT) -> bytes:
             raise CheckpointError(f"{path}: expected a file of at most {most:,} bytes, found {found}")
         return path.read_bytes()
     except OSError as error:
-        stopped = "Was training stopped before its first evaluation? The same command goes on."
+        stopped = "Was training stopped before its first evaluation? The same command continues."
         raise CheckpointError(
             f"{path}: expected a file of a model folder, found: {error.strerror}",
             advice=stopped if path.name == CONFIG else "",

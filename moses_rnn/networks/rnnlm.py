@@ -5,7 +5,7 @@ A state of H units has read the sentence so far; e(w) is a row of the embedding,
     s_t = σ(e(w_{t-1}) + U s_{t-1})                         s_0 = 0.1 in every unit
     p(w_t | w_<t) = softmax(G s_t)
 
-There are no biases. Each sentence begins with s_0: its score depends on it alone. The paper's tool goes on from one
+There are no biases. Each sentence begins with s_0: its score depends on it alone. The paper's tool continues from one
 sentence's state to the next.
 """
 

@@ -37,7 +37,7 @@ def check_learned(model: Model) -> None:
         f"found {learned:.2f}",
         advice=(
             f"It has learned nothing that helps. Train longer (the same {command} with a larger "
-            "--max-minutes or --max-epochs goes on), or\ntrain again with another --learning-rate; "
+            "--max-minutes or --max-epochs continues), or\ntrain again with another --learning-rate; "
             "--allow-misfit scores with it all the same."
         ),
     )
@@ -145,11 +145,11 @@ def unit_warnings(model: Model, *, on_sentences: bool) -> Iterator[str]:
     units = "phrases", "sentences"
     if model.learned_sentences != on_sentences:
         learned = units[model.learned_sentences]
-        yield f"{model.folder} learned from {learned} (its unit), and is to score {units[on_sentences]}"
+        yield f"{model.folder} learned from {learned} (its unit), but scores {units[on_sentences]} here"
 
 
 def fit_warnings(counts: ColumnCounts, names: Sequence[str]) -> Iterator[str]:
-    """What the user should know of columns: too few of the table's words are known, or MERT can do nothing with it."""
+    """Warn of columns whose model knows too few of the table's words, and of those that MERT cannot use."""
     for name, unknown, _ in shares(counts, names):
         if unknown > UNKNOWN_WARNING:
             yield (

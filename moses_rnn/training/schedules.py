@@ -34,7 +34,7 @@ class Schedule(NamedTuple):
     """What a schedule decides."""
 
     factor: Callable[[Course], float]  # on the learning rate, now
-    end: Callable[[Course], str]  # why training ends now; empty: it goes on
+    end: Callable[[Course], str]  # why training ends now; empty: it continues
 
 
 def _goes_on(_course: Course) -> str:

@@ -115,7 +115,7 @@ def test_a_full_disk_leaves_all_outputs_or_none(written, tmp_path):
 
 
 def test_a_file_size_limit_is_a_full_disk(folder):
-    """`ulimit -f`: the message names path, want and room, and the run goes on with --resume."""
+    """`ulimit -f`: the message names path, want and room, and --resume continues the run."""
     line = f"ulimit -f {len(folder.whole) // 2048}; {COMMAND} t.gz --model model -o out.gz --threads 1 -q"
     done = subprocess.run(["bash", "-c", line], cwd=folder.path, capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -199,7 +199,7 @@ def test_killed_before_any_call_they_come_to_the_same_bytes(here, whole, lost, o
 
 @pytest.mark.parametrize("names", range(5))
 def test_killed_again_while_the_names_are_given_they_come_to_the_same_bytes(whole, monkeypatch, names):
-    """A resumed run saves its counts once more, before it goes on with the names."""
+    """A resumed run saves its counts once more, before it gives the rest their names."""
     given = iter(range(names))
     publish = outputs.Part.publish
     with monkeypatch.context() as patch:

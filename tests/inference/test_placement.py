@@ -36,7 +36,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 def test_writing_keeps_its_operands_together(write):
-    """It waits: what goes on depends on the words so far."""
+    """It waits: what follows depends on the words so far."""
     sources = [source for source, _ in PAIRS[:8]]
     with pretended_device():
         targets = write(EncDecStepper(MODEL, DEVICE, torch.float64))(sources)

@@ -75,8 +75,8 @@ def test_a_better_one_and_one_of_which_nothing_is_known_are_not(history, unigram
     [
         ("phrases", False, []),
         ("sentences", True, []),
-        ("phrases", True, ["m learned from phrases (its unit), and is to score sentences"]),
-        ("sentences", False, ["m learned from sentences (its unit), and is to score phrases"]),
+        ("phrases", True, ["m learned from phrases (its unit), but scores sentences here"]),
+        ("sentences", False, ["m learned from sentences (its unit), but scores phrases here"]),
     ],
 )
 def test_another_unit_than_it_learned_from_is_warned_of(unit, on_sentences, expected):
